@@ -1,0 +1,105 @@
+# Gatehouse: what a person types in a checkout, and what CI runs. `make help` lists it.
+# Needs make, a POSIX shell and Python 3.11 or newer; everything else goes into .venv.
+
+VENV = .venv
+BIN = $(VENV)/bin
+NODE = .cache/node
+# A foreign server that speaks the model providers' wire formats; pinned, as its answers are asserted.
+AIMOCK = @copilotkit/aimock@1.43.0
+# It needs Node 20.15; Debian 12 has 18, and there a newer one is put beside it.
+NODE_PACKAGE = node@26.10.0
+NODE_IS_NEW = const [a, b] = process.versions.node.split(".").map(Number); process.exit(a > 20 || (a === 20 && b >= 15) ? 0 : 1)
+# Name another interpreter with: make run PYTHON=/path/to/python
+PYTHON =
+PIP_INSTALL = $(BIN)/python -m pip install --quiet --no-input --disable-pip-version-check --no-compile
+LOCKS = requirements.lock requirements-build.lock pyproject.toml
+UV_COMPILE = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 \
+	--generate-hashes --no-emit-index-url --no-annotate --no-header --upgrade
+
+# Tests find the checkout's own programs (gatehouse, aimock) first.
+TOOL_PATH = PATH="$$PWD/$(BIN):$$PWD/$(NODE)/node_modules/.bin:$$PATH"
+
+.PHONY: help run test check lint fmt requirements bench aimock lock build clean
+
+help: ## list the targets
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1	\2/p' Makefile | expand -t 24
+
+run: $(VENV)/.ready-run ## start the gateway; the first time this installs it
+	@exec $(BIN)/gatehouse serve
+
+test: $(VENV)/.ready-dev ## run the tests
+	@$(TOOL_PATH) $(BIN)/python -m pytest
+
+check: lint test ## everything that CI holds: format, lint, types, imports, tests
+
+lint: $(VENV)/.ready-dev ## format, lint, types and import contracts, without changing a file
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+
+fmt: $(VENV)/.ready-dev ## format the code and apply the safe fixes
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+requirements: $(VENV)/.ready-dev ## print each required behaviour, its state and how many tests prove it
+	@$(BIN)/python -m tests.architecture.manifest
+
+bench: $(VENV)/.ready-dev ## run the benchmarks; they measure and assert nothing
+	@$(TOOL_PATH) $(BIN)/python -m pytest tests/benchmarks
+
+aimock: ## install the model server that some scenarios need (npm)
+	@grep -qs '"version": "$(lastword $(subst @, ,$(AIMOCK)))"' $(NODE)/node_modules/@copilotkit/aimock/package.json \
+		|| { mkdir -p $(NODE) \
+			&& node=; node -e '$(NODE_IS_NEW)' >/dev/null 2>&1 || node=$(NODE_PACKAGE); \
+			npm install --prefix $(NODE) --no-save --no-audit --no-fund --loglevel=error $(AIMOCK) $$node; }
+
+lock: $(VENV)/.ready-dev ## resolve the dependencies anew and write the locks with hashes
+	$(PIP_INSTALL) uv
+	$(UV_COMPILE) pyproject.toml --extra postgres --extra nats --extra speed \
+		--output-file requirements.lock
+	$(UV_COMPILE) pyproject.toml --all-extras --constraints requirements.lock \
+		--output-file requirements-dev.lock
+	$(UV_COMPILE) --group build --constraints requirements-dev.lock \
+		--output-file requirements-build.lock
+
+build: $(VENV)/.ready-dev ## build the wheel into dist/
+	$(BIN)/python -m pip wheel --quiet --no-input --disable-pip-version-check \
+		--no-deps --no-build-isolation --wheel-dir dist .
+
+clean: ## remove what the other targets made
+	rm -rf $(VENV) .cache dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# The stamps depend on the locks, so a second run starts without calling pip.
+$(VENV)/.ready-run: $(LOCKS) | $(VENV)/.python
+	@echo "Installing Gatehouse into $(VENV) (the first time takes about half a minute) ..."
+	@$(PIP_INSTALL) --require-hashes -r requirements.lock -r requirements-build.lock
+	@$(PIP_INSTALL) --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(VENV)/.ready-dev: $(LOCKS) requirements-dev.lock | $(VENV)/.python
+	@echo "Installing Gatehouse with its test tools into $(VENV) ..."
+	@$(PIP_INSTALL) --require-hashes -r requirements-dev.lock -r requirements-build.lock
+	@$(PIP_INSTALL) --no-deps --no-build-isolation --editable .
+	@touch $(VENV)/.ready-run $@
+
+# A candidate must be new enough and able to make an environment with pip in it (Debian packs that apart).
+$(VENV)/.python:
+	@found=; old=; bare=; \
+	for candidate in $(PYTHON) $(if $(PYTHON),,python3 python3.13 python3.12 python3.11 python3.14 python); do \
+		command -v "$$candidate" >/dev/null 2>&1 || continue; \
+		"$$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 \
+			|| { old="$$old $$candidate"; continue; }; \
+		"$$candidate" -c 'import ensurepip, venv' >/dev/null 2>&1 \
+			|| { bare="$$bare $$candidate"; continue; }; \
+		found=$$candidate; break; \
+	done; \
+	if [ -z "$$found" ]; then \
+		echo "Gatehouse needs Python 3.11 or newer with venv and pip." >&2; \
+		[ -z "$$old" ] || echo "Too old or not working:$$old" >&2; \
+		[ -z "$$bare" ] || echo "Without venv (Debian: apt-get install python3-venv):$$bare" >&2; \
+		echo "Install one, or name it: make PYTHON=/path/to/python3.11" >&2; \
+		exit 1; \
+	fi; \
+	"$$found" -m venv --clear $(VENV) && touch $@
