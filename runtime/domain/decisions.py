@@ -1,0 +1,46 @@
+"""Decisions about tool calls, and the modes and rules that make them."""
+
+from enum import StrEnum
+from typing import Literal
+
+from runtime.domain.value import Value
+
+Verdict = Literal["allow", "ask", "deny"]
+
+
+class PermissionMode(StrEnum):
+    """POL-2, widest to narrowest."""
+
+    BYPASS = "bypassPermissions"
+    ACCEPT_EDITS = "acceptEdits"
+    DEFAULT = "default"
+    DONT_ASK = "dontAsk"
+    PLAN = "plan"
+
+
+class SessionMode(StrEnum):
+    """The interactive modes of a session: ``edit`` follows the operator's permission mode."""
+
+    EDIT = "edit"
+    PLAN = "plan"
+    ASK = "ask"
+
+
+class Link(Value):
+    """One link of a decision's chain: what bounded the call, what it said, and why."""
+
+    bound: str
+    verdict: Verdict
+    rule: str
+
+
+class Decision(Value):
+    """What policy says of one call: the strictest link decides (POL-1).
+
+    ``rule`` is the deciding link's, ``chain`` holds every link that was asked, in order.
+    """
+
+    verdict: Verdict
+    rule: str
+    reason: str = ""
+    chain: tuple[Link, ...] = ()

@@ -1,0 +1,188 @@
+"""One tree of errors, named after what the caller does next.
+
+    GatehouseError
+    |- InvalidInput              tell the caller which field broke which rule
+    |- NotFound                  the id names nothing (or nothing the caller may see)
+    |- Conflict                  the state moved on; carries the present state
+    |  `- IllegalTransition
+    |- Forbidden                 the caller may not; says which rule
+    |- StaleLease                stop at once: another worker owns this now
+    |- DeliveryError             what a chat platform made of a send
+    |  |- DeliveryRetry          try again, not before `after_s`
+    |  |- DeliveryRejected       never going to work; the reason stays on the row
+    |  `- DeliveryUnknown        it may have been posted; never resend blindly
+    |- ModelError                what a provider made of a request
+    |  |- ModelRetry             try again, not before `after_s` if given
+    |  `- ModelRejected          authentication, refusal or a bad request: do not repeat
+    |- ToolError                 tell the model, in one plain sentence
+    `- Unavailable               a part of ours is down; nothing was done, try later
+       `- StoreUnavailable
+          |- StoreFull
+          |- StoreCorrupt
+          `- CommitUnknown       the connection died inside COMMIT: look before you repeat
+"""
+
+from dataclasses import dataclass, field
+
+
+class GatehouseError(Exception):
+    """The root; never raised itself."""
+
+
+@dataclass(eq=False)
+class InvalidInput(GatehouseError):
+    """A value breaks a rule: `field` names it, `rule` says what it must be."""
+
+    field: str
+    rule: str
+
+    def __str__(self) -> str:
+        return f"{self.field}: {self.rule}"
+
+
+@dataclass(eq=False)
+class NotFound(GatehouseError):
+    """No `kind` has this `id`."""
+
+    kind: str
+    id: str
+
+    def __str__(self) -> str:
+        return f"no {self.kind} has the id {self.id}"
+
+
+@dataclass(eq=False)
+class Conflict(GatehouseError):
+    """The operation does not fit the present `state`."""
+
+    detail: str
+    state: str = ""
+
+    def __str__(self) -> str:
+        return self.detail
+
+
+class IllegalTransition(Conflict):
+    """A run cannot go from `old` to `new` (MSG-6)."""
+
+    def __init__(self, *, run_id: str, old: str, new: str) -> None:
+        super().__init__(f"run {run_id} is {old} and cannot become {new}", old)
+
+
+@dataclass(eq=False)
+class Forbidden(GatehouseError):
+    """The caller may not do this; `rule` says why."""
+
+    rule: str
+
+    def __str__(self) -> str:
+        return self.rule
+
+
+@dataclass(eq=False)
+class StaleLease(GatehouseError):
+    """Another worker, or a later fence of the same one, holds `what`."""
+
+    what: str
+
+    def __str__(self) -> str:
+        return f"the lease on {self.what} is held by another worker"
+
+
+class DeliveryError(GatehouseError):
+    """A send did not end in a receipt."""
+
+
+@dataclass(eq=False)
+class DeliveryRetry(DeliveryError):
+    """The platform did not take the message; send again, not before `after_s` seconds."""
+
+    reason: str
+    after_s: float | None = None
+
+    def __str__(self) -> str:
+        return self.reason
+
+
+@dataclass(eq=False)
+class DeliveryRejected(DeliveryError):
+    """The platform will never take the message. `account_wide` says that no other would pass."""
+
+    reason: str
+    account_wide: bool = False
+
+    def __str__(self) -> str:
+        return self.reason
+
+
+@dataclass(eq=False)
+class DeliveryUnknown(DeliveryError):
+    """The connection ended after the request had left: it may have been posted (MSG-11)."""
+
+    reason: str
+
+    def __str__(self) -> str:
+        return self.reason
+
+
+class ModelError(GatehouseError):
+    """A model request did not end in a response."""
+
+
+@dataclass(eq=False)
+class ModelRetry(ModelError):
+    """Worth repeating: 408, 409, 425, 429, 5xx, network, timeout, overloaded (MSG-18)."""
+
+    reason: str
+    after_s: float | None = None
+
+    def __str__(self) -> str:
+        return self.reason
+
+
+@dataclass(eq=False)
+class ModelRejected(ModelError):
+    """Not worth repeating. `public` is a sentence that may be shown to a person."""
+
+    reason: str
+    public: str = "The model provider refused the request."
+
+    def __str__(self) -> str:
+        return self.reason
+
+
+@dataclass(eq=False)
+class ToolError(GatehouseError):
+    """A call failed in a way that the model can mend; `detail` is what it is told."""
+
+    detail: str
+
+    def __str__(self) -> str:
+        return self.detail
+
+
+@dataclass(eq=False)
+class Unavailable(GatehouseError):
+    """A part of the gateway is down; nothing was done."""
+
+    detail: str = ""
+    hint: str = field(default="", kw_only=True)
+
+    def __str__(self) -> str:
+        return f"{self.detail} {self.hint}".strip()
+
+
+class StoreUnavailable(Unavailable):
+    """The database cannot be reached or is locked."""
+
+
+class StoreFull(StoreUnavailable):
+    """The disk, or the database's quota, is full."""
+
+
+class StoreCorrupt(StoreUnavailable):
+    """The database file is damaged; restore a backup."""
+
+
+class CommitUnknown(StoreUnavailable):
+    """The connection was lost inside COMMIT, so the outcome must be looked up."""

@@ -1,0 +1,166 @@
+"""What comes in from a chat and what goes out to it.
+
+Shapes only: adapters translate platform JSON to and from these, the engine decides about them.
+"""
+
+from typing import Annotated, Literal
+from urllib.parse import quote
+
+from pydantic import Field
+
+from runtime.domain.people import Sender
+from runtime.domain.value import Value
+
+ChatKind = Literal["direct", "group", "channel", "topic"]
+RESERVED_COMPONENTS = frozenset({"dm", "user"})
+
+
+def escape_component(component: str) -> str:
+    """A part of a key, with ``:`` and ``%`` escaped and reserved words made distinct (MSG-3).
+
+    Two different sequences of components can never join to the same key.
+    """
+    if component in RESERVED_COMPONENTS:
+        return f"%{ord(component[0]):02X}{component[1:]}"
+    if component == "":
+        return "%00"
+    return quote(component, safe="@.-_~+=/,!#$&'()*;")
+
+
+class ChatAddress(Value):
+    """Where a conversation lives. ``account`` is the bot's own identity on the platform."""
+
+    channel: str
+    account: str
+    chat_id: str
+    chat_kind: ChatKind = "direct"
+    thread_id: str | None = None
+
+
+class Attachment(Value):
+    """A file that came with a message; ``reference`` is what the platform needs to fetch it."""
+
+    name: str
+    media_type: str = "application/octet-stream"
+    size_bytes: int | None = None
+    reference: str = ""
+    path: str | None = None
+
+
+class InboundMessage(Value):
+    """One message as a platform delivered it. Times are milliseconds since the epoch."""
+
+    channel: str
+    account: str
+    chat_id: str
+    chat_kind: ChatKind = "direct"
+    thread_id: str | None = None
+    message_id: str
+    edited_at: str | None = None
+    sender: Sender
+    text: str = ""
+    mentions_bot: bool = False
+    reply_to: str | None = None
+    replies_to_bot: bool = False
+    attachments: tuple[Attachment, ...] = ()
+    received_at_ms: int
+    sent_at_ms: int | None = None
+    platform_event_id: str = ""
+
+    @property
+    def address(self) -> ChatAddress:
+        """The place the message was said in, which is where its reply goes."""
+        return ChatAddress(
+            channel=self.channel,
+            account=self.account,
+            chat_id=self.chat_id,
+            chat_kind=self.chat_kind,
+            thread_id=self.thread_id,
+        )
+
+    @property
+    def identity(self) -> str:
+        """The same for every delivery of the same message, whatever event carried it (MSG-2)."""
+        parts = [self.channel, self.account, self.chat_id, self.message_id]
+        if self.edited_at is not None:
+            parts.append(self.edited_at)
+        return ":".join(escape_component(part) for part in parts)
+
+
+class ButtonPress(Value):
+    """A person pressed a button of a card; ``choice`` is one of the choices that it offered."""
+
+    channel: str
+    account: str
+    chat_id: str
+    sender: Sender
+    open_call_id: str
+    choice: str
+    press_id: str
+    received_at_ms: int
+
+
+class TextPart(Value):
+    """Markdown as the agent wrote it; each adapter renders it for its platform."""
+
+    kind: Literal["text"] = "text"
+    markdown: str
+
+
+class FilePart(Value):
+    """A file of the workspace, by its absolute path on the gateway's machine."""
+
+    kind: Literal["file"] = "file"
+    name: str
+    path: str
+    media_type: str = "application/octet-stream"
+
+
+class ApprovalPart(Value):
+    """A card that asks whether one exact tool call may run (APR-1).
+
+    ``outcome`` is empty while the card is open, afterwards one sentence that says who decided.
+    """
+
+    kind: Literal["approval"] = "approval"
+    open_call_id: str
+    code: str
+    tool: str
+    arguments: str
+    reason: str
+    choices: tuple[str, ...] = ("once", "session", "deny")
+    outcome: str = ""
+
+
+class QuestionPart(Value):
+    """A card that asks the person something (APR-6)."""
+
+    kind: Literal["question"] = "question"
+    open_call_id: str
+    code: str
+    question: str
+    options: tuple[str, ...] = ()
+    outcome: str = ""
+
+
+OutboundPart = Annotated[
+    TextPart | FilePart | ApprovalPart | QuestionPart, Field(discriminator="kind")
+]
+
+
+class OutboundMessage(Value):
+    """One row of the outbox, ready for an adapter."""
+
+    outbox_id: str
+    target: ChatAddress
+    reply_to: str | None = None
+    parts: tuple[OutboundPart, ...]
+    run_id: str | None = None
+    session_id: str | None = None
+    final: bool = False
+
+
+class Receipt(Value):
+    """The platform's ids of what was posted, in order; one message may need several posts."""
+
+    message_ids: tuple[str, ...]

@@ -1,0 +1,33 @@
+"""Who speaks: a platform account, the trust it carries, and what became of a stranger."""
+
+from enum import StrEnum
+
+from runtime.domain.value import Value
+
+
+class Trust(StrEnum):
+    """What a sender may cause, from most to least (POL-4). Never derived from message text."""
+
+    OWNER = "owner"
+    MEMBER = "member"
+    GUEST = "guest"
+    BOT = "bot"
+
+
+class Sender(Value):
+    """The platform's account behind a message."""
+
+    id: str
+    name: str = ""
+    is_bot: bool = False
+
+
+class Speaker(Value):
+    """A sender after access was decided: the person behind the account, and its trust."""
+
+    person_id: str
+    channel: str
+    account: str
+    user_id: str
+    name: str = ""
+    trust: Trust

@@ -1,0 +1,61 @@
+"""Tool calls as data: what a model may ask for, what it asked, and what came of it."""
+
+from enum import StrEnum
+from typing import Literal
+
+from pydantic import Field
+
+from runtime.domain.value import JsonObject, Value
+
+
+class Effect(StrEnum):
+    """What a rerun would do: ``read`` nothing, ``idempotent`` the same, ``once`` it again."""
+
+    READ = "read"
+    IDEMPOTENT = "idempotent"
+    ONCE = "once"
+
+
+class ToolSpec(Value):
+    """What the model is told of a tool: its name, one terse line, the JSON schema of arguments."""
+
+    name: str
+    description: str
+    parameters: JsonObject
+
+
+class ToolCall(Value):
+    """One call as the model made it.
+
+    ``arguments`` is the raw JSON text, because a model may write what is no JSON (TOOL-1).
+    """
+
+    id: str
+    name: str
+    arguments: str
+
+
+class ToolResult(Value):
+    """What the model is told of a call. ``untrusted`` marks content from outside (TOOL-11)."""
+
+    call_id: str
+    name: str
+    status: Literal["ok", "error", "denied", "unknown", "cancelled"] = "ok"
+    content: str
+    untrusted: bool = False
+    whole_output_path: str | None = None
+
+
+class Touches(Value):
+    """What one call would touch, derived from its arguments before it runs; policy reads this.
+
+    Paths are absolute and resolved. ``command`` is the shell text of an ``exec``.
+    """
+
+    reads: tuple[str, ...] = ()
+    writes: tuple[str, ...] = ()
+    command: str | None = None
+    network: tuple[str, ...] = ()
+    sends: tuple[str, ...] = ()
+    asks_person: bool = False
+    subject: str = Field(default="", description="what a rule's pattern in brackets is held to")

@@ -1,0 +1,73 @@
+"""The transcript: a session's messages with tool calls and results, in our own envelope.
+
+Providers' message formats stay inside ``adapters.models``; what is stored is this.
+"""
+
+from typing import Annotated, Literal
+
+from pydantic import Field, TypeAdapter
+
+from runtime.domain.messages import Attachment
+from runtime.domain.people import Trust
+from runtime.domain.tools import ToolCall, ToolResult
+from runtime.domain.value import Value
+
+CHARACTERS_PER_TOKEN = 4
+
+
+class UserMessage(Value):
+    """What a person said, as it enters the model's context."""
+
+    role: Literal["user"] = "user"
+    text: str
+    name: str = ""
+    trust: Trust = Trust.OWNER
+    attachments: tuple[Attachment, ...] = ()
+    input_id: str | None = None
+
+
+class AssistantMessage(Value):
+    """What the model said in one step. ``partial`` marks text that was cut by a stop."""
+
+    role: Literal["assistant"] = "assistant"
+    text: str = ""
+    tool_calls: tuple[ToolCall, ...] = ()
+    model: str = ""
+    partial: bool = False
+
+
+class ToolMessage(Value):
+    """The results of one step's calls, in the order of the calls."""
+
+    role: Literal["tool"] = "tool"
+    results: tuple[ToolResult, ...]
+
+
+class NoticeMessage(Value):
+    """Something the machinery tells the model: a restart, a limit, a dropped part of history."""
+
+    role: Literal["notice"] = "notice"
+    text: str
+
+
+TranscriptMessage = Annotated[
+    UserMessage | AssistantMessage | ToolMessage | NoticeMessage, Field(discriminator="role")
+]
+TRANSCRIPT_MESSAGE: TypeAdapter[TranscriptMessage] = TypeAdapter(TranscriptMessage)
+
+
+def estimate_tokens(text: str) -> int:
+    """Tokens of a text, counted as characters / 4, rounded up (CTX-12)."""
+    return -(-len(text) // CHARACTERS_PER_TOKEN)
+
+
+def message_tokens(message: TranscriptMessage) -> int:
+    """What a message costs in the window, by the same estimate."""
+    match message:
+        case AssistantMessage():
+            calls = sum(estimate_tokens(call.name + call.arguments) for call in message.tool_calls)
+            return estimate_tokens(message.text) + calls + 4
+        case ToolMessage():
+            return sum(estimate_tokens(result.content) + 4 for result in message.results)
+        case _:
+            return estimate_tokens(message.text) + 4

@@ -1,0 +1,1 @@
+"""What the engine needs from outside, as Protocols; each has a fake under ``tests/fakes``."""

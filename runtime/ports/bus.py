@@ -1,0 +1,49 @@
+"""The bus: wake-ups and live events between the parts and replicas of a gateway.
+
+It may lose anything (MSG-21). The database is the truth; a lost wake-up costs one tick, a lost
+live event shows as a gap. Payloads are small JSON objects; wake-ups carry ids only.
+"""
+
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager
+from typing import Final, Protocol
+
+from runtime.domain.value import JsonObject, Value
+
+RUNS: Final = "runs"
+"""There may be a queued run."""
+OUTBOX: Final = "outbox"
+"""There may be a message to deliver; data: {channel, account}."""
+CANCEL: Final = "cancel"
+"""A run is to stop; data: {run_id}."""
+EVENTS: Final = "events"
+"""Durable events were committed; data: {session_id, position}."""
+LIVE: Final = "live"
+"""A live event; data: {type, ...} of domain.events."""
+
+
+class Signal(Value):
+    """One message of the bus. ``gap`` means that signals before it were dropped."""
+
+    topic: str
+    data: JsonObject
+    gap: bool = False
+
+
+class Bus(Protocol):
+    """Publish and subscribe, best effort, never blocking the publisher."""
+
+    async def start(self) -> None: ...
+
+    async def close(self) -> None: ...
+
+    def publish(self, topic: str, data: JsonObject) -> None:
+        """Send to every subscriber of `topic`, here and on other replicas."""
+        ...
+
+    def subscribe(
+        self, *topics: str, limit: int = 1024
+    ) -> AbstractAsyncContextManager[AsyncIterator[Signal]]:
+        """Signals of `topics` from the moment of entering; at most `limit` wait unread,
+        the oldest are dropped beyond that and the next signal read says so by ``gap``."""
+        ...

@@ -1,0 +1,24 @@
+"""Fetching a page for the model: the only way out to the web from a tool."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """What came back. `url` is the last one after redirects; `truncated` says `body` was cut."""
+
+    url: str
+    status: int
+    media_type: str
+    body: bytes
+    encoding: str
+    truncated: bool
+
+
+class Fetch(Protocol):
+    """A guarded HTTP GET (TOOL-8)."""
+
+    async def get(self, url: str, *, max_bytes: int, timeout_s: float) -> Page:
+        """Raises `ToolError` for refused addresses, too many redirects, time-outs, bad URLs."""
+        ...
