@@ -1,0 +1,4 @@
+"""The outside world: one folder per platform or service.
+
+An adapter translates; it decides nothing.
+"""

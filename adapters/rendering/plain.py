@@ -1,0 +1,48 @@
+"""Markdown as plain text: nothing marked up, nothing left out.
+
+For platforms that refuse formatting (contract REN-3), for notifications and for pipes.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from adapters.rendering.document import parse
+from adapters.rendering.flow import Gutter, Leaf, flatten
+from adapters.rendering.nodes import unlink
+from adapters.rendering.splitting import Ruler, split, utf16_length
+
+
+def render_plain(text: str) -> str:
+    """`text` without markup. Links read `label (address)`, quotes, lists and code keep their form.
+
+    Escape sequences and control characters of the source are gone.
+    """
+    return _write(_leaves(text))
+
+
+def split_plain(text: str, limit: int) -> list[str]:
+    """`render_plain` in parts of at most `limit` UTF-16 code units.
+
+    Raises ValueError when `limit` is below `splitting.SMALLEST_LIMIT`.
+    """
+    ruler = Ruler(
+        limit=limit,
+        text=lambda piece, _: utf16_length(piece),
+        span=lambda _: 0,
+        leaf=lambda _: 0,
+    )
+    parts = [_write(leaves) for leaves in split(_leaves(text), ruler)]
+    return [part for part in parts if part]
+
+
+def _leaves(text: str) -> list[Leaf]:
+    return [replace(leaf, spans=unlink(leaf.spans)) for leaf in flatten(parse(text))]
+
+
+def _write(leaves: Sequence[Leaf]) -> str:
+    gutter = Gutter()
+    pieces: list[str] = []
+    for leaf in leaves:
+        separator, first, rest = gutter.enter(leaf)
+        pieces += (separator, first, leaf.text.replace("\n", f"\n{rest}"))
+    return "".join(pieces).strip("\n").rstrip()

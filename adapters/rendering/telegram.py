@@ -1,0 +1,227 @@
+"""Markdown as Telegram messages: plain text and the entities over it.
+
+Entities need no escaping and cannot fail to parse. Their rules are those of the Bot API
+("Formatting options"): offsets and lengths in UTF-16 code units, nested or apart, `pre` and `code`
+hold nothing else, quotes do not nest, 100 entities and 4,096 units a message. Tables become `pre`,
+a quote inside a list or another quote is marked with `> `.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from adapters.rendering.controls import visible
+from adapters.rendering.document import parse
+from adapters.rendering.flow import Gutter, Kind, Leaf, flatten, links
+from adapters.rendering.nodes import Span, Style
+from adapters.rendering.splitting import Ruler, split, utf16_length
+
+MOST_UNITS = 4096
+MOST_ENTITIES = 100
+
+_BULLETS = ("\N{BULLET}", "\N{WHITE BULLET}", "\N{BLACK SMALL SQUARE}")
+
+
+@dataclass(frozen=True, slots=True)
+class Entity:
+    """A stretch of the text: `type` as in the Bot API, `offset` and `length` in UTF-16 units.
+
+    `url` belongs to `text_link`, `language` to `pre`.
+    """
+
+    type: str
+    offset: int
+    length: int
+    url: str | None = None
+    language: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TelegramPart:
+    """One message: `text` of at most 4,096 UTF-16 units, `entities` sorted and at most 100."""
+
+    text: str
+    entities: tuple[Entity, ...]
+
+
+def render_telegram(text: str) -> list[TelegramPart]:
+    """`text` as messages in order; an empty list when it holds nothing that could be seen."""
+    parts = [_write(leaves) for leaves in split(flatten(parse(text)), _RULER)]
+    return [part for part in parts if visible(part.text)]
+
+
+def plain_telegram(part: TelegramPart) -> list[str]:
+    """The part as messages without entities, addresses written out (contract REN-3).
+
+    One message, unless the addresses push the text over the limit.
+    """
+    units = part.text.encode("utf-16-le")
+    pieces, at = [], 0
+    for entity in part.entities:
+        if entity.type != "text_link" or entity.url is None:
+            continue
+        end = (entity.offset + entity.length) * 2
+        label = units[entity.offset * 2 : end].decode("utf-16-le")
+        pieces.append(units[at:end].decode("utf-16-le"))
+        at = end
+        if label not in (entity.url, entity.url.removeprefix("mailto:")):
+            pieces.append(f" ({entity.url})")
+    pieces.append(units[at:].decode("utf-16-le"))
+    lines: list[Span] = []
+    for index, line in enumerate("".join(pieces).split("\n")):
+        lines.extend([Span("\n")] * bool(index))
+        lines.append(Span(line))
+    leaf = Leaf(Kind.TEXT, tuple(span for span in lines if span.text))
+    return [_write(leaves).text for leaves in split([leaf], _RULER)]
+
+
+def _span_marks(leaf: Leaf, span: Span) -> int:
+    heading = leaf.kind is Kind.HEADING
+    return len(_TYPES[span.style]) + (span.link is not None) + heading
+
+
+def _leaf_marks(leaf: Leaf) -> int:
+    """One for `pre`, one for the quote around the leaf."""
+    quoted = bool(leaf.frames) and not leaf.frames[0].marker
+    return int(quoted) + (leaf.kind is Kind.CODE)
+
+
+def _entity_types(style: Style) -> tuple[str, ...]:
+    if Style.CODE in style:
+        return ("code",)
+    names = ((Style.BOLD, "bold"), (Style.ITALIC, "italic"), (Style.STRIKE, "strikethrough"))
+    return tuple(name for flag, name in names if flag in style)
+
+
+_TYPES = {Style(bits): _entity_types(Style(bits)) for bits in range(16)}
+
+_RULER = Ruler(
+    limit=MOST_UNITS,
+    text=lambda text, _: utf16_length(text),
+    span=lambda _: 0,
+    # A list marker before code stands on a line of its own.
+    leaf=lambda leaf: 1 if leaf.kind is Kind.CODE else 0,
+    marks=_span_marks,
+    leaf_marks=_leaf_marks,
+    most_marks=MOST_ENTITIES,
+)
+
+
+def _write(leaves: Sequence[Leaf]) -> TelegramPart:
+    writer = _Writer()
+    for leaf in leaves:
+        writer.leaf(leaf)
+    return writer.finish()
+
+
+class _Writer:
+    def __init__(self) -> None:
+        self._gutter = Gutter(outer_quote="", bullets=_BULLETS)
+        self._pieces: list[str] = []
+        self._at = 0
+        self._entities: list[Entity] = []
+        self._quote: object = None
+        self._quote_start = 0
+
+    def leaf(self, leaf: Leaf) -> None:
+        if leaf.kind is Kind.CODE:
+            leaf = replace(leaf, spans=(Span(_without_blank_ends(leaf.text)),))
+        separator, first, rest = self._gutter.enter(leaf)
+        outer = leaf.frames[0] if leaf.frames and not leaf.frames[0].marker else None
+        if outer is not self._quote:
+            self._close_quote()
+        self._put(separator)
+        if outer is not self._quote:
+            self._quote, self._quote_start = outer, self._at
+        if leaf.kind is Kind.CODE:
+            self._code(leaf, first.rstrip())
+        else:
+            self._text(leaf, first, rest)
+
+    def finish(self) -> TelegramPart:
+        self._close_quote()
+        text = "".join(self._pieces).rstrip()
+        end = utf16_length(text)
+        # The server drops white space in front unless an entity holds it (indented code does).
+        lead = 0
+        if all(entity.offset for entity in self._entities):
+            lead = len(text) - len(text.lstrip())
+        text = text[lead:]
+        entities = [
+            replace(
+                entity,
+                offset=entity.offset - lead,
+                length=min(entity.length, end - entity.offset),
+            )
+            for entity in self._entities
+            if entity.offset < end
+        ]
+        entities.sort(key=_nesting)
+        return TelegramPart(text, tuple(entities))
+
+    def _put(self, text: str) -> None:
+        if text:
+            self._pieces.append(text)
+            self._at += utf16_length(text)
+
+    def _code(self, leaf: Leaf, marker: str) -> None:
+        if marker.strip():
+            self._put(f"{marker}\n")
+        start = self._at
+        self._put(leaf.text)
+        if self._at > start:
+            language = leaf.language or None
+            self._entities.append(Entity("pre", start, self._at - start, language=language))
+
+    def _text(self, leaf: Leaf, first: str, rest: str) -> None:
+        self._put(first if leaf.spans else first.rstrip())
+        for link, group in links(leaf.spans):
+            start = self._at
+            for span in group:
+                if span.text == "\n":
+                    self._put(f"\n{rest}")
+                    continue
+                style = span.style if link is None else span.style & ~Style.CODE
+                if leaf.kind is Kind.HEADING and Style.CODE not in style:
+                    style |= Style.BOLD
+                self._span(span.text, style)
+            if link is not None:
+                label = "".join(span.text for span in group)
+                self._mark(label, start, ("text_link",), url=link.url)
+
+    def _span(self, text: str, style: Style) -> None:
+        start = self._at
+        self._put(text)
+        if style:
+            self._mark(text, start, _TYPES[style])
+
+    def _mark(self, text: str, start: int, types: Sequence[str], url: str | None = None) -> None:
+        """Entities over `text` at `start`, without the white space at its ends."""
+        inside = text.strip()
+        if not inside:
+            return
+        start += utf16_length(text[: text.index(inside)])
+        length = utf16_length(inside)
+        self._entities.extend(Entity(name, start, length, url=url) for name in types)
+
+    def _close_quote(self) -> None:
+        if self._quote is not None and self._at > self._quote_start:
+            start = self._quote_start
+            self._entities.append(Entity(_QUOTE, start, self._at - start))
+        self._quote = None
+
+
+_QUOTE = "blockquote"
+_OUTERMOST = (_QUOTE, "text_link")
+
+
+def _nesting(entity: Entity) -> tuple[int, int, int]:
+    """Outer before inner."""
+    rank = _OUTERMOST.index(entity.type) if entity.type in _OUTERMOST else len(_OUTERMOST)
+    return entity.offset, -entity.length, rank
+
+
+def _without_blank_ends(code: str) -> str:
+    """Without blank lines at either end; the indentation of the first line stays."""
+    lines = code.rstrip().split("\n")
+    first = next((index for index, line in enumerate(lines) if line.strip()), len(lines))
+    return "\n".join(lines[first:])

@@ -1,0 +1,104 @@
+"""Whatever a model writes, each part is valid, within its limit, and no word is lost."""
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from adapters.rendering import (
+    SLACK_LIMITS,
+    SlackLimits,
+    plain_telegram,
+    render_html,
+    render_plain,
+    render_slack,
+    render_telegram,
+    split_plain,
+)
+from tests.unit.rendering.strategies import WORD, any_text, tame_markdown, wild_markdown
+from tests.unit.rendering.validators import (
+    check_html,
+    check_slack,
+    check_telegram,
+    letters,
+    markdown_of,
+    units,
+)
+
+SMALL = SlackLimits(markdown=700, text=2400)
+SECTIONS = SlackLimits(markdown=0, section=600, blocks=3, sections_total=1500)
+EVERY_LIMIT = st.sampled_from([SLACK_LIMITS, SMALL, SECTIONS, SlackLimits(markdown=0)])
+
+fuzz = settings(
+    max_examples=120,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+
+
+@pytest.mark.requirement("REN-1", "REN-2")
+@fuzz
+@given(st.one_of(any_text, wild_markdown))
+def test_telegram_parts_always_parse(text: str) -> None:
+    for part in render_telegram(text):
+        check_telegram(part)
+
+
+@pytest.mark.requirement("REN-1", "REN-2")
+@fuzz
+@given(st.one_of(any_text, wild_markdown), EVERY_LIMIT)
+def test_slack_parts_are_accepted_and_call_nobody(text: str, limits: SlackLimits) -> None:
+    for part in render_slack(text, limits=limits):
+        check_slack(part, limits)
+
+
+@pytest.mark.requirement("REN-1")
+@fuzz
+@given(st.one_of(any_text, wild_markdown))
+def test_html_is_balanced_and_within_the_list(text: str) -> None:
+    check_html(render_html(text))
+
+
+@pytest.mark.requirement("REN-2")
+@fuzz
+@given(tame_markdown, EVERY_LIMIT)
+def test_every_word_of_the_source_is_in_the_parts_in_order(text: str, limits: SlackLimits) -> None:
+    words = WORD.findall(text)
+    html, _ = check_html(render_html(text))
+    slack = render_slack(text, limits=limits)
+    shown = {
+        "telegram": "".join(part.text for part in render_telegram(text)),
+        "slack text": "".join(part.text for part in slack),
+        "slack markdown": "".join(markdown_of(slack)) if limits.markdown else text,
+        "html": html,
+        "plain": render_plain(text),
+        "split plain": "".join(split_plain(text, 600)),
+    }
+    assert {name: WORD.findall(value) for name, value in shown.items()} == dict.fromkeys(
+        shown, words
+    )
+
+
+@pytest.mark.requirement("REN-2", "REN-3")
+@fuzz
+@given(any_text)
+def test_any_text_says_the_same_on_every_platform(text: str) -> None:
+    said = letters(render_plain(text))
+    assert letters("".join(split_plain(text, 512))) == said
+    telegram = [line for part in render_telegram(text) for line in plain_telegram(part)]
+    assert letters("".join(telegram)) == said
+    markdown = markdown_of(render_slack(text, limits=SMALL))
+    assert letters("".join(map(render_plain, markdown))) == said
+
+
+@pytest.mark.requirement("REN-3")
+@fuzz
+@given(st.one_of(any_text, tame_markdown))
+def test_the_plain_fallback_fits_and_keeps_every_address(text: str) -> None:
+    parts = render_telegram(text)
+    for part in parts:
+        plain = plain_telegram(part)
+        assert plain
+        assert all(0 < units(line) <= 4096 for line in plain)
+        for entity in part.entities:
+            assert entity.url is None or entity.url in "".join(plain)
+    assert all(0 < units(part) <= 512 for part in split_plain(text, 512))
