@@ -1,0 +1,206 @@
+"""What people do in Slack, and the events that Slack sends about it.
+
+The application hears of a channel only when it is a member. A mention in a channel causes both
+`app_mention` and `message`, with the same `ts`; in a direct conversation there is only `message`.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from tests.wire.slack import events
+from tests.wire.slack.core import Core
+from tests.wire.slack.deliveries import Delivery
+from tests.wire.slack.present import message_json
+from tests.wire.slack.state import Channel, JsonObject, Message, Upload
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A thing that a person did: where it happened and the deliveries it caused."""
+
+    channel: str
+    ts: str
+    deliveries: tuple[Delivery, ...] = field(default=(), repr=False)
+
+
+class People(Core):
+    """Acts of people. Each returns when its events are on their way."""
+
+    async def user_says(
+        self,
+        channel: str,
+        user: str,
+        text: str,
+        thread_ts: str | None = None,
+        *,
+        mention: bool = False,
+        mention_last: bool = False,
+        files: Sequence[Upload] = (),
+    ) -> Said:
+        """A person writes. `mention` puts the application's mention before the text.
+
+        `mention_last` sends the `message` event before its `app_mention` twin.
+        """
+        place = self._place(channel, user)
+        if thread_ts is not None and place.root_of(thread_ts) is None:
+            raise LookupError(f"{thread_ts} starts no thread in {channel}")
+        body = f"<@{self.install.bot_user}> {text}" if mention else text
+        stored = [self.workspace.add_file(upload, user) for upload in files]
+        for each in stored:
+            each.shared_in.append(channel)
+        message = self.workspace.store(
+            Message(
+                channel=channel,
+                ts=self.workspace.next_ts(),
+                text=body,
+                user=user,
+                thread_ts=thread_ts,
+                client_msg_id=self.workspace.new_id("client-"),
+                subtype="file_share" if stored else None,
+                files=stored,
+                blocks=_typed_by_hand(body),
+            )
+        )
+        told = [events.posted(self.workspace, message, self.base_url)]
+        if f"<@{self.install.bot_user}>" in body and place.kind != "im":
+            twin = events.mentioned(self.workspace, message, self.base_url)
+            told = [*told, twin] if mention_last else [twin, *told]
+        return await self._said(place, message.ts, told)
+
+    async def other_bot_says(
+        self, channel: str, text: str, *, thread_ts: str | None = None, name: str = "deploybot"
+    ) -> Said:
+        """A message of another application, as `bot_message` with a foreign `bot_id`."""
+        place = self.workspace.channels[channel]
+        ts = self.workspace.next_ts()
+        event: JsonObject = {
+            "type": "message",
+            "subtype": "bot_message",
+            "bot_id": "B0OTHER",
+            "app_id": "A0OTHER",
+            "username": name,
+            "text": text,
+            "ts": ts,
+            "channel": channel,
+            "channel_type": place.kind,
+            "event_ts": ts,
+        }
+        if thread_ts is not None:
+            event["thread_ts"] = thread_ts
+        return await self._said(place, ts, [event])
+
+    async def user_edits(self, channel: str, ts: str, text: str) -> Said:
+        """The author changes a message: `message_changed`."""
+        place, message, before = self._existing(channel, ts)
+        message.revisions.append(message.text)
+        message.text, message.blocks = text, _typed_by_hand(text)
+        message.edited_by, message.edited_ts = message.user, self.workspace.next_ts()
+        event = events.changed(self.workspace, message, before, self.base_url)
+        return await self._said(place, ts, [event])
+
+    async def user_deletes(self, channel: str, ts: str) -> Said:
+        """The author deletes a message: `message_deleted`."""
+        place, message, before = self._existing(channel, ts)
+        message.deleted = True
+        return await self._said(place, ts, [events.deleted(self.workspace, message, before)])
+
+    async def slack_unfurls(self, channel: str, ts: str) -> Said:
+        """Slack adds a link preview: `message_changed` without an edit by a person."""
+        place, message, before = self._existing(channel, ts)
+        message.attachments = [{"from_url": "https://example.test/", "title": "Example"}]
+        event = events.changed(self.workspace, message, before, self.base_url)
+        return await self._said(place, ts, [event])
+
+    async def user_joins(self, channel: str, user: str) -> Said:
+        place = self.workspace.channels[channel]
+        place.members.add(user)
+        ts = self.workspace.next_ts()
+        return await self._said(place, ts, events.joined(self.workspace, place, user, ts))
+
+    async def user_reacts(
+        self, channel: str, ts: str, user: str, name: str, *, remove: bool = False
+    ) -> Said:
+        place, message, _ = self._existing(channel, ts)
+        people = message.reactions.setdefault(name, [])
+        if remove:
+            people.remove(user)
+        else:
+            people.append(user)
+        if not people:
+            del message.reactions[name]
+        event = events.reaction(self.workspace, message, user=user, name=name, added=not remove)
+        return await self._said(place, ts, [event])
+
+    async def user_opens_assistant(self, user: str, context: str | None = None) -> Said:
+        """A person starts an assistant thread; `context` is the channel they look at.
+
+        `Said.ts` is the thread's `thread_ts`; what they then write goes into that thread.
+        """
+        place = self.workspace.channels[self.workspace.im(user)]
+        root = self.workspace.store(
+            Message(
+                channel=place.id,
+                ts=self.workspace.next_ts(),
+                text="New Assistant Thread",
+                user=self.install.bot_user,
+                bot_id=self.install.bot_id,
+                subtype="assistant_app_thread",
+                assistant_title="New Assistant Thread",
+            )
+        )
+        started = events.assistant_thread(
+            self.workspace, "assistant_thread_started", root, user=user, context=context
+        )
+        return await self._said(place, root.ts, [started])
+
+    async def user_changes_context(self, thread: Said, user: str, context: str) -> Said:
+        """The person looks at another channel while the assistant thread is open."""
+        place = self.workspace.channels[thread.channel]
+        event = events.assistant_thread(
+            self.workspace,
+            "assistant_thread_context_changed",
+            place.messages[thread.ts],
+            user=user,
+            context=context,
+        )
+        return await self._said(place, thread.ts, [event])
+
+    async def user_opens_home(self, user: str, tab: str = "home") -> Said:
+        event = events.home_opened(self.workspace, user, tab)
+        place = self.workspace.channels[str(event["channel"])]
+        return await self._said(place, str(event["event_ts"]), [event])
+
+    async def stream_ends(self, channel: str, ts: str, *, by_user: bool = False) -> None:
+        """Slack closes a stream that is too old, or the person presses stop."""
+        message = self.workspace.channels[channel].messages[ts]
+        message.streaming = "stopped_by_user" if by_user else "completed"
+        await self.changed()
+
+    async def _said(self, place: Channel, ts: str, told: Sequence[JsonObject]) -> Said:
+        deliveries: list[Delivery] = []
+        if self.install.bot_user in place.members:
+            for event in told:
+                delivery = await self.tell(event)
+                deliveries += [delivery] if delivery is not None else []
+        await self.changed()
+        return Said(place.id, ts, tuple(deliveries))
+
+    def _place(self, channel: str, user: str) -> Channel:
+        place = self.workspace.channels[channel]
+        if user not in place.members:
+            raise LookupError(f"{user} is not in {channel}: let them join first")
+        return place
+
+    def _existing(self, channel: str, ts: str) -> tuple[Channel, Message, JsonObject]:
+        place = self.workspace.channels[channel]
+        message = place.messages[ts]
+        return place, message, message_json(self.workspace, message, self.base_url)
+
+
+def _typed_by_hand(text: str) -> list[JsonObject]:
+    """The rich text block that Slack adds to what people write."""
+    section: JsonObject = {
+        "type": "rich_text_section",
+        "elements": [{"type": "text", "text": text}],
+    }
+    return [{"type": "rich_text", "elements": [section]}] if text else []

@@ -1,0 +1,113 @@
+"""What people do in the chats: they write, edit, press, send files, join and leave.
+
+A test calls these in the name of a person. Every one builds the update as the real server would and
+queues it when the bot may see it; `Message.update_id` is None when it may not.
+"""
+
+from collections.abc import Sequence
+
+from tests.wire.telegram.arguments import JsonObject
+from tests.wire.telegram.chats import Chat, Message, User
+from tests.wire.telegram.entities import Entity, finish
+from tests.wire.telegram.files import Attachment
+from tests.wire.telegram.membership import Membership
+from tests.wire.telegram.state import Press
+
+
+class People(Membership):
+    """The person's side of the server."""
+
+    def user_says(
+        self,
+        chat: Chat,
+        user: User,
+        text: str,
+        *,
+        reply_to: Message | None = None,
+        topic: int | None = None,
+        entities: Sequence[Entity] = (),
+    ) -> Message:
+        """`user` writes `text`; mentions, commands and addresses get their entities."""
+        message = self.state.new_message(chat, user, reply_to=reply_to, topic=topic)
+        message.content = finish(text, entities)
+        return self.state.publish(message)
+
+    def user_edits(self, message: Message, text: str) -> Message:
+        """The author changes the text, or the caption, of `message`."""
+        message.content = finish(text, ())
+        message.edit_date = self.state.date()
+        return self.state.publish(message, "edited_message")
+
+    def user_sends_document(
+        self,
+        chat: Chat,
+        user: User,
+        content: bytes,
+        *,
+        filename: str = "notes.txt",
+        caption: str = "",
+        topic: int | None = None,
+    ) -> Message:
+        """`user` sends a file as it is."""
+        attachment = Attachment(content, filename)
+        return self.user_sends(chat, user, [attachment], caption=caption, topic=topic)[0]
+
+    def user_sends_photo(
+        self, chat: Chat, user: User, content: bytes, *, caption: str = ""
+    ) -> Message:
+        """`user` sends a picture, which arrives in two sizes."""
+        attachment = Attachment(content, "photo.jpg", "photo")
+        return self.user_sends(chat, user, [attachment], caption=caption)[0]
+
+    def user_sends_voice(
+        self, chat: Chat, user: User, content: bytes, *, duration: int = 3
+    ) -> Message:
+        """`user` records a voice message of `duration` seconds."""
+        attachment = Attachment(content, "voice.oga", "voice", duration)
+        return self.user_sends(chat, user, [attachment])[0]
+
+    def user_sends(
+        self,
+        chat: Chat,
+        user: User,
+        attachments: Sequence[Attachment],
+        *,
+        caption: str = "",
+        reply_to: Message | None = None,
+        topic: int | None = None,
+    ) -> list[Message]:
+        """`user` sends files at once; several form one media group, the first has the caption."""
+        group = f"1300{self.state.date()}" if len(attachments) > 1 else ""
+        sent = []
+        for position, attachment in enumerate(attachments):
+            message = self.state.new_message(chat, user, reply_to=reply_to, topic=topic)
+            message.media = self.state.files.add(attachment).as_media()
+            message.media_group_id = group
+            if caption and position == 0:
+                message.content = finish(caption, ())
+            sent.append(self.state.publish(message))
+        return sent
+
+    def user_presses(self, message: Message, button: str, user: User | None = None) -> Press:
+        """`user` (in a private chat: its person) presses the button of that text or data."""
+        presser = user or message.chat.user
+        assert presser is not None, "in a group the one who presses is named"
+        found = [b for b in message.buttons if button in {b.get("text"), b.get("callback_data")}]
+        assert found, f"message {message.message_id} has no button {button!r}: {message.buttons}"
+        assert "callback_data" in found[0], f"{button!r} opens an address"
+        press = Press(f"4382{len(self.state.presses) + 1:06d}", message)
+        self.state.presses[press.query_id] = press
+        query: JsonObject = {
+            "id": press.query_id,
+            "from": presser.as_json(),
+            "message": message.as_json(),
+            "chat_instance": str(-message.chat.id * 7919),
+            "data": found[0]["callback_data"],
+        }
+        self.state.queue.add("callback_query", query)
+        return press
+
+    def redeliver(self, message: Message) -> None:
+        """The update of `message` comes once more under its old number."""
+        assert message.update_id is not None, "the bot never got this message"
+        self.state.queue.redeliver(message.update_id)
