@@ -1,0 +1,1 @@
+"""The machine: its time, its network, its model-free services."""

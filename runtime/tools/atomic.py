@@ -1,0 +1,103 @@
+"""Replacing a file so that a reader sees the old content or the new, never a half (TOOL-3)."""
+
+import hashlib
+import os
+import secrets
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from threading import Lock
+
+from runtime.domain.errors import ToolError
+from runtime.tools.files import Seen, SeenFiles
+from runtime.tools.paths import Spot, opened_file, shown
+
+HASHED = 10 * 1024 * 1024
+"""Bytes; a larger file is told from its changed self by time and size alone."""
+_STRIPES = tuple(Lock() for _ in range(64))
+
+
+@contextmanager
+def exclusive(spot: Spot) -> Iterator[None]:
+    """One writer per file in this process: what was compared is what is replaced."""
+    digest = hashlib.blake2b(os.fsencode(spot.path), digest_size=2).digest()
+    with _STRIPES[int.from_bytes(digest) % len(_STRIPES)]:
+        yield
+
+
+def present(spot: Spot, text: str) -> tuple[os.stat_result, bytes | None] | None:
+    """The file as it is: None where it is absent, no content where it is over `HASHED` bytes.
+
+    Raises `ToolError` for what is no regular file.
+    """
+    try:
+        os.stat(spot.name, dir_fd=spot.directory, follow_symlinks=False)
+    except FileNotFoundError:
+        return None
+    with opened_file(spot.directory, spot.name, text) as handle:
+        status = os.fstat(handle)
+        return status, None if status.st_size > HASHED else read_all(handle)
+
+
+def refuse_changed(
+    spot: Spot, text: str, found: tuple[os.stat_result, bytes | None], files: SeenFiles
+) -> None:
+    """Raises `ToolError` when the session saw another content than there is now."""
+    if files.changed(spot.path, Seen.of(*found)):
+        raise ToolError(
+            f"{shown(text)} changed since it was last read in this session; read it again first"
+        )
+
+
+def replace(spot: Spot, text: str, content: bytes, old: os.stat_result | None) -> Seen:
+    """Put `content` in the place of `old`, keeping its mode and owner; on the disk on return.
+
+    Raises `ToolError` when the file is no longer `old`, and `OSError`.
+    """
+    name = f".gatehouse-{secrets.token_hex(8)}.tmp"
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    handle = os.open(name, flags, 0o666 if old is None else 0o600, dir_fd=spot.directory)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            if old is not None:
+                _keep_owner_and_mode(file.fileno(), old)
+            os.fsync(file.fileno())
+            status = os.fstat(file.fileno())
+        _refuse_other(spot, text, old)
+        os.rename(name, spot.name, src_dir_fd=spot.directory, dst_dir_fd=spot.directory)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(name, dir_fd=spot.directory)
+        raise
+    os.fsync(spot.directory)
+    return Seen.of(status, content)
+
+
+def read_all(handle: int) -> bytes:
+    with os.fdopen(os.dup(handle), "rb") as file:
+        return file.read(HASHED + 1)
+
+
+def _keep_owner_and_mode(handle: int, old: os.stat_result) -> None:
+    # Only root may give a file away; anyone else's file becomes the gateway's.
+    with suppress(PermissionError):
+        os.fchown(handle, old.st_uid, old.st_gid)
+    # Without the set-user-id bits: they were granted to the program that was there.
+    os.fchmod(handle, stat.S_IMODE(old.st_mode) & 0o777)
+
+
+def _refuse_other(spot: Spot, text: str, old: os.stat_result | None) -> None:
+    try:
+        now = os.stat(spot.name, dir_fd=spot.directory, follow_symlinks=False)
+    except FileNotFoundError:
+        now = None
+    if _identity(now) != _identity(old):
+        raise ToolError(f"{shown(text)} changed while it was written; nothing was written")
+
+
+def _identity(status: os.stat_result | None) -> tuple[int, int, int, int] | None:
+    if status is None:
+        return None
+    return status.st_ino, status.st_dev, status.st_mtime_ns, status.st_size

@@ -1,0 +1,121 @@
+"""What a tool is: a name, arguments, an effect, what it would touch, and how it runs.
+
+A tool decides nothing about whether it may run: policy reads `touches`, the executor asks policy.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Generic, Protocol, TypeVar
+
+from pydantic import JsonValue
+from typing_extensions import override
+
+from runtime.domain.tools import Effect, ToolSpec, Touches
+from runtime.domain.value import Value
+from runtime.tools.files import SeenFiles
+from runtime.tools.schema import terse
+
+
+class Arguments(Value):
+    """The base of every tool's arguments."""
+
+
+A = TypeVar("A", bound=Arguments)
+
+
+@dataclass(frozen=True, slots=True)
+class ToolContext:
+    """Where and for whom a call runs.
+
+    ``roots`` are the folders that file tools may reach, the workspace first. ``emit`` takes
+    progress text for whoever watches; it keeps nothing and must not block.
+    """
+
+    session_id: str
+    run_id: str
+    call_id: str
+    workspace: Path
+    roots: tuple[Path, ...]
+    files: SeenFiles
+    emit: Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolOutput:
+    """What a call gave. ``source`` labels the fence around content from outside (TOOL-11)."""
+
+    content: str
+    untrusted: bool = False
+    source: str = ""
+
+
+class SkillReader(Protocol):
+    """The skills of a workspace, as `use_skill` sees them."""
+
+    def read(self, name: str) -> str | None:
+        """The body of a skill, or None where there is none of this name or it is unavailable."""
+        ...
+
+    def names(self) -> Sequence[str]: ...
+
+
+class AnyTool(ABC):
+    """A tool whose type of arguments the caller does not know; the registry holds these."""
+
+    name: str
+    description: str
+    effect: Effect
+    example: str
+    """Arguments that are right, as JSON: shown to a model that sent wrong ones (TOOL-1)."""
+
+    @abstractmethod
+    def spec(self) -> ToolSpec:
+        """What the model is told."""
+
+    @abstractmethod
+    def bind(self, raw: Mapping[str, JsonValue]) -> "Prepared":
+        """Check arguments. Raises pydantic's `ValidationError`; the registry puts it in words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A tool with arguments that passed its check. Nothing has been touched yet."""
+
+    tool: AnyTool
+    arguments: Arguments
+    touches: Callable[[ToolContext], Touches]
+    run: Callable[[ToolContext], Awaitable[ToolOutput]]
+
+
+class Tool(AnyTool, Generic[A]):
+    """The base of tools; `A` is the pydantic model of the arguments."""
+
+    arguments: type[A]
+
+    @abstractmethod
+    def touches(self, arguments: A, context: ToolContext) -> Touches:
+        """What this call would touch; only looks where paths lead, changes nothing.
+
+        Raises `ToolError` for a path that is refused whatever policy says (TOOL-2).
+        """
+
+    @abstractmethod
+    async def run(self, arguments: A, context: ToolContext) -> ToolOutput:
+        """Do it. Raises `ToolError` for what the model can mend."""
+
+    @override
+    def spec(self) -> ToolSpec:
+        parameters = terse(self.arguments.model_json_schema())
+        return ToolSpec(name=self.name, description=self.description, parameters=parameters)
+
+    @override
+    def bind(self, raw: Mapping[str, JsonValue]) -> Prepared:
+        arguments = self.arguments.model_validate(raw)
+        return Prepared(
+            tool=self,
+            arguments=arguments,
+            touches=lambda context: self.touches(arguments, context),
+            run=lambda context: self.run(arguments, context),
+        )

@@ -1,0 +1,198 @@
+"""Commands, through the sandbox only (TOOL-5)."""
+
+import asyncio
+import codecs
+import os
+import signal
+import stat
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pydantic import Field
+from typing_extensions import override
+
+from runtime.domain.errors import InvalidInput, ToolError
+from runtime.domain.tools import Effect, Touches
+from runtime.ports.sandbox import (
+    Sandbox,
+    SandboxCommand,
+    SandboxExit,
+    SandboxLimits,
+    SandboxProcess,
+    SandboxUnavailable,
+)
+from runtime.tools.base import Arguments, Tool, ToolContext, ToolOutput
+from runtime.tools.binary import describe, is_binary
+from runtime.tools.builtin.common import guard, off_loop
+from runtime.tools.paths import PRIVATE
+
+_KEPT = 8 * 1024 * 1024
+"""Bytes of output that are kept; a command may write more, which is counted and dropped."""
+_EMITTED = 64 * 1024
+"""Characters of live progress for one command."""
+DEFAULT_TIMEOUT_S = 60.0
+MAX_TIMEOUT_S = 600.0
+
+
+@dataclass(frozen=True, slots=True)
+class ExecSettings:
+    """What commands are granted. `env` is all they see beyond the sandbox's minimum."""
+
+    env: Mapping[str, str] = field(default_factory=dict)
+    network: bool = False
+    max_timeout_s: float = MAX_TIMEOUT_S
+    limits: SandboxLimits = field(default_factory=SandboxLimits)
+    hidden: tuple[str, ...] = ()
+
+
+class ExecArguments(Arguments):
+    command: str = Field(min_length=1, max_length=100_000)
+    working_dir: str = "."
+    timeout_s: float = Field(default=DEFAULT_TIMEOUT_S, gt=0)
+    background: bool = False
+
+
+class Exec(Tool[ExecArguments]):
+    """One shell command. The result leads with how it ended."""
+
+    name = "exec"
+    description = "Run a shell command in the sandbox."
+    arguments = ExecArguments
+    effect = Effect.ONCE
+    example = '{"command": "git status --short", "working_dir": ".", "timeout_s": 60}'
+
+    def __init__(self, sandbox: Sandbox, settings: ExecSettings) -> None:
+        self._sandbox = sandbox
+        self._settings = settings
+
+    @override
+    def touches(self, arguments: ExecArguments, context: ToolContext) -> Touches:
+        return Touches(
+            reads=(str(guard(context).resolve(arguments.working_dir)),),
+            writes=_roots(context),
+            command=arguments.command,
+            network=("*",) if self._settings.network else (),
+            subject=arguments.command,
+        )
+
+    @override
+    async def run(self, arguments: ExecArguments, context: ToolContext) -> ToolOutput:
+        self._refuse(arguments)
+        command = await off_loop(lambda: self._command(arguments, context), arguments.working_dir)
+        collected = _Collected(context.emit)
+        try:
+            async with await self._sandbox.start(command) as process:
+                end = await _finish(process, collected, context.call_id)
+        except (SandboxUnavailable, InvalidInput) as error:
+            raise ToolError(f"the command was not run: {error}") from error
+        return ToolOutput(
+            f"{_ending(end, arguments.timeout_s)}\n{collected.told()}",
+            untrusted=self._settings.network,
+            source="output of a command with network access",
+        )
+
+    def _refuse(self, arguments: ExecArguments) -> None:
+        if arguments.background:
+            raise ToolError(
+                "background: commands in the background are not available yet; "
+                "run it in the foreground, with timeout_s if it takes long"
+            )
+        if arguments.timeout_s > self._settings.max_timeout_s:
+            raise ToolError(f"timeout_s: must be at most {self._settings.max_timeout_s:g}")
+
+    def _command(self, arguments: ExecArguments, context: ToolContext) -> SandboxCommand:
+        with guard(context).directory(arguments.working_dir) as (_, spot):
+            cwd = str(spot.path)
+        limits = self._settings.limits
+        return SandboxCommand(
+            command=arguments.command,
+            cwd=cwd,
+            writable=_roots(context),
+            readable=_private(context),
+            hidden=self._settings.hidden,
+            network=self._settings.network,
+            env=self._settings.env,
+            limits=SandboxLimits(
+                memory_bytes=limits.memory_bytes,
+                processes=limits.processes,
+                file_bytes=limits.file_bytes,
+                open_files=limits.open_files,
+                timeout_s=arguments.timeout_s,
+            ),
+        )
+
+
+async def _finish(process: SandboxProcess, collected: "_Collected", call: str) -> SandboxExit:
+    async with asyncio.TaskGroup() as tasks:
+        # Beside the reading: what a command left in the background holds the output open until
+        # the wait ends it.
+        waiting = tasks.create_task(process.wait(), name=f"exec-wait-{call}")
+        while piece := await process.read():
+            collected.add(piece)
+    return waiting.result()
+
+
+def _roots(context: ToolContext) -> tuple[str, ...]:
+    return tuple(str(root.resolve()) for root in context.roots)
+
+
+def _private(context: ToolContext) -> tuple[str, ...]:
+    """The gateway's folder in the workspace, made if need be: commands may only read it.
+
+    Where a command put something else in its place, nothing is granted or kept there.
+    """
+    path = Path(context.workspace.resolve(), PRIVATE)
+    with suppress(FileExistsError):
+        path.mkdir(mode=0o700)
+    return (str(path),) if stat.S_ISDIR(os.lstat(path).st_mode) else ()
+
+
+class _Collected:
+    """Output so far: the head that is kept, the count of all, and what was shown live."""
+
+    def __init__(self, emit: Callable[[str], None]) -> None:
+        self._emit = emit
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._kept = bytearray()
+        self._size = 0
+        self._emitted = 0
+
+    def add(self, piece: bytes) -> None:
+        self._size += len(piece)
+        self._kept += piece[: max(_KEPT - len(self._kept), 0)]
+        if self._emitted < _EMITTED:
+            text = self._decoder.decode(piece)[: _EMITTED - self._emitted]
+            self._emitted += len(text)
+            if text:
+                self._emit(text)
+
+    def told(self) -> str:
+        if not self._size:
+            return "[no output]"
+        raw = bytes(self._kept)
+        if is_binary(raw):
+            return f"[binary output: {describe(raw, self._size)}; write it to a file instead]"
+        text = raw.decode(errors="replace")
+        if self._size > len(raw):
+            text += f"\n[output beyond {_KEPT:,} bytes was dropped: {self._size:,} in all]"
+        return text
+
+
+def _ending(end: SandboxExit, timeout_s: float) -> str:
+    if end.timed_out:
+        how = f"timed out after {timeout_s:g} s and was killed"
+    elif end.signal is not None:
+        how = f"killed by {_signal(end.signal)} (exit code {end.code})"
+    else:
+        how = f"exit code {end.code}"
+    met = "" if end.limit in {None, "time"} else f", met its limit of {end.limit}"
+    return f"[{how}{met}, {end.duration_s:.1f} s]"
+
+
+def _signal(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

@@ -1,0 +1,146 @@
+"""The only way to a tool: prepare, decide, and only then run (I5).
+
+A call that cannot be prepared gets its error as a result and touches nothing. Every other call
+gets a decision, which the caller makes durable before it lets the call run.
+"""
+
+import asyncio
+import hashlib
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import structlog
+
+from runtime.domain.decisions import Decision
+from runtime.domain.errors import ToolError
+from runtime.domain.tools import Effect, ToolCall, ToolResult
+from runtime.policy.decide import PRIVATE_FILES, Bounds, CallFacts, decide
+from runtime.store.calls import CallRow
+from runtime.tools.base import ToolContext, ToolOutput
+from runtime.tools.output import LIMIT, to_result
+from runtime.tools.registry import Prepared, Registry
+
+log = structlog.get_logger(__name__)
+ContextFor = Callable[[str], ToolContext]
+"""Makes the context of the call with this id."""
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A call with its row. `prepared` is None where `row.result` holds the reason already."""
+
+    row: CallRow
+    prepared: Prepared | None
+    subject: str = ""
+
+
+class Executor:
+    """Plans and runs the calls of a step; holds no state of a run."""
+
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+
+    def plan(
+        self,
+        found: Sequence[ToolCall],
+        *,
+        run_id: str,
+        step: int,
+        bounds: Bounds,
+        context_for: ContextFor,
+    ) -> tuple[Planned, ...]:
+        """Prepare and decide a response's calls; nothing has run when this returns."""
+        return tuple(
+            self._plan_one(call, run_id, step, place, bounds, context_for)
+            for place, call in enumerate(found)
+        )
+
+    def replan(self, row: CallRow, *, bounds: Bounds, context_for: ContextFor) -> Planned:
+        """Prepare and decide a stored call again: a run was resumed, the mode may have changed."""
+        return self._plan_one(row.call, row.run_id, row.step, row.place, bounds, context_for)
+
+    def _plan_one(
+        self,
+        call: ToolCall,
+        run_id: str,
+        step: int,
+        place: int,
+        bounds: Bounds,
+        context_for: ContextFor,
+    ) -> Planned:
+        context = context_for(call.id)
+        try:
+            prepared = self._registry.prepare(call)
+            touches = prepared.touches(context)
+        except ToolError as error:
+            result = to_result(call, error, context=context)
+            row = CallRow(
+                run_id, step, place, call, Effect.READ, "ended", call_digest(call), result=result
+            )
+            return Planned(row, None)
+        paths = [Path(path) for path in (*touches.reads, *touches.writes)]
+        facts = CallFacts(
+            tool=call.name,
+            effect=prepared.tool.effect,
+            touches=touches,
+            outside_workspace=any(not p.is_relative_to(context.workspace) for p in paths),
+            private=any(_is_private(path, context.workspace) for path in paths),
+        )
+        decision = decide(facts, bounds)
+        row = CallRow(
+            run_id,
+            step,
+            place,
+            call,
+            prepared.tool.effect,
+            "proposed",
+            call_digest(call),
+            decision,
+            _refusal(call, decision),
+        )
+        return Planned(row, prepared, touches.subject)
+
+    async def run(self, planned: Planned, context: ToolContext) -> ToolResult:
+        """Run one prepared call. Every failure becomes a result that the model can read."""
+        call = planned.row.call
+        if planned.prepared is None:
+            raise ValueError(f"the call {call.id} was never prepared")
+        output: ToolOutput | ToolError
+        try:
+            output = await planned.prepared.run(context)
+        except ToolError as error:
+            output = error
+        except Exception:  # a tool is a worker root: its defect must not end the run
+            log.exception("tool_failed", tool=call.name, run_id=planned.row.run_id)
+            output = ToolError(f"{call.name} failed inside; try another way.")
+        if isinstance(output, ToolOutput) and len(output.content) > LIMIT // 2:
+            return await asyncio.to_thread(to_result, call, output, context=context)
+        return to_result(call, output, context=context)
+
+
+def call_digest(call: ToolCall) -> str:
+    """What an approval is bound to: the tool and its exact arguments (APR-3)."""
+    try:
+        arguments = json.dumps(json.loads(call.arguments), sort_keys=True, separators=(",", ":"))
+    except ValueError:
+        arguments = call.arguments
+    return hashlib.sha256(f"{call.name}\0{arguments}".encode()).hexdigest()
+
+
+def _refusal(call: ToolCall, decision: Decision) -> ToolResult | None:
+    if decision.verdict != "deny":
+        return None
+    content = f"Denied by policy ({decision.rule}). Do not try to work around it."
+    return ToolResult(call_id=call.id, name=call.name, status="denied", content=content)
+
+
+def _is_private(path: Path, workspace: Path) -> bool:
+    if not path.is_relative_to(workspace):
+        return False
+    relative = path.relative_to(workspace).as_posix()
+    return any(
+        relative == name.rstrip("/") or (name.endswith("/") and relative.startswith(name))
+        for name in PRIVATE_FILES
+    )

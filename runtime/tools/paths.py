@@ -1,0 +1,317 @@
+"""The path guard: what a model calls a path becomes a handle inside the roots, or is refused.
+
+Every component is opened relative to the handle of the one before and never follows a symbolic
+link by itself (TOOL-2). A link is read and its target walked in the same way, so that one which
+stays inside works, and one which is swapped between the look and the opening is refused by the
+kernel. `..` goes back to a handle that was held, never to what the kernel calls the parent.
+"""
+
+import os
+import pwd
+import stat
+from collections import deque
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from types import TracebackType
+from typing import Self
+
+from runtime.domain.errors import ToolError
+
+PRIVATE = ".gatehouse"
+"""The gateway's folder at the top of a root: tools may read in it, never write."""
+_HOPS = 40
+"""As many links as Linux follows in one path, path_resolution(7)."""
+_LENGTH = 4096
+"""Characters; PATH_MAX of Linux."""
+_DEPTH = 128
+"""Directories below a root; each is an open handle while a path is walked."""
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """A name in an open directory. `path` is canonical: absolute, without links.
+
+    `name` is ``.`` for a root itself. `missing` says that a parent is not there; `directory` is
+    then the last one that is.
+    """
+
+    directory: int
+    name: str
+    path: Path
+    root: Path
+    missing: bool = False
+
+
+class PathGuard:
+    """The roots of a session. The first one is what relative paths are relative to."""
+
+    def __init__(self, roots: Sequence[Path]) -> None:
+        self.roots = tuple(roots)
+        self._real: dict[PurePosixPath, Path] = {}
+        lexical = [Path(os.path.normpath(root)) for root in roots]
+        for root in lexical:
+            # One inside another is reached through that one: on its own it could be swapped for
+            # a link to anywhere by whoever may write in the outer one.
+            if any(outer in root.parents for outer in lexical):
+                continue
+            real = root.resolve()
+            self._real[PurePosixPath(root)] = self._real[PurePosixPath(real)] = real
+
+    @contextmanager
+    def parent(self, text: str, *, follow_last: bool = True, make: bool = False) -> Iterator[Spot]:
+        """The directory that holds what `text` names, open until the context is left.
+
+        `make` creates missing parents. Raises `ToolError` for whatever leads out of the roots,
+        and for a link as the last part where `follow_last` is False.
+        """
+        with _Walk(self, text, follow_last=follow_last, make=make) as walk:
+            yield walk.go()
+
+    @contextmanager
+    def file(self, text: str, *, follow_last: bool = True) -> Iterator[tuple[int, Spot]]:
+        """A readable handle of the regular file that `text` names. Raises `ToolError`."""
+        with self.parent(text, follow_last=follow_last) as spot, ExitStack() as stack:
+            if spot.missing:
+                raise ToolError(f"{text} does not exist")
+            yield stack.enter_context(opened_file(spot.directory, spot.name, text)), spot
+
+    @contextmanager
+    def directory(self, text: str) -> Iterator[tuple[int, Spot]]:
+        """A handle of the directory that `text` names. Raises `ToolError`."""
+        with self.parent(text) as spot:
+            if spot.missing:
+                raise ToolError(f"{text} does not exist")
+            with _open(spot.name, _DIRECTORY, spot.directory, text) as handle:
+                yield handle, spot
+
+    def resolve(self, text: str, *, follow_last: bool = True) -> Path:
+        """Where `text` leads, whether or not it exists. Raises `ToolError`."""
+        with self.parent(text, follow_last=follow_last) as spot:
+            return spot.path
+
+    def writable(self, text: str) -> Path:
+        """As `resolve`, for a file to be written. Raises `ToolError` in the private folder too."""
+        with self.parent(text, follow_last=False) as spot:
+            refuse_private(spot)
+            return spot.path
+
+    def place(self, path: PurePosixPath) -> tuple[Path, deque[str]] | None:
+        """The root that the absolute `path` enters first, and what is left to walk from there."""
+        lexical = PurePosixPath("/")
+        rest = deque(path.parts[1:])
+        while True:
+            if lexical in self._real:
+                return self._real[lexical], rest
+            if not rest:
+                return None
+            part = rest.popleft()
+            lexical = lexical.parent if part == ".." else lexical / part
+
+    def refusal(self, text: str) -> ToolError:
+        named = ", ".join(str(root) for root in self.roots)
+        return ToolError(f"{shown(text)} is outside of what may be reached: {named}")
+
+
+def relative(path: Path, roots: Sequence[Path]) -> str:
+    """`path` as the model writes it: relative in the workspace, else absolute."""
+    workspace = roots[0].resolve()
+    return str(path.relative_to(workspace)) if _inside(path, workspace) else str(path)
+
+
+def foreign(path: Path, workspace: Path) -> bool:
+    """Whether content at `path` is not the workspace's own: other roots, and kept outputs."""
+    workspace = workspace.resolve()
+    return not _inside(path, workspace) or _inside(path, workspace / PRIVATE)
+
+
+def refuse_private(spot: Spot) -> None:
+    """Raises `ToolError` for what is in the gateway's own folder."""
+    parts = spot.path.relative_to(spot.root).parts
+    if parts and parts[0].casefold() == PRIVATE:
+        raise ToolError(f"{PRIVATE}/ belongs to the gateway: it may be read, not written")
+
+
+def shown(text: str) -> str:
+    """A path as an error names it: printable, and no longer than a line."""
+    plain = text.encode("utf-8", "backslashreplace").decode()
+    quoted = "".join(c if c.isprintable() else "?" for c in plain)
+    return quoted if len(quoted) <= 200 else f"{quoted[:200]}..."
+
+
+@contextmanager
+def opened_file(directory: int, name: str, text: str) -> Iterator[int]:
+    """A handle of a regular file; FIFOs, devices and sockets are refused without waiting."""
+    with _open(name, _FILE, directory, text) as handle:
+        mode = os.fstat(handle).st_mode
+        if stat.S_ISDIR(mode):
+            raise ToolError(f"{shown(text)} is a directory")
+        if not stat.S_ISREG(mode):
+            raise ToolError(f"{shown(text)} is no regular file")
+        yield handle
+
+
+@contextmanager
+def _open(name: str, flags: int, directory: int, text: str) -> Iterator[int]:
+    try:
+        handle = os.open(name, flags, dir_fd=directory)
+    except OSError as error:
+        raise os_error(error, text) from error
+    try:
+        yield handle
+    finally:
+        os.close(handle)
+
+
+def os_error(error: OSError, text: str) -> ToolError:
+    """What the operating system said of a path, as a sentence for the model."""
+    match error:
+        case FileNotFoundError():
+            said = "does not exist"
+        case NotADirectoryError():
+            said = "is no directory, or has a part that is none"
+        case _:
+            said = f"cannot be used: {error.strerror or type(error).__name__}"
+    return ToolError(f"{shown(text)} {said}")
+
+
+class _Walk:
+    """One path on its way from a root; holds a handle of every directory above."""
+
+    def __init__(self, guard: PathGuard, text: str, *, follow_last: bool, make: bool) -> None:
+        self._guard = guard
+        self._text = text
+        self._follow_last = follow_last
+        self._make = make
+        self._root = Path()
+        self._handles: list[int] = []
+        self._names: list[str] = []
+        self._hops = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._leave()
+
+    def go(self) -> Spot:
+        try:
+            return self._go(self._enter(_absolute(self._text, self._guard.roots[0])))
+        except OSError as error:
+            raise os_error(error, self._text) from error
+
+    def _go(self, rest: deque[str]) -> Spot:
+        while rest:
+            name = rest.popleft()
+            if name == "..":
+                rest = self._up(rest)
+                continue
+            target = self._link(name)
+            if target is not None:
+                rest = self._follow(target, rest)
+                continue
+            if not rest:
+                return self._spot(name)
+            if not self._down(name):
+                return self._absent([name, *rest])
+        return self._spot(".")
+
+    def _enter(self, path: PurePosixPath) -> deque[str]:
+        placed = self._guard.place(path)
+        if placed is None:
+            raise self._guard.refusal(self._text)
+        self._leave()
+        self._root, rest = placed
+        self._handles.append(os.open(self._root, _DIRECTORY))
+        return rest
+
+    def _leave(self) -> None:
+        while self._handles:
+            os.close(self._handles.pop())
+        self._names.clear()
+
+    def _up(self, rest: deque[str]) -> deque[str]:
+        if not self._names:
+            return self._enter(PurePosixPath(self._root.parent, *rest))
+        self._names.pop()
+        os.close(self._handles.pop())
+        return rest
+
+    def _link(self, name: str) -> str | None:
+        try:
+            return os.readlink(name, dir_fd=self._handles[-1])
+        except OSError:
+            # No link, or not there: what opens it next says which.
+            return None
+
+    def _follow(self, target: str, rest: deque[str]) -> deque[str]:
+        if not rest and not self._follow_last:
+            raise ToolError(
+                f"{shown(self._text)} is a symbolic link to {shown(target)}; "
+                "links are not written through: name the file itself"
+            )
+        self._hops += 1
+        if self._hops > _HOPS:
+            raise ToolError(f"{shown(self._text)} leads through too many symbolic links")
+        path = PurePosixPath(target)
+        if path.is_absolute():
+            return self._enter(path / PurePosixPath(*rest))
+        return deque([*path.parts, *rest])
+
+    def _down(self, name: str) -> bool:
+        """Go into a directory; False when it is not there."""
+        if self._make:
+            refuse_private(self._spot(name))
+            with suppress(FileExistsError):
+                os.mkdir(name, dir_fd=self._handles[-1])
+        try:
+            self._handles.append(os.open(name, _DIRECTORY, dir_fd=self._handles[-1]))
+        except FileNotFoundError:
+            return False
+        self._names.append(name)
+        if len(self._names) > _DEPTH:
+            raise ToolError(f"{shown(self._text)} is more than {_DEPTH} directories deep")
+        return True
+
+    def _absent(self, rest: Sequence[str]) -> Spot:
+        """Where a path leads whose parent is not there: nothing below it can be a link."""
+        names = list(self._names)
+        for part in rest:
+            if part != "..":
+                names.append(part)
+            elif names:
+                names.pop()
+            else:
+                raise self._guard.refusal(self._text)
+        path = self._root.joinpath(*names)
+        return Spot(self._handles[-1], path.name, path, self._root, missing=True)
+
+    def _spot(self, name: str) -> Spot:
+        parts = self._names if name == "." else [*self._names, name]
+        return Spot(self._handles[-1], name, self._root.joinpath(*parts), self._root)
+
+
+def _absolute(text: str, workspace: Path) -> PurePosixPath:
+    if "\0" in text:
+        raise ToolError("a path cannot hold a NUL character")
+    if len(text) > _LENGTH:
+        raise ToolError(f"a path cannot be longer than {_LENGTH} characters")
+    if text.startswith("~"):
+        user, _, rest = text[1:].partition("/")
+        # The password database rather than $HOME: only the configuration reads the environment.
+        with suppress(KeyError):
+            home = (pwd.getpwnam(user) if user else pwd.getpwuid(os.getuid())).pw_dir
+            return PurePosixPath(home, rest.lstrip("/"))
+    return PurePosixPath(os.path.normpath(workspace)) / text
+
+
+def _inside(path: Path, folder: Path) -> bool:
+    return path == folder or folder in path.parents

@@ -1,0 +1,103 @@
+"""The tools by name, and the check of a call before anything else looks at it (TOOL-1)."""
+
+import difflib
+import json
+from collections.abc import Collection, Iterable, Mapping
+
+from pydantic import JsonValue, ValidationError
+from pydantic_core import ErrorDetails
+
+from runtime.domain.errors import ToolError
+from runtime.domain.tools import ToolCall, ToolSpec
+from runtime.tools.base import AnyTool, Prepared
+from runtime.tools.paths import shown
+
+__all__ = ["Prepared", "Registry"]
+
+_ERRORS_SHOWN = 5
+_ADVICE = {
+    "missing": "is required",
+    "extra_forbidden": "is no field of this tool",
+}
+
+
+class Registry:
+    """What is offered. Order is that of registration, so that a prompt stays byte-stable."""
+
+    def __init__(self, tools: Iterable[AnyTool]) -> None:
+        self._tools: dict[str, AnyTool] = {}
+        for tool in tools:
+            if tool.name in self._tools:
+                raise ValueError(f"two tools are named {tool.name}")
+            self._tools[tool.name] = tool
+        self._specs = {name: tool.spec() for name, tool in self._tools.items()}
+
+    def specs(self, names: Collection[str] | None = None) -> tuple[ToolSpec, ...]:
+        """What the model is told; of `names` only, where given. Unknown names are passed over."""
+        return tuple(spec for name, spec in self._specs.items() if names is None or name in names)
+
+    def get(self, name: str) -> AnyTool | None:
+        return self._tools.get(name)
+
+    def prepare(self, call: ToolCall) -> Prepared:
+        """The tool with checked arguments.
+
+        Raises `ToolError`: an unknown tool (with the nearest names), or arguments that are no
+        JSON object or break a rule (with the field, the rule and an example).
+        """
+        tool = self._tools.get(call.name)
+        if tool is None:
+            raise ToolError(self._unknown(call.name))
+        try:
+            return tool.bind(_object(call.arguments, tool))
+        except ValidationError as error:
+            raise ToolError(_broken(error, tool, self._fields(tool))) from error
+
+    def _unknown(self, name: str) -> str:
+        near = difflib.get_close_matches(name[:100].lower(), self._tools, n=3, cutoff=0.5)
+        hint = f"the nearest are {', '.join(near)}" if near else f"there are {self._all()}"
+        return f"there is no tool named {shown(name)}; {hint}"
+
+    def _all(self) -> str:
+        return ", ".join(self._tools)
+
+    def _fields(self, tool: AnyTool) -> str:
+        properties = self._specs[tool.name].parameters.get("properties")
+        return ", ".join(properties) if isinstance(properties, dict) else ""
+
+
+def _object(text: str, tool: AnyTool) -> Mapping[str, JsonValue]:
+    try:
+        raw: JsonValue = json.loads(text.strip() or "{}")
+    except json.JSONDecodeError as error:
+        detail = f"{error.msg} at line {error.lineno}, column {error.colno}"
+        raise ToolError(_wrong(tool, f"the arguments are no JSON: {detail}")) from error
+    except (ValueError, RecursionError) as error:
+        raise ToolError(_wrong(tool, "the arguments hold too much to be read")) from error
+    if not isinstance(raw, dict):
+        raise ToolError(_wrong(tool, "the arguments must be one JSON object"))
+    try:
+        json.dumps(raw, ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        raise ToolError(_wrong(tool, "the arguments hold half of a surrogate pair")) from error
+    return raw
+
+
+def _broken(error: ValidationError, tool: AnyTool, fields: str) -> str:
+    details = error.errors(include_url=False, include_context=False)
+    said = [_sentence(detail) for detail in details[:_ERRORS_SHOWN]]
+    if len(details) > _ERRORS_SHOWN:
+        said.append(f"and {len(details) - _ERRORS_SHOWN} more")
+    if any(detail["type"] == "extra_forbidden" for detail in details):
+        said.append(f"the fields are {fields}")
+    return _wrong(tool, "; ".join(said))
+
+
+def _sentence(detail: ErrorDetails) -> str:
+    field = shown(".".join(str(part) for part in detail["loc"])) or "the arguments"
+    rule = _ADVICE.get(detail["type"], detail["msg"][:1].lower() + detail["msg"][1:])
+    return f"{field}: {rule}"
+
+
+def _wrong(tool: AnyTool, what: str) -> str:
+    return f"{tool.name}: {what}. Example: {tool.example}"

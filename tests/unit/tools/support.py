@@ -1,0 +1,137 @@
+"""A workspace to run tools in, as the model does: by the name of a tool and JSON arguments."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pydantic import JsonValue
+
+from runtime.domain.tools import ToolCall, ToolResult, Touches
+from runtime.ports.clock import Timer
+from runtime.ports.sandbox import (
+    ProcessIdentity,
+    Sandbox,
+    SandboxCommand,
+    SandboxProcess,
+    TreeEnd,
+)
+from runtime.tools.base import ToolContext, ToolOutput
+from runtime.tools.builtin import builtin_tools
+from runtime.tools.builtin.shell import ExecSettings
+from runtime.tools.files import SeenFiles
+from runtime.tools.output import to_result
+from runtime.tools.registry import Registry
+from tests.fakes.fetch import FakeFetch
+
+
+@dataclass
+class HandTimer:
+    """A timer that fires when a test says so."""
+
+    seconds: float
+    callback: Callable[[], None]
+    cancelled: bool = False
+
+    def cancel(self) -> None:
+        self.cancelled = True
+
+
+@dataclass
+class StillClock:
+    """Time that never moves; `timers` are fired by hand."""
+
+    timers: list[HandTimer] = field(default_factory=list)
+
+    def now_ms(self) -> int:
+        return 0
+
+    def monotonic(self) -> float:
+        return 0.0
+
+    async def sleep(self, seconds: float) -> None:
+        raise AssertionError("no tool waits on the clock")
+
+    def call_later(self, seconds: float, callback: Callable[[], None]) -> Timer:
+        self.timers.append(HandTimer(seconds, callback))
+        return self.timers[-1]
+
+
+class NoSandbox:
+    """For tests that run no command."""
+
+    name = "none"
+
+    async def start(self, command: SandboxCommand) -> SandboxProcess:
+        raise AssertionError("no command is run here")
+
+    async def end_tree(self, identity: ProcessIdentity, grace_s: float) -> TreeEnd:
+        raise AssertionError("no command is run here")
+
+    def describe(self) -> str:
+        raise AssertionError("no command is run here")
+
+
+class Skills:
+    """Skills by name."""
+
+    def __init__(self, bodies: Mapping[str, str]) -> None:
+        self._bodies = bodies
+
+    def read(self, name: str) -> str | None:
+        return self._bodies.get(name)
+
+    def names(self) -> Sequence[str]:
+        return tuple(self._bodies)
+
+
+@dataclass
+class Desk:
+    """A session at work in `workspace`; what is live is in `seen`."""
+
+    workspace: Path
+    extra: tuple[Path, ...] = ()
+    fetch: FakeFetch = field(default_factory=FakeFetch)
+    sandbox: Sandbox = field(default_factory=NoSandbox)
+    commands: ExecSettings = field(default_factory=ExecSettings)
+    skills: Skills = field(default_factory=lambda: Skills({}))
+    seen: list[str] = field(default_factory=list)
+    files: SeenFiles = field(default_factory=SeenFiles)
+
+    def __post_init__(self) -> None:
+        self.registry = Registry(
+            builtin_tools(
+                sandbox=self.sandbox,
+                fetch=self.fetch,
+                skills=self.skills,
+                clock=StillClock(),
+                commands=self.commands,
+            )
+        )
+
+    def context(self, call_id: str = "call_1") -> ToolContext:
+        return ToolContext(
+            session_id="ses_1",
+            run_id="run_1",
+            call_id=call_id,
+            workspace=self.workspace,
+            roots=(self.workspace, *self.extra),
+            files=self.files,
+            emit=self.seen.append,
+        )
+
+    def touches(self, tool: str, **arguments: JsonValue) -> Touches:
+        return self.registry.prepare(call(tool, arguments)).touches(self.context())
+
+    async def run(self, tool: str, **arguments: JsonValue) -> ToolOutput:
+        return await self.registry.prepare(call(tool, arguments)).run(self.context())
+
+    async def result(self, tool: str, **arguments: JsonValue) -> ToolResult:
+        asked = call(tool, arguments)
+        output = await self.registry.prepare(asked).run(self.context())
+        return to_result(asked, output, context=self.context())
+
+
+def call(tool: str, arguments: Mapping[str, JsonValue] | str) -> ToolCall:
+    text = arguments if isinstance(arguments, str) else json.dumps(arguments)
+    return ToolCall(id="call_1", name=tool, arguments=text)

@@ -1,0 +1,191 @@
+"""Commands: what they are granted, and what is told of their end (TOOL-5)."""
+
+import asyncio
+import signal
+
+import pytest
+
+from runtime.domain.errors import ToolError
+from runtime.ports.sandbox import SandboxCommand, SandboxLimits, SandboxUnavailable
+from runtime.tools.builtin.shell import ExecSettings
+from tests.fakes.sandbox import FakeProcess, FakeSandbox, FakeStdio, Program
+from tests.unit.tools.support import Desk, StillClock
+
+pytestmark = pytest.mark.requirement("TOOL-5")
+
+
+def prints(*pieces: bytes, code: int = 0) -> Program:
+    async def program(stdio: FakeStdio) -> int:
+        for piece in pieces:
+            await stdio.write(piece)
+        return code
+
+    return program
+
+
+def at(
+    desk: Desk, program: Program, commands: ExecSettings | None = None
+) -> tuple[Desk, StillClock]:
+    clock = StillClock()
+    sandbox = FakeSandbox(clock, {"go": program})
+    return Desk(
+        desk.workspace, extra=desk.extra, sandbox=sandbox, commands=commands or ExecSettings()
+    ), clock
+
+
+def started(desk: Desk) -> SandboxCommand:
+    assert isinstance(desk.sandbox, FakeSandbox)
+    return desk.sandbox.started[-1]
+
+
+async def test_a_command_gets_the_workspace_and_no_more(desk: Desk) -> None:
+    settings = ExecSettings(
+        env={"LANG": "C.UTF-8"}, limits=SandboxLimits(processes=7), hidden=("/srv/keys",)
+    )
+    (desk.workspace / "sub").mkdir()
+    desk, _ = at(desk, prints(b"hello\n"), settings)
+    output = await desk.run("exec", command="go", working_dir="sub")
+    assert output.content == "[exit code 0, 0.0 s]\nhello\n"
+    assert not output.untrusted
+    command = started(desk)
+    assert command.cwd == str(desk.workspace / "sub")
+    assert command.writable == (str(desk.workspace),)
+    assert command.readable == (str(desk.workspace / ".gatehouse"),)
+    assert command.hidden == ("/srv/keys",)
+    assert not command.network
+    assert command.env == {"LANG": "C.UTF-8"}
+    assert (command.limits.timeout_s, command.limits.processes) == (60.0, 7)
+    assert command.stdin == "closed"
+
+
+async def test_the_gateways_folder_is_not_granted_through_a_link(desk: Desk) -> None:
+    (desk.workspace / ".gatehouse").symlink_to("/etc")
+    desk, _ = at(desk, prints())
+    assert (await desk.run("exec", command="go")).content == "[exit code 0, 0.0 s]\n[no output]"
+    assert started(desk).readable == ()
+
+
+async def test_output_with_network_access_is_untrusted_and_policy_sees_it(desk: Desk) -> None:
+    desk, _ = at(desk, prints(b"from afar"), ExecSettings(network=True))
+    assert desk.touches("exec", command="go").network == ("*",)
+    assert (await desk.run("exec", command="go")).untrusted
+    assert started(desk).network
+
+
+async def test_a_failed_command_is_told_by_its_code_and_output(desk: Desk) -> None:
+    desk, _ = at(desk, prints(b"no such file\n", code=2))
+    assert (await desk.run("exec", command="go")).content == "[exit code 2, 0.0 s]\nno such file\n"
+    desk, _ = at(desk, prints(code=128 + signal.SIGSEGV))
+    told = (await desk.run("exec", command="go")).content
+    assert told.startswith("[killed by SIGSEGV (exit code 139), 0.0 s]")
+
+
+async def test_a_command_that_takes_too_long_is_told_with_what_it_printed(desk: Desk) -> None:
+    printed = asyncio.Event()
+
+    async def hangs(stdio: FakeStdio) -> int:
+        await stdio.write(b"so far")
+        printed.set()
+        await stdio.terminated.wait()
+        return 0
+
+    desk, clock = at(desk, hangs)
+    async with asyncio.TaskGroup() as tasks:
+        running = tasks.create_task(
+            desk.run("exec", command="go", timeout_s=5), name="the command under test"
+        )
+        await printed.wait()
+        (timer,) = clock.timers
+        assert timer.seconds == 5
+        timer.callback()
+    assert running.result().content == "[timed out after 5 s and was killed, 0.0 s]\nso far"
+
+
+async def test_output_is_shown_as_it_comes(desk: Desk) -> None:
+    seen_first = asyncio.Event()
+
+    async def program(stdio: FakeStdio) -> int:
+        await stdio.write("é".encode()[:1])
+        await stdio.write("é".encode()[1:] + b" one")
+        await seen_first.wait()
+        await stdio.write(b" two")
+        return 0
+
+    desk, _ = at(desk, program)
+    notify = desk.seen.append
+
+    class Watcher(list[str]):
+        def append(self, text: str) -> None:
+            notify(text)
+            seen_first.set()
+
+    shown = desk.seen
+    desk.seen = Watcher()
+    await desk.run("exec", command="go")
+    assert shown == ["é one", " two"]
+
+
+@pytest.mark.requirement("TOOL-4")
+async def test_endless_output_is_capped_and_kept(desk: Desk) -> None:
+    desk, _ = at(desk, prints(*[b"x" * 64 * 1024] * 140))
+    result = await desk.result("exec", command="go")
+    assert result.content.startswith("[exit code 0")
+    assert len(result.content.encode()) <= 32 * 1024
+    assert "output beyond 8,388,608 bytes was dropped: 9,175,040 in all" in result.content
+    assert sum(len(text) for text in desk.seen) == 64 * 1024
+    assert result.whole_output_path is not None
+
+
+@pytest.mark.requirement("TOOL-4")
+async def test_binary_output_is_described(desk: Desk) -> None:
+    desk, _ = at(desk, prints(b"\x89PNG\r\n\x1a\n\0\0"))
+    assert "[binary output: image/png, 10 bytes" in (await desk.run("exec", command="go")).content
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"background": True}, "commands in the background are not available yet"),
+        ({"timeout_s": 601}, "timeout_s: must be at most 600"),
+        ({"working_dir": "/etc"}, "is outside of what may be reached"),
+        ({"working_dir": "none"}, "none does not exist"),
+    ],
+)
+async def test_what_is_refused_runs_nothing(
+    desk: Desk, arguments: dict[str, str | int], said: str
+) -> None:
+    desk, _ = at(desk, prints(b"ran"))
+    with pytest.raises(ToolError, match=said):
+        await desk.run("exec", command="go", **arguments)
+    assert isinstance(desk.sandbox, FakeSandbox)
+    assert desk.sandbox.started == []
+
+
+async def test_without_a_sandbox_nothing_runs_and_the_model_is_told_why(desk: Desk) -> None:
+    class Missing(FakeSandbox):
+        async def start(self, command: SandboxCommand) -> FakeProcess:
+            raise SandboxUnavailable("there is no confinement.", hint="Install bubblewrap.")
+
+    desk = Desk(desk.workspace, sandbox=Missing(StillClock()))
+    with pytest.raises(ToolError, match=r"was not run: .* Install bubblewrap\."):
+        await desk.run("exec", command="go")
+
+
+async def test_a_cancelled_call_ends_the_command(desk: Desk) -> None:
+    begun, ended = asyncio.Event(), asyncio.Event()
+
+    async def program(stdio: FakeStdio) -> int:
+        begun.set()
+        try:
+            await stdio.terminated.wait()
+        finally:
+            ended.set()
+        return 0
+
+    desk, _ = at(desk, program)
+    running = asyncio.create_task(desk.run("exec", command="go"), name="the command under test")
+    await begun.wait()
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert ended.is_set()

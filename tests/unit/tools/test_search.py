@@ -1,0 +1,132 @@
+"""Finding files and what is in them."""
+
+import re
+
+import pytest
+
+from runtime.domain.errors import ToolError
+from runtime.tools.builtin.grep import Grep
+from runtime.tools.patterns import Glob
+from tests.unit.tools.support import Desk, StillClock
+
+
+def plant(desk: Desk, **files: str) -> None:
+    for name, content in files.items():
+        path = desk.workspace / name.replace("__", "/").replace("_DOT_", ".")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "matching", "others"),
+    [
+        ("*.py", ["a.py"], ["a.pyc", "d/a.py", ".py/x"]),
+        ("**/*.py", ["a.py", "d/a.py", "d/e/a.py"], ["a.txt"]),
+        ("d/**", ["d/a", "d/e/f"], ["e/d/a"]),
+        ("d/**/f", ["d/f", "d/e/g/f"], ["f", "d/ef"]),
+        ("*.{ts,tsx}", ["a.ts", "a.tsx"], ["a.t", "a.tsxx"]),
+        ("[a-c]?.md", ["b1.md"], ["d1.md", "b.md", "b/.md"]),
+        ("[!a]*", ["b"], ["a", "a/b"]),
+        ("a.b", ["a.b"], ["axb"]),
+        ("a{b", ["a{b"], ["ab"]),
+        ("[", ["["], ["a"]),
+        ("./x", ["x"], ["y"]),
+        ("[a&&b]", ["&"], ["c"]),
+    ],
+)
+def test_glob_patterns(pattern: str, matching: list[str], others: list[str]) -> None:
+    glob = Glob(pattern)
+    assert [path for path in matching if not glob.matches(path)] == []
+    assert [path for path in others if glob.matches(path)] == []
+
+
+def test_a_pattern_that_takes_too_long_is_an_error() -> None:
+    with pytest.raises(ToolError, match="takes too long"):
+        Glob("{a,aa}" * 40 + "{b,c}").matches("a" * 60)
+    for pattern in ("", "/etc/*", "../*", "x" * 400):
+        with pytest.raises(ToolError):
+            Glob(pattern)
+
+
+async def test_glob_gives_paths_that_other_tools_take(desk: Desk) -> None:
+    plant(desk, src__a_DOT_py="1", src__deep__b_DOT_py="2", _DOT_git__c_DOT_py="3", d_DOT_txt="4")
+    (desk.workspace / "src" / "out").symlink_to("/etc")
+    found = (await desk.run("glob", pattern="**/*.py", path="src")).content
+    assert found == "src/a.py\nsrc/deep/b.py"
+    assert (await desk.run("read_file", path=found.splitlines()[1])).content == "2"
+    assert (await desk.run("glob", pattern="**/*.py")).content == found
+    assert (await desk.run("glob", pattern=".git/*")).content == ".git/c.py"
+    assert (await desk.run("glob", pattern="*.rs")).content == "[no file matches]"
+
+
+async def test_lists_are_capped_and_say_so(desk: Desk) -> None:
+    for n in range(510):
+        (desk.workspace / f"{n:03d}").touch()
+    assert (await desk.run("list_dir")).content.splitlines()[-1] == "[10 more; use glob]"
+    lines = (await desk.run("glob", pattern="*")).content.splitlines()
+    assert (len(lines), lines[-1]) == (501, "[more than 500; narrow the pattern]")
+
+
+async def test_a_listing_shows_kinds_and_sizes_on_one_line_each(desk: Desk) -> None:
+    plant(desk, b="12345", sub__c="")
+    (desk.workspace / "link").symlink_to("b")
+    (desk.workspace / "two\nlines").touch()
+    listed = (await desk.run("list_dir", path=".")).content
+    assert listed.splitlines() == ["b  5", "link -> b", "sub/", "two?lines  0"]
+    with pytest.raises(ToolError, match="is no directory"):
+        await desk.run("list_dir", path="b")
+    with pytest.raises(ToolError, match="does not exist"):
+        await desk.run("list_dir", path="none")
+
+
+async def test_paths_of_a_kind_stay_in_their_folder(desk: Desk) -> None:
+    base = desk.workspace
+    for kind, folder in (
+        ("workspace", ""),
+        ("memory", "memory"),
+        ("skills", "skills"),
+        ("outputs", ".gatehouse/outputs"),
+    ):
+        found = (await desk.run("resolve_path", kind=kind, filename="a/b.md")).content
+        assert found == str(base / folder / "a/b.md")
+    for filename in ("../x", "/etc/passwd", "a/../../x"):
+        with pytest.raises(ToolError, match="outside of"):
+            await desk.run("resolve_path", kind="memory", filename=filename)
+
+
+async def test_grep_gives_lines_with_context(desk: Desk) -> None:
+    plant(desk, a="one\ntwo\nthree\ntwo two\nfive\n", sub__b="Two\n", _DOT_git__c="two\n")
+    (desk.workspace / "binary").write_bytes(b"two\0")
+    (desk.workspace / "link").symlink_to("a")
+    assert (await desk.run("grep", pattern="two")).content == "a:2:two\na:4:two two"
+    found = (await desk.run("grep", pattern="^two$", ignore_case=True)).content
+    assert found == "a:2:two\nsub/b:1:Two"
+    found = (await desk.run("grep", pattern="two", path="a", context=1)).content
+    assert found.splitlines() == ["a-1-one", "a:2:two", "a-3-three", "a:4:two two", "a-5-five"]
+    assert (await desk.run("grep", pattern="wo", include="b")).content == "sub/b:1:Two"
+    assert (await desk.run("grep", pattern="wo", include="sub/*")).content == "sub/b:1:Two"
+    assert (await desk.run("grep", pattern="nothing")).content == "[no match]"
+    assert (await desk.run("grep", pattern="x*", path="sub")).content == "sub/b:1:Two"
+
+
+async def test_grep_is_capped(desk: Desk) -> None:
+    plant(desk, a="hit\n" * 500, b="hit\n", long="y" + "x" * 1000 + "hit")
+    lines = (await desk.run("grep", pattern="hit")).content.splitlines()
+    assert len(lines) == 201
+    assert lines[-1] == "[cut here: narrow the pattern, path or include]"
+    assert len((await desk.run("grep", pattern="yx", path="long")).content) < 320
+    with (desk.workspace / "huge").open("wb") as file:
+        file.truncate(11 * 1024 * 1024)
+    assert "[1 files were not searched" in (await desk.run("grep", pattern="q")).content
+
+
+async def test_a_pattern_that_never_ends_is_stopped(desk: Desk) -> None:
+    plant(desk, a="a" * 5000 + "!")
+    tool = Grep(StillClock(), time_s=0.2)
+    prepared = tool.bind({"pattern": "(a|aa)+$"})
+    with pytest.raises(ToolError, match=re.escape("took more than 0.2 s at a")):
+        await prepared.run(desk.context())
+    with pytest.raises(ToolError, match="is no regular expression"):
+        await desk.run("grep", pattern="f(")
+    with pytest.raises(ToolError, match="does not exist"):
+        await desk.run("grep", pattern="f", path="none")
