@@ -1,0 +1,1 @@
+"""Implementations of the bus port: signals inside one process, and between replicas."""

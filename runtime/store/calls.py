@@ -1,0 +1,151 @@
+"""Tool call rows: proposed, decided, started, ended; the ground on which a crash is judged.
+
+States: ``proposed`` (the model asked), ``waiting`` (a person is asked), ``approved`` (a person
+said yes), ``started``, ``ended`` (there is a result). A call that is ``started`` without a result
+after a crash may have had its effect (MSG-8).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, Row, bindparam, insert, select, update
+
+from runtime.domain.decisions import Decision
+from runtime.domain.tools import Effect, ToolCall, ToolResult
+from runtime.store.tables import tool_calls
+
+
+@dataclass(frozen=True, slots=True)
+class CallRow:
+    """One call of one step. `place` is its index in the step's response."""
+
+    run_id: str
+    step: int
+    place: int
+    call: ToolCall
+    effect: Effect
+    state: str
+    digest: str
+    decision: Decision | None = None
+    result: ToolResult | None = None
+
+
+_INSERT = insert(tool_calls)
+_KEY = (
+    (tool_calls.c.run_id == bindparam("of_run"))
+    & (tool_calls.c.step == bindparam("of_step"))
+    & (tool_calls.c.place == bindparam("of_place"))
+)
+_STATE = update(tool_calls).where(_KEY).values(state=bindparam("new_state"))
+_START = (
+    update(tool_calls)
+    .where(_KEY)
+    .values(state="started", started_ms=bindparam("at"), decision=bindparam("why"))
+)
+_END = (
+    update(tool_calls)
+    .where(_KEY)
+    .values(
+        state="ended", result=bindparam("outcome"), ended_ms=bindparam("at"),
+        decision=bindparam("why"),
+    )
+)
+_OF_STEP = (
+    select(tool_calls)
+    .where(tool_calls.c.run_id == bindparam("of_run"), tool_calls.c.step == bindparam("of_step"))
+    .order_by(tool_calls.c.place)
+)
+
+
+def add(conn: Connection, rows: Sequence[CallRow], *, now: int) -> None:
+    """Keep a step's calls."""
+    conn.execute(
+        _INSERT,
+        [
+            {
+                "run_id": row.run_id,
+                "step": row.step,
+                "place": row.place,
+                "call_id": row.call.id,
+                "name": row.call.name,
+                "arguments": row.call.arguments,
+                "effect": row.effect.value,
+                "state": row.state,
+                "decision": _dump(row.decision),
+                "digest": row.digest,
+                "result": None if row.result is None else row.result.model_dump_json(),
+                "started_ms": now if row.state == "started" else None,
+                "ended_ms": now if row.state == "ended" else None,
+            }
+            for row in rows
+        ],
+    )
+
+
+def of_step(conn: Connection, run_id: str, step: int) -> Sequence[CallRow]:
+    """A step's calls in the order in which the model made them."""
+    return [_row(row) for row in conn.execute(_OF_STEP, {"of_run": run_id, "of_step": step})]
+
+
+def of_run(conn: Connection, run_id: str) -> Sequence[CallRow]:
+    """All calls of a run, in order."""
+    rows = conn.execute(
+        select(tool_calls)
+        .where(tool_calls.c.run_id == run_id)
+        .order_by(tool_calls.c.step, tool_calls.c.place)
+    )
+    return [_row(row) for row in rows]
+
+
+def start(conn: Connection, row: CallRow, decision: Decision, *, now: int) -> None:
+    """Record that a call begins now, under this decision (I5)."""
+    conn.execute(_START, {**_key(row), "at": now, "why": _dump(decision)})
+
+
+def end(
+    conn: Connection, row: CallRow, result: ToolResult, decision: Decision | None, *, now: int
+) -> None:
+    """Record a call's result."""
+    conn.execute(
+        _END,
+        {
+            **_key(row),
+            "at": now,
+            "outcome": result.model_dump_json(),
+            "why": _dump(decision or row.decision),
+        },
+    )
+
+
+def set_state(conn: Connection, row: CallRow, state: str) -> None:
+    """Move a call that has neither begun nor ended."""
+    conn.execute(_STATE, {**_key(row), "new_state": state})
+
+
+def _key(row: CallRow) -> dict[str, object]:
+    return {"of_run": row.run_id, "of_step": row.step, "of_place": row.place}
+
+
+def _dump(decision: Decision | None) -> str | None:
+    return None if decision is None else decision.model_dump_json(exclude_defaults=True)
+
+
+def _row(row: Row[tuple[object, ...]]) -> CallRow:
+    found = row._mapping
+    return CallRow(
+        run_id=found["run_id"],
+        step=found["step"],
+        place=found["place"],
+        call=ToolCall(id=found["call_id"], name=found["name"], arguments=found["arguments"]),
+        effect=Effect(found["effect"]),
+        state=found["state"],
+        digest=found["digest"],
+        decision=(
+            None
+            if found["decision"] is None
+            else Decision.model_validate_json(found["decision"])
+        ),
+        result=(
+            None if found["result"] is None else ToolResult.model_validate_json(found["result"])
+        ),
+    )

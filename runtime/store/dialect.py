@@ -1,0 +1,157 @@
+"""What only one of the databases understands, both halves side by side.
+
+Everything else in the store is written once, in Core. Nothing here decides anything.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final, TypeVarTuple
+
+from sqlalchemy import (
+    URL,
+    BigInteger,
+    Connection,
+    Insert,
+    Select,
+    Table,
+    Text,
+    bindparam,
+    cast,
+    func,
+    make_url,
+    select,
+)
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.exc import ArgumentError
+
+from runtime.domain.errors import InvalidInput
+from runtime.store.database import DialectName
+
+Ts = TypeVarTuple("Ts")
+
+NOTIFY_LIMIT_BYTES: Final = 7_999
+"""PostgreSQL refuses longer payloads (postgresql.org/docs, NOTIFY)."""
+
+_NO_BOUND: Final = 2**63 - 1
+_RULE: Final = "must be sqlite:///path/to/file or postgresql://user@host/database"
+
+_NOTIFY = select(
+    func.pg_notify(bindparam("channel", type_=Text()), bindparam("payload", type_=Text()))
+)
+_TRANSACTION_ID = select(cast(cast(func.pg_current_xact_id(), Text), BigInteger))
+_OLDEST_RUNNING = select(
+    cast(cast(func.pg_snapshot_xmin(func.pg_current_snapshot()), Text), BigInteger)
+)
+_ADVISORY_LOCK = select(func.pg_advisory_xact_lock(bindparam("key", type_=BigInteger())))
+
+
+def database_url(url: str) -> URL:
+    """The URL with the driver that Gatehouse uses: sqlite+aiosqlite or postgresql+asyncpg.
+
+    `postgres://`, `sslmode` and a URL without a driver are understood. Raises InvalidInput, which
+    never repeats the URL: it may hold a password.
+    """
+    try:
+        parsed = make_url(url)
+    except (ArgumentError, ValueError):
+        raise InvalidInput("database.url", _RULE) from None
+    backend = parsed.drivername.partition("+")[0]
+    if backend == "sqlite":
+        name = parsed.database or ""
+        if name in ("", ":memory:") or name.startswith("file:"):
+            raise InvalidInput("database.url", "must name a file: sqlite:///path/to/file")
+        return parsed.set(drivername="sqlite+aiosqlite")
+    if backend in ("postgresql", "postgres"):
+        query = dict(parsed.query)
+        if "sslmode" in query:
+            query["ssl"] = query.pop("sslmode")
+        return parsed.set(drivername="postgresql+asyncpg", query=query)
+    raise InvalidInput("database.url", _RULE)
+
+
+def sqlite_path(url: str | URL) -> Path | None:
+    """The file of a SQLite URL, absolute; None for PostgreSQL."""
+    parsed = database_url(url) if isinstance(url, str) else url
+    if not parsed.drivername.startswith("sqlite") or parsed.database is None:
+        return None
+    return Path(parsed.database).resolve()
+
+
+def dialect_name(on: Connection | DialectName) -> DialectName:
+    """Which of the two `on` is."""
+    name = on if isinstance(on, str) else on.dialect.name
+    return "sqlite" if name == "sqlite" else "postgresql"
+
+
+def insert_ignore(on: Connection | DialectName, table: Table, *, key: Sequence[str] = ()) -> Insert:
+    """INSERT that leaves the present row alone; `rowcount` is 0 then.
+
+    `key` names the columns of the constraint that may be met; empty: any.
+    """
+    elements = [table.c[name] for name in key] or None
+    if dialect_name(on) == "sqlite":
+        return sqlite.insert(table).on_conflict_do_nothing(index_elements=elements)
+    return postgresql.insert(table).on_conflict_do_nothing(index_elements=elements)
+
+
+def upsert(
+    on: Connection | DialectName, table: Table, *, key: Sequence[str], change: Sequence[str]
+) -> Insert:
+    """INSERT that sets the columns `change` of the present row to the new values instead."""
+    elements = [table.c[name] for name in key]
+    if dialect_name(on) == "sqlite":
+        lite = sqlite.insert(table)
+        return lite.on_conflict_do_update(
+            index_elements=elements, set_={name: lite.excluded[name] for name in change}
+        )
+    post = postgresql.insert(table)
+    return post.on_conflict_do_update(
+        index_elements=elements, set_={name: post.excluded[name] for name in change}
+    )
+
+
+def lock_rows(
+    statement: Select[*Ts], *, skip_locked: bool = True, of: Table | None = None
+) -> Select[*Ts]:
+    """Lock the rows until the unit ends; `skip_locked` passes over those that others hold.
+
+    PostgreSQL: FOR NO KEY UPDATE, which excludes other lockers and writers, but not the foreign
+    key check of a row that refers to the locked one. `of` narrows a join to one table.
+    SQLite renders nothing: its one writer needs no locks.
+    """
+    return statement.with_for_update(skip_locked=skip_locked, key_share=True, of=of)
+
+
+def advisory_lock(conn: Connection, key: int) -> None:
+    """Hold the lock `key` of the database until the unit ends. SQLite: nothing, see `lock_rows`."""
+    if dialect_name(conn) == "postgresql":
+        conn.execute(_ADVISORY_LOCK, {"key": key})
+
+
+def notify(conn: Connection, channel: str, payload: str) -> None:
+    """Wake the listeners of `channel` once the unit is committed. SQLite: nothing.
+
+    The payload is for ids. Raises ValueError when it has more than NOTIFY_LIMIT_BYTES.
+    """
+    if len(payload.encode()) > NOTIFY_LIMIT_BYTES:
+        raise ValueError(f"a notification carries at most {NOTIFY_LIMIT_BYTES} bytes")
+    if dialect_name(conn) == "postgresql":
+        conn.execute(_NOTIFY, {"channel": channel, "payload": payload})
+
+
+def transaction_id(conn: Connection) -> int:
+    """The number to store with an event, for `settled_below`. SQLite: 0."""
+    if dialect_name(conn) == "sqlite":
+        return 0
+    return int(conn.execute(_TRANSACTION_ID).scalar_one())
+
+
+def settled_below(conn: Connection) -> int:
+    """Every transaction with a smaller id has ended, as seen by this unit.
+
+    A feed that stops there skips no late commit. SQLite commits in order, so nothing is held
+    back: the greatest integer.
+    """
+    if dialect_name(conn) == "sqlite":
+        return _NO_BOUND
+    return int(conn.execute(_OLDEST_RUNNING).scalar_one())

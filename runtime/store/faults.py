@@ -1,0 +1,123 @@
+"""What a driver's error means to the caller, both databases side by side.
+
+Nothing here talks to a database. An error that is the unit's own matter (a broken constraint,
+a statement that does not parse) is returned as it came.
+"""
+
+import sqlite3
+from typing import Final
+
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
+
+from runtime.domain.errors import StoreCorrupt, StoreFull, StoreUnavailable
+
+_CORRUPT_HINT: Final = (
+    "Stop the gateway, keep the damaged file aside, and put back a backup with "
+    "`gatehouse backup restore`."
+)
+_PRIMARY: Final = 0xFF
+"""SQLite's extended result codes keep the primary code in the low byte (sqlite.org/rescode)."""
+
+_BUSY: Final = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
+_CORRUPT: Final = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+_OUT_OF_REACH: Final = {
+    sqlite3.SQLITE_IOERR: "The disk refused to read or write",
+    sqlite3.SQLITE_CANTOPEN: "The file cannot be opened",
+    sqlite3.SQLITE_READONLY: "The file may not be written",
+    sqlite3.SQLITE_PERM: "The file may not be opened",
+    sqlite3.SQLITE_PROTOCOL: "The file's locks do not work (a network file system?)",
+    sqlite3.SQLITE_NOMEM: "There was no memory left",
+    sqlite3.SQLITE_INTERRUPT: "The statement was interrupted",
+}
+
+RETRIED: Final = frozenset({"40001", "40P01"})
+"""Serialization failure and deadlock: the server rolled the unit back, another try may pass."""
+
+_PG_FULL: Final = frozenset({"53100"})
+_PG_CORRUPT: Final = frozenset({"XX001", "XX002"})
+_PG_LOST: Final = frozenset({"57P01", "57P02", "57P03"})
+_PG_BUSY: Final = frozenset({"53000", "53200", "53300", "53400", "55P03", "57014"})
+
+
+def sqlite_fault(error: BaseException, path: str) -> BaseException:
+    """The store's error for a SQLite one, or `error` itself."""
+    cause = error.orig if isinstance(error, DBAPIError) else error
+    if isinstance(error, PoolTimeoutError):
+        return StoreUnavailable("Every reading connection is busy.")
+    if not isinstance(cause, sqlite3.Error):
+        return error
+    code = getattr(cause, "sqlite_errorcode", 0) & _PRIMARY
+    if code == sqlite3.SQLITE_FULL:
+        return StoreFull(f"The disk of {path} is full.", hint="Free space, then it works again.")
+    if code in _CORRUPT:
+        return StoreCorrupt(f"{path} is damaged or no database: {cause}.", hint=_CORRUPT_HINT)
+    if code in _BUSY:
+        return StoreUnavailable(
+            f"{path} is locked by another process.", hint="Close what else writes to it."
+        )
+    if code in _OUT_OF_REACH:
+        return StoreUnavailable(f"{_OUT_OF_REACH[code]}: {path} ({cause}).")
+    return error
+
+
+def sqlite_root_fault(error: BaseException, path: str) -> BaseException:
+    """As `sqlite_fault`, for an error that may only be the last of several.
+
+    When the transaction is gone, undoing a savepoint fails too, and hides why.
+    """
+    cause: BaseException | None = error
+    while cause is not None:
+        fault = sqlite_fault(cause, path)
+        if fault is not cause:
+            return fault
+        cause = cause.__context__
+    return error
+
+
+def as_core_error(
+    error: sqlite3.Error, statement: str, values: tuple[object, ...] = ()
+) -> BaseException:
+    """SQLAlchemy's error for one of a statement that went straight to the driver."""
+    return DBAPIError.instance(statement, values, error, sqlite3.Error)
+
+
+def sqlstate(error: BaseException) -> str | None:
+    """The five characters with which PostgreSQL classes an error, if it sent any."""
+    cause = error.orig if isinstance(error, DBAPIError) else error
+    state = getattr(cause, "sqlstate", None)
+    return state if isinstance(state, str) else None
+
+
+def connection_lost(error: BaseException) -> bool:
+    """Whether the connection died, so that the server alone knows what became of a COMMIT."""
+    state = sqlstate(error)
+    if state is not None:
+        return state.startswith("08") or state in _PG_LOST
+    if isinstance(error, DBAPIError):
+        return error.connection_invalidated
+    return isinstance(error, OSError | TimeoutError)
+
+
+def postgres_fault(error: BaseException, server: str) -> BaseException:
+    """The store's error for one of PostgreSQL or of the way to it, or `error` itself.
+
+    `server` names host, port and database, never the password.
+    """
+    state = sqlstate(error)
+    detail = str(error.orig) if isinstance(error, DBAPIError) else str(error)
+    if isinstance(error, PoolTimeoutError):
+        return StoreUnavailable(f"Every connection to {server} is busy.")
+    if state in _PG_FULL:
+        return StoreFull(f"The disk of {server} is full.", hint="Free space, then it works again.")
+    if state in _PG_CORRUPT:
+        return StoreCorrupt(
+            f"{server} reports damaged data: {detail}.", hint="Restore a backup of the server."
+        )
+    if state in RETRIED:
+        return StoreUnavailable(f"{server} refused the unit again and again: {detail}.")
+    if connection_lost(error) or state in _PG_BUSY:
+        return StoreUnavailable(f"{server} cannot be reached or is busy: {detail}.")
+    if state is not None and (state.startswith("28") or state == "3D000"):
+        return StoreUnavailable(f"{server} refused the connection: {detail}.")
+    return error

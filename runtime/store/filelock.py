@@ -1,0 +1,118 @@
+"""One gateway per SQLite file: an advisory lock beside it, which dies with its process.
+
+The lock is `<database>.lock` under `flock`, so a crash never leaves it held; the process id in it
+is for people. The file is never removed: a lock on a removed file excludes nobody.
+"""
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from runtime.domain.errors import StoreUnavailable
+from runtime.store.dialect import sqlite_path
+
+_TRIES: Final = 100
+
+
+@contextmanager
+def gateway_lock(url: str) -> Iterator[None]:
+    """Hold the database for one gateway. PostgreSQL is shared: nothing happens.
+
+    Raises StoreUnavailable, naming the process that holds it.
+    """
+    path = sqlite_path(url)
+    if path is None:
+        yield
+        return
+    with hold(lock_file(path), what=f"{path} is used by another gateway"):
+        yield
+
+
+def lock_holder(url: str) -> int | None:
+    """The process id of the gateway that holds the database; None if none does.
+
+    0 means that one holds it whose id cannot be read. Always None on PostgreSQL.
+    """
+    path = sqlite_path(url)
+    return None if path is None else holder_of(lock_file(path))
+
+
+def holder_of(lock: Path) -> int | None:
+    """As `lock_holder`, by the lock's own path."""
+    if not lock.exists():
+        return None
+    descriptor = os.open(lock, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        if _try(descriptor, fcntl.LOCK_SH):
+            return None
+        return _pid(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def hold(lock: Path, *, what: str, wait: bool = False) -> Iterator[None]:
+    """Hold the file `lock`, and write this process's id into it.
+
+    With `wait` it blocks, and belongs into a thread; else it raises StoreUnavailable, which says
+    `what` and by whom.
+    """
+    try:
+        descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise StoreUnavailable(
+            f"The lock {lock} cannot be opened: {error.strerror}.",
+            hint="Its folder must exist, and the gateway's user must be able to write to it.",
+        ) from error
+    try:
+        if wait:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        elif not _acquire(descriptor):
+            raise StoreUnavailable(
+                f"{what} (process {_pid(descriptor) or 'unknown'}).",
+                hint="Stop that process first; the lock ends with it.",
+            )
+        _write_pid(descriptor, str(os.getpid()))
+        try:
+            yield
+        finally:
+            _write_pid(descriptor, "")
+    finally:
+        os.close(descriptor)
+
+
+def _acquire(descriptor: int) -> bool:
+    """Take the lock unless another process holds it; `lock_holder` only looks, and is outwaited."""
+    for _ in range(_TRIES):
+        if _try(descriptor, fcntl.LOCK_EX):
+            return True
+        if not _try(descriptor, fcntl.LOCK_SH):
+            return False
+        os.sched_yield()
+    return False
+
+
+def _try(descriptor: int, mode: int) -> bool:
+    try:
+        fcntl.flock(descriptor, mode | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _pid(descriptor: int) -> int:
+    text = os.pread(descriptor, 32, 0).decode("ascii", "replace").strip()
+    return int(text) if text.isdigit() else 0
+
+
+def _write_pid(descriptor: int, pid: str) -> None:
+    os.ftruncate(descriptor, 0)
+    os.pwrite(descriptor, pid.encode("ascii"), 0)
+
+
+def lock_file(path: Path) -> Path:
+    """The gateway's lock of the database `path`."""
+    return path.with_name(path.name + ".lock")

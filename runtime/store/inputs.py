@@ -1,0 +1,109 @@
+"""Inputs: one row for everything that arrived for a session, once, whatever delivered it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, bindparam, select, update
+
+from runtime.domain.messages import InboundMessage
+from runtime.domain.people import Speaker, Trust
+from runtime.store.rows import insert_new
+from runtime.store.tables import inputs
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """`state`: ``pending`` waits for its run, ``taken`` is in the transcript, ``command`` and
+    ``answer`` were applied at once."""
+
+    id: str
+    session_id: str
+    seq: int
+    identity: str
+    origin: str
+    run_id: str | None
+    state: str
+    speaker: Speaker
+    message: InboundMessage
+    received_ms: int
+
+
+_IDENTITY = select(inputs.c.id, inputs.c.session_id, inputs.c.run_id).where(
+    inputs.c.identity == bindparam("identity")
+)
+_OF_RUN = (
+    select(inputs)
+    .where(inputs.c.run_id == bindparam("run_id"), inputs.c.state == "pending")
+    .order_by(inputs.c.seq)
+)
+_TAKE = (
+    update(inputs)
+    .where(inputs.c.run_id == bindparam("taken_run"), inputs.c.state == "pending")
+    .values(state="taken")
+)
+
+
+def add(conn: Connection, new: Input) -> bool:
+    """Keep an input; False when its identity is known already (MSG-2)."""
+    return insert_new(
+        conn,
+        inputs,
+        {
+            "id": new.id,
+            "session_id": new.session_id,
+            "seq": new.seq,
+            "identity": new.identity,
+            "origin": new.origin,
+            "run_id": new.run_id,
+            "state": new.state,
+            "speaker": new.speaker.model_dump_json(),
+            "message": new.message.model_dump_json(exclude_defaults=True),
+            "received_ms": new.received_ms,
+        },
+    )
+
+
+def known(conn: Connection, identity: str) -> tuple[str, str, str | None] | None:
+    """(input, session, run) of an identity that was stored before."""
+    row = conn.execute(_IDENTITY, {"identity": identity}).first()
+    return None if row is None else (row.id, row.session_id, row.run_id)
+
+
+def pending_of_run(conn: Connection, run_id: str) -> Sequence[Input]:
+    """What a run is to answer and has not taken into the transcript yet, in order."""
+    return [
+        Input(
+            id=row.id,
+            session_id=row.session_id,
+            seq=row.seq,
+            identity=row.identity,
+            origin=row.origin,
+            run_id=row.run_id,
+            state=row.state,
+            speaker=Speaker.model_validate_json(row.speaker),
+            message=InboundMessage.model_validate_json(row.message),
+            received_ms=row.received_ms,
+        )
+        for row in conn.execute(_OF_RUN, {"run_id": run_id})
+    ]
+
+
+def since_person(conn: Connection, session_id: str, *, most: int) -> int:
+    """How many of a session's last `most` inputs came from bots with no person after them."""
+    rows = conn.execute(
+        select(inputs.c.speaker)
+        .where(inputs.c.session_id == session_id)
+        .order_by(inputs.c.seq.desc())
+        .limit(most)
+    )
+    count = 0
+    for row in rows:
+        if Speaker.model_validate_json(row.speaker).trust is not Trust.BOT:
+            break
+        count += 1
+    return count
+
+
+def take(conn: Connection, run_id: str) -> None:
+    """Mark a run's inputs as being in the transcript."""
+    conn.execute(_TAKE, {"taken_run": run_id})

@@ -1,0 +1,124 @@
+"""Leases: who holds a process, a poller, a deliverer or the timers, and under which fence.
+
+A fence only grows. Whoever takes a lease over gets a higher one, so a write that carries an old
+one is recognised (I6). Times are the store's, never a replica's own.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, bindparam, insert, select, update
+
+from runtime.store.database import now_ms
+from runtime.store.tables import leases
+
+PROCESS = "process:"
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """One row: `expires_ms` 0 means that it was given back."""
+
+    name: str
+    holder: str
+    fence: int
+    expires_ms: int
+
+
+_SELECT = select(leases).where(leases.c.name == bindparam("lease_name"))
+_TAKE = (
+    update(leases)
+    .where(leases.c.name == bindparam("lease_name"), leases.c.fence == bindparam("old_fence"))
+    .values(
+        holder=bindparam("new_holder"),
+        fence=bindparam("new_fence"),
+        expires_ms=bindparam("new_expiry"),
+    )
+)
+
+
+def acquire(conn: Connection, *, name: str, holder: str, ttl_ms: int) -> int | None:
+    """Take or keep a lease for `ttl_ms`; its fence, or None while another holds it."""
+    now = now_ms(conn)
+    row = conn.execute(_SELECT, {"lease_name": name}).first()
+    if row is None:
+        conn.execute(
+            insert(leases).values(name=name, holder=holder, fence=1, expires_ms=now + ttl_ms)
+        )
+        return 1
+    if row.holder == holder and row.expires_ms > now:
+        fence = row.fence
+    elif row.expires_ms > now:
+        return None
+    else:
+        fence = row.fence + 1
+    taken = conn.execute(
+        _TAKE,
+        {
+            "lease_name": name,
+            "old_fence": row.fence,
+            "new_holder": holder,
+            "new_fence": fence,
+            "new_expiry": now + ttl_ms,
+        },
+    )
+    return fence if taken.rowcount == 1 else None
+
+
+def renew(conn: Connection, *, name: str, holder: str, fence: int, ttl_ms: int) -> bool:
+    """Extend a lease that is still ours; False when it ran out or was taken."""
+    now = now_ms(conn)
+    changed = conn.execute(
+        update(leases)
+        .where(
+            leases.c.name == name,
+            leases.c.holder == holder,
+            leases.c.fence == fence,
+            leases.c.expires_ms > now,
+        )
+        .values(expires_ms=now + ttl_ms)
+    )
+    return changed.rowcount == 1
+
+
+def release(conn: Connection, *, name: str, holder: str, fence: int) -> None:
+    """Give a lease back; the row stays, because its fence must never start again."""
+    conn.execute(
+        update(leases)
+        .where(leases.c.name == name, leases.c.holder == holder, leases.c.fence == fence)
+        .values(expires_ms=0)
+    )
+
+
+def void_all(conn: Connection) -> None:
+    """End every lease: an embedded gateway that holds the file lock is alone by definition."""
+    conn.execute(update(leases).values(expires_ms=0))
+
+
+def holds(conn: Connection, *, name: str, holder: str, fence: int) -> bool:
+    """Whether a lease is ours at this moment, by the store's time."""
+    row = conn.execute(_SELECT, {"lease_name": name}).first()
+    return (
+        row is not None
+        and row.holder == holder
+        and row.fence == fence
+        and row.expires_ms > now_ms(conn)
+    )
+
+
+def live_workers(conn: Connection) -> Sequence[str]:
+    """The holders of unexpired process leases."""
+    rows = conn.execute(
+        select(leases.c.holder).where(
+            leases.c.name.startswith(PROCESS, autoescape=True), leases.c.expires_ms > now_ms(conn)
+        )
+    )
+    return [row.holder for row in rows]
+
+
+def listing(conn: Connection) -> Sequence[Lease]:
+    """All unexpired leases, for /v1/status and metrics."""
+    rows = conn.execute(
+        select(leases).where(leases.c.expires_ms > now_ms(conn)).order_by(leases.c.name)
+    )
+    return [Lease(row.name, row.holder, row.fence, row.expires_ms) for row in rows]

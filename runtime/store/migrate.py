@@ -1,0 +1,272 @@
+"""Bringing a database to the schema of this version; run at start and by `gatehouse migrate`.
+
+Safe to run twice, and from two processes at once: the second waits and finds nothing to do. A
+database that a newer version has migrated is left alone, because migrations are
+expand-then-contract and the version before runs on it too (SCALE-4).
+
+SQLite: a file with data is never altered in place. A copy is migrated with foreign keys off (a
+batch ALTER with foreign keys on deletes child rows), checked, and put in the file's place.
+PostgreSQL: one transaction under an advisory lock.
+"""
+
+import asyncio
+import os
+import shutil
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from alembic import command
+from alembic.config import Config
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import URL, Connection
+
+from runtime.domain.errors import StoreCorrupt, StoreUnavailable
+from runtime.store.dialect import advisory_lock, database_url, sqlite_path
+from runtime.store.filelock import hold, holder_of, lock_file
+from runtime.store.postgres import postgres_engine, server_errors
+from runtime.store.sqlite import BUSY_TIMEOUT_MS, create_file, driver_errors, writing_engine
+from runtime.store.writer import driver_connection
+
+MIGRATIONS: Final = Path(__file__).parent / "migrations"
+
+_ADVISORY_KEY: Final = 0x6761746568  # "gateh"
+_LOCK_TIMEOUT: Final = "SET LOCAL lock_timeout = '30s'"
+"""An ALTER that waits for a table makes every query behind it wait too, so it gives up."""
+
+_ONE_AT_A_TIME: Final = threading.Lock()
+"""Alembic's `op` and `context` are the process's, so its migrations run one after the other."""
+
+
+@dataclass(frozen=True, slots=True)
+class MigrationReport:
+    """Revisions: None is an empty database. `applied` is in the order in which they ran.
+
+    `ahead` says that a newer version has migrated the database; nothing was done then.
+    """
+
+    before: str | None
+    after: str | None
+    applied: tuple[str, ...] = ()
+    ahead: bool = False
+
+
+async def migrate(url: str, *, scripts: Path = MIGRATIONS) -> MigrationReport:
+    """Apply what is missing.
+
+    Raises StoreUnavailable when a gateway uses the SQLite file and there is something to apply,
+    StoreFull when there is no room for the copy, StoreCorrupt when rows break a foreign key or
+    the file is damaged. The database is as it was then.
+    """
+    return await asyncio.to_thread(_migrate, database_url(url), scripts)
+
+
+async def current(url: str) -> str | None:
+    """The revision of the database; None when it is empty. Creates nothing."""
+    return await asyncio.to_thread(_current, database_url(url))
+
+
+def head(*, scripts: Path = MIGRATIONS) -> str | None:
+    """The newest revision that this version knows."""
+    return _directory(scripts).get_current_head()
+
+
+def default_differs(*comparison: object) -> bool | None:
+    """Alembic's `compare_server_default`: it takes an empty text on SQLite for a change.
+
+    None leaves the decision to Alembic.
+    """
+    _, _, _, inspected, _, rendered = comparison
+    return False if rendered == "" and inspected in ("''", "('')") else None
+
+
+def _migrate(url: URL, scripts: Path) -> MigrationReport:
+    path = sqlite_path(url)
+    with _ONE_AT_A_TIME:
+        if path is None:
+            return asyncio.run(_migrate_postgres(url, scripts))
+        with driver_errors(path):
+            return _migrate_sqlite(path, scripts)
+
+
+def _current(url: URL) -> str | None:
+    path = sqlite_path(url)
+    if path is None:
+        return asyncio.run(_current_postgres(url))
+    if not path.exists():
+        return None
+    with driver_errors(path), closing(writing_engine(path).connect()) as conn:
+        return _revision(conn)
+
+
+async def _migrate_postgres(url: URL, scripts: Path) -> MigrationReport:
+    def work(conn: Connection) -> MigrationReport:
+        advisory_lock(conn, _ADVISORY_KEY)
+        conn.exec_driver_sql(_LOCK_TIMEOUT)
+        return _upgrade(conn, scripts)
+
+    engine = postgres_engine(url, size=1, statement_timeout_s=None)
+    try:
+        with server_errors(url):
+            async with engine.begin() as conn:
+                return await conn.run_sync(work)
+    finally:
+        await engine.dispose()
+
+
+async def _current_postgres(url: URL) -> str | None:
+    engine = postgres_engine(url, size=1)
+    try:
+        with server_errors(url):
+            async with engine.connect() as conn:
+                return await conn.run_sync(_revision)
+    finally:
+        await engine.dispose()
+
+
+def _migrate_sqlite(path: Path, scripts: Path) -> MigrationReport:
+    create_file(path)
+    with hold(path.with_name(path.name + ".migrate.lock"), what="", wait=True):
+        with closing(writing_engine(path).connect()) as conn:
+            before = _revision(conn)
+            tables = conn.exec_driver_sql("SELECT count(*) FROM sqlite_master").scalar_one()
+        done = _nothing_to_do(before, _directory(scripts))
+        if done is not None:
+            return done
+        if tables and before is None:
+            raise StoreUnavailable(
+                f"{path} holds tables that are not Gatehouse's.",
+                hint="Name another file in database.url.",
+            )
+        with _alone(path):
+            if not tables:
+                return _upgrade_file(path, scripts)
+            return _upgrade_copy(path, scripts)
+
+
+def _upgrade_copy(path: Path, scripts: Path) -> MigrationReport:
+    copy = path.with_name(path.name + ".migrating")
+    _remove(copy)
+    try:
+        # The lock is kept until the copy has taken the file's place: a write in between would
+        # be lost.
+        with _locked(path) as source:
+            with closing(sqlite3.connect(copy)) as target:
+                source.backup(target)
+            report = _upgrade_file(copy, scripts)
+            _replace(path, copy)
+            return report
+    finally:
+        _remove(copy)
+
+
+def _upgrade_file(path: Path, scripts: Path) -> MigrationReport:
+    with closing(writing_engine(path).connect()) as conn:
+        raw = driver_connection(conn)
+        # Foreign keys cannot be switched inside a transaction.
+        raw.execute("PRAGMA foreign_keys=OFF")
+        with conn.begin():
+            raw.execute("BEGIN IMMEDIATE")
+            report = _upgrade(conn, scripts)
+            broken = raw.execute("PRAGMA foreign_key_check").fetchall()
+            if broken:
+                raise StoreCorrupt(
+                    f"{len(broken)} rows of {broken[0][0]} and others refer to rows that are gone.",
+                    hint="Nothing was changed. Restore a backup, or report this migration.",
+                )
+        return report
+
+
+@contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    """Keep gateways away, unless this process is the gateway and holds its lock already."""
+    if holder_of(lock_file(path)) == os.getpid():
+        yield
+        return
+    with hold(lock_file(path), what=f"{path} must be migrated, but a gateway uses it"):
+        yield
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[sqlite3.Connection]:
+    """The only connection to the file, which is complete without its write-ahead log.
+
+    A log that stayed behind would be read into the file that takes this one's place.
+    """
+    with closing(sqlite3.connect(path, isolation_level=None)) as source:
+        source.execute(f"PRAGMA busy_timeout={BUSY_TIMEOUT_MS}")
+        source.execute("PRAGMA locking_mode=EXCLUSIVE")
+        mode = source.execute("PRAGMA journal_mode=DELETE").fetchone()[0]
+        if mode != "delete":
+            raise StoreUnavailable(f"{path} must be migrated, but another process has it open.")
+        source.execute("BEGIN EXCLUSIVE")
+        source.execute("COMMIT")
+        yield source
+
+
+def _replace(path: Path, copy: Path) -> None:
+    shutil.copymode(path, copy)
+    owner = path.stat()
+    if (owner.st_uid, owner.st_gid) != (os.geteuid(), os.getegid()):
+        os.chown(copy, owner.st_uid, owner.st_gid)
+    try:
+        copy.replace(path)
+    except OSError as error:
+        raise StoreUnavailable(
+            f"The migrated copy cannot take the place of {path}: {error.strerror}.",
+            hint="Mount the folder of the database, not the file alone.",
+        ) from error
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def _remove(copy: Path) -> None:
+    for suffix in ("", "-journal", "-wal", "-shm"):
+        copy.with_name(copy.name + suffix).unlink(missing_ok=True)
+
+
+def _upgrade(conn: Connection, scripts: Path) -> MigrationReport:
+    """Run Alembic inside the transaction that has begun on `conn`."""
+    directory = _directory(scripts)
+    before = _revision(conn)
+    done = _nothing_to_do(before, directory)
+    if done is not None:
+        return done
+    config = _config(scripts)
+    config.attributes["connection"] = conn
+    command.upgrade(config, "head")
+    after = _revision(conn)
+    steps = directory.iterate_revisions("head", before or "base")
+    return MigrationReport(before, after, tuple(reversed([each.revision for each in steps])))
+
+
+def _nothing_to_do(before: str | None, directory: ScriptDirectory) -> MigrationReport | None:
+    known = {each.revision for each in directory.walk_revisions()}
+    if before == directory.get_current_head():
+        return MigrationReport(before, before)
+    if before is not None and before not in known:
+        return MigrationReport(before, before, ahead=True)
+    return None
+
+
+def _revision(conn: Connection) -> str | None:
+    return MigrationContext.configure(conn).get_current_revision()
+
+
+def _directory(scripts: Path) -> ScriptDirectory:
+    return ScriptDirectory.from_config(_config(scripts))
+
+
+def _config(scripts: Path) -> Config:
+    config = Config()
+    config.set_main_option("script_location", str(scripts).replace("%", "%%"))
+    config.set_main_option("path_separator", "os")
+    return config

@@ -1,0 +1,140 @@
+"""Open calls: what a parked run waits for. An approval, a question; later children and delays."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, Row, func, insert, select, update
+
+from runtime.domain.value import JsonObject
+from runtime.store.database import now_ms
+from runtime.store.tables import open_calls
+
+APPROVAL = "approval"
+QUESTION = "question"
+
+
+@dataclass(frozen=True, slots=True)
+class OpenCall:
+    """`state`: open, answered, expired or withdrawn. `payload` is what the card showed."""
+
+    id: str
+    session_id: str
+    run_id: str
+    step: int
+    place: int
+    kind: str
+    digest: str
+    payload: JsonObject
+    created_ms: int
+    expires_ms: int | None
+    state: str = "open"
+    answer: JsonObject | None = None
+    answered_by: str | None = None
+    answered_ms: int | None = None
+
+
+def add(conn: Connection, call: OpenCall) -> None:
+    """Keep a new one."""
+    conn.execute(
+        insert(open_calls).values(
+            id=call.id,
+            session_id=call.session_id,
+            run_id=call.run_id,
+            step=call.step,
+            place=call.place,
+            kind=call.kind,
+            digest=call.digest,
+            payload=json.dumps(call.payload, ensure_ascii=False),
+            state=call.state,
+            created_ms=call.created_ms,
+            expires_ms=call.expires_ms,
+        )
+    )
+
+
+def get(conn: Connection, open_call_id: str) -> OpenCall | None:
+    """By its whole id."""
+    row = conn.execute(select(open_calls).where(open_calls.c.id == open_call_id)).first()
+    return None if row is None else _open_call(row)
+
+
+def of_run(conn: Connection, run_id: str, *, state: str | None = None) -> Sequence[OpenCall]:
+    """A run's, in the order of their calls."""
+    query = select(open_calls).where(open_calls.c.run_id == run_id)
+    if state is not None:
+        query = query.where(open_calls.c.state == state)
+    rows = conn.execute(query.order_by(open_calls.c.step, open_calls.c.place))
+    return [_open_call(row) for row in rows]
+
+
+def open_ones(
+    conn: Connection, *, session_id: str | None = None, kind: str | None = None
+) -> Sequence[OpenCall]:
+    """Those that wait for an answer, oldest first."""
+    query = select(open_calls).where(open_calls.c.state == "open")
+    if session_id is not None:
+        query = query.where(open_calls.c.session_id == session_id)
+    if kind is not None:
+        query = query.where(open_calls.c.kind == kind)
+    return [_open_call(row) for row in conn.execute(query.order_by(open_calls.c.id))]
+
+
+def by_code(conn: Connection, code: str) -> Sequence[OpenCall]:
+    """Those whose id is, or ends in, `code`; more than one means that it is ambiguous."""
+    escaped = code.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+    rows = conn.execute(
+        select(open_calls)
+        .where(func.lower(open_calls.c.id).like(f"%{escaped.lower()}", escape="\\"))
+        .order_by(open_calls.c.id.desc())
+        .limit(5)
+    )
+    return [_open_call(row) for row in rows]
+
+
+def expired(conn: Connection, *, limit: int = 50) -> Sequence[OpenCall]:
+    """Open ones whose time is over."""
+    rows = conn.execute(
+        select(open_calls)
+        .where(open_calls.c.state == "open", open_calls.c.expires_ms <= now_ms(conn))
+        .order_by(open_calls.c.expires_ms)
+        .limit(limit)
+    )
+    return [_open_call(row) for row in rows]
+
+
+def settle(
+    conn: Connection, call: OpenCall, *, state: str, answer: JsonObject, by: str | None
+) -> bool:
+    """Answer, expire or withdraw once; False when it is not open any more (APR-4)."""
+    changed = conn.execute(
+        update(open_calls)
+        .where(open_calls.c.id == call.id, open_calls.c.state == "open")
+        .values(
+            state=state,
+            answer=json.dumps(answer, ensure_ascii=False),
+            answered_by=by,
+            answered_ms=now_ms(conn),
+        )
+    )
+    return changed.rowcount == 1
+
+
+def _open_call(row: Row[tuple[object, ...]]) -> OpenCall:
+    found = row._mapping
+    return OpenCall(
+        id=found["id"],
+        session_id=found["session_id"],
+        run_id=found["run_id"],
+        step=found["step"],
+        place=found["place"],
+        kind=found["kind"],
+        digest=found["digest"],
+        payload=json.loads(found["payload"]),
+        created_ms=found["created_ms"],
+        expires_ms=found["expires_ms"],
+        state=found["state"],
+        answer=None if found["answer"] is None else json.loads(found["answer"]),
+        answered_by=found["answered_by"],
+        answered_ms=found["answered_ms"],
+    )

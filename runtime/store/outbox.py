@@ -1,0 +1,296 @@
+"""The outbox: what is to be sent, in order per chat, until it is sent, dead or unknown (I7)."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Row,
+    Table,
+    and_,
+    bindparam,
+    exists,
+    func,
+    insert,
+    select,
+    update,
+)
+
+from runtime.domain.messages import OutboundMessage
+from runtime.store.database import now_ms
+from runtime.store.tables import outbox
+
+UNSETTLED = ("pending", "sending", "streaming")
+
+
+@dataclass(frozen=True, slots=True)
+class OutboxRow:
+    """`kind`: final, notice, card, or edit (an earlier card, changed). `posted` are the
+    platform's ids of what went out so far."""
+
+    position: int
+    kind: str
+    message: OutboundMessage
+    state: str
+    rank: int
+    attempt: int
+    next_ms: int
+    worker: str | None
+    fence: int | None
+    posted: tuple[str, ...]
+    open_call_id: str | None
+    error: str | None
+    created_ms: int
+    settled_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class NewRow:
+    """What a unit puts into the outbox. `claim` gives it to a local deliverer at once."""
+
+    kind: str
+    message: OutboundMessage
+    rank: int = 0
+    open_call_id: str | None = None
+    claim: tuple[str, int] | None = None
+
+
+FINAL_RANK = 10
+_earlier = outbox.alias("earlier")
+_INSERT = insert(outbox)
+_CHAT_BUSY = select(
+    exists().where(
+        outbox.c.channel == bindparam("in_channel"),
+        outbox.c.account == bindparam("in_account"),
+        outbox.c.chat == bindparam("in_chat"),
+        outbox.c.state.in_(UNSETTLED),
+    )
+)
+
+
+def _of_account(table: Table) -> ColumnElement[bool]:
+    return and_(
+        table.c.channel == bindparam("of_channel"), table.c.account == bindparam("of_account")
+    )
+
+
+_DUE = (
+    select(outbox)
+    .where(
+        _of_account(outbox),
+        outbox.c.state == "pending",
+        outbox.c.next_ms <= bindparam("moment"),
+        ~exists().where(
+            _earlier.c.channel == outbox.c.channel,
+            _earlier.c.account == outbox.c.account,
+            _earlier.c.chat == outbox.c.chat,
+            _earlier.c.position < outbox.c.position,
+            _earlier.c.state.in_(UNSETTLED),
+        ),
+    )
+    .order_by(outbox.c.rank.desc(), outbox.c.position)
+    .limit(bindparam("most"))
+)
+_OWNED = (
+    (outbox.c.id == bindparam("row_id"))
+    & (outbox.c.state == "sending")
+    & (outbox.c.worker == bindparam("by"))
+    & (outbox.c.fence == bindparam("under"))
+)
+_SENT = (
+    update(outbox)
+    .where(_OWNED)
+    .values(state="sent", posted=bindparam("receipt"), settled_ms=bindparam("at"), error=None)
+)
+
+
+def add(conn: Connection, new: NewRow) -> bool:
+    """Put a message into the outbox; True when it was given to `claim`'s deliverer at once.
+
+    A chat with something unsettled keeps its order: then the row waits for its turn.
+    """
+    message, now = new.message, now_ms(conn)
+    place = {
+        "in_channel": message.target.channel,
+        "in_account": message.target.account,
+        "in_chat": message.target.chat_id,
+    }
+    claimed = new.claim is not None and not conn.execute(_CHAT_BUSY, place).scalar()
+    worker, fence = new.claim if claimed and new.claim is not None else (None, None)
+    conn.execute(
+        _INSERT,
+        {
+            "id": message.outbox_id,
+            "session_id": message.session_id,
+            "run_id": message.run_id,
+            "kind": new.kind,
+            "channel": message.target.channel,
+            "account": message.target.account,
+            "chat": message.target.chat_id,
+            "message": message.model_dump_json(),
+            "open_call_id": new.open_call_id,
+            "state": "sending" if claimed else "pending",
+            "rank": new.rank,
+            "next_ms": now,
+            "worker": worker,
+            "fence": fence,
+            "posted": "[]",
+            "created_ms": now,
+        },
+    )
+    return claimed
+
+
+def due(conn: Connection, *, channel: str, account: str, most: int) -> Sequence[OutboxRow]:
+    """The first unsettled message of each chat of an account, where it may be sent now."""
+    rows = conn.execute(
+        _DUE,
+        {"of_channel": channel, "of_account": account, "moment": now_ms(conn), "most": most},
+    )
+    return [_outbox_row(row) for row in rows]
+
+
+def claim(conn: Connection, ids: Sequence[str], *, worker: str, fence: int) -> frozenset[str]:
+    """Give pending rows to a deliverer; the ids of those that it got."""
+    taken = conn.execute(
+        update(outbox)
+        .where(outbox.c.id.in_(ids), outbox.c.state == "pending")
+        .values(state="sending", worker=worker, fence=fence, attempt=outbox.c.attempt + 1)
+        .returning(outbox.c.id)
+    )
+    return frozenset(taken.scalars())
+
+
+def in_hand(conn: Connection, *, channel: str, account: str) -> Sequence[OutboxRow]:
+    """Rows that some deliverer of the account has, or had, in hand; oldest first."""
+    rows = conn.execute(
+        select(outbox)
+        .where(_of_account(outbox), outbox.c.state.in_(("sending", "streaming")))
+        .order_by(outbox.c.position),
+        {"of_channel": channel, "of_account": account},
+    )
+    return [_outbox_row(row) for row in rows]
+
+
+def adopt(conn: Connection, row: OutboxRow, *, worker: str, fence: int) -> bool:
+    """Take a row over from an earlier deliverer; False when it has moved on since it was read."""
+    taken = conn.execute(
+        update(outbox)
+        .where(
+            outbox.c.id == row.message.outbox_id,
+            outbox.c.state.in_(("sending", "streaming")),
+            outbox.c.worker == row.worker,
+            outbox.c.fence == row.fence,
+        )
+        .values(state="sending", worker=worker, fence=fence)
+    )
+    return taken.rowcount == 1
+
+
+def sent(
+    conn: Connection, outbox_id: str, posted: Sequence[str], *, worker: str, fence: int
+) -> bool:
+    """Record the receipt; False when the row is another deliverer's by now."""
+    changed = conn.execute(
+        _SENT,
+        {
+            "row_id": outbox_id,
+            "by": worker,
+            "under": fence,
+            "receipt": json.dumps(list(posted)),
+            "at": now_ms(conn),
+        },
+    )
+    return changed.rowcount == 1
+
+
+def change_owned(
+    conn: Connection, outbox_id: str, values: Mapping[str, object], *, worker: str, fence: int
+) -> bool:
+    """Change a row in hand; False when it is another deliverer's by now."""
+    changed = conn.execute(
+        update(outbox).where(_OWNED).values(**values),
+        {"row_id": outbox_id, "by": worker, "under": fence},
+    )
+    return changed.rowcount == 1
+
+
+def get(conn: Connection, outbox_id: str) -> OutboxRow | None:
+    """One row."""
+    row = conn.execute(select(outbox).where(outbox.c.id == outbox_id)).first()
+    return None if row is None else _outbox_row(row)
+
+
+def card_of(conn: Connection, open_call_id: str) -> OutboxRow | None:
+    """The newest row that showed an open call's card."""
+    row = conn.execute(
+        select(outbox)
+        .where(outbox.c.open_call_id == open_call_id, outbox.c.kind == "card")
+        .order_by(outbox.c.position.desc())
+        .limit(1)
+    ).first()
+    return None if row is None else _outbox_row(row)
+
+
+def card_posted_as(
+    conn: Connection, *, channel: str, account: str, chat: str, message_id: str
+) -> str | None:
+    """The open call whose card was posted under a platform's message id."""
+    rows = conn.execute(
+        select(outbox.c.open_call_id, outbox.c.posted)
+        .where(
+            outbox.c.channel == channel,
+            outbox.c.account == account,
+            outbox.c.chat == chat,
+            outbox.c.kind == "card",
+        )
+        .order_by(outbox.c.position.desc())
+        .limit(50)
+    )
+    for row in rows:
+        if message_id in json.loads(row.posted):
+            found: str | None = row.open_call_id
+            return found
+    return None
+
+
+def next_due_ms(conn: Connection, *, channel: str, account: str) -> int | None:
+    """When the earliest pending row of an account may be sent."""
+    return conn.execute(
+        select(func.min(outbox.c.next_ms)).where(_of_account(outbox), outbox.c.state == "pending"),
+        {"of_channel": channel, "of_account": account},
+    ).scalar()
+
+
+def counts(conn: Connection) -> Mapping[str, int]:
+    """Rows that are not sent, by state, and the age of the oldest as ``oldest_ms``."""
+    rows = conn.execute(
+        select(outbox.c.state, func.count(), func.min(outbox.c.created_ms))
+        .where(outbox.c.state != "sent")
+        .group_by(outbox.c.state)
+    ).all()
+    now = now_ms(conn)
+    ages = [now - row[2] for row in rows if row[0] in UNSETTLED]
+    return {**{row[0]: row[1] for row in rows}, "oldest_ms": max(ages, default=0)}
+
+
+def _outbox_row(row: Row[tuple[object, ...]]) -> OutboxRow:
+    found = row._mapping
+    return OutboxRow(
+        position=found["position"],
+        kind=found["kind"],
+        message=OutboundMessage.model_validate_json(found["message"]),
+        state=found["state"],
+        rank=found["rank"],
+        attempt=found["attempt"],
+        next_ms=found["next_ms"],
+        worker=found["worker"],
+        fence=found["fence"],
+        posted=tuple(json.loads(found["posted"])),
+        open_call_id=found["open_call_id"],
+        error=found["error"],
+        created_ms=found["created_ms"],
+        settled_ms=found["settled_ms"],
+    )

@@ -1,0 +1,200 @@
+"""Platform accounts and pairings: who is owner, member or a stranger with a code."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, RowMapping, bindparam, func, insert, select, update
+
+from runtime.domain.messages import ChatAddress
+from runtime.domain.people import Speaker, Trust
+from runtime.store.database import now_ms
+from runtime.store.tables import accounts, pairings
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """A platform account that the gateway knows. `direct_chat` is where to reach its person."""
+
+    speaker: Speaker
+    direct_chat: ChatAddress | None
+
+
+@dataclass(frozen=True, slots=True)
+class Pairing:
+    """A stranger's request to be let in; `state` is pending, approved, denied or expired."""
+
+    code: str
+    channel: str
+    account: str
+    user_id: str
+    name: str
+    address: ChatAddress
+    created_ms: int
+    expires_ms: int
+    state: str
+
+
+_ACCOUNT = select(accounts).where(
+    accounts.c.channel == bindparam("channel"),
+    accounts.c.account == bindparam("account"),
+    accounts.c.user_id == bindparam("user_id"),
+)
+
+
+def find(conn: Connection, *, channel: str, account: str, user_id: str) -> Account | None:
+    """The account, or None for a stranger."""
+    row = (
+        conn.execute(_ACCOUNT, {"channel": channel, "account": account, "user_id": user_id})
+        .mappings()
+        .first()
+    )
+    return None if row is None else _account(row)
+
+
+def put(conn: Connection, speaker: Speaker, *, direct_chat: ChatAddress | None = None) -> None:
+    """Make an account known, or change its trust and name; a known direct chat is kept."""
+    where = (
+        (accounts.c.channel == speaker.channel)
+        & (accounts.c.account == speaker.account)
+        & (accounts.c.user_id == speaker.user_id)
+    )
+    values: dict[str, object] = {
+        "person_id": speaker.person_id,
+        "name": speaker.name,
+        "trust": speaker.trust.value,
+        "updated_ms": now_ms(conn),
+    }
+    if direct_chat is not None:
+        values["direct_chat"] = direct_chat.model_dump_json()
+    if conn.execute(update(accounts).where(where).values(values)).rowcount == 0:
+        conn.execute(
+            insert(accounts).values(
+                channel=speaker.channel,
+                account=speaker.account,
+                user_id=speaker.user_id,
+                created_ms=now_ms(conn),
+                **values,
+            )
+        )
+
+
+def with_trust(conn: Connection, trust: Trust) -> Sequence[Account]:
+    """Every account of one trust, oldest first."""
+    rows = conn.execute(
+        select(accounts).where(accounts.c.trust == trust.value).order_by(accounts.c.created_ms)
+    ).mappings()
+    return [_account(row) for row in rows]
+
+
+def listing(conn: Connection) -> Sequence[Account]:
+    """Every known account, oldest first."""
+    return [
+        _account(row)
+        for row in conn.execute(select(accounts).order_by(accounts.c.created_ms)).mappings()
+    ]
+
+
+def add_pairing(conn: Connection, pairing: Pairing) -> None:
+    """Keep a new request."""
+    conn.execute(
+        insert(pairings).values(
+            code=pairing.code,
+            channel=pairing.channel,
+            account=pairing.account,
+            user_id=pairing.user_id,
+            name=pairing.name,
+            address=pairing.address.model_dump_json(),
+            created_ms=pairing.created_ms,
+            expires_ms=pairing.expires_ms,
+            state=pairing.state,
+        )
+    )
+
+
+def pending_of(
+    conn: Connection, *, channel: str, account: str, user_id: str
+) -> Sequence[Pairing]:
+    """A stranger's own requests that have not run out."""
+    rows = conn.execute(
+        select(pairings).where(
+            pairings.c.channel == channel,
+            pairings.c.account == account,
+            pairings.c.user_id == user_id,
+            pairings.c.state == "pending",
+            pairings.c.expires_ms > now_ms(conn),
+        )
+    ).mappings()
+    return [_pairing(row) for row in rows]
+
+
+def count_pending(conn: Connection, *, channel: str, account: str) -> int:
+    """How many strangers of one platform account wait for the owner."""
+    return conn.execute(
+        select(func.count())
+        .select_from(pairings)
+        .where(
+            pairings.c.channel == channel,
+            pairings.c.account == account,
+            pairings.c.state == "pending",
+            pairings.c.expires_ms > now_ms(conn),
+        )
+    ).scalar_one()
+
+
+def pairing(conn: Connection, code: str) -> Pairing | None:
+    """A request by its code, in whatever state."""
+    row = conn.execute(select(pairings).where(pairings.c.code == code)).mappings().first()
+    return None if row is None else _pairing(row)
+
+
+def pairings_pending(conn: Connection) -> Sequence[Pairing]:
+    """All requests that an owner may still answer, oldest first."""
+    rows = conn.execute(
+        select(pairings)
+        .where(pairings.c.state == "pending", pairings.c.expires_ms > now_ms(conn))
+        .order_by(pairings.c.created_ms)
+    ).mappings()
+    return [_pairing(row) for row in rows]
+
+
+def settle_pairing(conn: Connection, *, code: str, state: str) -> bool:
+    """Answer a request once; False when it was answered or has run out."""
+    changed = conn.execute(
+        update(pairings)
+        .where(
+            pairings.c.code == code,
+            pairings.c.state == "pending",
+            pairings.c.expires_ms > now_ms(conn),
+        )
+        .values(state=state)
+    )
+    return changed.rowcount == 1
+
+
+def _account(row: RowMapping) -> Account:
+    chat = row["direct_chat"]
+    return Account(
+        Speaker(
+            person_id=row["person_id"],
+            channel=row["channel"],
+            account=row["account"],
+            user_id=row["user_id"],
+            name=row["name"],
+            trust=Trust(row["trust"]),
+        ),
+        None if chat is None else ChatAddress.model_validate_json(chat),
+    )
+
+
+def _pairing(row: RowMapping) -> Pairing:
+    return Pairing(
+        code=row["code"],
+        channel=row["channel"],
+        account=row["account"],
+        user_id=row["user_id"],
+        name=row["name"],
+        address=ChatAddress.model_validate_json(row["address"]),
+        created_ms=row["created_ms"],
+        expires_ms=row["expires_ms"],
+        state=row["state"],
+    )

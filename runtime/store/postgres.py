@@ -1,0 +1,232 @@
+"""The shared database: any number of gateways on one PostgreSQL, by asyncpg.
+
+The same units as on SQLite, one transaction each (READ COMMITTED). One pooled connection is kept
+for urgent units, so that a lease is renewed however many ordinary units wait for the others.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Final, Literal, TypeVar
+
+from sqlalchemy import URL, Connection, event
+from sqlalchemy.engine import ExceptionContext
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
+
+from runtime.domain.errors import CommitUnknown, StoreUnavailable
+from runtime.ports.clock import Clock
+from runtime.store.database import (
+    CLOCK_OPTION,
+    WAITING_LIMIT,
+    Database,
+    Outcome,
+    Point,
+    closed,
+    no_point,
+    queue_full,
+    unit_ends_transaction,
+)
+from runtime.store.faults import RETRIED, connection_lost, postgres_fault, sqlstate
+
+T = TypeVar("T")
+
+_RETRIES: Final = 5
+_OLDEST: Final = 130_000
+"""PostgreSQL 13: the first with `pg_current_xact_id`."""
+
+_STATEMENT_TIMEOUT_S: Final = 60
+_TROUBLE: Final = (SQLAlchemyError, OSError, TimeoutError)
+_IN_UNIT: Final = "gatehouse_in_unit"
+_FAILED: Final = "gatehouse_statement_failed"
+
+
+class PostgresDatabase(Database):
+    """A pool of `pool_size` connections (at least 2), one of them for urgent units."""
+
+    dialect: Literal["postgresql"] = "postgresql"
+
+    def __init__(
+        self, url: URL, *, clock: Clock, points: Point = no_point, pool_size: int = 10
+    ) -> None:
+        self._url = url
+        self._server = server_name(url)
+        self._clock = clock
+        self._points = points
+        self._pool_size = max(pool_size, 2)
+        self._engines: dict[bool, AsyncEngine] = {}
+        self._writes: set[asyncio.Task[None]] = set()
+
+    async def start(self) -> None:
+        self._engines = {
+            True: postgres_engine(self._url, size=1, clock=self._clock),
+            False: postgres_engine(self._url, size=self._pool_size - 1, clock=self._clock),
+        }
+        try:
+            with server_errors(self._url):
+                for engine in self._engines.values():
+                    async with engine.connect() as conn:
+                        await conn.run_sync(self._verify)
+        except BaseException:
+            await self.close()
+            raise
+
+    async def close(self) -> None:
+        engines, self._engines = self._engines, {}
+        if self._writes:
+            await asyncio.wait(self._writes)
+        for engine in engines.values():
+            await engine.dispose()
+
+    async def write(self, work: Callable[[Connection], T], *, name: str, urgent: bool = False) -> T:
+        if not self._engines:
+            raise closed()
+        if len(self._writes) >= WAITING_LIMIT and not urgent:
+            raise queue_full(len(self._writes))
+        outcome: Outcome[T] = Outcome()
+        unit = self._settle(work, name, self._engines[urgent], outcome)
+        task = asyncio.create_task(unit, name=f"store-write:{name}")
+        self._writes.add(task)
+        task.add_done_callback(self._writes.discard)
+        return await outcome
+
+    async def read(self, work: Callable[[Connection], T]) -> T:
+        if not self._engines:
+            raise closed()
+        engine = self._engines[False].execution_options(
+            isolation_level="REPEATABLE READ", postgresql_readonly=True
+        )
+        with server_errors(self._url):
+            async with engine.connect() as conn:
+                return await conn.run_sync(work)
+
+    async def _settle(
+        self,
+        work: Callable[[Connection], T],
+        name: str,
+        engine: AsyncEngine,
+        outcome: Outcome[T],
+    ) -> None:
+        try:
+            with server_errors(self._url):
+                result = await self._unit(work, name, engine)
+        except BaseException as error:  # noqa: BLE001 - the outcome carries it to the caller
+            outcome.fail(error)
+        else:
+            outcome.succeed(result)
+
+    async def _unit(self, work: Callable[[Connection], T], name: str, engine: AsyncEngine) -> T:
+        """Run the unit, again if the server asked for it or a pooled connection was dead."""
+        dead = False
+        for _ in range(_RETRIES):
+            try:
+                async with engine.connect() as conn:
+                    return await self._transaction(work, name, conn)
+            except DBAPIError as error:
+                lost = connection_lost(error)
+                if not (sqlstate(error) in RETRIED or (lost and not dead)):
+                    raise
+                dead = dead or lost
+        async with engine.connect() as conn:
+            return await self._transaction(work, name, conn)
+
+    async def _transaction(
+        self, work: Callable[[Connection], T], name: str, conn: AsyncConnection
+    ) -> T:
+        info = (await conn.get_raw_connection()).info
+        info.pop(_FAILED, None)
+        self._points(f"{name}:begin")
+        result = await conn.run_sync(_run_unit, work)
+        if info.pop(_FAILED, False):
+            # After an error that the unit swallowed without a savepoint the server turns COMMIT
+            # into ROLLBACK and reports success. This statement fails then.
+            await conn.exec_driver_sql("SELECT 1")
+        try:
+            await conn.commit()
+        except _TROUBLE as error:
+            state = sqlstate(error)
+            if state is None or connection_lost(error):
+                raise CommitUnknown(
+                    f"The connection to {self._server} was lost while {name} was committed."
+                ) from error
+            raise
+        self._points(f"{name}:commit")
+        return result
+
+    def _verify(self, conn: Connection) -> None:
+        version = int(conn.exec_driver_sql("SHOW server_version_num").scalar_one())
+        if version < _OLDEST:
+            raise StoreUnavailable(
+                f"{self._server} runs PostgreSQL {version // 10_000}.",
+                hint="Gatehouse needs 13 or newer.",
+            )
+        encoding = conn.exec_driver_sql("SHOW server_encoding").scalar_one()
+        if encoding != "UTF8":
+            raise StoreUnavailable(
+                f"{self._server} keeps text as {encoding}.",
+                hint="Create the database with ENCODING 'UTF8'.",
+            )
+
+
+def postgres_engine(
+    url: URL,
+    *,
+    size: int,
+    clock: Clock | None = None,
+    statement_timeout_s: float | None = _STATEMENT_TIMEOUT_S,
+) -> AsyncEngine:
+    """An engine with exactly `size` connections, opened as they are needed.
+
+    Without a `clock` its units cannot call `now_ms`: migrations do not.
+    """
+    engine = create_async_engine(
+        url,
+        pool_size=size,
+        max_overflow=0,
+        connect_args={
+            "command_timeout": statement_timeout_s,
+            # Units are short statements; compiling them to machine code costs more than it saves.
+            "server_settings": {"jit": "off", "application_name": "gatehouse"},
+        },
+        execution_options={CLOCK_OPTION: clock},
+    )
+    event.listen(engine.sync_engine, "commit", _refuse_in_unit)
+    event.listen(engine.sync_engine, "rollback", _refuse_in_unit)
+    event.listen(engine.sync_engine, "handle_error", _remember_failure)
+    return engine
+
+
+def server_name(url: URL) -> str:
+    """Host, port and database, for messages: never the user or the password."""
+    return f"{url.host or 'localhost'}:{url.port or 5432}/{url.database}"
+
+
+def _run_unit(conn: Connection, work: Callable[[Connection], T]) -> T:
+    info = conn.info
+    info[_IN_UNIT] = True
+    try:
+        return work(conn)
+    finally:
+        info.pop(_IN_UNIT, None)
+
+
+def _refuse_in_unit(conn: Connection) -> None:
+    if not conn.invalidated and conn.info.get(_IN_UNIT):
+        raise unit_ends_transaction()
+
+
+@contextmanager
+def server_errors(url: URL) -> Iterator[None]:
+    """Raise the store's errors for the server's and the network's, as `postgres_fault` says."""
+    try:
+        yield
+    except _TROUBLE as error:
+        fault = postgres_fault(error, server_name(url))
+        if fault is error:
+            raise
+        raise fault from error
+
+
+def _remember_failure(context: ExceptionContext) -> None:
+    if context.connection is not None and not context.connection.invalidated:
+        context.connection.info[_FAILED] = True

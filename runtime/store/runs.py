@@ -1,0 +1,200 @@
+"""Run rows: their states, who holds them, and what they cost."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from sqlalchemy import Connection, Row, bindparam, insert, select, update
+
+from runtime.domain.errors import NotFound, StaleLease
+from runtime.domain.messages import ChatAddress
+from runtime.domain.people import Speaker
+from runtime.domain.runs import RunKind, RunState, Usage, check_transition
+from runtime.store.tables import runs
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One run. `cancel` holds the reason once somebody asked for its end."""
+
+    id: str
+    session_id: str
+    seq: int
+    kind: RunKind
+    state: RunState
+    collecting: bool
+    ready_ms: int
+    target: ChatAddress
+    reply_to: str | None
+    speaker: Speaker
+    created_ms: int
+    step: int = 0
+    attempt: int = 0
+    worker: str | None = None
+    fence: int | None = None
+    cancel: str | None = None
+    model: str = ""
+    usage: Usage = field(default_factory=Usage)
+    tainted: bool = False
+    error: str | None = None
+    started_ms: int | None = None
+    ended_ms: int | None = None
+
+
+_ONE = select(runs).where(runs.c.id == bindparam("run_id"))
+_HEAD = (
+    select(runs)
+    .where(runs.c.session_id == bindparam("session_id"), runs.c.state == RunState.QUEUED.value)
+    .order_by(runs.c.seq)
+    .limit(1)
+)
+_CLAIM = (
+    update(runs)
+    .where(runs.c.id == bindparam("run"))
+    .values(
+        state=RunState.RUNNING.value,
+        collecting=False,
+        worker=bindparam("by"),
+        fence=bindparam("under"),
+        attempt=runs.c.attempt + 1,
+        started_ms=bindparam("since"),
+    )
+)
+_INSERT = insert(runs)
+
+
+def add(conn: Connection, run: Run) -> None:
+    """Keep a new run."""
+    conn.execute(
+        _INSERT,
+        {
+            "id": run.id,
+            "session_id": run.session_id,
+            "seq": run.seq,
+            "kind": run.kind.value,
+            "state": run.state.value,
+            "collecting": run.collecting,
+            "ready_ms": run.ready_ms,
+            "target": run.target.model_dump_json(),
+            "reply_to": run.reply_to,
+            "speaker": run.speaker.model_dump_json(),
+            "created_ms": run.created_ms,
+        },
+    )
+
+
+def get(conn: Connection, run_id: str) -> Run:
+    """Raises `NotFound`."""
+    row = conn.execute(_ONE, {"run_id": run_id}).first()
+    if row is None:
+        raise NotFound("run", run_id)
+    return _run(row)
+
+
+def owned(conn: Connection, run_id: str, *, worker: str, fence: int) -> Run:
+    """The run, if it is still this worker's under this fence. Raises `StaleLease` (I6)."""
+    run = get(conn, run_id)
+    if run.state is not RunState.RUNNING or run.worker != worker or run.fence != fence:
+        raise StaleLease(f"run {run_id}")
+    return run
+
+
+def head(conn: Connection, session_id: str) -> Run | None:
+    """The queued run that is first in its lane."""
+    row = conn.execute(_HEAD, {"session_id": session_id}).first()
+    return None if row is None else _run(row)
+
+
+def queued(conn: Connection, session_id: str) -> Sequence[Run]:
+    """All queued runs of a lane, in order."""
+    rows = conn.execute(
+        select(runs)
+        .where(runs.c.session_id == session_id, runs.c.state == RunState.QUEUED.value)
+        .order_by(runs.c.seq)
+    )
+    return [_run(row) for row in rows]
+
+
+def claim(conn: Connection, run: Run, *, worker: str, fence: int, now: int) -> Run:
+    """Give a queued run to a worker."""
+    check_transition(run.id, run.state, RunState.RUNNING)
+    started = run.started_ms if run.started_ms is not None else now
+    conn.execute(_CLAIM, {"run": run.id, "by": worker, "under": fence, "since": started})
+    return replace(
+        run,
+        state=RunState.RUNNING,
+        collecting=False,
+        worker=worker,
+        fence=fence,
+        attempt=run.attempt + 1,
+        started_ms=started,
+    )
+
+
+def move(
+    conn: Connection, run: Run, state: RunState, values: Mapping[str, object] | None = None
+) -> None:
+    """Change a run's state, checked (MSG-6); further columns may change with it."""
+    check_transition(run.id, run.state, state)
+    conn.execute(
+        update(runs).where(runs.c.id == run.id).values(state=state.value, **(values or {}))
+    )
+
+
+def change(conn: Connection, run_id: str, values: Mapping[str, object]) -> None:
+    """Change columns other than the state."""
+    conn.execute(update(runs).where(runs.c.id == run_id).values(**values))
+
+
+def abandoned(conn: Connection, live: Sequence[str]) -> Sequence[Run]:
+    """Running runs whose worker is not among the `live` ones."""
+    rows = conn.execute(
+        select(runs)
+        .where(runs.c.state == RunState.RUNNING.value, runs.c.worker.not_in(live))
+        .order_by(runs.c.id)
+    )
+    return [_run(row) for row in rows]
+
+
+def cancelled_of(conn: Connection, *, worker: str) -> Sequence[tuple[str, str]]:
+    """(run, reason) of this worker's running runs that somebody asked to end."""
+    rows = conn.execute(
+        select(runs.c.id, runs.c.cancel).where(
+            runs.c.worker == worker,
+            runs.c.state == RunState.RUNNING.value,
+            runs.c.cancel.is_not(None),
+        )
+    )
+    return [(row.id, row.cancel) for row in rows]
+
+
+def _run(row: Row[tuple[object, ...]]) -> Run:
+    found = row._mapping
+    return Run(
+        id=found["id"],
+        session_id=found["session_id"],
+        seq=found["seq"],
+        kind=RunKind(found["kind"]),
+        state=RunState(found["state"]),
+        collecting=bool(found["collecting"]),
+        ready_ms=found["ready_ms"],
+        target=ChatAddress.model_validate_json(found["target"]),
+        reply_to=found["reply_to"],
+        speaker=Speaker.model_validate_json(found["speaker"]),
+        created_ms=found["created_ms"],
+        step=found["step"],
+        attempt=found["attempt"],
+        worker=found["worker"],
+        fence=found["fence"],
+        cancel=found["cancel"],
+        model=found["model"],
+        usage=Usage(
+            input_tokens=found["input_tokens"],
+            output_tokens=found["output_tokens"],
+            cached_tokens=found["cached_tokens"],
+            cost_usd=found["cost_usd"],
+        ),
+        tainted=bool(found["tainted"]),
+        error=found["error"],
+        started_ms=found["started_ms"],
+        ended_ms=found["ended_ms"],
+    )

@@ -1,0 +1,101 @@
+"""Session rows: a conversation's key, place and settings. Its queue is the lane's business."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, Row, bindparam, select, update
+
+from runtime.domain.decisions import PermissionMode, SessionMode
+from runtime.domain.errors import NotFound
+from runtime.domain.messages import ChatAddress
+from runtime.store.database import now_ms
+from runtime.store.tables import lanes, sessions
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """One conversation. `grants` are rules that a person allowed for this session (APR-1)."""
+
+    id: str
+    key: str
+    address: ChatAddress
+    title: str
+    status: str
+    mode: SessionMode
+    permission_mode: PermissionMode | None
+    queue_mode: str
+    model: str | None
+    agent: str
+    grants: tuple[str, ...]
+    created_ms: int
+    updated_ms: int
+    transcript: int
+
+
+_QUERY = select(sessions, lanes.c.transcript).join(lanes, lanes.c.session_id == sessions.c.id)
+_BY_ID = _QUERY.where(sessions.c.id == bindparam("session_id"))
+
+
+def get(conn: Connection, session_id: str) -> Session:
+    """Raises `NotFound`."""
+    row = conn.execute(_BY_ID, {"session_id": session_id}).first()
+    if row is None:
+        raise NotFound("session", session_id)
+    return _session(row)
+
+
+def by_key(conn: Connection, key: str) -> Session | None:
+    """The session of a place."""
+    row = conn.execute(_QUERY.where(sessions.c.key == key)).first()
+    return None if row is None else _session(row)
+
+
+def listing(
+    conn: Connection, *, limit: int, before: tuple[int, str] | None = None
+) -> Sequence[Session]:
+    """Newest activity first; `before` is (updated_ms, id) of the last one seen."""
+    query = _QUERY.order_by(sessions.c.updated_ms.desc(), sessions.c.id.desc()).limit(limit)
+    if before is not None:
+        updated, last = before
+        query = query.where(
+            (sessions.c.updated_ms < updated)
+            | ((sessions.c.updated_ms == updated) & (sessions.c.id < last))
+        )
+    return [_session(row) for row in conn.execute(query)]
+
+
+def change(conn: Connection, session_id: str, values: Mapping[str, object]) -> None:
+    """Change columns of a session."""
+    conn.execute(
+        update(sessions)
+        .where(sessions.c.id == session_id)
+        .values(updated_ms=now_ms(conn), **values)
+    )
+
+
+def grant(conn: Connection, session: Session, rule: str) -> None:
+    """Add a rule that a person allowed for this session."""
+    if rule not in session.grants:
+        change(conn, session.id, {"grants": json.dumps([*session.grants, rule])})
+
+
+def _session(row: Row[tuple[object, ...]]) -> Session:
+    found = row._mapping
+    mode = found["permission_mode"]
+    return Session(
+        id=found["id"],
+        key=found["key"],
+        address=ChatAddress.model_validate_json(found["address"]),
+        title=found["title"],
+        status=found["status"],
+        mode=SessionMode(found["mode"]),
+        permission_mode=None if mode is None else PermissionMode(mode),
+        queue_mode=found["queue_mode"],
+        model=found["model"],
+        agent=found["agent"],
+        grants=tuple(json.loads(found["grants"])),
+        created_ms=found["created_ms"],
+        updated_ms=found["updated_ms"],
+        transcript=found["transcript"],
+    )

@@ -1,0 +1,332 @@
+"""The schema. Times are milliseconds since the epoch; JSON is kept as text that we encode.
+
+Rows that are workers' property carry (worker, fence): every unit that writes for a run or an
+outbox row checks them, so that a stale lease cannot write (I6).
+"""
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    Float,
+    ForeignKey,
+    Index,
+    Integer,
+    MetaData,
+    Table,
+    Text,
+    UniqueConstraint,
+    text,
+)
+
+metadata = MetaData(
+    naming_convention={
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_N_name)s",
+        "pk": "pk_%(table_name)s",
+    }
+)
+_Position = BigInteger().with_variant(Integer, "sqlite")
+
+leases = Table(
+    "leases",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("holder", Text, nullable=False),
+    Column("fence", BigInteger, nullable=False),
+    Column("expires_ms", BigInteger, nullable=False),
+)
+
+settings = Table(
+    "settings",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("value", Text, nullable=False),
+    Column("updated_ms", BigInteger, nullable=False),
+)
+
+accounts = Table(
+    "accounts",
+    metadata,
+    Column("channel", Text, primary_key=True),
+    Column("account", Text, primary_key=True),
+    Column("user_id", Text, primary_key=True),
+    Column("person_id", Text, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("trust", Text, nullable=False),
+    Column("direct_chat", Text),
+    Column("created_ms", BigInteger, nullable=False),
+    Column("updated_ms", BigInteger, nullable=False),
+    Index(None, "person_id"),
+)
+
+pairings = Table(
+    "pairings",
+    metadata,
+    Column("code", Text, primary_key=True),
+    Column("channel", Text, nullable=False),
+    Column("account", Text, nullable=False),
+    Column("user_id", Text, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("address", Text, nullable=False),
+    Column("created_ms", BigInteger, nullable=False),
+    Column("expires_ms", BigInteger, nullable=False),
+    Column("state", Text, nullable=False),
+    Index(None, "channel", "account", "user_id"),
+)
+
+sessions = Table(
+    "sessions",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("key", Text, nullable=False, unique=True),
+    Column("address", Text, nullable=False),
+    Column("title", Text, nullable=False, server_default=""),
+    Column("status", Text, nullable=False, server_default="open"),
+    Column("mode", Text, nullable=False),
+    Column("permission_mode", Text),
+    Column("queue_mode", Text, nullable=False),
+    Column("model", Text),
+    Column("agent", Text, nullable=False, server_default="main"),
+    Column("grants", Text, nullable=False, server_default="[]"),
+    Column("scope", Text),
+    Column("created_ms", BigInteger, nullable=False),
+    Column("updated_ms", BigInteger, nullable=False),
+    Index(None, "updated_ms"),
+)
+
+lanes = Table(
+    "lanes",
+    metadata,
+    Column("session_id", ForeignKey("sessions.id"), primary_key=True),
+    Column("input_seq", BigInteger, nullable=False, server_default="0"),
+    Column("run_seq", BigInteger, nullable=False, server_default="0"),
+    Column("event_seq", BigInteger, nullable=False, server_default="0"),
+    Column("message_seq", BigInteger, nullable=False, server_default="0"),
+    Column("transcript", Integer, nullable=False, server_default="1"),
+    Column("transcript_from", BigInteger, nullable=False, server_default="1"),
+    Column("window_from", BigInteger, nullable=False, server_default="1"),
+    # The run that holds the lane; while it is null, `ready_ms` is when the head run may start.
+    Column("active_run", Text),
+    Column("ready_ms", BigInteger),
+    Index(
+        "ix_lanes_ready",
+        "ready_ms",
+        sqlite_where=text("ready_ms IS NOT NULL"),
+        postgresql_where=text("ready_ms IS NOT NULL"),
+    ),
+)
+
+inputs = Table(
+    "inputs",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("session_id", ForeignKey("sessions.id"), nullable=False),
+    Column("seq", BigInteger, nullable=False),
+    Column("identity", Text, nullable=False, unique=True),
+    Column("origin", Text, nullable=False),
+    Column("run_id", Text),
+    Column("state", Text, nullable=False),
+    Column("speaker", Text, nullable=False),
+    Column("message", Text, nullable=False),
+    Column("received_ms", BigInteger, nullable=False),
+    UniqueConstraint("session_id", "seq"),
+    Index(None, "run_id"),
+)
+
+runs = Table(
+    "runs",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("session_id", ForeignKey("sessions.id"), nullable=False),
+    Column("seq", BigInteger, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("collecting", Boolean, nullable=False, server_default=text("false")),
+    Column("ready_ms", BigInteger, nullable=False),
+    Column("target", Text, nullable=False),
+    Column("reply_to", Text),
+    Column("speaker", Text, nullable=False),
+    Column("step", Integer, nullable=False, server_default="0"),
+    Column("attempt", Integer, nullable=False, server_default="0"),
+    Column("worker", Text),
+    Column("fence", BigInteger),
+    Column("cancel", Text),
+    Column("model", Text, nullable=False, server_default=""),
+    Column("input_tokens", BigInteger, nullable=False, server_default="0"),
+    Column("output_tokens", BigInteger, nullable=False, server_default="0"),
+    Column("cached_tokens", BigInteger, nullable=False, server_default="0"),
+    Column("cost_usd", Float),
+    Column("tainted", Boolean, nullable=False, server_default=text("false")),
+    Column("error", Text),
+    Column("created_ms", BigInteger, nullable=False),
+    Column("started_ms", BigInteger),
+    Column("ended_ms", BigInteger),
+    UniqueConstraint("session_id", "seq"),
+    # I2: the backstop of "one active run a lane", whatever the code above it does.
+    Index(
+        "uq_runs_active",
+        "session_id",
+        unique=True,
+        sqlite_where=text(
+            "state IN ('running','waiting_for_approval',"
+            "'waiting_for_user_question','waiting_for_children')"
+        ),
+        postgresql_where=text(
+            "state IN ('running','waiting_for_approval',"
+            "'waiting_for_user_question','waiting_for_children')"
+        ),
+    ),
+    Index(
+        "ix_runs_running",
+        "worker",
+        sqlite_where=text("state = 'running'"),
+        postgresql_where=text("state = 'running'"),
+    ),
+    Index(None, "session_id", "state", "seq"),
+)
+
+messages = Table(
+    "messages",
+    metadata,
+    Column("session_id", ForeignKey("sessions.id"), primary_key=True),
+    Column("seq", BigInteger, primary_key=True, autoincrement=False),
+    Column("transcript", Integer, nullable=False),
+    Column("run_id", Text),
+    Column("step", Integer, nullable=False, server_default="0"),
+    Column("role", Text, nullable=False),
+    Column("payload", Text, nullable=False),
+    Column("tokens", Integer, nullable=False),
+    Column("created_ms", BigInteger, nullable=False),
+    Index(None, "run_id"),
+)
+
+tool_calls = Table(
+    "tool_calls",
+    metadata,
+    Column("run_id", ForeignKey("runs.id"), primary_key=True),
+    Column("step", Integer, primary_key=True, autoincrement=False),
+    Column("place", Integer, primary_key=True, autoincrement=False),
+    Column("call_id", Text, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("arguments", Text, nullable=False),
+    Column("effect", Text, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("decision", Text),
+    Column("digest", Text, nullable=False),
+    Column("result", Text),
+    Column("started_ms", BigInteger),
+    Column("ended_ms", BigInteger),
+)
+
+open_calls = Table(
+    "open_calls",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("session_id", ForeignKey("sessions.id"), nullable=False),
+    Column("run_id", ForeignKey("runs.id"), nullable=False),
+    Column("step", Integer, nullable=False),
+    Column("place", Integer, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("digest", Text, nullable=False),
+    Column("payload", Text, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("answer", Text),
+    Column("answered_by", Text),
+    Column("answered_ms", BigInteger),
+    Column("created_ms", BigInteger, nullable=False),
+    Column("expires_ms", BigInteger),
+    Index(None, "run_id"),
+    Index(None, "session_id", "state"),
+    Index(
+        "ix_open_calls_expiry",
+        "expires_ms",
+        sqlite_where=text("state = 'open'"),
+        postgresql_where=text("state = 'open'"),
+    ),
+)
+
+events = Table(
+    "events",
+    metadata,
+    Column("position", _Position, primary_key=True, autoincrement=True),
+    Column("session_id", Text, nullable=False),
+    Column("seq", BigInteger, nullable=False),
+    Column("run_id", Text),
+    Column("kind", Text, nullable=False),
+    Column("data", Text, nullable=False),
+    Column("at_ms", BigInteger, nullable=False),
+    # PostgreSQL only: the writing transaction, so that the feed stops before any still running.
+    Column("xid", BigInteger, nullable=False, server_default="0"),
+    Index(None, "session_id", "seq"),
+    Index(None, "run_id"),
+    sqlite_autoincrement=True,
+)
+
+outbox = Table(
+    "outbox",
+    metadata,
+    Column("position", _Position, primary_key=True, autoincrement=True),
+    Column("id", Text, nullable=False, unique=True),
+    Column("session_id", Text),
+    Column("run_id", Text),
+    Column("kind", Text, nullable=False),
+    Column("channel", Text, nullable=False),
+    Column("account", Text, nullable=False),
+    Column("chat", Text, nullable=False),
+    Column("message", Text, nullable=False),
+    Column("open_call_id", Text),
+    Column("state", Text, nullable=False),
+    Column("rank", Integer, nullable=False, server_default="0"),
+    Column("attempt", Integer, nullable=False, server_default="0"),
+    Column("next_ms", BigInteger, nullable=False),
+    Column("worker", Text),
+    Column("fence", BigInteger),
+    Column("posted", Text, nullable=False, server_default="[]"),
+    Column("error", Text),
+    Column("created_ms", BigInteger, nullable=False),
+    Column("settled_ms", BigInteger),
+    # I4: exactly one final reply for each finished run.
+    Index(
+        "uq_outbox_final",
+        "run_id",
+        unique=True,
+        sqlite_where=text("kind = 'final'"),
+        postgresql_where=text("kind = 'final'"),
+    ),
+    Index(
+        "ix_outbox_unsettled",
+        "channel",
+        "account",
+        "chat",
+        "position",
+        sqlite_where=text("state IN ('pending','sending','streaming')"),
+        postgresql_where=text("state IN ('pending','sending','streaming')"),
+    ),
+    Index(None, "open_call_id"),
+    Index(None, "session_id"),
+    sqlite_autoincrement=True,
+)
+
+audit = Table(
+    "audit",
+    metadata,
+    Column("position", _Position, primary_key=True, autoincrement=True),
+    Column("at_ms", BigInteger, nullable=False),
+    Column("actor", Text, nullable=False),
+    Column("action", Text, nullable=False),
+    Column("session_id", Text),
+    Column("run_id", Text),
+    Column("data", Text, nullable=False),
+    sqlite_autoincrement=True,
+)
+
+idempotency = Table(
+    "idempotency",
+    metadata,
+    Column("key", Text, primary_key=True),
+    Column("digest", Text, nullable=False),
+    Column("response", Text, nullable=False),
+    Column("created_ms", BigInteger, nullable=False),
+)

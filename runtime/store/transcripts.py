@@ -1,0 +1,75 @@
+"""Transcript rows: appended, never changed; read as a bounded window or as pages."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, bindparam, select
+
+from runtime.domain.transcript import TRANSCRIPT_MESSAGE, TranscriptMessage
+from runtime.store.tables import messages
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One message of a transcript with its place, run and cost in the window."""
+
+    seq: int
+    run_id: str | None
+    step: int
+    tokens: int
+    created_ms: int
+    message: TranscriptMessage
+
+
+_SINCE = (
+    select(messages)
+    .where(
+        messages.c.session_id == bindparam("session"),
+        messages.c.seq >= bindparam("first"),
+        messages.c.transcript == bindparam("part"),
+    )
+    .order_by(messages.c.seq)
+)
+
+
+def since(conn: Connection, session_id: str, *, transcript: int, first: int) -> Sequence[Line]:
+    """Messages of one transcript from sequence number `first` on, oldest first."""
+    rows = conn.execute(_SINCE, {"session": session_id, "first": first, "part": transcript})
+    return [
+        Line(
+            row.seq,
+            row.run_id,
+            row.step,
+            row.tokens,
+            row.created_ms,
+            TRANSCRIPT_MESSAGE.validate_json(row.payload),
+        )
+        for row in rows
+    ]
+
+
+def page(
+    conn: Connection, session_id: str, *, transcript: int, before: int, limit: int
+) -> Sequence[Line]:
+    """At most `limit` messages with a number below `before`, oldest first."""
+    rows = conn.execute(
+        select(messages)
+        .where(
+            messages.c.session_id == session_id,
+            messages.c.transcript == transcript,
+            messages.c.seq < before,
+        )
+        .order_by(messages.c.seq.desc())
+        .limit(limit)
+    ).all()
+    return [
+        Line(
+            row.seq,
+            row.run_id,
+            row.step,
+            row.tokens,
+            row.created_ms,
+            TRANSCRIPT_MESSAGE.validate_json(row.payload),
+        )
+        for row in reversed(rows)
+    ]

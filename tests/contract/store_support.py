@@ -1,0 +1,236 @@
+"""Both databases for tests: every test gets one of its own, and each test runs on each.
+
+`database_url` is an empty database, `database` the same one opened, `migrated_url` and `store` the
+same with the schema. PostgreSQL needs a server where databases may be created:
+
+    GATEHOUSE_TEST_POSTGRES_URL=postgresql://postgres@127.0.0.1:5432/postgres
+"""
+
+import asyncio
+import gc
+import os
+import shutil
+import threading
+import uuid
+from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
+
+import asyncpg
+import pytest
+from sqlalchemy import Connection, make_url, text
+
+from runtime.store import Database, Point, no_point, open_database
+from runtime.store.migrate import migrate
+
+POSTGRES_VARIABLE = "GATEHOUSE_TEST_POSTGRES_URL"
+NO_POSTGRES = (
+    f"{POSTGRES_VARIABLE} is not set: install PostgreSQL 13 or newer (Debian: apt install "
+    "postgresql) and name a database whose user may create others, for example "
+    "postgresql://postgres@127.0.0.1:5432/postgres"
+)
+BOTH = ["sqlite", "postgresql"]
+
+
+class StillClock:
+    """A clock that stands still until it is told; the store asks for nothing else."""
+
+    def __init__(self, now: int = 1_800_000_000_000) -> None:
+        self._now = now
+        self._offset = 0
+
+    def now_ms(self) -> int:
+        return self._now + self._offset
+
+    def offset_ms(self) -> int:
+        return self._offset
+
+    def advance(self, milliseconds: int) -> None:
+        self._offset += milliseconds
+
+
+class PostgresServer:
+    """Creates and drops databases on the server of the environment."""
+
+    def __init__(self, url: str) -> None:
+        self._url = make_url(url).set(drivername="postgresql")
+
+    def url(self, name: str) -> str:
+        return self._url.set(database=name).render_as_string(hide_password=False)
+
+    async def run(self, statement: str, *, database: str | None = None) -> str:
+        url = self.url(database) if database else self._url.render_as_string(hide_password=False)
+        connection = await asyncpg.connect(url)
+        try:
+            return str(await connection.execute(statement))
+        finally:
+            await connection.close()
+
+    async def create(self, *, template: str = "template0", encoding: str = "UTF8") -> str:
+        name = f"gatehouse_test_{uuid.uuid4().hex}"
+        await self.run(
+            f"CREATE DATABASE {name} TEMPLATE {template} "
+            f"ENCODING '{encoding}' LC_COLLATE 'C' LC_CTYPE 'C'"
+        )
+        return name
+
+    async def drop(self, name: str) -> None:
+        await self.run(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
+
+
+def postgres_server() -> PostgresServer:
+    url = os.environ.get(POSTGRES_VARIABLE)
+    if not url:
+        pytest.skip(NO_POSTGRES)
+    return PostgresServer(url)
+
+
+@pytest.fixture
+def clock() -> StillClock:
+    return StillClock()
+
+
+@pytest.fixture(params=BOTH)
+def dialect(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+async def database_url(dialect: str, tmp_path: Path) -> AsyncIterator[str]:
+    """An empty database."""
+    if dialect == "sqlite":
+        yield f"sqlite:///{tmp_path / 'gatehouse.db'}"
+        return
+    server = postgres_server()
+    name = await server.create()
+    try:
+        yield server.url(name)
+    finally:
+        await server.drop(name)
+
+
+@pytest.fixture(scope="session")
+def schema_templates(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], str]]:
+    """For a dialect, a file's path or a database's name that holds the schema; made once."""
+    made: dict[str, str] = {}
+
+    def template(dialect: str) -> str:
+        if dialect not in made:
+            made[dialect] = asyncio.run(_make_template(dialect, tmp_path_factory))
+        return made[dialect]
+
+    yield template
+    if "postgresql" in made:
+        asyncio.run(postgres_server().drop(made["postgresql"]))
+
+
+async def _make_template(dialect: str, paths: pytest.TempPathFactory) -> str:
+    if dialect == "sqlite":
+        path = paths.mktemp("schema") / "template.db"
+        await migrate(f"sqlite:///{path}")
+        return str(path)
+    server = postgres_server()
+    name = await server.create()
+    await migrate(server.url(name))
+    return name
+
+
+@pytest.fixture
+async def migrated_url(
+    dialect: str, tmp_path: Path, schema_templates: Callable[[str], str]
+) -> AsyncIterator[str]:
+    """A database with the schema and no rows."""
+    template = await asyncio.to_thread(schema_templates, dialect)
+    if dialect == "sqlite":
+        path = tmp_path / "gatehouse.db"
+        shutil.copyfile(template, path)
+        yield f"sqlite:///{path}"
+        return
+    server = postgres_server()
+    name = await server.create(template=template)
+    try:
+        yield server.url(name)
+    finally:
+        await server.drop(name)
+
+
+class Points:
+    """The crash points that were passed, in order; `then` is called at each, in its thread."""
+
+    def __init__(self) -> None:
+        self.passed: list[str] = []
+        self.then: Point = no_point
+
+    def __call__(self, name: str) -> None:
+        self.passed.append(name)
+        self.then(name)
+
+
+@pytest.fixture
+def points() -> Points:
+    return Points()
+
+
+@pytest.fixture
+async def database(database_url: str, clock: StillClock, points: Points) -> AsyncIterator[Database]:
+    """An open, empty database."""
+    async for opened in _opened(database_url, clock, points):
+        yield opened
+
+
+@pytest.fixture
+async def store(migrated_url: str, clock: StillClock, points: Points) -> AsyncIterator[Database]:
+    """An open database with the schema."""
+    async for opened in _opened(migrated_url, clock, points):
+        yield opened
+
+
+async def _opened(url: str, clock: StillClock, points: Points) -> AsyncIterator[Database]:
+    opened = open_database(url, clock=clock, points=points)
+    await opened.start()
+    try:
+        yield opened
+    finally:
+        await opened.close()
+        # A connection that was not closed warns when it is collected, and warnings are errors.
+        gc.collect()
+
+
+class Gate:
+    """Holds a unit in the middle of its transaction until the test opens it."""
+
+    def __init__(self, lock: asyncpg.Connection | None) -> None:
+        self._lock = lock
+        self._loop = asyncio.get_running_loop()
+        self._entered = asyncio.Event()
+        self._open = threading.Event()
+
+    def hold(self, conn: Connection) -> None:
+        """Called by the unit: blocks the writer, or on PostgreSQL this one transaction."""
+        self._loop.call_soon_threadsafe(self._entered.set)
+        if conn.dialect.name == "sqlite":
+            assert self._open.wait(30)
+        else:
+            conn.execute(text("SELECT pg_advisory_xact_lock(1)"))
+
+    async def entered(self) -> None:
+        await self._entered.wait()
+
+    async def open(self) -> None:
+        self._open.set()
+        if self._lock is not None:
+            await self._lock.execute("SELECT pg_advisory_unlock_all()")
+
+
+@pytest.fixture
+async def gate(database_url: str) -> AsyncIterator[Gate]:
+    if database_url.startswith("sqlite"):
+        gate = Gate(None)
+        yield gate
+        await gate.open()
+        return
+    connection = await asyncpg.connect(database_url)
+    await connection.execute("SELECT pg_advisory_lock(1)")
+    gate = Gate(connection)
+    yield gate
+    await gate.open()
+    await connection.close()

@@ -1,0 +1,251 @@
+"""Migrations, on both databases: repeatable, exclusive, and all or nothing."""
+
+import asyncio
+import shutil
+import sqlite3
+import sys
+from collections.abc import Awaitable, Callable
+from contextlib import closing
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from sqlalchemy import Connection, insert, select, text
+
+from runtime.store import Database, StoreCorrupt, StoreUnavailable, open_database
+from runtime.store.dialect import sqlite_path
+from runtime.store.filelock import gateway_lock
+from runtime.store.migrate import (
+    MIGRATIONS,
+    MigrationReport,
+    current,
+    default_differs,
+    head,
+    migrate,
+)
+from runtime.store.tables import metadata, settings
+from tests.conftest import FailAfter
+from tests.contract.store_support import StillClock
+
+T = TypeVar("T")
+
+_SECOND = """
+import sqlalchemy as sa
+from alembic import op
+
+revision = "9999"
+down_revision = {head!r}
+
+
+def upgrade() -> None:
+    with op.batch_alter_table("settings") as batch:
+        batch.add_column(sa.Column("note", sa.Text(), nullable=False, server_default="new"))
+    {then}
+"""
+_ORPHAN = "op.execute(\"INSERT INTO lanes (session_id) VALUES ('nobody')\")"
+_BROKEN = 'op.execute("INSERT INTO nowhere VALUES (1)")'
+
+_MIGRATE = "import asyncio, sys; from runtime.store.migrate import migrate; "
+
+
+def next_version(folder: Path, *, then: str = "pass") -> Path:
+    """The migrations as they would be in the next version, with one more."""
+    scripts = folder / "migrations"
+    shutil.copytree(MIGRATIONS, scripts)
+    text_of_it = _SECOND.format(head=head(), then=then)
+    (scripts / "versions" / "9999_next.py").write_text(text_of_it)
+    return scripts
+
+
+def setting(conn: Connection) -> None:
+    conn.execute(insert(settings).values(name="a", value="kept", updated_ms=1))
+
+
+async def inside(url: str, work: Callable[[Database], Awaitable[T]]) -> T:
+    database = open_database(url, clock=StillClock())
+    await database.start()
+    try:
+        return await work(database)
+    finally:
+        await database.close()
+
+
+async def rows(url: str) -> list[tuple[object, ...]]:
+    query = text("SELECT * FROM settings")
+    return await inside(
+        url,
+        lambda database: database.read(lambda conn: [tuple(r) for r in conn.execute(query)]),
+    )
+
+
+async def keep_a_row(url: str) -> None:
+    await inside(url, lambda database: database.write(setting, name="setting"))
+
+
+async def test_an_empty_database_gets_the_whole_schema_once(database_url: str) -> None:
+    assert await current(database_url) is None
+    assert await migrate(database_url) == MigrationReport(None, head(), ("0001",))
+    assert await migrate(database_url) == MigrationReport(head(), head())
+    assert await current(database_url) == head()
+
+
+async def test_the_migrations_make_exactly_the_tables_of_this_version(store: Database) -> None:
+    def differences(conn: Connection) -> list[object]:
+        options = {"compare_type": True, "compare_server_default": default_differs}
+        return list(compare_metadata(MigrationContext.configure(conn, opts=options), metadata))
+
+    assert await store.read(differences) == []
+
+
+async def test_two_tasks_migrate_at_once(database_url: str, fail_after: FailAfter) -> None:
+    async with fail_after():
+        reports = await asyncio.gather(migrate(database_url), migrate(database_url))
+    assert sorted(len(report.applied) for report in reports) == [0, 1]
+
+
+async def test_two_processes_migrate_at_once(database_url: str, fail_after: FailAfter) -> None:
+    script = _MIGRATE + "print(len(asyncio.run(migrate(sys.argv[1])).applied))"
+
+    async def other() -> str:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-c", script, database_url, stdout=asyncio.subprocess.PIPE
+        )
+        output, _ = await process.communicate()
+        assert process.returncode == 0
+        return output.decode().strip()
+
+    async with fail_after():
+        assert sorted(await asyncio.gather(other(), other(), other())) == ["0", "0", "1"]
+    assert await current(database_url) == head()
+
+
+async def test_a_database_with_rows_keeps_them(migrated_url: str, tmp_path: Path) -> None:
+    await keep_a_row(migrated_url)
+    report = await migrate(migrated_url, scripts=next_version(tmp_path))
+    assert report == MigrationReport(head(), "9999", ("9999",))
+    assert await rows(migrated_url) == [("a", "kept", 1, "new")]
+
+
+async def test_a_migration_that_fails_changes_nothing(migrated_url: str, tmp_path: Path) -> None:
+    await keep_a_row(migrated_url)
+    with pytest.raises(Exception, match="nowhere"):
+        await migrate(migrated_url, scripts=next_version(tmp_path, then=_BROKEN))
+    assert await current(migrated_url) == head()
+    assert await rows(migrated_url) == [("a", "kept", 1)]
+
+
+@pytest.mark.requirement("SCALE-4")
+async def test_the_version_before_leaves_a_newer_database_alone(
+    migrated_url: str, tmp_path: Path
+) -> None:
+    await migrate(migrated_url, scripts=next_version(tmp_path))
+    assert await migrate(migrated_url) == MigrationReport("9999", "9999", ahead=True)
+    await keep_a_row(migrated_url)
+    assert await rows(migrated_url) == [("a", "kept", 1, "new")]
+
+
+def files(url: str) -> set[str]:
+    path = sqlite_path(url)
+    assert path is not None
+    return {file.name for file in path.parent.iterdir()}
+
+
+class TestSqliteFile:
+    """What concerns the file alone."""
+
+    @pytest.fixture
+    def dialect(self) -> str:
+        return "sqlite"
+
+    async def test_a_migration_that_orphans_rows_is_refused(
+        self, migrated_url: str, tmp_path: Path
+    ) -> None:
+        await keep_a_row(migrated_url)
+        with pytest.raises(StoreCorrupt, match="lanes and others refer to rows that are gone"):
+            await migrate(migrated_url, scripts=next_version(tmp_path, then=_ORPHAN))
+        assert await rows(migrated_url) == [("a", "kept", 1)]
+        assert not {
+            name for name in files(migrated_url) if name.startswith("gatehouse.db.migrating")
+        }
+
+    async def test_a_gateway_that_runs_is_not_migrated_from_outside(
+        self, migrated_url: str, tmp_path: Path
+    ) -> None:
+        scripts = next_version(tmp_path)
+        script = (
+            "import sys; from runtime.store.filelock import gateway_lock\n"
+            "with gateway_lock(sys.argv[1]): print('held', flush=True); sys.stdin.read()"
+        )
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-c",
+            script,
+            migrated_url,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+        )
+        assert process.stdin is not None
+        assert process.stdout is not None
+        await process.stdout.readline()
+        with pytest.raises(StoreUnavailable, match=f"a gateway uses it .process {process.pid}"):
+            await migrate(migrated_url, scripts=scripts)
+        process.stdin.close()
+        await process.wait()
+        with gateway_lock(migrated_url):
+            assert (await migrate(migrated_url, scripts=scripts)).applied == ("9999",)
+
+    async def test_a_file_that_something_else_has_open_is_not_replaced(
+        self, migrated_url: str, tmp_path: Path
+    ) -> None:
+        scripts = next_version(tmp_path)
+        path = sqlite_path(migrated_url)
+        assert path is not None
+        await keep_a_row(migrated_url)
+        with closing(sqlite3.connect(path)) as other:
+            other.execute("PRAGMA journal_mode=WAL")
+            other.execute("BEGIN")
+            other.execute("SELECT * FROM settings").fetchall()
+            with pytest.raises(StoreUnavailable, match=r"locked|has it open"):
+                await migrate(migrated_url, scripts=scripts)
+        assert (await migrate(migrated_url, scripts=scripts)).applied == ("9999",)
+
+    async def test_a_stranger_s_file_is_left_alone(self, database_url: str) -> None:
+        path = sqlite_path(database_url)
+        assert path is not None
+        with closing(sqlite3.connect(path)) as stranger:
+            stranger.execute("CREATE TABLE recipes (id)")
+        with pytest.raises(StoreUnavailable, match="not Gatehouse's"):
+            await migrate(database_url)
+
+    async def test_looking_creates_nothing(self, database_url: str) -> None:
+        assert await current(database_url) is None
+        assert files(database_url) == set()
+
+
+async def test_migrating_leaves_the_logging_of_the_process_alone(database_url: str) -> None:
+    script = (
+        "import logging, asyncio, sys\n"
+        "from runtime.store.migrate import migrate\n"
+        "mine = logging.getLogger('mine'); mine.setLevel('DEBUG')\n"
+        "asyncio.run(migrate(sys.argv[1]))\n"
+        "assert not logging.getLogger().handlers and not mine.disabled\n"
+        "assert logging.getLogger('alembic').level == logging.NOTSET"
+    )
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-c",
+        script,
+        database_url,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    output, errors = await process.communicate()
+    assert (process.returncode, output, errors) == (0, b"", b"")
+
+
+async def test_the_template_of_the_suite_is_current(store: Database) -> None:
+    names = text("SELECT version_num FROM alembic_version")
+    assert await store.read(lambda conn: conn.execute(names).scalar_one()) == head()
+    assert await store.read(lambda conn: conn.execute(select(settings)).all()) == []

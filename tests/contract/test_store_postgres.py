@@ -1,0 +1,183 @@
+"""What only PostgreSQL does: lost connections, retries, and its way of failing a transaction."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+
+import asyncpg
+import pytest
+from sqlalchemy import Connection, text
+from sqlalchemy.exc import DBAPIError
+
+from runtime.store import CommitUnknown, Database, StoreUnavailable, open_database
+from tests.conftest import FailAfter
+from tests.contract.store_support import PostgresServer, StillClock, postgres_server
+
+_ROW = text("SELECT n FROM pair WHERE n = :n FOR UPDATE")
+_WAITING = (
+    "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted "
+    "AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+)
+_DIE = text("SELECT pg_terminate_backend(pg_backend_pid())")
+_DIE_AT_COMMIT = (
+    "CREATE TABLE doomed (id text)",
+    "CREATE FUNCTION die() RETURNS trigger LANGUAGE plpgsql AS "
+    "$$ BEGIN PERFORM pg_terminate_backend(pg_backend_pid()); RETURN NULL; END $$",
+    "CREATE CONSTRAINT TRIGGER die AFTER INSERT ON doomed DEFERRABLE INITIALLY DEFERRED "
+    "FOR EACH ROW EXECUTE FUNCTION die()",
+)
+
+
+@pytest.fixture
+def dialect() -> str:
+    return "postgresql"
+
+
+@pytest.fixture
+def server(database_url: str) -> PostgresServer:
+    return postgres_server()
+
+
+def one(conn: Connection) -> int:
+    return int(conn.execute(text("SELECT 1")).scalar_one())
+
+
+def fail(conn: Connection, state: str) -> None:
+    conn.execute(text(f"DO $$ BEGIN RAISE EXCEPTION USING ERRCODE = '{state}'; END $$"))
+
+
+@pytest.mark.parametrize("state", ["40001", "40P01"])
+async def test_a_unit_that_lost_to_another_runs_again(database: Database, state: str) -> None:
+    runs: list[int] = []
+
+    def unit(conn: Connection) -> str:
+        runs.append(1)
+        if len(runs) < 6:
+            fail(conn, state)
+        return "done"
+
+    assert await database.write(unit, name="u") == "done"
+    assert len(runs) == 6
+
+
+async def test_a_unit_that_always_loses_is_given_up(database: Database) -> None:
+    runs: list[int] = []
+
+    def unit(conn: Connection) -> None:
+        runs.append(1)
+        fail(conn, "40001")
+
+    with pytest.raises(StoreUnavailable, match="again and again"):
+        await database.write(unit, name="u")
+    assert len(runs) == 6
+
+
+async def test_a_real_deadlock_is_settled(
+    database: Database, database_url: str, fail_after: FailAfter
+) -> None:
+    def schema(conn: Connection) -> None:
+        conn.execute(text("CREATE TABLE pair AS SELECT n FROM generate_series(1, 2) n"))
+
+    runs: list[int] = []
+
+    def crossing(first: int, second: int) -> Callable[[Connection], int]:
+        def unit(conn: Connection) -> int:
+            runs.append(first)
+            conn.execute(text("SET LOCAL deadlock_timeout = '10ms'"))
+            conn.execute(_ROW, {"n": first})
+            # Opens for both once each has its first row.
+            conn.execute(text("SELECT pg_advisory_xact_lock_shared(7)"))
+            return int(conn.execute(_ROW, {"n": second}).scalar_one())
+
+        return unit
+
+    await database.write(schema, name="schema")
+    barrier = await asyncpg.connect(database_url)
+    try:
+        await barrier.execute("SELECT pg_advisory_lock(7)")
+        async with fail_after(), asyncio.TaskGroup() as group:
+            first = group.create_task(database.write(crossing(1, 2), name="u"))
+            second = group.create_task(database.write(crossing(2, 1), name="u"))
+            while await barrier.fetchval(_WAITING) < 2:
+                await asyncio.wait({first, second}, timeout=0)
+            await barrier.execute("SELECT pg_advisory_unlock(7)")
+    finally:
+        await barrier.close()
+    assert (first.result(), second.result()) == (2, 1)
+    assert len(runs) == 3, "one of them was chosen to lose, and ran again"
+
+
+async def test_a_connection_that_dies_in_a_unit_is_unavailable(database: Database) -> None:
+    runs: list[int] = []
+
+    def unit(conn: Connection) -> None:
+        runs.append(1)
+        conn.execute(_DIE)
+
+    with pytest.raises(StoreUnavailable) as caught:
+        await database.write(unit, name="u")
+    assert not isinstance(caught.value, CommitUnknown)
+    assert len(runs) == 2, "a dead pooled connection deserves one more try, and no more"
+    assert await database.write(one, name="u") == 1
+
+
+async def test_a_pool_of_dead_connections_is_replaced_unnoticed(
+    database: Database, database_url: str, server: PostgresServer
+) -> None:
+    name = database_url.rpartition("/")[2]
+    await server.run(
+        f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'"
+    )
+    assert await database.write(one, name="u") == 1
+
+
+async def test_a_connection_that_dies_inside_commit_leaves_the_outcome_open(
+    database: Database,
+) -> None:
+    def schema(conn: Connection) -> None:
+        for statement in _DIE_AT_COMMIT:
+            conn.execute(text(statement))
+
+    await database.write(schema, name="schema")
+    with pytest.raises(CommitUnknown, match="while doomed was committed"):
+        await database.write(
+            lambda conn: conn.execute(text("INSERT INTO doomed VALUES ('a')")).rowcount,
+            name="doomed",
+        )
+
+
+async def test_a_unit_that_hides_an_error_is_not_reported_as_committed(
+    database: Database,
+) -> None:
+    def unit(conn: Connection) -> None:
+        conn.execute(text("CREATE TABLE half (id text)"))
+        with pytest.raises(DBAPIError):
+            fail(conn, "23505")
+
+    with pytest.raises(DBAPIError, match="aborted"):
+        await database.write(unit, name="u")
+    half = text("SELECT to_regclass('half')")
+    assert await database.read(lambda conn: conn.execute(half).scalar()) is None
+
+
+async def test_a_server_that_is_not_there_is_named_without_the_password(clock: StillClock) -> None:
+    database = open_database("postgresql://who:secret@127.0.0.1:1/gone", clock=clock)
+    with pytest.raises(StoreUnavailable, match=r"127\.0\.0\.1:1/gone") as caught:
+        await database.start()
+    assert "secret" not in str(caught.value)
+    await database.close()
+
+
+async def test_a_database_that_is_not_utf8_is_refused(
+    server: PostgresServer, clock: StillClock, latin: str
+) -> None:
+    database = open_database(server.url(latin), clock=clock)
+    with pytest.raises(StoreUnavailable, match="ENCODING 'UTF8'"):
+        await database.start()
+    await database.close()
+
+
+@pytest.fixture
+async def latin(server: PostgresServer) -> AsyncIterator[str]:
+    name = await server.create(encoding="LATIN1")
+    yield name
+    await server.drop(name)
