@@ -1,0 +1,1 @@
+"""Where commands run: bubblewrap, Landlock, or unconfined by explicit setting (TOOL-5)."""

@@ -1,0 +1,153 @@
+"""Confinement by bubblewrap: namespaces of the command's own, made by a small vetted program."""
+
+import os
+import platform
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+from adapters.sandbox import seccomp
+from adapters.sandbox.backend import Backend, Common
+from adapters.sandbox.cgroups import Cgroups
+from adapters.sandbox.process import Plan
+from adapters.sandbox.views import Entry, View, view_of
+from runtime.ports.clock import Clock
+from runtime.ports.sandbox import TASK_TOKEN, SandboxCommand, SandboxUnavailable
+
+_TEMPORARY = "/tmp"
+# Root without capabilities still owns these, and bwrap covers only what looks writable from above:
+# with a line in /proc/sys/kernel/core_pattern the host would run a program of the command's choice.
+_KERNEL_FILES = (
+    "/proc/acpi",
+    "/proc/bus",
+    "/proc/fs",
+    "/proc/irq",
+    "/proc/scsi",
+    "/proc/sys",
+    "/proc/sysrq-trigger",
+)
+_KERNEL_SECRETS = ("/proc/kcore", "/proc/keys", "/proc/kmsg", "/proc/timer_list")
+# bwrap itself and the reaper that is pid 1 inside.
+_MACHINERY = 2
+
+
+class Bubblewrap(Backend):
+    """`Sandbox` by the program `bwrap`."""
+
+    name = "bubblewrap"
+
+    def __init__(self, clock: Clock, *, cgroups: Cgroups, program: str = "bwrap") -> None:
+        super().__init__(clock, cgroups=cgroups)
+        self._program = shutil.which(program)
+        self._machine = platform.machine()
+
+    def available(self) -> SandboxUnavailable | None:
+        """Why it cannot be used here, or None."""
+        if self._program is None:
+            return SandboxUnavailable(
+                "bubblewrap is not installed.",
+                hint="Install the package bubblewrap (apt install bubblewrap).",
+            )
+        return None
+
+    def plan(self, command: SandboxCommand) -> Plan:
+        refused = self.available()
+        if refused is not None or self._program is None:
+            raise refused or SandboxUnavailable("bubblewrap is not installed.")
+        view = view_of(command)
+        common = self.common(command, temporary=_TEMPORARY, overhead=_MACHINERY)
+        argv = [self._program, *self._arguments(command, view, common)]
+        keep: tuple[int, ...] = ()
+        if seccomp.supported(self._machine):
+            descriptor = self._filter(network=command.network)
+            argv += ["--seccomp", str(descriptor)]
+            keep = (descriptor,)
+        spec = replace(
+            common.spec(),
+            argv=(*argv, "--", *common.argv),
+            cwd="/",
+            env={TASK_TOKEN: common.token},
+            keep_fds=keep,
+        )
+        return Plan(
+            spec=spec,
+            token=common.token,
+            group=common.held.group,
+            shell_status=True,
+            machinery=_MACHINERY,
+        )
+
+    def confinement(self) -> str:
+        calls = "" if seccomp.supported(self._machine) else f" No call filter for {self._machine}."
+        return (
+            "own namespaces for files, processes, network, users and IPC; no capabilities; only "
+            f"the workspace is writable and /tmp is the command's own.{calls}"
+        )
+
+    def _arguments(self, command: SandboxCommand, view: View, common: Common) -> list[str]:
+        flags = ["--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL"]
+        if command.network:
+            flags.append("--share-net")
+        flags += ["--hostname", "sandbox", "--clearenv", "--chdir", common.cwd]
+        for name, value in common.env.items():
+            flags += ["--setenv", name, value]
+        flags += ["--proc", "/proc", *_cover_kernel_files()]
+        flags += ["--dev", "/dev", "--tmpfs", "/dev/shm"]
+        flags += ["--size", str(command.limits.memory_bytes), "--tmpfs", _TEMPORARY]
+        flags += ["--symlink", "../tmp", "/var/tmp"]
+        for target, link in view.links:
+            flags += ["--symlink", target, link]
+        for entry in view.entries:
+            flags += _mount(entry, view)
+        # Otherwise what is written beside the mounts would seem to succeed, and vanish.
+        for path in _masked(view):
+            flags += ["--remount-ro", path]
+        return [*flags, "--remount-ro", "/dev", "--remount-ro", "/"]
+
+    def _filter(self, *, network: bool) -> int:
+        """A descriptor from which bwrap reads the filter."""
+        families: tuple[int, ...] = (seccomp.AF_INET, seccomp.AF_INET6, seccomp.AF_NETLINK)
+        if not network:
+            # With the host's network come its abstract sockets, so only a network of the
+            # command's own may have AF_UNIX.
+            families = (seccomp.AF_UNIX, *families)
+        descriptor = os.memfd_create("gatehouse-seccomp", os.MFD_CLOEXEC)
+        os.write(descriptor, seccomp.program(self._machine, seccomp.Filter(families)))
+        os.lseek(descriptor, 0, os.SEEK_SET)
+        return descriptor
+
+
+def _cover_kernel_files() -> list[str]:
+    flags: list[str] = []
+    for path in _KERNEL_FILES:
+        flags += ["--ro-bind-try", path, path]
+    for path in _KERNEL_SECRETS:
+        if Path(path).exists():
+            flags += ["--ro-bind", "/dev/null", path]
+    return flags
+
+
+def _masked(view: View) -> list[str]:
+    """Hidden directories inside something that is mounted; the others are not there at all."""
+    return [
+        entry.path
+        for entry in view.entries
+        if entry.access == "hide" and entry.is_dir and _is_inside(entry, view)
+    ]
+
+
+def _is_inside(entry: Entry, view: View) -> bool:
+    mounted = (other for other in view.entries if other.access != "hide")
+    return any(entry.path.startswith(f"{other.path}/") for other in mounted)
+
+
+def _mount(entry: Entry, view: View) -> list[str]:
+    if entry.access == "write":
+        return ["--bind", entry.path, entry.path]
+    if entry.access == "read":
+        return ["--ro-bind", entry.path, entry.path]
+    if not _is_inside(entry, view):
+        return []
+    if not entry.is_dir:
+        return ["--ro-bind", "/dev/null", entry.path]
+    return ["--perms", "0755", "--tmpfs", entry.path]

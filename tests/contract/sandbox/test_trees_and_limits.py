@@ -1,0 +1,237 @@
+"""Whole process trees end, and every bomb is stopped (TOOL-5)."""
+
+import asyncio
+import os
+import signal
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from adapters.sandbox import processes
+from adapters.sandbox.cgroups import Cgroups
+from adapters.sandbox.landlock import Landlock
+from adapters.sandbox.unconfined import Unconfined
+from runtime.ports.sandbox import ProcessIdentity, SandboxLimits, SandboxProcess
+from tests.contract.sandbox.conftest import COMMANDS, Bench, HandClock, drain, read_until
+
+IGNORES_TERM = "trap '' TERM; echo up; while :; do sleep 1000; done"
+FAMILY = (
+    f'(bash -c "{IGNORES_TERM}" &) ; setsid bash -c "{IGNORES_TERM}" & '
+    f'env -i /usr/bin/setsid /bin/bash -c "{IGNORES_TERM}" & {IGNORES_TERM}'
+)
+"""A grandchild, a child in another session, one that lost the token as well, and the shell."""
+FORKS = """
+import os, signal
+made = 0
+for _ in range(200):
+    try:
+        if os.fork() == 0:
+            signal.pause()
+    except OSError:
+        break
+    made += 1
+print(made)
+"""
+
+
+def members(process: SandboxProcess) -> list[processes.ProcessInfo]:
+    return [each.process for each in processes.find_tree(process.identity)]
+
+
+def open_descriptors() -> list[str]:
+    return sorted(path.name for path in Path("/proc/self/fd").iterdir())
+
+
+@pytest.mark.requirement("TOOL-5")
+async def test_it_runs_in_a_process_group_of_its_own(launched: Bench) -> None:
+    command = launched.command(COMMANDS["obedient"])
+    async with asyncio.timeout(30), await launched.sandbox.start(command) as process:
+        await read_until(process, "up")
+        tree = members(process)
+        assert len(tree) >= 2
+        assert os.getpgid(0) not in {each.pgid for each in tree}
+        assert os.getsid(0) not in {each.session for each in tree}
+
+
+@pytest.mark.requirement("TOOL-5")
+@pytest.mark.parametrize("how", ["timeout", "terminate", "cancel", "leave"])
+async def test_the_whole_tree_ends(launched: Bench, how: str) -> None:
+    command = launched.command(FAMILY)
+    async with asyncio.timeout(60):
+        async with await launched.sandbox.start(command) as process:
+            await read_until(process, "up", 4)
+            tree = members(process)
+            # The supervisor and four shells; their `sleep` may be just starting.
+            assert len(tree) >= 5
+            if how == "timeout":
+                launched.clock.advance(60)
+                assert (await process.wait()).timed_out
+            elif how == "terminate":
+                end = await process.terminate(0)
+                assert (end.confirmed, end.remaining_pids) == (True, ())
+            elif how == "cancel":
+                async with asyncio.TaskGroup() as tasks:
+                    waiting = tasks.create_task(process.wait(), name="wait")
+                    await asyncio.to_thread(lambda: None)
+                    waiting.cancel()
+        assert members(process) == []
+        for each in tree:
+            now = processes.read_process(each.pid)
+            assert now is None or now.started_ticks != each.started_ticks
+
+
+@pytest.mark.requirement("TOOL-5")
+async def test_what_the_command_leaves_behind_ends_with_it(launched: Bench) -> None:
+    """The output ends too, although the left one still held it open."""
+    async with asyncio.timeout(30):
+        command = launched.command("setsid sleep 1000 & sleep 1000 & echo done")
+        async with await launched.sandbox.start(command) as process:
+            assert await drain(process) == "done\n"
+            assert (await process.wait()).code == 0
+            assert members(process) == []
+
+
+@pytest.mark.requirement("TOOL-5")
+async def test_a_tree_ends_when_the_gateway_is_killed(launched: Bench, tmp_path: Path) -> None:
+    """A SIGKILL runs no handler: the supervisor sees that its gateway is gone."""
+    script = Path(__file__).with_name("gateway_to_kill.py")
+    gateway = await asyncio.create_subprocess_exec(
+        sys.executable,
+        str(script),
+        launched.sandbox.name,
+        str(launched.workspace),
+        stdout=asyncio.subprocess.PIPE,
+        env={"PYTHONPATH": str(Path(__file__).parents[3]), "PATH": os.environ["PATH"]},
+    )
+    async with asyncio.timeout(60):
+        assert gateway.stdout is not None
+        pid, ticks, token, temporary = (await gateway.stdout.readline()).decode().split()
+        identity = ProcessIdentity(int(pid), int(ticks), token)
+        assert processes.find_tree(identity)
+        handle = os.pidfd_open(identity.pid)
+        gone = asyncio.Event()
+        asyncio.get_running_loop().add_reader(handle, gone.set)
+        gateway.kill()
+        await gateway.wait()
+        await gone.wait()
+        asyncio.get_running_loop().remove_reader(handle)
+        os.close(handle)
+        end = await launched.sandbox.end_tree(identity, 0)
+    assert (end.confirmed, end.remaining_pids) == (True, ())
+    # Nobody else is left to remove it, and /tmp is the namespaced command's own.
+    assert temporary == "/tmp" or not tmp_path.joinpath(temporary).exists()
+
+
+@pytest.mark.requirement("TOOL-5")
+async def test_a_tree_is_ended_by_its_identity_alone(launched: Bench) -> None:
+    """And by the whole of it: the same pid with another start time or token matches nothing."""
+    command = launched.command(COMMANDS["obedient"])
+    async with asyncio.timeout(30), await launched.sandbox.start(command) as process:
+        await read_until(process, "up")
+        wrong = replace(process.identity, started_ticks=1, token="another")
+        missed = await launched.sandbox.end_tree(wrong, 0)
+        assert (missed.confirmed, missed.matched_target, missed.signal_sent) == (True, False, False)
+        assert members(process)
+        async with asyncio.TaskGroup() as tasks:
+            ending = tasks.create_task(launched.sandbox.end_tree(process.identity, 5), name="end")
+            await process.wait()
+            end = await ending
+        assert (end.confirmed, end.matched_target, end.signal_sent) == (True, True, True)
+        assert members(process) == []
+
+
+@pytest.mark.requirement("TOOL-5")
+async def test_a_killed_supervisor_frees_nobody(launched: Bench) -> None:
+    """Not even a member that lost its token, if it is in the command's cgroup."""
+    command = launched.command(FAMILY)
+    async with asyncio.timeout(60), await launched.sandbox.start(command) as process:
+        await read_until(process, "up", 4)
+        tree = members(process)
+        os.kill(process.identity.pid, signal.SIGKILL)
+        ended = await process.wait()
+        assert ended.signal == 9
+        assert members(process) == []
+    in_cgroup = launched.groups.pids is not None or launched.groups.memory is not None
+    for each in tree if in_cgroup else ():
+        now = processes.read_process(each.pid)
+        assert now is None or now.state == "Z" or now.started_ticks != each.started_ticks
+
+
+@pytest.mark.requirement("TOOL-5")
+async def test_a_fork_bomb_is_stopped(launched: Bench, groups: Cgroups) -> None:
+    if groups.pids is None and os.geteuid() == 0:
+        pytest.skip("no pids cgroup is writable, and root has no other limit: mount one writable")
+    launched.limits = SandboxLimits(processes=32)
+    output, ended = await launched.run(launched.python(FORKS))
+    assert 0 < int(output.split()[-1]) <= 32
+    if groups.pids is not None:
+        assert ended.limit == "processes"
+
+
+@pytest.mark.requirement("TOOL-5")
+async def test_a_memory_bomb_is_stopped(launched: Bench, groups: Cgroups) -> None:
+    launched.limits = SandboxLimits(memory_bytes=128 * 1024**2)
+    output, ended = await launched.run(launched.python("len(b'x' * 1024**3); print('survived')"))
+    assert "survived" not in output
+    assert ended.code != 0
+    if groups.memory is not None:
+        assert (ended.signal, ended.limit) == (9, "memory")
+
+
+@pytest.mark.requirement("TOOL-5")
+@pytest.mark.parametrize("kind", [Landlock, Unconfined])
+async def test_without_a_cgroup_a_memory_bomb_meets_the_address_space(
+    kind: type[Landlock | Unconfined], tmp_path: Path, clock: HandClock
+) -> None:
+    (tmp_path / "workspace").mkdir()
+    bench = Bench(kind(clock, cgroups=Cgroups()), clock, tmp_path)
+    bench.limits = SandboxLimits(memory_bytes=256 * 1024**2)
+    output, ended = await bench.run(bench.python("len(b'x' * 1024**3); print('survived')"))
+    assert "MemoryError" in output
+    assert ended.code == 1
+    assert "RLIMIT_AS" in bench.sandbox.describe()
+
+
+@pytest.mark.requirement("TOOL-5")
+async def test_a_file_cannot_grow_past_its_limit(launched: Bench) -> None:
+    launched.limits = SandboxLimits(file_bytes=100_000)
+    _, ended = await launched.run("exec head -c 5000000 /dev/zero > file")
+    assert (launched.workspace / "file").stat().st_size <= 100_000
+    assert (ended.signal, ended.limit) == (signal.SIGXFSZ, "file_size")
+
+
+@pytest.mark.requirement("TOOL-5")
+async def test_open_files_are_limited(launched: Bench) -> None:
+    launched.limits = SandboxLimits(open_files=40)
+    script = "import os; held = [os.open('/dev/null', 0) for _ in range(60)]"
+    output, ended = await launched.run(launched.python(script))
+    assert "Too many open files" in output
+    assert ended.code == 1
+
+
+@pytest.mark.requirement("TOOL-5")
+async def test_a_limit_that_was_not_met_is_not_named(launched: Bench) -> None:
+    _, ended = await launched.run("true")
+    assert (ended.code, ended.limit) == (0, None)
+
+
+@pytest.mark.requirement("TOOL-5")
+async def test_twenty_commands_at_once(launched: Bench) -> None:
+    async with asyncio.TaskGroup() as tasks:
+        runs = [
+            tasks.create_task(launched.run(f"echo {n} | tee out{n}"), name=f"command {n}")
+            for n in range(20)
+        ]
+    assert [run.result()[0] for run in runs] == [f"{n}\n" for n in range(20)]
+    assert len(list(launched.workspace.iterdir())) == 20
+
+
+@pytest.mark.requirement("TOOL-5")
+async def test_no_descriptor_is_left_open(launched: Bench) -> None:
+    await launched.run("true")
+    before = open_descriptors()
+    for _ in range(3):
+        await launched.run("echo hi")
+    assert open_descriptors() == before

@@ -1,0 +1,119 @@
+"""What a command sees, before any backend translates it (TOOL-5)."""
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from adapters.sandbox.environment import environment_of
+from adapters.sandbox.views import View, flatten, view_of
+from runtime.domain.errors import InvalidInput
+from runtime.ports.sandbox import SandboxCommand
+
+
+@pytest.fixture
+def base(tmp_path: Path) -> Path:
+    for name in ("work/sub", "data/secret", "data/open"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "data/file").write_text("x")
+    return tmp_path.resolve()
+
+
+def command(base: Path) -> SandboxCommand:
+    work = str(base / "work")
+    return SandboxCommand("true", cwd=work, writable=(work,))
+
+
+def below(view: View, base: Path) -> dict[str, str]:
+    return {
+        os.path.relpath(entry.path, base): entry.access
+        for entry in view.entries
+        if entry.path.startswith(str(base))
+    }
+
+
+@pytest.mark.requirement("TOOL-5")
+def test_system_programs_are_readable_and_homes_are_not_there(base: Path) -> None:
+    entries = {entry.path: entry.access for entry in view_of(command(base)).entries}
+    assert entries[str(base / "work")] == "write"
+    assert entries["/usr"] == "read"
+    assert entries["/etc/shadow"] == "hide"
+    assert not {"/home", "/root", "/run", "/var", "/tmp", "/"} & entries.keys()
+    assert "write" not in {access for path, access in entries.items() if path != f"{base}/work"}
+
+
+@pytest.mark.requirement("TOOL-5")
+def test_hidden_beats_writable_beats_readable_on_one_path(base: Path) -> None:
+    data = str(base / "data")
+    both = replace(command(base), readable=(data,), writable=(f"{base}/work", data))
+    assert below(view_of(both), base)["data"] == "write"
+    all_three = replace(both, hidden=(data,))
+    assert below(view_of(all_three), base)["data"] == "hide"
+
+
+@pytest.mark.requirement("TOOL-5")
+def test_roots_are_resolved_and_sorted_from_the_outside_in(base: Path) -> None:
+    (base / "link").symlink_to(base / "data")
+    asked = replace(command(base), readable=(f"{base}/link/open", f"{base}/work/../data"))
+    view = view_of(asked)
+    assert below(view, base) == {"work": "write", "data": "read", "data/open": "read"}
+    depths = [entry.path.count("/") for entry in view.entries]
+    assert depths == sorted(depths)
+
+
+@pytest.mark.requirement("TOOL-5")
+def test_a_union_of_grants_leaves_out_what_is_masked(base: Path) -> None:
+    (base / "data/link").symlink_to(base / "data/secret")
+    asked = replace(command(base), readable=(f"{base}/data",), hidden=(f"{base}/data/secret",))
+    granted = {entry.path for entry in flatten(view_of(asked)) if str(base) in entry.path}
+    assert granted == {f"{base}/work", f"{base}/data/open", f"{base}/data/file"}
+
+
+@pytest.mark.requirement("TOOL-5")
+def test_a_readable_root_inside_a_writable_one_stays_readable(base: Path) -> None:
+    asked = replace(command(base), readable=(f"{base}/work/sub",))
+    (base / "work/other").mkdir()
+    granted = {e.path: e.access for e in flatten(view_of(asked)) if str(base) in e.path}
+    assert granted == {f"{base}/work/sub": "read", f"{base}/work/other": "write"}
+
+
+@pytest.mark.requirement("TOOL-5")
+@pytest.mark.parametrize("root", ["relative", "/no/such/folder", "/", "/proc", "/dev/shm", "/sys"])
+def test_impossible_roots_are_refused(base: Path, root: str) -> None:
+    if root == "/dev/shm" and not Path(root).exists():
+        root = "/dev/null"
+    for asked in (
+        replace(command(base), writable=(root,)),
+        replace(command(base), readable=(root,)),
+    ):
+        with pytest.raises(InvalidInput) as error:
+            view_of(asked)
+        assert (root,) == getattr(asked, error.value.field)
+
+
+@pytest.mark.requirement("TOOL-5")
+def test_the_working_directory_lies_inside_a_root(base: Path) -> None:
+    (base / "work/link").symlink_to(base / "data")
+    for cwd in (f"{base}/data", f"{base}/work/absent", f"{base}/work/link"):
+        with pytest.raises(InvalidInput, match="cwd"):
+            view_of(replace(command(base), cwd=cwd))
+
+
+@pytest.mark.requirement("TOOL-5")
+def test_the_environment_is_made_from_nothing(base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SLACK_BOT_TOKEN", "xoxb-test-token")
+    asked = replace(command(base), env={"HOME": "/somewhere", "X": "1"})
+    found = environment_of(asked, temporary="/t", token="made-up")
+    assert found.keys() == {"PATH", "HOME", "TMPDIR", "LANG", "TERM", "X", "GATEHOUSE_TASK_TOKEN"}
+    assert (found["HOME"], found["TMPDIR"], found["X"]) == ("/somewhere", "/t", "1")
+
+
+@pytest.mark.requirement("TOOL-5")
+@pytest.mark.parametrize(
+    "env",
+    [{"GATEHOUSE_TASK_TOKEN": "x"}, {"gatehouse_x": "1"}, {"": "1"}, {"A=B": "1"}, {"A": "\0"}],
+)
+def test_variables_that_cannot_be_granted(base: Path, env: dict[str, str]) -> None:
+    with pytest.raises(InvalidInput, match="env"):
+        environment_of(replace(command(base), env=env), temporary="/t", token="made-up")
