@@ -1,0 +1,151 @@
+"""What the offline model says: who it is, what it can do, and what came of a call.
+
+Pure, and honest in every text: it follows plain sentences and understands nothing else.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from adapters.models.grammar import Wanted
+from adapters.models.sentences import Step
+from runtime.domain.tools import ToolCall, ToolResult
+
+_SHOWN: Final = 3_000
+_QUOTED: Final = 80
+_GREETING: Final = re.compile(
+    r"\s*(?:hi|hello|hey|good (?:morning|afternoon|evening)|greetings|yo|howdy|hallo|moin|hola|"
+    r"salut|test|ping)\b[\s,!.?]*(?:there|gatehouse|all|everyone)?[\s!.?]*",
+    re.IGNORECASE,
+)
+_HELP: Final = re.compile(
+    r"\s*/?(?:help|what can you do|who are you|what are you|how do you work|"
+    r"what is this)(?: me| please)?[\s!.?]*",
+    re.IGNORECASE,
+)
+_REMINDER: Final = re.compile(r"\s*reminder:\s*(?P<text>.+)", re.IGNORECASE | re.DOTALL)
+
+WHO: Final = (
+    "I am the offline model: I follow plain sentences and understand nothing else. "
+    "I work without a key and without a network."
+)
+HOW: Final = (
+    "For a real model, set `OPENAI_API_KEY`, `ANTHROPIC_API_KEY`, `GEMINI_API_KEY` or "
+    "`OPENAI_BASE_URL`, or run Ollama on this machine, and start the gateway again; "
+    "`models.default` chooses one by name."
+)
+_EXAMPLES: Final[tuple[tuple[str, str], ...]] = (
+    ("list_dir", "list files in notes"),
+    ("read_file", "read README.md and notes/today.md"),
+    ("write_file", "write 'hello' to hello.txt"),
+    ("edit_file", "replace 'hello' with 'goodbye' in hello.txt"),
+    ("glob", "find files *.md"),
+    ("grep", "search for TODO in notes"),
+    ("exec", "run `ls -l`"),
+    ("web_fetch", "fetch https://example.com"),
+    ("remember", "remember that the demo is on Friday"),
+    ("recall", "what do you remember about the demo"),
+    ("schedule_create", "remind me in 10 seconds to stretch"),
+    ("sessions_spawn", "ask two explorers to list files"),
+    ("ask_user", "ask me whether to go on: yes or no"),
+    ("use_skill", "use skill summarise"),
+    ("task_create", "add a task to water the plants"),
+)
+
+_INTRODUCTIONS: Final[Mapping[str, str]] = {
+    "list_dir": "Here is what I found:",
+    "read_file": "Here is the content:",
+    "glob": "These files match:",
+    "grep": "This is what the search found:",
+    "exec": "The command answered:",
+    "web_fetch": "This is what the page says:",
+    "recall": "This is what I remember:",
+    "resolve_path": "It is here:",
+    "use_skill": "The skill says:",
+    "ask_user": "You answered:",
+    "sessions_spawn": "The agents answered:",
+    "remember": "I will remember that.",
+    "schedule_create": "It is scheduled.",
+    "write_file": "It is written.",
+    "edit_file": "It is changed.",
+}
+
+
+def about(text: str, *, wish: str, tools: Sequence[str]) -> str:
+    """The answer to a message that asks for no tool; `wish` is the part that is not quoted."""
+    if _GREETING.fullmatch(wish):
+        return f"Hello. {WHO} Say `help` to see the sentences.\n\n{HOW}"
+    if _HELP.fullmatch(wish):
+        return help_text(tools)
+    if reminder := _REMINDER.fullmatch(wish):
+        return f"A reminder, as you asked: {reminder['text'].strip()}"
+    if wish != text:
+        return f"{WHO} This was handed to me:{_fenced(text)}"
+    said = " ".join(text.split())
+    quoted = f"{said[:_QUOTED]}..." if len(said) > _QUOTED else said
+    heard = f"You said: \u201c{quoted}\u201d. " if quoted else ""
+    return f"{WHO} {heard}I cannot follow that; say `help` to see what I can.\n\n{HOW}"
+
+
+def noticed(notices: Sequence[str]) -> str:
+    """The answer where nobody spoke but the gateway did."""
+    return f"{WHO} The gateway tells me:{_fenced(chr(10).join(notices))}"
+
+
+def left_undone(steps: Sequence[Step]) -> str:
+    """Names the steps that were not taken because one before them failed."""
+    tools = ", ".join(f"`{wanted.tool}`" for step in steps for wanted in step.calls)
+    return f"So I did not go on with: {tools}."
+
+
+def help_text(tools: Sequence[str]) -> str:
+    """The sentences whose tools are there."""
+    lines = [f"- {sentence}" for tool, sentence in _EXAMPLES if tool in tools]
+    if not lines:
+        return f"{WHO} There are no tools in this conversation, so I can only talk.\n\n{HOW}"
+    examples = "\n".join(lines)
+    return (
+        f"{WHO}\n\nTry:\n\n{examples}\n- use tool `NAME` with `{{...}}`, for any other tool"
+        "\n\nJoin two sentences with \u201cthen\u201d, and two readings with \u201cand\u201d."
+        f"\n\n{HOW}"
+    )
+
+
+def not_offered(missing: Sequence[Wanted]) -> str:
+    """The answer where a sentence was understood and its tool is not there."""
+    tools = ", ".join(dict.fromkeys(f"`{wanted.tool}`" for wanted in missing))
+    plural = "tools" if "," in tools else "tool"
+    return f"{WHO} I understood you, but the {plural} {tools} may not be used in this conversation."
+
+
+def report(calls: Sequence[ToolCall], results: Mapping[str, ToolResult]) -> str:
+    """What came of the calls, one paragraph each."""
+    return "\n\n".join(_outcome(call, results.get(call.id)) for call in calls)
+
+
+def _outcome(call: ToolCall, result: ToolResult | None) -> str:
+    if result is None or result.status == "unknown":
+        return f"I do not know whether `{call.name}` took effect, so I stop here." + _block(result)
+    match result.status:
+        case "error":
+            return f"`{call.name}` did not work:" + _block(result)
+        case "denied":
+            return f"`{call.name}` was not allowed:" + _block(result)
+        case "cancelled":
+            return f"`{call.name}` was stopped before it was done." + _block(result)
+    return _INTRODUCTIONS.get(call.name, f"`{call.name}` answered:") + _block(result)
+
+
+def _block(result: ToolResult | None) -> str:
+    return _fenced(result.content) if result is not None else ""
+
+
+def _fenced(text: str) -> str:
+    content = text.strip("\n")
+    if not content.strip():
+        return ""
+    cut = len(content) - _SHOWN
+    shown = f"{content[:_SHOWN]}\n[{cut} more characters]" if cut > 0 else content
+    longest = max((len(run) for run in re.findall(r"`{3,}", shown)), default=2)
+    fence = "`" * (longest + 1)
+    return f"\n\n{fence}\n{shown}\n{fence}"

@@ -1,0 +1,24 @@
+"""Clients for Anthropic's format."""
+
+from typing import Final
+
+from anthropic import AsyncAnthropic, Timeout
+from pydantic_ai.models.anthropic import AnthropicModel
+from pydantic_ai.providers.anthropic import AnthropicProvider
+
+from adapters.models.clients.client import CONNECT_TIMEOUT_S, Client, key_text
+from adapters.models.settings import ModelSettings
+
+ANTHROPIC_URL: Final = "https://api.anthropic.com"
+
+
+def connect(own: str, settings: ModelSettings) -> Client:
+    """A client for Anthropic's messages."""
+    client = AsyncAnthropic(
+        api_key=key_text(settings.anthropic_api_key),
+        base_url=settings.anthropic_base_url or ANTHROPIC_URL,
+        max_retries=0,
+        timeout=Timeout(settings.timeout_s, connect=CONNECT_TIMEOUT_S),
+    )
+    via = AnthropicProvider(anthropic_client=client)
+    return Client(AnthropicModel(own, provider=via), client.close)

@@ -1,0 +1,360 @@
+"""The rules behind the plain sentences: a pattern and the call that it stands for.
+
+Pure. A rule sees its text with the quotations taken out, so that "and", "then" and "in" inside of
+quotes part nothing.
+"""
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from pydantic import JsonValue
+
+from runtime.domain.value import JsonObject
+
+Groups = Mapping[str, str]
+
+_QUOTED: Final = re.compile(
+    r"```(?:[\w-]*\n)?(?P<fence>.*?)```|`(?P<tick>[^`]+)`|“(?P<curly>[^”]*)”"
+    r'|(?<![\w])"(?P<double>[^"]*)"(?!\w)|(?<![\w])\'(?P<single>[^\']*)\'(?!\w)',
+    re.DOTALL,
+)
+_HIDDEN: Final = re.compile("\x00(\\d+)\x00")
+_Q: Final = "\x00\\d+\x00"
+
+FREE_TEXT: Final = frozenset(
+    {
+        "remember",
+        "recall",
+        "ask_user",
+        "request_parent_clarification",
+        "sessions_spawn",
+        "schedule_create",
+        "subagents",
+        "task_create",
+        "use_skill",
+    }
+)
+"""Tools whose sentence runs to its end: an "and" in it parts nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A call that a sentence asks for; arguments by the names that the contract gives them."""
+
+    tool: str
+    arguments: JsonObject = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Quotes:
+    """What was quoted, with and without its marks."""
+
+    inner: tuple[str, ...]
+    whole: tuple[str, ...]
+
+    def show(self, text: str) -> str:
+        """A group's text: a quotation alone loses its marks, inside of a sentence it keeps them."""
+        if alone := _HIDDEN.fullmatch(text):
+            return self.inner[int(alone.group(1))]
+        return _HIDDEN.sub(lambda match: self.whole[int(match.group(1))], text)
+
+
+def hide_quotes(text: str) -> tuple[str, Quotes]:
+    """The text with each quotation replaced by a mark, and the quotations."""
+    inner: list[str] = []
+    whole: list[str] = []
+
+    def hide(match: re.Match[str]) -> str:
+        inner.append(next((group for group in match.groups() if group is not None), ""))
+        whole.append(match.group())
+        return f"\x00{len(inner) - 1}\x00"
+
+    return _QUOTED.sub(hide, text.replace("\x00", "")), Quotes(tuple(inner), tuple(whole))
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A sentence's pattern, and what it asks for; None when it is not meant after all."""
+
+    pattern: re.Pattern[str]
+    build: Callable[[Groups], Wanted | None]
+
+
+def _rule(pattern: str, tool: str, **fixed: JsonValue) -> Rule:
+    """A rule whose groups are the call's arguments; a digit tells alternatives of one apart."""
+
+    def build(groups: Groups) -> Wanted:
+        named = {name.rstrip("0123456789"): text for name, text in groups.items()}
+        return Wanted(tool, {**fixed, **named})
+
+    return _built(pattern, build)
+
+
+def _built(pattern: str, build: Callable[[Groups], Wanted | None]) -> Rule:
+    compiled = re.compile(pattern.replace("Q", _Q), re.IGNORECASE | re.DOTALL)
+    return Rule(compiled, build)
+
+
+_TO_FIVE: Final = ("one", "two", "three", "four", "five")
+_TO_TEN: Final = (*_TO_FIVE, "six", "seven", "eight", "nine", "ten")
+_NUMBERS: Final = {word: number for number, word in enumerate(_TO_TEN, start=1)} | {
+    "a": 1,
+    "an": 1,
+    "another": 1,
+    "some": 2,
+    "both": 2,
+}
+_SECONDS: Final = {
+    **dict.fromkeys(("s", "sec", "second"), 1),
+    **dict.fromkeys(("m", "min", "minute"), 60),
+    **dict.fromkeys(("h", "hour"), 3_600),
+    "day": 86_400,
+    "week": 604_800,
+}
+_WEEK: Final = ("sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday")
+_DAYS: Final = {
+    "day": "*",
+    "weekday": "1-5",
+    "weekend": "6,0",
+    **{name: str(number) for number, name in enumerate(_WEEK)},
+}
+_AGENTS: Final = {
+    "explore": "explore",
+    "explorer": "explore",
+    "general": "general",
+    "helper": "general",
+    "worker": "general",
+    "plan": "plan",
+    "planner": "plan",
+}
+
+
+def _number(word: str) -> int:
+    return _NUMBERS.get(word.lower()) or (int(word) if word.isdigit() else 0)
+
+
+def _seconds(count: str, unit: str) -> int:
+    return _number(count or "one") * _SECONDS.get(unit.lower().removesuffix("s") or "s", 0)
+
+
+def _delay(groups: Groups) -> Wanted | None:
+    seconds = _seconds(groups["count"], groups["unit"])
+    if not seconds:
+        return None
+    return _scheduled(groups["text"], in_seconds=seconds)
+
+
+def _interval(groups: Groups) -> Wanted | None:
+    seconds = _seconds(groups.get("count", "one"), groups["unit"])
+    if not seconds:
+        return None
+    return _scheduled(groups["text"], every_seconds=seconds)
+
+
+def _cron(groups: Groups) -> Wanted | None:
+    day = _DAYS.get(groups["day"].lower().removesuffix("s"))
+    hour, minute = int(groups["hour"]), int(groups.get("minute", "0"))
+    if day is None or hour > 23 or minute > 59:
+        return None
+    return _scheduled(groups["text"], cron=f"{minute} {hour} * * {day}")
+
+
+def _scheduled(text: str, **when: JsonValue) -> Wanted:
+    # The word in front tells the run that the schedule starts what it is for.
+    name = " ".join(text.split())[:40]
+    return Wanted("schedule_create", {"name": name, "text": f"Reminder: {text}", **when})
+
+
+def _spawn(groups: Groups) -> Wanted | None:
+    count, kind = _number(groups["count"]), _AGENTS.get(groups["kind"].lower().removesuffix("s"))
+    if not 1 <= count <= 10 or kind is None:
+        return None
+    mode = "background" if groups.get("background") else "await"
+    task = groups["task"]
+    if count == 1:
+        return Wanted("sessions_spawn", {"task": task, "type": kind, "mode": mode})
+    agents: list[JsonValue] = [{"task": task, "type": kind} for _ in range(count)]
+    return Wanted("sessions_spawn", {"agents": agents, "mode": mode})
+
+
+def _question(groups: Groups) -> Wanted:
+    text = groups["question"].strip()
+    options: list[JsonValue] = []
+    head, colon, tail = text.rpartition(":")
+    if colon and " or " in f" {tail} ":
+        text = head.strip()
+        options = [one.strip() for one in re.split(r",|\bor\b", tail) if one.strip()]
+    text = f"shall I {text[3:]}" if text.startswith("to ") else text
+    question = f"{text[:1].upper()}{text[1:]}?"
+    arguments: JsonObject = {"question": question}
+    return Wanted("ask_user", arguments | ({"options": options} if options else {}))
+
+
+def _listing(groups: Groups) -> Wanted:
+    return Wanted("list_dir", {"path": groups.get("path") or groups.get("ls") or "."})
+
+
+def _exec(groups: Groups) -> Wanted:
+    arguments: JsonObject = {"command": groups["command"]}
+    return Wanted("exec", arguments | ({"background": True} if groups.get("background") else {}))
+
+
+def _any_tool(groups: Groups) -> Wanted | None:
+    try:
+        arguments = json.loads(groups.get("json", "{}"))
+    except ValueError:
+        return None
+    return Wanted(groups["tool"], arguments) if isinstance(arguments, dict) else None
+
+
+_BACKGROUND: Final = r"(?P<background>\s+in the background)?"
+_ID: Final = r"(?P<id>\S+)"
+_PATH: Final = r"(?P<path>Q|\S+)"
+_CLOCK: Final = r"(?P<hour>\d{1,2})(?::(?P<minute>\d{2}))?"
+
+RULES: Final = (
+    _built(r"(?:call|use) (?:the )?tool (?P<tool>Q|[\w.-]+)(?: with (?P<json>.+))?", _any_tool),
+    _built(
+        r"(?:list|show)(?: me)?(?: all)?(?: the| my)? files"
+        rf"(?: (?:in|under|of) (?:the )?(?:folder |directory )?{_PATH})?"
+        r"|ls(?: (?P<ls>Q|\S+))?|(?:what|which) files are (?:there|here)",
+        _listing,
+    ),
+    _rule(
+        r"read (?:the )?thread (?P<thread>Q|\S+)(?: in (?:the )?(?:channel )?"
+        r"(?P<channel>Q|\S+))?",
+        "read_channel_thread",
+    ),
+    _rule(
+        r"(?:show|list|what)(?: me)?(?: are)?(?: the| my| all)? (?:schedules|reminders)",
+        "schedule_list",
+    ),
+    _rule(r"(?:show|list)(?: me)?(?: the| my| all)? tasks", "task_list"),
+    _rule(
+        r"(?:show|list)(?: me)?(?: the| my| all)? (?:agent types|types of agents)"
+        r"|(?:which|what) agents (?:are there|can you (?:ask|spawn|start))",
+        "agents_list",
+    ),
+    _rule(
+        r"(?:show|list)(?: me)?(?: the| my| your| all)? (?:subagents|agents|children)",
+        "subagents",
+        action="list",
+    ),
+    _rule(
+        r"(?P<action>show|stop|wait for) (?:the )?(?:subagent|agent|child) (?P<agent>\S+)",
+        "subagents",
+    ),
+    _rule(
+        r"(?:show )?(?:the )?output of (?:the )?(?:subagent|agent|child) (?P<agent>\S+)",
+        "subagents",
+        action="output",
+    ),
+    _rule(
+        r"tell (?:the )?(?:subagent|agent|child) (?P<agent>\S+) (?:that |to )?(?P<message>.+)",
+        "subagents",
+        action="message",
+    ),
+    _rule(rf"show (?:the )?task {_ID}", "task_get"),
+    _rule(rf"stop (?:the )?task {_ID}", "task_stop"),
+    _rule(rf"(?:show )?(?:the )?output of (?:the )?task {_ID}", "task_output"),
+    _rule(rf"type (?P<text>Q) (?:into|to) (?:the )?task {_ID}", "task_write"),
+    _rule(rf"mark (?:the )?task {_ID} (?:as )?(?P<status>\w+)", "task_update"),
+    _rule(r"(?:add|create|make) a task(?: to|:| for| named| called)? (?P<title>.+)", "task_create"),
+    *(
+        _rule(rf"{verb} (?:the )?(?:schedule|reminder) {_ID}", f"schedule_{tool}")
+        for verb, tool in (
+            ("show", "get"),
+            ("pause", "pause"),
+            ("resume", "resume"),
+            ("trigger", "trigger"),
+            ("(?:cancel|delete)", "cancel"),
+        )
+    ),
+    _rule(rf"rename (?:the )?(?:schedule|reminder) {_ID} to (?P<name>.+)", "schedule_update"),
+    _built(
+        r"remind me in (?P<count>\w+) ?(?P<unit>[a-z]+) (?:to |that |about )?(?P<text>.+)", _delay
+    ),
+    _built(
+        r"in (?P<count>\w+) ?(?P<unit>[a-z]+),? remind me (?:to |that |about )?(?P<text>.+)", _delay
+    ),
+    _built(
+        rf"(?:remind me )?every (?P<day>[a-z]+) at {_CLOCK},? (?:remind me )?"
+        r"(?:to |that )?(?P<text>.+)",
+        _cron,
+    ),
+    _built(
+        r"(?:remind me )?every (?:(?P<count>\w+) )?(?P<unit>[a-z]+),? (?:remind me )?"
+        r"(?:to |that )?(?P<text>.+)",
+        _interval,
+    ),
+    _rule(r"remember(?: that|:)? (?P<content>.+)", "remember"),
+    _rule(r"what do you (?:remember|know) about (?P<query>.+)|recall (?P<query2>.+)", "recall"),
+    _rule(
+        r"ask (?:your|the) parent(?: agent)?(?: whether| if| about)? (?P<question>.+)",
+        "request_parent_clarification",
+    ),
+    _built(
+        r"(?:ask|start|spawn|have|let) (?P<count>\w+) (?P<kind>[a-z]+)(?: agents?| subagents?)?"
+        rf"(?: to)? (?P<task>.+?){_BACKGROUND}",
+        _spawn,
+    ),
+    _built(r"ask me(?: whether| if| about)?:? (?P<question>.+)", _question),
+    _rule(
+        r"(?:use|load|read) (?:the )?skill (?P<name>Q|\S+)"
+        r"|use the (?P<name2>Q|\S+) skill",
+        "use_skill",
+    ),
+    _rule(
+        rf"(?:write|save|put) (?P<content>Q) (?:to|into|in) (?:the )?(?:file )?{_PATH}",
+        "write_file",
+    ),
+    _rule(
+        rf"(?:create|make|write) (?:a |the )?(?:new )?file (?:named |called )?{_PATH} "
+        r"(?:with|containing|that says|saying)(?: the)?(?: text| content)?:? (?P<content>.+)",
+        "write_file",
+    ),
+    _rule(
+        r"(?:replace|change) (?P<old_text>Q) (?:with|by|to|into) (?P<new_text>Q) in "
+        rf"(?:the )?(?:file )?{_PATH}",
+        "edit_file",
+    ),
+    _rule(r"apply (?:this|the) patch:?\s+(?P<patch>Q)", "apply_patch"),
+    _rule(
+        r"find (?:all )?(?:the )?files?(?: (?:matching|named|like))? (?P<pattern>Q|\S+)"
+        r"|find (?P<pattern2>Q|\S*[*?]\S*)",
+        "glob",
+    ),
+    _rule(
+        r"(?:search for|grep(?: for)?|look for) (?P<pattern>Q|.+?)"
+        r"(?: (?:in|under) (?P<path>Q|\S+))?",
+        "grep",
+    ),
+    _built(rf"(?:run|execute) (?:the command )?(?P<command>Q){_BACKGROUND}", _exec),
+    _built(rf"(?:run|execute) (?:the command )?(?P<command>\S.*?){_BACKGROUND}", _exec),
+    _rule(r"(?:fetch|get|open|read|download) (?P<url>https?://\S+)", "web_fetch"),
+    _rule(
+        r"where is (?:the )?(?:file )?(?P<filename>Q|\S+)"
+        r"(?: in (?:the )?(?P<kind>workspace|memory|skills|outputs))?",
+        "resolve_path",
+        kind="workspace",
+    ),
+    _rule(r"send (?P<text>Q) to (?P<to>Q|\S+)", "send_message"),
+    _rule(
+        r"publish (?P<text>Q) (?:to|in) (?:the )?(?:channel )?(?P<channel>Q|\S+)",
+        "publish_to_channel",
+    ),
+    _rule(
+        r"react (?:to (?:the )?message )(?P<message>Q|\S+) with (?P<reaction>Q|\S+)"
+        r"(?: in (?:the )?(?:channel )?(?P<channel>Q|\S+))?",
+        "set_channel_reaction",
+    ),
+    _rule(
+        r"(?:read|show|open|cat|print)(?: me)?(?: the)?(?: file)? "
+        r"(?P<path>Q|[^\s\x00]*[./\\][^\s\x00]*|(?:README|LICENSE|Makefile|Dockerfile))",
+        "read_file",
+    ),
+    _rule(r"(?:read|cat) (?:the )?(?:file )?(?P<path>[^\s\x00]+)", "read_file"),
+)

@@ -1,0 +1,119 @@
+"""Names of models: ``provider:name``, what each provider needs, and sensible choices.
+
+Pure: it imports no provider's library, so that listing names costs nothing.
+"""
+
+from difflib import get_close_matches
+from typing import Final, Literal, get_args
+
+from adapters.models.settings import ModelSettings
+from runtime.domain.errors import InvalidInput
+
+Provider = Literal["openai", "anthropic", "google", "compatible", "ollama", "offline"]
+PROVIDERS: Final[tuple[Provider, ...]] = get_args(Provider)
+
+# Checked on 2026-11-20 against the names that pydantic-ai 2.68.0 (openai 3.52, anthropic 2.11,
+# google-genai 2.34) knows: each provider's middle model, able to use tools, at 2 USD or less per
+# million input tokens.
+OPENAI_MODEL: Final = "gpt-6.1-terra"
+ANTHROPIC_MODEL: Final = "claude-sonnet-5-5"
+GOOGLE_MODEL: Final = "gemini-3.8-flash"
+# Many compatible servers hold one model and take any name; Ollama needs the name of a pulled one.
+COMPATIBLE_MODEL: Final = "default"
+OLLAMA_MODEL: Final = "llama3.2"
+OFFLINE: Final = "offline:offline"
+
+# Sizes of context windows in tokens, by the beginning of the name; the same source and date. The
+# last entry of a provider is for names that are not known: small, so that a request still fits.
+_CONTEXT: Final[dict[Provider, tuple[tuple[str, int], ...]]] = {
+    "openai": (("gpt-6", 1_050_000), ("gpt-5.6", 1_050_000), ("gpt-5", 400_000), ("", 128_000)),
+    "anthropic": (
+        ("claude-haiku-4", 200_000),
+        ("claude-opus-4-1", 200_000),
+        ("claude-3", 200_000),
+        ("claude-", 1_000_000),
+        ("", 200_000),
+    ),
+    "google": (("gemini-", 1_000_000), ("", 128_000)),
+    "compatible": (("", 32_768),),
+    "ollama": (("", 8_192),),
+    "offline": (("", 128_000),),
+}
+
+
+def split(name: str) -> tuple[Provider, str]:
+    """The provider and the provider's own name for the model.
+
+    Raises `InvalidInput` with the nearest names for one that no provider knows.
+    """
+    head, separator, tail = name.strip().partition(":")
+    for provider in PROVIDERS:
+        if head == provider and separator and tail:
+            if provider == "offline" and name != OFFLINE:
+                break
+            return provider, tail
+    raise InvalidInput("model", _unknown(name, head if separator else ""))
+
+
+def _unknown(name: str, head: str) -> str:
+    known = [default_name(provider) for provider in PROVIDERS]
+    near: list[str] = []
+    if head:
+        tail = name.partition(":")[2]
+        providers = get_close_matches(head, PROVIDERS, n=2, cutoff=0.5)
+        near = [f"{provider}:{tail or '<name>'}" for provider in providers if provider != "offline"]
+        if "offline" in providers:
+            near.append(OFFLINE)
+    else:
+        near = [one for one in known if name and (name in one or one.startswith(name))]
+        near = near or get_close_matches(name, known, n=2, cutoff=0.4)
+        tails = {one.partition(":")[2]: one for one in known}
+        near += [tails[tail] for tail in get_close_matches(name, tails, n=2, cutoff=0.5)]
+    hint = ", ".join(dict.fromkeys(near)) or ", ".join(known)
+    return f"{name!r} is no model; a name is provider:name, near ones are {hint}"
+
+
+def default_name(provider: Provider, settings: ModelSettings | None = None) -> str:
+    """The model that is taken from a provider when the operator named none."""
+    chosen: dict[Provider, str] = {
+        "openai": OPENAI_MODEL,
+        "anthropic": ANTHROPIC_MODEL,
+        "google": GOOGLE_MODEL,
+        "compatible": (settings and settings.compatible_model) or COMPATIBLE_MODEL,
+        "ollama": (settings and settings.ollama_model) or OLLAMA_MODEL,
+        "offline": OFFLINE.partition(":")[2],
+    }
+    return f"{provider}:{chosen[provider]}"
+
+
+def missing(provider: Provider, settings: ModelSettings) -> str:
+    """What must be set before the provider can be asked; empty when nothing is missing."""
+    needed: dict[Provider, tuple[object, str]] = {
+        "openai": (settings.openai_api_key, "OPENAI_API_KEY"),
+        "anthropic": (settings.anthropic_api_key, "ANTHROPIC_API_KEY"),
+        "google": (settings.gemini_api_key, "GEMINI_API_KEY"),
+        "compatible": (settings.openai_base_url, "OPENAI_BASE_URL"),
+        "ollama": (settings.ollama_url, "a running Ollama or models.ollama_url"),
+        "offline": (True, ""),
+    }
+    present, name = needed[provider]
+    return "" if present else name
+
+
+def choose(settings: ModelSettings) -> str:
+    """The default model's name: the operator's word, else the first provider found (OPS-3)."""
+    if settings.default is not None:
+        return settings.default
+    order: tuple[Provider, ...] = ("openai", "anthropic", "google", "compatible", "ollama")
+    for provider in order:
+        if not missing(provider, settings):
+            return default_name(provider, settings)
+    return OFFLINE
+
+
+def context_tokens(name: str, settings: ModelSettings) -> int:
+    """The size of a model's context window, in tokens."""
+    provider, own = split(name)
+    if settings.context_tokens is not None and provider != "offline":
+        return settings.context_tokens
+    return next(size for start, size in _CONTEXT[provider] if own.startswith(start))

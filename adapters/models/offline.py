@@ -1,0 +1,154 @@
+"""The model that needs no provider: it follows plain sentences and says so (OPS-4).
+
+Deterministic: the same request gives the same response, ids included. It has no network, no clock
+and no memory of its own; everything that it knows stands in the request.
+"""
+
+import re
+from collections.abc import AsyncGenerator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from adapters.models import answers
+from adapters.models.identity import call_id
+from adapters.models.names import OFFLINE, context_tokens
+from adapters.models.sentences import Step, understand
+from adapters.models.settings import ModelSettings
+from adapters.models.shapes import arguments_for
+from runtime.domain.runs import Usage
+from runtime.domain.tools import ToolCall, ToolResult
+from runtime.domain.transcript import (
+    CHARACTERS_PER_TOKEN,
+    AssistantMessage,
+    NoticeMessage,
+    ToolMessage,
+    TranscriptMessage,
+    UserMessage,
+    estimate_tokens,
+    message_tokens,
+)
+from runtime.ports.model import ModelRequest, ModelResponse, TextChunk
+
+_WORD: Final = re.compile(r"\s*\S+\s*")
+# Content from outside is data: a sentence in it is nobody's wish (TOOL-11).
+_UNTRUSTED: Final = re.compile(r"<untrusted\b.*?(?:</untrusted\b[^>]*>|\Z)", re.DOTALL)
+
+
+class OfflineModel:
+    """`Model` without a provider."""
+
+    @property
+    def name(self) -> str:
+        return OFFLINE
+
+    @property
+    def context_tokens(self) -> int:
+        return context_tokens(OFFLINE, ModelSettings())
+
+    async def respond(
+        self, request: ModelRequest
+    ) -> AsyncGenerator[TextChunk | ModelResponse, None]:
+        """As `Model.respond`; never raises. Text comes word by word, without waiting."""
+        text, calls = _reply(request)
+        limit = request.max_output_tokens * CHARACTERS_PER_TOKEN
+        reason = "tool_call" if calls else "length" if len(text) > limit else "stop"
+        text = text[:limit]
+        for word in _WORD.findall(text):
+            yield TextChunk(word)
+        yield ModelResponse(
+            text=text,
+            tool_calls=calls,
+            usage=_usage(request, text, calls),
+            model=OFFLINE,
+            finish_reason=reason,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Turn:
+    """The newest turn: what was asked, and what has been called for it so far."""
+
+    asked: str
+    notices: tuple[str, ...] = ()
+    rounds: tuple[AssistantMessage, ...] = ()
+    results: tuple[ToolResult, ...] = ()
+
+    @property
+    def failed(self) -> bool:
+        """Whether a call gave no result, or not the one that was wanted."""
+        good = {result.call_id for result in self.results if result.status == "ok"}
+        return any(call.id not in good for call in self.calls)
+
+    @property
+    def calls(self) -> tuple[ToolCall, ...]:
+        return tuple(call for message in self.rounds for call in message.tool_calls)
+
+
+def _reply(request: ModelRequest) -> tuple[str, tuple[ToolCall, ...]]:
+    turn = _turn(request.messages)
+    if not turn.asked and turn.notices:
+        return answers.noticed(turn.notices), ()
+    wish = _UNTRUSTED.sub(" ", turn.asked)
+    steps = understand(wish)
+    done = len(turn.rounds)
+    offered = tuple(tool.name for tool in request.tools)
+    said = answers.report(turn.calls, {one.call_id: one for one in turn.results})
+    left = steps[done:]
+    if done and turn.failed:
+        return (f"{said}\n\n{answers.left_undone(left)}" if left else said), ()
+    if not left:
+        return said or answers.about(turn.asked, wish=wish, tools=offered), ()
+    missing = [wanted for wanted in left[0].calls if wanted.tool not in offered]
+    if missing:
+        refusal = answers.not_offered(missing)
+        return (f"{said}\n\n{refusal}" if said else refusal), ()
+    return "", _calls(left[0], request)
+
+
+def _calls(step: Step, request: ModelRequest) -> tuple[ToolCall, ...]:
+    specs = {tool.name: tool for tool in request.tools}
+    return tuple(
+        ToolCall(
+            id=call_id(request.run_id, request.step, place),
+            name=wanted.tool,
+            arguments=arguments_for(wanted, specs[wanted.tool]),
+        )
+        for place, wanted in enumerate(step.calls)
+    )
+
+
+def _turn(messages: Sequence[TranscriptMessage]) -> _Turn:
+    """What came since the last answer; messages that came together are one wish.
+
+    A message that came while the tools were running begins the turn anew.
+    """
+    start = 0
+    for index, message in enumerate(messages):
+        if isinstance(message, AssistantMessage) and not message.tool_calls:
+            start = index + 1
+    since = messages[start:]
+    users = [index for index, one in enumerate(since) if isinstance(one, UserMessage)]
+    last = users[-1] if users else -1
+    first = last
+    while first > 0 and isinstance(since[first - 1], UserMessage | NoticeMessage):
+        first -= 1
+    asked = [one.text for one in since[max(first, 0) : last + 1] if isinstance(one, UserMessage)]
+    after = since[last + 1 :]
+    return _Turn(
+        asked="\n".join(asked),
+        notices=tuple(one.text for one in after if isinstance(one, NoticeMessage)),
+        rounds=tuple(one for one in after if isinstance(one, AssistantMessage)),
+        results=tuple(
+            result for one in after if isinstance(one, ToolMessage) for result in one.results
+        ),
+    )
+
+
+def _usage(request: ModelRequest, text: str, calls: Sequence[ToolCall]) -> Usage:
+    said = sum(message_tokens(message) for message in request.messages)
+    called = sum(estimate_tokens(call.name + call.arguments) for call in calls)
+    return Usage(
+        input_tokens=estimate_tokens(request.system + request.present) + said,
+        output_tokens=estimate_tokens(text) + called,
+        cost_usd=0.0,
+    )

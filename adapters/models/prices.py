@@ -1,0 +1,32 @@
+"""What a response cost, from the price list that is installed; nothing is downloaded."""
+
+from decimal import Decimal
+from typing import Final
+
+from pydantic_ai.usage import RequestUsage
+
+from adapters.models.names import Provider
+
+_PRICED: Final[dict[Provider, str]] = {
+    "openai": "openai",
+    "anthropic": "anthropic",
+    "google": "google",
+}
+
+
+def cost_usd(usage: RequestUsage, *, provider: Provider, model: str) -> float | None:
+    """US dollars, or None where the price is unknown. A model on the own machine costs nothing."""
+    if provider == "ollama":
+        return 0.0
+    if provider not in _PRICED:
+        return None
+    try:
+        # Its price list is two megabytes of Python, wanted only where a response has come.
+        from genai_prices import calc_price
+
+        price: Decimal = calc_price(
+            usage, model_ref=model, provider_id=_PRICED[provider]
+        ).total_price
+    except (ImportError, LookupError):
+        return None
+    return float(price)

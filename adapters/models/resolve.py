@@ -1,0 +1,144 @@
+"""The configured models by name.
+
+A provider's library costs a second and a hundred megabytes, so it is imported when a model of that
+provider is asked for the first time, in a thread. Until then a model is its name and its size.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+from typing import Protocol
+
+from adapters.models import names
+from adapters.models.offline import OfflineModel
+from adapters.models.settings import ModelSettings
+from runtime.domain.errors import InvalidInput, ModelRejected
+from runtime.ports.model import Model, ModelRequest, ModelResponse, TextChunk
+
+
+class Connected(Protocol):
+    """A model with its library loaded and its connections; `close` gives those back."""
+
+    def respond(self, request: ModelRequest) -> AsyncGenerator[TextChunk | ModelResponse]: ...
+
+    async def close(self) -> None: ...
+
+
+Load = Callable[[str, ModelSettings], Connected]
+
+
+def _load(name: str, settings: ModelSettings) -> Connected:
+    # The lazy import that this module exists for: pydantic-ai and the provider's own library.
+    from adapters.models.provider import connect
+
+    return connect(name, settings)
+
+
+class LazyModel:
+    """A provider's model that loads its library with the first request."""
+
+    def __init__(self, name: str, settings: ModelSettings, *, load: Load = _load) -> None:
+        self._name = name
+        self._settings = settings
+        self._load = load
+        self._loading = asyncio.Lock()
+        self._loaded: Connected | None = None
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    @property
+    def context_tokens(self) -> int:
+        return names.context_tokens(self._name, self._settings)
+
+    async def respond(
+        self, request: ModelRequest
+    ) -> AsyncGenerator[TextChunk | ModelResponse, None]:
+        """As `Model.respond`. Raises `ModelRejected` when the provider's library is missing."""
+        connected = await self._connected()
+        async with aclosing(connected.respond(request)) as stream:
+            async for item in stream:
+                yield item
+
+    async def close(self) -> None:
+        """Close the connections; the next request opens new ones."""
+        loaded, self._loaded = self._loaded, None
+        if loaded is not None:
+            await loaded.close()
+
+    async def _connected(self) -> Connected:
+        async with self._loading:
+            if self._loaded is None:
+                try:
+                    self._loaded = await asyncio.to_thread(self._load, self._name, self._settings)
+                except ImportError as error:
+                    raise ModelRejected(
+                        f"{self._name}: {error}",
+                        f"The library for {self._name} is not installed on the gateway.",
+                    ) from None
+            return self._loaded
+
+
+class Catalog:
+    """`Models` over the operator's settings.
+
+    Raises `InvalidInput` at once for a default, a fallback or an offered name that cannot be used.
+    """
+
+    def __init__(self, settings: ModelSettings, *, load: Load = _load) -> None:
+        self._settings = settings
+        self._load = load
+        self._models: dict[str, Model] = {}
+        self._lazy: list[LazyModel] = []
+        self._default = names.choose(settings)
+        self._check("models.default", self._default)
+        for field, listed in (("fallback", settings.fallback), ("offered", settings.offered)):
+            for name in listed:
+                self._check(f"models.{field}", name)
+
+    @property
+    def default(self) -> str:
+        return self._default
+
+    @property
+    def fallback(self) -> tuple[str, ...]:
+        return self._settings.fallback
+
+    def get(self, name: str) -> Model:
+        """Raises `InvalidInput` for a name that no provider knows, or whose key is missing."""
+        if name not in self._models:
+            self._models[name] = self._make(name)
+        return self._models[name]
+
+    def names(self) -> tuple[str, ...]:
+        """What `/model` offers: the operator's list, or everything that has a key."""
+        if self._settings.offered:
+            return self._settings.offered
+        ready = [
+            names.default_name(provider, self._settings)
+            for provider in names.PROVIDERS
+            if not names.missing(provider, self._settings)
+        ]
+        return tuple(dict.fromkeys((self._default, *self._settings.fallback, *ready)))
+
+    async def close(self) -> None:
+        """Close every provider's connections."""
+        for model in self._lazy:
+            await model.close()
+
+    def _make(self, name: str) -> Model:
+        provider, _ = names.split(name)
+        if needed := names.missing(provider, self._settings):
+            raise InvalidInput("model", f"{name} needs {needed}")
+        if provider == "offline":
+            return OfflineModel()
+        model = LazyModel(name, self._settings, load=self._load)
+        self._lazy.append(model)
+        return model
+
+    def _check(self, field: str, name: str) -> None:
+        try:
+            self.get(name)
+        except InvalidInput as error:
+            raise InvalidInput(field, error.rule) from None
