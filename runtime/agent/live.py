@@ -1,0 +1,69 @@
+"""What a running step has written so far, so that a reader who missed a piece can ask for all.
+
+Text deltas are not durable: they carry (run, step, offset). The worker that runs the step answers
+`SNAPSHOT` signals by publishing the whole text once more, as a delta of offset 0 (MSG-21).
+"""
+
+from runtime.domain.events import Activity, TextDelta
+from runtime.domain.messages import ChatAddress
+from runtime.ports.bus import LIVE, Bus
+
+SNAPSHOT = "snapshot"
+"""A reader has a gap; data: {run_id}."""
+
+
+class LiveStep:
+    """Publishes one run's text and activity; keeps the running step's text and nothing older."""
+
+    def __init__(self, bus: Bus, *, session_id: str, run_id: str, target: ChatAddress) -> None:
+        self._bus = bus
+        self._target = target.model_dump(mode="json")
+        self._session_id = session_id
+        self._run_id = run_id
+        self._step = 0
+        self._pieces: list[str] = []
+
+    @property
+    def text(self) -> str:
+        """The running step's text so far."""
+        return "".join(self._pieces)
+
+    def begin(self, step: int) -> None:
+        """A new step: its text starts empty."""
+        self._step = step
+        self._pieces = []
+
+    def write(self, offset: int, text: str) -> None:
+        """Add a piece; offset 0 drops what a broken stream had written."""
+        if offset == 0:
+            self._pieces = []
+        self._pieces.append(text)
+        self._publish_text(offset, text)
+
+    def repeat(self) -> None:
+        """Publish the whole text of the running step again."""
+        self._publish_text(0, self.text)
+
+    def activity(self, state: str, detail: str = "") -> None:
+        """Say what the run does now."""
+        signal = Activity(
+            session_id=self._session_id,
+            run_id=self._run_id,
+            step=self._step,
+            state=state,
+            detail=detail,
+        )
+        self._bus.publish(
+            LIVE,
+            {"type": "activity", "target": self._target, **signal.model_dump(mode="json")},
+        )
+
+    def _publish_text(self, offset: int, text: str) -> None:
+        delta = TextDelta(
+            session_id=self._session_id,
+            run_id=self._run_id,
+            step=self._step,
+            offset=offset,
+            text=text,
+        )
+        self._bus.publish(LIVE, {"type": "delta", **delta.model_dump(mode="json")})

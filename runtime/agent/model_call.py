@@ -1,0 +1,97 @@
+"""One response from a model, with retries and fallback (MSG-18).
+
+Retryable failures are tried again up to four times, waiting as long as the provider asked (at
+most 60 s) or by doubling; then the next model of the fallback list gets its chance. A refusal is
+final at once: repeating a bad key or a bad request helps nobody.
+"""
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import structlog
+
+from runtime.domain.errors import ModelRetry
+from runtime.domain.runs import Usage
+from runtime.domain.transcript import estimate_tokens
+from runtime.ports.clock import Clock
+from runtime.ports.model import Model, ModelRequest, ModelResponse, Models, TextChunk
+
+log = structlog.get_logger(__name__)
+
+RETRIES = 4
+MAX_WAIT_S = 60.0
+BASE_WAIT_S = 0.5
+MAX_TEXT = 400_000
+"""Characters of one response that are kept; no chat shows more, and no run should hold more."""
+
+OnText = Callable[[int, str], None]
+"""Called with the offset in characters and a piece of text; offset 0 starts anew."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelCaller:
+    """Calls models by name; `jitter` is a source of numbers in [0, 1)."""
+
+    models: Models
+    clock: Clock
+    jitter: Callable[[], float] = random.random
+
+    def order(self, chosen: str | None) -> Sequence[str]:
+        """The models to try: the session's choice or the default, then the fallback list."""
+        first = chosen or self.models.default
+        return [first, *(name for name in self.models.fallback if name != first)]
+
+    async def respond(
+        self, request: ModelRequest, *, chosen: str | None, on_text: OnText
+    ) -> ModelResponse:
+        """Raises `ModelRetry` when every model failed, or `ModelRejected`."""
+        last = ModelRetry("no model is configured")
+        for name in self.order(chosen):
+            model = self.models.get(name)
+            for attempt in range(RETRIES + 1):
+                try:
+                    return await _stream(model, request, on_text)
+                except ModelRetry as error:
+                    last = error
+                    log.warning(
+                        "model_retry",
+                        model=name,
+                        attempt=attempt,
+                        run_id=request.run_id,
+                        reason=error.reason,
+                    )
+                if attempt < RETRIES:
+                    await self.clock.sleep(self._wait(attempt, last.after_s))
+        raise last
+
+    def _wait(self, attempt: int, asked: float | None) -> float:
+        if asked is not None:
+            return min(max(asked, 0.0), MAX_WAIT_S)
+        return float(min(BASE_WAIT_S * 2**attempt * (1 + self.jitter() / 2), MAX_WAIT_S))
+
+
+async def _stream(model: Model, request: ModelRequest, on_text: OnText) -> ModelResponse:
+    offset, pieces = 0, list[str]()
+    stream = model.respond(request)
+    try:
+        async for item in stream:
+            if isinstance(item, ModelResponse):
+                return item
+            if isinstance(item, TextChunk) and item.text:
+                on_text(offset, item.text)
+                offset += len(item.text)
+                pieces.append(item.text)
+            if offset > MAX_TEXT:
+                return _cut("".join(pieces), model)
+    finally:
+        close = getattr(stream, "aclose", None)
+        if close is not None:
+            await close()
+    raise ModelRetry("the stream ended without a response")
+
+
+def _cut(text: str, model: Model) -> ModelResponse:
+    kept = f"{text[:MAX_TEXT]}\n\n(The rest was cut: the answer passed {MAX_TEXT:,} characters.)"
+    usage = Usage(output_tokens=estimate_tokens(text))
+    return ModelResponse(kept, (), usage, model.name, finish_reason="length")

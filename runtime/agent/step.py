@@ -1,0 +1,343 @@
+"""The calls of one step, from the model's wish to results, batch by batch (TOOL-9).
+
+Reads that stand together run together, everything else in the model's order. What is found
+``started`` without a result belongs to a process that died: a read runs again, an idempotent call
+runs again under the same id, and a call of effect ``once`` is reported as unknown (MSG-8).
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+from runtime.agent.live import LiveStep
+from runtime.domain.decisions import Decision
+from runtime.domain.tools import Effect, ToolCall, ToolResult, ToolSpec
+from runtime.domain.transcript import ToolMessage
+from runtime.inbox import steps
+from runtime.inbox.claims import Holder
+from runtime.inbox.parking import Wait
+from runtime.inbox.steps import Ended
+from runtime.policy.decide import Bounds
+from runtime.policy.rules import grant_for
+from runtime.store import Database
+from runtime.store.calls import CallRow
+from runtime.store.open_calls import APPROVAL, QUESTION
+from runtime.store.sessions import Session
+from runtime.store.transcripts import Line
+from runtime.tools.base import ToolContext
+from runtime.tools.builtin.ask import AskArguments
+from runtime.tools.executor import Executor, Planned, call_digest
+from runtime.tools.files import SeenFiles
+from runtime.tools.registry import Registry
+
+UNKNOWN = (
+    "The gateway stopped while this ran, so its outcome is unknown: it may have had its effect, "
+    "in whole or in part. Look before you do it again."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class StepOutcome:
+    """`waits` are calls that a person must answer; else `line` holds the step's results, and
+    `session` is as it was when they were kept: its mode may have changed meanwhile."""
+
+    waits: tuple[Planned, ...] = ()
+    line: Line | None = None
+    session: Session | None = None
+
+
+class SeenFilesBySession:
+    """The file tracking of active sessions; a session that is long idle starts anew."""
+
+    def __init__(self, limit: int = 512) -> None:
+        self._limit = limit
+        self._seen: dict[str, SeenFiles] = {}
+
+    def of(self, session_id: str) -> SeenFiles:
+        """The tracker of one session."""
+        found = self._seen.pop(session_id, None) or SeenFiles()
+        self._seen[session_id] = found
+        while len(self._seen) > self._limit:
+            del self._seen[next(iter(self._seen))]
+        return found
+
+
+class StepRunner:
+    """Plans and executes steps for all runs of a process."""
+
+    def __init__(
+        self,
+        database: Database,
+        registry: Registry,
+        *,
+        workspace: Path,
+        roots: tuple[Path, ...],
+    ) -> None:
+        self._database = database
+        self._registry = registry
+        self._executor = Executor(registry)
+        self._workspace = workspace
+        self._roots = (workspace, *roots)
+        self._seen = SeenFilesBySession()
+
+    def specs(self, bounds: Bounds) -> tuple[ToolSpec, ...]:
+        """What the model is offered within `bounds`."""
+        return self._registry.specs(bounds.tools)
+
+    def plan(
+        self, found: Sequence[ToolCall], session_id: str, run_id: str, step: int, bounds: Bounds
+    ) -> tuple[Planned, ...]:
+        """Prepare and decide a response's calls."""
+        return self._executor.plan(
+            found,
+            run_id=run_id,
+            step=step,
+            bounds=bounds,
+            context_for=lambda call_id: self._context(session_id, run_id, call_id),
+        )
+
+    @staticmethod
+    def first_states(planned: Sequence[Planned]) -> tuple[CallRow, ...]:
+        """The rows as the response's unit stores them: refused calls have ended already, and the
+        first batch starts with it, which saves a transaction."""
+        first = _first_batch(planned)
+        return tuple(
+            replace(one.row, state="ended")
+            if one.row.result is not None
+            else replace(one.row, state="started" if place in first else "proposed")
+            for place, one in enumerate(planned)
+        )
+
+    async def execute(
+        self,
+        rows: Sequence[CallRow],
+        *,
+        holder: Holder,
+        session_id: str,
+        bounds: Bounds,
+        live: LiveStep,
+        events: Callable[[], None],
+    ) -> StepOutcome:
+        """Run a step's calls until all have ended, or until a person must answer."""
+        run_id = rows[0].run_id
+        work = _StepWork(
+            self._database,
+            self._executor,
+            holder,
+            run_id,
+            live,
+            context=partial(self._context, session_id, run_id),
+        )
+        current = list(rows)
+        while True:
+            planned = [work.replan(row, bounds) for row in current]
+            batch = _next_batch(current, planned)
+            if batch.waits:
+                return StepOutcome(waits=batch.waits)
+            if not batch.places:
+                line, session = await work.commit([], current)
+                events()
+                return StepOutcome(line=line, session=session)
+            ended = await work.run_batch([(current[p], planned[p]) for p in batch.places])
+            for one in ended:
+                current[one.row.place] = replace(one.row, state="ended", result=one.result)
+            last = all(row.state == "ended" for row in current)
+            line, session = await work.commit(ended, current if last else None)
+            events()
+            if last:
+                return StepOutcome(line=line, session=session)
+
+    def _context(self, session_id: str, run_id: str, call_id: str) -> ToolContext:
+        return ToolContext(
+            session_id=session_id,
+            run_id=run_id,
+            call_id=call_id,
+            workspace=self._workspace,
+            roots=self._roots,
+            files=self._seen.of(session_id),
+            emit=lambda _text: None,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Batch:
+    places: tuple[int, ...] = ()
+    waits: tuple[Planned, ...] = ()
+
+
+class _StepWork:
+    """One step of one run: the units and the running of batches."""
+
+    def __init__(
+        self,
+        database: Database,
+        executor: Executor,
+        holder: Holder,
+        run_id: str,
+        live: LiveStep,
+        *,
+        context: Callable[[str], ToolContext],
+    ) -> None:
+        self._database = database
+        self._executor = executor
+        self._holder = holder
+        self._run_id = run_id
+        self._live = live
+        self._bare_context = context
+
+    def replan(self, row: CallRow, bounds: Bounds) -> Planned:
+        """What to do with a row now.
+
+        What began stays under the decision that it began under, and an approval holds for exactly
+        the call that was shown; everything else is decided anew, because the mode may have changed.
+        """
+        if row.result is not None:
+            return Planned(row, None)
+        planned = self._executor.replan(row, bounds=bounds, context_for=self._context)
+        decision = row.decision if row.state == "started" else None
+        if row.state == "approved" and call_digest(row.call) == row.digest:
+            decision = Decision(verdict="allow", rule="approval: a person allowed this call")
+        if decision is None or planned.prepared is None:
+            return planned
+        kept = replace(planned.row, state=row.state, decision=decision, result=None)
+        return Planned(kept, planned.prepared, planned.subject)
+
+    async def run_batch(self, batch: Sequence[tuple[CallRow, Planned]]) -> list[Ended]:
+        """Run calls side by side; what began in an earlier process is judged first."""
+        starting = [
+            (row, planned.row.decision)
+            for row, planned in batch
+            if row.state != "started" and planned.row.result is None and planned.row.decision
+        ]
+        if starting:
+            await self._database.write(
+                lambda conn: steps.start_calls(conn, self._holder, self._run_id, starting),
+                name="tools-start",
+            )
+        self._live.activity("tool", ", ".join(row.call.name for row, _ in batch))
+        async with asyncio.TaskGroup() as group:
+            tasks = [
+                group.create_task(self._run_one(row, planned), name=f"call {row.call.id}")
+                for row, planned in batch
+            ]
+        return [task.result() for task in tasks]
+
+    async def _run_one(self, row: CallRow, planned: Planned) -> Ended:
+        decision = planned.row.decision
+        if planned.row.result is not None:
+            return Ended(row, planned.row.result, decision)
+        result = await self._executor.run(planned, self._context(row.call.id))
+        return Ended(row, result, decision)
+
+    async def commit(
+        self, ended: Sequence[Ended], whole: Sequence[CallRow] | None
+    ) -> tuple[Line | None, Session]:
+        """Keep results; `whole` is the step's rows once all have ended."""
+        message = None
+        if whole is not None:
+            message = ToolMessage(results=tuple(row.result for row in whole if row.result))
+        tainted = any(one.result.untrusted for one in ended)
+        return await self._database.write(
+            lambda conn: steps.commit_results(
+                conn, self._holder, self._run_id, ended, message=message, tainted=tainted
+            ),
+            name="tools-end",
+        )
+
+    def _context(self, call_id: str) -> ToolContext:
+        base = self._bare_context(call_id)
+        return replace(base, emit=lambda text: self._live.activity("output", text))
+
+
+def settle_crashed(rows: Sequence[CallRow]) -> tuple[CallRow, ...]:
+    """The rows of a step whose process died: calls that must not run again get their result."""
+    return tuple(_settle(row) for row in rows)
+
+
+def _settle(row: CallRow) -> CallRow:
+    if row.state != "started" or row.effect is not Effect.ONCE or row.result is not None:
+        return row
+    result = ToolResult(call_id=row.call.id, name=row.call.name, status="unknown", content=UNKNOWN)
+    return replace(row, result=result)
+
+
+def as_waits(planned: Sequence[Planned]) -> tuple[Wait, ...]:
+    """The cards of calls that need a person."""
+    return tuple(_wait(one) for one in planned)
+
+
+def _wait(one: Planned) -> Wait:
+    arguments = one.prepared.arguments if one.prepared else None
+    if isinstance(arguments, AskArguments):
+        return Wait(
+            one.row, QUESTION, question=arguments.question, options=tuple(arguments.options)
+        )
+    decision = one.row.decision
+    return Wait(
+        one.row,
+        APPROVAL,
+        reason=f"{decision.reason} ({decision.rule})" if decision else "",
+        decision=decision,
+        grant=grant_for(one.row.call.name, one.subject) if one.subject else None,
+    )
+
+
+def merged_results(rows: Sequence[CallRow], reason: str) -> tuple[Ended, ...]:
+    """A result for each call of a step that is given up; what ended keeps its own."""
+    return tuple(
+        Ended(
+            row,
+            row.result
+            or ToolResult(
+                call_id=row.call.id, name=row.call.name, status="cancelled", content=reason
+            ),
+        )
+        for row in rows
+    )
+
+
+def _first_batch(planned: Sequence[Planned]) -> frozenset[int]:
+    rows = [
+        replace(one.row, state="ended") if one.row.result is not None else one.row
+        for one in planned
+    ]
+    batch = _next_batch(rows, planned)
+    return frozenset() if batch.waits else frozenset(batch.places)
+
+
+def _next_batch(rows: Sequence[CallRow], planned: Sequence[Planned]) -> _Batch:
+    """The next calls to run: neighbouring reads together, anything else alone, waits at the end.
+
+    All calls that need a person are shown at once, as soon as the first of them is reached.
+    """
+    places: list[int] = []
+    for place, row in enumerate(rows):
+        if row.state == "ended":
+            continue
+        if _asks(planned[place]) or row.state == "waiting":
+            if places:
+                break
+            return _Batch(
+                waits=tuple(
+                    planned[later]
+                    for later in range(place, len(rows))
+                    if rows[later].state == "proposed" and _asks(planned[later])
+                )
+            )
+        read = row.effect is Effect.READ
+        if places and not read:
+            break
+        places.append(place)
+        if not read:
+            break
+    return _Batch(places=tuple(places))
+
+
+def _asks(planned: Planned) -> bool:
+    if planned.row.result is not None or planned.prepared is None:
+        return False
+    if isinstance(planned.prepared.arguments, AskArguments):
+        return planned.row.state != "approved"
+    return planned.row.decision is not None and planned.row.decision.verdict == "ask"

@@ -1,0 +1,353 @@
+"""One turn: a claimed run from where it stands to its end, or to where a person must answer.
+
+Every step is durable before the next begins (MSG-7). The same code runs a new run and one that
+was taken up after a crash or an answer: what is left to do is read from the rows alone.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import structlog
+
+from runtime.agent.context import PresentFacts, PromptFacts, build_present, build_system
+from runtime.agent.live import LiveStep
+from runtime.agent.model_call import ModelCaller
+from runtime.agent.settings import AgentSettings
+from runtime.agent.step import StepRunner, as_waits, merged_results, settle_crashed
+from runtime.domain.errors import ModelRejected, ModelRetry
+from runtime.domain.messages import ChatAddress, OutboundMessage, TextPart
+from runtime.domain.runs import RunState, Usage
+from runtime.domain.transcript import (
+    AssistantMessage,
+    NoticeMessage,
+    ToolMessage,
+    TranscriptMessage,
+    UserMessage,
+)
+from runtime.inbox import parking, steps
+from runtime.inbox.claims import Claimed, Holder
+from runtime.inbox.steps import Finish, Finished, ModelStep
+from runtime.policy.bounds import PolicySettings, bounds_for
+from runtime.ports.bus import EVENTS, OUTBOX, RUNS, Bus
+from runtime.ports.clock import Clock
+from runtime.ports.model import ModelRequest, ModelResponse
+from runtime.sessions.window import Window, WindowCache, window_start
+from runtime.store import Database
+from runtime.store.calls import CallRow
+from runtime.store.transcripts import Line
+from runtime.workspace.snapshot import Workspace
+
+log = structlog.get_logger(__name__)
+
+Offer = Callable[[ChatAddress], tuple[str, int] | None]
+"""(worker, fence) of a deliverer in this process that may send to a place at once."""
+
+EMPTY_ANSWER = "The model gave no answer. Please ask again, perhaps in other words."
+CONTINUE = "Your last response was empty. Answer the person now."
+
+
+@dataclass(frozen=True, slots=True)
+class TurnServices:
+    """What every turn uses; made once by the composition root."""
+
+    database: Database
+    bus: Bus
+    clock: Clock
+    caller: ModelCaller
+    steps: StepRunner
+    workspace: Workspace
+    cache: WindowCache
+    settings: AgentSettings
+
+
+@dataclass(slots=True)
+class TurnState:
+    """How far a turn has come; every value can be read from the rows again."""
+
+    window: Window
+    window_from: int
+    step: int
+    pending: tuple[CallRow, ...] = ()
+    extra: list[TranscriptMessage] = field(default_factory=list)
+    texts: list[str] = field(default_factory=list)
+    empty: int = 0
+
+
+class Turn:
+    """Runs one claimed run. `offer` gives a local, idle deliverer's claim on the reply, if any."""
+
+    def __init__(
+        self,
+        services: TurnServices,
+        claimed: Claimed,
+        holder: Holder,
+        *,
+        policy: PolicySettings,
+        offer: Offer,
+    ) -> None:
+        self._services = services
+        self._run = claimed.run
+        self._session = claimed.session
+        self._holder = holder
+        self._policy = policy
+        self._bounds = bounds_for(policy, claimed.session, claimed.run)
+        self._offer = offer
+        self._group = claimed.run.target.chat_kind != "direct"
+        self.live = LiveStep(
+            services.bus,
+            session_id=claimed.session.id,
+            run_id=claimed.run.id,
+            target=claimed.run.target,
+        )
+        self._state = self._start(claimed)
+
+    def _start(self, claimed: Claimed) -> TurnState:
+        settings = self._services.settings
+        lines = claimed.window.lines
+        start = window_start(lines, max_tokens=settings.window_tokens)
+        window_from = lines[start].seq if start < len(lines) else claimed.window_from
+        done = {
+            line.step
+            for line in lines
+            if line.run_id == claimed.run.id and isinstance(line.message, ToolMessage)
+        }
+        fresh = claimed.run.step and claimed.run.step not in done
+        pending = settle_crashed(claimed.calls) if fresh else ()
+        state = TurnState(
+            Window(claimed.window.transcript, lines[start:]),
+            window_from if start else claimed.window_from,
+            claimed.run.step,
+            pending,
+        )
+        state.texts = [
+            line.message.text
+            for line in lines
+            if line.run_id == claimed.run.id
+            and isinstance(line.message, AssistantMessage)
+            and line.message.text
+        ]
+        return state
+
+    async def run(self) -> OutboundMessage | None:
+        """Run to the end or to a wait; the reply, if it is this process's to send at once.
+
+        Raises `StaleLease` when the run became another worker's, `StoreUnavailable` when the
+        store went away, and lets a cancellation through.
+        """
+        self.live.activity("thinking")
+        try:
+            while True:
+                if self._state.pending:
+                    if not await self._tools():
+                        return None
+                elif self._state.step >= self._services.settings.max_steps:
+                    return await self._finish(self._at_limit())
+                else:
+                    response = await self._ask_model()
+                    finished = await self._take(response)
+                    if finished is not None:
+                        return await self._finish(finished)
+        except (ModelRetry, ModelRejected) as error:
+            log.error("run_failed", run_id=self._run.id, reason=str(error))
+            return await self._finish(self._failed(error))
+        finally:
+            self.live.activity("done")
+
+    async def stop(self, reason: str) -> None:
+        """End the run as cancelled, keeping what it wrote (MSG-13)."""
+        text = self.live.text
+        message = AssistantMessage(text=text, partial=True) if text else None
+        end = Finish(
+            RunState.CANCELLED,
+            Usage(),
+            self._state.window_from,
+            message,
+            reason=reason,
+            unfinished=merged_results(self._state.pending, reason),
+        )
+        await self._finish(end)
+
+    async def fail(self, reason: str) -> None:
+        """End the run as failed after a defect of ours: the person must not wait in silence."""
+        log.error("run_failed", run_id=self._run.id, reason=reason)
+        await self._finish(self._failed(ModelRejected(reason, "Something went wrong inside.")))
+
+    async def _ask_model(self) -> ModelResponse:
+        services, state = self._services, self._state
+        self.live.begin(state.step + 1)
+        snapshot = await services.workspace.snapshot()
+        specs = services.steps.specs(self._bounds)
+        facts = PromptFacts(
+            channel=self._run.target.channel,
+            session_key=self._session.key,
+            group=self._group,
+            trust=self._run.speaker.trust,
+        )
+        present = PresentFacts(
+            now_ms=services.clock.now_ms(),
+            zone=services.settings.timezone,
+            mode=self._session.mode,
+            people=_people(state.window.lines),
+            trust=self._run.speaker.trust,
+        )
+        request = ModelRequest(
+            system=build_system(snapshot, facts, specs).text,
+            messages=(*(line.message for line in state.window.lines), *state.extra),
+            present=build_present(present),
+            tools=specs,
+            max_output_tokens=services.settings.max_output_tokens,
+            run_id=self._run.id,
+            step=state.step + 1,
+        )
+        return await services.caller.respond(
+            request, chosen=self._session.model, on_text=self.live.write
+        )
+
+    async def _take(self, response: ModelResponse) -> Finish | None:
+        """Keep a response with calls and go on, or say how the run ends."""
+        state = self._state
+        message = AssistantMessage(
+            text=response.text, tool_calls=response.tool_calls, model=response.model
+        )
+        if response.tool_calls:
+            await self._commit_model(message, response.usage)
+            return None
+        if not response.text.strip():
+            state.empty += 1
+            if state.empty == 1:
+                state.extra = [NoticeMessage(text=CONTINUE)]
+                return None
+            return self._completed(message, EMPTY_ANSWER, response.usage)
+        return self._completed(message, response.text, response.usage)
+
+    async def _commit_model(self, message: AssistantMessage, usage: Usage) -> None:
+        services, state = self._services, self._state
+        planned = services.steps.plan(
+            message.tool_calls, self._session.id, self._run.id, state.step + 1, self._bounds
+        )
+        rows = services.steps.first_states(planned)
+        step = ModelStep(message, rows, usage, state.window_from)
+        line = await services.database.write(
+            lambda conn: steps.commit_model(conn, self._holder, self._run.id, step),
+            name="step",
+        )
+        if message.text:
+            state.texts.append(message.text)
+        self._append(line)
+        state.step += 1
+        state.pending = rows
+        state.extra = []
+        state.empty = 0
+        self._events()
+
+    async def _tools(self) -> bool:
+        """Run what may run of the pending step; False when a person must answer first."""
+        services, state = self._services, self._state
+        outcome = await services.steps.execute(
+            state.pending,
+            holder=self._holder,
+            session_id=self._session.id,
+            bounds=self._bounds,
+            live=self.live,
+            events=self._events,
+        )
+        if outcome.waits:
+            waits = as_waits(outcome.waits)
+            await services.database.write(
+                lambda conn: parking.park(
+                    conn,
+                    self._holder,
+                    self._run.id,
+                    waits,
+                    expires_in_ms=services.settings.approval_expiry_ms,
+                    window_from=state.window_from,
+                ),
+                name="park",
+            )
+            self._remember(state.window.lines)
+            self._events()
+            services.bus.publish(OUTBOX, {"channel": self._run.target.channel})
+            return False
+        if outcome.line is not None:
+            self._append(outcome.line)
+        if outcome.session is not None:
+            self._session = outcome.session
+            self._bounds = bounds_for(self._policy, outcome.session, self._run)
+        state.pending = ()
+        return True
+
+    def _completed(self, message: AssistantMessage, text: str, usage: Usage) -> Finish:
+        kept = message if message.text.strip() else message.model_copy(update={"text": text})
+        part = TextPart(markdown=text)
+        return Finish(RunState.COMPLETED, usage, self._state.window_from, kept, (part,))
+
+    def _at_limit(self) -> Finish:
+        limit = self._services.settings.max_steps
+        so_far = self._state.texts[-1] if self._state.texts else "I have no result yet."
+        text = f"{so_far}\n\n(I stopped here: this took more than {limit} steps.)"
+        message = AssistantMessage(text=text)
+        part = TextPart(markdown=text)
+        return Finish(
+            RunState.COMPLETED,
+            Usage(),
+            self._state.window_from,
+            message,
+            (part,),
+            reason="max_steps",
+        )
+
+    def _failed(self, error: ModelRetry | ModelRejected) -> Finish:
+        public = "The model could not be reached, although I tried several times."
+        if isinstance(error, ModelRejected):
+            public = error.public
+        text = f"{public} If it happens again, quote `{self._run.id}` to whoever runs me."
+        return Finish(
+            RunState.FAILED,
+            Usage(),
+            self._state.window_from,
+            None,
+            (TextPart(markdown=text),),
+            error=str(error),
+            unfinished=merged_results(self._state.pending, "The run failed."),
+        )
+
+    async def _finish(self, end: Finish) -> OutboundMessage | None:
+        services = self._services
+        # Asked at the last moment: an offer holds only as long as the deliverer's lease.
+        claim = self._offer(self._run.target) if end.parts else None
+        finished = await services.database.write(
+            lambda conn: steps.finish(conn, self._holder, self._run.id, end, claim=claim),
+            name="finish",
+        )
+        self._remember((*self._state.window.lines, *finished.lines))
+        self._events()
+        self._wake(finished)
+        return finished.reply if finished.claimed else None
+
+    def _wake(self, finished: Finished) -> None:
+        bus = self._services.bus
+        if finished.reply is not None and not finished.claimed:
+            target = finished.reply.target
+            bus.publish(OUTBOX, {"channel": target.channel, "account": target.account})
+        if finished.lane_ready:
+            bus.publish(RUNS, {"session_id": self._session.id})
+
+    def _append(self, line: Line) -> None:
+        state = self._state
+        state.window = Window(state.window.transcript, (*state.window.lines, line))
+
+    def _remember(self, lines: Sequence[Line]) -> None:
+        window = Window(self._state.window.transcript, tuple(lines))
+        self._services.cache.put(self._session.id, window)
+
+    def _events(self) -> None:
+        self._services.bus.publish(EVENTS, {"session_id": self._session.id})
+
+
+def _people(lines: Sequence[Line]) -> tuple[str, ...]:
+    names = {
+        line.message.name: None
+        for line in lines[-50:]
+        if isinstance(line.message, UserMessage) and line.message.name
+    }
+    return tuple(names)

@@ -1,0 +1,78 @@
+"""Finding and answering an open call for a person: who may, and which one is meant (APR-2)."""
+
+from dataclasses import dataclass
+
+from runtime.domain.errors import Conflict, NotFound
+from runtime.domain.ids import code_of
+from runtime.domain.people import Speaker, Trust
+from runtime.inbox import parking
+from runtime.inbox.parking import Answer, Answered, Choice
+from runtime.store import Connection, audit, open_calls, runs
+from runtime.store.lanes import Lane
+from runtime.store.open_calls import APPROVAL, OpenCall
+
+
+@dataclass(frozen=True, slots=True)
+class Approvers:
+    """Who may approve besides the owner: ``channel:account:user`` of platform accounts."""
+
+    accounts: frozenset[str] = frozenset()
+
+    def include(self, speaker: Speaker) -> bool:
+        """Whether a person may answer approvals."""
+        place = f"{speaker.channel}:{speaker.account}:{speaker.user_id}"
+        return speaker.trust is Trust.OWNER or place in self.accounts
+
+
+def find(conn: Connection, code: str, *, kind: str | None = None) -> OpenCall:
+    """The open call that an id or its last characters name. Raises `NotFound` or `Conflict`."""
+    if len(code.strip()) < 4:
+        raise NotFound("request", code)
+    found = [call for call in open_calls.by_code(conn, code.strip()) if kind in (None, call.kind)]
+    if not found:
+        raise NotFound("request", code)
+    waiting = [call for call in found if call.state == "open"]
+    if len(waiting) > 1:
+        raise Conflict(f"{code} names several requests: {', '.join(c.id for c in waiting)}")
+    return waiting[0] if waiting else found[0]
+
+
+REFUSED = "Only an approver of this conversation may answer that."
+
+
+def may_answer(conn: Connection, call: OpenCall, speaker: Speaker, approvers: Approvers) -> bool:
+    """Whether `speaker` may answer `call`; a refusal is recorded, so the unit must not fail."""
+    if approvers.include(speaker):
+        return True
+    if call.kind != APPROVAL:
+        asked = runs.get(conn, call.run_id).speaker
+        if asked.person_id == speaker.person_id:
+            return True
+    audit.append(
+        conn,
+        actor=speaker.person_id,
+        action=f"{call.kind}.refused",
+        session_id=call.session_id,
+        run_id=call.run_id,
+        data={"request_id": call.id, "trust": speaker.trust.value},
+    )
+    return False
+
+
+def answer(
+    conn: Connection,
+    call: OpenCall,
+    speaker: Speaker,
+    *,
+    choice: Choice | None = None,
+    text: str = "",
+    lane: Lane | None = None,
+) -> Answered:
+    """Settle a call whose answering was permitted. Raises `Conflict` with the present state."""
+    given = Answer(by=speaker.person_id, name=speaker.name, choice=choice, text=text)
+    return parking.answer(conn, call, given, lane=lane)
+
+
+def code(call: OpenCall) -> str:
+    """What a person types to name a call."""
+    return code_of(call.id)

@@ -1,0 +1,34 @@
+"""Recognising a command in a message. Pure."""
+
+import re
+from dataclasses import dataclass
+
+_WORD = re.compile(r"(?P<mark>[/!])(?P<name>[a-zA-Z][a-zA-Z_]*)(?:@\S+)?(?:\s+(?P<rest>.*))?", re.S)
+_BARE = re.compile(r"(?P<name>[a-zA-Z]+)(?:\s+(?P<rest>.*))?", re.S)
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """A command's name in lower case and the text behind it."""
+
+    name: str
+    rest: str
+
+
+def parse(text: str, *, names: frozenset[str], mentioned: bool = False) -> Words | None:
+    """The command of a message, or None: unknown slash words go to the model as text.
+
+    ``/word`` everywhere, ``!word`` because Slack's client keeps slashes to itself, and the bare
+    word after a mention where it stands alone (``@bot stop``).
+    """
+    found = _WORD.fullmatch(text.strip())
+    if found is None and mentioned:
+        found = _BARE.fullmatch(text.strip())
+        if found is not None and found["rest"] and found["name"].lower() not in _TAKE_ARGUMENTS:
+            return None
+    if found is None or found["name"].lower() not in names:
+        return None
+    return Words(found["name"].lower(), (found["rest"] or "").strip())
+
+
+_TAKE_ARGUMENTS = frozenset({"approve", "deny", "answer", "queue"})

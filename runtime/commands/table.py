@@ -1,0 +1,246 @@
+"""The commands, each a function of the locked lane; what they answer goes to the outbox.
+
+A handler runs inside the unit that stores the message, so a command is applied exactly once.
+"""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from runtime.commands import answers
+from runtime.commands.answers import Approvers
+from runtime.domain.decisions import SessionMode
+from runtime.domain.errors import Conflict, GatehouseError, NotFound
+from runtime.domain.events import EventKind
+from runtime.domain.people import Speaker, Trust
+from runtime.domain.value import JsonObject
+from runtime.inbox import stopping
+from runtime.inbox.parking import Choice
+from runtime.ports.bus import CANCEL, RUNS
+from runtime.store import Connection, lanes, open_calls, runs, sessions, totals
+from runtime.store.lanes import Lane
+from runtime.store.open_calls import APPROVAL, QUESTION
+from runtime.store.sessions import Session
+
+QUEUE_MODES = ("followup", "collect")
+"""What `/queue` offers now; steering and interrupting come with the chat issue."""
+
+
+@dataclass(frozen=True, slots=True)
+class CommandSettings:
+    """What commands may know of the gateway; `describe` is the sandbox and model in one line."""
+
+    approvers: Approvers = field(default_factory=Approvers)
+    models: tuple[str, ...] = ()
+    default_model: str = ""
+    version: str = ""
+    sandbox: str = ""
+
+
+@dataclass(slots=True)
+class Call:
+    """One command at work. Handlers add `signals` to publish once the unit is durable."""
+
+    conn: Connection
+    lane: Lane
+    session: Session
+    speaker: Speaker
+    rest: str
+    settings: CommandSettings
+    signals: list[tuple[str, JsonObject]] = field(default_factory=list)
+
+
+Handler = Callable[[Call], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """`trust`: the least that may use it; `own` members use it on their own sessions only."""
+
+    name: str
+    help: str
+    run: Handler
+    guests: bool = False
+
+
+def help_text(call: Call) -> str:
+    """The commands that this person may use."""
+    usable = [one for one in COMMANDS.values() if one.guests or call.speaker.trust in _FULL]
+    lines = "\n".join(f"- `/{one.name}` {one.help}" for one in usable)
+    return f"I answer when you write to me. These words work without the model:\n\n{lines}"
+
+
+def _status(call: Call) -> str:
+    session, lane = call.session, call.lane
+    waiting = open_calls.open_ones(call.conn, session_id=session.id)
+    queued = len(runs.queued(call.conn, session.id))
+    doing = "idle"
+    if lane.active_run is not None:
+        doing = runs.get(call.conn, lane.active_run).state.value.replace("_", " ")
+    lines = [
+        f"Gatehouse {call.settings.version}, session `{session.key}`",
+        f"- now: {doing}, {queued} queued",
+        f"- mode: {session.mode.value}, queue: {session.queue_mode}",
+        f"- model: {session.model or call.settings.default_model}",
+        f"- commands run in: {call.settings.sandbox}",
+    ]
+    lines += [f"- waiting for an answer: `{answers.code(one)}` ({one.kind})" for one in waiting]
+    return "\n".join(lines)
+
+
+def _new(call: Call) -> str:
+    lane = call.lane
+    if lane.active_run is not None:
+        stopped = stopping.stop_in(
+            call.conn, lane, by=call.speaker.person_id, reason="a new conversation was started"
+        )
+        _signal_stop(call, stopped)
+    lane.transcript += 1
+    lane.transcript_from = lane.window_from = lane.message_seq + 1
+    lane.record(EventKind.SESSION_CHANGED, None, {"transcript": lane.transcript})
+    return "This is a fresh conversation. The old one stays readable on the web page."
+
+
+def _stop(call: Call) -> str:
+    stopped = stopping.stop_in(
+        call.conn, call.lane, by=call.speaker.person_id, reason=f"stopped by {call.speaker.name}"
+    )
+    _signal_stop(call, stopped)
+    if not stopped.running and not stopped.ended:
+        return "There is nothing to stop."
+    rest = f" {stopped.still_queued} waiting message(s) come next." if stopped.still_queued else ""
+    return f"Stopped.{rest}"
+
+
+def _signal_stop(call: Call, stopped: stopping.Stopped) -> None:
+    for run_id in stopped.running:
+        reason = f"stopped by {call.speaker.name}"
+        call.signals.append((CANCEL, {"run_id": run_id, "reason": reason}))
+    call.signals.append((RUNS, {}))
+
+
+def _queue(call: Call) -> str:
+    wanted = call.rest.lower()
+    if not wanted:
+        return f"The queue mode is {call.session.queue_mode}. I know: {', '.join(QUEUE_MODES)}."
+    if wanted not in QUEUE_MODES:
+        return f"There is no queue mode {wanted!r}. I know: {', '.join(QUEUE_MODES)}."
+    _change(call, {"queue_mode": wanted})
+    return f"The queue mode is {wanted} now."
+
+
+def _mode(mode: SessionMode) -> Handler:
+    def switch(call: Call) -> str:
+        _change(call, {"mode": mode.value})
+        return _MODE_SAYS[mode]
+
+    return switch
+
+
+_MODE_SAYS = {
+    SessionMode.EDIT: "Edit mode: I may change files and run commands, within my rules.",
+    SessionMode.PLAN: "Plan mode: I only read and plan from the next step on.",
+    SessionMode.ASK: "Ask mode: I only read and answer from the next step on.",
+}
+
+
+def _model(call: Call) -> str:
+    offered = call.settings.models
+    if not call.rest:
+        now = call.session.model or call.settings.default_model
+        return f"The model is {now}. I can use: {', '.join(offered)}."
+    if call.rest == "default":
+        _change(call, {"model": None})
+        return f"The model is the default, {call.settings.default_model}."
+    if call.rest not in offered:
+        return f"I cannot use {call.rest!r}. I can use: {', '.join(offered)}, or `default`."
+    _change(call, {"model": call.rest})
+    return f"The model is {call.rest} from the next step on."
+
+
+def _decide(choice: Choice) -> Handler:
+    def decide(call: Call) -> str:
+        code, _, text = call.rest.partition(" ")
+        picked: Choice = choice
+        if choice == "once" and text.strip().lower() in ("session", "for this session"):
+            picked = "session"
+        return _settle(call, code, kind=APPROVAL, choice=picked, text=text.strip())
+
+    return decide
+
+
+def _answer(call: Call) -> str:
+    code, _, text = call.rest.partition(" ")
+    if not text.strip():
+        return "Write `/answer CODE your answer`; the code is on the question."
+    return _settle(call, code, kind=QUESTION, choice=None, text=text.strip())
+
+
+def _settle(call: Call, code: str, *, kind: str, choice: Choice | None, text: str) -> str:
+    if not code:
+        waiting = open_calls.open_ones(call.conn, session_id=call.session.id, kind=kind)
+        if len(waiting) != 1:
+            return "Say which one: the code is on its card."
+        code = waiting[0].id
+    try:
+        found = answers.find(call.conn, code, kind=kind)
+        if not answers.may_answer(call.conn, found, call.speaker, call.settings.approvers):
+            return answers.REFUSED
+        lane = call.lane if found.session_id == call.lane.session_id else None
+        done = answers.answer(call.conn, found, call.speaker, choice=choice, text=text, lane=lane)
+    except (NotFound, Conflict) as error:
+        return _sentence(error)
+    call.signals.append((RUNS, {}))
+    return f"{done.outcome}."
+
+
+def _usage(call: Call) -> str:
+    spent = totals.of_session(call.conn, call.session.id)
+    cost = "unknown" if spent.cost_usd is None else f"${spent.cost_usd:.4f}"
+    return (
+        f"This session used {spent.input_tokens:,} tokens in "
+        f"({spent.cached_tokens:,} cached) and {spent.output_tokens:,} out. Cost: {cost}."
+    )
+
+
+def _change(call: Call, values: dict[str, object]) -> None:
+    sessions.change(call.conn, call.session.id, values)
+    data: JsonObject = json.loads(json.dumps(values))
+    call.lane.record(EventKind.SESSION_CHANGED, None, data)
+
+
+def _sentence(error: GatehouseError) -> str:
+    text = str(error)
+    return f"{text[:1].upper()}{text[1:]}."
+
+
+_FULL = (Trust.OWNER, Trust.MEMBER)
+COMMANDS = {
+    one.name: one
+    for one in (
+        Command("help", "shows this", help_text, guests=True),
+        Command("status", "says what I am doing", _status, guests=True),
+        Command("new", "starts a fresh conversation", _new, guests=True),
+        Command("stop", "stops what I am doing", _stop, guests=True),
+        Command("queue", "`MODE` sets what happens to messages while I work", _queue),
+        Command("edit", "lets me change files again", _mode(SessionMode.EDIT)),
+        Command("plan", "makes me only read and plan", _mode(SessionMode.PLAN)),
+        Command("ask", "makes me only read and answer", _mode(SessionMode.ASK)),
+        Command("model", "`NAME` chooses the model", _model),
+        Command("approve", "`CODE` allows a call (`session`: for this session)", _decide("once")),
+        Command("deny", "`CODE reason` denies a call", _decide("deny")),
+        Command("answer", "`CODE text` answers a question", _answer),
+        Command("usage", "shows what this session used", _usage),
+    )
+}
+NAMES = frozenset(COMMANDS)
+
+
+def apply(call: Call, name: str) -> str:
+    """Run a command for a person; what it says. Guests get only the harmless ones."""
+    command = COMMANDS[name]
+    if not command.guests and call.speaker.trust not in _FULL:
+        return f"`/{name}` is not open to guests."
+    said = command.run(call)
+    lanes.settle(call.conn, call.lane)
+    return said

@@ -1,0 +1,131 @@
+"""The units of a delivery: claimed, progressed, and settled as sent, dead or unknown (I7)."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from runtime.domain.errors import StaleLease
+from runtime.domain.events import EventKind
+from runtime.domain.ids import made_at_ms
+from runtime.domain.messages import OutboundMessage, Receipt
+from runtime.inbox.claims import Holder
+from runtime.store import Connection, lanes, outbox
+from runtime.store.database import now_ms
+from runtime.store.outbox import OutboxRow
+
+FRESH: Final = "fresh"
+_ENDS: Final = {"dead": EventKind.DELIVERY_DEAD, "unknown": EventKind.DELIVERY_UNKNOWN}
+
+
+def fresh_row(message: OutboundMessage, holder: Holder) -> OutboxRow:
+    """The row of a reply that its run's last unit claimed for this deliverer."""
+    return OutboxRow(
+        position=0,
+        kind="final",
+        message=message,
+        state=FRESH,
+        rank=outbox.FINAL_RANK,
+        attempt=0,
+        next_ms=0,
+        worker=holder.worker,
+        fence=holder.fence,
+        posted=(),
+        open_call_id=None,
+        error=None,
+        created_ms=made_at_ms(message.outbox_id),
+        settled_ms=None,
+    )
+
+
+def claim(conn: Connection, rows: Sequence[OutboxRow], holder: Holder) -> Sequence[OutboxRow]:
+    """Take rows that are still pending; what another took meanwhile is left out."""
+    ids = outbox.claim(
+        conn,
+        [row.message.outbox_id for row in rows],
+        worker=holder.worker,
+        fence=holder.fence,
+    )
+    return [
+        replace(
+            row,
+            state="sending",
+            worker=holder.worker,
+            fence=holder.fence,
+            attempt=row.attempt + 1,
+        )
+        for row in rows
+        if row.message.outbox_id in ids
+    ]
+
+
+def adopt(conn: Connection, rows: Sequence[OutboxRow], holder: Holder) -> Sequence[OutboxRow]:
+    """Take over what an earlier deliverer had in hand; never from a later one.
+
+    The rows come back as they were: who had them says whether they may have been sent.
+    """
+    return [
+        row
+        for row in rows
+        if (row.fence is None or row.fence <= holder.fence)
+        and outbox.adopt(conn, row, worker=holder.worker, fence=holder.fence)
+    ]
+
+
+def progress(
+    conn: Connection, message: OutboundMessage, posted: Sequence[str], holder: Holder
+) -> None:
+    """Keep the ids of the posts that went out so far. Raises `StaleLease`."""
+    _change(conn, message, {"posted": json.dumps(list(posted))}, holder)
+
+
+def sent(conn: Connection, message: OutboundMessage, receipt: Receipt, holder: Holder) -> None:
+    """Keep the receipt. Raises `StaleLease`."""
+    kept = outbox.sent(
+        conn,
+        message.outbox_id,
+        receipt.message_ids,
+        worker=holder.worker,
+        fence=holder.fence,
+    )
+    if not kept:
+        raise StaleLease(f"message {message.outbox_id}")
+    _record(conn, message, EventKind.DELIVERY_SENT, "")
+
+
+def end(
+    conn: Connection, message: OutboundMessage, state: str, reason: str, holder: Holder
+) -> None:
+    """Give a message up as dead or unknown, with the reason kept. Raises `StaleLease`."""
+    values = {"state": state, "error": reason, "settled_ms": now_ms(conn)}
+    _change(conn, message, values, holder)
+    _record(conn, message, _ENDS[state], reason)
+
+
+def retry(conn: Connection, row: OutboxRow, reason: str, delay_ms: int, holder: Holder) -> None:
+    """Put a message back, not to be sent before `delay_ms` have passed. Raises `StaleLease`."""
+    values = {
+        "state": "pending",
+        "error": reason,
+        "next_ms": now_ms(conn) + delay_ms,
+        "posted": json.dumps(list(row.posted)),
+        "worker": None,
+        "fence": None,
+    }
+    _change(conn, row.message, values, holder)
+
+
+def _change(
+    conn: Connection, message: OutboundMessage, values: dict[str, object], holder: Holder
+) -> None:
+    changed = outbox.change_owned(
+        conn, message.outbox_id, values, worker=holder.worker, fence=holder.fence
+    )
+    if not changed:
+        raise StaleLease(f"message {message.outbox_id}")
+
+
+def _record(conn: Connection, message: OutboundMessage, kind: EventKind, reason: str) -> None:
+    if message.session_id is not None:
+        data = {"outbox_id": message.outbox_id, "reason": reason}
+        lanes.record_event(conn, message.session_id, kind, message.run_id, dict(data))

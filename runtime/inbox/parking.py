@@ -1,0 +1,298 @@
+"""Parking: a run that waits for a person is a row, not a coroutine (APR-1, APR-6).
+
+The card's answer fills its open call; when none of the run is left open, the same run is queued
+again at the head of its lane. Answering makes no new run and needs no process to have survived.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from runtime.domain.decisions import Decision
+from runtime.domain.errors import Conflict
+from runtime.domain.events import EventKind
+from runtime.domain.ids import IdPrefix, code_of, new_id
+from runtime.domain.messages import (
+    ApprovalPart,
+    ChatAddress,
+    OutboundMessage,
+    OutboundPart,
+    QuestionPart,
+)
+from runtime.domain.people import Trust
+from runtime.domain.runs import RunState
+from runtime.domain.tools import ToolResult
+from runtime.domain.value import JsonObject
+from runtime.inbox.claims import Holder
+from runtime.store import (
+    Connection,
+    audit,
+    calls,
+    lanes,
+    open_calls,
+    outbox,
+    people,
+    runs,
+    sessions,
+)
+from runtime.store.calls import CallRow
+from runtime.store.lanes import Lane
+from runtime.store.open_calls import APPROVAL, QUESTION, OpenCall
+from runtime.store.outbox import NewRow
+from runtime.store.runs import Run
+
+Choice = Literal["once", "session", "deny"]
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """One call that a person must answer. `grant` is the rule that "for this session" adds;
+    None where the card cannot offer it."""
+
+    row: CallRow
+    kind: str
+    reason: str = ""
+    decision: Decision | None = None
+    question: str = ""
+    options: tuple[str, ...] = ()
+    grant: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a person said: `choice` of an approval, `text` of a question; who they are."""
+
+    by: str
+    name: str
+    choice: Choice | None = None
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """The open call as it was settled; `resumed` says that its run is queued again."""
+
+    call: OpenCall
+    resumed: bool
+    outcome: str
+
+
+def park(
+    conn: Connection,
+    holder: Holder,
+    run_id: str,
+    waits: Sequence[Wait],
+    *,
+    expires_in_ms: int,
+    window_from: int,
+) -> Sequence[OpenCall]:
+    """Let a run wait: open calls, cards and the run's state, in one unit."""
+    run = runs.owned(conn, run_id, worker=holder.worker, fence=holder.fence)
+    lane = lanes.lock(conn, run.session_id)
+    made = [_open(conn, lane, run, wait, expires_in_ms=expires_in_ms) for wait in waits]
+    approvals = any(wait.kind == APPROVAL for wait in waits)
+    state = RunState.WAITING_FOR_APPROVAL if approvals else RunState.WAITING_FOR_USER_QUESTION
+    runs.move(conn, run, state, {"worker": None, "fence": None})
+    lane.window_from = window_from
+    lane.record(EventKind.RUN_WAITING, run_id, {"state": state.value})
+    lanes.save(conn, lane)
+    return made
+
+
+def _open(conn: Connection, lane: Lane, run: Run, wait: Wait, *, expires_in_ms: int) -> OpenCall:
+    prefix = IdPrefix.APPROVAL if wait.kind == APPROVAL else IdPrefix.QUESTION
+    identifier = new_id(prefix, lane.now_ms)
+    payload: JsonObject = {
+        "tool": wait.row.call.name,
+        "arguments": wait.row.call.arguments,
+        "reason": wait.reason,
+        "question": wait.question,
+        "options": list(wait.options),
+        "grant": wait.grant,
+        "choices": ["once", "session", "deny"] if wait.grant else ["once", "deny"],
+    }
+    call = OpenCall(
+        id=identifier,
+        session_id=run.session_id,
+        run_id=run.id,
+        step=wait.row.step,
+        place=wait.row.place,
+        kind=wait.kind,
+        digest=wait.row.digest,
+        payload=payload,
+        created_ms=lane.now_ms,
+        expires_ms=lane.now_ms + expires_in_ms,
+    )
+    open_calls.add(conn, call)
+    calls.set_state(conn, wait.row, "waiting")
+    elsewhere = _approver_chat(conn, run) if wait.kind == APPROVAL else None
+    card = OutboundMessage(
+        outbox_id=new_id(IdPrefix.OUTBOX, lane.now_ms),
+        target=elsewhere or run.target,
+        reply_to=None if elsewhere else run.reply_to,
+        parts=(card_part(call),),
+        run_id=run.id,
+        session_id=run.session_id,
+    )
+    outbox.add(conn, NewRow(kind="card", message=card, open_call_id=identifier))
+    kind = EventKind.APPROVAL_REQUESTED if wait.kind == APPROVAL else EventKind.QUESTION_ASKED
+    lane.record(kind, run.id, {"request_id": identifier, **payload})
+    return call
+
+
+def _approver_chat(conn: Connection, run: Run) -> ChatAddress | None:
+    """Where the card goes when the chat of the run may hold no approver: the owner's own (APR-2).
+
+    None where the run was asked for by the owner, or no owner's direct chat is known there.
+    """
+    if run.speaker.trust is Trust.OWNER:
+        return None
+    for account in people.with_trust(conn, Trust.OWNER):
+        chat = account.direct_chat
+        same = chat is not None and (chat.channel, chat.account) == (
+            run.target.channel,
+            run.target.account,
+        )
+        if same:
+            return chat
+    return None
+
+
+def card_part(call: OpenCall, outcome: str = "") -> OutboundPart:
+    """The card of an open call, as it looks now."""
+    payload = call.payload
+    if call.kind == APPROVAL:
+        choices = payload.get("choices")
+        return ApprovalPart(
+            open_call_id=call.id,
+            code=code_of(call.id),
+            tool=str(payload["tool"]),
+            arguments=str(payload["arguments"]),
+            reason=str(payload["reason"]),
+            choices=tuple(str(one) for one in choices) if isinstance(choices, list) else (),
+            outcome=outcome,
+        )
+    options = payload.get("options")
+    return QuestionPart(
+        open_call_id=call.id,
+        code=code_of(call.id),
+        question=str(payload["question"]),
+        options=tuple(str(one) for one in options) if isinstance(options, list) else (),
+        outcome=outcome,
+    )
+
+
+def answer(
+    conn: Connection, call: OpenCall, given: Answer, *, lane: Lane | None = None
+) -> Answered:
+    """Settle an open call by a person's answer. Raises `Conflict` with the present state.
+
+    Who may answer was decided by the caller; what may be chosen is what the card offered (APR-3).
+    A caller that holds the lane gives it, and saves it.
+    """
+    held = lane is not None
+    lane = lane or lanes.lock(conn, call.session_id)
+    offered = call.payload.get("choices")
+    if call.kind == APPROVAL and not (isinstance(offered, list) and given.choice in offered):
+        raise Conflict(f"the card offers no choice {given.choice!r}", call.state)
+    data: JsonObject = {"choice": given.choice, "text": given.text, "name": given.name}
+    if not open_calls.settle(conn, call, state="answered", answer=data, by=given.by):
+        now = open_calls.get(conn, call.id)
+        state = now.state if now else "gone"
+        raise Conflict(f"this was {state} already", state)
+    row = _row_of(conn, call)
+    if call.kind == QUESTION:
+        _end_call(conn, lane, row, "ok", given.text)
+        outcome = f"{given.name} answered: {given.text}"
+    elif given.choice == "deny":
+        reason = f" Their reason: {given.text}" if given.text else ""
+        _end_call(conn, lane, row, "denied", f"A person denied this call.{reason}")
+        outcome = f"Denied by {given.name}" + (f": {given.text}" if given.text else "")
+    else:
+        calls.set_state(conn, row, "approved")
+        outcome = f"Allowed by {given.name}"
+        grant = call.payload.get("grant")
+        if given.choice == "session" and isinstance(grant, str):
+            sessions.grant(conn, sessions.get(conn, call.session_id), grant)
+            outcome += " for this session"
+    answered = _settled(conn, lane, call, outcome, by=given.by, data=data)
+    if not held:
+        lanes.save(conn, lane)
+    return answered
+
+
+def expire(conn: Connection, call: OpenCall) -> Answered | None:
+    """Deny what nobody answered in time (APR-5); None when somebody was faster."""
+    lane = lanes.lock(conn, call.session_id)
+    if not open_calls.settle(conn, call, state="expired", answer={}, by=None):
+        return None
+    _end_call(conn, lane, _row_of(conn, call), "denied", "Nobody answered in time.")
+    answered = _settled(conn, lane, call, "Nobody answered in time.", by="system", data={})
+    lanes.save(conn, lane)
+    return answered
+
+
+def withdraw(conn: Connection, lane: Lane, run: Run, reason: str) -> None:
+    """Close every open call of a run that is being stopped; the caller saves the lane."""
+    for call in open_calls.of_run(conn, run.id, state="open"):
+        if open_calls.settle(conn, call, state="withdrawn", answer={"text": reason}, by=None):
+            _end_call(conn, lane, _row_of(conn, call), "cancelled", reason)
+            _update_card(conn, lane, call, f"Withdrawn: {reason}")
+            lane.record(_decided(call), run.id, {"request_id": call.id, "outcome": "withdrawn"})
+
+
+def _settled(
+    conn: Connection, lane: Lane, call: OpenCall, outcome: str, *, by: str, data: JsonObject
+) -> Answered:
+    _update_card(conn, lane, call, outcome)
+    lane.record(_decided(call), call.run_id, {"request_id": call.id, "outcome": outcome, **data})
+    audit.append(
+        conn,
+        actor=by,
+        action=f"{call.kind}.{data.get('choice') or 'settled'}",
+        session_id=call.session_id,
+        run_id=call.run_id,
+        data={"request_id": call.id, "digest": call.digest, "outcome": outcome},
+    )
+    resumed = not open_calls.of_run(conn, call.run_id, state="open")
+    if resumed:
+        run = runs.get(conn, call.run_id)
+        runs.move(conn, run, RunState.QUEUED, {"ready_ms": lane.now_ms})
+        lane.active_run = None
+        lanes.settle(conn, lane)
+    return Answered(replace(call, state="answered"), resumed, outcome)
+
+
+def _update_card(conn: Connection, lane: Lane, call: OpenCall, outcome: str) -> None:
+    card = outbox.card_of(conn, call.id)
+    if card is None:
+        return
+    changed = card.message.model_copy(
+        update={
+            "outbox_id": new_id(IdPrefix.OUTBOX, lane.now_ms),
+            "parts": (card_part(call, outcome),),
+        }
+    )
+    outbox.add(conn, NewRow(kind="edit", message=changed, open_call_id=call.id))
+
+
+def _end_call(
+    conn: Connection,
+    lane: Lane,
+    row: CallRow,
+    status: Literal["ok", "denied", "cancelled"],
+    content: str,
+) -> None:
+    result = ToolResult(
+        call_id=row.call.id, name=row.call.name, status=status, content=content or "(no answer)"
+    )
+    calls.end(conn, row, result, None, now=lane.now_ms)
+
+
+def _row_of(conn: Connection, call: OpenCall) -> CallRow:
+    rows = calls.of_step(conn, call.run_id, call.step)
+    return next(row for row in rows if row.place == call.place)
+
+
+def _decided(call: OpenCall) -> EventKind:
+    return EventKind.APPROVAL_DECIDED if call.kind == APPROVAL else EventKind.QUESTION_ANSWERED

@@ -1,0 +1,269 @@
+"""The durable steps of a running run. Each unit checks that the run is still the caller's (I6)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from runtime.domain.decisions import Decision
+from runtime.domain.events import EventKind
+from runtime.domain.ids import IdPrefix, new_id
+from runtime.domain.messages import OutboundMessage, OutboundPart, TextPart
+from runtime.domain.runs import RunState, Usage
+from runtime.domain.tools import ToolResult
+from runtime.domain.transcript import AssistantMessage, ToolMessage
+from runtime.domain.value import JsonObject
+from runtime.inbox.claims import Holder
+from runtime.store import Connection, audit, calls, lanes, outbox, runs, sessions
+from runtime.store.calls import CallRow
+from runtime.store.lanes import Lane
+from runtime.store.outbox import FINAL_RANK, NewRow
+from runtime.store.runs import Run
+from runtime.store.sessions import Session
+from runtime.store.transcripts import Line
+
+ARGUMENT_PREVIEW = 400
+
+
+@dataclass(frozen=True, slots=True)
+class ModelStep:
+    """A response with tool calls. `rows` carry each call's decision and first state."""
+
+    message: AssistantMessage
+    rows: tuple[CallRow, ...]
+    usage: Usage
+    window_from: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A call's end: its row, the result, and the decision it ran or was refused under."""
+
+    row: CallRow
+    result: ToolResult
+    decision: Decision | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """The end of a run. `parts` go to the person; none where there is nothing to say."""
+
+    state: RunState
+    usage: Usage
+    window_from: int
+    message: AssistantMessage | None = None
+    parts: tuple[OutboundPart, ...] = ()
+    error: str | None = None
+    reason: str = ""
+    unfinished: tuple[Ended, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """What a finish left: new transcript lines, the reply, and whether it is ours to send."""
+
+    lines: tuple[Line, ...]
+    reply: OutboundMessage | None
+    claimed: bool
+    lane_ready: bool
+
+
+def commit_model(conn: Connection, holder: Holder, run_id: str, step: ModelStep) -> Line:
+    """Keep a response and its calls; the calls marked ``started`` may run once this is durable."""
+    run = runs.owned(conn, run_id, worker=holder.worker, fence=holder.fence)
+    lane = lanes.lock(conn, run.session_id)
+    number = run.step + 1
+    line = _say(lane, step.message, run_id=run_id, step=number)
+    calls.add(conn, step.rows, now=lane.now_ms)
+    runs.change(conn, run_id, {"step": number, **_usage(run, step.usage, step.message.model)})
+    lane.window_from = step.window_from
+    lane.record(EventKind.STEP_MODEL, run_id, _model_event(number, step))
+    for row in step.rows:
+        _audit_decision(conn, run, row, row.decision)
+    lanes.save(conn, lane)
+    return line
+
+
+def start_calls(
+    conn: Connection, holder: Holder, run_id: str, decided: Sequence[tuple[CallRow, Decision]]
+) -> None:
+    """Record that further calls of a step begin now."""
+    run = runs.owned(conn, run_id, worker=holder.worker, fence=holder.fence)
+    lane = lanes.lock(conn, run.session_id)
+    for row, decision in decided:
+        calls.start(conn, row, decision, now=lane.now_ms)
+        _audit_decision(conn, run, row, decision)
+
+
+def commit_results(
+    conn: Connection,
+    holder: Holder,
+    run_id: str,
+    ended: Sequence[Ended],
+    *,
+    message: ToolMessage | None,
+    tainted: bool = False,
+) -> tuple[Line | None, Session]:
+    """Keep results; `message` is the whole step's, once its last call has ended.
+
+    Gives the session too, because its mode holds from the next step on (POL-2).
+    """
+    run = runs.owned(conn, run_id, worker=holder.worker, fence=holder.fence)
+    lane = lanes.lock(conn, run.session_id)
+    for one in ended:
+        calls.end(conn, one.row, one.result, one.decision, now=lane.now_ms)
+    if tainted and not run.tainted:
+        runs.change(conn, run_id, {"tainted": True})
+    line = None if message is None else _say(lane, message, run_id=run_id, step=run.step)
+    lane.record(EventKind.STEP_TOOLS, run_id, _tools_event(run.step, ended))
+    lanes.save(conn, lane)
+    return line, sessions.get(conn, run.session_id)
+
+
+def finish(
+    conn: Connection,
+    holder: Holder,
+    run_id: str,
+    end: Finish,
+    *,
+    claim: tuple[str, int] | None,
+) -> Finished:
+    """End a run and put its reply into the outbox, in one unit (MSG-9)."""
+    run = runs.owned(conn, run_id, worker=holder.worker, fence=holder.fence)
+    lane = lanes.lock(conn, run.session_id)
+    lines = _close_step(conn, lane, run, end)
+    if end.message is not None and (end.message.text or end.message.tool_calls):
+        lines.append(_say(lane, end.message, run_id=run_id, step=run.step + 1))
+    model = end.message.model if end.message else ""
+    runs.move(
+        conn,
+        run,
+        end.state,
+        {"ended_ms": lane.now_ms, "error": end.error, **_usage(run, end.usage, model)},
+    )
+    reply, claimed = _reply(conn, lane, run, end, claim=claim)
+    lane.window_from = end.window_from
+    lane.active_run = None
+    lanes.settle(conn, lane)
+    lane.record(
+        EventKind(f"run.{end.state.value}"),
+        run_id,
+        {
+            "outbox_id": reply.outbox_id if reply else None,
+            "message_seq": lane.message_seq,
+            "reason": end.reason,
+        },
+    )
+    lanes.save(conn, lane)
+    ready = lane.ready_ms is not None
+    return Finished(tuple(lines), reply, claimed, ready)
+
+
+def _reply(
+    conn: Connection, lane: Lane, run: Run, end: Finish, *, claim: tuple[str, int] | None
+) -> tuple[OutboundMessage | None, bool]:
+    if not end.parts:
+        return None, False
+    reply = OutboundMessage(
+        outbox_id=new_id(IdPrefix.OUTBOX, lane.now_ms),
+        target=run.target,
+        reply_to=run.reply_to,
+        parts=end.parts,
+        run_id=run.id,
+        session_id=run.session_id,
+        final=True,
+    )
+    row = NewRow(kind="final", message=reply, rank=FINAL_RANK, claim=claim)
+    return reply, outbox.add(conn, row)
+
+
+def _close_step(conn: Connection, lane: Lane, run: Run, end: Finish) -> list[Line]:
+    """Give every call of an unfinished step a result, so that the transcript stays well formed."""
+    if not end.unfinished:
+        return []
+    for one in end.unfinished:
+        if one.row.state != "ended":
+            calls.end(conn, one.row, one.result, one.decision, now=lane.now_ms)
+    message = ToolMessage(results=tuple(one.result for one in end.unfinished))
+    return [_say(lane, message, run_id=run.id, step=run.step)]
+
+
+def notice(
+    conn: Connection, run: Run, text: str, *, kind: str = "notice", now: int
+) -> OutboundMessage:
+    """Put one line for the person into the outbox, beside the run's reply."""
+    message = OutboundMessage(
+        outbox_id=new_id(IdPrefix.OUTBOX, now),
+        target=run.target,
+        reply_to=run.reply_to,
+        parts=(TextPart(markdown=text),),
+        run_id=run.id,
+        session_id=run.session_id,
+    )
+    outbox.add(conn, NewRow(kind=kind, message=message))
+    return message
+
+
+def _say(lane: Lane, message: AssistantMessage | ToolMessage, *, run_id: str, step: int) -> Line:
+    seq = lane.say(message, run_id=run_id, step=step)
+    return Line(seq, run_id, step, int(str(lane.new_messages[-1]["tokens"])), lane.now_ms, message)
+
+
+def _usage(run: Run, usage: Usage, model: str) -> dict[str, object]:
+    before, cost = run.usage, None
+    if before.cost_usd is not None or usage.cost_usd is not None:
+        cost = (before.cost_usd or 0.0) + (usage.cost_usd or 0.0)
+    return {
+        "model": model or run.model,
+        "input_tokens": before.input_tokens + usage.input_tokens,
+        "output_tokens": before.output_tokens + usage.output_tokens,
+        "cached_tokens": before.cached_tokens + usage.cached_tokens,
+        "cost_usd": cost,
+    }
+
+
+def _model_event(number: int, step: ModelStep) -> JsonObject:
+    return {
+        "step": number,
+        "text": step.message.text,
+        "calls": [
+            {
+                "id": row.call.id,
+                "name": row.call.name,
+                "arguments": row.call.arguments[:ARGUMENT_PREVIEW],
+                "verdict": row.decision.verdict if row.decision else "error",
+            }
+            for row in step.rows
+        ],
+    }
+
+
+def _tools_event(step: int, ended: Sequence[Ended]) -> JsonObject:
+    return {
+        "step": step,
+        "results": [
+            {
+                "id": one.row.call.id,
+                "name": one.row.call.name,
+                "status": one.result.status,
+                "preview": one.result.content[:ARGUMENT_PREVIEW],
+            }
+            for one in ended
+        ],
+    }
+
+
+def _audit_decision(conn: Connection, run: Run, row: CallRow, decision: Decision | None) -> None:
+    if decision is None:
+        return
+    audit.append(
+        conn,
+        actor="policy",
+        action=f"tool.{decision.verdict}",
+        session_id=run.session_id,
+        run_id=run.id,
+        data={
+            "tool": row.call.name,
+            "call_id": row.call.id,
+            "digest": row.digest,
+            "rule": decision.rule,
+        },
+    )

@@ -1,0 +1,102 @@
+"""Stopping: the end of a run because somebody asked for it (MSG-13)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from runtime.domain.events import EventKind
+from runtime.domain.runs import TERMINAL, WAITING, RunState
+from runtime.domain.tools import ToolResult
+from runtime.domain.transcript import ToolMessage
+from runtime.inbox import parking
+from runtime.store import Connection, audit, calls, lanes, runs
+from runtime.store.lanes import Lane
+from runtime.store.runs import Run
+
+
+@dataclass(frozen=True, slots=True)
+class Stopped:
+    """`running` are runs whose worker must be told; `ended` are over already."""
+
+    running: tuple[str, ...]
+    ended: tuple[str, ...]
+    still_queued: int = 0
+
+
+def stop_session(conn: Connection, session_id: str, *, by: str, reason: str) -> Stopped:
+    """Stop what a session is doing; `stop_in` says what that is. Raises `NotFound`."""
+    lane = lanes.lock(conn, session_id)
+    stopped = stop_in(conn, lane, by=by, reason=reason)
+    lanes.save(conn, lane)
+    return stopped
+
+
+def stop_in(conn: Connection, lane: Lane, *, by: str, reason: str) -> Stopped:
+    """Stop a locked lane's active run, or where there is none, what is queued.
+
+    The caller saves the lane.
+    """
+    waiting = runs.queued(conn, lane.session_id)
+    if lane.active_run is not None:
+        found: Sequence[Run] = [runs.get(conn, lane.active_run)]
+    else:
+        found, waiting = waiting, ()
+    stopped = _stop(conn, lane, found, by=by, reason=reason)
+    return Stopped(stopped.running, stopped.ended, len(waiting))
+
+
+def stop_run(conn: Connection, run_id: str, *, by: str, reason: str) -> Stopped:
+    """Stop one run; doing it twice changes nothing. Raises `NotFound`."""
+    run = runs.get(conn, run_id)
+    lane = lanes.lock(conn, run.session_id)
+    stopped = _stop(conn, lane, [runs.get(conn, run_id)], by=by, reason=reason)
+    lanes.save(conn, lane)
+    return stopped
+
+
+def _stop(conn: Connection, lane: Lane, found: Sequence[Run], *, by: str, reason: str) -> Stopped:
+    running, ended = [], []
+    for run in found:
+        if run.state in TERMINAL:
+            continue
+        if run.state is RunState.RUNNING:
+            if run.cancel is None:
+                runs.change(conn, run.id, {"cancel": reason})
+            running.append(run.id)
+        else:
+            _end(conn, lane, run, reason)
+            ended.append(run.id)
+    if running or ended:
+        audit.append(
+            conn,
+            actor=by,
+            action="run.stop",
+            session_id=lane.session_id,
+            data={"runs": [*running, *ended], "reason": reason},
+        )
+    lanes.settle(conn, lane)
+    return Stopped(tuple(running), tuple(ended))
+
+
+def _end(conn: Connection, lane: Lane, run: Run, reason: str) -> None:
+    if run.state in WAITING:
+        parking.withdraw(conn, lane, run, reason)
+        _close_step(conn, lane, run, reason)
+        lane.active_run = None
+    runs.move(conn, run, RunState.CANCELLED, {"ended_ms": lane.now_ms, "cancel": reason})
+    lane.record(EventKind.RUN_CANCELLED, run.id, {"reason": reason})
+
+
+def _close_step(conn: Connection, lane: Lane, run: Run, reason: str) -> None:
+    """Every call of a parked step gets a result, so that the transcript stays well formed."""
+    rows = calls.of_step(conn, run.id, run.step)
+    if not rows:
+        return
+    results = [
+        row.result
+        or ToolResult(call_id=row.call.id, name=row.call.name, status="cancelled", content=reason)
+        for row in rows
+    ]
+    for row, result in zip(rows, results, strict=True):
+        if row.result is None:
+            calls.end(conn, row, result, None, now=lane.now_ms)
+    lane.say(ToolMessage(results=tuple(results)), run_id=run.id, step=run.step)

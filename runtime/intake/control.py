@@ -1,0 +1,316 @@
+"""`Control`: what the owner does by the API, the page or the command line.
+
+Messages go through `Gatehouse.accept` like everybody's, so there is no side door. Everything else
+is one unit of work each; what its signals say is published once that is durable.
+"""
+
+import json
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from runtime.commands.table import QUEUE_MODES
+from runtime.domain.decisions import PermissionMode, SessionMode
+from runtime.domain.errors import Conflict, Forbidden, InvalidInput
+from runtime.domain.events import EventKind
+from runtime.domain.ids import IdPrefix, new_id
+from runtime.domain.messages import ChatAddress, OutboundMessage, TextPart
+from runtime.domain.people import Trust
+from runtime.domain.value import JsonObject, Value
+from runtime.inbox import stopping
+from runtime.inbox.stopping import Stopped
+from runtime.intake import decisions, pairing
+from runtime.intake.decisions import Actor, Reply, Resolution
+from runtime.intake.submissions import ACCOUNT, OWNER, Item, Key, Submitted, Submitter, key_of
+from runtime.policy.decide import narrower
+from runtime.ports.bus import CANCEL, EVENTS, OUTBOX, RUNS, Bus
+from runtime.ports.clock import Clock
+from runtime.ports.gatehouse import Gatehouse
+from runtime.sessions.keys import session_key
+from runtime.store import Connection, Database, audit, lanes, outbox, sessions
+from runtime.store.database import now_ms
+from runtime.store.lanes import NewSession
+from runtime.store.outbox import NewRow
+from runtime.store.people import Pairing
+from runtime.views.models import PairingView, RunView, SessionView
+from runtime.views.reader import one_run, one_session
+
+LocalChannel = Literal["web", "terminal", "api"]
+
+
+@dataclass(frozen=True, slots=True)
+class ControlSettings:
+    """What the operator set: the bound that no session passes, defaults, and the workspace."""
+
+    workspace: Path
+    permission_mode: PermissionMode = PermissionMode.DEFAULT
+    mode: SessionMode = SessionMode.EDIT
+    queue_mode: str = "collect"
+
+
+@dataclass(frozen=True, slots=True)
+class ControlServices:
+    """What `Control` works with; `settings` is asked each time, so that changes hold at once."""
+
+    database: Database
+    bus: Bus
+    clock: Clock
+    gatehouse: Gatehouse
+    settings: Callable[[], ControlSettings]
+
+
+@dataclass(frozen=True, slots=True)
+class NewConversation:
+    """A session to be made. The same `key` of the same channel names the same session."""
+
+    channel: LocalChannel = "api"
+    key: str | None = None
+    title: str = ""
+    mode: SessionMode | None = None
+    permission_mode: PermissionMode | None = None
+
+
+class StoppedView(Value):
+    """What a stop did: runs that are being ended, runs that are over, and how many still wait."""
+
+    stopping: tuple[str, ...]
+    ended: tuple[str, ...]
+    still_queued: int
+
+
+class Control:
+    """The write side of the engine, for its owner."""
+
+    def __init__(self, services: ControlServices, *, actor: Actor | None = None) -> None:
+        self._services = services
+        self._database = services.database
+        self._actor = actor or Actor()
+        self._submitter = Submitter(
+            services.database,
+            services.clock,
+            services.gatehouse,
+            workspace=lambda: services.settings().workspace,
+        )
+
+    async def create_session(
+        self, new: NewConversation, *, idempotency_key: str | None = None
+    ) -> tuple[SessionView, bool]:
+        """The session, and whether it was made now. Raises `Conflict` for a reused key."""
+        settings = self._services.settings()
+        if new.permission_mode is not None:
+            _check_bound(settings, new.permission_mode)
+        asked = [new.channel, new.key, new.title, new.mode, new.permission_mode]
+        key = None if idempotency_key is None else key_of("session", idempotency_key, asked)
+        chat_id = new.key or secrets.token_hex(12)
+        made = await self._database.write(
+            lambda conn: _create(conn, settings, new, chat_id, key), name="session"
+        )
+        self._services.bus.publish(EVENTS, {"session_id": made[0].id})
+        return made
+
+    async def submit(
+        self, session_id: str, items: Sequence[Item], *, idempotency_key: str | None = None
+    ) -> Submitted:
+        """Say something in a session; as `Submitter.submit`."""
+        return await self._submitter.submit(session_id, items, idempotency_key=idempotency_key)
+
+    async def interrupt(self, session_id: str) -> StoppedView:
+        """Stop what a session does, or what it would do next (MSG-13). Raises `NotFound`."""
+        by, reason = self._actor, f"stopped by {self._actor.name}"
+        stopped = await self._database.write(
+            lambda conn: stopping.stop_session(conn, session_id, by=by.id, reason=reason),
+            name="stop",
+        )
+        self._tell(session_id, stopped=stopped.running, reason=reason)
+        return _stopped_view(stopped)
+
+    async def cancel(self, run_id: str) -> RunView:
+        """End one run; doing it twice changes nothing. Raises `NotFound`."""
+        by, reason = self._actor, f"stopped by {self._actor.name}"
+
+        def work(conn: Connection) -> tuple[Stopped, RunView]:
+            stopped = stopping.stop_run(conn, run_id, by=by.id, reason=reason)
+            return stopped, one_run(conn, run_id)
+
+        stopped, view = await self._database.write(work, name="cancel")
+        self._tell(view.session_id, stopped=stopped.running, reason=reason)
+        return view
+
+    async def resolve_approvals(self, run_id: str, batch: Sequence[Resolution]) -> RunView:
+        """Decide approvals, all or none (RUN-3). Raises as `decisions.resolve`."""
+        return await self._decide(
+            run_id, lambda conn: decisions.resolve(conn, run_id, batch, self._actor)
+        )
+
+    async def answer_questions(self, run_id: str, batch: Sequence[Reply]) -> RunView:
+        """Answer questions, all or none. Raises as `decisions.reply`."""
+        return await self._decide(
+            run_id, lambda conn: decisions.reply(conn, run_id, batch, self._actor)
+        )
+
+    async def _decide(
+        self, run_id: str, settle: Callable[[Connection], tuple[str, ...]]
+    ) -> RunView:
+        def work(conn: Connection) -> RunView:
+            settle(conn)
+            return one_run(conn, run_id)
+
+        view = await self._database.write(work, name="decide")
+        self._tell(view.session_id)
+        return view
+
+    async def end_session(self, session_id: str) -> SessionView:
+        """Close a session for good; it stays readable. Raises `Conflict` unless it is idle."""
+
+        def work(conn: Connection) -> SessionView:
+            lane = lanes.lock(conn, session_id)
+            view = one_session(conn, session_id)
+            if view.status != "open":
+                return view
+            if view.state != "idle":
+                raise Conflict("the session must be idle before it ends", view.state)
+            lane.record(EventKind.SESSION_CHANGED, None, {"status": "ended"})
+            sessions.change(conn, session_id, {"status": "ended"})
+            lanes.save(conn, lane)
+            return one_session(conn, session_id)
+
+        view = await self._database.write(work, name="session-end")
+        self._tell(session_id)
+        return view
+
+    async def change_session(
+        self, session_id: str, values: Mapping[str, str | None]
+    ) -> SessionView:
+        """Set ``mode``, ``permission_mode`` (None follows the operator) or ``queue_mode``.
+
+        Raises `NotFound`, `InvalidInput`, and `Forbidden` for a permission mode that is wider
+        than the operator's.
+        """
+        for name, value in values.items():
+            _check(self._services.settings(), name, value)
+
+        def work(conn: Connection) -> SessionView:
+            lane = lanes.lock(conn, session_id)
+            data: JsonObject = json.loads(json.dumps(dict(values)))
+            sessions.change(conn, session_id, values)
+            lane.record(EventKind.SESSION_CHANGED, None, data)
+            lanes.save(conn, lane)
+            audit.append(
+                conn,
+                actor=self._actor.id,
+                action="session.changed",
+                session_id=session_id,
+                data=data,
+            )
+            return one_session(conn, session_id)
+
+        view = await self._database.write(work, name="session-change")
+        self._tell(session_id)
+        return view
+
+    async def approve_pairing(self, code: str, *, trust: Trust = Trust.MEMBER) -> PairingView:
+        """Let a stranger in, and tell them. Raises `NotFound`, `Conflict`, `InvalidInput`."""
+        if trust not in (Trust.OWNER, Trust.MEMBER, Trust.GUEST):
+            raise InvalidInput("trust", "must be owner, member or guest")
+
+        def work(conn: Connection) -> PairingView:
+            found = pairing.approve(conn, code, trust=trust, by=self._actor.id)
+            welcome = OutboundMessage(
+                outbox_id=new_id(IdPrefix.OUTBOX, now_ms(conn)),
+                target=found.address,
+                parts=(TextPart(markdown="You are let in. Write to me whenever you like."),),
+            )
+            outbox.add(conn, NewRow(kind="notice", message=welcome))
+            return _pairing_view(found)
+
+        view = await self._database.write(work, name="pairing")
+        self._services.bus.publish(OUTBOX, {"channel": view.channel, "account": view.account})
+        return view
+
+    async def deny_pairing(self, code: str) -> PairingView:
+        """Turn a stranger away. Raises `NotFound` or `Conflict`."""
+        return await self._database.write(
+            lambda conn: _pairing_view(pairing.deny(conn, code, by=self._actor.id)), name="pairing"
+        )
+
+    async def new_owner_code(self) -> str:
+        """A one-time code that makes its sender an owner; an earlier one stops working."""
+
+        def work(conn: Connection) -> str:
+            audit.append(conn, actor=self._actor.id, action="owner_code.made", data={})
+            return pairing.replace_owner_code(conn)
+
+        return await self._database.write(work, name="owner-code")
+
+    def _tell(self, session_id: str, *, stopped: Sequence[str] = (), reason: str = "") -> None:
+        bus = self._services.bus
+        for run_id in stopped:
+            bus.publish(CANCEL, {"run_id": run_id, "reason": reason})
+        bus.publish(RUNS, {"session_id": session_id})
+        bus.publish(OUTBOX, {})
+        bus.publish(EVENTS, {"session_id": session_id})
+
+
+def _create(
+    conn: Connection,
+    settings: ControlSettings,
+    new: NewConversation,
+    chat_id: str,
+    key: Key | None,
+) -> tuple[SessionView, bool]:
+    kept = None if key is None else key.recall(conn)
+    if kept is not None:
+        return one_session(conn, str(kept["session_id"])), False
+    address = ChatAddress(channel=new.channel, account=ACCOUNT, chat_id=chat_id)
+    name = session_key(address, OWNER, scope="room")
+    mode = new.mode or settings.mode
+    lane = lanes.create(
+        conn, NewSession(name, address, mode.value, settings.queue_mode, new.title.strip())
+    )
+    found = sessions.by_key(conn, name) if lane is None else sessions.get(conn, lane.session_id)
+    if found is None:
+        raise Conflict(f"the session {name} is being made by someone else")
+    if lane is not None:
+        lanes.save(conn, lane)
+        if new.permission_mode is not None:
+            sessions.change(conn, found.id, {"permission_mode": new.permission_mode.value})
+    if key is not None:
+        key.keep(conn, {"session_id": found.id})
+    return one_session(conn, found.id), lane is not None
+
+
+def _check(settings: ControlSettings, name: str, value: str | None) -> None:
+    if name == "queue_mode" and value not in QUEUE_MODES:
+        raise InvalidInput("queue_mode", f"must be one of {', '.join(QUEUE_MODES)}")
+    if name == "mode" and value not in [one.value for one in SessionMode]:
+        raise InvalidInput("mode", f"must be one of {', '.join(SessionMode)}")
+    if name == "permission_mode" and value is not None:
+        if value not in [one.value for one in PermissionMode]:
+            raise InvalidInput(name, f"must be one of {', '.join(PermissionMode)}")
+        _check_bound(settings, PermissionMode(value))
+
+
+def _check_bound(settings: ControlSettings, mode: PermissionMode) -> None:
+    bound = settings.permission_mode
+    if narrower(bound, mode) is not mode:
+        raise Forbidden(f"permission_mode: {mode} is wider than the operator's {bound}")
+
+
+def _stopped_view(stopped: Stopped) -> StoppedView:
+    return StoppedView(
+        stopping=stopped.running, ended=stopped.ended, still_queued=stopped.still_queued
+    )
+
+
+def _pairing_view(found: Pairing) -> PairingView:
+    return PairingView(
+        code=found.code,
+        channel=found.channel,
+        account=found.account,
+        user_id=found.user_id,
+        name=found.name,
+        created_at_ms=found.created_ms,
+        expires_at_ms=found.expires_ms,
+    )

@@ -1,0 +1,162 @@
+"""Pairing: how a stranger gets in, and how the first owner is made (ACC-1, ACC-2)."""
+
+import hashlib
+import hmac
+import re
+import secrets
+from typing import Final
+
+from runtime.domain.errors import Conflict, NotFound
+from runtime.domain.ids import IdPrefix, new_id
+from runtime.domain.messages import InboundMessage
+from runtime.domain.people import Speaker, Trust
+from runtime.intake.access import clean_name
+from runtime.store import Connection, audit, people, settings
+from runtime.store.database import now_ms
+from runtime.store.people import Pairing
+
+OWNER_CODE: Final = "owner_code"
+CODE_LIFE_MS: Final = 3600 * 1000
+MAX_PENDING: Final = 3
+_ALPHABET: Final = "ABCDEFGHJKMNPQRSTVWXYZ23456789"
+_OWNER_SHAPE = re.compile(r"(?:/start\s+)?(GH-[A-Z0-9]{5}-[A-Z0-9]{5})")
+
+
+def _random(length: int) -> str:
+    return "".join(secrets.choice(_ALPHABET) for _ in range(length))
+
+
+def new_owner_code(conn: Connection) -> str | None:
+    """Make the one-time code that claims the first chat owner; None once it was made or used.
+
+    Only its digest is stored: the code is shown once, on the operator's terminal.
+    """
+    if settings.get(conn, OWNER_CODE) is not None:
+        return None
+    return replace_owner_code(conn)
+
+
+def replace_owner_code(conn: Connection) -> str:
+    """Make a new one-time code; an earlier one stops working."""
+    code = f"GH-{_random(5)}-{_random(5)}"
+    settings.put(conn, OWNER_CODE, _digest(code))
+    return code
+
+
+def claim_owner(conn: Connection, message: InboundMessage) -> Speaker | None:
+    """Make the sender an owner if their direct message is the unused code."""
+    found = _OWNER_SHAPE.fullmatch(message.text.strip().upper().replace("/START", "/start"))
+    kept = settings.get(conn, OWNER_CODE)
+    if message.chat_kind != "direct" or found is None or not kept:
+        return None
+    if not hmac.compare_digest(_digest(found[1]), kept):
+        return None
+    settings.put(conn, OWNER_CODE, "")
+    known = people.find(
+        conn, channel=message.channel, account=message.account, user_id=message.sender.id
+    )
+    person = known.speaker.person_id if known else new_id(IdPrefix.PERSON, now_ms(conn))
+    speaker = _speaker(message, person, Trust.OWNER)
+    people.put(conn, speaker, direct_chat=message.address)
+    audit.append(conn, actor=person, action="owner.claimed", data={"account": _place(speaker)})
+    return speaker
+
+
+def request(conn: Connection, message: InboundMessage) -> str | None:
+    """What a stranger is told: a code for the owner, or None where too many wait already."""
+    pending = people.pending_of(
+        conn, channel=message.channel, account=message.account, user_id=message.sender.id
+    )
+    if pending:
+        return _told(pending[0].code)
+    waiting = people.count_pending(conn, channel=message.channel, account=message.account)
+    if waiting >= MAX_PENDING:
+        return None
+    now = now_ms(conn)
+    code = _random(6)
+    people.add_pairing(
+        conn,
+        Pairing(
+            code=code,
+            channel=message.channel,
+            account=message.account,
+            user_id=message.sender.id,
+            name=clean_name(message.sender.name or message.sender.id),
+            address=message.address,
+            created_ms=now,
+            expires_ms=now + CODE_LIFE_MS,
+            state="pending",
+        ),
+    )
+    return _told(code)
+
+
+def approve(conn: Connection, code: str, *, trust: Trust, by: str) -> Pairing:
+    """Let a stranger in. Raises `NotFound` or `Conflict` (answered or run out)."""
+    found = _open_pairing(conn, code)
+    people.put(
+        conn,
+        Speaker(
+            person_id=new_id(IdPrefix.PERSON, now_ms(conn)),
+            channel=found.channel,
+            account=found.account,
+            user_id=found.user_id,
+            name=found.name,
+            trust=trust,
+        ),
+        direct_chat=found.address,
+    )
+    _settle(conn, found, "approved", by, trust.value)
+    return found
+
+
+def deny(conn: Connection, code: str, *, by: str) -> Pairing:
+    """Turn a stranger away. Raises `NotFound` or `Conflict`."""
+    found = _open_pairing(conn, code)
+    _settle(conn, found, "denied", by, "")
+    return found
+
+
+def _open_pairing(conn: Connection, code: str) -> Pairing:
+    found = people.pairing(conn, code.strip().upper())
+    if found is None:
+        raise NotFound("pairing", code)
+    return found
+
+
+def _settle(conn: Connection, found: Pairing, state: str, by: str, trust: str) -> None:
+    if not people.settle_pairing(conn, code=found.code, state=state):
+        now = "expired" if found.state == "pending" else found.state
+        raise Conflict(f"this pairing code is {now}", now)
+    audit.append(
+        conn,
+        actor=by,
+        action=f"pairing.{state}",
+        data={"channel": found.channel, "user": found.user_id, "trust": trust},
+    )
+
+
+def _told(code: str) -> str:
+    return (
+        "I do not know you yet. Ask the person who runs me to let you in: "
+        f"`gatehouse pairing approve {code}` (the code works for one hour)."
+    )
+
+
+def _speaker(message: InboundMessage, person: str, trust: Trust) -> Speaker:
+    return Speaker(
+        person_id=person,
+        channel=message.channel,
+        account=message.account,
+        user_id=message.sender.id,
+        name=clean_name(message.sender.name or message.sender.id),
+        trust=trust,
+    )
+
+
+def _place(speaker: Speaker) -> str:
+    return f"{speaker.channel}:{speaker.account}:{speaker.user_id}"
+
+
+def _digest(code: str) -> str:
+    return hashlib.sha256(code.encode()).hexdigest()

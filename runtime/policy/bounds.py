@@ -1,0 +1,43 @@
+"""The bounds of one run: operator, session and sender, met into one value (the effective set)."""
+
+from dataclasses import dataclass, field
+
+from runtime.domain.decisions import PermissionMode
+from runtime.domain.runs import RunKind
+from runtime.policy.decide import Bounds, RuleLists, narrower
+from runtime.policy.rules import Rule
+from runtime.store.runs import Run
+from runtime.store.sessions import Session
+
+
+@dataclass(frozen=True, slots=True)
+class PolicySettings:
+    """What the operator set. `sandboxed` is what the canary at start found (TOOL-5)."""
+
+    mode: PermissionMode = PermissionMode.DEFAULT
+    rules: RuleLists = field(default_factory=RuleLists)
+    sandboxed: bool = True
+
+
+def rule_lists(
+    *, allow: tuple[str, ...] = (), ask: tuple[str, ...] = (), deny: tuple[str, ...] = ()
+) -> RuleLists:
+    """Parse the operator's patterns. Raises `InvalidInput`, naming the first that is none."""
+    return RuleLists(
+        allow=tuple(Rule.parse(text) for text in allow),
+        ask=tuple(Rule.parse(text) for text in ask),
+        deny=tuple(Rule.parse(text) for text in deny),
+    )
+
+
+def bounds_for(settings: PolicySettings, session: Session, run: Run) -> Bounds:
+    """The meet of everything that bounds a run; nothing that a message says can widen it."""
+    return Bounds(
+        mode=narrower(settings.mode, session.permission_mode),
+        session_mode=session.mode,
+        trust=run.speaker.trust,
+        group=run.kind is RunKind.INPUT and run.target.chat_kind != "direct",
+        sandboxed=settings.sandboxed,
+        rules=settings.rules,
+        grants=tuple(Rule.parse(text) for text in session.grants),
+    )

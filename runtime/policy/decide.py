@@ -1,0 +1,172 @@
+"""The decision about one call: a pure function of the call and of what bounds its session.
+
+Every bound is asked and adds a link to the chain; the strictest word wins, deny over ask over
+allow (POL-3). A bound that is absent adds no link; an empty set of tools allows nothing.
+"""
+
+from dataclasses import dataclass, field
+
+from runtime.domain.decisions import Decision, Link, PermissionMode, SessionMode, Verdict
+from runtime.domain.people import Trust
+from runtime.domain.tools import Effect, Touches
+from runtime.policy.rules import Rule
+
+PRIVATE_FILES = ("USER.md", "memory/")
+_WIDTH = (
+    PermissionMode.PLAN,
+    PermissionMode.DONT_ASK,
+    PermissionMode.DEFAULT,
+    PermissionMode.ACCEPT_EDITS,
+    PermissionMode.BYPASS,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class CallFacts:
+    """What a call is: its tool, effect, what it touches, and paths relative to the workspace."""
+
+    tool: str
+    effect: Effect
+    touches: Touches
+    outside_workspace: bool = False
+    private: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RuleLists:
+    """The operator's rules; the first list that matches in the order deny, ask, allow decides."""
+
+    allow: tuple[Rule, ...] = ()
+    ask: tuple[Rule, ...] = ()
+    deny: tuple[Rule, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Everything that bounds a session's calls. `tools` None: no bound; empty: nothing at all."""
+
+    mode: PermissionMode = PermissionMode.DEFAULT
+    session_mode: SessionMode = SessionMode.EDIT
+    trust: Trust = Trust.OWNER
+    group: bool = False
+    sandboxed: bool = True
+    rules: RuleLists = field(default_factory=RuleLists)
+    grants: tuple[Rule, ...] = ()
+    tools: frozenset[str] | None = None
+
+
+def narrower(one: PermissionMode, other: PermissionMode | None) -> PermissionMode:
+    """The narrower of two permission modes; None bounds nothing."""
+    return one if other is None else min(one, other, key=_WIDTH.index)
+
+
+def decide(facts: CallFacts, bounds: Bounds) -> Decision:
+    """Allow, ask or deny, with the rule that decided and the whole chain (POL-1)."""
+    chain = [
+        link
+        for link in (
+            _tools(facts, bounds),
+            _trust(facts, bounds),
+            _denied(facts, bounds),
+            _mode(facts, bounds),
+        )
+        if link is not None
+    ]
+    chain.append(_permission(facts, bounds))
+    deciding = min(chain, key=lambda link: ("deny", "ask", "allow").index(link.verdict))
+    if deciding.verdict == "ask":
+        deciding = _resolve_ask(deciding, bounds)
+        chain.append(deciding)
+    return Decision(
+        verdict=deciding.verdict,
+        rule=f"{deciding.bound}: {deciding.rule}",
+        reason=_REASONS.get(deciding.bound, deciding.rule),
+        chain=tuple(chain),
+    )
+
+
+def _tools(facts: CallFacts, bounds: Bounds) -> Link | None:
+    if bounds.tools is None or facts.tool in bounds.tools:
+        return None
+    return Link(bound="tool surface", verdict="deny", rule=f"{facts.tool} is not offered here")
+
+
+def _trust(facts: CallFacts, bounds: Bounds) -> Link | None:
+    if bounds.trust in (Trust.OWNER, Trust.MEMBER):
+        return _private(facts, bounds)
+    if facts.effect is not Effect.READ or facts.touches.command is not None:
+        return Link(bound="trust", verdict="deny", rule=f"a {bounds.trust} causes no side effects")
+    return _private(facts, bounds)
+
+
+def _private(facts: CallFacts, bounds: Bounds) -> Link | None:
+    """Private notes stay out of groups and away from guests (CTX-6, POL-4)."""
+    if not facts.private or (bounds.trust in (Trust.OWNER, Trust.MEMBER) and not bounds.group):
+        return None
+    where = "a group" if bounds.group else f"a {bounds.trust}"
+    return Link(bound="privacy", verdict="deny", rule=f"private notes are not open to {where}")
+
+
+def _denied(facts: CallFacts, bounds: Bounds) -> Link | None:
+    for rule in bounds.rules.deny:
+        if rule.touches(facts.tool, facts.touches.subject):
+            return Link(bound="deny rule", verdict="deny", rule=rule.text)
+    return None
+
+
+def _mode(facts: CallFacts, bounds: Bounds) -> Link | None:
+    plan = bounds.mode is PermissionMode.PLAN
+    if not plan and bounds.session_mode is SessionMode.EDIT:
+        return None
+    name = "plan" if plan else bounds.session_mode.value
+    if facts.touches.command is not None:
+        return Link(bound="mode", verdict="deny", rule=f"{name} mode runs no commands")
+    if facts.effect is not Effect.READ:
+        return Link(bound="mode", verdict="deny", rule=f"{name} mode is read-only")
+    return None
+
+
+def _permission(facts: CallFacts, bounds: Bounds) -> Link:
+    tool, subject = facts.tool, facts.touches.subject
+    for rule in bounds.rules.ask:
+        if rule.touches(tool, subject):
+            return Link(bound="ask rule", verdict="ask", rule=rule.text)
+    for rule in bounds.rules.allow:
+        if rule.allows(tool, subject):
+            return Link(bound="allow rule", verdict="allow", rule=rule.text)
+    for rule in bounds.grants:
+        if rule.allows(tool, subject):
+            return Link(bound="session grant", verdict="allow", rule=rule.text)
+    return Link(
+        bound="permission mode", verdict=_by_mode(facts, bounds), rule=_mode_rule(facts, bounds)
+    )
+
+
+def _by_mode(facts: CallFacts, bounds: Bounds) -> Verdict:
+    if facts.touches.command is not None:
+        easy = bounds.mode is PermissionMode.ACCEPT_EDITS and bounds.sandboxed
+        return "allow" if easy else "ask"
+    effect = facts.effect is not Effect.READ
+    sends = bool(facts.touches.sends) or (effect and bool(facts.touches.network))
+    return "ask" if sends or (effect and facts.outside_workspace) else "allow"
+
+
+def _mode_rule(facts: CallFacts, bounds: Bounds) -> str:
+    if facts.touches.command is not None:
+        return f"{bounds.mode.value} on commands"
+    place = "outside the workspace" if facts.outside_workspace else "in the workspace"
+    return f"{bounds.mode.value} on {facts.effect.value} effects {place}"
+
+
+def _resolve_ask(link: Link, bounds: Bounds) -> Link:
+    if bounds.mode is PermissionMode.BYPASS:
+        return Link(bound="permission mode", verdict="allow", rule="bypassPermissions asks nothing")
+    if bounds.mode is PermissionMode.DONT_ASK:
+        return Link(bound="permission mode", verdict="deny", rule="dontAsk turns every ask into no")
+    return link
+
+
+_REASONS = {
+    "permission mode": "No rule allows it yet.",
+    "ask rule": "A rule of the operator asks about it.",
+}

@@ -1,0 +1,88 @@
+"""Rules: patterns such as ``exec(git status:*)``, ``write_file(notes/**)``, ``mcp__github__*``.
+
+A pattern names a tool (with ``*`` as a wildcard) and, in brackets, what the call is about:
+a workspace path as a glob, a URL's host, or a command's beginning (``git status:*``).
+``tool(=text)`` is held to the whole text; session grants are written so.
+"""
+
+import re
+import shlex
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+from runtime.domain.errors import InvalidInput
+
+_PATTERN = re.compile(r"(?P<tool>[A-Za-z0-9_*?\-]+)(?:\((?P<subject>.*)\))?", re.DOTALL)
+_META = re.compile(r"[;&|<>$`\\(){}\n\r*?\[\]~#!\"']")
+_SEPARATORS = re.compile(r"[;&|\n\r(){}`]|\$\(")
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One parsed pattern; `text` is it as the operator wrote it."""
+
+    text: str
+    tool: str
+    subject: str | None
+
+    @classmethod
+    def parse(cls, text: str) -> "Rule":
+        """Raises `InvalidInput`, naming the pattern."""
+        found = _PATTERN.fullmatch(text.strip())
+        if found is None:
+            raise InvalidInput(f"policy rule {text!r}", "must look like tool or tool(pattern)")
+        return cls(text.strip(), found["tool"], found["subject"])
+
+    def allows(self, tool: str, subject: str) -> bool:
+        """Whether the rule surely covers the whole call: doubt means no."""
+        if not fnmatchcase(tool, self.tool):
+            return False
+        if self.subject is None:
+            return True
+        if self.subject.startswith("="):
+            return self.subject[1:] == subject
+        if self.subject.endswith(":*"):
+            return _begins(subject, self.subject[:-2])
+        if tool == "exec":
+            return self.subject == subject
+        return _glob(self.subject, subject)
+
+    def touches(self, tool: str, subject: str) -> bool:
+        """Whether the rule may concern the call, in any part of it: doubt means yes."""
+        if self.allows(tool, subject):
+            return True
+        if not fnmatchcase(tool, self.tool) or self.subject is None:
+            return False
+        if not self.subject.endswith(":*"):
+            return tool == "exec" and self.subject in subject
+        prefix = self.subject[:-2].split()
+        return any(_has_words(part, prefix) for part in _SEPARATORS.split(subject))
+
+
+def grant_for(tool: str, subject: str) -> str:
+    """The rule that "allow for this session" adds: this tool on exactly this subject."""
+    return f"{tool}(={subject})"
+
+
+def _begins(command: str, prefix: str) -> bool:
+    """A command of plain words only: anything that a shell would interpret is not covered."""
+    if _META.search(command):
+        return False
+    try:
+        words = shlex.split(command)
+    except ValueError:
+        return False
+    wanted = prefix.split()
+    return words[: len(wanted)] == wanted
+
+
+def _has_words(part: str, wanted: list[str]) -> bool:
+    words = [word.strip("\"'\\") for word in part.split()]
+    return any(words[start : start + len(wanted)] == wanted for start in range(len(words)))
+
+
+def _glob(pattern: str, subject: str) -> bool:
+    """``**`` crosses folders, ``*`` and ``?`` do not."""
+    pieces = re.split(r"(\*\*/?|\*|\?)", pattern)
+    table = {"**/": r"(?:.*/)?", "**": r".*", "*": r"[^/]*", "?": r"[^/]"}
+    return re.fullmatch("".join(table.get(p) or re.escape(p) for p in pieces), subject) is not None

@@ -1,0 +1,92 @@
+"""The history window: a bounded tail of the transcript whose start moves rarely.
+
+A start that moved with every turn would change the prompt's prefix each time and make provider
+caches useless (CTX-3); so the window grows to its limit and is then cut to half at once. The cut
+falls in front of a person's message, never between a tool call and its result.
+"""
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from runtime.domain.transcript import AssistantMessage, ToolMessage, UserMessage
+from runtime.store.transcripts import Line
+
+MAX_MESSAGES = 200
+
+
+def window_start(
+    lines: Sequence[Line], *, max_tokens: int, max_messages: int = MAX_MESSAGES
+) -> int:
+    """The index at which the window of a turn starts: 0 while everything fits."""
+    tokens = sum(line.tokens for line in lines)
+    if tokens <= max_tokens and len(lines) <= max_messages:
+        return 0
+    least = 0
+    while least < len(lines) and (
+        tokens > max_tokens // 2 or len(lines) - least > max_messages // 2
+    ):
+        tokens -= lines[least].tokens
+        least += 1
+    places = _cuts(lines)
+    # The newest turn stays whole even where it alone is over the budget.
+    newest = places[-1] if places else 0
+    return next((place for place in places if place >= least), newest)
+
+
+def _cuts(lines: Sequence[Line]) -> list[int]:
+    """Where a window may start: at a person's message, unless calls before it await results.
+
+    A message that reaches a run that waits for an answer stands between a call and its result.
+    """
+    places = []
+    waiting = False
+    for place, line in enumerate(lines):
+        message = line.message
+        if isinstance(message, AssistantMessage):
+            waiting = bool(message.tool_calls)
+        elif isinstance(message, ToolMessage):
+            waiting = False
+        elif isinstance(message, UserMessage) and not waiting:
+            places.append(place)
+    return places
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """What a worker remembers of one session: lines of one transcript up to its end."""
+
+    transcript: int
+    lines: tuple[Line, ...]
+
+    @property
+    def last(self) -> int:
+        """The highest sequence number held, 0 when empty."""
+        return self.lines[-1].seq if self.lines else 0
+
+
+class WindowCache:
+    """Windows of recently active sessions, so that a turn reads only what is new to it.
+
+    Rows of a transcript never change, so a remembered prefix is always right; another replica's
+    appended rows are read like anybody's. Bounded in sessions; reading it from the store's thread
+    is safe, because values are immutable.
+    """
+
+    def __init__(self, limit: int = 512) -> None:
+        self._limit = limit
+        self._windows: OrderedDict[str, Window] = OrderedDict()
+
+    def get(self, session_id: str, transcript: int) -> Window:
+        """What is remembered, or an empty window."""
+        found = self._windows.get(session_id)
+        if found is None or found.transcript != transcript:
+            return Window(transcript, ())
+        return found
+
+    def put(self, session_id: str, window: Window) -> None:
+        """Remember a session's window; the least recently stored one is forgotten."""
+        self._windows[session_id] = window
+        self._windows.move_to_end(session_id)
+        while len(self._windows) > self._limit:
+            self._windows.popitem(last=False)

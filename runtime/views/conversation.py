@@ -1,0 +1,185 @@
+"""A conversation as people read it: what was said, asked, done and decided, in order of time."""
+
+import re
+from collections.abc import Mapping, Sequence
+
+from runtime.domain.errors import NotFound
+from runtime.domain.messages import TextPart
+from runtime.domain.transcript import AssistantMessage, UserMessage
+from runtime.store import Connection, calls, events, listings, open_calls, sessions
+from runtime.store.calls import CallRow
+from runtime.store.listings import INPUT, MESSAGE, POST, Place, Post, SaidInput, Span
+from runtime.store.transcripts import Line
+from runtime.views import cursor as cursors
+from runtime.views.models import CallView, MessageView, TranscriptView
+from runtime.views.shapes import open_call_view
+
+RESULT_PREVIEW = 4_000
+"""Characters of a tool's result that are shown."""
+_FENCE = re.compile(
+    r"\A<(?P<tag>untrusted\S*)(?: [^>]*)?>\n?(?P<inside>.*?)\n?</(?P=tag)[^>]*>\Z", re.S
+)
+_Placed = tuple[Place, MessageView]
+
+
+def read(
+    conn: Connection, session_id: str, *, transcript: int | None, before: str | None, limit: int
+) -> TranscriptView:
+    """The newest page in front of the cursor `before`. Raises `NotFound`, `InvalidInput`."""
+    session = sessions.get(conn, session_id)
+    number = session.transcript if transcript is None else transcript
+    if not 1 <= number <= session.transcript:
+        raise NotFound("transcript", str(number))
+    begun = listings.spans(conn, session_id)
+    span = Span(begun.get(number, 0), begun.get(number + 1, 2**62))
+    place = None if before is None else _place(before)
+    found = _placed(conn, session_id, number, span, before=place, limit=limit + 1)
+    found.sort(key=lambda one: (one[0].at_ms, one[0].rank, one[0].number))
+    more = len(found) > limit
+    found = found[-limit:]
+    first = found[0][0] if found else None
+    items = [view for _, view in found]
+    if place is None and number == session.transcript:
+        items += [
+            _input_view(one, waiting=True) for one in listings.inputs_waiting(conn, session_id)
+        ]
+    return TranscriptView(
+        items=tuple(_with_deliveries(conn, items)),
+        next_cursor=cursors.encode(first.at_ms, first.rank, first.number)
+        if more and first
+        else None,
+        transcript=number,
+        position=events.last_position(conn),
+    )
+
+
+def _place(cursor: str) -> Place:
+    at_ms, rank, number = cursors.decode(cursor, int, int, int)
+    return Place(int(at_ms), int(rank), int(number))
+
+
+def _placed(
+    conn: Connection, session_id: str, number: int, span: Span, *, before: Place | None, limit: int
+) -> list[_Placed]:
+    lines = listings.lines_before(conn, session_id, transcript=number, before=before, limit=limit)
+    posts = listings.posts_before(conn, session_id, span, before=before, limit=limit)
+    said = listings.inputs_before(conn, session_id, span, before=before, limit=limit)
+    results = listings.outcomes(conn, [post.open_call_id for post in posts if post.open_call_id])
+    return [
+        *((Place(one.created_ms, MESSAGE, one.seq), _line_view(conn, one)) for one in lines),
+        *(
+            (Place(one.created_ms, POST, one.position), _post_view(conn, one, results))
+            for one in posts
+        ),
+        *((Place(one.message.received_at_ms, INPUT, one.seq), _input_view(one)) for one in said),
+    ]
+
+
+def _line_view(conn: Connection, line: Line) -> MessageView:
+    message = line.message
+    if isinstance(message, UserMessage):
+        return MessageView(
+            key=message.input_id or f"seq_{line.seq}",
+            kind="user",
+            at_ms=line.created_ms,
+            run_id=line.run_id,
+            seq=line.seq,
+            name=message.name,
+            trust=message.trust,
+            text=message.text,
+            attachments=message.attachments,
+        )
+    if isinstance(message, AssistantMessage):
+        made = message.tool_calls and line.run_id is not None
+        rows = calls.of_step(conn, line.run_id or "", line.step) if made else ()
+        return MessageView(
+            key=f"seq_{line.seq}",
+            kind="assistant",
+            at_ms=line.created_ms,
+            run_id=line.run_id,
+            step=line.step,
+            seq=line.seq,
+            text=message.text,
+            calls=tuple(_call_view(row) for row in rows),
+            model=message.model,
+            partial=message.partial,
+        )
+    return MessageView(
+        key=f"seq_{line.seq}",
+        kind="system",
+        at_ms=line.created_ms,
+        run_id=line.run_id,
+        seq=line.seq,
+        text=message.text if message.role == "notice" else "",
+    )
+
+
+def _call_view(row: CallRow) -> CallView:
+    content = _unfenced(row.result.content) if row.result else ""
+    return CallView(
+        id=row.call.id,
+        name=row.call.name,
+        arguments=row.call.arguments,
+        state=row.state,
+        status=row.result.status if row.result else None,
+        verdict=row.decision.verdict if row.decision else None,
+        rule=row.decision.rule if row.decision else "",
+        result=content[:RESULT_PREVIEW],
+        result_characters=len(content),
+    )
+
+
+def _unfenced(content: str) -> str:
+    """A result without the frame that tells the model that it is data (TOOL-11)."""
+    found = _FENCE.match(content)
+    return found["inside"] if found else content
+
+
+def _post_view(conn: Connection, post: Post, results: Mapping[str, str]) -> MessageView:
+    call = None if post.open_call_id is None else open_calls.get(conn, post.open_call_id)
+    said = results.get(post.open_call_id or "", "")
+    return MessageView(
+        key=post.message.outbox_id,
+        kind="notice" if call is None else "card",
+        at_ms=post.created_ms,
+        run_id=post.message.run_id,
+        text="\n\n".join(
+            part.markdown for part in post.message.parts if isinstance(part, TextPart)
+        ),
+        card=None if call is None else open_call_view(call, said),
+        delivery=post.state,
+    )
+
+
+def _input_view(one: SaidInput, *, waiting: bool = False) -> MessageView:
+    return MessageView(
+        key=one.id,
+        kind="user",
+        at_ms=one.message.received_at_ms,
+        run_id=one.run_id,
+        name=one.speaker.name,
+        trust=one.speaker.trust,
+        text=one.message.text,
+        attachments=one.message.attachments,
+        waiting=waiting,
+    )
+
+
+def _with_deliveries(conn: Connection, items: Sequence[MessageView]) -> list[MessageView]:
+    """The last word of each run with what became of it on its way."""
+    last = {item.key: run_id for run_id, item in _last_words(items).items()}
+    states = listings.final_states(conn, list(last.values()))
+    return [
+        item.model_copy(update={"delivery": states.get(last[item.key])})
+        if item.key in last
+        else item
+        for item in items
+    ]
+
+
+def _last_words(items: Sequence[MessageView]) -> dict[str, MessageView]:
+    return {
+        item.run_id: item
+        for item in items
+        if item.kind == "assistant" and item.run_id is not None and not item.calls
+    }

@@ -1,0 +1,209 @@
+"""The shapes of what is read. Times are milliseconds since the epoch; nothing here is secret."""
+
+from dataclasses import dataclass
+from typing import Generic, Literal, TypeVar
+
+from runtime.domain.messages import Attachment, ChatAddress
+from runtime.domain.people import Trust
+from runtime.domain.runs import RunKind, RunState, Usage
+from runtime.domain.value import JsonObject, Value
+
+T = TypeVar("T", bound=Value)
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Generic[T]):
+    """One page of a list. `next_cursor` is opaque; None at the end."""
+
+    items: tuple[T, ...]
+    next_cursor: str | None = None
+    total_count: int | None = None
+
+
+class SessionView(Value):
+    """A conversation. ``state`` is that of its active run, ``queued`` or ``idle``."""
+
+    id: str
+    key: str
+    title: str
+    status: str
+    state: str
+    address: ChatAddress
+    mode: str
+    permission_mode: str | None
+    queue_mode: str
+    model: str | None
+    agent: str
+    grants: tuple[str, ...]
+    transcript: int
+    active_run_id: str | None
+    queued_run_ids: tuple[str, ...] = ()
+    created_at_ms: int
+    updated_at_ms: int
+    last_activity_at_ms: int
+
+
+class RunView(Value):
+    """One run. ``stop_reason`` is set once somebody asked for its end."""
+
+    id: str
+    session_id: str
+    kind: RunKind
+    state: RunState
+    step: int
+    attempt: int
+    model: str
+    usage: Usage
+    speaker: str
+    trust: Trust
+    error: str | None
+    stop_reason: str | None
+    waiting_for: tuple[str, ...] = ()
+    created_at_ms: int
+    started_at_ms: int | None
+    ended_at_ms: int | None
+
+
+class EventView(Value):
+    """A durable event as the feed sends it."""
+
+    position: int
+    session_id: str
+    seq: int
+    run_id: str | None
+    kind: str
+    at_ms: int
+    data: JsonObject
+
+
+class OpenCallView(Value):
+    """What a run waits for a person to decide or to say. ``outcome`` is empty while it is open."""
+
+    request_id: str
+    code: str
+    kind: Literal["approval", "question"]
+    session_id: str
+    run_id: str
+    state: str
+    tool: str
+    arguments: str
+    reason: str
+    question: str
+    options: tuple[str, ...]
+    choices: tuple[str, ...]
+    outcome: str
+    created_at_ms: int
+    expires_at_ms: int | None
+    answered_at_ms: int | None
+
+
+class CallView(Value):
+    """One tool call of a step; ``result`` is its beginning where it is long."""
+
+    id: str
+    name: str
+    arguments: str
+    state: str
+    status: str | None
+    verdict: str | None
+    rule: str
+    result: str
+    result_characters: int
+
+
+class MessageView(Value):
+    """One thing that was said. ``html`` is filled in by whoever shows it.
+
+    ``kind``: what a person wrote is ``user``, what the model said ``assistant``; ``notice`` is the
+    gateway's own word, ``system`` one that the model was told too, ``card`` a question to a person.
+    ``delivery`` is what became of a reply on its way to the chat.
+    """
+
+    key: str
+    kind: Literal["user", "assistant", "system", "notice", "card"]
+    at_ms: int
+    run_id: str | None = None
+    step: int | None = None
+    seq: int | None = None
+    name: str = ""
+    trust: Trust | None = None
+    text: str = ""
+    html: str = ""
+    attachments: tuple[Attachment, ...] = ()
+    calls: tuple[CallView, ...] = ()
+    model: str = ""
+    partial: bool = False
+    waiting: bool = False
+    card: OpenCallView | None = None
+    delivery: str | None = None
+
+
+class TranscriptView(Value):
+    """A page of a conversation, oldest first. ``position`` is where its events go on."""
+
+    items: tuple[MessageView, ...]
+    next_cursor: str | None
+    transcript: int
+    position: int
+
+
+class PairingView(Value):
+    """A stranger who asked to be let in."""
+
+    code: str
+    channel: str
+    account: str
+    user_id: str
+    name: str
+    created_at_ms: int
+    expires_at_ms: int
+
+
+class PersonView(Value):
+    """A platform account that the gateway knows."""
+
+    person_id: str
+    channel: str
+    account: str
+    user_id: str
+    name: str
+    trust: Trust
+
+
+class DeliveryProblemView(Value):
+    """A message that did not arrive, or of which nobody knows."""
+
+    outbox_id: str
+    session_id: str | None
+    run_id: str | None
+    channel: str
+    account: str
+    chat_id: str
+    state: str
+    reason: str
+    created_at_ms: int
+    settled_at_ms: int | None
+
+
+class LeaseView(Value):
+    """Who holds what, until when."""
+
+    name: str
+    holder: str
+    fence: int
+    expires_at_ms: int
+
+
+class StatusView(Value):
+    """The engine in numbers. ``outbox`` counts what is not sent, by state."""
+
+    leases: tuple[LeaseView, ...]
+    runs: dict[str, int]
+    outbox: dict[str, int]
+    outbox_oldest_ms: int
+    sessions: int
+    lanes_active: int
+    lanes_ready: int
+    inputs: int
+    open_calls: int
+    last_position: int

@@ -1,0 +1,269 @@
+"""`Views`: everything that HTTP, the command line and the pages read, page by page.
+
+Each method is one read of one snapshot. They raise `NotFound` for an id that names nothing,
+`InvalidInput` for a cursor that is none, and `StoreUnavailable`.
+"""
+
+from collections.abc import Sequence
+
+from runtime.domain.runs import RunState
+from runtime.store import Connection, Database, events, leases, listings, open_calls, outbox, totals
+from runtime.store import people as people_store
+from runtime.store import runs as run_store
+from runtime.store import sessions as session_store
+from runtime.store.listings import RunFilter, SessionLine
+from runtime.store.open_calls import APPROVAL, QUESTION
+from runtime.views import conversation
+from runtime.views import cursor as cursors
+from runtime.views.models import (
+    DeliveryProblemView,
+    EventView,
+    LeaseView,
+    OpenCallView,
+    Page,
+    PairingView,
+    PersonView,
+    RunView,
+    SessionView,
+    StatusView,
+    TranscriptView,
+)
+from runtime.views.shapes import (
+    event_view,
+    open_call_view,
+    problem_view,
+    run_view,
+    session_view,
+    unsent,
+)
+
+
+class Views:
+    """The read side of the engine."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def sessions(self, *, limit: int = 50, cursor: str | None = None) -> Page[SessionView]:
+        """Newest activity first."""
+        before = None
+        if cursor is not None:
+            last, seen = cursors.decode(cursor, int, str)
+            before = (int(last), str(seen))
+
+        def work(conn: Connection) -> Page[SessionView]:
+            found = listings.session_lines(conn, limit=limit + 1, before=before)
+            end = found[limit - 1] if len(found) > limit else None
+            return Page(
+                items=tuple(_session(conn, line) for line in found[:limit]),
+                next_cursor=cursors.encode(end.last_ms, end.id) if end else None,
+                total_count=listings.count_sessions(conn),
+            )
+
+        return await self._database.read(work)
+
+    async def session(self, session_id: str) -> SessionView:
+        """One session with what it does now."""
+        return await self._database.read(lambda conn: one_session(conn, session_id))
+
+    async def transcript(
+        self,
+        session_id: str,
+        *,
+        transcript: int | None = None,
+        before: str | None = None,
+        limit: int = 50,
+    ) -> TranscriptView:
+        """A page of a conversation; `transcript` counts from 1, None is the present one."""
+        return await self._database.read(
+            lambda conn: conversation.read(
+                conn, session_id, transcript=transcript, before=before, limit=limit
+            )
+        )
+
+    async def runs(
+        self,
+        *,
+        session_id: str | None = None,
+        status: RunState | None = None,
+        limit: int = 50,
+        cursor: str | None = None,
+    ) -> Page[RunView]:
+        """Newest first."""
+        before = None if cursor is None else str(cursors.decode(cursor, str)[0])
+        wanted = RunFilter(session_id, None if status is None else status.value)
+
+        def work(conn: Connection) -> Page[RunView]:
+            found = listings.run_ids(conn, wanted, limit=limit + 1, before=before)
+            return Page(
+                items=tuple(one_run(conn, run_id) for run_id in found[:limit]),
+                next_cursor=cursors.encode(found[limit - 1]) if len(found) > limit else None,
+                total_count=listings.count_runs(conn, wanted),
+            )
+
+        return await self._database.read(work)
+
+    async def run(self, run_id: str) -> RunView:
+        """One run."""
+        return await self._database.read(lambda conn: one_run(conn, run_id))
+
+    async def run_events(
+        self, run_id: str, *, limit: int = 200, cursor: str | None = None
+    ) -> Page[EventView]:
+        """A run's history, oldest first."""
+        position = 0 if cursor is None else cursors.number(cursor)
+
+        def work(conn: Connection) -> Page[EventView]:
+            run_store.get(conn, run_id)
+            found = events.after(conn, position, run_id=run_id, limit=limit + 1)
+            more = len(found) > limit
+            return Page(
+                items=tuple(event_view(one) for one in found[:limit]),
+                next_cursor=cursors.encode(found[limit - 1].position) if more else None,
+            )
+
+        return await self._database.read(work)
+
+    async def events_after(
+        self,
+        position: int,
+        *,
+        session_id: str | None = None,
+        run_id: str | None = None,
+        limit: int = 500,
+    ) -> Sequence[EventView]:
+        """The feed past a position, oldest first; it never skips a late commit."""
+        found = await self._database.read(
+            lambda conn: events.after(
+                conn, position, session_id=session_id, run_id=run_id, limit=limit
+            )
+        )
+        return [event_view(one) for one in found]
+
+    async def last_position(self) -> int:
+        """Where the feed ends now."""
+        return await self._database.read(events.last_position)
+
+    async def approvals(
+        self, *, session_id: str | None = None, limit: int = 50, cursor: str | None = None
+    ) -> Page[OpenCallView]:
+        """Those that wait for a person, oldest first."""
+        return await self._open_calls(APPROVAL, session_id, limit, cursor)
+
+    async def questions(
+        self, *, session_id: str | None = None, limit: int = 50, cursor: str | None = None
+    ) -> Page[OpenCallView]:
+        """Those that wait for a person, oldest first."""
+        return await self._open_calls(QUESTION, session_id, limit, cursor)
+
+    async def _open_calls(
+        self, kind: str, session_id: str | None, limit: int, cursor: str | None
+    ) -> Page[OpenCallView]:
+        after = "" if cursor is None else str(cursors.decode(cursor, str)[0])
+
+        def work(conn: Connection) -> Page[OpenCallView]:
+            every = open_calls.open_ones(conn, session_id=session_id, kind=kind)
+            found = [one for one in every if one.id > after]
+            return Page(
+                items=tuple(open_call_view(one) for one in found[:limit]),
+                next_cursor=cursors.encode(found[limit - 1].id) if len(found) > limit else None,
+                total_count=len(every),
+            )
+
+        return await self._database.read(work)
+
+    async def status(self) -> StatusView:
+        """The engine in numbers, for /v1/status and metrics."""
+
+        def work(conn: Connection) -> StatusView:
+            counts, figures = outbox.counts(conn), listings.lane_figures(conn)
+            return StatusView(
+                leases=tuple(
+                    LeaseView(
+                        name=one.name,
+                        holder=one.holder,
+                        fence=one.fence,
+                        expires_at_ms=one.expires_ms,
+                    )
+                    for one in leases.listing(conn)
+                ),
+                runs=dict(totals.runs_by_state(conn)),
+                outbox=unsent(counts),
+                outbox_oldest_ms=counts["oldest_ms"],
+                sessions=figures.lanes,
+                lanes_active=figures.active,
+                lanes_ready=figures.ready,
+                inputs=figures.inputs,
+                open_calls=len(open_calls.open_ones(conn)),
+                last_position=events.last_position(conn),
+            )
+
+        return await self._database.read(work)
+
+    async def pairings(self) -> Page[PairingView]:
+        """Strangers who wait, oldest first; there are never many (ACC-1)."""
+        found = await self._database.read(people_store.pairings_pending)
+        items = tuple(
+            PairingView(
+                code=one.code,
+                channel=one.channel,
+                account=one.account,
+                user_id=one.user_id,
+                name=one.name,
+                created_at_ms=one.created_ms,
+                expires_at_ms=one.expires_ms,
+            )
+            for one in found
+        )
+        return Page(items=items, total_count=len(items))
+
+    async def people(self) -> Page[PersonView]:
+        """Known accounts, oldest first."""
+        found = await self._database.read(people_store.listing)
+        items = tuple(
+            PersonView(
+                person_id=one.speaker.person_id,
+                channel=one.speaker.channel,
+                account=one.speaker.account,
+                user_id=one.speaker.user_id,
+                name=one.speaker.name,
+                trust=one.speaker.trust,
+            )
+            for one in found
+        )
+        return Page(items=items, total_count=len(items))
+
+    async def delivery_problems(
+        self, *, limit: int = 50, cursor: str | None = None
+    ) -> Page[DeliveryProblemView]:
+        """What was given up or is unknown, newest first (I7)."""
+        before = None if cursor is None else cursors.number(cursor)
+
+        def work(conn: Connection) -> Page[DeliveryProblemView]:
+            found = listings.problems(conn, limit=limit + 1, before=before)
+            end = found[limit - 1].position if len(found) > limit else None
+            return Page(
+                items=tuple(problem_view(one) for one in found[:limit]),
+                next_cursor=None if end is None else cursors.encode(end),
+            )
+
+        return await self._database.read(work)
+
+
+def one_session(conn: Connection, session_id: str) -> SessionView:
+    """A session as it is shown, as part of another unit. Raises `NotFound`."""
+    session = session_store.get(conn, session_id)
+    line = listings.session_line(conn, session_id)
+    return _session(conn, line or SessionLine(session.id, session.updated_ms, None))
+
+
+def one_run(conn: Connection, run_id: str) -> RunView:
+    """A run as it is shown, as part of another unit. Raises `NotFound`."""
+    run = run_store.get(conn, run_id)
+    return run_view(run, [one.id for one in open_calls.of_run(conn, run_id, state="open")])
+
+
+def _session(conn: Connection, line: SessionLine) -> SessionView:
+    session = session_store.get(conn, line.id)
+    active = None if line.active_run is None else run_store.get(conn, line.active_run)
+    return session_view(session, line, active=active, queued=run_store.queued(conn, session.id))

@@ -1,0 +1,130 @@
+"""Rows as views: one function for each shape. Pure."""
+
+from collections.abc import Mapping, Sequence
+
+from runtime.domain.events import Event
+from runtime.domain.ids import code_of
+from runtime.domain.value import JsonObject
+from runtime.store.listings import Post, SessionLine
+from runtime.store.open_calls import APPROVAL, OpenCall
+from runtime.store.runs import Run
+from runtime.store.sessions import Session
+from runtime.views.models import (
+    DeliveryProblemView,
+    EventView,
+    OpenCallView,
+    RunView,
+    SessionView,
+)
+
+
+def session_view(
+    session: Session, line: SessionLine, *, active: Run | None, queued: Sequence[Run]
+) -> SessionView:
+    """A session with what it does now."""
+    state = "queued" if queued else "idle"
+    return SessionView(
+        id=session.id,
+        key=session.key,
+        title=session.title,
+        status=session.status,
+        state=active.state.value if active else state,
+        address=session.address,
+        mode=session.mode.value,
+        permission_mode=session.permission_mode.value if session.permission_mode else None,
+        queue_mode=session.queue_mode,
+        model=session.model,
+        agent=session.agent,
+        grants=session.grants,
+        transcript=session.transcript,
+        active_run_id=line.active_run,
+        queued_run_ids=tuple(run.id for run in queued),
+        created_at_ms=session.created_ms,
+        updated_at_ms=session.updated_ms,
+        last_activity_at_ms=line.last_ms,
+    )
+
+
+def run_view(run: Run, waiting_for: Sequence[str]) -> RunView:
+    """A run; `waiting_for` are the ids of its open calls."""
+    return RunView(
+        id=run.id,
+        session_id=run.session_id,
+        kind=run.kind,
+        state=run.state,
+        step=run.step,
+        attempt=run.attempt,
+        model=run.model,
+        usage=run.usage,
+        speaker=run.speaker.name,
+        trust=run.speaker.trust,
+        error=run.error,
+        stop_reason=run.cancel,
+        waiting_for=tuple(waiting_for),
+        created_at_ms=run.created_ms,
+        started_at_ms=run.started_ms,
+        ended_at_ms=run.ended_ms,
+    )
+
+
+def event_view(event: Event) -> EventView:
+    """An event of the feed."""
+    return EventView(
+        position=event.position,
+        session_id=event.session_id,
+        seq=event.seq,
+        run_id=event.run_id,
+        kind=event.kind.value,
+        at_ms=event.at_ms,
+        data=event.data,
+    )
+
+
+def open_call_view(call: OpenCall, outcome: str = "") -> OpenCallView:
+    """An approval or a question, with everything that its card shows (APR-1)."""
+    payload = call.payload
+    return OpenCallView(
+        request_id=call.id,
+        code=code_of(call.id),
+        kind="approval" if call.kind == APPROVAL else "question",
+        session_id=call.session_id,
+        run_id=call.run_id,
+        state=call.state,
+        tool=str(payload.get("tool", "")),
+        arguments=str(payload.get("arguments", "")),
+        reason=str(payload.get("reason", "")),
+        question=str(payload.get("question", "")),
+        options=_texts(payload, "options"),
+        choices=_texts(payload, "choices") if call.kind == APPROVAL else (),
+        outcome=outcome,
+        created_at_ms=call.created_ms,
+        expires_at_ms=call.expires_ms,
+        answered_at_ms=call.answered_ms,
+    )
+
+
+def problem_view(post: Post) -> DeliveryProblemView:
+    """A message that was given up or is unknown."""
+    target = post.message.target
+    return DeliveryProblemView(
+        outbox_id=post.message.outbox_id,
+        session_id=post.message.session_id,
+        run_id=post.message.run_id,
+        channel=target.channel,
+        account=target.account,
+        chat_id=target.chat_id,
+        state=post.state,
+        reason=post.error or "",
+        created_at_ms=post.created_ms,
+        settled_at_ms=post.settled_ms,
+    )
+
+
+def unsent(counts: Mapping[str, int]) -> dict[str, int]:
+    """Counts of the outbox by state, without the age that comes with them."""
+    return {state: count for state, count in counts.items() if state != "oldest_ms"}
+
+
+def _texts(payload: JsonObject, name: str) -> tuple[str, ...]:
+    found = payload.get(name)
+    return tuple(str(one) for one in found) if isinstance(found, list) else ()

@@ -1,0 +1,117 @@
+"""One platform account at work: connected, listened to, delivered to; each part under its lease."""
+
+import asyncio
+
+import structlog
+
+from runtime.domain.errors import Forbidden, Unavailable
+from runtime.domain.messages import ChatAddress, OutboundMessage
+from runtime.ports.chat import AdapterStatus, ChatAdapter
+from runtime.ports.clock import Clock
+from runtime.ports.gatehouse import Gatehouse
+from runtime.workers.delivery import Deliverer, DeliveryServices
+from runtime.workers.leases import LeaseKeeper
+from runtime.workers.typing import TypingSignals
+
+log = structlog.get_logger(__name__)
+
+FIRST_BACKOFF_S = 1.0
+MAX_BACKOFF_S = 60.0
+
+
+class Account:
+    """Runs one adapter. A wrong token stops this account alone and stays visible in its status."""
+
+    def __init__(self, adapter: ChatAdapter, gatehouse: Gatehouse, keeper: LeaseKeeper) -> None:
+        self.adapter = adapter
+        self._gatehouse = gatehouse
+        self._keeper = keeper
+        self._refused = ""
+        self._listening: asyncio.Task[None] | None = None
+        self.deliverer: Deliverer | None = None
+
+    def status(self) -> AdapterStatus:
+        """How the account stands, for /readyz, `status` and metrics."""
+        if self._refused:
+            return AdapterStatus(connected=False, detail=self._refused)
+        return self.adapter.status()
+
+    async def run(self, services: DeliveryServices) -> None:
+        """Connect, then receive and deliver until cancelled."""
+        if not await self._connect(services.clock):
+            return
+        name = f"{self.adapter.channel}:{self.adapter.account}"
+        deliverer = Deliverer(self.adapter, services)
+        self.deliverer = deliverer
+        typing = TypingSignals(self.adapter, services.bus, services.clock, deliverer.buckets)
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(
+                    self._keeper.hold(f"deliver:{name}", deliverer.run), name=f"deliver {name}"
+                )
+                self._listening = group.create_task(
+                    self._keeper.hold(f"listen:{name}", self._listen), name=f"listen {name}"
+                )
+                if self.adapter.capabilities.typing_interval_s is not None:
+                    group.create_task(typing.listen(), name=f"typing signals {name}")
+                    group.create_task(typing.show(), name=f"typing {name}")
+        finally:
+            await self.adapter.close()
+
+    async def stop_listening(self) -> None:
+        """Take nothing more from the platform; what was not acknowledged comes again."""
+        if self._listening is not None:
+            self._listening.cancel()
+            await asyncio.wait([self._listening])
+
+    async def _listen(self, _fence: int) -> None:
+        await self.adapter.listen(self._gatehouse)
+
+    async def _connect(self, clock: Clock) -> bool:
+        wait = FIRST_BACKOFF_S
+        while True:
+            try:
+                await self.adapter.connect()
+            except Forbidden as error:
+                self._refused = str(error)
+                log.error("adapter_refused", channel=self.adapter.channel, reason=str(error))
+                return False
+            except Unavailable as error:
+                log.warning("adapter_unreachable", channel=self.adapter.channel, reason=str(error))
+                await clock.sleep(wait)
+                wait = min(wait * 2, MAX_BACKOFF_S)
+            else:
+                log.info(
+                    "adapter_connected",
+                    channel=self.adapter.channel,
+                    account=self.adapter.account,
+                )
+                return True
+
+
+class LocalDeliverers:
+    """The deliverers of this process, by account: what finishing turns may hand replies to."""
+
+    def __init__(self, accounts: list[Account]) -> None:
+        self._accounts = accounts
+
+    def offer(self, target: ChatAddress) -> tuple[str, int] | None:
+        """A claim on a reply for an idle chat of a local deliverer."""
+        deliverer = self._of(target)
+        return None if deliverer is None else deliverer.offer(target)
+
+    def hand(self, message: OutboundMessage) -> None:
+        """Send a claimed reply; without its deliverer the row is found by the next one's sweep."""
+        deliverer = self._of(message.target)
+        if deliverer is not None:
+            deliverer.hand(message)
+
+    def _of(self, target: ChatAddress) -> Deliverer | None:
+        place = (target.channel, target.account)
+        for account in self._accounts:
+            # An account has a deliverer only once it is connected and so knows its own name.
+            if account.deliverer is not None:
+                adapter = account.adapter
+                if (adapter.channel, adapter.account) == place:
+                    return account.deliverer
+        return None

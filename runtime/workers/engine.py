@@ -1,0 +1,132 @@
+"""The engine of one process: intake, turns, deliverers and timers around one database.
+
+It is built from parts and knows no concrete adapter; `gateway.wiring` chooses them, and tests put
+fakes in their places.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import structlog
+
+from runtime.agent.model_call import ModelCaller
+from runtime.agent.settings import AgentSettings
+from runtime.agent.step import StepRunner
+from runtime.agent.turn import TurnServices
+from runtime.domain.ids import IdPrefix, new_id
+from runtime.intake.gatehouse import Intake, IntakeSettings
+from runtime.policy.bounds import PolicySettings
+from runtime.ports.bus import Bus
+from runtime.ports.chat import ChatAdapter
+from runtime.ports.clock import Clock
+from runtime.ports.model import Models
+from runtime.sessions.window import WindowCache
+from runtime.store import Database, Point, leases, no_point
+from runtime.tools.registry import Registry
+from runtime.workers.accounts import Account, LocalDeliverers
+from runtime.workers.delivery import DeliveryServices, DeliverySettings
+from runtime.workers.leases import LeaseKeeper, LeaseSettings
+from runtime.workers.timers import Timers
+from runtime.workers.turns import TurnWorker
+from runtime.workspace.snapshot import Workspace
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class EngineSettings:
+    """Everything that the operator may set about the engine. `turns` bounds runs at once."""
+
+    agent: AgentSettings = field(default_factory=AgentSettings)
+    intake: IntakeSettings = field(default_factory=IntakeSettings)
+    policy: PolicySettings = field(default_factory=PolicySettings)
+    lease: LeaseSettings = field(default_factory=LeaseSettings)
+    delivery: DeliverySettings = field(default_factory=DeliverySettings)
+    turns: int = 50
+    roots: tuple[Path, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class EngineParts:
+    """What an engine is made of. `alone`: no other process can share the database."""
+
+    database: Database
+    bus: Bus
+    clock: Clock
+    models: Models
+    registry: Registry
+    workspace: Workspace
+    adapters: Sequence[ChatAdapter]
+    alone: bool = True
+    point: Point = no_point
+
+
+class Engine:
+    """Runs every role until cancelled; `drain` ends it within a grace time."""
+
+    def __init__(self, parts: EngineParts, settings: EngineSettings) -> None:
+        self.parts = parts
+        self.settings = settings
+        self.worker = new_id(IdPrefix.WORKER, parts.clock.now_ms())
+        self.intake = Intake(parts.database, parts.bus, settings.intake)
+        self._keeper = LeaseKeeper(parts.database, parts.clock, self.worker, settings.lease)
+        self.accounts = [Account(one, self.intake, self._keeper) for one in parts.adapters]
+        self.turns = TurnWorker(
+            self._turn_services(),
+            policy=settings.policy,
+            holder=lambda: self._keeper.holder,
+            delivery=LocalDeliverers(self.accounts),
+            limit=settings.turns,
+        )
+        self._timers = Timers(parts.database, parts.bus, parts.clock)
+
+    @property
+    def ready(self) -> bool:
+        """Whether this process holds its lease, so that it may work."""
+        return self._keeper.holder is not None
+
+    async def run(self) -> None:
+        """Take the leases and work until cancelled."""
+        parts = self.parts
+        if parts.alone:
+            await parts.database.write(leases.void_all, name="void-leases")
+        services = DeliveryServices(
+            parts.database,
+            parts.bus,
+            parts.clock,
+            self.worker,
+            self.settings.delivery,
+            point=parts.point,
+        )
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._keeper.keep_process(), name="process lease")
+            group.create_task(self._keeper.hold("timers", self._timers.run), name="timers")
+            group.create_task(self.turns.run(), name="turns")
+            for account in self.accounts:
+                group.create_task(account.run(services), name=f"account {account.adapter.channel}")
+
+    async def drain(self, grace_s: float) -> None:
+        """Take nothing new, let what runs finish for `grace_s`, and put the rest back (OPS-10)."""
+        for account in self.accounts:
+            await account.stop_listening()
+        await self.turns.drain(grace_s)
+
+    def _turn_services(self) -> TurnServices:
+        parts, settings = self.parts, self.settings
+        return TurnServices(
+            database=parts.database,
+            bus=parts.bus,
+            clock=parts.clock,
+            caller=ModelCaller(parts.models, parts.clock),
+            steps=StepRunner(
+                parts.database,
+                parts.registry,
+                workspace=parts.workspace.root,
+                roots=settings.roots,
+            ),
+            workspace=parts.workspace,
+            cache=WindowCache(),
+            settings=settings.agent,
+        )

@@ -1,0 +1,142 @@
+"""Leases at work: the process's own, and the ones that make a singleton of a poller.
+
+A lease is renewed at a third of its life. Whoever cannot renew in time stops by its own clock
+before the store would let another in, and the fence refuses what it still tries to write (I6).
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+import structlog
+
+from runtime.domain.errors import StoreUnavailable
+from runtime.inbox.claims import Holder
+from runtime.ports.clock import Clock
+from runtime.store import Database, leases
+
+log = structlog.get_logger(__name__)
+
+Body = Callable[[int], Awaitable[None]]
+"""What runs while a lease is held; gets the fence, is cancelled when the lease is lost."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseSettings:
+    """`ttl_s`: how long a lease lives without being renewed; takeover needs at most two."""
+
+    ttl_s: float = 15.0
+
+    @property
+    def ttl_ms(self) -> int:
+        """The same in milliseconds, as the store counts."""
+        return int(self.ttl_s * 1000)
+
+
+class LeaseLost(Exception):
+    """The lease ran out or is another's; ends the body."""
+
+
+class LeaseKeeper:
+    """Acquires, renews and gives back leases for one process, named by `worker`."""
+
+    def __init__(
+        self, database: Database, clock: Clock, worker: str, settings: LeaseSettings
+    ) -> None:
+        self._database = database
+        self._clock = clock
+        self._settings = settings
+        self._fence: int | None = None
+        self.worker = worker
+
+    @property
+    def holder(self) -> Holder | None:
+        """What this process writes under; None while its own lease is not held."""
+        return None if self._fence is None else Holder(self.worker, self._fence)
+
+    async def keep_process(self) -> None:
+        """Hold the process's lease until cancelled; take it anew whenever it was lost."""
+
+        async def body(fence: int) -> None:
+            self._fence = fence
+            try:
+                await asyncio.Event().wait()
+            finally:
+                self._fence = None
+
+        await self.hold(f"{leases.PROCESS}{self.worker}", body)
+
+    async def hold(self, name: str, body: Body) -> None:
+        """Run `body` whenever and as long as the lease `name` is ours, until cancelled."""
+        while True:
+            fence = await self._acquire(name)
+            if fence is None:
+                await self._clock.sleep(self._settings.ttl_s / 3)
+                continue
+            try:
+                await self._hold_once(name, fence, body)
+            except* LeaseLost:
+                log.warning("lease_lost", name=name, fence=fence)
+
+    async def _hold_once(self, name: str, fence: int, body: Body) -> None:
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._renew(name, fence), name=f"renew {name}")
+                task = group.create_task(_run(body, fence), name=f"hold {name}")
+                await asyncio.wait([task])
+                raise LeaseLost(name)
+        finally:
+            await self._release(name, fence)
+
+    async def _acquire(self, name: str) -> int | None:
+        try:
+            return await self._database.write(
+                lambda conn: leases.acquire(
+                    conn, name=name, holder=self.worker, ttl_ms=self._settings.ttl_ms
+                ),
+                name="lease",
+                urgent=True,
+            )
+        except StoreUnavailable as error:
+            log.warning("lease_unavailable", name=name, reason=str(error))
+            return None
+
+    async def _renew(self, name: str, fence: int) -> None:
+        deadline = self._clock.monotonic() + self._settings.ttl_s
+        while True:
+            await self._clock.sleep(self._settings.ttl_s / 3)
+            asked = self._clock.monotonic()
+            try:
+                kept = await self._database.write(
+                    lambda conn: leases.renew(
+                        conn,
+                        name=name,
+                        holder=self.worker,
+                        fence=fence,
+                        ttl_ms=self._settings.ttl_ms,
+                    ),
+                    name="lease-renewal",
+                    urgent=True,
+                )
+            except StoreUnavailable as error:
+                log.warning("lease_renewal_failed", name=name, reason=str(error))
+                if self._clock.monotonic() >= deadline:
+                    raise LeaseLost(name) from error
+                continue
+            if not kept:
+                raise LeaseLost(name)
+            deadline = asked + self._settings.ttl_s
+
+    async def _release(self, name: str, fence: int) -> None:
+        try:
+            await self._database.write(
+                lambda conn: leases.release(conn, name=name, holder=self.worker, fence=fence),
+                name="lease-release",
+                urgent=True,
+            )
+        except StoreUnavailable as error:
+            log.warning("lease_release_failed", name=name, reason=str(error))
+
+
+async def _run(body: Body, fence: int) -> None:
+    await body(fence)

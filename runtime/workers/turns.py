@@ -1,0 +1,221 @@
+"""The turn worker: claims runs of free lanes and runs each in a task of its own.
+
+At most `limit` turns run at once in this process; a parked run is a row and takes no place.
+"""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Protocol
+
+import structlog
+
+from runtime.agent.live import SNAPSHOT
+from runtime.agent.turn import Turn, TurnServices
+from runtime.domain.errors import StaleLease, StoreUnavailable
+from runtime.domain.messages import ChatAddress, OutboundMessage
+from runtime.inbox import claims
+from runtime.inbox.claims import Claimed, Holder
+from runtime.policy.bounds import PolicySettings
+from runtime.ports.bus import CANCEL, RUNS
+from runtime.store import Connection, lanes, runs
+from runtime.workers.wake import Wake
+
+log = structlog.get_logger(__name__)
+
+CLAIM_BATCH = 32
+CANCEL_CHECK_S = 0.5
+STOPPED = "stopped"
+
+
+class LocalDelivery(Protocol):
+    """The deliverers of this process, as turns see them."""
+
+    def offer(self, target: ChatAddress) -> tuple[str, int] | None:
+        """(worker, fence) of a local deliverer whose chat is idle, to claim a reply for it."""
+        ...
+
+    def hand(self, message: OutboundMessage) -> None:
+        """Send a reply that was claimed for a local deliverer."""
+        ...
+
+
+@dataclass(slots=True)
+class _Live:
+    turn: Turn
+    task: asyncio.Task[None]
+    stop: str | None = None
+
+
+class TurnWorker:
+    """Runs turns until cancelled; `drain` ends it without losing any."""
+
+    def __init__(
+        self,
+        services: TurnServices,
+        *,
+        policy: PolicySettings,
+        holder: Callable[[], Holder | None],
+        delivery: LocalDelivery,
+        limit: int,
+    ) -> None:
+        self._services = services
+        self._policy = policy
+        self._holder = holder
+        self._delivery = delivery
+        self._limit = limit
+        self._wake = Wake(services.clock)
+        self._live: dict[str, _Live] = {}
+        self._orphans: set[str] = set()
+        self._draining = False
+        self._idle = asyncio.Event()
+        self._idle.set()
+
+    @property
+    def running(self) -> int:
+        """Turns that run in this process now."""
+        return len(self._live)
+
+    async def run(self) -> None:
+        """Claim and run until cancelled; running turns are put back then, not lost."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._listen(), name="turns signals")
+            group.create_task(self._watch_cancellations(), name="turns cancellations")
+            signalled = True
+            while True:
+                more = await self._claim(group, look_first=not signalled)
+                signalled = more or await self._wake.wait()
+
+    async def drain(self, grace_s: float) -> None:
+        """Take nothing new and let what runs finish; after `grace_s` it is put back (OPS-10)."""
+        self._draining = True
+        timer = self._services.clock.call_later(grace_s, self._idle.set)
+        await self._idle.wait()
+        timer.cancel()
+        tasks = [live.task for live in self._live.values()]
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+
+    async def _claim(self, group: asyncio.TaskGroup, *, look_first: bool) -> bool:
+        """Take what there is room for; True when there may be more at once."""
+        holder = self._holder()
+        room = min(self._limit - len(self._live), CLAIM_BATCH)
+        if holder is None or room <= 0 or self._draining:
+            return False
+        database, cache = self._services.database, self._services.cache
+        try:
+            await self._release_orphans(holder)
+            if look_first and not await database.read(lanes.any_ready):
+                return False
+            found = await database.write(
+                lambda conn: claims.claim(conn, holder, most=room, cache=cache), name="claim"
+            )
+        except StoreUnavailable as error:
+            log.warning("claim_failed", reason=str(error))
+            return False
+        for claimed in found:
+            self._start(group, claimed, holder)
+        return len(found) == room
+
+    def _start(self, group: asyncio.TaskGroup, claimed: Claimed, holder: Holder) -> None:
+        turn = Turn(
+            self._services,
+            claimed,
+            holder,
+            policy=self._policy,
+            offer=self._delivery.offer,
+        )
+        task = group.create_task(self._run(turn, claimed.run.id), name=f"turn {claimed.run.id}")
+        self._live[claimed.run.id] = _Live(turn, task)
+        self._idle.clear()
+
+    async def _run(self, turn: Turn, run_id: str) -> None:
+        """One turn, whatever happens in it: the loop above must never see its failure."""
+        try:
+            await self._guard(turn, run_id)
+        except StaleLease as error:
+            log.warning("run_lost", run_id=run_id, reason=str(error))
+        except StoreUnavailable as error:
+            log.warning("run_interrupted", run_id=run_id, reason=str(error))
+            self._orphans.add(run_id)
+        finally:
+            del self._live[run_id]
+            if not self._live:
+                self._idle.set()
+            self._wake.set()
+
+    async def _guard(self, turn: Turn, run_id: str) -> None:
+        try:
+            reply = await turn.run()
+            if reply is not None:
+                self._delivery.hand(reply)
+        except asyncio.CancelledError:
+            await self._cancelled(turn, run_id)
+        except (StaleLease, StoreUnavailable):
+            raise
+        except Exception as error:  # the worker root: a defect must end in words, not in silence
+            log.exception("turn_failed", run_id=run_id)
+            await turn.fail(f"{type(error).__name__}: {error}")
+
+    async def _cancelled(self, turn: Turn, run_id: str) -> None:
+        """Somebody stopped the run, or the process ends: then the run goes back to its lane."""
+        live, task = self._live[run_id], asyncio.current_task()
+        if live.stop is None:
+            holder = self._holder()
+            if holder is not None:
+                await self._put_back(run_id, holder)
+            raise asyncio.CancelledError
+        if task is not None:
+            task.uncancel()
+        await turn.stop(live.stop)
+
+    async def _put_back(self, run_id: str, holder: Holder) -> None:
+        def work(conn: Connection) -> None:
+            run = runs.owned(conn, run_id, worker=holder.worker, fence=holder.fence)
+            claims.release(conn, run, died=False)
+
+        try:
+            await self._services.database.write(work, name="release")
+        except StaleLease:
+            log.warning("run_lost", run_id=run_id)
+
+    async def _release_orphans(self, holder: Holder) -> None:
+        """Runs whose turn ended because the store was away go on from their last step."""
+        for run_id in tuple(self._orphans):
+            await self._put_back(run_id, holder)
+            self._orphans.discard(run_id)
+
+    async def _listen(self) -> None:
+        async with self._services.bus.subscribe(RUNS, CANCEL, SNAPSHOT) as signals:
+            async for signal in signals:
+                run_id = str(signal.data.get("run_id", ""))
+                if signal.topic == CANCEL:
+                    self._stop(run_id, str(signal.data.get("reason", STOPPED)))
+                elif signal.topic == SNAPSHOT and run_id in self._live:
+                    self._live[run_id].turn.live.repeat()
+                else:
+                    self._wake.set()
+
+    async def _watch_cancellations(self) -> None:
+        """The bus may lose a stop; the row does not. Nothing is asked while nothing runs."""
+        while True:
+            await self._services.clock.sleep(CANCEL_CHECK_S)
+            holder = self._holder()
+            if holder is None or not self._live:
+                continue
+            asked = partial(runs.cancelled_of, worker=holder.worker)
+            try:
+                found = await self._services.database.read(asked)
+            except StoreUnavailable:
+                continue
+            for run_id, reason in found:
+                self._stop(run_id, reason)
+
+    def _stop(self, run_id: str, reason: str) -> None:
+        live = self._live.get(run_id)
+        if live is not None and live.stop is None:
+            live.stop = reason
+            live.task.cancel()

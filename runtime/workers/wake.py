@@ -1,0 +1,37 @@
+"""Waiting for work: until something is signalled, or until the slow tick comes round."""
+
+import asyncio
+
+from runtime.ports.clock import Clock
+
+TICK_S = 1.0
+"""How late a lost wake-up may be noticed (MSG-21)."""
+
+
+class Wake:
+    """A signal that is never lost between two waits; several signals wake once."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._event = asyncio.Event()
+
+    def set(self) -> None:
+        """There may be work."""
+        self._event.set()
+
+    async def wait(self, seconds: float = TICK_S) -> bool:
+        """True when something was signalled, False when `seconds` passed."""
+        timed_out = False
+
+        def expire() -> None:
+            nonlocal timed_out
+            timed_out = True
+            self._event.set()
+
+        timer = self._clock.call_later(seconds, expire)
+        try:
+            await self._event.wait()
+        finally:
+            timer.cancel()
+            self._event.clear()
+        return not timed_out

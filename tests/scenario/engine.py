@@ -1,0 +1,166 @@
+"""An engine on a real database with an in-memory chat and a scripted model."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import count
+from pathlib import Path
+
+from adapters.system.clock import SystemClock
+from runtime.bus.memory import MemoryBus
+from runtime.domain.errors import StoreUnavailable
+from runtime.domain.messages import ButtonPress, ChatKind, InboundMessage
+from runtime.domain.people import Sender
+from runtime.intake.access import ChannelAccess
+from runtime.ports.clock import Clock
+from runtime.ports.gatehouse import Accepted, Pressed
+from runtime.ports.model import Models
+from runtime.store import Database, Point, no_point, open_database
+from runtime.tools.base import AnyTool
+from runtime.tools.builtin import builtin_tools
+from runtime.tools.builtin.shell import ExecSettings
+from runtime.tools.registry import Registry
+from runtime.workers.engine import Engine, EngineParts, EngineSettings
+from runtime.workspace.scaffold import find_template, scaffold
+from runtime.workspace.snapshot import Workspace
+from tests.fakes.chat import FakeChat
+from tests.fakes.clock import FakeClock
+from tests.fakes.fetch import FakeFetch
+from tests.fakes.sandbox import FakeSandbox
+
+OWNER = "U-owner"
+OPEN = ChannelAccess(dm_policy="pairing", group_policy="open", owners=frozenset({OWNER}))
+
+
+@dataclass
+class World:
+    """A running engine, the people who talk to it, and what they see."""
+
+    engine: Engine
+    chat: FakeChat
+    database: Database
+    workspace: Path
+    ids: "count[int]"
+
+    async def says(
+        self,
+        text: str,
+        *,
+        user: str = OWNER,
+        chat_id: str | None = None,
+        kind: ChatKind = "direct",
+        message_id: str | None = None,
+        reply_to: str | None = None,
+        mentions: bool = True,
+        is_bot: bool = False,
+    ) -> Accepted:
+        """One message of a person, accepted."""
+        message = InboundMessage(
+            channel=self.chat.channel,
+            account=self.chat.account,
+            chat_id=chat_id or f"D-{user}",
+            chat_kind=kind,
+            message_id=message_id or f"m{next(self.ids)}",
+            sender=Sender(id=user, name=user.removeprefix("U-"), is_bot=is_bot),
+            text=text,
+            mentions_bot=mentions and kind != "direct",
+            reply_to=reply_to,
+            received_at_ms=self.engine.parts.clock.now_ms(),
+        )
+        return await self.engine.intake.accept(message)
+
+    async def presses(self, open_call_id: str, choice: str, *, user: str = OWNER) -> Pressed:
+        """A person presses a button of a card."""
+        press = ButtonPress(
+            channel=self.chat.channel,
+            account=self.chat.account,
+            chat_id=f"D-{user}",
+            sender=Sender(id=user, name=user.removeprefix("U-")),
+            open_call_id=open_call_id,
+            choice=choice,
+            press_id=f"p{next(self.ids)}",
+            received_at_ms=self.engine.parts.clock.now_ms(),
+        )
+        return await self.engine.intake.press(press)
+
+    async def sees(self, amount: int, chat_id: str | None = None) -> list[str]:
+        """The texts of a chat once there are `amount` of them."""
+        await self.chat.until(lambda: len(self.chat.texts(chat_id)) >= amount)
+        return self.chat.texts(chat_id)
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What a world is made of; a test replaces what it is about."""
+
+    url: str
+    workspace: Path
+    models: Models
+    settings: EngineSettings
+    clock: Clock
+    tools: Sequence[AnyTool] = ()
+    point: Point = no_point
+    alone: bool = True
+
+
+def setup_at(path: Path, url: str, models: Models, **changes: object) -> Setup:
+    """A setup with the defaults of the tests: the owner is known, groups are open."""
+    settings = EngineSettings()
+    intake = replace(settings.intake, access={"test": OPEN}, queue_mode="followup")
+    base = Setup(url, path / "workspace", models, replace(settings, intake=intake), SystemClock())
+    return replace(base, **changes)
+
+
+async def drained(database: Database) -> None:
+    """Return once everything that waits to be written or read has been."""
+    try:
+        await database.write(lambda conn: None, name="drain")
+        await database.read(lambda conn: None)
+    except StoreUnavailable:
+        return
+
+
+@asynccontextmanager
+async def world(setup: Setup, chat: FakeChat | None = None) -> AsyncIterator[World]:
+    """A running engine; leaving it is a crash without a goodbye: everything is cancelled."""
+    chat = chat or FakeChat()
+    scaffold(setup.workspace, find_template())
+    workspace = Workspace(setup.workspace)
+    clock = setup.clock
+    database = open_database(setup.url, clock=clock, points=setup.point)
+    await database.start()
+    if isinstance(clock, FakeClock):
+        clock.drain = partial(drained, database)
+    tools = setup.tools or builtin_tools(
+        sandbox=FakeSandbox(clock),
+        fetch=FakeFetch(),
+        skills=workspace.skills,
+        clock=clock,
+        commands=ExecSettings(),
+    )
+    parts = EngineParts(
+        database=database,
+        bus=MemoryBus(),
+        clock=clock,
+        models=setup.models,
+        registry=Registry(tools),
+        workspace=workspace,
+        adapters=[chat],
+        alone=setup.alone,
+        point=setup.point,
+    )
+    engine = Engine(parts, setup.settings)
+    task = asyncio.create_task(engine.run(), name="engine")
+    try:
+        await asyncio.wait(
+            [task, asyncio.create_task(chat.listening.wait(), name="listening")],
+            return_when=asyncio.FIRST_COMPLETED,
+            timeout=20,
+        )
+        yield World(engine, chat, database, setup.workspace, count(1))
+    finally:
+        task.cancel()
+        await asyncio.wait([task])
+        await database.close()

@@ -1,0 +1,304 @@
+"""Turns with tools: durable steps, crashes in their middle, stops, failures and limits."""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import pytest
+
+from runtime.domain.errors import ModelRejected, ModelRetry
+from runtime.domain.runs import RunState
+from runtime.domain.tools import Effect
+from runtime.domain.transcript import AssistantMessage, ToolMessage
+from runtime.store import runs, transcripts
+from runtime.tools.base import AnyTool
+from tests.fakes.clock import FakeClock
+from tests.fakes.model import Gate, Said, ScriptedModel, ScriptedModels
+from tests.scenario.conftest import Worlds, agent
+from tests.scenario.engine import Setup
+from tests.scenario.tools import Note
+
+
+def call(text: str, tool: str = "note") -> tuple[str, str]:
+    """A tool call of the model."""
+    return tool, json.dumps({"text": text})
+
+
+def offering(*tools: AnyTool) -> Callable[[Setup], Setup]:
+    """A setup that offers these tools and no others."""
+    return lambda setup: replace(setup, tools=tools)
+
+
+@pytest.mark.requirement("MSG-7")
+async def test_a_run_whose_process_died_goes_on_from_its_last_durable_step(
+    worlds: Worlds,
+) -> None:
+    gate = Gate()
+    note = Note()
+    first = ScriptedModel([Said(calls=(call("milk"),)), Said("never said", before=gate)])
+    async with worlds(first, change=offering(note)) as before:
+        await before.says("buy milk")
+        await gate.reached.wait()
+    assert note.kept == ["milk"]
+    second = ScriptedModel(["bought it"])
+    async with worlds(second, change=offering(note)) as after:
+        assert await after.sees(1) == ["bought it"]
+    assert note.kept == ["milk"], "the step before the crash is not done again"
+    seen = second.requests[0].messages
+    assert [message.role for message in seen] == ["user", "assistant", "tool"]
+
+
+@pytest.mark.requirement("MSG-8")
+async def test_a_call_with_a_once_effect_is_never_run_again_after_a_crash(
+    worlds: Worlds,
+) -> None:
+    gate, note = Gate(), Note(gate=Gate())
+    note.gate = gate
+    async with worlds(
+        ScriptedModel([Said(calls=(call("pay"),))]), change=offering(note)
+    ) as before:
+        await before.says("pay the bill")
+        await gate.reached.wait()
+    again = Note()
+    second = ScriptedModel(["I will check first"])
+    async with worlds(second, change=offering(again)) as after:
+        assert await after.sees(1) == ["I will check first"]
+    assert again.begun == 0
+    told = second.requests[0].messages[-1]
+    assert isinstance(told, ToolMessage)
+    assert told.results[0].status == "unknown"
+    assert "outcome is unknown" in told.results[0].content
+
+
+@pytest.mark.requirement("MSG-8")
+@pytest.mark.parametrize("effect", [Effect.READ, Effect.IDEMPOTENT])
+async def test_a_harmless_call_is_run_again_after_a_crash(worlds: Worlds, effect: Effect) -> None:
+    gate = Gate()
+    async with worlds(
+        ScriptedModel([Said(calls=(call("look"),))]),
+        change=offering(Note(effect=effect, gate=gate)),
+    ) as before:
+        await before.says("look")
+        await gate.reached.wait()
+    again = Note(effect=effect)
+    async with worlds(ScriptedModel(["seen"]), change=offering(again)) as after:
+        assert await after.sees(1) == ["seen"]
+    assert again.kept == ["look"]
+
+
+@pytest.mark.requirement("TOOL-9")
+async def test_reads_of_one_response_run_together_and_others_in_order(worlds: Worlds) -> None:
+    gate = Gate()
+    look, write = Note("look", effect=Effect.READ, gate=gate), Note("write")
+    model = ScriptedModel(
+        [
+            Said(calls=(call("1", "look"), call("2", "look"), call("3", "write"))),
+            "all done",
+        ]
+    )
+    async with worlds(model, change=offering(look, write)) as world:
+        await world.says("go")
+        await gate.reached.wait()
+        await world.chat.until(lambda: True)
+        while look.begun < 2:
+            await gate.reached.wait()
+            break
+        assert write.begun == 0
+        gate.open.set()
+        assert await world.sees(1) == ["all done"]
+    assert look.begun == 2
+    assert write.kept == ["3"]
+    results = [r.content for r in model.requests[1].messages[-1].results]
+    assert [text[-1] for text in results] == ["1", "2", "3"]
+
+
+@pytest.mark.requirement("MSG-13")
+async def test_stop_ends_the_model_stream_and_keeps_what_was_written(worlds: Worlds) -> None:
+    gate = Gate()
+    model = ScriptedModel([Said("half of it and more", chunk=7, middle=gate, at=1), "next"])
+    async with worlds(model) as world:
+        accepted = await world.says("tell me")
+        await gate.reached.wait()
+        await world.says("/stop")
+        assert await world.sees(1) == ["Stopped."]
+        while await _state(world, accepted.run_id) is RunState.RUNNING:
+            pass
+        assert await _state(world, accepted.run_id) is RunState.CANCELLED
+        assert model.closed == 1
+        lines = await _lines(world, accepted.session_id)
+        kept = lines[-1].message
+        assert isinstance(kept, AssistantMessage)
+        assert (kept.text, kept.partial) == ("half of", True)
+        await world.says("go on")
+        assert (await world.sees(2))[-1] == "next"
+
+
+@pytest.mark.requirement("MSG-13")
+async def test_stop_ends_a_tool_that_runs(worlds: Worlds) -> None:
+    gate = Gate()
+    note = Note(gate=gate)
+    model = ScriptedModel([Said(calls=(call("slow"),)), "fresh start"])
+    async with worlds(model, change=offering(note)) as world:
+        accepted = await world.says("do it")
+        await gate.reached.wait()
+        await world.says("/stop")
+        while await _state(world, accepted.run_id) is RunState.RUNNING:
+            pass
+        assert note.kept == []
+        await world.says("again")
+        await world.sees(2)
+        roles = [message.role for message in model.requests[1].messages]
+        assert roles == ["user", "assistant", "tool", "user"], "no call is without its result"
+
+
+@pytest.mark.requirement("MSG-14")
+async def test_a_failed_run_says_so_plainly_and_hides_the_providers_words(
+    worlds: Worlds,
+) -> None:
+    secret = "sk-test-0000 at /srv/keys: 401 Unauthorized"
+    error = ModelRejected(secret, "The model's key was refused.")
+    async with worlds(ScriptedModel([error])) as world:
+        accepted = await world.says("hi")
+        (text,) = await world.sees(1)
+        assert text.startswith("The model's key was refused.")
+        assert accepted.run_id is not None
+        assert accepted.run_id in text
+        assert "sk-test" not in text
+        assert "/srv" not in text
+        assert await _state(world, accepted.run_id) is RunState.FAILED
+
+
+@pytest.mark.requirement("MSG-14")
+async def test_a_defect_in_a_turn_ends_in_words_and_the_lane_goes_on(worlds: Worlds) -> None:
+    def broken(request: object) -> str:
+        if len(model.requests) == 1:
+            raise RuntimeError("a bug with /secret/path")
+        return "fine again"
+
+    model = ScriptedModel(broken)
+    async with worlds(model) as world:
+        await world.says("first")
+        (text,) = await world.sees(1)
+        assert "Something went wrong" in text
+        assert "/secret" not in text
+        await world.says("second")
+        assert (await world.sees(2))[1] == "fine again"
+
+
+@pytest.mark.requirement("MSG-15")
+async def test_the_iteration_limit_ends_a_run_with_what_it_has(worlds: Worlds) -> None:
+    note = Note(effect=Effect.READ)
+    model = ScriptedModel(lambda request: Said("so far so good", calls=(call("x"),)))
+
+    def change(setup: Setup) -> Setup:
+        return offering(note)(agent(max_steps=3)(setup))
+
+    async with worlds(model, change=change) as world:
+        await world.says("loop")
+        (text,) = await world.sees(1)
+        assert text.startswith("so far so good")
+        assert "more than 3 steps" in text
+        assert len(model.requests) == 3
+
+
+@pytest.mark.requirement("MSG-18")
+async def test_a_retryable_failure_is_retried_as_the_provider_asked(worlds: Worlds) -> None:
+    clock = FakeClock()
+    model = ScriptedModel([ModelRetry("429", after_s=7.0), "after all"])
+    async with worlds(model, change=lambda s: replace(s, clock=clock)) as world:
+        await world.says("hi")
+        while not model.requests:
+            await clock.advance(0)
+        await clock.advance(6.5)
+        assert len(model.requests) == 1
+        while not world.chat.sent:
+            await clock.advance(0.5)
+        assert world.chat.texts() == ["after all"]
+        assert clock.monotonic() < 12
+
+
+@pytest.mark.requirement("MSG-18")
+async def test_after_four_retries_the_fallback_model_answers(worlds: Worlds) -> None:
+    clock = FakeClock()
+    first = ScriptedModel(lambda request: ModelRetry("503"), name="a:down")
+    second = ScriptedModel(["from the other one"], name="b:up")
+    models = ScriptedModels(first, second, fallback=["b:up"])
+    async with worlds(models, change=lambda s: replace(s, clock=clock)) as world:
+        await world.says("hi")
+        while not world.chat.sent:
+            await clock.advance(1)
+        assert world.chat.texts() == ["from the other one"]
+    assert len(first.requests) == 5
+
+
+@pytest.mark.requirement("MSG-18")
+async def test_a_refusal_is_not_retried(worlds: Worlds) -> None:
+    model = ScriptedModel([ModelRejected("401")])
+    async with worlds(model) as world:
+        await world.says("hi")
+        await world.sees(1)
+    assert len(model.requests) == 1
+
+
+@pytest.mark.requirement("MSG-18")
+async def test_a_stream_that_breaks_begins_anew_and_ends_in_one_answer(worlds: Worlds) -> None:
+    clock = FakeClock()
+    model = ScriptedModel(
+        [Said("half an ans", chunk=4, at=2, error=ModelRetry("cut")), "the whole answer"]
+    )
+    async with worlds(model, change=lambda s: replace(s, clock=clock)) as world:
+        await world.says("hi")
+        while not world.chat.sent:
+            await clock.advance(0.5)
+        assert world.chat.texts() == ["the whole answer"]
+
+
+@pytest.mark.requirement("TOOL-1")
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        (("nota", "{}"), "note"),
+        (("note", "{not json"), "JSON"),
+        (("note", '{"text": 5}'), "text"),
+        (("note", '{"words": "x"}'), "words"),
+    ],
+)
+async def test_a_model_that_answers_nonsense_is_told_what_to_mend(
+    worlds: Worlds, asked: tuple[str, str], told: str
+) -> None:
+    model = ScriptedModel([Said(calls=(asked,)), "mended"])
+    async with worlds(model, change=offering(Note())) as world:
+        await world.says("go")
+        assert await world.sees(1) == ["mended"]
+    result = model.requests[1].messages[-1].results[0]
+    assert result.status == "error"
+    assert told in result.content
+
+
+async def test_a_model_that_says_nothing_twice_is_not_left_in_silence(worlds: Worlds) -> None:
+    model = ScriptedModel(["", "  "])
+    async with worlds(model) as world:
+        await world.says("hi")
+        (text,) = await world.sees(1)
+        assert "gave no answer" in text
+
+
+async def test_ten_megabytes_of_text_are_cut_and_said_so(worlds: Worlds) -> None:
+    model = ScriptedModel([Said("x" * 10_000_000, chunk=100_000)])
+    async with worlds(model) as world:
+        await world.says("hi")
+        (text,) = await world.sees(1)
+        assert len(text) < 500_000
+        assert "cut" in text
+
+
+async def _state(world, run_id: str | None) -> RunState:
+    return (await world.database.read(lambda conn: runs.get(conn, run_id or ""))).state
+
+
+async def _lines(world, session_id: str | None) -> Sequence[transcripts.Line]:
+    return await world.database.read(
+        lambda conn: transcripts.since(conn, session_id or "", transcript=1, first=1)
+    )
+
+
