@@ -5,23 +5,24 @@ was taken up after a crash or an answer: what is left to do is read from the row
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import structlog
 
+from runtime.agent import endings
 from runtime.agent.context import PresentFacts, PromptFacts, build_present, build_system
+from runtime.agent.endings import TurnState
 from runtime.agent.live import LiveStep
 from runtime.agent.model_call import ModelCaller
 from runtime.agent.settings import AgentSettings
-from runtime.agent.step import StepRunner, as_waits, merged_results, settle_crashed
+from runtime.agent.step import StepRunner, as_waits, settle_crashed
 from runtime.domain.errors import ModelRejected, ModelRetry
-from runtime.domain.messages import ChatAddress, OutboundMessage, TextPart
-from runtime.domain.runs import RunState, Usage
+from runtime.domain.messages import ChatAddress, OutboundMessage
+from runtime.domain.runs import Usage
 from runtime.domain.transcript import (
     AssistantMessage,
     NoticeMessage,
     ToolMessage,
-    TranscriptMessage,
     UserMessage,
 )
 from runtime.inbox import parking, steps
@@ -33,7 +34,6 @@ from runtime.ports.clock import Clock
 from runtime.ports.model import ModelRequest, ModelResponse
 from runtime.sessions.window import Window, WindowCache, window_start
 from runtime.store import Database
-from runtime.store.calls import CallRow
 from runtime.store.transcripts import Line
 from runtime.workspace.snapshot import Workspace
 
@@ -58,19 +58,6 @@ class TurnServices:
     workspace: Workspace
     cache: WindowCache
     settings: AgentSettings
-
-
-@dataclass(slots=True)
-class TurnState:
-    """How far a turn has come; every value can be read from the rows again."""
-
-    window: Window
-    window_from: int
-    step: int
-    pending: tuple[CallRow, ...] = ()
-    extra: list[TranscriptMessage] = field(default_factory=list)
-    texts: list[str] = field(default_factory=list)
-    empty: int = 0
 
 
 class Turn:
@@ -141,7 +128,9 @@ class Turn:
                     if not await self._tools():
                         return None
                 elif self._state.step >= self._services.settings.max_steps:
-                    return await self._finish(self._at_limit())
+                    return await self._finish(
+                        endings.at_limit(self._state, self._services.settings.max_steps)
+                    )
                 else:
                     response = await self._ask_model()
                     finished = await self._take(response)
@@ -149,28 +138,19 @@ class Turn:
                         return await self._finish(finished)
         except (ModelRetry, ModelRejected) as error:
             log.error("run_failed", run_id=self._run.id, reason=str(error))
-            return await self._finish(self._failed(error))
+            return await self._finish(endings.failed(self._state, self._run.id, error))
         finally:
             self.live.activity("done")
 
     async def stop(self, reason: str) -> None:
         """End the run as cancelled, keeping what it wrote (MSG-13)."""
-        text = self.live.text
-        message = AssistantMessage(text=text, partial=True) if text else None
-        end = Finish(
-            RunState.CANCELLED,
-            Usage(),
-            self._state.window_from,
-            message,
-            reason=reason,
-            unfinished=merged_results(self._state.pending, reason),
-        )
-        await self._finish(end)
+        await self._finish(endings.stopped(self._state, self.live.text, reason))
 
     async def fail(self, reason: str) -> None:
         """End the run as failed after a defect of ours: the person must not wait in silence."""
         log.error("run_failed", run_id=self._run.id, reason=reason)
-        await self._finish(self._failed(ModelRejected(reason, "Something went wrong inside.")))
+        error = ModelRejected(reason, "Something went wrong inside.")
+        await self._finish(endings.failed(self._state, self._run.id, error))
 
     async def _ask_model(self) -> ModelResponse:
         services, state = self._services, self._state
@@ -217,8 +197,8 @@ class Turn:
             if state.empty == 1:
                 state.extra = [NoticeMessage(text=CONTINUE)]
                 return None
-            return self._completed(message, EMPTY_ANSWER, response.usage)
-        return self._completed(message, response.text, response.usage)
+            return endings.completed(state, message, EMPTY_ANSWER, response.usage)
+        return endings.completed(state, message, response.text, response.usage)
 
     async def _commit_model(self, message: AssistantMessage, usage: Usage) -> None:
         services, state = self._services, self._state
@@ -275,41 +255,6 @@ class Turn:
             self._bounds = bounds_for(self._policy, outcome.session, self._run)
         state.pending = ()
         return True
-
-    def _completed(self, message: AssistantMessage, text: str, usage: Usage) -> Finish:
-        kept = message if message.text.strip() else message.model_copy(update={"text": text})
-        part = TextPart(markdown=text)
-        return Finish(RunState.COMPLETED, usage, self._state.window_from, kept, (part,))
-
-    def _at_limit(self) -> Finish:
-        limit = self._services.settings.max_steps
-        so_far = self._state.texts[-1] if self._state.texts else "I have no result yet."
-        text = f"{so_far}\n\n(I stopped here: this took more than {limit} steps.)"
-        message = AssistantMessage(text=text)
-        part = TextPart(markdown=text)
-        return Finish(
-            RunState.COMPLETED,
-            Usage(),
-            self._state.window_from,
-            message,
-            (part,),
-            reason="max_steps",
-        )
-
-    def _failed(self, error: ModelRetry | ModelRejected) -> Finish:
-        public = "The model could not be reached, although I tried several times."
-        if isinstance(error, ModelRejected):
-            public = error.public
-        text = f"{public} If it happens again, quote `{self._run.id}` to whoever runs me."
-        return Finish(
-            RunState.FAILED,
-            Usage(),
-            self._state.window_from,
-            None,
-            (TextPart(markdown=text),),
-            error=str(error),
-            unfinished=merged_results(self._state.pending, "The run failed."),
-        )
 
     async def _finish(self, end: Finish) -> OutboundMessage | None:
         services = self._services

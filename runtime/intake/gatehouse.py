@@ -21,9 +21,9 @@ from runtime.domain.messages import (
 from runtime.domain.people import Speaker, Trust
 from runtime.domain.value import JsonObject
 from runtime.inbox.enqueue import enqueue
-from runtime.inbox.parking import Choice
 from runtime.intake import pairing
 from runtime.intake.access import ChannelAccess, decide_access, speaker_of
+from runtime.intake.cards import choice_of, waits_behind
 from runtime.ports.bus import EVENTS, OUTBOX, RUNS, Bus
 from runtime.ports.gatehouse import Accepted, Pressed
 from runtime.sessions.keys import Scope, session_key
@@ -32,7 +32,7 @@ from runtime.store.database import now_ms
 from runtime.store.idempotency import first_time
 from runtime.store.inputs import Input
 from runtime.store.lanes import Lane, NewSession
-from runtime.store.open_calls import QUESTION, OpenCall
+from runtime.store.open_calls import QUESTION
 from runtime.store.outbox import NewRow
 
 log = structlog.get_logger(__name__)
@@ -282,7 +282,7 @@ class _Unit:
             self._say(
                 conn,
                 message.address,
-                _waits_behind(waiting[0]),
+                waits_behind(waiting[0]),
                 session_id=lane.session_id,
                 reply_to=message.message_id,
             )
@@ -297,7 +297,7 @@ class _Unit:
             return Pressed(accepted=False, text=answers.REFUSED)
         if call.state != "open":
             return Pressed(accepted=False, text=f"This was {call.state} already.")
-        choice, text = _choice(call, press.choice)
+        choice, text = choice_of(call, press.choice)
         try:
             done = answers.answer(conn, call, speaker, choice=choice, text=text)
         except Conflict as error:
@@ -373,29 +373,4 @@ def _duplicate(conn: Connection, message: InboundMessage) -> Accepted:
         return Accepted(disposition="duplicate")
     return Accepted(
         disposition="duplicate", input_id=found[0], session_id=found[1], run_id=found[2]
-    )
-
-
-def _choice(call: OpenCall, pressed: str) -> tuple[Choice | None, str]:
-    if call.kind == QUESTION:
-        return None, pressed
-    if pressed == "once":
-        return "once", ""
-    if pressed == "session":
-        return "session", ""
-    return "deny", ""
-
-
-def _waits_behind(call: OpenCall) -> str:
-    code = answers.code(call)
-    if call.kind == QUESTION:
-        question = str(call.payload.get("question", ""))[:200]
-        return (
-            f"I will read this next. First I need your answer: {question}\n"
-            f"Reply to that message, or send `/answer {code} your answer`."
-        )
-    tool = call.payload.get("tool")
-    return (
-        f"I will read this next. First somebody must decide about `{tool}`: "
-        f"`/approve {code}` or `/deny {code} reason`."
     )

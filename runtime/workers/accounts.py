@@ -9,8 +9,9 @@ from runtime.domain.messages import ChatAddress, OutboundMessage
 from runtime.ports.chat import AdapterStatus, ChatAdapter
 from runtime.ports.clock import Clock
 from runtime.ports.gatehouse import Gatehouse
-from runtime.workers.delivery import Deliverer, DeliveryServices
+from runtime.workers.delivery import Deliverer
 from runtime.workers.leases import LeaseKeeper
+from runtime.workers.sending import DeliveryServices
 from runtime.workers.typing import TypingSignals
 
 log = structlog.get_logger(__name__)

@@ -26,8 +26,8 @@ from runtime.sessions.window import WindowCache
 from runtime.store import Database, Point, leases, no_point
 from runtime.tools.registry import Registry
 from runtime.workers.accounts import Account, LocalDeliverers
-from runtime.workers.delivery import DeliveryServices, DeliverySettings
 from runtime.workers.leases import LeaseKeeper, LeaseSettings
+from runtime.workers.sending import DeliveryServices, DeliverySettings
 from runtime.workers.timers import Timers
 from runtime.workers.turns import TurnWorker
 from runtime.workspace.snapshot import Workspace

@@ -135,10 +135,9 @@ def _make(source: Path, target: Path) -> bool:
     try:
         try:
             target.hardlink_to(temporary)
-        except FileExistsError:
-            return False
         except OSError:
-            # A file system without hard links: the name is taken exclusively, then written.
+            # The name is taken, or the file system knows no hard links: then the file is written
+            # in place, and that fails too if the name is taken.
             return _make_in_place(source, target)
         return True
     finally:

@@ -1,0 +1,74 @@
+"""How far a turn has come, and the ways in which it ends. Pure."""
+
+from dataclasses import dataclass, field
+
+from runtime.agent.step import merged_results
+from runtime.domain.errors import ModelRejected, ModelRetry
+from runtime.domain.messages import TextPart
+from runtime.domain.runs import RunState, Usage
+from runtime.domain.transcript import AssistantMessage, TranscriptMessage
+from runtime.inbox.steps import Finish
+from runtime.sessions.window import Window
+from runtime.store.calls import CallRow
+
+
+@dataclass(slots=True)
+class TurnState:
+    """How far a turn has come; every value can be read from the rows again."""
+
+    window: Window
+    window_from: int
+    step: int
+    pending: tuple[CallRow, ...] = ()
+    extra: list[TranscriptMessage] = field(default_factory=list)
+    texts: list[str] = field(default_factory=list)
+    empty: int = 0
+
+
+def completed(state: TurnState, message: AssistantMessage, text: str, usage: Usage) -> Finish:
+    """The model answered; `text` is what the person is told."""
+    kept = message if message.text.strip() else message.model_copy(update={"text": text})
+    return Finish(RunState.COMPLETED, usage, state.window_from, kept, (TextPart(markdown=text),))
+
+
+def at_limit(state: TurnState, limit: int) -> Finish:
+    """The iteration limit: what there is so far, and a word that it ends here (MSG-15)."""
+    so_far = state.texts[-1] if state.texts else "I have no result yet."
+    text = f"{so_far}\n\n(I stopped here: this took more than {limit} steps.)"
+    return Finish(
+        RunState.COMPLETED,
+        Usage(),
+        state.window_from,
+        AssistantMessage(text=text),
+        (TextPart(markdown=text),),
+        reason="max_steps",
+    )
+
+
+def failed(state: TurnState, run_id: str, error: ModelRetry | ModelRejected) -> Finish:
+    """One plain sentence and an id to quote; the provider's words stay in the log (MSG-14)."""
+    public = "The model could not be reached, although I tried several times."
+    if isinstance(error, ModelRejected):
+        public = error.public
+    text = f"{public} If it happens again, quote `{run_id}` to whoever runs me."
+    return Finish(
+        RunState.FAILED,
+        Usage(),
+        state.window_from,
+        None,
+        (TextPart(markdown=text),),
+        error=str(error),
+        unfinished=merged_results(state.pending, "The run failed."),
+    )
+
+
+def stopped(state: TurnState, written: str, reason: str) -> Finish:
+    """Somebody stopped it; what was written stays (MSG-13)."""
+    return Finish(
+        RunState.CANCELLED,
+        Usage(),
+        state.window_from,
+        AssistantMessage(text=written, partial=True) if written else None,
+        reason=reason,
+        unfinished=merged_results(state.pending, reason),
+    )

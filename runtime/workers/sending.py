@@ -1,0 +1,207 @@
+"""Sending one message to its end: sent, dead or unknown (I7), or put back to be tried again.
+
+A send whose outcome is unknown is looked up where the platform can be asked, else it is marked
+and shown; it is never repeated blindly (MSG-11).
+"""
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+import structlog
+
+from runtime.domain.errors import (
+    DeliveryRejected,
+    DeliveryRetry,
+    DeliveryUnknown,
+    StaleLease,
+    StoreUnavailable,
+)
+from runtime.domain.messages import OutboundMessage, Receipt
+from runtime.inbox import deliveries
+from runtime.inbox.claims import Holder
+from runtime.ports.bus import EVENTS, Bus
+from runtime.ports.chat import ChatAdapter
+from runtime.ports.clock import Clock
+from runtime.store import Connection, Database, outbox
+from runtime.store.database import no_point
+from runtime.store.outbox import OutboxRow
+from runtime.workers.buckets import Buckets
+
+log = structlog.get_logger(__name__)
+
+BASE_BACKOFF_S = 1.0
+MAX_BACKOFF_S = 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class DeliverySettings:
+    """`give_up_after_s`: how long a message is tried. `resend_unknown`: the operator's choice to
+    rather see a message twice than not at all."""
+
+    give_up_after_s: float = 24 * 3600.0
+    resend_unknown: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveryServices:
+    """What every deliverer of a process uses; `point` is called around each send, for tests that
+    end the process there; `jitter` is a source of numbers in [0, 1)."""
+
+    database: Database
+    bus: Bus
+    clock: Clock
+    worker: str
+    settings: DeliverySettings = field(default_factory=DeliverySettings)
+    jitter: Callable[[], float] = random.random
+    point: Callable[[str], None] = no_point
+
+
+class Sender:
+    """Sends the rows of one account; the deliverer decides which and in what order.
+
+    `retried` is called with the seconds after which a row that was put back may be tried again.
+    """
+
+    def __init__(
+        self,
+        adapter: ChatAdapter,
+        services: DeliveryServices,
+        buckets: Buckets,
+        retried: Callable[[float], None],
+    ) -> None:
+        self._adapter = adapter
+        self._services = services
+        self._database = services.database
+        self._clock = services.clock
+        self._retried = retried
+        self.buckets = buckets
+
+    async def deliver(self, row: OutboxRow, holder: Holder, *, resolve: bool) -> None:
+        """Bring one row to its end; with `resolve` an earlier send of it may have happened."""
+        try:
+            if resolve:
+                await self._resolve(row, holder)
+            else:
+                await self._send(row, holder)
+        except StaleLease as error:
+            log.warning("delivery_lost", outbox_id=row.message.outbox_id, reason=str(error))
+
+    async def _send(self, row: OutboxRow, holder: Holder) -> None:
+        message = row.message
+        posted = list(row.posted)
+
+        async def on_posted(message_id: str) -> None:
+            posted.append(message_id)
+            await self._progress(message, posted, holder)
+
+        await self.buckets.take(message.target.chat_id)
+        try:
+            self._services.point("send:begin")
+            if row.kind == "edit":
+                receipt = await self._edit(row)
+            else:
+                receipt = await self._adapter.send(
+                    message, posted=tuple(row.posted), on_posted=on_posted
+                )
+            self._services.point("send:end")
+        except DeliveryRetry as error:
+            await self._retry(replace(row, posted=tuple(posted)), error, holder)
+        except DeliveryRejected as error:
+            await self._settle(row, "dead", str(error), holder)
+        except DeliveryUnknown as error:
+            log.warning("delivery_unknown", outbox_id=message.outbox_id, reason=str(error))
+            await self._resolve(replace(row, posted=tuple(posted)), holder)
+        except Exception as error:  # the worker root: an adapter's defect must not stop the others
+            log.exception("delivery_failed", outbox_id=message.outbox_id)
+            await self._settle(row, "unknown", f"{type(error).__name__}: {error}", holder)
+        else:
+            await self._sent(row, receipt, holder)
+
+    async def _edit(self, row: OutboxRow) -> Receipt:
+        """Change a card that was posted; where it cannot be changed, nothing is sent."""
+        open_call = row.open_call_id
+        card = None
+        if open_call is not None:
+            card = await self._database.read(lambda conn: outbox.card_of(conn, open_call))
+        if card is None or not card.posted or not self._adapter.capabilities.edits:
+            return Receipt(message_ids=())
+        receipt = Receipt(message_ids=card.posted)
+        await self._adapter.edit(row.message, receipt)
+        return receipt
+
+    async def _resolve(self, row: OutboxRow, holder: Holder) -> None:
+        """Find out whether an unsettled send arrived."""
+        if row.kind == "edit":
+            await self._send(row, holder)
+            return
+        if not self._adapter.capabilities.lookup:
+            if self._services.settings.resend_unknown:
+                await self._retry(row, DeliveryRetry("resent by the operator's choice"), holder)
+            else:
+                reason = "it may have been sent: the gateway stopped before the receipt"
+                await self._settle(row, "unknown", reason, holder)
+            return
+        try:
+            receipt = await self._adapter.lookup(row.message, posted=row.posted)
+        except DeliveryRetry as error:
+            await self._clock.sleep(error.after_s or BASE_BACKOFF_S)
+            await self._resolve(row, holder)
+            return
+        except DeliveryRejected as error:
+            await self._settle(row, "unknown", f"it could not be looked up: {error}", holder)
+            return
+        if receipt is not None:
+            await self._sent(row, receipt, holder)
+        else:
+            await self._retry(row, DeliveryRetry("it had not arrived"), holder)
+
+    async def _progress(
+        self, message: OutboundMessage, posted: Sequence[str], holder: Holder
+    ) -> None:
+        await self._keep(
+            lambda conn: deliveries.progress(conn, message, posted, holder), name="outbox-progress"
+        )
+
+    async def _sent(self, row: OutboxRow, receipt: Receipt, holder: Holder) -> None:
+        await self._keep(
+            lambda conn: deliveries.sent(conn, row.message, receipt, holder), name="receipt"
+        )
+        self._services.bus.publish(EVENTS, {"session_id": row.message.session_id or ""})
+
+    async def _settle(self, row: OutboxRow, state: str, reason: str, holder: Holder) -> None:
+        log.error("delivery_ended", outbox_id=row.message.outbox_id, state=state, reason=reason)
+        await self._keep(
+            lambda conn: deliveries.end(conn, row.message, state, reason, holder), name="outbox-end"
+        )
+        self._services.bus.publish(EVENTS, {"session_id": row.message.session_id or ""})
+
+    async def _retry(self, row: OutboxRow, error: DeliveryRetry, holder: Holder) -> None:
+        if self._clock.now_ms() - row.created_ms > self._services.settings.give_up_after_s * 1000:
+            await self._settle(row, "dead", f"given up: {error.reason}", holder)
+            return
+        wait = error.after_s
+        if wait is None:
+            doubled = BASE_BACKOFF_S * 2 ** min(row.attempt, 10) * (1 + self._services.jitter() / 4)
+            wait = min(doubled, MAX_BACKOFF_S)
+        else:
+            self.buckets.block(row.message.target.chat_id, wait)
+        delay_ms = int(wait * 1000)
+        await self._keep(
+            lambda conn: deliveries.retry(conn, row, error.reason, delay_ms, holder),
+            name="outbox-retry",
+        )
+        self._retried(wait)
+
+    async def _keep(self, work: Callable[[Connection], None], *, name: str) -> None:
+        """Write what is known of a send however long the store is away: only this process knows.
+
+        It ends when the lease does. Raises `StaleLease`.
+        """
+        while True:
+            try:
+                await self._database.write(work, name=name)
+                return
+            except StoreUnavailable as error:
+                log.warning("receipt_waits", reason=str(error))
+            await self._clock.sleep(BASE_BACKOFF_S)
