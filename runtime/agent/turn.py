@@ -23,6 +23,7 @@ from runtime.domain.transcript import (
     AssistantMessage,
     NoticeMessage,
     ToolMessage,
+    TranscriptMessage,
     UserMessage,
 )
 from runtime.inbox import parking, steps
@@ -32,7 +33,7 @@ from runtime.policy.bounds import PolicySettings, bounds_for
 from runtime.ports.bus import EVENTS, OUTBOX, RUNS, Bus
 from runtime.ports.clock import Clock
 from runtime.ports.model import ModelRequest, ModelResponse
-from runtime.sessions.window import Window, WindowCache, window_start
+from runtime.sessions.window import Window, WindowCache, fitted, window_start
 from runtime.store import Database
 from runtime.store.transcripts import Line
 from runtime.workspace.snapshot import Workspace
@@ -172,7 +173,7 @@ class Turn:
         )
         request = ModelRequest(
             system=build_system(snapshot, facts, specs).text,
-            messages=(*(line.message for line in state.window.lines), *state.extra),
+            messages=(*self._history(), *state.extra),
             present=build_present(present),
             tools=specs,
             max_output_tokens=services.settings.max_output_tokens,
@@ -182,6 +183,13 @@ class Turn:
         return await services.caller.respond(
             request, chosen=self._session.model, on_text=self.live.write
         )
+
+    def _history(self) -> Sequence[TranscriptMessage]:
+        lines, most = self._state.window.lines, self._services.settings.window_tokens
+        messages = [line.message for line in lines]
+        if sum(line.tokens for line in lines) <= most:
+            return messages
+        return fitted(messages, max_tokens=most)
 
     async def _take(self, response: ModelResponse) -> Finish | None:
         """Keep a response with calls and go on, or say how the run ends."""

@@ -1,25 +1,25 @@
 """One tree of errors, named after what the caller does next.
 
-    GatehouseError
-    |- InvalidInput              tell the caller which field broke which rule
-    |- NotFound                  the id names nothing (or nothing the caller may see)
-    |- Conflict                  the state moved on; carries the present state
-    |  `- IllegalTransition
-    |- Forbidden                 the caller may not; says which rule
-    |- StaleLease                stop at once: another worker owns this now
-    |- DeliveryError             what a chat platform made of a send
-    |  |- DeliveryRetry          try again, not before `after_s`
-    |  |- DeliveryRejected       never going to work; the reason stays on the row
-    |  `- DeliveryUnknown        it may have been posted; never resend blindly
-    |- ModelError                what a provider made of a request
-    |  |- ModelRetry             try again, not before `after_s` if given
-    |  `- ModelRejected          authentication, refusal or a bad request: do not repeat
-    |- ToolError                 tell the model, in one plain sentence
-    `- Unavailable               a part of ours is down; nothing was done, try later
-       `- StoreUnavailable
-          |- StoreFull
-          |- StoreCorrupt
-          `- CommitUnknown       the connection died inside COMMIT: look before you repeat
+GatehouseError
+|- InvalidInput              tell the caller which field broke which rule
+|- NotFound                  the id names nothing (or nothing the caller may see)
+|- Conflict                  the state moved on; carries the present state
+|  `- IllegalTransition
+|- Forbidden                 the caller may not; says which rule
+|- StaleLease                stop at once: another worker owns this now
+|- DeliveryError             what a chat platform made of a send
+|  |- DeliveryRetry          try again, not before `after_s`
+|  |- DeliveryRejected       never going to work; the reason stays on the row
+|  `- DeliveryUnknown        it may have been posted; never resend blindly
+|- ModelError                what a provider made of a request
+|  |- ModelRetry             try again, not before `after_s` if given
+|  `- ModelRejected          authentication, refusal or a bad request: do not repeat
+|- ToolError                 tell the model, in one plain sentence
+`- Unavailable               a part of ours is down; nothing was done, try later
+   `- StoreUnavailable
+      |- StoreFull
+      |- StoreCorrupt
+      `- CommitUnknown       the connection died inside COMMIT: look before you repeat
 """
 
 from dataclasses import dataclass, field

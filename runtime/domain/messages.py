@@ -23,8 +23,8 @@ def escape_component(component: str) -> str:
     if component in RESERVED_COMPONENTS:
         return f"%{ord(component[0]):02X}{component[1:]}"
     if component == "":
-        return "%00"
-    return quote(component, safe="@.-_~+=/,!#$&'()*;")
+        return "%"
+    return quote(component.encode("utf-8", "surrogatepass"), safe="@.-_~+=/,!#$&'()*;")
 
 
 class ChatAddress(Value):

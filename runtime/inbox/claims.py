@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from runtime.domain.events import EventKind
 from runtime.domain.runs import RunState
 from runtime.domain.transcript import UserMessage
+from runtime.inbox.closing import close_step, last_word
 from runtime.sessions.window import Window, WindowCache
 from runtime.store import (
     Connection,
@@ -144,9 +145,25 @@ def release(conn: Connection, run: Run, *, died: bool = True) -> None:
     lane.active_run = None
     queued = replace(run, state=RunState.QUEUED)
     if run.cancel is not None:
+        close_step(conn, lane, run, run.cancel)
         runs.move(conn, queued, RunState.CANCELLED, {"ended_ms": lane.now_ms})
         lane.record(EventKind.RUN_CANCELLED, run.id, {"reason": run.cancel})
+    elif attempt >= MAX_ATTEMPTS:
+        _give_up(conn, lane, queued, attempt)
     else:
         lane.record(EventKind.RUN_QUEUED, run.id, {"kind": run.kind.value, "attempt": attempt})
     lanes.settle(conn, lane)
     lanes.save(conn, lane)
+
+
+def _give_up(conn: Connection, lane: Lane, run: Run, attempt: int) -> None:
+    """Fail a run that its workers do not survive, so that the lane goes on and the person knows."""
+    reason = f"its worker died {attempt} times"
+    close_step(conn, lane, run, "The gateway stopped while this ran.")
+    runs.move(conn, run, RunState.FAILED, {"ended_ms": lane.now_ms, "error": reason})
+    text = (
+        f"I was stopped {attempt} times while I worked on this, so I gave up. "
+        f"If it happens again, quote `{run.id}` to whoever runs me."
+    )
+    last_word(conn, lane, run, text)
+    lane.record(EventKind.RUN_FAILED, run.id, {"reason": reason})

@@ -5,10 +5,9 @@ from dataclasses import dataclass
 
 from runtime.domain.events import EventKind
 from runtime.domain.runs import TERMINAL, WAITING, RunState
-from runtime.domain.tools import ToolResult
-from runtime.domain.transcript import ToolMessage
 from runtime.inbox import parking
-from runtime.store import Connection, audit, calls, lanes, runs
+from runtime.inbox.closing import close_step
+from runtime.store import Connection, audit, lanes, runs
 from runtime.store.lanes import Lane
 from runtime.store.runs import Run
 
@@ -80,23 +79,7 @@ def _stop(conn: Connection, lane: Lane, found: Sequence[Run], *, by: str, reason
 def _end(conn: Connection, lane: Lane, run: Run, reason: str) -> None:
     if run.state in WAITING:
         parking.withdraw(conn, lane, run, reason)
-        _close_step(conn, lane, run, reason)
+        close_step(conn, lane, run, reason)
         lane.active_run = None
     runs.move(conn, run, RunState.CANCELLED, {"ended_ms": lane.now_ms, "cancel": reason})
     lane.record(EventKind.RUN_CANCELLED, run.id, {"reason": reason})
-
-
-def _close_step(conn: Connection, lane: Lane, run: Run, reason: str) -> None:
-    """Every call of a parked step gets a result, so that the transcript stays well formed."""
-    rows = calls.of_step(conn, run.id, run.step)
-    if not rows:
-        return
-    results = [
-        row.result
-        or ToolResult(call_id=row.call.id, name=row.call.name, status="cancelled", content=reason)
-        for row in rows
-    ]
-    for row, result in zip(rows, results, strict=True):
-        if row.result is None:
-            calls.end(conn, row, result, None, now=lane.now_ms)
-    lane.say(ToolMessage(results=tuple(results)), run_id=run.id, step=run.step)

@@ -11,10 +11,13 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from runtime.domain.errors import InvalidInput
+from runtime.policy.shell_words import may_run
 
 _PATTERN = re.compile(r"(?P<tool>[A-Za-z0-9_*?\-]+)(?:\((?P<subject>.*)\))?", re.DOTALL)
 _META = re.compile(r"[;&|<>$`\\(){}\n\r*?\[\]~#!\"']")
-_SEPARATORS = re.compile(r"[;&|\n\r(){}`]|\$\(")
+_WILD = re.compile(r"[*?]")
+_SEARCHES = frozenset({"grep", "glob"})
+"""Tools that read everything below the folder that they name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +56,11 @@ class Rule:
             return True
         if not fnmatchcase(tool, self.tool) or self.subject is None:
             return False
-        if not self.subject.endswith(":*"):
-            return tool == "exec" and self.subject in subject
-        prefix = self.subject[:-2].split()
-        return any(_has_words(part, prefix) for part in _SEPARATORS.split(subject))
+        if self.subject.endswith(":*"):
+            return may_run(subject, self.subject[:-2].split())
+        if tool == "exec":
+            return self.subject in subject or may_run(subject, self.subject.split())
+        return _climbs(subject) or (tool in _SEARCHES and _may_hold(subject, self.subject))
 
 
 def grant_for(tool: str, subject: str) -> str:
@@ -76,13 +80,23 @@ def _begins(command: str, prefix: str) -> bool:
     return words[: len(wanted)] == wanted
 
 
-def _has_words(part: str, wanted: list[str]) -> bool:
-    words = [word.strip("\"'\\") for word in part.split()]
-    return any(words[start : start + len(wanted)] == wanted for start in range(len(words)))
+def _climbs(subject: str) -> bool:
+    """A path that was not resolved: it is nowhere for sure."""
+    return ".." in subject.split("/")
+
+
+def _may_hold(folder: str, pattern: str) -> bool:
+    """Whether something below `folder` may match."""
+    literal = _WILD.split(pattern, maxsplit=1)[0]
+    above = "" if folder == "." else f"{folder}/"
+    return literal.startswith(above) or (literal != pattern and above.startswith(literal))
 
 
 def _glob(pattern: str, subject: str) -> bool:
-    """``**`` crosses folders, ``*`` and ``?`` do not."""
+    """``**`` crosses folders, ``*`` and ``?`` do not. A name may hold any character."""
+    if _climbs(subject):
+        return False
     pieces = re.split(r"(\*\*/?|\*|\?)", pattern)
     table = {"**/": r"(?:.*/)?", "**": r".*", "*": r"[^/]*", "?": r"[^/]"}
-    return re.fullmatch("".join(table.get(p) or re.escape(p) for p in pieces), subject) is not None
+    matcher = "".join(table.get(piece) or re.escape(piece) for piece in pieces)
+    return re.fullmatch(matcher, subject, re.DOTALL) is not None

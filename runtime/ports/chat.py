@@ -34,7 +34,8 @@ class AdapterStatus:
 
 
 Posted = Callable[[str], Awaitable[None]]
-"""Awaited with the platform's message id after each post, so that progress is durable."""
+"""Awaited with the platform's message id after each post but the last, so that progress is durable;
+the last is in the receipt."""
 
 
 class ChatAdapter(Protocol):
@@ -81,9 +82,11 @@ class ChatAdapter(Protocol):
         ...
 
     async def lookup(self, message: OutboundMessage, *, posted: Sequence[str]) -> Receipt | None:
-        """All posts of a message whose outcome is unknown, or None where it was never posted.
+        """The posts that are there of a message whose outcome is unknown; None where there is none.
 
-        Only called where `capabilities.lookup`. Raises `DeliveryRetry`.
+        They may be fewer than the message needs: `send` is then called with them as `posted`.
+        Only called where `capabilities.lookup`. Raises `DeliveryRetry`, or `DeliveryRejected`
+        where the platform does not let us look.
         """
         ...
 

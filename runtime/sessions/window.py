@@ -9,10 +9,18 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from runtime.domain.transcript import AssistantMessage, ToolMessage, UserMessage
+from runtime.domain.transcript import (
+    AssistantMessage,
+    ToolMessage,
+    TranscriptMessage,
+    UserMessage,
+    message_tokens,
+)
 from runtime.store.transcripts import Line
 
 MAX_MESSAGES = 200
+BLANK_ABOVE = 200
+"""Characters of a tool result that are never worth dropping."""
 
 
 def window_start(
@@ -50,6 +58,44 @@ def _cuts(lines: Sequence[Line]) -> list[int]:
         elif isinstance(message, UserMessage) and not waiting:
             places.append(place)
     return places
+
+
+def fitted(
+    messages: Sequence[TranscriptMessage], *, max_tokens: int
+) -> tuple[TranscriptMessage, ...]:
+    """The messages with the oldest tool results blanked until all fit into `max_tokens`.
+
+    For the one case that `window_start` cannot help: a single turn that is over the budget by what
+    its own tools gave. The newest results always stay whole.
+    """
+    tokens = sum(message_tokens(message) for message in messages)
+    if tokens <= max_tokens:
+        return tuple(messages)
+    kept = list(messages)
+    results = [place for place, message in enumerate(kept) if isinstance(message, ToolMessage)]
+    for place in results[:-1]:
+        message = kept[place]
+        if isinstance(message, ToolMessage) and tokens > max_tokens:
+            blank = _blanked(message)
+            tokens += message_tokens(blank) - message_tokens(message)
+            kept[place] = blank
+    return tuple(kept)
+
+
+def _blanked(message: ToolMessage) -> ToolMessage:
+    return ToolMessage(
+        results=tuple(
+            result.model_copy(
+                update={
+                    "content": f"[{len(result.content):,} characters were dropped to make room"
+                    + (f"; the whole is in {path}]" if (path := result.whole_output_path) else "]")
+                }
+            )
+            if len(result.content) > BLANK_ABOVE
+            else result
+            for result in message.results
+        )
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,10 @@ from sqlalchemy import Connection, insert, select
 
 from runtime.domain.value import JsonObject
 from runtime.store.database import now_ms
+from runtime.store.hot import hot
 from runtime.store.tables import audit
 
-_INSERT = insert(audit)
+_INSERT = hot(insert(audit))
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,16 +37,14 @@ def append(
     run_id: str | None = None,
 ) -> None:
     """Record one action. `data` holds no secrets: callers redact first (I9)."""
-    conn.execute(
-        _INSERT,
-        {
-            "at_ms": now_ms(conn),
-            "actor": actor,
-            "action": action,
-            "session_id": session_id,
-            "run_id": run_id,
-            "data": json.dumps(data, ensure_ascii=False),
-        },
+    _INSERT.change(
+        conn,
+        at_ms=now_ms(conn),
+        actor=actor,
+        action=action,
+        session_id=session_id,
+        run_id=run_id,
+        data=json.dumps(data, ensure_ascii=False),
     )
 
 

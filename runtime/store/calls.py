@@ -12,6 +12,7 @@ from sqlalchemy import Connection, Row, bindparam, insert, select, update
 
 from runtime.domain.decisions import Decision
 from runtime.domain.tools import Effect, ToolCall, ToolResult
+from runtime.store.hot import hot
 from runtime.store.tables import tool_calls
 
 
@@ -30,27 +31,29 @@ class CallRow:
     result: ToolResult | None = None
 
 
-_INSERT = insert(tool_calls)
+_INSERT = hot(insert(tool_calls))
 _KEY = (
     (tool_calls.c.run_id == bindparam("of_run"))
     & (tool_calls.c.step == bindparam("of_step"))
     & (tool_calls.c.place == bindparam("of_place"))
 )
-_STATE = update(tool_calls).where(_KEY).values(state=bindparam("new_state"))
-_START = (
+_STATE = hot(update(tool_calls).where(_KEY).values(state=bindparam("new_state")))
+_START = hot(
     update(tool_calls)
     .where(_KEY)
     .values(state="started", started_ms=bindparam("at"), decision=bindparam("why"))
 )
-_END = (
+_END = hot(
     update(tool_calls)
     .where(_KEY)
     .values(
-        state="ended", result=bindparam("outcome"), ended_ms=bindparam("at"),
+        state="ended",
+        result=bindparam("outcome"),
+        ended_ms=bindparam("at"),
         decision=bindparam("why"),
     )
 )
-_OF_STEP = (
+_OF_STEP = hot(
     select(tool_calls)
     .where(tool_calls.c.run_id == bindparam("of_run"), tool_calls.c.step == bindparam("of_step"))
     .order_by(tool_calls.c.place)
@@ -59,32 +62,28 @@ _OF_STEP = (
 
 def add(conn: Connection, rows: Sequence[CallRow], *, now: int) -> None:
     """Keep a step's calls."""
-    conn.execute(
-        _INSERT,
-        [
-            {
-                "run_id": row.run_id,
-                "step": row.step,
-                "place": row.place,
-                "call_id": row.call.id,
-                "name": row.call.name,
-                "arguments": row.call.arguments,
-                "effect": row.effect.value,
-                "state": row.state,
-                "decision": _dump(row.decision),
-                "digest": row.digest,
-                "result": None if row.result is None else row.result.model_dump_json(),
-                "started_ms": now if row.state == "started" else None,
-                "ended_ms": now if row.state == "ended" else None,
-            }
-            for row in rows
-        ],
-    )
+    for row in rows:
+        _INSERT.change(
+            conn,
+            run_id=row.run_id,
+            step=row.step,
+            place=row.place,
+            call_id=row.call.id,
+            name=row.call.name,
+            arguments=row.call.arguments,
+            effect=row.effect.value,
+            state=row.state,
+            decision=_dump(row.decision),
+            digest=row.digest,
+            result=None if row.result is None else row.result.model_dump_json(),
+            started_ms=now if row.state == "started" else None,
+            ended_ms=now if row.state == "ended" else None,
+        )
 
 
 def of_step(conn: Connection, run_id: str, step: int) -> Sequence[CallRow]:
     """A step's calls in the order in which the model made them."""
-    return [_row(row) for row in conn.execute(_OF_STEP, {"of_run": run_id, "of_step": step})]
+    return [_row(row) for row in _OF_STEP.rows(conn, of_run=run_id, of_step=step)]
 
 
 def of_run(conn: Connection, run_id: str) -> Sequence[CallRow]:
@@ -99,27 +98,25 @@ def of_run(conn: Connection, run_id: str) -> Sequence[CallRow]:
 
 def start(conn: Connection, row: CallRow, decision: Decision, *, now: int) -> None:
     """Record that a call begins now, under this decision (I5)."""
-    conn.execute(_START, {**_key(row), "at": now, "why": _dump(decision)})
+    _START.change(conn, **_key(row), at=now, why=_dump(decision))
 
 
 def end(
     conn: Connection, row: CallRow, result: ToolResult, decision: Decision | None, *, now: int
 ) -> None:
     """Record a call's result."""
-    conn.execute(
-        _END,
-        {
-            **_key(row),
-            "at": now,
-            "outcome": result.model_dump_json(),
-            "why": _dump(decision or row.decision),
-        },
+    _END.change(
+        conn,
+        **_key(row),
+        at=now,
+        outcome=result.model_dump_json(),
+        why=_dump(decision or row.decision),
     )
 
 
 def set_state(conn: Connection, row: CallRow, state: str) -> None:
     """Move a call that has neither begun nor ended."""
-    conn.execute(_STATE, {**_key(row), "new_state": state})
+    _STATE.change(conn, **_key(row), new_state=state)
 
 
 def _key(row: CallRow) -> dict[str, object]:
@@ -141,9 +138,7 @@ def _row(row: Row[tuple[object, ...]]) -> CallRow:
         state=found["state"],
         digest=found["digest"],
         decision=(
-            None
-            if found["decision"] is None
-            else Decision.model_validate_json(found["decision"])
+            None if found["decision"] is None else Decision.model_validate_json(found["decision"])
         ),
         result=(
             None if found["result"] is None else ToolResult.model_validate_json(found["result"])

@@ -11,15 +11,17 @@ from sqlalchemy import Connection, Row, func, insert, select
 
 from runtime.domain.events import Event, EventKind
 from runtime.store.dialect import settled_below, transaction_id
+from runtime.store.hot import hot
 from runtime.store.tables import events
 
-_INSERT = insert(events)
+_INSERT = hot(insert(events))
 
 
 def add(conn: Connection, rows: Sequence[dict[str, object]]) -> None:
     """Append events, each with the transaction that writes it."""
     xid = transaction_id(conn)
-    conn.execute(_INSERT, [{**row, "xid": xid} for row in rows])
+    for row in rows:
+        _INSERT.change(conn, **row, xid=xid)
 
 
 def after(
@@ -42,9 +44,7 @@ def after(
 
 def of_run(conn: Connection, run_id: str) -> Sequence[Event]:
     """A run's whole history."""
-    rows = conn.execute(
-        select(events).where(events.c.run_id == run_id).order_by(events.c.position)
-    )
+    rows = conn.execute(select(events).where(events.c.run_id == run_id).order_by(events.c.position))
     return [_event(row) for row in rows]
 
 

@@ -7,6 +7,7 @@ from sqlalchemy import Connection, bindparam, select, update
 
 from runtime.domain.messages import InboundMessage
 from runtime.domain.people import Speaker, Trust
+from runtime.store.hot import hot
 from runtime.store.rows import insert_new
 from runtime.store.tables import inputs
 
@@ -28,15 +29,17 @@ class Input:
     received_ms: int
 
 
-_IDENTITY = select(inputs.c.id, inputs.c.session_id, inputs.c.run_id).where(
-    inputs.c.identity == bindparam("identity")
+_IDENTITY = hot(
+    select(inputs.c.id, inputs.c.session_id, inputs.c.run_id).where(
+        inputs.c.identity == bindparam("the_identity")
+    )
 )
-_OF_RUN = (
+_OF_RUN = hot(
     select(inputs)
-    .where(inputs.c.run_id == bindparam("run_id"), inputs.c.state == "pending")
+    .where(inputs.c.run_id == bindparam("of_run"), inputs.c.state == "pending")
     .order_by(inputs.c.seq)
 )
-_TAKE = (
+_TAKE = hot(
     update(inputs)
     .where(inputs.c.run_id == bindparam("taken_run"), inputs.c.state == "pending")
     .values(state="taken")
@@ -65,7 +68,7 @@ def add(conn: Connection, new: Input) -> bool:
 
 def known(conn: Connection, identity: str) -> tuple[str, str, str | None] | None:
     """(input, session, run) of an identity that was stored before."""
-    row = conn.execute(_IDENTITY, {"identity": identity}).first()
+    row = _IDENTITY.first(conn, the_identity=identity)
     return None if row is None else (row.id, row.session_id, row.run_id)
 
 
@@ -84,7 +87,7 @@ def pending_of_run(conn: Connection, run_id: str) -> Sequence[Input]:
             message=InboundMessage.model_validate_json(row.message),
             received_ms=row.received_ms,
         )
-        for row in conn.execute(_OF_RUN, {"run_id": run_id})
+        for row in _OF_RUN.rows(conn, of_run=run_id)
     ]
 
 
@@ -106,4 +109,4 @@ def since_person(conn: Connection, session_id: str, *, most: int) -> int:
 
 def take(conn: Connection, run_id: str) -> None:
     """Mark a run's inputs as being in the transcript."""
-    conn.execute(_TAKE, {"taken_run": run_id})
+    _TAKE.change(conn, taken_run=run_id)

@@ -8,7 +8,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from sqlalchemy import Connection, Row, bindparam, insert, select, update
+from sqlalchemy import Connection, Row, bindparam, insert, literal_column, select, update
 
 from runtime.domain.errors import NotFound
 from runtime.domain.events import EventKind
@@ -19,6 +19,7 @@ from runtime.domain.value import JsonObject
 from runtime.store import events
 from runtime.store.database import now_ms
 from runtime.store.dialect import lock_rows
+from runtime.store.hot import hot
 from runtime.store.rows import insert_new
 from runtime.store.tables import inputs, lanes, messages, runs, sessions
 
@@ -97,17 +98,22 @@ _FIELDS = (
     "ready_ms",
 )
 _COLUMNS = (lanes.c.session_id, *(lanes.c[name] for name in _FIELDS))
-_LOCK = lock_rows(
-    select(*_COLUMNS).where(lanes.c.session_id == bindparam("lane_session")),
-    skip_locked=False,
+_LOCK = hot(
+    lock_rows(
+        select(*_COLUMNS).where(lanes.c.session_id == bindparam("lane_session")),
+        skip_locked=False,
+    )
 )
-_LOCK_BY_KEY = lock_rows(
-    select(*_COLUMNS)
-    .join(sessions, sessions.c.id == lanes.c.session_id)
-    .where(sessions.c.key == bindparam("session_key")),
-    skip_locked=False,
-    of=lanes,
+_LOCK_BY_KEY = hot(
+    lock_rows(
+        select(*_COLUMNS)
+        .join(sessions, sessions.c.id == lanes.c.session_id)
+        .where(sessions.c.key == bindparam("session_key")),
+        skip_locked=False,
+        of=lanes,
+    )
 )
+# A bound LIMIT is not a parameter that Core would let the driver see, so this one goes by Core.
 _READY = lock_rows(
     select(*_COLUMNS)
     .where(lanes.c.ready_ms <= bindparam("moment"))
@@ -116,19 +122,19 @@ _READY = lock_rows(
     skip_locked=True,
 )
 _ANY_READY = select(lanes.c.session_id).where(lanes.c.ready_ms <= bindparam("moment")).limit(1)
-_SAVE = (
+_SAVE = hot(
     update(lanes)
     .where(lanes.c.session_id == bindparam("lane_session"))
     .values({name: bindparam(f"new_{name}") for name in _FIELDS})
 )
-_INSERT_MESSAGES = insert(messages)
-_NEXT_QUEUED = (
+_INSERT_MESSAGES = hot(insert(messages))
+_NEXT_QUEUED = hot(
     select(runs.c.ready_ms)
     .where(runs.c.session_id == bindparam("lane_session"), runs.c.state == "queued")
     .order_by(runs.c.seq)
-    .limit(1)
+    .limit(literal_column("1"))
 )
-_NEXT_EVENT = (
+_NEXT_EVENT = hot(
     update(lanes)
     .where(lanes.c.session_id == bindparam("lane_session"))
     .values(event_seq=lanes.c.event_seq + 1)
@@ -138,7 +144,7 @@ _NEXT_EVENT = (
 
 def lock(conn: Connection, session_id: str) -> Lane:
     """The lane, held until the unit ends. Raises `NotFound`."""
-    row = conn.execute(_LOCK, {"lane_session": session_id}).first()
+    row = _LOCK.first(conn, lane_session=session_id)
     if row is None:
         raise NotFound("session", session_id)
     return _lane(row, now_ms(conn))
@@ -146,7 +152,7 @@ def lock(conn: Connection, session_id: str) -> Lane:
 
 def lock_by_key(conn: Connection, key: str) -> Lane | None:
     """The lane of the session that has `key`, held until the unit ends."""
-    row = conn.execute(_LOCK_BY_KEY, {"session_key": key}).first()
+    row = _LOCK_BY_KEY.first(conn, session_key=key)
     return None if row is None else _lane(row, now_ms(conn))
 
 
@@ -193,9 +199,9 @@ def create(conn: Connection, new: NewSession) -> Lane | None:
 def save(conn: Connection, lane: Lane) -> None:
     """Write the lane and what was collected in it."""
     values: dict[str, object] = {f"new_{name}": getattr(lane, name) for name in _FIELDS}
-    conn.execute(_SAVE, {"lane_session": lane.session_id, **values})
-    if lane.new_messages:
-        conn.execute(_INSERT_MESSAGES, lane.new_messages)
+    _SAVE.change(conn, lane_session=lane.session_id, **values)
+    for message in lane.new_messages:
+        _INSERT_MESSAGES.change(conn, **message)
     if lane.new_events:
         events.add(conn, lane.new_events)
 
@@ -205,15 +211,18 @@ def settle(conn: Connection, lane: Lane) -> None:
     if lane.active_run is not None:
         lane.ready_ms = None
     else:
-        lane.ready_ms = conn.execute(_NEXT_QUEUED, {"lane_session": lane.session_id}).scalar()
+        head = _NEXT_QUEUED.first(conn, lane_session=lane.session_id)
+        lane.ready_ms = None if head is None else head.ready_ms
 
 
 def record_event(
     conn: Connection, session_id: str, kind: EventKind, run_id: str | None, data: JsonObject
 ) -> None:
     """Add one event without holding the lane for more (a delivery's end)."""
-    seq = conn.execute(_NEXT_EVENT, {"lane_session": session_id}).scalar_one()
-    lane = Lane(session_id, now_ms(conn), event_seq=seq - 1)
+    numbered = _NEXT_EVENT.first(conn, lane_session=session_id)
+    if numbered is None:
+        raise NotFound("session", session_id)
+    lane = Lane(session_id, now_ms(conn), event_seq=numbered.event_seq - 1)
     lane.record(kind, run_id, data)
     events.add(conn, lane.new_events)
 

@@ -14,12 +14,15 @@ from sqlalchemy import (
     exists,
     func,
     insert,
+    literal_column,
     select,
+    text,
     update,
 )
 
 from runtime.domain.messages import OutboundMessage
 from runtime.store.database import now_ms
+from runtime.store.hot import hot
 from runtime.store.tables import outbox
 
 UNSETTLED = ("pending", "sending", "streaming")
@@ -59,14 +62,18 @@ class NewRow:
 
 FINAL_RANK = 10
 _earlier = outbox.alias("earlier")
-_INSERT = insert(outbox)
-_CHAT_BUSY = select(
-    exists().where(
+_INSERT = hot(insert(outbox))
+# The states are written out, because a prepared statement takes no list; the partial index of
+# unsettled rows then serves it.
+_CHAT_BUSY = hot(
+    select(outbox.c.position)
+    .where(
         outbox.c.channel == bindparam("in_channel"),
         outbox.c.account == bindparam("in_account"),
         outbox.c.chat == bindparam("in_chat"),
-        outbox.c.state.in_(UNSETTLED),
+        text("state IN ('pending','sending','streaming')"),
     )
+    .limit(literal_column("1"))
 )
 
 
@@ -99,7 +106,7 @@ _OWNED = (
     & (outbox.c.worker == bindparam("by"))
     & (outbox.c.fence == bindparam("under"))
 )
-_SENT = (
+_SENT = hot(
     update(outbox)
     .where(_OWNED)
     .values(state="sent", posted=bindparam("receipt"), settled_ms=bindparam("at"), error=None)
@@ -117,28 +124,26 @@ def add(conn: Connection, new: NewRow) -> bool:
         "in_account": message.target.account,
         "in_chat": message.target.chat_id,
     }
-    claimed = new.claim is not None and not conn.execute(_CHAT_BUSY, place).scalar()
+    claimed = new.claim is not None and _CHAT_BUSY.first(conn, **place) is None
     worker, fence = new.claim if claimed and new.claim is not None else (None, None)
-    conn.execute(
-        _INSERT,
-        {
-            "id": message.outbox_id,
-            "session_id": message.session_id,
-            "run_id": message.run_id,
-            "kind": new.kind,
-            "channel": message.target.channel,
-            "account": message.target.account,
-            "chat": message.target.chat_id,
-            "message": message.model_dump_json(),
-            "open_call_id": new.open_call_id,
-            "state": "sending" if claimed else "pending",
-            "rank": new.rank,
-            "next_ms": now,
-            "worker": worker,
-            "fence": fence,
-            "posted": "[]",
-            "created_ms": now,
-        },
+    _INSERT.change(
+        conn,
+        id=message.outbox_id,
+        session_id=message.session_id,
+        run_id=message.run_id,
+        kind=new.kind,
+        channel=message.target.channel,
+        account=message.target.account,
+        chat=message.target.chat_id,
+        message=message.model_dump_json(),
+        open_call_id=new.open_call_id,
+        state="sending" if claimed else "pending",
+        rank=new.rank,
+        next_ms=now,
+        worker=worker,
+        fence=fence,
+        posted="[]",
+        created_ms=now,
     )
     return claimed
 
@@ -193,17 +198,15 @@ def sent(
     conn: Connection, outbox_id: str, posted: Sequence[str], *, worker: str, fence: int
 ) -> bool:
     """Record the receipt; False when the row is another deliverer's by now."""
-    changed = conn.execute(
-        _SENT,
-        {
-            "row_id": outbox_id,
-            "by": worker,
-            "under": fence,
-            "receipt": json.dumps(list(posted)),
-            "at": now_ms(conn),
-        },
+    changed = _SENT.change(
+        conn,
+        row_id=outbox_id,
+        by=worker,
+        under=fence,
+        receipt=json.dumps(list(posted)),
+        at=now_ms(conn),
     )
-    return changed.rowcount == 1
+    return changed == 1
 
 
 def change_owned(

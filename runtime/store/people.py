@@ -8,6 +8,7 @@ from sqlalchemy import Connection, RowMapping, bindparam, func, insert, select, 
 from runtime.domain.messages import ChatAddress
 from runtime.domain.people import Speaker, Trust
 from runtime.store.database import now_ms
+from runtime.store.hot import hot
 from runtime.store.tables import accounts, pairings
 
 
@@ -34,21 +35,19 @@ class Pairing:
     state: str
 
 
-_ACCOUNT = select(accounts).where(
-    accounts.c.channel == bindparam("channel"),
-    accounts.c.account == bindparam("account"),
-    accounts.c.user_id == bindparam("user_id"),
+_ACCOUNT = hot(
+    select(accounts).where(
+        accounts.c.channel == bindparam("on_channel"),
+        accounts.c.account == bindparam("on_account"),
+        accounts.c.user_id == bindparam("the_user"),
+    )
 )
 
 
 def find(conn: Connection, *, channel: str, account: str, user_id: str) -> Account | None:
     """The account, or None for a stranger."""
-    row = (
-        conn.execute(_ACCOUNT, {"channel": channel, "account": account, "user_id": user_id})
-        .mappings()
-        .first()
-    )
-    return None if row is None else _account(row)
+    row = _ACCOUNT.first(conn, on_channel=channel, on_account=account, the_user=user_id)
+    return None if row is None else _account(row._mapping)
 
 
 def put(conn: Connection, speaker: Speaker, *, direct_chat: ChatAddress | None = None) -> None:
@@ -111,9 +110,7 @@ def add_pairing(conn: Connection, pairing: Pairing) -> None:
     )
 
 
-def pending_of(
-    conn: Connection, *, channel: str, account: str, user_id: str
-) -> Sequence[Pairing]:
+def pending_of(conn: Connection, *, channel: str, account: str, user_id: str) -> Sequence[Pairing]:
     """A stranger's own requests that have not run out."""
     rows = conn.execute(
         select(pairings).where(

@@ -2,19 +2,31 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 
-from sqlalchemy import Connection, Row, bindparam, insert, select, update
+from sqlalchemy import (
+    BindParameter,
+    Connection,
+    Row,
+    bindparam,
+    insert,
+    literal_column,
+    select,
+    update,
+)
 
 from runtime.domain.errors import NotFound, StaleLease
 from runtime.domain.messages import ChatAddress
 from runtime.domain.people import Speaker
 from runtime.domain.runs import RunKind, RunState, Usage, check_transition
+from runtime.store.hot import Hot, hot
 from runtime.store.tables import runs
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One run. `cancel` holds the reason once somebody asked for its end."""
+    """One run. `cancel` holds the reason once somebody asked for its end; `attempt` counts the
+    workers that died with it."""
 
     id: str
     session_id: str
@@ -40,14 +52,14 @@ class Run:
     ended_ms: int | None = None
 
 
-_ONE = select(runs).where(runs.c.id == bindparam("run_id"))
-_HEAD = (
+_ONE = hot(select(runs).where(runs.c.id == bindparam("the_run")))
+_HEAD = hot(
     select(runs)
-    .where(runs.c.session_id == bindparam("session_id"), runs.c.state == RunState.QUEUED.value)
+    .where(runs.c.session_id == bindparam("of_session"), runs.c.state == RunState.QUEUED.value)
     .order_by(runs.c.seq)
-    .limit(1)
+    .limit(literal_column("1"))
 )
-_CLAIM = (
+_CLAIM = hot(
     update(runs)
     .where(runs.c.id == bindparam("run"))
     .values(
@@ -55,36 +67,33 @@ _CLAIM = (
         collecting=False,
         worker=bindparam("by"),
         fence=bindparam("under"),
-        attempt=runs.c.attempt + 1,
         started_ms=bindparam("since"),
     )
 )
-_INSERT = insert(runs)
+_INSERT = hot(insert(runs))
 
 
 def add(conn: Connection, run: Run) -> None:
     """Keep a new run."""
-    conn.execute(
-        _INSERT,
-        {
-            "id": run.id,
-            "session_id": run.session_id,
-            "seq": run.seq,
-            "kind": run.kind.value,
-            "state": run.state.value,
-            "collecting": run.collecting,
-            "ready_ms": run.ready_ms,
-            "target": run.target.model_dump_json(),
-            "reply_to": run.reply_to,
-            "speaker": run.speaker.model_dump_json(),
-            "created_ms": run.created_ms,
-        },
+    _INSERT.change(
+        conn,
+        id=run.id,
+        session_id=run.session_id,
+        seq=run.seq,
+        kind=run.kind.value,
+        state=run.state.value,
+        collecting=run.collecting,
+        ready_ms=run.ready_ms,
+        target=run.target.model_dump_json(),
+        reply_to=run.reply_to,
+        speaker=run.speaker.model_dump_json(),
+        created_ms=run.created_ms,
     )
 
 
 def get(conn: Connection, run_id: str) -> Run:
     """Raises `NotFound`."""
-    row = conn.execute(_ONE, {"run_id": run_id}).first()
+    row = _ONE.first(conn, the_run=run_id)
     if row is None:
         raise NotFound("run", run_id)
     return _run(row)
@@ -100,7 +109,7 @@ def owned(conn: Connection, run_id: str, *, worker: str, fence: int) -> Run:
 
 def head(conn: Connection, session_id: str) -> Run | None:
     """The queued run that is first in its lane."""
-    row = conn.execute(_HEAD, {"session_id": session_id}).first()
+    row = _HEAD.first(conn, of_session=session_id)
     return None if row is None else _run(row)
 
 
@@ -118,14 +127,13 @@ def claim(conn: Connection, run: Run, *, worker: str, fence: int, now: int) -> R
     """Give a queued run to a worker."""
     check_transition(run.id, run.state, RunState.RUNNING)
     started = run.started_ms if run.started_ms is not None else now
-    conn.execute(_CLAIM, {"run": run.id, "by": worker, "under": fence, "since": started})
+    _CLAIM.change(conn, run=run.id, by=worker, under=fence, since=started)
     return replace(
         run,
         state=RunState.RUNNING,
         collecting=False,
         worker=worker,
         fence=fence,
-        attempt=run.attempt + 1,
         started_ms=started,
     )
 
@@ -135,14 +143,22 @@ def move(
 ) -> None:
     """Change a run's state, checked (MSG-6); further columns may change with it."""
     check_transition(run.id, run.state, state)
-    conn.execute(
-        update(runs).where(runs.c.id == run.id).values(state=state.value, **(values or {}))
-    )
+    change(conn, run.id, {"state": state.value, **(values or {})})
 
 
 def change(conn: Connection, run_id: str, values: Mapping[str, object]) -> None:
     """Change columns other than the state."""
-    conn.execute(update(runs).where(runs.c.id == run_id).values(**values))
+    given = {f"new_{name}": value for name, value in values.items()}
+    _update_of(frozenset(values)).change(conn, the_run=run_id, **given)
+
+
+@cache
+def _update_of(columns: frozenset[str]) -> Hot[()]:
+    """The prepared update of one set of columns; there are few sets."""
+    values: dict[str, BindParameter[object]] = {
+        name: bindparam(f"new_{name}") for name in sorted(columns)
+    }
+    return hot(update(runs).where(runs.c.id == bindparam("the_run")).values(values))
 
 
 def abandoned(conn: Connection, live: Sequence[str]) -> Sequence[Run]:

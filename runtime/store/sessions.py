@@ -10,6 +10,7 @@ from runtime.domain.decisions import PermissionMode, SessionMode
 from runtime.domain.errors import NotFound
 from runtime.domain.messages import ChatAddress
 from runtime.store.database import now_ms
+from runtime.store.hot import hot
 from runtime.store.tables import lanes, sessions
 
 
@@ -34,12 +35,12 @@ class Session:
 
 
 _QUERY = select(sessions, lanes.c.transcript).join(lanes, lanes.c.session_id == sessions.c.id)
-_BY_ID = _QUERY.where(sessions.c.id == bindparam("session_id"))
+_BY_ID = hot(_QUERY.where(sessions.c.id == bindparam("the_session")))
 
 
 def get(conn: Connection, session_id: str) -> Session:
     """Raises `NotFound`."""
-    row = conn.execute(_BY_ID, {"session_id": session_id}).first()
+    row = _BY_ID.first(conn, the_session=session_id)
     if row is None:
         raise NotFound("session", session_id)
     return _session(row)

@@ -152,7 +152,8 @@ class Sender:
             await self._settle(row, "unknown", f"it could not be looked up: {error}", holder)
             return
         if receipt is not None:
-            await self._sent(row, receipt, holder)
+            # What was found may be a part of it: a send of what is there already posts the rest.
+            await self._send(replace(row, posted=receipt.message_ids), holder)
         else:
             await self._retry(row, DeliveryRetry("it had not arrived"), holder)
 

@@ -1,0 +1,141 @@
+"""Slack's Web API: one call, and what became of it. It refuses to repeat anything.
+
+The SDK's retry handlers are off: a connection that breaks after the request has left may have
+posted already, and a blind repeat would double the message (MSG-11). What failed is raised as a
+`SlackFailure`, which says whether the call can have had an effect.
+"""
+
+from collections.abc import Mapping
+
+import aiohttp
+from pydantic import JsonValue, SecretStr
+from slack_sdk.errors import SlackApiError
+from slack_sdk.web.async_client import AsyncWebClient
+from slack_sdk.web.async_slack_response import AsyncSlackResponse
+
+from adapters.slack.failures import (
+    RateLimited,
+    Refused,
+    SlackFailure,
+    Unanswered,
+    Unreachable,
+)
+from adapters.slack.settings import SlackSettings
+from runtime.domain.value import JsonObject
+
+CONNECT_TIMEOUT_S = 10.0
+# Shorter than Slack's own idle limit, so that a call rarely leaves on a connection that just died.
+KEEPALIVE_S = 15.0
+SOCKET_CLOSE_TIMEOUT_S = 1.0
+
+
+class SlackClient:
+    """One HTTP session for one installed application. Close it."""
+
+    def __init__(self, settings: SlackSettings) -> None:
+        self._settings = settings
+        self._session: aiohttp.ClientSession | None = None
+
+    async def write(self, method: str, body: JsonObject) -> JsonObject:
+        """Call a method that changes something. Raises `SlackFailure`."""
+        web = self._web(self._settings.bot_token)
+        return await _answer(web, method, body=body)
+
+    async def read(self, method: str, arguments: Mapping[str, str | int | bool]) -> JsonObject:
+        """Call a method that only reads. Raises `SlackFailure`."""
+        web = self._web(self._settings.bot_token)
+        return await _answer(web, method, arguments=arguments)
+
+    async def socket_address(self) -> str:
+        """A fresh address for one Socket Mode connection. Raises `SlackFailure`."""
+        web = self._web(self._settings.app_token)
+        address = (await _answer(web, "apps.connections.open", body={})).get("url")
+        if not isinstance(address, str):
+            raise Unanswered("apps.connections.open gave no address")
+        return address
+
+    async def open_socket(self, address: str) -> aiohttp.ClientWebSocketResponse:
+        """Connect to an address that works once. Raises `Unreachable`."""
+        try:
+            return await self._http().ws_connect(
+                address,
+                autoping=False,
+                timeout=aiohttp.ClientWSTimeout(ws_close=SOCKET_CLOSE_TIMEOUT_S),
+                proxy=self._web(self._settings.app_token).proxy,
+            )
+        except (aiohttp.ClientError, OSError) as error:
+            raise Unreachable(f"the socket cannot be opened: {_named(error)}") from error
+
+    async def close(self) -> None:
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+
+    def _http(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            self._session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(keepalive_timeout=KEEPALIVE_S),
+                timeout=aiohttp.ClientTimeout(
+                    total=self._settings.request_timeout_s, sock_connect=CONNECT_TIMEOUT_S
+                ),
+            )
+        return self._session
+
+    def _web(self, token: SecretStr) -> AsyncWebClient:
+        return AsyncWebClient(
+            token=token.get_secret_value(),
+            base_url=self._settings.api_url,
+            session=self._http(),
+            retry_handlers=[],
+        )
+
+
+async def _answer(
+    web: AsyncWebClient,
+    method: str,
+    *,
+    body: JsonObject | None = None,
+    arguments: Mapping[str, str | int | bool] | None = None,
+) -> JsonObject:
+    try:
+        if arguments is None:
+            response = await web.api_call(method, json=body)
+        else:
+            response = await web.api_call(method, http_verb="GET", params=dict(arguments))
+    except SlackApiError as error:
+        raise _failure(method, error) from error
+    except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
+        raise Unreachable(f"{method}: {_named(error)}") from error
+    except (aiohttp.ClientError, OSError) as error:
+        raise Unanswered(f"{method}: {_named(error)}") from error
+    return response.data if isinstance(response.data, dict) else {}
+
+
+def _failure(method: str, error: SlackApiError) -> SlackFailure:
+    response = error.response
+    if not isinstance(response, AsyncSlackResponse):
+        return Unanswered(f"{method}: an answer that is no JSON")
+    data: Mapping[str, JsonValue] = response.data if isinstance(response.data, dict) else {}
+    code = data.get("error")
+    if response.status_code == 429 or code in ("ratelimited", "rate_limited"):
+        return RateLimited(_seconds(response.headers.get("Retry-After")))
+    if response.status_code >= 500:
+        # The page of an edge server says nothing about what happened behind it.
+        return Unanswered(f"{method}: HTTP {response.status_code}")
+    if isinstance(code, str) and code:
+        needed = data.get("needed")
+        return Refused(code, needed if isinstance(needed, str) else "")
+    if response.status_code >= 400:
+        return Unreachable(f"{method}: HTTP {response.status_code} from something before Slack")
+    return Unanswered(f"{method}: an answer without `ok`")
+
+
+def _seconds(header: str | None) -> float | None:
+    try:
+        return None if header is None else max(0.0, float(header))
+    except ValueError:
+        return None
+
+
+def _named(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}".rstrip(": ")

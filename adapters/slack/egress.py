@@ -1,0 +1,172 @@
+"""Messages of ours as Slack's payloads. Pure, and the same at every attempt.
+
+A message is a list of posts, each within Slack's limits; the n-th post is always the same, so that
+an attempt can go on where the last one ended. Every post carries the outbox id and its number as
+metadata, by which an unknown outcome is looked up (MSG-11). Text stays short of nothing: what does
+not fit one post makes the next.
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from pydantic import JsonValue
+
+from adapters.rendering import SlackLimits, SlackPart, render_slack
+from runtime.domain.messages import (
+    ApprovalPart,
+    FilePart,
+    OutboundMessage,
+    OutboundPart,
+    QuestionPart,
+    TextPart,
+)
+from runtime.domain.value import JsonObject
+
+METADATA_TYPE = "gatehouse_outbox"
+# Cards are sections, so that a line for buttons can stand below; two blocks are kept free.
+_CARD = SlackLimits(markdown=0, blocks=48)
+_CHOICES = {"once": "once", "session": "for this session"}
+
+
+@dataclass(frozen=True, slots=True)
+class Post:
+    """One message in Slack: `blocks` as people see it, `text` for notifications and alone."""
+
+    text: str
+    blocks: tuple[JsonObject, ...]
+
+
+def posts_of(message: OutboundMessage) -> tuple[Post, ...]:
+    """Everything that the message needs, in order; empty where it holds no text at all."""
+    return tuple(post for part in message.parts for post in _posts(part))
+
+
+def post_payload(
+    message: OutboundMessage, post: Post, number: int, *, plain: bool = False
+) -> JsonObject:
+    """Arguments of `chat.postMessage`. `plain` leaves the layout out (REN-3)."""
+    payload: JsonObject = {
+        "channel": message.target.chat_id,
+        **_body(post, plain=plain),
+        # A preview of a link in an answer would be taken for a part of the answer.
+        "unfurl_links": False,
+        "unfurl_media": False,
+        "metadata": {
+            "event_type": METADATA_TYPE,
+            "event_payload": {"outbox_id": message.outbox_id, "part": number},
+        },
+    }
+    if message.target.thread_id is not None:
+        payload["thread_ts"] = message.target.thread_id
+    return payload
+
+
+def update_payload(
+    message: OutboundMessage, post: Post, ts: str, *, plain: bool = False
+) -> JsonObject:
+    """Arguments of `chat.update`, which keeps the metadata of the first post."""
+    body = _body(post, plain=plain)
+    # Without blocks in the call, Slack would go on showing the old ones.
+    return {"channel": message.target.chat_id, "ts": ts, "blocks": [], **body}
+
+
+def part_number(posted: JsonObject, outbox_id: str) -> int | None:
+    """Which post of the outbox row this message of the history is, if it is one."""
+    metadata = posted.get("metadata")
+    if not isinstance(metadata, dict) or metadata.get("event_type") != METADATA_TYPE:
+        return None
+    carried = metadata.get("event_payload")
+    if not isinstance(carried, dict) or carried.get("outbox_id") != outbox_id:
+        return None
+    number = carried.get("part")
+    return number if isinstance(number, int) else None
+
+
+def status_line(state: str) -> str:
+    """What stands beside the bot's name while a run works; empty ends it."""
+    if state == "done":
+        return ""
+    if state in ("thinking", "writing"):
+        return f"is {state}..."
+    return f"is using {state}..."
+
+
+def card(markdown: str, hint: str, *, actions: JsonObject | None = None) -> tuple[Post, ...]:
+    """A card: its text, then one small line, then `actions`, a block of buttons, if there is one.
+
+    All of the text is shown; a long card takes several posts and ends in the last.
+    """
+    posts = [_post(part) for part in render_slack(markdown, limits=_CARD)]
+    foot = " ".join(part.text for part in render_slack(hint, limits=_CARD))
+    blocks: list[JsonObject] = [
+        {"type": "context", "elements": [{"type": "mrkdwn", "text": foot}]},
+    ]
+    if actions is not None:
+        blocks.append(actions)
+    last = posts[-1]
+    closing = replace(last, text=f"{last.text}\n\n{foot}", blocks=(*last.blocks, *blocks))
+    return (*posts[:-1], closing)
+
+
+def _posts(part: OutboundPart) -> Iterable[Post]:
+    match part:
+        case TextPart():
+            return [_post(rendered) for rendered in render_slack(part.markdown)]
+        case ApprovalPart():
+            return _approval(part)
+        case QuestionPart():
+            return _question(part)
+        case FilePart():
+            # `capabilities.files` is False, so the engine sends none; a name is never lost.
+            return [_post(rendered) for rendered in render_slack(f"File: {_code(part.name)}")]
+
+
+def _approval(part: ApprovalPart) -> tuple[Post, ...]:
+    fence = _fence(part.arguments)
+    reason = f"{part.reason}\n\n" if part.reason else ""
+    markdown = (
+        f"**Approval needed for** {_code(part.tool)}\n\n{reason}{fence}\n{part.arguments}\n{fence}"
+    )
+    ways = [
+        f"`!approve {part.code}{'' if choice == 'once' else f' {choice}'}` ({_CHOICES[choice]})"
+        for choice in part.choices
+        if choice in _CHOICES
+    ]
+    if "deny" in part.choices:
+        ways.append(f"`!deny {part.code}`")
+    hint = f"Reply {', '.join(ways)}, or use `/gatehouse approve {part.code}`."
+    return card(markdown, part.outcome or hint)
+
+
+def _question(part: QuestionPart) -> tuple[Post, ...]:
+    options = "".join(f"\n{place}. {text}" for place, text in enumerate(part.options, start=1))
+    hint = "Reply here with your answer"
+    hint += " or the number of an option." if part.options else "."
+    return card(f"{part.question}\n{options}", part.outcome or hint)
+
+
+def _post(part: SlackPart) -> Post:
+    return Post(part.text, tuple(_json(block) for block in part.blocks))
+
+
+def _json(block: dict[str, str | dict[str, str]]) -> JsonObject:
+    return {key: dict(value) if isinstance(value, dict) else value for key, value in block.items()}
+
+
+def _body(post: Post, *, plain: bool) -> JsonObject:
+    if plain:
+        return {"text": post.text}
+    blocks: list[JsonValue] = list(post.blocks)
+    return {"text": post.text, "blocks": blocks}
+
+
+def _code(text: str) -> str:
+    ticks = _fence(text, shortest=1)
+    return f"{ticks} {text} {ticks}" if "`" in text else f"`{text}`"
+
+
+def _fence(text: str, *, shortest: int = 3) -> str:
+    """Backticks that `text` cannot close."""
+    longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
+    return "`" * max(shortest, longest + 1)

@@ -1,0 +1,158 @@
+"""A Slack call without a good answer, and what that means: retry, give up, look it up, tell.
+
+    SlackFailure
+    |- Unreachable    nothing reached Slack
+    |- RateLimited    Slack refused to look at it yet
+    |- Refused        Slack answered with an error code
+    `- Unanswered     it left, and there is no readable answer: the effect is unknown
+
+Codes and their meaning: the error tables of the methods' reference pages.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from runtime.domain.errors import (
+    DeliveryError,
+    DeliveryRejected,
+    DeliveryRetry,
+    DeliveryUnknown,
+    Forbidden,
+    Unavailable,
+)
+
+TokenName = Literal["bot", "app"]
+
+#: Slack does not like the layout; the words may still go (REN-3).
+FORMAT_REFUSALS = frozenset({"invalid_blocks", "invalid_blocks_format", "msg_blocks_too_long"})
+
+_ACCOUNT_WIDE = frozenset(
+    {
+        "access_denied",
+        "account_inactive",
+        "ekm_access_denied",
+        "enterprise_is_restricted",
+        "invalid_auth",
+        "missing_scope",
+        "no_permission",
+        "not_allowed_token_type",
+        "not_authed",
+        "org_login_required",
+        "team_access_not_granted",
+        "token_expired",
+        "token_revoked",
+    }
+)
+# Refused before Slack did anything: `request_timeout` means that the body came in truncated.
+_NOT_YET = frozenset({"request_timeout", "service_unavailable", "team_added_to_org"})
+# Slack's pages say of both that some part of the operation may have succeeded before the error.
+_PERHAPS_DONE = frozenset({"fatal_error", "internal_error"})
+_EXPLAINED = {
+    "channel_not_found": "Slack knows no such channel, or the bot was removed from it",
+    "is_archived": "the channel is archived",
+    "msg_too_long": "the message is too long for Slack",
+    "not_in_channel": "the bot is not in this channel: invite it there",
+    "restricted_action": "a setting of the workspace forbids the bot to post here",
+}
+_WHERE = {
+    "bot": (
+        "Copy the Bot User OAuth Token (xoxb-...) from OAuth & Permissions of your application "
+        "at https://api.slack.com/apps"
+    ),
+    "app": (
+        "Copy an App-Level Token (xapp-...) with the scope connections:write from Basic "
+        "Information of your application at https://api.slack.com/apps"
+    ),
+}
+
+
+class SlackFailure(Exception):
+    """A call had no good answer; never raised itself."""
+
+
+@dataclass(eq=False)
+class Unreachable(SlackFailure):
+    """Nothing reached Slack; `detail` says how far it came."""
+
+    detail: str
+
+    def __str__(self) -> str:
+        return self.detail
+
+
+@dataclass(eq=False)
+class RateLimited(SlackFailure):
+    """429: call this method again after `after_s` seconds, if Slack named a time."""
+
+    after_s: float | None
+
+    def __str__(self) -> str:
+        return "Slack limits the rate (ratelimited)"
+
+
+@dataclass(eq=False)
+class Refused(SlackFailure):
+    """Slack answered `ok: false` with the code `error`; `needed` is the scope it misses."""
+
+    error: str
+    needed: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.error} ({self.needed})" if self.needed else self.error
+
+
+@dataclass(eq=False)
+class Unanswered(SlackFailure):
+    """The request left, and no readable answer came back."""
+
+    detail: str
+
+    def __str__(self) -> str:
+        return self.detail
+
+
+def delivery_error(failure: SlackFailure) -> DeliveryError:
+    """For a post: only what surely did not happen may be tried again."""
+    if isinstance(failure, RateLimited):
+        return DeliveryRetry(str(failure), failure.after_s)
+    if isinstance(failure, Unanswered):
+        return DeliveryUnknown(str(failure))
+    if not isinstance(failure, Refused):
+        return DeliveryRetry(str(failure))
+    if failure.error in _NOT_YET:
+        return DeliveryRetry(str(failure))
+    if failure.error in _PERHAPS_DONE:
+        return DeliveryUnknown(str(failure))
+    return DeliveryRejected(_reason(failure), account_wide=failure.error in _ACCOUNT_WIDE)
+
+
+def repeatable_error(failure: SlackFailure) -> DeliveryError:
+    """For what may safely run twice (reading, editing): an unknown outcome is a retry."""
+    verdict = delivery_error(failure)
+    return DeliveryRetry(verdict.reason) if isinstance(verdict, DeliveryUnknown) else verdict
+
+
+def lookup_error(failure: SlackFailure) -> DeliveryError:
+    """For a look at the history. With the account shut out, it can be looked at when it is not;
+    a rejection says that this history is closed, and nothing about the message."""
+    verdict = repeatable_error(failure)
+    if isinstance(verdict, DeliveryRejected):
+        reason = f"the history cannot be read: {verdict.reason}"
+        return DeliveryRetry(reason) if verdict.account_wide else DeliveryRejected(reason)
+    return verdict
+
+
+def connection_error(failure: SlackFailure, token: TokenName) -> Forbidden | Unavailable:
+    """For the start: is the `token` wrong, which the operator must mend, or is Slack away?"""
+    if isinstance(failure, Refused) and failure.error in _ACCOUNT_WIDE:
+        return wrong_token(token, str(failure))
+    return Unavailable("Slack cannot be reached.", hint=f"{failure}. Trying again.")
+
+
+def wrong_token(token: TokenName, problem: str) -> Forbidden:
+    return Forbidden(f"Slack does not accept the {token} token: {problem}. {_WHERE[token]}.")
+
+
+def _reason(failure: Refused) -> str:
+    explained = _EXPLAINED.get(failure.error)
+    return f"{failure}: {explained}" if explained else str(failure)

@@ -1,0 +1,227 @@
+"""Slack's payloads as messages of ours. Pure: it asks nobody and never raises on a strange shape.
+
+Reading gives `Heard`, which still has Slack's ids in its text, or `Ignored` with the reason. What
+only Slack can tell (names, whether the bot takes part in a thread) is asked for by the adapter and
+handed to `inbound`. Shapes: the reference pages of `message`, `app_mention` and slash commands.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from adapters.slack.settings import ReplyInThread
+from adapters.slack.wording import people_in, readable, without_leading_mention
+from runtime.domain.messages import Attachment, ChatKind, InboundMessage
+from runtime.domain.people import Sender
+from runtime.domain.value import JsonObject
+
+CHANNEL = "slack"
+_TS = re.compile(r"\d{1,12}\.\d{1,6}")
+_SPOKEN = frozenset({"", "bot_message", "file_share", "me_message", "thread_broadcast"})
+_KINDS: Mapping[str, ChatKind] = {
+    "im": "direct",
+    "mpim": "group",
+    "channel": "channel",
+    "group": "channel",
+}
+_SLACKBOT = "USLACKBOT"
+
+
+@dataclass(frozen=True, slots=True)
+class Bot:
+    """Who we are in one workspace, as `auth.test` says it."""
+
+    team_id: str
+    user_id: str
+    bot_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ignored:
+    """A payload that is no message for the engine; `reason` is for logs."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heard:
+    """A message in Slack's own words. `thread` is the thread it was said in, if it was in one;
+    `answer_thread` the one that its reply goes to, which also names the session."""
+
+    chat: str
+    kind: ChatKind
+    message_id: str
+    user: str
+    text: str
+    is_bot: bool = False
+    name: str = ""
+    thread: str | None = None
+    answer_thread: str | None = None
+    edited_at: str | None = None
+    mentions_bot: bool = False
+    parent_is_bot: bool = False
+    attachments: tuple[Attachment, ...] = ()
+    event_id: str = ""
+    sent_at_ms: int | None = None
+
+    @property
+    def people(self) -> frozenset[str]:
+        """Whose names make the text readable; a bot's name comes with its message."""
+        return people_in(self.text) | (frozenset() if self.is_bot else {self.user})
+
+    @property
+    def thread_matters(self) -> bool:
+        """Only for a reply in a channel, without a mention, it matters who else takes part."""
+        in_thread = self.kind != "direct" and self.thread is not None
+        return in_thread and not (self.mentions_bot or self.is_bot)
+
+
+def read_event(payload: JsonObject, bot: Bot, *, reply_in_thread: ReplyInThread) -> Heard | Ignored:
+    """The payload of an `events_api` envelope, or the body of an Events API request."""
+    event = _object(payload, "event")
+    kind, subtype = _text(event, "type"), _text(event, "subtype")
+    if kind not in ("message", "app_mention"):
+        return Ignored(f"event {kind or 'without a type'}")
+    if subtype == "message_changed":
+        heard = _edited(event, bot)
+    elif subtype in _SPOKEN:
+        heard = _spoken(event, event, bot)
+    else:
+        return Ignored(f"message subtype {subtype}")
+    if isinstance(heard, Ignored):
+        return heard
+    return replace(
+        heard,
+        event_id=_text(payload, "event_id"),
+        mentions_bot=heard.mentions_bot or kind == "app_mention",
+        answer_thread=_answer_thread(heard, reply_in_thread),
+    )
+
+
+def read_command(payload: JsonObject, envelope_id: str) -> Heard | Ignored:
+    """A slash command: `/gatehouse status` is the command `/status`."""
+    chat, user = _text(payload, "channel_id"), _text(payload, "user_id")
+    if not (chat and user):
+        return Ignored("slash command without a channel or a person")
+    words = _text(payload, "text").strip().removeprefix("/")
+    return Heard(
+        chat=chat,
+        kind=_chat_kind("", chat),
+        # Slack gives every use of a command a trigger of its own.
+        message_id=_text(payload, "trigger_id") or envelope_id,
+        user=user,
+        text=f"/{words or 'help'}",
+        mentions_bot=True,
+        event_id=envelope_id,
+    )
+
+
+def inbound(
+    heard: Heard, bot: Bot, *, names: Mapping[str, str], takes_part: bool, received_at_ms: int
+) -> InboundMessage:
+    """The message for the engine. `takes_part` says that the bot is in the message's thread."""
+    text = without_leading_mention(heard.text, bot.user_id)
+    return InboundMessage(
+        channel=CHANNEL,
+        account=bot.team_id,
+        chat_id=heard.chat,
+        chat_kind=heard.kind,
+        thread_id=heard.answer_thread,
+        message_id=heard.message_id,
+        edited_at=heard.edited_at,
+        sender=Sender(id=heard.user, name=names.get(heard.user) or heard.name, is_bot=heard.is_bot),
+        text=readable(text, names).strip(),
+        mentions_bot=heard.mentions_bot,
+        reply_to=heard.thread,
+        replies_to_bot=takes_part,
+        attachments=heard.attachments,
+        received_at_ms=received_at_ms,
+        sent_at_ms=heard.sent_at_ms,
+        platform_event_id=heard.event_id,
+    )
+
+
+def _spoken(event: JsonObject, message: JsonObject, bot: Bot) -> Heard | Ignored:
+    """`event` says where, `message` says what: they differ in an edit only."""
+    chat, ts = _text(event, "channel"), _text(message, "ts")
+    user, bot_id = _text(message, "user"), _text(message, "bot_id")
+    if not (chat and _TS.fullmatch(ts) and (user or bot_id)):
+        return Ignored("message without a channel, a time or a sender")
+    thread = _text(message, "thread_ts")
+    text = _text(message, "text")
+    return Heard(
+        chat=chat,
+        kind=_chat_kind(_text(event, "channel_type"), chat),
+        message_id=ts,
+        user=user or bot_id,
+        text=text,
+        is_bot=bool(bot_id)
+        or user in (bot.user_id, _SLACKBOT)
+        or _text(message, "subtype") == "bot_message",
+        name=_text(message, "username"),
+        # The first message of a thread carries its own time as its thread.
+        thread=thread if _TS.fullmatch(thread) and thread != ts else None,
+        mentions_bot=bot.user_id in people_in(text),
+        parent_is_bot=_text(message, "parent_user_id") == bot.user_id,
+        attachments=_attachments(message),
+        sent_at_ms=_milliseconds(ts),
+    )
+
+
+def _edited(event: JsonObject, bot: Bot) -> Heard | Ignored:
+    message, before = _object(event, "message"), _object(event, "previous_message")
+    if _text(message, "subtype") not in _SPOKEN:
+        return Ignored(f"edit of a message of subtype {_text(message, 'subtype')}")
+    if before and _text(message, "text") == _text(before, "text"):
+        return Ignored("edit that leaves the words alone")
+    edited_at = _text(_object(message, "edited"), "ts")
+    if not edited_at:
+        return Ignored("change without an edit by a person")
+    heard = _spoken(event, message, bot)
+    return heard if isinstance(heard, Ignored) else replace(heard, edited_at=edited_at)
+
+
+def _answer_thread(heard: Heard, reply_in_thread: ReplyInThread) -> str | None:
+    if heard.thread is not None or reply_in_thread == "never":
+        return heard.thread
+    if heard.kind == "direct" and reply_in_thread != "always":
+        return None
+    return heard.message_id
+
+
+def _chat_kind(channel_type: str, chat: str) -> ChatKind:
+    """`app_mention` and slash commands carry no type; the id of a direct chat begins with D."""
+    return _KINDS.get(channel_type) or ("direct" if chat.startswith("D") else "channel")
+
+
+def _attachments(message: JsonObject) -> tuple[Attachment, ...]:
+    files = message.get("files")
+    found = []
+    for file in files if isinstance(files, list) else []:
+        if not isinstance(file, dict) or not _text(file, "id"):
+            continue
+        size = file.get("size")
+        found.append(
+            Attachment(
+                name=_text(file, "name") or _text(file, "id"),
+                media_type=_text(file, "mimetype") or "application/octet-stream",
+                size_bytes=size if isinstance(size, int) else None,
+                reference=_text(file, "url_private_download") or _text(file, "url_private"),
+            )
+        )
+    return tuple(found)
+
+
+def _milliseconds(ts: str) -> int:
+    seconds, _, fraction = ts.partition(".")
+    return int(seconds) * 1000 + int(fraction.ljust(6, "0")) // 1000
+
+
+def _text(source: JsonObject, key: str) -> str:
+    value = source.get(key)
+    return value if isinstance(value, str) else ""
+
+
+def _object(source: JsonObject, key: str) -> JsonObject:
+    value = source.get(key)
+    return value if isinstance(value, dict) else {}

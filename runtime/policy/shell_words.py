@@ -1,0 +1,67 @@
+"""Whether a shell command may run a certain program, in whatever dress. Pure.
+
+For rules that deny or ask, where doubt means yes. It reads no shell grammar: quotes are dropped,
+the text is cut wherever a command could begin, and an expansion in a command's place could be
+anything. It refuses to promise that nothing was hidden (``sh script``, an encoded text): commands
+are bounded by the sandbox, and these rules are for what is said in the open.
+"""
+
+import re
+from collections.abc import Sequence
+from posixpath import basename
+
+_QUOTES = re.compile(r"[\"'\\]")
+_BEGINS = re.compile(r"[;&|\n\r()`<>]|\$\(")
+_PIECES = re.compile(r"[;&|\n\r()`<>{}$!,]")
+_EXPANDS = re.compile(r"[$*?]|\[.+\]|\{.*(?:,|\.\.)")
+_BEFORE = re.compile(
+    r"[A-Za-z_]\w*\+?=.*|!|\{|if|then|elif|else|while|until|do|time|sudo|env|exec|command|nohup"
+)
+_SPAN = 64
+"""Words behind a program's name that are looked at; what is longer is doubtful."""
+
+
+def may_run(command: str, wanted: Sequence[str]) -> bool:
+    """Whether any part of `command` may begin with the words `wanted`, options in between."""
+    if not wanted:
+        return True
+    plain = _QUOTES.sub("", command.replace("\\\n", ""))
+    cuts = (*_BEGINS.split(plain), *_PIECES.split(plain))
+    return any(_names(part.split(), wanted) for part in cuts) or any(
+        _could_be(part.split(), wanted) for part in _BEGINS.split(plain)
+    )
+
+
+def _names(words: Sequence[str], wanted: Sequence[str]) -> bool:
+    """Whether the program is named anywhere: behind ``sudo``, ``xargs``, ``env``, ``sh -c``."""
+    return any(
+        basename(word) == wanted[0] and _follow(words[place + 1 :][: _SPAN + 1], wanted[1:])
+        for place, word in enumerate(words)
+    )
+
+
+def _could_be(words: Sequence[str], wanted: Sequence[str]) -> bool:
+    """Whether an expansion stands where the program's name belongs."""
+    place = 0
+    while place < len(words) and _BEFORE.fullmatch(words[place]):
+        place += 1
+    rest = words[place : place + _SPAN + 2]
+    return bool(rest) and _EXPANDS.search(rest[0]) is not None and _follow(rest[1:], wanted[1:])
+
+
+def _follow(words: Sequence[str], wanted: Sequence[str]) -> bool:
+    """Whether `words` go on with `wanted`; options, each with a value or none, may come between."""
+    places = {0}
+    for word in wanted:
+        reached = set(places)
+        for place in range(min(places, default=0), len(words)):
+            if place in reached and words[place].startswith("-"):
+                reached |= {place + 1, place + 2}
+        if any(place >= _SPAN for place in reached):
+            return True
+        places = {
+            place + 1
+            for place in reached
+            if place < len(words) and (words[place] == word or _EXPANDS.search(words[place]))
+        }
+    return bool(places)

@@ -1,0 +1,1 @@
+"""The chat adapters against their wire servers, with the real client libraries."""

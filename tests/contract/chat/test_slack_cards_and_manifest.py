@@ -1,0 +1,128 @@
+"""Cards as people see them, and the application manifest that the workspace is installed by."""
+
+from contextlib import suppress
+
+import pytest
+import yaml
+
+from adapters.slack.manifest import COMMAND, EVENTS, SCOPES, manifest
+from runtime.domain.errors import DeliveryError
+from runtime.domain.messages import ApprovalPart, OutboundMessage, QuestionPart
+from tests.contract.chat.slack_support import Desk, desk, desk_at, reply, slack
+from tests.wire.slack import ANNA, GENERAL, Install, SlackServer
+from tests.wire.slack.arguments import METHODS
+
+__all__ = ["desk", "slack"]
+
+APPROVAL = ApprovalPart(
+    open_call_id="apr_1",
+    code="a1b2c3",
+    tool="shell",
+    arguments='{"command": "rm -rf ``` /tmp/x && echo <!channel>"}',
+    reason="It deletes files.",
+)
+
+
+def with_part(part: ApprovalPart | QuestionPart) -> OutboundMessage:
+    return reply().model_copy(update={"parts": (part,)})
+
+
+async def test_an_approval_card_shows_the_exact_call_and_how_to_answer(desk: Desk) -> None:
+    receipt = await desk.send(with_part(APPROVAL))
+    (post,) = desk.slack.posts(GENERAL)
+    assert [block["type"] for block in post.blocks][-1] == "context"
+    seen = post.visible_text
+    assert "shell" in seen
+    assert "It deletes files." in seen
+    assert "rm -rf" in seen
+    assert "<!channel>" not in seen
+    for way in ("!approve a1b2c3", "!approve a1b2c3 session", "!deny a1b2c3", "/gatehouse approve"):
+        assert way in seen
+        assert way in post.text
+    decided = APPROVAL.model_copy(update={"outcome": "Anna allowed it once."})
+    await desk.adapter.edit(with_part(decided), receipt)
+    (after,) = desk.slack.posts(GENERAL)
+    assert "Anna allowed it once." in after.visible_text
+    assert "rm -rf" in after.visible_text
+    assert "!approve" not in after.visible_text
+
+
+async def test_a_card_offers_only_what_may_be_chosen(desk: Desk) -> None:
+    await desk.send(with_part(APPROVAL.model_copy(update={"choices": ("once", "deny")})))
+    (post,) = desk.slack.posts(GENERAL)
+    assert "session" not in post.visible_text
+
+
+async def test_long_arguments_are_all_readable_and_the_answer_stands_at_the_end(
+    desk: Desk,
+) -> None:
+    words = [f"word{number}" for number in range(4000)]
+    await desk.send(with_part(APPROVAL.model_copy(update={"arguments": " ".join(words)})))
+    posts = desk.slack.posts(GENERAL)
+    assert len(posts) > 1
+    # A block of code that is too long is closed and opened again, wherever its line has to break.
+    everything = "".join(post.visible_text for post in posts).replace("```", "")
+    assert "".join(words) in "".join(everything.split())
+    assert ["!approve" in post.visible_text for post in posts] == [False] * (len(posts) - 1) + [
+        True
+    ]
+
+
+async def test_a_question_card_lists_its_options_and_then_its_answer(desk: Desk) -> None:
+    question = QuestionPart(
+        open_call_id="que_1", code="q1w2e3", question="Which **one**?", options=("red", "blue")
+    )
+    receipt = await desk.send(with_part(question))
+    (post,) = desk.slack.posts(GENERAL)
+    for line in ("Which *one*?", "1. red", "2. blue", "the number of an option"):
+        assert line in post.visible_text
+    answered = question.model_copy(update={"outcome": "Anna chose blue."})
+    await desk.adapter.edit(with_part(answered), receipt)
+    (after,) = desk.slack.posts(GENERAL)
+    assert "Anna chose blue." in after.visible_text
+    assert "the number of an option" not in after.visible_text
+
+
+async def test_the_manifest_asks_for_exactly_what_the_adapter_uses(desk: Desk) -> None:
+    application = yaml.safe_load(manifest())
+    assert application["settings"]["socket_mode_enabled"] is True
+    assert application["features"]["slash_commands"][0]["command"] == COMMAND == "/gatehouse"
+    assert application["features"]["app_home"]["messages_tab_read_only_enabled"] is False
+    async with desk.listening():
+        await a_day_in_the_life(desk)
+    used = {METHODS[call.method].scope for call in desk.slack.calls}
+    assert all(call.error is None for call in desk.slack.calls)
+    # What the events need, by the reference pages of the events, and the command.
+    used |= {f"{kind}:history" for kind in ("channels", "groups", "im", "mpim")}
+    used |= {"app_mentions:read", "commands"}
+    # The first belongs to the App-Level Token, which no manifest makes.
+    assert used - {"connections:write", None} == set(SCOPES)
+    assert set(application["oauth_config"]["scopes"]["bot"]) == set(SCOPES)
+    assert set(application["settings"]["event_subscriptions"]["bot_events"]) == set(EVENTS)
+
+
+@pytest.mark.parametrize("missing", ["chat:write", "channels:history", "users:read"])
+async def test_none_of_the_scopes_can_be_left_out(missing: str) -> None:
+    install = Install(scopes=frozenset(SCOPES) - {missing}, events=frozenset(EVENTS))
+    async with SlackServer(install).running() as slack, desk_at(slack) as desk:
+        async with desk.listening():
+            with suppress(DeliveryError):
+                await a_day_in_the_life(desk)
+        assert "missing_scope" in {call.error for call in slack.calls}
+
+
+async def a_day_in_the_life(desk: Desk) -> None:
+    """A mention, a thread of people, a direct message, a status, a reply, an edit, a lookup."""
+    slack, direct = desk.slack, desk.direct(ANNA)
+    said = await slack.user_says(GENERAL, ANNA, "hello", mention=True)
+    talk = await slack.user_says(GENERAL, ANNA, "people only")
+    await slack.user_says(GENERAL, ANNA, "go on", thread_ts=talk.ts)
+    told = await slack.user_says(direct, ANNA, "hello")
+    await slack.wait_for_quiet()
+    await desk.adapter.typing(reply(thread=said.ts).target, "thinking")
+    private = reply("yes", chat=direct, thread=told.ts, kind="direct", outbox_id="out_2")
+    await desk.adapter.lookup(private, posted=())
+    message = reply("one", "two", thread=said.ts)
+    receipt = await desk.send(message)
+    await desk.adapter.lookup(message, posted=())
+    await desk.adapter.edit(reply("three", thread=said.ts), receipt)
