@@ -1,0 +1,160 @@
+"""python-telegram-bot's `Bot`, over a transport that knows whether a request had left.
+
+This is the one module that imports the library, which costs some 26 MB and half a second; the
+client imports it at its first call. The transport repeats nothing: a connection that breaks after
+the request has left may have posted already (MSG-11). It reads refusals itself, because the
+library drops parts of them and warns whenever it reads the seconds of a 429.
+"""
+
+from types import SimpleNamespace
+
+import aiohttp
+from pydantic import JsonValue
+from telegram import Bot
+from telegram.error import TelegramError
+from telegram.request import BaseRequest, RequestData
+
+from adapters.telegram.failures import (
+    TelegramFailure,
+    Unanswered,
+    Unreachable,
+    failure_in,
+)
+from adapters.telegram.settings import TelegramSettings
+from runtime.domain.value import JsonObject
+
+CONNECT_TIMEOUT_S = 10.0
+# Shorter than the idle limit of Telegram's servers, so that a call rarely leaves on a connection
+# that just died.
+KEEPALIVE_S = 15.0
+
+
+class BotApi:
+    """One bot and its HTTP session. Close it."""
+
+    def __init__(self, settings: TelegramSettings) -> None:
+        token, root = settings.token.get_secret_value(), settings.api_url.rstrip("/")
+        self._transport = Transport(settings.request_timeout_s)
+        # `Bot.initialize` is not used: after a wrong token it leaves its transports open.
+        self._bot = Bot(
+            token,
+            base_url=f"{root}/bot",
+            base_file_url=f"{root}/file/bot",
+            request=self._transport,
+            get_updates_request=self._transport,
+        )
+
+    async def call(self, method: str, payload: JsonObject, timeout_s: float | None) -> JsonValue:
+        """The `result` of one method as plain JSON. Raises `TelegramFailure`.
+
+        The library's own methods build objects of the answer, and one field of an unknown shape
+        would cost a whole batch of updates. Under a name in lower case (the Bot API ignores case)
+        its generic call takes every method and answers with what came.
+        """
+        timeout = BaseRequest.DEFAULT_NONE if timeout_s is None else timeout_s
+        try:
+            answer: JsonValue = await self._bot.do_api_request(
+                method.lower(), api_kwargs=dict(payload), read_timeout=timeout
+            )
+        except Failed as failed:
+            raise failed.failure from failed
+        except TelegramError as error:
+            raise Unanswered(f"{method}: {error}") from error
+        return answer
+
+    async def close(self) -> None:
+        await self._transport.shutdown()
+
+
+class Failed(TelegramError):
+    """Carries a failure through the library, which lets only its own errors pass."""
+
+    __slots__ = ("failure",)
+
+    def __init__(self, failure: TelegramFailure) -> None:
+        super().__init__(str(failure))
+        self.failure = failure
+
+
+class Transport(BaseRequest):
+    """`BaseRequest` over one aiohttp session, which opens with the first request."""
+
+    __slots__ = ("_session", "_timeout_s")
+
+    def __init__(self, timeout_s: float) -> None:
+        self._timeout_s = timeout_s
+        self._session: aiohttp.ClientSession | None = None
+
+    @property
+    def read_timeout(self) -> float:
+        return self._timeout_s
+
+    async def initialize(self) -> None:
+        """Nothing: the session needs no more than the running loop."""
+
+    async def shutdown(self) -> None:
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+
+    async def do_request(
+        self,
+        url: str,
+        method: str,
+        request_data: RequestData | None = None,
+        read_timeout: object = BaseRequest.DEFAULT_NONE,
+        write_timeout: object = BaseRequest.DEFAULT_NONE,  # noqa: ARG002
+        connect_timeout: object = BaseRequest.DEFAULT_NONE,  # noqa: ARG002
+        pool_timeout: object = BaseRequest.DEFAULT_NONE,  # noqa: ARG002
+    ) -> tuple[int, bytes]:
+        """Raises `Failed` for everything but a good answer. `read_timeout` is for all of it."""
+        total = read_timeout if isinstance(read_timeout, int | float) else self._timeout_s
+        journey = _Journey()
+        try:
+            async with self._opened().request(
+                method,
+                url,
+                data=request_data.json_parameters if request_data is not None else None,
+                timeout=aiohttp.ClientTimeout(total=total, sock_connect=CONNECT_TIMEOUT_S),
+                trace_request_ctx=journey,
+            ) as response:
+                status, body = response.status, await response.read()
+        except (aiohttp.ClientError, OSError) as error:
+            raise Failed(journey.ended(error)) from error
+        failure = failure_in(status, body)
+        if failure is not None:
+            raise Failed(failure)
+        return status, body
+
+    def _opened(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            trace = aiohttp.TraceConfig()
+            trace.on_request_headers_sent.append(_note_departure)
+            self._session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(keepalive_timeout=KEEPALIVE_S),
+                headers={"User-Agent": BaseRequest.USER_AGENT},
+                trace_configs=[trace],
+            )
+        return self._session
+
+
+class _Journey:
+    """How far one request came: `left` once its first bytes may be on the wire."""
+
+    __slots__ = ("left",)
+
+    def __init__(self) -> None:
+        self.left = False
+
+    def ended(self, error: Exception) -> TelegramFailure:
+        # The texts of some errors hold the address, which holds the token: the class must do.
+        detail = f"the connection failed: {type(error).__name__}"
+        return Unanswered(detail) if self.left else Unreachable(detail)
+
+
+async def _note_departure(
+    _session: aiohttp.ClientSession,
+    context: SimpleNamespace,
+    _params: aiohttp.TraceRequestHeadersSentParams,
+) -> None:
+    context.trace_request_ctx.left = True

@@ -1,0 +1,185 @@
+"""A Bot API call without a good answer, and what that means: retry, give up, tell.
+
+    TelegramFailure
+    |- Unreachable    nothing reached the Bot API
+    |- RateLimited    429: Telegram refused to look at it yet
+    |- Refused        the Bot API answered `ok: false`
+    `- Unanswered     it left, and there is no readable answer: the effect is unknown
+
+Telegram publishes no list of descriptions, so they are matched by their stable words, without case.
+Shapes: "Making requests" and `ResponseParameters` of the Bot API.
+"""
+
+import json
+from dataclasses import dataclass
+
+from runtime.domain.errors import (
+    DeliveryError,
+    DeliveryRejected,
+    DeliveryRetry,
+    DeliveryUnknown,
+    Forbidden,
+    Unavailable,
+)
+from runtime.domain.value import JsonObject
+
+_WRONG_TOKEN = (401, 404)
+_EXPLAINED = (
+    ("blocked by the user", "the person blocked the bot"),
+    ("user is deactivated", "the person's Telegram account was deleted"),
+    ("can't initiate conversation", "the person has to write to the bot first"),
+    ("bot was kicked", "the bot was removed from the chat"),
+    ("bot is not a member", "the bot is not in the chat: add it there"),
+    ("chat not found", "Telegram knows no such chat, or the person never started the bot"),
+    ("not enough rights", "the bot may not write in this chat: let an administrator allow it"),
+    ("have no rights", "the bot may not write in this chat: let an administrator allow it"),
+    ("administrator rights", "the bot may not write in this chat: make it an administrator"),
+    ("chat_write_forbidden", "the bot may not write in this chat: let an administrator allow it"),
+    ("message thread not found", "the topic was deleted"),
+    ("topic_deleted", "the topic was deleted"),
+    ("topic_closed", "the topic is closed"),
+)
+_BAD_TEXT = ("entit", "too long", "too_long")
+_EDIT_IN_VAIN = ("message is not modified", "message to edit not found", "can't be edited")
+_DELETE_IN_VAIN = ("message to delete not found", "can't be deleted")
+
+
+class TelegramFailure(Exception):
+    """A call had no good answer; never raised itself."""
+
+
+@dataclass(eq=False)
+class Unreachable(TelegramFailure):
+    """Nothing reached the Bot API; `detail` says how far it came."""
+
+    detail: str
+
+    def __str__(self) -> str:
+        return self.detail
+
+
+@dataclass(eq=False)
+class RateLimited(TelegramFailure):
+    """429: call again after `after_s` seconds, if Telegram named a time."""
+
+    after_s: float | None
+
+    def __str__(self) -> str:
+        return "Telegram limits the rate (429)"
+
+
+@dataclass(eq=False)
+class Refused(TelegramFailure):
+    """`ok: false` with its `error_code` and `description`.
+
+    `migrate_to` is the id of the supergroup that the chat has become.
+    """
+
+    code: int
+    description: str
+    migrate_to: str | None = None
+
+    def __str__(self) -> str:
+        return f"{self.description} ({self.code})"
+
+    def says(self, *words: str) -> bool:
+        """Whether the description holds one of the `words`, given in lower case."""
+        description = self.description.lower()
+        return any(word in description for word in words)
+
+
+@dataclass(eq=False)
+class Unanswered(TelegramFailure):
+    """The request left, and no readable answer came back."""
+
+    detail: str
+
+    def __str__(self) -> str:
+        return self.detail
+
+
+def failure_in(status: int, body: bytes) -> TelegramFailure | None:
+    """What an HTTP answer says went wrong; None for `ok: true`."""
+    answer = _object(body)
+    if answer.get("ok") is True and "result" in answer:
+        return None
+    if answer.get("ok") is False:
+        return _refusal(status, answer)
+    if status == 429:
+        return RateLimited(None)
+    if 400 <= status < 500 or status == 503:
+        return Unreachable(f"HTTP {status} from something before the Bot API")
+    # The page of a proxy says nothing about what happened behind it.
+    return Unanswered(f"HTTP {status} without an answer of the Bot API")
+
+
+def delivery_error(failure: TelegramFailure) -> DeliveryError:
+    """For a post: only what surely did not happen may be tried again."""
+    if isinstance(failure, RateLimited):
+        return DeliveryRetry(str(failure), failure.after_s)
+    if isinstance(failure, Unanswered):
+        return DeliveryUnknown(str(failure))
+    if not isinstance(failure, Refused) or failure.code >= 500:
+        return DeliveryRetry(str(failure))
+    explained = next((text for words, text in _EXPLAINED if failure.says(words)), "")
+    reason = f"{failure}: {explained}" if explained else str(failure)
+    return DeliveryRejected(reason, account_wide=failure.code in _WRONG_TOKEN)
+
+
+def repeatable_error(failure: TelegramFailure) -> DeliveryError:
+    """For what may safely run twice (editing, typing): an unknown outcome is a retry."""
+    verdict = delivery_error(failure)
+    return DeliveryRetry(verdict.reason) if isinstance(verdict, DeliveryUnknown) else verdict
+
+
+def connection_error(failure: TelegramFailure) -> Forbidden | Unavailable:
+    """For the start: is the token wrong, which the operator must mend, or is Telegram away?"""
+    if isinstance(failure, Refused) and failure.code in _WRONG_TOKEN:
+        return wrong_token(str(failure))
+    return Unavailable("Telegram cannot be reached.", hint=f"{failure}. Trying again.")
+
+
+def wrong_token(problem: str) -> Forbidden:
+    return Forbidden(
+        f"Telegram does not accept the bot token: {problem}. Talk to @BotFather in Telegram, send "
+        "/mybots, choose the bot, then API Token, and copy it into the configuration."
+    )
+
+
+def about_text(refusal: Refused) -> bool:
+    """Telegram dislikes the formatting or the length; the words may still go (REN-3)."""
+    return refusal.code == 400 and refusal.says(*_BAD_TEXT)
+
+
+def edit_in_vain(refusal: Refused) -> bool:
+    """There is nothing left to edit: it reads so already, or the message is gone (TEL-6)."""
+    return refusal.migrate_to is not None or refusal.says(*_EDIT_IN_VAIN)
+
+
+def delete_in_vain(refusal: Refused) -> bool:
+    """The message is gone already, or too old to be taken back."""
+    return refusal.migrate_to is not None or refusal.says(*_DELETE_IN_VAIN)
+
+
+def _refusal(status: int, answer: JsonObject) -> TelegramFailure:
+    code, description = answer.get("error_code"), answer.get("description")
+    number = code if isinstance(code, int) else status
+    found = answer.get("parameters")
+    parameters = found if isinstance(found, dict) else {}
+    retry_after = parameters.get("retry_after")
+    if number == 429:
+        return RateLimited(float(retry_after) if isinstance(retry_after, int | float) else None)
+    moved = parameters.get("migrate_to_chat_id")
+    return Refused(
+        number,
+        description if isinstance(description, str) else f"HTTP {status}",
+        str(moved) if isinstance(moved, int) else None,
+    )
+
+
+def _object(body: bytes) -> JsonObject:
+    try:
+        found = json.loads(body)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}

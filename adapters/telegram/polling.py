@@ -1,0 +1,176 @@
+"""Long polling: what Telegram has for the bot, handed on in order and confirmed afterwards.
+
+An update is confirmed by asking for the next one, so nothing is asked for before the last one was
+taken (MSG-1, TEL-1). The library's `Updater` confirms after putting it into memory and is not
+used. The backlog is never dropped, and no trouble ends the polling: it waits and says why.
+"""
+
+from collections.abc import Awaitable, Callable
+
+import structlog
+from pydantic import JsonValue
+
+from adapters.telegram.client import TelegramClient
+from adapters.telegram.failures import (
+    RateLimited,
+    Refused,
+    TelegramFailure,
+    Unanswered,
+    connection_error,
+)
+from adapters.telegram.settings import TelegramSettings
+from runtime.domain.errors import Unavailable
+from runtime.domain.value import JsonObject
+from runtime.ports.clock import Clock
+
+log = structlog.get_logger(__name__)
+
+#: Said every time, because Telegram remembers what an earlier program asked for.
+UPDATES = ("message", "edited_message")
+LONGEST_DELAY_S = 60.0
+# What an answer may take longer than it was held back for.
+MARGIN_S = 15.0
+
+Take = Callable[[JsonObject], Awaitable[None]]
+"""Stores one update. Raises `Unavailable`: it is not confirmed and comes again."""
+
+
+class Backoff:
+    """Seconds before the next attempt: 1, 2, 4 ... up to a minute."""
+
+    def __init__(self) -> None:
+        self._failures = 0
+
+    def next(self) -> float:
+        self._failures += 1
+        return min(LONGEST_DELAY_S, 2.0 ** min(self._failures - 1, 10))
+
+    def reset(self) -> None:
+        self._failures = 0
+
+
+class Offset:
+    """The number from which on updates are asked for; None asks for the oldest unconfirmed one."""
+
+    def __init__(self) -> None:
+        self.next: int | None = None
+
+    def taken(self, number: int) -> None:
+        self.next = number + 1
+
+    def nothing_left(self) -> None:
+        """Everything is confirmed. After a quiet week Telegram numbers anew, perhaps with lower
+        numbers, and an offset from before would confirm those unread (reference of `Update`)."""
+        self.next = None
+
+
+class Poller:
+    """Keeps asking as long as `run` is awaited."""
+
+    def __init__(self, settings: TelegramSettings, client: TelegramClient, clock: Clock) -> None:
+        self._settings = settings
+        self._client = client
+        self._clock = clock
+        self._offset = Offset()
+        self._line = Backoff()
+        self._store = Backoff()
+        self._no_webhook = False
+        self._quick = True
+        self._connected = False
+        self._trouble = ""
+
+    @property
+    def connected(self) -> bool:
+        return self._connected
+
+    @property
+    def trouble(self) -> str:
+        """Why it is not connected, in a sentence; empty while nothing went wrong."""
+        return self._trouble
+
+    async def run(self, take: Take) -> None:
+        """Receive until cancelled; a call in flight is closed with it."""
+        try:
+            while True:
+                try:
+                    updates = await self._ask()
+                    await self._hand_on(updates, take)
+                except TelegramFailure as failure:
+                    await self._clock.sleep(self._troubled(failure))
+        finally:
+            self._connected = False
+
+    async def _ask(self) -> list[JsonValue]:
+        if not self._no_webhook:
+            await self._remove_webhook()
+        # The first question after trouble is answered at once, so that the state is known.
+        seconds = 0 if self._quick else self._settings.poll_timeout_s
+        question: JsonObject = {"timeout": seconds, "allowed_updates": list(UPDATES)}
+        if self._offset.next is not None:
+            question["offset"] = self._offset.next
+        answer = await self._client.call("getUpdates", question, timeout_s=seconds + MARGIN_S)
+        if not isinstance(answer, list):
+            raise Unanswered("getUpdates gave no list")
+        if not self._connected:
+            log.info("telegram.receiving")
+        self._connected, self._quick, self._trouble = True, False, ""
+        self._line.reset()
+        return answer
+
+    async def _hand_on(self, updates: list[JsonValue], take: Take) -> None:
+        if not updates:
+            self._offset.nothing_left()
+            return
+        before = self._offset.next
+        for update in updates:
+            number = update.get("update_id") if isinstance(update, dict) else None
+            if not isinstance(update, dict) or not isinstance(number, int):
+                log.warning("telegram.update_without_number")
+                continue
+            try:
+                await take(update)
+            except Unavailable as error:
+                delay = self._store.next()
+                log.warning("telegram.not_confirmed", reason=str(error), again_in_s=delay)
+                await self._clock.sleep(delay)
+                return
+            self._store.reset()
+            self._offset.taken(number)
+        if self._offset.next == before:
+            raise Unanswered("getUpdates gave nothing that can be confirmed")
+
+    async def _remove_webhook(self) -> None:
+        info = await self._client.call("getWebhookInfo", {})
+        address = info.get("url") if isinstance(info, dict) else None
+        if address:
+            log.warning("telegram.webhook_removed", reason="long polling is configured")
+            await self._client.call("deleteWebhook", {"drop_pending_updates": False})
+        self._no_webhook = True
+
+    def _troubled(self, failure: TelegramFailure) -> float:
+        """Note the state and answer with the seconds to wait."""
+        delay = self._line.next()
+        if isinstance(failure, RateLimited):
+            delay = max(delay, failure.after_s or 0.0)
+        self._connected = False
+        self._trouble = str(connection_error(failure))
+        self._quick = True
+        if isinstance(failure, Refused) and failure.code == 409:
+            self._conflict(failure)
+        log.warning("telegram.not_receiving", reason=str(failure), again_in_s=delay)
+        return delay
+
+    def _conflict(self, failure: Refused) -> None:
+        if failure.says("webhook"):
+            self._no_webhook = False
+            self._trouble = (
+                "A webhook is set for this bot, so Telegram answers no long polling (409). "
+                "It will be removed; if it comes back, another program sets it."
+            )
+            return
+        # A quick question would be answered beside the other program's, and look like peace.
+        self._quick = False
+        self._trouble = (
+            "Another program receives with this bot's token (409). Stop it, or get a bot of "
+            "its own for this gateway from @BotFather. Waiting, then trying again."
+        )

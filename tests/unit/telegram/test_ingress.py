@@ -1,0 +1,216 @@
+"""Reading updates: pure, and never an exception."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from adapters.telegram.ingress import Bot, Ignored, read_update
+from runtime.domain.messages import InboundMessage
+from runtime.domain.value import JsonObject
+
+BOT = Bot(123456, "gatehouse_bot")
+PRIVATE: JsonObject = {"id": 5001, "type": "private"}
+GROUP: JsonObject = {"id": -1001, "type": "supergroup", "title": "Team"}
+ANN: JsonObject = {"id": 5001, "is_bot": False, "first_name": "Ann", "last_name": "Lee"}
+
+
+def update(*kind: str, **fields: object) -> JsonObject:
+    """An update of the `kind`, if given, else of a message."""
+    message = {"message_id": 7, "date": 100, "chat": PRIVATE, "from": ANN, **fields}
+    return {"update_id": 1, (kind or ("message",))[0]: message}  # type: ignore[dict-item]  # tests break the shape
+
+
+def heard(found: JsonObject) -> InboundMessage:
+    message = read_update(found, BOT, received_at_ms=1)
+    assert isinstance(message, InboundMessage), message
+    return message
+
+
+def ignored(found: JsonObject) -> Ignored:
+    reason = read_update(found, BOT, received_at_ms=1)
+    assert isinstance(reason, Ignored), reason
+    return reason
+
+
+def entity(kind: str, offset: int, length: int, **more: object) -> dict[str, object]:
+    return {"type": kind, "offset": offset, "length": length, **more}
+
+
+def test_a_person_has_a_full_name() -> None:
+    message = heard(update(text="hi"))
+    assert (message.sender.id, message.sender.name) == ("5001", "Ann Lee")
+    assert message.identity == "telegram:123456:5001:7"
+
+
+def test_an_anonymous_administrator_speaks_as_the_group_and_is_no_bot() -> None:
+    shown = {"id": 1087968824, "is_bot": True, "first_name": "Group"}
+    message = heard(update(chat=GROUP, sender_chat=GROUP, text="hi", **{"from": shown}))
+    assert (message.sender.id, message.sender.name) == ("-1001", "Team")
+    assert not message.sender.is_bot
+
+
+def test_the_bots_own_message_is_marked_as_a_bots() -> None:
+    me = {"id": BOT.id, "is_bot": True, "first_name": "Gatehouse"}
+    assert heard(update(text="hi", **{"from": me})).sender.is_bot
+
+
+@pytest.mark.parametrize(
+    ("text", "entities", "expected"),
+    [
+        ("@gatehouse_bot", [entity("mention", 0, 14)], ""),
+        ("@gatehouse_bot: @gatehouse_bot, go", [entity("mention", 0, 14)], "@gatehouse_bot, go"),
+        (
+            "@gatehouse_bot @gatehouse_bot go",
+            [entity("mention", 15, 14), entity("mention", 0, 14)],
+            "go",
+        ),
+        ("\U0001f600 @gatehouse_bot", [entity("mention", 3, 14)], "\U0001f600 @gatehouse_bot"),
+        (
+            "@gatehouse_bot /stop@Gatehouse_Bot now",
+            [entity("mention", 0, 14), entity("bot_command", 15, 19)],
+            "/stop now",
+        ),
+    ],
+)
+def test_only_the_address_is_taken_from_the_text(
+    text: str, entities: list[object], expected: str
+) -> None:
+    message = heard(update(chat=GROUP, text=text, entities=entities))
+    assert (message.text, message.mentions_bot) == (expected, True)
+
+
+@pytest.mark.parametrize(
+    ("text", "entities", "mentions"),
+    [
+        ("/status", [entity("bot_command", 0, 7)], True),
+        ("see /status", [entity("bot_command", 4, 7)], False),
+        ("@gatehouse_bot2 hi", [entity("mention", 0, 15)], False),
+        ("@gatehouse_bot", [entity("code", 0, 14)], False),
+        ("Bob hi", [entity("text_mention", 0, 3, user={"id": 1})], False),
+        ("\U0001f600hi", [entity("mention", 1, 2), entity("mention", 0, 99)], False),
+    ],
+)
+def test_what_counts_as_addressed_in_a_group(
+    text: str, entities: list[object], mentions: bool
+) -> None:
+    message = heard(update(chat=GROUP, text=text, entities=entities))
+    assert (message.text, message.mentions_bot) == (text, mentions)
+
+
+def test_a_command_for_another_bot_is_not_ours_except_in_private() -> None:
+    command = {"text": "/stop@other_bot", "entities": [entity("bot_command", 0, 15)]}
+    assert ignored(update(chat=GROUP, **command)).reason == "a command for another bot"
+    assert heard(update(**command)).text == "/stop@other_bot"
+
+
+def test_the_thread_of_a_reply_is_no_topic() -> None:
+    replied = {"message_id": 3, "from": ANN}
+    message = heard(update(chat=GROUP, text="hi", message_thread_id=3, reply_to_message=replied))
+    assert (message.chat_kind, message.thread_id, message.reply_to) == ("group", None, "3")
+
+
+def test_a_topic_of_a_private_chat_stays_direct() -> None:
+    message = heard(update(text="hi", message_thread_id=3, is_topic_message=True))
+    assert (message.chat_kind, message.thread_id) == ("direct", "3")
+
+
+FILE = {"file_id": "F1", "file_size": 10}
+
+
+@pytest.mark.parametrize(
+    ("fields", "name", "media_type"),
+    [
+        ({"document": FILE | {"file_name": "a.pdf", "mime_type": "x/pdf"}}, "a.pdf", "x/pdf"),
+        ({"animation": FILE, "document": FILE}, "animation-7.mp4", "video/mp4"),
+        ({"video_note": FILE}, "video_note-7.mp4", "video/mp4"),
+        ({"audio": FILE}, "audio-7.mp3", "audio/mpeg"),
+        ({"voice": FILE}, "voice-7.oga", "audio/ogg"),
+        ({"sticker": FILE}, "sticker-7.webp", "image/webp"),
+        ({"sticker": FILE | {"is_video": True}}, "sticker-7.webm", "video/webm"),
+    ],
+)
+def test_each_file_has_a_name_and_a_type(
+    fields: dict[str, object], name: str, media_type: str
+) -> None:
+    (file,) = heard(update(**fields)).attachments
+    assert (file.name, file.media_type, file.size_bytes, file.reference) == (
+        name,
+        media_type,
+        10,
+        "F1",
+    )
+
+
+def test_the_largest_size_of_a_photo_is_taken() -> None:
+    sizes = [FILE | {"width": 90}, {"file_id": "F2", "width": 800}, FILE | {"width": 320}]
+    assert [a.reference for a in heard(update(photo=sizes)).attachments] == ["F2"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason"),
+    [
+        ({"new_chat_members": [ANN]}, "no text and no file, but new_chat_members"),
+        ({"location": {}, "venue": {}}, "no text and no file, but location, venue"),
+        ({"text": " \n"}, "no text and no file, but nothing"),
+    ],
+)
+def test_what_says_nothing_is_ignored_with_the_reason(
+    fields: dict[str, object], reason: str
+) -> None:
+    assert ignored(update(**fields)) == Ignored(reason)
+
+
+def test_other_kinds_of_updates_are_ignored_with_their_name() -> None:
+    assert "channel_post" in ignored(update("channel_post", text="hi")).reason
+    assert ignored({"update_id": 2, "poll": {}}).reason == "update of the kinds ['poll']"
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{"chat": None}, {"chat": {"id": True, "type": "private"}}, {"from": 5}, {"message_id": "7"}],
+)
+def test_a_shape_that_is_not_of_the_bot_api_is_strange(fields: dict[str, object]) -> None:
+    assert ignored(update(text="hi", **fields)).strange
+
+
+def test_a_lone_surrogate_breaks_nothing() -> None:
+    found = update(text="a\ud800b", entities=[entity("mention", 0, 2)])
+    assert heard(found).text == "a?b"
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner),
+    max_leaves=8,
+)
+names = st.sampled_from(
+    [
+        *("text", "caption", "chat", "from", "sender_chat", "message_id", "date", "edit_date"),
+        *("entities", "caption_entities", "photo", "document", "sticker", "reply_to_message"),
+        *("message_thread_id", "is_topic_message"),
+    ]
+)
+entities = st.lists(
+    st.fixed_dictionaries(
+        {
+            "type": st.sampled_from(["mention", "text_mention", "bot_command", "bold"]),
+            "offset": st.integers(-2, 12),
+            "length": st.integers(-2, 12),
+        }
+    ),
+    max_size=4,
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.dictionaries(names, json_values, max_size=6), st.text(max_size=10), entities)
+def test_nothing_that_comes_raises(
+    broken: dict[str, object], text: str, marks: list[dict[str, object]]
+) -> None:
+    for found in (
+        update(text="/a@gatehouse_bot " + text, entities=marks, chat=GROUP),
+        update(**{"text": text, "entities": marks, **broken}),
+        update("edited_message", **broken),
+    ):
+        read = read_update(found, BOT, received_at_ms=1)
+        assert isinstance(read, InboundMessage | Ignored)
