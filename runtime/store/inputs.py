@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, bindparam, select, update
+from sqlalchemy import Connection, Text, bindparam, literal_column, select, update
 
 from runtime.domain.messages import InboundMessage
 from runtime.domain.people import Speaker, Trust
@@ -29,6 +29,8 @@ class Input:
     received_ms: int
 
 
+# Written out: SQLite uses a partial index only for a condition that it can read.
+_PENDING = literal_column("'pending'", Text)
 _IDENTITY = hot(
     select(inputs.c.id, inputs.c.session_id, inputs.c.run_id).where(
         inputs.c.identity == bindparam("the_identity")
@@ -36,12 +38,12 @@ _IDENTITY = hot(
 )
 _OF_RUN = hot(
     select(inputs)
-    .where(inputs.c.run_id == bindparam("of_run"), inputs.c.state == "pending")
+    .where(inputs.c.run_id == bindparam("of_run"), inputs.c.state == _PENDING)
     .order_by(inputs.c.seq)
 )
 _TAKE = hot(
     update(inputs)
-    .where(inputs.c.run_id == bindparam("taken_run"), inputs.c.state == "pending")
+    .where(inputs.c.run_id == bindparam("taken_run"), inputs.c.state == _PENDING)
     .values(state="taken")
 )
 

@@ -21,6 +21,7 @@ from runtime.store.database import now_ms
 from runtime.store.dialect import lock_rows
 from runtime.store.hot import hot
 from runtime.store.rows import insert_new
+from runtime.store.runs import QUEUED
 from runtime.store.tables import inputs, lanes, messages, runs, sessions
 
 
@@ -130,7 +131,7 @@ _SAVE = hot(
 _INSERT_MESSAGES = hot(insert(messages))
 _NEXT_QUEUED = hot(
     select(runs.c.ready_ms)
-    .where(runs.c.session_id == bindparam("lane_session"), runs.c.state == "queued")
+    .where(runs.c.session_id == bindparam("lane_session"), runs.c.state == QUEUED)
     .order_by(runs.c.seq)
     .limit(literal_column("1"))
 )

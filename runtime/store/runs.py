@@ -8,6 +8,7 @@ from sqlalchemy import (
     BindParameter,
     Connection,
     Row,
+    Text,
     bindparam,
     insert,
     literal_column,
@@ -52,10 +53,12 @@ class Run:
     ended_ms: int | None = None
 
 
+# Written out: SQLite uses a partial index only for a condition that it can read.
+QUEUED = literal_column("'queued'", Text)
 _ONE = hot(select(runs).where(runs.c.id == bindparam("the_run")))
 _HEAD = hot(
     select(runs)
-    .where(runs.c.session_id == bindparam("of_session"), runs.c.state == RunState.QUEUED.value)
+    .where(runs.c.session_id == bindparam("of_session"), runs.c.state == QUEUED)
     .order_by(runs.c.seq)
     .limit(literal_column("1"))
 )
@@ -117,7 +120,7 @@ def queued(conn: Connection, session_id: str) -> Sequence[Run]:
     """All queued runs of a lane, in order."""
     rows = conn.execute(
         select(runs)
-        .where(runs.c.session_id == session_id, runs.c.state == RunState.QUEUED.value)
+        .where(runs.c.session_id == session_id, runs.c.state == QUEUED)
         .order_by(runs.c.seq)
     )
     return [_run(row) for row in rows]

@@ -35,6 +35,7 @@ T = TypeVar("T")
 BUSY_TIMEOUT_MS: Final = 5_000
 _READERS: Final = 4
 _WAL_KEEP_BYTES: Final = 64 * 1024 * 1024
+_CHECKPOINT_PAGES: Final = 8_000
 _STATEMENTS: Final = 512
 
 
@@ -146,6 +147,8 @@ def writing_engine(path: Path, *, busy_timeout_ms: int = BUSY_TIMEOUT_MS) -> Eng
         "PRAGMA synchronous=FULL",
         "PRAGMA foreign_keys=ON",
         f"PRAGMA journal_size_limit={_WAL_KEEP_BYTES}",
+        # Pages that every message touches are copied into the file once in a while, not each time.
+        f"PRAGMA wal_autocheckpoint={_CHECKPOINT_PAGES}",
     )
     on_connect(engine, pragmas)
     return engine

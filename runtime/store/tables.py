@@ -132,7 +132,13 @@ inputs = Table(
     Column("message", Text, nullable=False),
     Column("received_ms", BigInteger, nullable=False),
     UniqueConstraint("session_id", "seq"),
-    Index(None, "run_id"),
+    # Partial indexes keep what is written for a message small: most rows are of the past.
+    Index(
+        "ix_inputs_pending",
+        "run_id",
+        sqlite_where=text("state = 'pending'"),
+        postgresql_where=text("state = 'pending'"),
+    ),
 )
 
 runs = Table(
@@ -184,7 +190,13 @@ runs = Table(
         sqlite_where=text("state = 'running'"),
         postgresql_where=text("state = 'running'"),
     ),
-    Index(None, "session_id", "state", "seq"),
+    Index(
+        "ix_runs_queued",
+        "session_id",
+        "seq",
+        sqlite_where=text("state = 'queued'"),
+        postgresql_where=text("state = 'queued'"),
+    ),
 )
 
 messages = Table(
@@ -199,7 +211,6 @@ messages = Table(
     Column("payload", Text, nullable=False),
     Column("tokens", Integer, nullable=False),
     Column("created_ms", BigInteger, nullable=False),
-    Index(None, "run_id"),
 )
 
 tool_calls = Table(
@@ -304,7 +315,12 @@ outbox = Table(
         sqlite_where=text("state IN ('pending','sending','streaming')"),
         postgresql_where=text("state IN ('pending','sending','streaming')"),
     ),
-    Index(None, "open_call_id"),
+    Index(
+        "ix_outbox_open_call",
+        "open_call_id",
+        sqlite_where=text("open_call_id IS NOT NULL"),
+        postgresql_where=text("open_call_id IS NOT NULL"),
+    ),
     Index(None, "session_id"),
     sqlite_autoincrement=True,
 )

@@ -16,7 +16,15 @@ MAX_METHODS = 15
 WAIVER = re.compile(r"#\s*(?:ruff:\s*)?noqa(?:(?!:)|:.*(?:PLR0913|PLR0915|C901))")
 
 # Path, or path::Class, or path::waiver -> why this case deserves more than the budget.
-EXCEPTIONS: dict[str, str] = {}
+EXCEPTIONS: dict[str, str] = {
+    "runtime/store/migrations/versions/0001_initial.py": (
+        "a frozen migration of the whole first schema, which is read table by table"
+    ),
+    "adapters/sandbox/process.py::LaunchedProcess": (
+        "one process with its control pipe: the port asks for nine methods, and splitting its "
+        "state would part the kill from what it must kill"
+    ),
+}
 
 
 def over_budget(source: Source) -> dict[str, str]:

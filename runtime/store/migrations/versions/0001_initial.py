@@ -134,7 +134,14 @@ def _outbox() -> None:
         sa.UniqueConstraint("id", name=op.f("uq_outbox_id")),
         sqlite_autoincrement=True,
     )
-    op.create_index(op.f("ix_outbox_open_call_id"), "outbox", ["open_call_id"], unique=False)
+    op.create_index(
+        "ix_outbox_open_call",
+        "outbox",
+        ["open_call_id"],
+        unique=False,
+        sqlite_where=sa.text("open_call_id IS NOT NULL"),
+        postgresql_where=sa.text("open_call_id IS NOT NULL"),
+    )
     op.create_index(op.f("ix_outbox_session_id"), "outbox", ["session_id"], unique=False)
     op.create_index(
         "ix_outbox_unsettled",
@@ -227,7 +234,14 @@ def _inputs() -> None:
         sa.UniqueConstraint("identity", name=op.f("uq_inputs_identity")),
         sa.UniqueConstraint("session_id", "seq", name=op.f("uq_inputs_session_id_seq")),
     )
-    op.create_index(op.f("ix_inputs_run_id"), "inputs", ["run_id"], unique=False)
+    op.create_index(
+        "ix_inputs_pending",
+        "inputs",
+        ["run_id"],
+        unique=False,
+        sqlite_where=sa.text("state = 'pending'"),
+        postgresql_where=sa.text("state = 'pending'"),
+    )
 
 
 def _lanes() -> None:
@@ -273,7 +287,6 @@ def _messages() -> None:
         ),
         sa.PrimaryKeyConstraint("session_id", "seq", name=op.f("pk_messages")),
     )
-    op.create_index(op.f("ix_messages_run_id"), "messages", ["run_id"], unique=False)
 
 
 def _runs() -> None:
@@ -309,15 +322,20 @@ def _runs() -> None:
         sa.UniqueConstraint("session_id", "seq", name=op.f("uq_runs_session_id_seq")),
     )
     op.create_index(
+        "ix_runs_queued",
+        "runs",
+        ["session_id", "seq"],
+        unique=False,
+        sqlite_where=sa.text("state = 'queued'"),
+        postgresql_where=sa.text("state = 'queued'"),
+    )
+    op.create_index(
         "ix_runs_running",
         "runs",
         ["worker"],
         unique=False,
         sqlite_where=sa.text("state = 'running'"),
         postgresql_where=sa.text("state = 'running'"),
-    )
-    op.create_index(
-        op.f("ix_runs_session_id_state_seq"), "runs", ["session_id", "state", "seq"], unique=False
     )
     op.create_index(
         "uq_runs_active",

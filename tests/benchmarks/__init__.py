@@ -1,0 +1,1 @@
+"""Measurements of the real path. They print figures and assert nothing about time."""

@@ -1,0 +1,118 @@
+"""The load driver: messages through a chat double into the real path, with a model of zero latency.
+
+SQLite with ``synchronous=FULL``, queue mode ``followup``, everything in one process.
+"""
+
+import asyncio
+import resource
+import time
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from adapters.system.clock import SystemClock
+from runtime.domain.runs import Usage
+from runtime.domain.tools import ToolCall
+from runtime.ports.model import ModelRequest, ModelResponse, TextChunk
+from runtime.store.migrate import migrate
+from tests.fakes.model import ScriptedModels
+from tests.scenario.engine import Setup, World, setup_at
+
+USAGE = Usage(input_tokens=100, output_tokens=3)
+
+
+class InstantModel:
+    """Answers at once, or after `latency_s`; with `reads` the first step reads a file."""
+
+    name = "bench:instant"
+    context_tokens = 100_000
+
+    def __init__(self, *, reads: bool = False, latency_s: float = 0.0) -> None:
+        self._reads = reads
+        self._latency_s = latency_s
+        self._clock = SystemClock()
+
+    async def respond(self, request: ModelRequest) -> AsyncIterator[TextChunk | ModelResponse]:
+        """One response."""
+        if self._latency_s:
+            await self._clock.sleep(self._latency_s)
+        if self._reads and request.messages[-1].role == "user":
+            call = ToolCall(
+                id=f"{request.run_id}-{request.step}",
+                name="read_file",
+                arguments='{"path": "AGENTS.md", "limit": 5}',
+            )
+            yield ModelResponse("", (call,), USAGE, self.name)
+            return
+        yield TextChunk("That is done.")
+        yield ModelResponse("That is done.", (), USAGE, self.name)
+
+
+@dataclass(frozen=True)
+class Figures:
+    """Times in seconds; latencies from accept to delivered in milliseconds."""
+
+    messages: int
+    seconds: float
+    latencies_ms: tuple[float, ...]
+
+    @property
+    def rate(self) -> float:
+        """Messages a second."""
+        return self.messages / self.seconds
+
+    def percentile(self, share: float) -> float:
+        """A percentile of the latencies."""
+        ordered = sorted(self.latencies_ms)
+        return ordered[min(int(len(ordered) * share), len(ordered) - 1)]
+
+
+async def prepared(path: Path, model: InstantModel) -> Setup:
+    """A setup on a migrated database of its own."""
+    url = f"sqlite:///{path}/gatehouse.db"
+    await migrate(url)
+    return setup_at(path, url, ScriptedModels(model))
+
+
+async def flood(world: World, *, messages: int, sessions: int, first: int = 0) -> Figures:
+    """`messages` from `sessions` people at once, each person without waiting for replies."""
+    before = len(world.chat.sent)
+    begun = time.perf_counter()
+
+    async def person(number: int) -> None:
+        for place in range(messages // sessions):
+            await world.says(
+                f"message {place}",
+                chat_id=f"D{number}",
+                message_id=f"{first}-{number}-{place}",
+            )
+
+    await asyncio.gather(*(person(number) for number in range(sessions)))
+    await world.chat.until(lambda: len(world.chat.sent) >= before + messages, within=600)
+    return Figures(messages, time.perf_counter() - begun, ())
+
+
+async def conversation(world: World, *, messages: int, first: int = 0) -> Figures:
+    """One person who waits for each reply before the next message."""
+    latencies = []
+    begun = time.perf_counter()
+    for place in range(messages):
+        sent = len(world.chat.sent)
+        asked = time.perf_counter()
+        await world.says(f"message {place}", chat_id="D0", message_id=f"{first}-{place}")
+        await world.chat.until(lambda sent=sent: len(world.chat.sent) > sent, within=60)
+        latencies.append((time.perf_counter() - asked) * 1000)
+    return Figures(messages, time.perf_counter() - begun, tuple(latencies))
+
+
+def resident_mb() -> float:
+    """The most memory this process ever held, in megabytes."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def written_bytes() -> int:
+    """Bytes that this process caused to be written to disk so far (Linux)."""
+    for line in Path("/proc/self/io").read_text().splitlines():
+        if line.startswith("write_bytes:"):
+            return int(line.split()[1])
+    return 0
