@@ -105,6 +105,17 @@ _LOCK = hot(
         skip_locked=False,
     )
 )
+_LOCK_OF_RUN = hot(
+    lock_rows(
+        select(*_COLUMNS).where(
+            lanes.c.session_id
+            == select(runs.c.session_id)
+            .where(runs.c.id == bindparam("lane_run"))
+            .scalar_subquery()
+        ),
+        skip_locked=False,
+    )
+)
 _LOCK_BY_KEY = hot(
     lock_rows(
         select(*_COLUMNS)
@@ -148,6 +159,17 @@ def lock(conn: Connection, session_id: str) -> Lane:
     row = _LOCK.first(conn, lane_session=session_id)
     if row is None:
         raise NotFound("session", session_id)
+    return _lane(row, now_ms(conn))
+
+
+def lock_of_run(conn: Connection, run_id: str) -> Lane:
+    """The lane of a run, held until the unit ends. Raises `NotFound`.
+
+    What a unit reads of the run before it holds the lane may be over by the time it does.
+    """
+    row = _LOCK_OF_RUN.first(conn, lane_run=run_id)
+    if row is None:
+        raise NotFound("run", run_id)
     return _lane(row, now_ms(conn))
 
 

@@ -15,6 +15,11 @@ from runtime.store.tables import leases
 PROCESS = "process:"
 
 
+def delivery(channel: str, account: str) -> str:
+    """The name of the lease under which an account's messages are sent."""
+    return f"deliver:{channel}:{account}"
+
+
 @dataclass(frozen=True, slots=True)
 class Lease:
     """One row: `expires_ms` 0 means that it was given back."""

@@ -11,6 +11,7 @@ PostgreSQL: one transaction under an advisory lock.
 
 import asyncio
 import os
+import re
 import shutil
 import sqlite3
 import threading
@@ -20,11 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from alembic import command
-from alembic.config import Config
-from alembic.runtime.migration import MigrationContext
-from alembic.script import ScriptDirectory
-from sqlalchemy import URL, Connection
+from sqlalchemy import URL, Connection, inspect
 
 from runtime.domain.errors import StoreCorrupt, StoreUnavailable
 from runtime.store.dialect import advisory_lock, database_url, sqlite_path
@@ -35,6 +32,7 @@ from runtime.store.writer import driver_connection
 
 MIGRATIONS: Final = Path(__file__).parent / "migrations"
 
+_NAMED: Final = re.compile(r"""^(revision|down_revision)\b[^=\n]*=\s*["'](\w+)["']""", re.MULTILINE)
 _ADVISORY_KEY: Final = 0x6761746568  # "gateh"
 _LOCK_TIMEOUT: Final = "SET LOCAL lock_timeout = '30s'"
 """An ALTER that waits for a table makes every query behind it wait too, so it gives up."""
@@ -73,7 +71,7 @@ async def current(url: str) -> str | None:
 
 def head(*, scripts: Path = MIGRATIONS) -> str | None:
     """The newest revision that this version knows."""
-    return _directory(scripts).get_current_head()
+    return _scripts(scripts).head
 
 
 def default_differs(*comparison: object) -> bool | None:
@@ -135,7 +133,7 @@ def _migrate_sqlite(path: Path, scripts: Path) -> MigrationReport:
         with closing(writing_engine(path).connect()) as conn:
             before = _revision(conn)
             tables = conn.exec_driver_sql("SELECT count(*) FROM sqlite_master").scalar_one()
-        done = _nothing_to_do(before, _directory(scripts))
+        done = _nothing_to_do(before, _scripts(scripts))
         if done is not None:
             return done
         if tables and before is None:
@@ -235,38 +233,63 @@ def _remove(copy: Path) -> None:
 
 def _upgrade(conn: Connection, scripts: Path) -> MigrationReport:
     """Run Alembic inside the transaction that has begun on `conn`."""
-    directory = _directory(scripts)
+    known = _scripts(scripts)
     before = _revision(conn)
-    done = _nothing_to_do(before, directory)
+    done = _nothing_to_do(before, known)
     if done is not None:
         return done
-    config = _config(scripts)
+    # Only a database that is behind needs Alembic: 10 MB that a running gateway would keep.
+    from alembic import command
+    from alembic.config import Config
+
+    config = Config()
+    config.set_main_option("script_location", str(scripts).replace("%", "%%"))
+    config.set_main_option("path_separator", "os")
     config.attributes["connection"] = conn
     command.upgrade(config, "head")
-    after = _revision(conn)
-    steps = directory.iterate_revisions("head", before or "base")
-    return MigrationReport(before, after, tuple(reversed([each.revision for each in steps])))
+    return MigrationReport(before, _revision(conn), known.after(before))
 
 
-def _nothing_to_do(before: str | None, directory: ScriptDirectory) -> MigrationReport | None:
-    known = {each.revision for each in directory.walk_revisions()}
-    if before == directory.get_current_head():
+@dataclass(frozen=True, slots=True)
+class _Scripts:
+    """The migration files: each revision's parent, read from their text."""
+
+    parents: dict[str, str | None]
+
+    @property
+    def head(self) -> str | None:
+        """The revision that is nobody's parent."""
+        return next((one for one in self.parents if one not in self.parents.values()), None)
+
+    def after(self, revision: str | None) -> tuple[str, ...]:
+        """What follows a revision, in order."""
+        found: list[str] = []
+        one = self.head
+        while one is not None and one != revision:
+            found.append(one)
+            one = self.parents[one]
+        return tuple(reversed(found))
+
+
+def _nothing_to_do(before: str | None, known: _Scripts) -> MigrationReport | None:
+    if before == known.head:
         return MigrationReport(before, before)
-    if before is not None and before not in known:
+    if before is not None and before not in known.parents:
         return MigrationReport(before, before, ahead=True)
     return None
 
 
+def _scripts(folder: Path) -> _Scripts:
+    parents: dict[str, str | None] = {}
+    for file in sorted((folder / "versions").glob("*.py")):
+        named = dict(_NAMED.findall(file.read_text("utf-8")))
+        if "revision" in named:
+            parents[named["revision"]] = named.get("down_revision")
+    return _Scripts(parents)
+
+
 def _revision(conn: Connection) -> str | None:
-    return MigrationContext.configure(conn).get_current_revision()
-
-
-def _directory(scripts: Path) -> ScriptDirectory:
-    return ScriptDirectory.from_config(_config(scripts))
-
-
-def _config(scripts: Path) -> Config:
-    config = Config()
-    config.set_main_option("script_location", str(scripts).replace("%", "%%"))
-    config.set_main_option("path_separator", "os")
-    return config
+    if not inspect(conn).has_table("alembic_version"):
+        return None
+    found: str | None = conn.exec_driver_sql("SELECT version_num FROM alembic_version").scalar()
+    return found

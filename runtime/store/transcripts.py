@@ -48,6 +48,16 @@ def since(conn: Connection, session_id: str, *, transcript: int, first: int) -> 
     ]
 
 
+def has_results(conn: Connection, run_id: str, step: int) -> bool:
+    """Whether the results of a run's step are in the transcript already."""
+    found = conn.execute(
+        select(messages.c.seq).where(
+            messages.c.run_id == run_id, messages.c.step == step, messages.c.role == "tool"
+        )
+    )
+    return found.first() is not None
+
+
 def page(
     conn: Connection, session_id: str, *, transcript: int, before: int, limit: int
 ) -> Sequence[Line]:
