@@ -1,4 +1,8 @@
-"""The bus of a single process: bounded queues, the oldest signal gives way, a gap is said."""
+"""The bus of a single process: bounded queues, the oldest signal gives way, a gap is said.
+
+Also the last part of the way for the buses that reach other replicas: they deliver here what
+comes in. It knows no connection and keeps nothing for a reader that is not there.
+"""
 
 import asyncio
 from collections import deque
@@ -12,7 +16,7 @@ from runtime.ports.bus import Signal
 class _Subscription:
     """One reader's queue."""
 
-    def __init__(self, topics: frozenset[str], limit: int) -> None:
+    def __init__(self, topics: tuple[str, ...], limit: int) -> None:
         self.topics = topics
         self._limit = limit
         self._waiting: deque[Signal] = deque()
@@ -25,6 +29,11 @@ class _Subscription:
             self._lost = True
         self._waiting.append(signal)
         self._arrived.set()
+
+    def lose(self) -> None:
+        """Say that signals were lost, at once and once for all that were."""
+        if self.topics and not (self._waiting and self._waiting[-1].gap):
+            self.put(Signal(topic=self.topics[0], data={}, gap=True))
 
     def __aiter__(self) -> AsyncIterator[Signal]:
         return self
@@ -43,6 +52,8 @@ class _Subscription:
 class MemoryBus:
     """Publishing never blocks and never fails; a slow reader loses its oldest signals."""
 
+    connected = True
+
     def __init__(self) -> None:
         self._subscriptions: dict[str, set[_Subscription]] = {}
 
@@ -54,18 +65,28 @@ class MemoryBus:
 
     def publish(self, topic: str, data: JsonObject) -> None:
         """Hand a signal to every reader of the topic, in the order of publishing."""
-        found = self._subscriptions.get(topic)
-        if found:
-            signal = Signal(topic=topic, data=data)
-            for subscription in tuple(found):
-                subscription.put(signal)
+        if self._subscriptions.get(topic):
+            self.deliver(Signal(topic=topic, data=data))
+
+    def deliver(self, signal: Signal) -> None:
+        """The same for a signal that is made already."""
+        for subscription in tuple(self._subscriptions.get(signal.topic, ())):
+            subscription.put(signal)
+
+    def lose(self) -> None:
+        """Tell every reader that signals were lost on their way here.
+
+        Each gets one signal without data, on the first of its topics, with ``gap``.
+        """
+        for subscription in set[_Subscription]().union(*self._subscriptions.values()):
+            subscription.lose()
 
     @asynccontextmanager
     async def subscribe(
         self, *topics: str, limit: int = 1024
     ) -> AsyncIterator[AsyncIterator[Signal]]:
         """Signals published while the context is entered."""
-        subscription = _Subscription(frozenset(topics), limit)
+        subscription = _Subscription(topics, limit)
         for topic in topics:
             self._subscriptions.setdefault(topic, set()).add(subscription)
         try:

@@ -44,10 +44,8 @@ def may_answer(conn: Connection, call: OpenCall, speaker: Speaker, approvers: Ap
     """Whether `speaker` may answer `call`; a refusal is recorded, so the unit must not fail."""
     if approvers.include(speaker):
         return True
-    if call.kind != APPROVAL:
-        asked = runs.get(conn, call.run_id).speaker
-        if asked.person_id == speaker.person_id:
-            return True
+    if call.kind != APPROVAL and _same_account(runs.get(conn, call.run_id).speaker, speaker):
+        return True
     audit.append(
         conn,
         actor=speaker.person_id,
@@ -57,6 +55,15 @@ def may_answer(conn: Connection, call: OpenCall, speaker: Speaker, approvers: Ap
         data={"request_id": call.id, "trust": speaker.trust.value},
     )
     return False
+
+
+def _same_account(one: Speaker, other: Speaker) -> bool:
+    """By platform account: a guest is kept nowhere and has no lasting person id."""
+    return (one.channel, one.account, one.user_id) == (
+        other.channel,
+        other.account,
+        other.user_id,
+    )
 
 
 def answer(

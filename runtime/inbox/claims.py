@@ -1,8 +1,10 @@
 """Claiming runs: a worker takes the head runs of free lanes, with all that a turn needs."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
+from runtime.domain.errors import StaleLease
 from runtime.domain.events import EventKind
 from runtime.domain.runs import RunState
 from runtime.domain.transcript import UserMessage
@@ -72,7 +74,14 @@ def _take(conn: Connection, lane: Lane, run: Run, holder: Holder, cache: WindowC
             transcripts.since(conn, lane.session_id, transcript=lane.transcript, first=first)
         )
     lines.extend(_take_inputs(conn, lane, run))
-    claimed = runs.claim(conn, run, worker=holder.worker, fence=holder.fence, now=lane.now_ms)
+    claimed = runs.claim(
+        conn,
+        run,
+        worker=holder.worker,
+        fence=holder.fence,
+        transcript=lane.transcript,
+        now=lane.now_ms,
+    )
     lane.active_run, lane.ready_ms = run.id, None
     kind = EventKind.RUN_RESUMED if resumed else EventKind.RUN_STARTED
     lane.record(kind, run.id, {"step": run.step, "attempt": run.attempt})
@@ -130,15 +139,19 @@ def recover(conn: Connection) -> Sequence[Run]:
 
     A run that was asked to end is ended instead, and one whose workers keep dying is failed.
     """
-    found = runs.abandoned(conn, leases.live_workers(conn))
-    for run in found:
-        release(conn, run)
-    return found
+    released = []
+    for run in runs.abandoned(conn, leases.live_workers(conn)):
+        with suppress(StaleLease):
+            release(conn, run)
+            released.append(run)
+    return released
 
 
 def release(conn: Connection, run: Run, *, died: bool = True) -> None:
     """Put a running run back to the head of its lane, or end it where that is due."""
     lane = lanes.lock(conn, run.session_id)
+    # Another unit may have ended it, or given it to somebody else, before the lane was ours.
+    run = runs.owned(conn, run.id, worker=run.worker or "", fence=run.fence or 0)
     attempt = run.attempt + 1 if died else run.attempt
     values: dict[str, object] = {"worker": None, "fence": None, "attempt": attempt}
     runs.move(conn, run, RunState.QUEUED, values)

@@ -10,7 +10,7 @@ from runtime.domain.events import EventKind
 from runtime.domain.ids import made_at_ms
 from runtime.domain.messages import OutboundMessage, Receipt
 from runtime.inbox.claims import Holder
-from runtime.store import Connection, lanes, outbox
+from runtime.store import Connection, lanes, leases, outbox
 from runtime.store.database import now_ms
 from runtime.store.outbox import OutboxRow
 
@@ -39,7 +39,12 @@ def fresh_row(message: OutboundMessage, holder: Holder) -> OutboxRow:
 
 
 def claim(conn: Connection, rows: Sequence[OutboxRow], holder: Holder) -> Sequence[OutboxRow]:
-    """Take rows that are still pending; what another took meanwhile is left out."""
+    """Take rows that are still pending; what another took meanwhile is left out.
+
+    Nothing is taken under a lease that ran out: its next holder may be at work (I6).
+    """
+    if not rows or not _delivers(conn, rows[0].message, holder):
+        return ()
     ids = outbox.claim(
         conn,
         [row.message.outbox_id for row in rows],
@@ -113,6 +118,11 @@ def retry(conn: Connection, row: OutboxRow, reason: str, delay_ms: int, holder: 
         "fence": None,
     }
     _change(conn, row.message, values, holder)
+
+
+def _delivers(conn: Connection, message: OutboundMessage, holder: Holder) -> bool:
+    name = leases.delivery(message.target.channel, message.target.account)
+    return leases.holds(conn, name=name, holder=holder.worker, fence=holder.fence)
 
 
 def _change(

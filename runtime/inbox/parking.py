@@ -6,6 +6,7 @@ again at the head of its lane. Answering makes no new run and needs no process t
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from typing import Literal
 
 from runtime.domain.decisions import Decision
@@ -24,6 +25,7 @@ from runtime.domain.runs import RunState
 from runtime.domain.tools import ToolResult
 from runtime.domain.value import JsonObject
 from runtime.inbox.claims import Holder
+from runtime.inbox.closing import close_step
 from runtime.store import (
     Connection,
     audit,
@@ -86,17 +88,33 @@ def park(
     expires_in_ms: int,
     window_from: int,
 ) -> Sequence[OpenCall]:
-    """Let a run wait: open calls, cards and the run's state, in one unit."""
+    """Let a run wait: open calls, cards and the run's state, in one unit.
+
+    A run that somebody asked to end asks nobody anything: it ends here, and nothing is returned.
+    """
+    lane = lanes.lock_of_run(conn, run_id)
     run = runs.owned(conn, run_id, worker=holder.worker, fence=holder.fence)
-    lane = lanes.lock(conn, run.session_id)
+    if run.cancel is not None:
+        _end_instead(conn, lane, run, run.cancel)
+        return ()
     made = [_open(conn, lane, run, wait, expires_in_ms=expires_in_ms) for wait in waits]
     approvals = any(wait.kind == APPROVAL for wait in waits)
     state = RunState.WAITING_FOR_APPROVAL if approvals else RunState.WAITING_FOR_USER_QUESTION
     runs.move(conn, run, state, {"worker": None, "fence": None})
-    lane.window_from = window_from
+    if run.transcript == lane.transcript:
+        lane.window_from = window_from
     lane.record(EventKind.RUN_WAITING, run_id, {"state": state.value})
     lanes.save(conn, lane)
     return made
+
+
+def _end_instead(conn: Connection, lane: Lane, run: Run, reason: str) -> None:
+    close_step(conn, lane, run, reason)
+    runs.move(conn, run, RunState.CANCELLED, {"ended_ms": lane.now_ms})
+    lane.active_run = None
+    lanes.settle(conn, lane)
+    lane.record(EventKind.RUN_CANCELLED, run.id, {"reason": reason})
+    lanes.save(conn, lane)
 
 
 def _open(conn: Connection, lane: Lane, run: Run, wait: Wait, *, expires_in_ms: int) -> OpenCall:
@@ -208,6 +226,9 @@ def answer(
         reason = f" Their reason: {given.text}" if given.text else ""
         _end_call(conn, lane, row, "denied", f"A person denied this call.{reason}")
         outcome = f"Denied by {given.name}" + (f": {given.text}" if given.text else "")
+    elif not _as_shown(call, row):
+        outcome = "Not run: the call is not the one that was shown"
+        _end_call(conn, lane, row, "denied", f"{outcome}.")
     else:
         calls.set_state(conn, row, "approved")
         outcome = f"Allowed by {given.name}"
@@ -219,6 +240,12 @@ def answer(
     if not held:
         lanes.save(conn, lane)
     return answered
+
+
+def _as_shown(call: OpenCall, row: CallRow) -> bool:
+    """Whether what would run is what the card showed (APR-3)."""
+    shown = (call.digest, call.payload.get("tool"), call.payload.get("arguments"))
+    return shown == (row.digest, row.call.name, row.call.arguments)
 
 
 def expire(conn: Connection, call: OpenCall) -> Answered | None:
@@ -259,18 +286,21 @@ def _settled(
         run = runs.get(conn, call.run_id)
         runs.move(conn, run, RunState.QUEUED, {"ready_ms": lane.now_ms})
         lane.active_run = None
+        lane.record(EventKind.RUN_QUEUED, run.id, {"kind": run.kind.value, "attempt": run.attempt})
         lanes.settle(conn, lane)
     return Answered(replace(call, state="answered"), resumed, outcome)
 
 
 def _update_card(conn: Connection, lane: Lane, call: OpenCall, outcome: str) -> None:
+    """Say on the card who decided, and when (APR-4)."""
     card = outbox.card_of(conn, call.id)
     if card is None:
         return
+    when = datetime.fromtimestamp(lane.now_ms / 1000, UTC)
     changed = card.message.model_copy(
         update={
             "outbox_id": new_id(IdPrefix.OUTBOX, lane.now_ms),
-            "parts": (card_part(call, outcome),),
+            "parts": (card_part(call, f"{outcome} ({when:%Y-%m-%d %H:%M} UTC)"),),
         }
     )
     outbox.add(conn, NewRow(kind="edit", message=changed, open_call_id=call.id))

@@ -12,6 +12,7 @@ from runtime.domain.tools import ToolResult
 from runtime.domain.transcript import AssistantMessage, ToolMessage
 from runtime.domain.value import JsonObject
 from runtime.inbox.claims import Holder
+from runtime.inbox.closing import close_step
 from runtime.store import Connection, audit, calls, lanes, outbox, runs, sessions
 from runtime.store.calls import CallRow
 from runtime.store.lanes import Lane
@@ -68,13 +69,13 @@ class Finished:
 
 def commit_model(conn: Connection, holder: Holder, run_id: str, step: ModelStep) -> Line:
     """Keep a response and its calls; the calls marked ``started`` may run once this is durable."""
+    lane = lanes.lock_of_run(conn, run_id)
     run = runs.owned(conn, run_id, worker=holder.worker, fence=holder.fence)
-    lane = lanes.lock(conn, run.session_id)
     number = run.step + 1
-    line = _say(lane, step.message, run_id=run_id, step=number)
+    line = _say(lane, run, step.message, step=number)
     calls.add(conn, step.rows, now=lane.now_ms)
     runs.change(conn, run_id, {"step": number, **_usage(run, step.usage, step.message.model)})
-    lane.window_from = step.window_from
+    _keep_window(lane, run, step.window_from)
     lane.record(EventKind.STEP_MODEL, run_id, _model_event(number, step))
     for row in step.rows:
         _audit_decision(conn, run, row, row.decision)
@@ -86,8 +87,8 @@ def start_calls(
     conn: Connection, holder: Holder, run_id: str, decided: Sequence[tuple[CallRow, Decision]]
 ) -> None:
     """Record that further calls of a step begin now."""
+    lane = lanes.lock_of_run(conn, run_id)
     run = runs.owned(conn, run_id, worker=holder.worker, fence=holder.fence)
-    lane = lanes.lock(conn, run.session_id)
     for row, decision in decided:
         calls.start(conn, row, decision, now=lane.now_ms)
         _audit_decision(conn, run, row, decision)
@@ -106,13 +107,13 @@ def commit_results(
 
     Gives the session too, because its mode holds from the next step on (POL-2).
     """
+    lane = lanes.lock_of_run(conn, run_id)
     run = runs.owned(conn, run_id, worker=holder.worker, fence=holder.fence)
-    lane = lanes.lock(conn, run.session_id)
     for one in ended:
         calls.end(conn, one.row, one.result, one.decision, now=lane.now_ms)
     if tainted and not run.tainted:
         runs.change(conn, run_id, {"tainted": True})
-    line = None if message is None else _say(lane, message, run_id=run_id, step=run.step)
+    line = None if message is None else _say(lane, run, message, step=run.step)
     lane.record(EventKind.STEP_TOOLS, run_id, _tools_event(run.step, ended))
     lanes.save(conn, lane)
     return line, sessions.get(conn, run.session_id)
@@ -127,11 +128,14 @@ def finish(
     claim: tuple[str, int] | None,
 ) -> Finished:
     """End a run and put its reply into the outbox, in one unit (MSG-9)."""
+    lane = lanes.lock_of_run(conn, run_id)
     run = runs.owned(conn, run_id, worker=holder.worker, fence=holder.fence)
-    lane = lanes.lock(conn, run.session_id)
-    lines = _close_step(conn, lane, run, end)
+    lines = list[Line]()
+    if end.state is not RunState.COMPLETED:
+        # Read from the rows: a stop may have come between a unit and what its turn remembers.
+        lines += close_step(conn, lane, run, end.reason or "The run failed.")
     if end.message is not None and (end.message.text or end.message.tool_calls):
-        lines.append(_say(lane, end.message, run_id=run_id, step=run.step + 1))
+        lines.append(_say(lane, run, end.message, step=run.step + 1))
     model = end.message.model if end.message else ""
     runs.move(
         conn,
@@ -140,7 +144,7 @@ def finish(
         {"ended_ms": lane.now_ms, "error": end.error, **_usage(run, end.usage, model)},
     )
     reply, claimed = _reply(conn, lane, run, end, claim=claim)
-    lane.window_from = end.window_from
+    _keep_window(lane, run, end.window_from)
     lane.active_run = None
     lanes.settle(conn, lane)
     lane.record(
@@ -175,17 +179,6 @@ def _reply(
     return reply, outbox.add(conn, row)
 
 
-def _close_step(conn: Connection, lane: Lane, run: Run, end: Finish) -> list[Line]:
-    """Give every call of an unfinished step a result, so that the transcript stays well formed."""
-    if not end.unfinished:
-        return []
-    for one in end.unfinished:
-        if one.row.state != "ended":
-            calls.end(conn, one.row, one.result, one.decision, now=lane.now_ms)
-    message = ToolMessage(results=tuple(one.result for one in end.unfinished))
-    return [_say(lane, message, run_id=run.id, step=run.step)]
-
-
 def notice(
     conn: Connection, run: Run, text: str, *, kind: str = "notice", now: int
 ) -> OutboundMessage:
@@ -202,9 +195,15 @@ def notice(
     return message
 
 
-def _say(lane: Lane, message: AssistantMessage | ToolMessage, *, run_id: str, step: int) -> Line:
-    seq = lane.say(message, run_id=run_id, step=step)
-    return Line(seq, run_id, step, int(str(lane.new_messages[-1]["tokens"])), lane.now_ms, message)
+def _say(lane: Lane, run: Run, message: AssistantMessage | ToolMessage, *, step: int) -> Line:
+    seq = lane.say(message, run_id=run.id, step=step, transcript=run.transcript)
+    return Line(seq, run.id, step, int(str(lane.new_messages[-1]["tokens"])), lane.now_ms, message)
+
+
+def _keep_window(lane: Lane, run: Run, window_from: int) -> None:
+    """Where the window starts; a run of an earlier transcript has no say in it."""
+    if run.transcript == lane.transcript:
+        lane.window_from = window_from
 
 
 def _usage(run: Run, usage: Usage, model: str) -> dict[str, object]:

@@ -79,7 +79,7 @@ def _stop(conn: Connection, lane: Lane, found: Sequence[Run], *, by: str, reason
 def _end(conn: Connection, lane: Lane, run: Run, reason: str) -> None:
     if run.state in WAITING:
         parking.withdraw(conn, lane, run, reason)
-        close_step(conn, lane, run, reason)
         lane.active_run = None
+    close_step(conn, lane, run, reason)
     runs.move(conn, run, RunState.CANCELLED, {"ended_ms": lane.now_ms, "cancel": reason})
     lane.record(EventKind.RUN_CANCELLED, run.id, {"reason": reason})

@@ -104,5 +104,10 @@ def speaker_of(message: InboundMessage, known: Speaker | None, trust: Trust) -> 
 
 
 def clean_name(name: str) -> str:
-    """A display name that carries no markup and no line breaks, at most 60 characters."""
-    return re.sub(r"[\x00-\x1f\x7f<>`*_\[\]()#|]", "", name).strip()[:60] or "someone"
+    """A display name without markup, line breaks or marks that turn or hide text; 60 characters."""
+    return _UNSHOWN.sub("", name).strip()[:60] or "someone"
+
+
+_UNSHOWN = re.compile(
+    r"[\x00-\x1f\x7f-\x9f\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff<>`*_\[\]()#|~\\]"
+)

@@ -92,21 +92,25 @@ def request(conn: Connection, message: InboundMessage) -> str | None:
 
 
 def approve(conn: Connection, code: str, *, trust: Trust, by: str) -> Pairing:
-    """Let a stranger in. Raises `NotFound` or `Conflict` (answered or run out)."""
+    """Let a stranger in. Raises `NotFound` or `Conflict` (answered or run out).
+
+    Who became known otherwise meanwhile keeps their id, and ownership (ACC-2) is not lost by it.
+    """
     found = _open_pairing(conn, code)
-    people.put(
-        conn,
-        Speaker(
-            person_id=new_id(IdPrefix.PERSON, now_ms(conn)),
-            channel=found.channel,
-            account=found.account,
-            user_id=found.user_id,
-            name=found.name,
-            trust=trust,
-        ),
-        direct_chat=found.address,
+    known = people.find(
+        conn, channel=found.channel, account=found.account, user_id=found.user_id
     )
-    _settle(conn, found, "approved", by, trust.value)
+    owner = known is not None and known.speaker.trust is Trust.OWNER
+    speaker = Speaker(
+        person_id=known.speaker.person_id if known else new_id(IdPrefix.PERSON, now_ms(conn)),
+        channel=found.channel,
+        account=found.account,
+        user_id=found.user_id,
+        name=found.name,
+        trust=Trust.OWNER if owner else trust,
+    )
+    people.put(conn, speaker, direct_chat=found.address)
+    _settle(conn, found, "approved", by, speaker.trust.value)
     return found
 
 

@@ -161,8 +161,10 @@ def _mode_rule(facts: CallFacts, bounds: Bounds) -> str:
 def _resolve_ask(link: Link, bounds: Bounds) -> Link:
     if bounds.mode is PermissionMode.BYPASS:
         return Link(bound="permission mode", verdict="allow", rule="bypassPermissions asks nothing")
-    if bounds.mode is PermissionMode.DONT_ASK:
-        return Link(bound="permission mode", verdict="deny", rule="dontAsk turns every ask into no")
+    if bounds.mode in (PermissionMode.DONT_ASK, PermissionMode.PLAN):
+        # plan is narrower than dontAsk: what that refuses, plan must not ask about.
+        rule = f"{bounds.mode.value} turns every ask into no"
+        return Link(bound="permission mode", verdict="deny", rule=rule)
     return link
 
 

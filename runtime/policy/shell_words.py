@@ -13,7 +13,7 @@ from posixpath import basename
 _QUOTES = re.compile(r"[\"'\\]")
 _BEGINS = re.compile(r"[;&|\n\r()`<>]|\$\(")
 _PIECES = re.compile(r"[;&|\n\r()`<>{}$!,]")
-_EXPANDS = re.compile(r"[$*?]|\[.+\]|\{.*(?:,|\.\.)")
+_EXPANDS = re.compile(r"[$*?]|\[[^\[\]]+\]|\{[^{}]*(?:,|\.\.)")
 _BEFORE = re.compile(
     r"[A-Za-z_]\w*\+?=.*|!|\{|if|then|elif|else|while|until|do|time|sudo|env|exec|command|nohup"
 )

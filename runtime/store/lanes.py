@@ -57,14 +57,22 @@ class Lane:
             }
         )
 
-    def say(self, message: TranscriptMessage, *, run_id: str | None, step: int) -> int:
-        """Append a message to the transcript; its sequence number."""
+    def say(
+        self,
+        message: TranscriptMessage,
+        *,
+        run_id: str | None,
+        step: int,
+        transcript: int | None = None,
+    ) -> int:
+        """Append a message to the present transcript, or to an earlier one that its run began in;
+        its sequence number."""
         self.message_seq += 1
         self.new_messages.append(
             {
                 "session_id": self.session_id,
                 "seq": self.message_seq,
-                "transcript": self.transcript,
+                "transcript": transcript or self.transcript,
                 "run_id": run_id,
                 "step": step,
                 "role": message.role,
@@ -109,9 +117,7 @@ _LOCK_OF_RUN = hot(
     lock_rows(
         select(*_COLUMNS).where(
             lanes.c.session_id
-            == select(runs.c.session_id)
-            .where(runs.c.id == bindparam("lane_run"))
-            .scalar_subquery()
+            == select(runs.c.session_id).where(runs.c.id == bindparam("lane_run")).scalar_subquery()
         ),
         skip_locked=False,
     )

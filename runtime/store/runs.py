@@ -40,6 +40,7 @@ class Run:
     reply_to: str | None
     speaker: Speaker
     created_ms: int
+    transcript: int = 0
     step: int = 0
     attempt: int = 0
     worker: str | None = None
@@ -70,6 +71,7 @@ _CLAIM = hot(
         collecting=False,
         worker=bindparam("by"),
         fence=bindparam("under"),
+        transcript=bindparam("part"),
         started_ms=bindparam("since"),
     )
 )
@@ -126,15 +128,17 @@ def queued(conn: Connection, session_id: str) -> Sequence[Run]:
     return [_run(row) for row in rows]
 
 
-def claim(conn: Connection, run: Run, *, worker: str, fence: int, now: int) -> Run:
-    """Give a queued run to a worker."""
+def claim(conn: Connection, run: Run, *, worker: str, fence: int, transcript: int, now: int) -> Run:
+    """Give a queued run to a worker; one that begins now speaks in `transcript`."""
     check_transition(run.id, run.state, RunState.RUNNING)
     started = run.started_ms if run.started_ms is not None else now
-    _CLAIM.change(conn, run=run.id, by=worker, under=fence, since=started)
+    part = run.transcript or transcript
+    _CLAIM.change(conn, run=run.id, by=worker, under=fence, since=started, part=part)
     return replace(
         run,
         state=RunState.RUNNING,
         collecting=False,
+        transcript=part,
         worker=worker,
         fence=fence,
         started_ms=started,
@@ -200,6 +204,7 @@ def _run(row: Row[tuple[object, ...]]) -> Run:
         reply_to=found["reply_to"],
         speaker=Speaker.model_validate_json(found["speaker"]),
         created_ms=found["created_ms"],
+        transcript=found["transcript"],
         step=found["step"],
         attempt=found["attempt"],
         worker=found["worker"],

@@ -147,6 +147,8 @@ runs = Table(
     Column("id", Text, primary_key=True),
     Column("session_id", ForeignKey("sessions.id"), nullable=False),
     Column("seq", BigInteger, nullable=False),
+    # Set when the run begins: what it says belongs there, also when a new one was started since.
+    Column("transcript", Integer, nullable=False, server_default="0"),
     Column("kind", Text, nullable=False),
     Column("state", Text, nullable=False),
     Column("collecting", Boolean, nullable=False, server_default=text("false")),

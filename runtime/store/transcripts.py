@@ -48,11 +48,19 @@ def since(conn: Connection, session_id: str, *, transcript: int, first: int) -> 
     ]
 
 
-def has_results(conn: Connection, run_id: str, step: int) -> bool:
-    """Whether the results of a run's step are in the transcript already."""
+def has_results(conn: Connection, session_id: str, *, run_id: str, step: int, since: int) -> bool:
+    """Whether the results of a run's step are in the transcript, at or after a number.
+
+    Only an active run is asked about, and what it said last is at the end: no index by run is
+    kept for this.
+    """
     found = conn.execute(
         select(messages.c.seq).where(
-            messages.c.run_id == run_id, messages.c.step == step, messages.c.role == "tool"
+            messages.c.session_id == session_id,
+            messages.c.seq >= since,
+            messages.c.run_id == run_id,
+            messages.c.step == step,
+            messages.c.role == "tool",
         )
     )
     return found.first() is not None

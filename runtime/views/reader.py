@@ -12,7 +12,7 @@ from runtime.store import people as people_store
 from runtime.store import runs as run_store
 from runtime.store import sessions as session_store
 from runtime.store.listings import RunFilter, SessionLine
-from runtime.store.open_calls import APPROVAL, QUESTION
+from runtime.store.open_calls import APPROVAL, QUESTION, OpenCall
 from runtime.views import conversation
 from runtime.views import cursor as cursors
 from runtime.views.models import (
@@ -159,14 +159,17 @@ class Views:
     async def _open_calls(
         self, kind: str, session_id: str | None, limit: int, cursor: str | None
     ) -> Page[OpenCallView]:
-        after = "" if cursor is None else str(cursors.decode(cursor, str)[0])
+        after = None if cursor is None else cursors.decode(cursor, int, str, int, int)
 
         def work(conn: Connection) -> Page[OpenCallView]:
             every = open_calls.open_ones(conn, session_id=session_id, kind=kind)
-            found = [one for one in every if one.id > after]
+            found = sorted(every, key=_card_order)
+            if after is not None:
+                found = [one for one in found if _card_order(one) > after]
+            more = len(found) > limit
             return Page(
                 items=tuple(open_call_view(one) for one in found[:limit]),
-                next_cursor=cursors.encode(found[limit - 1].id) if len(found) > limit else None,
+                next_cursor=cursors.encode(*_card_order(found[limit - 1])) if more else None,
                 total_count=len(every),
             )
 
@@ -248,6 +251,11 @@ class Views:
             )
 
         return await self._database.read(work)
+
+
+def _card_order(call: OpenCall) -> tuple[int, str, int, int]:
+    """Oldest first, those of one step in the order of its calls: ids of one moment have none."""
+    return call.created_ms, call.run_id, call.step, call.place
 
 
 def one_session(conn: Connection, session_id: str) -> SessionView:

@@ -302,3 +302,22 @@ async def _lines(world, session_id: str | None) -> Sequence[transcripts.Line]:
     )
 
 
+
+
+@pytest.mark.requirement("MSG-12")
+async def test_what_a_stopped_run_wrote_stays_in_the_conversation_that_new_ended(
+    worlds: Worlds,
+) -> None:
+    gate = Gate()
+    model = ScriptedModel([Said("half an answer", chunk=4, middle=gate, at=1), "hello again"])
+    async with worlds(model) as world:
+        accepted = await world.says("a long story")
+        await gate.reached.wait()
+        await world.says("/new")
+        while await _state(world, accepted.run_id) is RunState.RUNNING:
+            pass
+        await world.says("hi")
+        await world.sees(2)
+        assert [message.role for message in model.requests[1].messages] == ["user"]
+        old = await _lines(world, accepted.session_id)
+        assert [line.message.text for line in old] == ["a long story", "half"]

@@ -295,6 +295,7 @@ def _runs() -> None:
         sa.Column("id", sa.Text(), nullable=False),
         sa.Column("session_id", sa.Text(), nullable=False),
         sa.Column("seq", sa.BigInteger(), nullable=False),
+        sa.Column("transcript", sa.Integer(), server_default="0", nullable=False),
         sa.Column("kind", sa.Text(), nullable=False),
         sa.Column("state", sa.Text(), nullable=False),
         sa.Column("collecting", sa.Boolean(), server_default=sa.text("(false)"), nullable=False),
