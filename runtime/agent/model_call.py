@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import structlog
 
-from runtime.domain.errors import ModelRetry
+from runtime.domain.errors import InvalidInput, ModelRetry
 from runtime.domain.runs import Usage
 from runtime.domain.transcript import estimate_tokens
 from runtime.ports.clock import Clock
@@ -38,9 +38,9 @@ class ModelCaller:
     jitter: Callable[[], float] = random.random
 
     def order(self, chosen: str | None) -> Sequence[str]:
-        """The models to try: the session's choice or the default, then the fallback list."""
-        first = chosen or self.models.default
-        return [first, *(name for name in self.models.fallback if name != first)]
+        """The models to try: the session's choice, the default, then the fallback list."""
+        wanted = [chosen] if chosen else []
+        return list(dict.fromkeys([*wanted, self.models.default, *self.models.fallback]))
 
     async def respond(
         self, request: ModelRequest, *, chosen: str | None, on_text: OnText
@@ -48,7 +48,12 @@ class ModelCaller:
         """Raises `ModelRetry` when every model failed, or `ModelRejected`."""
         last = ModelRetry("no model is configured")
         for name in self.order(chosen):
-            model = self.models.get(name)
+            try:
+                model = self.models.get(name)
+            except InvalidInput as error:
+                # A session may have chosen a model that is no longer configured.
+                log.warning("model_unknown", model=name, reason=str(error))
+                continue
             for attempt in range(RETRIES + 1):
                 try:
                     return await _stream(model, request, on_text)

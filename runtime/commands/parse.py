@@ -24,11 +24,21 @@ def parse(text: str, *, names: frozenset[str], mentioned: bool = False) -> Words
     found = _WORD.fullmatch(text.strip())
     if found is None and mentioned:
         found = _BARE.fullmatch(text.strip())
-        if found is not None and found["rest"] and found["name"].lower() not in _TAKE_ARGUMENTS:
+        if found is not None and found["rest"] and not _is_command(found):
             return None
     if found is None or found["name"].lower() not in names:
         return None
     return Words(found["name"].lower(), (found["rest"] or "").strip())
 
 
-_TAKE_ARGUMENTS = frozenset({"approve", "deny", "answer", "queue"})
+def _is_command(found: re.Match[str]) -> bool:
+    """Whether words after a mention are a command and not a sentence that begins like one."""
+    words = found["rest"].split()
+    name = found["name"].lower()
+    if name in ("approve", "deny", "answer"):
+        return _CODE.fullmatch(words[0]) is not None
+    return name in ("queue", "model") and len(words) == 1
+
+
+# An open call's id, or its last characters: they hold a digit nearly always, words do not.
+_CODE = re.compile(r"(?:(?:apr|que)_)?(?=[0-9a-z]*[0-9])[0-9a-z]{6,26}", re.IGNORECASE)

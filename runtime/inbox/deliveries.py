@@ -30,6 +30,7 @@ def fresh_row(message: OutboundMessage, holder: Holder) -> OutboxRow:
         next_ms=0,
         worker=holder.worker,
         fence=holder.fence,
+        begun_ms=None,
         posted=(),
         open_call_id=None,
         error=None,
@@ -77,6 +78,11 @@ def adopt(conn: Connection, rows: Sequence[OutboxRow], holder: Holder) -> Sequen
     ]
 
 
+def begin(conn: Connection, message: OutboundMessage, holder: Holder) -> None:
+    """Keep that a send begins which nobody could look up afterwards. Raises `StaleLease`."""
+    _change(conn, message, {"begun_ms": now_ms(conn)}, holder)
+
+
 def progress(
     conn: Connection, message: OutboundMessage, posted: Sequence[str], holder: Holder
 ) -> None:
@@ -116,6 +122,7 @@ def retry(conn: Connection, row: OutboxRow, reason: str, delay_ms: int, holder: 
         "posted": json.dumps(list(row.posted)),
         "worker": None,
         "fence": None,
+        "begun_ms": None,
     }
     _change(conn, row.message, values, holder)
 

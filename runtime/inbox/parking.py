@@ -220,8 +220,9 @@ def answer(
         raise Conflict(f"this was {state} already", state)
     row = _row_of(conn, call)
     if call.kind == QUESTION:
-        _end_call(conn, lane, row, "ok", given.text)
-        outcome = f"{given.name} answered: {given.text}"
+        text = _option(call, given.text)
+        _end_call(conn, lane, row, "ok", text)
+        outcome = f"{given.name} answered: {text}"
     elif given.choice == "deny":
         reason = f" Their reason: {given.text}" if given.text else ""
         _end_call(conn, lane, row, "denied", f"A person denied this call.{reason}")
@@ -240,6 +241,16 @@ def answer(
     if not held:
         lanes.save(conn, lane)
     return answered
+
+
+def _option(call: OpenCall, text: str) -> str:
+    """The option that a number names, where the card listed options; else the text itself."""
+    options = call.payload.get("options")
+    if isinstance(options, list) and text.strip().isdecimal():
+        place = int(text.strip())
+        if 1 <= place <= len(options):
+            return str(options[place - 1])
+    return text
 
 
 def _as_shown(call: OpenCall, row: CallRow) -> bool:

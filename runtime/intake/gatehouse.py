@@ -22,7 +22,7 @@ from runtime.domain.people import Speaker, Trust
 from runtime.domain.value import JsonObject
 from runtime.inbox.enqueue import enqueue
 from runtime.intake import pairing
-from runtime.intake.access import ChannelAccess, decide_access, speaker_of
+from runtime.intake.access import LOCAL, ChannelAccess, decide_access, speaker_of
 from runtime.intake.cards import choice_of, waits_behind
 from runtime.ports.bus import EVENTS, OUTBOX, RUNS, Bus
 from runtime.ports.gatehouse import Accepted, Pressed
@@ -62,10 +62,12 @@ class Intake:
         self._database = database
         self._bus = bus
         self._settings = settings
+        self._changed = True
 
     def change(self, settings: IntakeSettings) -> None:
         """New rules for everything that arrives from now on (ACC-2)."""
         self._settings = settings
+        self._changed = True
 
     async def accept(self, message: InboundMessage) -> Accepted:
         """Decide about one message and keep it. Raises `StoreUnavailable`."""
@@ -73,6 +75,7 @@ class Intake:
             mark = f"[cut: the message had {len(message.text):,} characters]"
             cut = f"{message.text[:MAX_TEXT]}\n{mark}"
             message = message.model_copy(update={"text": cut})
+        await self._forget_former()
         unit = _Unit(self._settings)
         accepted = await self._database.write(
             lambda conn: unit.accept(conn, message), name="accept"
@@ -95,6 +98,19 @@ class Intake:
         self._publish(unit.signals, None)
         return pressed
 
+    async def _forget_former(self) -> None:
+        """After a change of the rules, drop whom only the former ones knew."""
+        if not self._changed:
+            return
+        keep = {
+            channel: rules.owners | rules.allow_users
+            for channel, rules in self._settings.access.items()
+        }
+        await self._database.write(
+            lambda conn: people.forget_configured(conn, keep=keep), name="forget-former"
+        )
+        self._changed = False
+
     def _publish(self, signals: Signals, session_id: str | None) -> None:
         for topic, data in signals:
             self._bus.publish(topic, data)
@@ -115,11 +131,10 @@ class _Unit:
         known = people.find(
             conn, channel=message.channel, account=message.account, user_id=message.sender.id
         )
-        access = decide_access(message, known.speaker if known else None, rules)
-        if access.kind != "in" or (known is None and message.chat_kind == "direct"):
-            claimed = self._claim(conn, message)
-            if claimed is not None:
-                return claimed
+        access = decide_access(message, known.trusted if known else None, rules)
+        claimed = self._claim(conn, message)
+        if claimed is not None:
+            return claimed
         if access.kind == "drop":
             return Accepted(disposition="dropped", reason=access.reason)
         if access.kind == "pair":
@@ -151,13 +166,19 @@ class _Unit:
         speaker: Speaker,
         known: people.Account | None,
     ) -> None:
-        """Keep people who may act, and where to reach them; guests leave no row."""
+        """Keep people who may act, and where to reach them; guests leave no row.
+
+        What the configuration grants is not made lasting by it: it ends when the line is removed.
+        """
         direct = message.address if message.chat_kind == "direct" else None
-        if speaker.trust not in (Trust.OWNER, Trust.MEMBER):
+        if speaker.trust not in (Trust.OWNER, Trust.MEMBER) or message.channel in LOCAL:
             return
+        paired = known is not None and known.paired
+        if paired and known is not None:
+            speaker = speaker.model_copy(update={"trust": known.speaker.trust})
         same = known is not None and known.speaker == speaker
         if not same or (direct is not None and known is not None and known.direct_chat != direct):
-            people.put(conn, speaker, direct_chat=direct)
+            people.put(conn, speaker, direct_chat=direct, paired=paired)
 
     def _take(
         self, conn: Connection, message: InboundMessage, speaker: Speaker, rules: ChannelAccess
@@ -261,12 +282,12 @@ class _Unit:
         call = None if open_call_id is None else open_calls.get(conn, open_call_id)
         if call is None or call.kind != QUESTION or call.state != "open":
             return None
-        if call.session_id != lane.session_id:
-            return None
         if not _keep(conn, lane, message, speaker, "answer"):
             return _duplicate(conn, message)
         if answers.may_answer(conn, call, speaker, self._settings.commands.approvers):
-            answers.answer(conn, call, speaker, text=message.text, lane=lane)
+            # On Slack a reply to a card is a thread of its own, and so another lane's message.
+            held = lane if call.session_id == lane.session_id else None
+            answers.answer(conn, call, speaker, text=message.text, lane=held)
         else:
             self._say(conn, message.address, answers.REFUSED, session_id=lane.session_id)
         lanes.save(conn, lane)
@@ -318,7 +339,7 @@ class _Unit:
         known = people.find(
             conn, channel=press.channel, account=press.account, user_id=press.sender.id
         )
-        access = decide_access(message, known.speaker if known else None, rules)
+        access = decide_access(message, known.trusted if known else None, rules)
         trust = access.trust if access.kind == "in" else Trust.GUEST
         return speaker_of(message, known.speaker if known else None, trust)
 

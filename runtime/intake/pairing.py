@@ -97,9 +97,7 @@ def approve(conn: Connection, code: str, *, trust: Trust, by: str) -> Pairing:
     Who became known otherwise meanwhile keeps their id, and ownership (ACC-2) is not lost by it.
     """
     found = _open_pairing(conn, code)
-    known = people.find(
-        conn, channel=found.channel, account=found.account, user_id=found.user_id
-    )
+    known = people.find(conn, channel=found.channel, account=found.account, user_id=found.user_id)
     owner = known is not None and known.speaker.trust is Trust.OWNER
     speaker = Speaker(
         person_id=known.speaker.person_id if known else new_id(IdPrefix.PERSON, now_ms(conn)),

@@ -10,13 +10,18 @@ from runtime.ports.gatehouse import Gatehouse
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """What a platform can do. Rates are sends per second; bursts are sends."""
+    """What a platform can do. Rates are sends per second; bursts are sends.
+
+    ``lookup``: a send whose outcome is unknown can be found again. ``repeatable``: whoever reads
+    recognises a repeated send by its outbox id, so repeating one does no harm.
+    """
 
     chat_rate: float = 1.0
     chat_burst: int = 5
     account_rate: float = 20.0
     account_burst: int = 20
     lookup: bool = False
+    repeatable: bool = False
     typing_interval_s: float | None = 4.0
     buttons: bool = False
     edits: bool = False

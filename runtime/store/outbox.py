@@ -42,6 +42,7 @@ class OutboxRow:
     next_ms: int
     worker: str | None
     fence: int | None
+    begun_ms: int | None
     posted: tuple[str, ...]
     open_call_id: str | None
     error: str | None
@@ -95,6 +96,8 @@ _DUE = (
             _earlier.c.chat == outbox.c.chat,
             _earlier.c.position < outbox.c.position,
             _earlier.c.state.in_(UNSETTLED),
+            # An edit of an old card that must be tried again holds nothing else up.
+            _earlier.c.kind != "edit",
         ),
     )
     .order_by(outbox.c.rank.desc(), outbox.c.position)
@@ -291,6 +294,7 @@ def _outbox_row(row: Row[tuple[object, ...]]) -> OutboxRow:
         next_ms=found["next_ms"],
         worker=found["worker"],
         fence=found["fence"],
+        begun_ms=found["begun_ms"],
         posted=tuple(json.loads(found["posted"])),
         open_call_id=found["open_call_id"],
         error=found["error"],

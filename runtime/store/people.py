@@ -1,9 +1,9 @@
 """Platform accounts and pairings: who is owner, member or a stranger with a code."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, RowMapping, bindparam, func, insert, select, update
+from sqlalchemy import Connection, RowMapping, bindparam, delete, func, insert, select, update
 
 from runtime.domain.messages import ChatAddress
 from runtime.domain.people import Speaker, Trust
@@ -14,10 +14,19 @@ from runtime.store.tables import accounts, pairings
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """A platform account that the gateway knows. `direct_chat` is where to reach its person."""
+    """A platform account that the gateway knows. `direct_chat` is where to reach its person.
+
+    The trust of one that is not `paired` is the configuration's to give and to take.
+    """
 
     speaker: Speaker
     direct_chat: ChatAddress | None
+    paired: bool = True
+
+    @property
+    def trusted(self) -> Speaker | None:
+        """The speaker, where this row is what gives the trust."""
+        return self.speaker if self.paired else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +59,13 @@ def find(conn: Connection, *, channel: str, account: str, user_id: str) -> Accou
     return None if row is None else _account(row._mapping)
 
 
-def put(conn: Connection, speaker: Speaker, *, direct_chat: ChatAddress | None = None) -> None:
+def put(
+    conn: Connection,
+    speaker: Speaker,
+    *,
+    direct_chat: ChatAddress | None = None,
+    paired: bool = True,
+) -> None:
     """Make an account known, or change its trust and name; a known direct chat is kept."""
     where = (
         (accounts.c.channel == speaker.channel)
@@ -61,6 +76,7 @@ def put(conn: Connection, speaker: Speaker, *, direct_chat: ChatAddress | None =
         "person_id": speaker.person_id,
         "name": speaker.name,
         "trust": speaker.trust.value,
+        "source": "paired" if paired else "configured",
         "updated_ms": now_ms(conn),
     }
     if direct_chat is not None:
@@ -83,6 +99,20 @@ def with_trust(conn: Connection, trust: Trust) -> Sequence[Account]:
         select(accounts).where(accounts.c.trust == trust.value).order_by(accounts.c.created_ms)
     ).mappings()
     return [_account(row) for row in rows]
+
+
+def forget_configured(conn: Connection, *, keep: Mapping[str, Collection[str]]) -> None:
+    """Drop the accounts that the configuration named once; `keep` are its user ids by channel."""
+    for account in listing(conn):
+        speaker = account.speaker
+        if not account.paired and speaker.user_id not in keep.get(speaker.channel, ()):
+            conn.execute(
+                delete(accounts).where(
+                    accounts.c.channel == speaker.channel,
+                    accounts.c.account == speaker.account,
+                    accounts.c.user_id == speaker.user_id,
+                )
+            )
 
 
 def listing(conn: Connection) -> Sequence[Account]:
@@ -180,6 +210,7 @@ def _account(row: RowMapping) -> Account:
             trust=Trust(row["trust"]),
         ),
         None if chat is None else ChatAddress.model_validate_json(chat),
+        paired=row["source"] == "paired",
     )
 
 

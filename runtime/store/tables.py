@@ -55,6 +55,9 @@ accounts = Table(
     Column("person_id", Text, nullable=False),
     Column("name", Text, nullable=False),
     Column("trust", Text, nullable=False),
+    # ``paired`` was let in by the owner; ``configured`` follows the configuration, kept only so
+    # that the person can be reached.
+    Column("source", Text, nullable=False, server_default="paired"),
     Column("direct_chat", Text),
     Column("created_ms", BigInteger, nullable=False),
     Column("updated_ms", BigInteger, nullable=False),
@@ -296,6 +299,8 @@ outbox = Table(
     Column("next_ms", BigInteger, nullable=False),
     Column("worker", Text),
     Column("fence", BigInteger),
+    # When a send began that could not be looked up afterwards; null means that none has.
+    Column("begun_ms", BigInteger),
     Column("posted", Text, nullable=False, server_default="[]"),
     Column("error", Text),
     Column("created_ms", BigInteger, nullable=False),

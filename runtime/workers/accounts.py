@@ -23,8 +23,11 @@ MAX_BACKOFF_S = 60.0
 class Account:
     """Runs one adapter. A wrong token stops this account alone and stays visible in its status."""
 
-    def __init__(self, adapter: ChatAdapter, gatehouse: Gatehouse, keeper: LeaseKeeper) -> None:
+    def __init__(
+        self, adapter: ChatAdapter, gatehouse: Gatehouse, keeper: LeaseKeeper, clock: Clock
+    ) -> None:
         self.adapter = adapter
+        self._clock = clock
         self._gatehouse = gatehouse
         self._keeper = keeper
         self._refused = ""
@@ -66,7 +69,16 @@ class Account:
             await asyncio.wait([self._listening])
 
     async def _listen(self, _fence: int) -> None:
-        await self.adapter.listen(self._gatehouse)
+        """Listen while the lease is held; a defect of the adapter must not end the engine."""
+        wait = FIRST_BACKOFF_S
+        while True:
+            try:
+                await self.adapter.listen(self._gatehouse)
+                return
+            except Exception:  # the worker root of everything that comes in from a platform
+                log.exception("listening_failed", channel=self.adapter.channel)
+            await self._clock.sleep(wait)
+            wait = min(wait * 2, MAX_BACKOFF_S)
 
     async def _connect(self, clock: Clock) -> bool:
         wait = FIRST_BACKOFF_S

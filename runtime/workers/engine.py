@@ -72,7 +72,9 @@ class Engine:
         self.worker = new_id(IdPrefix.WORKER, parts.clock.now_ms())
         self.intake = Intake(parts.database, parts.bus, settings.intake)
         self._keeper = LeaseKeeper(parts.database, parts.clock, self.worker, settings.lease)
-        self.accounts = [Account(one, self.intake, self._keeper) for one in parts.adapters]
+        self.accounts = [
+            Account(one, self.intake, self._keeper, parts.clock) for one in parts.adapters
+        ]
         self.turns = TurnWorker(
             self._turn_services(),
             policy=settings.policy,

@@ -37,6 +37,15 @@ class LeaseLost(Exception):
     """The lease ran out or is another's; ends the body."""
 
 
+@dataclass(slots=True)
+class _Held:
+    """A lease in hand; `until` is when it runs out by this process's clock."""
+
+    name: str
+    fence: int
+    until: float
+
+
 class LeaseKeeper:
     """Acquires, renews and gives back leases for one process, named by `worker`."""
 
@@ -79,14 +88,22 @@ class LeaseKeeper:
                 log.warning("lease_lost", name=name, fence=fence)
 
     async def _hold_once(self, name: str, fence: int, body: Body) -> None:
+        held = _Held(name, fence, self._clock.monotonic() + self._settings.ttl_s)
         try:
             async with asyncio.TaskGroup() as group:
-                group.create_task(self._renew(name, fence), name=f"renew {name}")
+                group.create_task(self._renew(held), name=f"renew {name}")
+                group.create_task(self._watch(held), name=f"watch {name}")
                 task = group.create_task(_run(body, fence), name=f"hold {name}")
                 await asyncio.wait([task])
                 raise LeaseLost(name)
         finally:
             await self._release(name, fence)
+
+    async def _watch(self, held: _Held) -> None:
+        """End the body when the lease was not renewed in time, even if the store just hangs."""
+        while (left := held.until - self._clock.monotonic()) > 0:
+            await self._clock.sleep(left)
+        raise LeaseLost(held.name)
 
     async def _acquire(self, name: str) -> int | None:
         try:
@@ -101,31 +118,25 @@ class LeaseKeeper:
             log.warning("lease_unavailable", name=name, reason=str(error))
             return None
 
-    async def _renew(self, name: str, fence: int) -> None:
-        deadline = self._clock.monotonic() + self._settings.ttl_s
+    async def _renew(self, held: _Held) -> None:
+        name, fence, ttl_ms = held.name, held.fence, self._settings.ttl_ms
         while True:
             await self._clock.sleep(self._settings.ttl_s / 3)
             asked = self._clock.monotonic()
             try:
                 kept = await self._database.write(
                     lambda conn: leases.renew(
-                        conn,
-                        name=name,
-                        holder=self.worker,
-                        fence=fence,
-                        ttl_ms=self._settings.ttl_ms,
+                        conn, name=name, holder=self.worker, fence=fence, ttl_ms=ttl_ms
                     ),
                     name="lease-renewal",
                     urgent=True,
                 )
             except StoreUnavailable as error:
                 log.warning("lease_renewal_failed", name=name, reason=str(error))
-                if self._clock.monotonic() >= deadline:
-                    raise LeaseLost(name) from error
                 continue
             if not kept:
                 raise LeaseLost(name)
-            deadline = asked + self._settings.ttl_s
+            held.until = asked + self._settings.ttl_s
 
     async def _release(self, name: str, fence: int) -> None:
         try:

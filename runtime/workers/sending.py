@@ -32,6 +32,7 @@ log = structlog.get_logger(__name__)
 
 BASE_BACKOFF_S = 1.0
 MAX_BACKOFF_S = 300.0
+ACCOUNT_PAUSE_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +87,18 @@ class Sender:
                 await self._send(row, holder)
         except StaleLease as error:
             log.warning("delivery_lost", outbox_id=row.message.outbox_id, reason=str(error))
+        except StoreUnavailable as error:
+            # Nothing was sent: the store went away in front of it. The sweep takes it up again.
+            log.warning("delivery_waits", outbox_id=row.message.outbox_id, reason=str(error))
+        except Exception as error:  # the worker root: an adapter's defect must not stop the others
+            log.exception("delivery_failed", outbox_id=row.message.outbox_id)
+            await self._give_up(row, f"{type(error).__name__}: {error}", holder)
+
+    async def _give_up(self, row: OutboxRow, reason: str, holder: Holder) -> None:
+        try:
+            await self._settle(row, "unknown", reason, holder)
+        except StaleLease as error:
+            log.warning("delivery_lost", outbox_id=row.message.outbox_id, reason=str(error))
 
     async def _send(self, row: OutboxRow, holder: Holder) -> None:
         message = row.message
@@ -96,6 +109,9 @@ class Sender:
             await self._progress(message, posted, holder)
 
         await self.buckets.take(message.target.chat_id)
+        can = self._adapter.capabilities
+        if not (can.lookup or can.repeatable):
+            await self._keep(lambda conn: deliveries.begin(conn, message, holder), name="begin")
         try:
             self._services.point("send:begin")
             if row.kind == "edit":
@@ -108,13 +124,15 @@ class Sender:
         except DeliveryRetry as error:
             await self._retry(replace(row, posted=tuple(posted)), error, holder)
         except DeliveryRejected as error:
-            await self._settle(row, "dead", str(error), holder)
+            if error.account_wide:
+                # The token, not the message, is what is wrong: it goes out once that is mended.
+                again = DeliveryRetry(str(error), after_s=ACCOUNT_PAUSE_S)
+                await self._retry(replace(row, posted=tuple(posted)), again, holder)
+            else:
+                await self._settle(row, "dead", str(error), holder)
         except DeliveryUnknown as error:
             log.warning("delivery_unknown", outbox_id=message.outbox_id, reason=str(error))
             await self._resolve(replace(row, posted=tuple(posted)), holder)
-        except Exception as error:  # the worker root: an adapter's defect must not stop the others
-            log.exception("delivery_failed", outbox_id=message.outbox_id)
-            await self._settle(row, "unknown", f"{type(error).__name__}: {error}", holder)
         else:
             await self._sent(row, receipt, holder)
 
@@ -135,7 +153,11 @@ class Sender:
         if row.kind == "edit":
             await self._send(row, holder)
             return
-        if not self._adapter.capabilities.lookup:
+        can = self._adapter.capabilities
+        if can.repeatable or (not can.lookup and row.begun_ms is None):
+            await self._send(row, holder)
+            return
+        if not can.lookup:
             if self._services.settings.resend_unknown:
                 await self._retry(row, DeliveryRetry("resent by the operator's choice"), holder)
             else:
@@ -143,11 +165,7 @@ class Sender:
                 await self._settle(row, "unknown", reason, holder)
             return
         try:
-            receipt = await self._adapter.lookup(row.message, posted=row.posted)
-        except DeliveryRetry as error:
-            await self._clock.sleep(error.after_s or BASE_BACKOFF_S)
-            await self._resolve(row, holder)
-            return
+            receipt = await self._look_up(row)
         except DeliveryRejected as error:
             await self._settle(row, "unknown", f"it could not be looked up: {error}", holder)
             return
@@ -156,6 +174,25 @@ class Sender:
             await self._send(replace(row, posted=receipt.message_ids), holder)
         else:
             await self._retry(row, DeliveryRetry("it had not arrived"), holder)
+
+    async def _look_up(self, row: OutboxRow) -> Receipt | None:
+        """Ask until the platform answers, less and less often; the chat waits for it.
+
+        Raises `DeliveryRejected` once the message is too old to be worth asking for.
+        """
+        wait = BASE_BACKOFF_S
+        while True:
+            try:
+                return await self._adapter.lookup(row.message, posted=row.posted)
+            except DeliveryRetry as error:
+                if self._too_old(row):
+                    raise DeliveryRejected(error.reason) from error
+                await self._clock.sleep(error.after_s or wait)
+                wait = min(wait * 2, MAX_BACKOFF_S)
+
+    def _too_old(self, row: OutboxRow) -> bool:
+        age_ms = self._clock.now_ms() - row.created_ms
+        return age_ms > self._services.settings.give_up_after_s * 1000
 
     async def _progress(
         self, message: OutboundMessage, posted: Sequence[str], holder: Holder
@@ -178,7 +215,7 @@ class Sender:
         self._services.bus.publish(EVENTS, {"session_id": row.message.session_id or ""})
 
     async def _retry(self, row: OutboxRow, error: DeliveryRetry, holder: Holder) -> None:
-        if self._clock.now_ms() - row.created_ms > self._services.settings.give_up_after_s * 1000:
+        if self._too_old(row):
             await self._settle(row, "dead", f"given up: {error.reason}", holder)
             return
         wait = error.after_s

@@ -67,7 +67,7 @@ class TurnWorker:
         self._limit = limit
         self._wake = Wake(services.clock)
         self._live: dict[str, _Live] = {}
-        self._orphans: set[str] = set()
+        self._orphans: dict[str, Holder] = {}
         self._draining = False
         self._idle = asyncio.Event()
         self._idle.set()
@@ -107,7 +107,7 @@ class TurnWorker:
             return False
         database, cache = self._services.database, self._services.cache
         try:
-            await self._release_orphans(holder)
+            await self._release_orphans()
             if look_first and not await database.read(lanes.any_ready):
                 return False
             found = await database.write(
@@ -128,45 +128,48 @@ class TurnWorker:
             policy=self._policy,
             offer=self._delivery.offer,
         )
-        task = group.create_task(self._run(turn, claimed.run.id), name=f"turn {claimed.run.id}")
+        task = group.create_task(
+            self._run(turn, claimed.run.id, holder), name=f"turn {claimed.run.id}"
+        )
         self._live[claimed.run.id] = _Live(turn, task)
         self._idle.clear()
 
-    async def _run(self, turn: Turn, run_id: str) -> None:
+    async def _run(self, turn: Turn, run_id: str, holder: Holder) -> None:
         """One turn, whatever happens in it: the loop above must never see its failure."""
         try:
-            await self._guard(turn, run_id)
+            await self._guard(turn, run_id, holder)
         except StaleLease as error:
             log.warning("run_lost", run_id=run_id, reason=str(error))
         except StoreUnavailable as error:
             log.warning("run_interrupted", run_id=run_id, reason=str(error))
-            self._orphans.add(run_id)
+            self._orphans[run_id] = holder
+        except Exception:  # even its failing failed: it is tried again like after a crash
+            log.exception("run_interrupted", run_id=run_id)
+            self._orphans[run_id] = holder
         finally:
             del self._live[run_id]
             if not self._live:
                 self._idle.set()
             self._wake.set()
 
-    async def _guard(self, turn: Turn, run_id: str) -> None:
+    async def _guard(self, turn: Turn, run_id: str, holder: Holder) -> None:
         try:
             reply = await turn.run()
             if reply is not None:
                 self._delivery.hand(reply)
         except asyncio.CancelledError:
-            await self._cancelled(turn, run_id)
+            await self._cancelled(turn, run_id, holder)
         except (StaleLease, StoreUnavailable):
             raise
         except Exception as error:  # the worker root: a defect must end in words, not in silence
             log.exception("turn_failed", run_id=run_id)
             await turn.fail(f"{type(error).__name__}: {error}")
 
-    async def _cancelled(self, turn: Turn, run_id: str) -> None:
+    async def _cancelled(self, turn: Turn, run_id: str, holder: Holder) -> None:
         """Somebody stopped the run, or the process ends: then the run goes back to its lane."""
         live, task = self._live[run_id], asyncio.current_task()
         if live.stop is None:
-            holder = self._holder()
-            if holder is not None:
-                await self._put_back(run_id, holder)
+            await self._put_back(run_id, holder)
             raise asyncio.CancelledError
         if task is not None:
             task.uncancel()
@@ -182,11 +185,15 @@ class TurnWorker:
         except StaleLease:
             log.warning("run_lost", run_id=run_id)
 
-    async def _release_orphans(self, holder: Holder) -> None:
-        """Runs whose turn ended because the store was away go on from their last step."""
-        for run_id in tuple(self._orphans):
+    async def _release_orphans(self) -> None:
+        """Runs whose turn ended because the store was away go on from their last step.
+
+        They are given back under the fence that they were claimed under: the process may have
+        lost its lease and taken it again since, and then nobody else would look for them.
+        """
+        for run_id, holder in tuple(self._orphans.items()):
             await self._put_back(run_id, holder)
-            self._orphans.discard(run_id)
+            del self._orphans[run_id]
 
     async def _listen(self) -> None:
         async with self._services.bus.subscribe(RUNS, CANCEL, SNAPSHOT) as signals:

@@ -86,3 +86,5 @@ class TypingSignals:
             await self._adapter.typing(target, state)
         except DeliveryError as error:
             log.debug("typing_failed", reason=str(error))
+        except Exception:  # a signal is never worth more than the messages behind it
+            log.exception("typing_failed", channel=self._adapter.channel)

@@ -7,7 +7,7 @@ import asyncio
 import resource
 import time
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from adapters.system.clock import SystemClock
@@ -15,6 +15,7 @@ from runtime.domain.runs import Usage
 from runtime.domain.tools import ToolCall
 from runtime.ports.model import ModelRequest, ModelResponse, TextChunk
 from runtime.store.migrate import migrate
+from tests.fakes.chat import FAST, FakeChat
 from tests.fakes.model import ScriptedModels
 from tests.scenario.engine import Setup, World, setup_at
 
@@ -65,6 +66,11 @@ class Figures:
         """A percentile of the latencies."""
         ordered = sorted(self.latencies_ms)
         return ordered[min(int(len(ordered) * share), len(ordered) - 1)]
+
+
+def findable() -> FakeChat:
+    """A chat whose sends can be looked up, as Slack's can."""
+    return FakeChat(capabilities=replace(FAST, lookup=True))
 
 
 async def prepared(path: Path, model: InstantModel) -> Setup:

@@ -12,6 +12,7 @@ from tests.benchmarks.load import (
     Figures,
     InstantModel,
     conversation,
+    findable,
     flood,
     prepared,
     written_bytes,
@@ -39,21 +40,21 @@ def say(capsys: pytest.CaptureFixture[str]):
 
 
 async def test_messages_of_200_sessions_at_once(tmp_path: Path, say) -> None:
-    async with world(await prepared(tmp_path, InstantModel())) as running:
+    async with world(await prepared(tmp_path, InstantModel()), findable()) as running:
         await flood(running, messages=400, sessions=200, first=1)
         figures = await flood(running, messages=4000, sessions=200, first=2)
         say(f"200 sessions, no tools: {figures.rate:.0f} messages/s")
 
 
 async def test_messages_with_one_read_file_each(tmp_path: Path, say) -> None:
-    async with world(await prepared(tmp_path, InstantModel(reads=True))) as running:
+    async with world(await prepared(tmp_path, InstantModel(reads=True)), findable()) as running:
         await flood(running, messages=200, sessions=200, first=1)
         figures = await flood(running, messages=2000, sessions=200, first=2)
         say(f"200 sessions, one read_file a turn: {figures.rate:.0f} messages/s")
 
 
 async def test_one_session_alone(tmp_path: Path, say) -> None:
-    async with world(await prepared(tmp_path, InstantModel())) as running:
+    async with world(await prepared(tmp_path, InstantModel()), findable()) as running:
         await conversation(running, messages=100, first=1)
         figures = await conversation(running, messages=1000, first=2)
         say(
@@ -63,7 +64,7 @@ async def test_one_session_alone(tmp_path: Path, say) -> None:
 
 
 async def test_cost_after_ten_thousand_messages(tmp_path: Path, say) -> None:
-    async with world(await prepared(tmp_path, InstantModel())) as running:
+    async with world(await prepared(tmp_path, InstantModel()), findable()) as running:
         marks: dict[int, Figures] = {}
         done, written = 0, {}
         for until in (100, 600, 9_900, 10_400):
@@ -82,6 +83,6 @@ async def test_cost_after_ten_thousand_messages(tmp_path: Path, say) -> None:
 async def test_two_hundred_sessions_with_a_slow_model(tmp_path: Path, say) -> None:
     setup = await prepared(tmp_path, InstantModel(latency_s=0.5))
     setup = replace(setup, settings=replace(setup.settings, turns=200))
-    async with world(setup) as running:
+    async with world(setup, findable()) as running:
         figures = await flood(running, messages=200, sessions=200)
         say(f"200 messages of 200 sessions, model of 500 ms: {figures.seconds:.2f} s")
