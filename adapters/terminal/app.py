@@ -1,0 +1,155 @@
+"""The full-screen chat. It shows a conversation and sends what is typed; it decides nothing."""
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from textual.app import App, ComposeResult
+from textual.binding import Binding, BindingType
+from textual.suggester import SuggestFromList
+from textual.widgets import Input, Static
+from typing_extensions import override
+
+from adapters.rendering import strip_controls
+from adapters.terminal.conversation import Card, Conversation, Decision
+from adapters.terminal.log import ConversationLog
+
+LEAVE = ("/quit", "/exit")
+_YES = {"y": "once", "yes": "once", "n": "deny", "no": "deny"}
+
+
+class ChatApp(App[None]):
+    """Shows one conversation until the person leaves."""
+
+    ENABLE_COMMAND_PALETTE = False
+    CSS = """
+    #status { height: auto; min-height: 1; padding: 0 1; color: $text-muted; }
+    #prompt { border: round $accent; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+c,ctrl+d", "quit", "Leave", priority=True),
+        Binding("ctrl+y", "decide('once')", "Allow", priority=True),
+        Binding("ctrl+t", "decide('session')", "Allow for this session", priority=True),
+        Binding("ctrl+n", "decide('deny')", "Deny", priority=True),
+        Binding("tab", "complete", "Complete", priority=True),
+        Binding("pageup", "page(-1)", "Up", priority=True),
+        Binding("pagedown", "page(1)", "Down", priority=True),
+    ]
+
+    def __init__(self, conversation: Conversation, commands: Sequence[str]) -> None:
+        super().__init__()
+        self._conversation = conversation
+        self._commands = sorted({f"/{name}" for name in commands} | {LEAVE[0]})
+        self._notice = ""
+        self._hint = ""
+        self._painting = False
+
+    @override
+    def compose(self) -> ComposeResult:
+        yield ConversationLog()
+        yield Static("", id="status")
+        yield Input(
+            placeholder="Write a message, or / for commands",
+            id="prompt",
+            suggester=SuggestFromList(self._commands, case_sensitive=False),
+        )
+
+    def on_mount(self) -> None:
+        """Begin to follow the conversation; the task belongs to the application."""
+        self.title = self._conversation.title
+        self.query_one("#prompt", Input).focus()
+        self.run_worker(self._conversation.follow(self._changed), name="conversation")
+
+    async def on_input_submitted(self, event: Input.Submitted) -> None:
+        """Send what was typed, or take it as the answer to what is asked."""
+        text = event.value.strip()
+        event.input.clear()
+        if not text:
+            return
+        if text.lower() in LEAVE:
+            self.exit()
+            return
+        self.run_worker(self._send(text), name="send")
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        """Show which commands begin so."""
+        typed = event.value
+        matching = [one for one in self._commands if one.startswith(typed)]
+        self._hint = "  ".join(matching) if typed.startswith("/") and " " not in typed else ""
+        if typed:
+            self._notice = ""
+        self._changed()
+
+    def action_complete(self) -> None:
+        """Take over what is suggested."""
+        prompt = self.query_one("#prompt", Input)
+        typed = prompt.value
+        found = [one for one in self._commands if one.startswith(typed)]
+        if typed.startswith("/") and found:
+            prompt.value = f"{found[0]} "
+            prompt.cursor_position = len(prompt.value)
+
+    def action_page(self, direction: int) -> None:
+        """Scroll through what was said."""
+        log = self.query_one(ConversationLog)
+        if direction < 0:
+            log.scroll_page_up(animate=False)
+        else:
+            log.scroll_page_down(animate=False)
+
+    def action_decide(self, decision: Decision) -> None:
+        """Answer the newest open approval."""
+        card = self._open_card("approval")
+        if card is None:
+            self._tell("Nothing waits for a decision.")
+        elif decision not in card.choices:
+            self._tell(f"This card offers {', '.join(card.choices)}.")
+        else:
+            self.run_worker(self._decide(card, decision), name="decide")
+
+    async def _send(self, text: str) -> None:
+        approval, question = self._open_card("approval"), self._open_card("question")
+        word = text.lower()
+        if approval is not None and word in _YES:
+            await self._decide(approval, "once" if _YES[word] == "once" else "deny")
+        elif question is not None and not text.startswith("/"):
+            self._tell(await self._conversation.answer(question, _option(question, text)))
+        else:
+            self._tell(await self._conversation.say(text))
+
+    async def _decide(self, card: Card, decision: Decision) -> None:
+        self._tell(await self._conversation.decide(card, decision))
+
+    def _open_card(self, kind: str) -> Card | None:
+        cards = (entry.card for entry in reversed(self._conversation.entries))
+        return next((one for one in cards if one and one.open and one.kind == kind), None)
+
+    def _tell(self, notice: str) -> None:
+        self._notice = notice
+        self._changed()
+
+    def _changed(self) -> None:
+        """Paint once after a burst of changes."""
+        if not self._painting and self.is_running:
+            self._painting = True
+            self.call_later(self._paint)
+
+    async def _paint(self) -> None:
+        self._painting = False
+        await self.query_one(ConversationLog).paint(self._conversation)
+        self.query_one("#status", Static).update(self._status())
+
+    def _status(self) -> str:
+        talk = self._conversation
+        told = (self._hint, self._notice, talk.trouble, talk.activity, talk.title, " ")
+        return strip_controls(next(text for text in told if text))
+
+
+def _option(card: Card, text: str) -> str:
+    if text.isdecimal() and 1 <= int(text) <= len(card.options):
+        return card.options[int(text) - 1]
+    return text
+
+
+async def run(conversation: Conversation, commands: Sequence[str]) -> None:
+    """Show the conversation until the person leaves."""
+    await ChatApp(conversation, commands).run_async()

@@ -1,0 +1,1 @@
+"""The process: configuration, wiring, HTTP and the pages, the command line."""

@@ -1,0 +1,71 @@
+"""`approvals`: what waits for a decision."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from gateway.cli.client import GatewayClient, JsonObject
+from gateway.cli.common import AsJson, ask_gateway, group, print_json, say, table, when
+
+app = group("Decide about tool calls that wait.")
+
+Code = Annotated[str, typer.Argument(help="The code on the card, or the request's id.")]
+
+
+@app.command("list")
+def list_(context: typer.Context, as_json: AsJson = False) -> None:
+    """Show what waits, the oldest first."""
+    found = ask_gateway(context, lambda gateway: gateway.items("/v1/approvals"))
+    if as_json:
+        print_json(found)
+        return
+    shown = [{**one, "until": when(one.get("expires_at_ms"))} for one in found]
+    columns = {"CODE": "code", "TOOL": "tool", "ARGUMENTS": "arguments", "UNTIL": "until"}
+    table(shown, columns, "Nothing waits for a decision.")
+
+
+@app.command()
+def approve(
+    context: typer.Context,
+    code: Code,
+    session: Annotated[
+        bool, typer.Option("--session", help="Also the same call later in this session.")
+    ] = False,
+) -> None:
+    """Allow a call."""
+    scope = "session" if session else "once"
+    ask_gateway(
+        context,
+        lambda gateway: _decide(gateway, code, {"behavior": "allow", "scope": scope}),
+    )
+    say("Allowed.")
+
+
+@app.command()
+def deny(
+    context: typer.Context,
+    code: Code,
+    reason: Annotated[str, typer.Option(help="What the agent is told.")] = "",
+) -> None:
+    """Refuse a call."""
+    ask_gateway(
+        context,
+        lambda gateway: _decide(gateway, code, {"behavior": "deny", "reason": reason}),
+    )
+    say("Denied.")
+
+
+async def _decide(gateway: "GatewayClient", code: str, said: "JsonObject") -> "JsonObject":
+    # Lazy: the HTTP client is loaded by the commands that use it.
+    from gateway.cli.client import Refused
+
+    waiting = await gateway.items("/v1/approvals", most=10_000)
+    found = [one for one in waiting if code in (one.get("request_id"), one.get("code"))]
+    if not found:
+        raise Refused(404, f"no approval with the code {code} waits.")
+    if len(found) > 1:
+        raise Refused(409, f"{code} names several approvals; use the request's whole id.")
+    one = found[0]
+    resolution: JsonObject = {"request_id": one["request_id"], **said}
+    return await gateway.post(f"/v1/runs/{one['run_id']}/approvals", {"resolutions": [resolution]})

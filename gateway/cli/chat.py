@@ -1,0 +1,164 @@
+"""`chat`: talk to the agent from a terminal, in full screen, by a pipe or with one message (TTY-1).
+
+It talks to a running gateway, or starts one in this process for as long as the chat lasts.
+Exit codes of one message: 0 answered, 1 the run failed, 3 no gateway, 4 it waits for a person.
+"""
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from gateway.cli.common import FAILED, UNREACHABLE, Options, fail, note, plain, read_config, say
+
+if TYPE_CHECKING:
+    from gateway.cli.client import GatewayClient
+    from gateway.cli.conversation import Conversation, Entry
+    from gateway.config import Config
+
+WAITS: Final = 4
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(chat)
+
+
+def chat(
+    context: typer.Context,
+    message: Annotated[
+        str | None, typer.Option("--message", "-m", help="Say this, print the reply, and leave.")
+    ] = None,
+    session: Annotated[str, typer.Option(help="The name of the conversation.")] = "main",
+) -> None:
+    """Talk to the agent."""
+    config = read_config(context)
+    options = context.find_object(Options) or Options()
+    if message is None and not (sys.stdin.isatty() and sys.stdout.isatty()):
+        message = sys.stdin.read()
+    if message is not None and not message.strip():
+        fail("there is nothing to say: the message is empty", 2)
+    # Lazy: the HTTP client is loaded by the commands that use it.
+    from gateway.cli.client import Refused, Unreachable
+
+    try:
+        code = asyncio.run(_talk(config, options, session, message))
+    except Unreachable as error:
+        fail(str(error), UNREACHABLE)
+    except Refused as error:
+        fail(str(error))
+    except KeyboardInterrupt:
+        code = 130
+    raise typer.Exit(code)
+
+
+async def _talk(config: "Config", options: Options, session: str, message: str | None) -> int:
+    # Lazy, as above.
+    from gateway.cli.conversation import Conversation
+
+    async with _gateway(config, options) as client:
+        conversation = await Conversation.open(client, session)
+        if message is not None:
+            return await _once(conversation, message)
+        await _screen(conversation)
+        return 0
+
+
+@asynccontextmanager
+async def _gateway(config: "Config", options: Options) -> "AsyncIterator[GatewayClient]":
+    """A client of the running gateway, or of one that lives as long as the block."""
+    # Lazy, as above.
+    from gateway.cli.client import GatewayClient
+    from gateway.config import client
+
+    place = client(config)
+    async with AsyncExitStack() as stack:
+        found = await stack.enter_async_context(GatewayClient(place.url, place.token))
+        if not place.named and not await found.reachable():
+            # Lazy: the service loads the engine, the store and the HTTP server.
+            from gateway.cli.own import own_gateway
+
+            url = await stack.enter_async_context(own_gateway(config, options))
+            found = await stack.enter_async_context(GatewayClient(url, None))
+        yield found
+
+
+async def _screen(conversation: "Conversation") -> None:
+    # Lazy: the full-screen library takes half a second and is for terminals only.
+    from adapters.terminal.app import run
+    from runtime.commands.table import NAMES
+
+    await run(conversation, sorted(NAMES))
+
+
+async def _once(conversation: "Conversation", message: str) -> int:
+    """Say one thing, wait for what becomes of it, print the reply."""
+    seen = {entry.key for entry in conversation.entries}
+    submitted = await conversation.submit(message)
+    if submitted.disposition != "queued":
+        await conversation.refresh()
+        _print([one for one in conversation.entries if one.key not in seen and one.kind != "user"])
+        return 0
+    state = await _finished(conversation, submitted.run_id)
+    if state.startswith("waiting"):
+        _tell_waiting(conversation)
+        return WAITS
+    said = [
+        one
+        for one in conversation.entries
+        if one.run_id == submitted.run_id and one.kind in ("assistant", "notice") and one.text
+    ]
+    _print(said[-1:])
+    if state != "completed":
+        note(f"gatehouse: the run {submitted.run_id} is {state}")
+        return FAILED
+    return 0
+
+
+async def _finished(conversation: "Conversation", run_id: str) -> str:
+    """The state of a run once it is over or waits for a person."""
+    # Lazy, as above.
+    from gateway.cli.conversation import TERMINAL
+
+    changed = asyncio.Event()
+    async with asyncio.TaskGroup() as group:
+        following = group.create_task(conversation.follow(changed.set), name="conversation")
+        while True:
+            changed.clear()
+            state = str((await conversation.run(run_id)).get("state"))
+            if state == "queued" and conversation.cards():
+                # It stands behind a run that waits for a person, for as long as that takes.
+                state = "waiting_in_line"
+            if state in TERMINAL or state.startswith("waiting"):
+                break
+            await changed.wait()
+        following.cancel()
+    await conversation.refresh()
+    return state
+
+
+def _tell_waiting(conversation: "Conversation") -> None:
+    # Lazy: the rendering library is for the chat only.
+    from adapters.terminal.rendering import plain_card
+
+    for card in conversation.cards():
+        note(f"gatehouse: {plain_card(card)}")
+
+
+def _print(entries: "list[Entry]") -> None:
+    if sys.stdout.isatty():
+        # Lazy: the rendering library is for terminals only.
+        from rich.console import Console
+
+        # The same, of ours.
+        from adapters.terminal.rendering import markdown
+
+        console = Console()
+        for one in entries:
+            console.print(markdown(one.text))
+    else:
+        for one in entries:
+            say(plain(one.text))

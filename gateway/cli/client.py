@@ -1,0 +1,203 @@
+"""The gateway's HTTP API, as the command line uses it. It shows nothing and decides nothing."""
+
+import json
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Final, Self
+
+import aiohttp
+from pydantic import JsonValue, SecretStr
+
+Json = JsonValue
+JsonObject = dict[str, JsonValue]
+
+TIMEOUT_S: Final = 30.0
+CONNECT_S: Final = 5.0
+
+
+class Unreachable(Exception):
+    """No gateway answers at the address."""
+
+
+@dataclass
+class Refused(Exception):
+    """The gateway answered that it will not; `status` is HTTP's, `code` the gateway's word."""
+
+    status: int
+    detail: str
+    code: str = ""
+
+    def __str__(self) -> str:
+        if self.status == 401:
+            return f"{self.detail} Name the token in GATEHOUSE_TOKEN."
+        return self.detail
+
+
+@dataclass(frozen=True, slots=True)
+class ServerEvent:
+    """One event of the stream; `id` is where a later stream goes on."""
+
+    id: str
+    kind: str
+    data: JsonObject
+
+
+class GatewayClient:
+    """A connection to one gateway. Every call raises `Unreachable` or `Refused`."""
+
+    def __init__(self, url: str, token: SecretStr | None) -> None:
+        self.url = url
+        self._token = token
+        self._session: aiohttp.ClientSession | None = None
+
+    async def __aenter__(self) -> Self:
+        headers = {"Accept": "application/json", "User-Agent": "gatehouse-cli"}
+        if self._token is not None:
+            headers["Authorization"] = f"Bearer {self._token.get_secret_value()}"
+        self._session = aiohttp.ClientSession(
+            headers=headers,
+            timeout=aiohttp.ClientTimeout(total=TIMEOUT_S, sock_connect=CONNECT_S),
+        )
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._session is not None:
+            await self._session.close()
+
+    async def get(self, path: str, query: Mapping[str, str] | None = None) -> JsonObject:
+        """The object at `path`."""
+        return await self._call("GET", path, query=query)
+
+    async def items(
+        self, path: str, query: Mapping[str, str] | None = None, *, most: int = 200
+    ) -> list[JsonObject]:
+        """The items of a list, page by page, at most `most`."""
+        found: list[JsonObject] = []
+        asked = {**(query or {}), "limit": str(min(most, 200))}
+        while True:
+            page = await self._call("GET", path, query=asked)
+            found += objects(page.get("items"))
+            pagination = page.get("pagination")
+            cursor = pagination.get("next_cursor") if isinstance(pagination, dict) else None
+            if not isinstance(cursor, str) or len(found) >= most:
+                return found[:most]
+            asked["cursor"] = cursor
+
+    async def post(
+        self, path: str, body: JsonObject | None = None, *, key: str | None = None
+    ) -> JsonObject:
+        """What became of a request; the same `key` makes a repeat harmless (RUN-4)."""
+        headers = {} if key is None else {"Idempotency-Key": key}
+        return await self._call("POST", path, body=body or {}, headers=headers)
+
+    async def reachable(self) -> bool:
+        """Whether something that is a gateway answers there."""
+        try:
+            await self._call("GET", "/healthz")
+        except (Unreachable, Refused):
+            return False
+        return True
+
+    async def events(
+        self, query: Mapping[str, str], *, after: str | None = None
+    ) -> AsyncIterator[ServerEvent]:
+        """Events from now, or from past `after`, until the connection ends (API-4)."""
+        headers = {"Accept": "text/event-stream"}
+        if after is not None:
+            headers["Last-Event-ID"] = after
+        session = self._open()
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_S, sock_read=60.0)
+        try:
+            async with session.get(
+                f"{self.url}/v1/events", params=query, headers=headers, timeout=timeout
+            ) as response:
+                if response.status != 200:
+                    raise _refused(response.status, await response.read())
+                async for event in _events(response.content):
+                    yield event
+        except (aiohttp.ClientError, OSError, TimeoutError) as error:
+            raise self._unreachable(error) from error
+
+    async def _call(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        body: JsonObject | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> JsonObject:
+        try:
+            async with self._open().request(
+                method, f"{self.url}{path}", params=query, json=body, headers=headers
+            ) as response:
+                raw = await response.read()
+                if response.status >= 400:
+                    raise _refused(response.status, raw)
+        except (aiohttp.ClientError, OSError, TimeoutError, ValueError) as error:
+            raise self._unreachable(error) from error
+        return _object(raw)
+
+    def _open(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            raise Unreachable("The client is not open.")
+        return self._session
+
+    def _unreachable(self, error: BaseException) -> Unreachable:
+        why = "it did not answer in time" if isinstance(error, TimeoutError) else _plain(error)
+        return Unreachable(
+            f"no gateway can be reached at {self.url} ({why}). Start one with `gatehouse serve`, "
+            "or name another address in GATEHOUSE_URL."
+        )
+
+
+def objects(value: JsonValue) -> list[JsonObject]:
+    """The objects of a list; anything else is no list of objects and gives none."""
+    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+
+
+async def _events(content: aiohttp.StreamReader) -> AsyncIterator[ServerEvent]:
+    """Events of a stream (WHATWG HTML, 9.2.6); what is no JSON object is passed over."""
+    fields: dict[str, list[str]] = {}
+    last = ""
+    buffer = b""
+    async for chunk in content.iter_any():
+        *lines, buffer = (buffer + chunk).split(b"\n")
+        for raw in lines:
+            line = raw.decode("utf-8", "replace").rstrip("\r")
+            if line:
+                name, _, value = line.partition(":")
+                fields.setdefault(name, []).append(value.removeprefix(" "))
+                continue
+            last = fields.get("id", [last])[-1]
+            data = _object("\n".join(fields.get("data", [])).encode())
+            kind = fields.get("event", ["message"])[-1]
+            fields = {}
+            if data or kind != "message":
+                yield ServerEvent(last, kind, data)
+
+
+def _object(raw: bytes) -> JsonObject:
+    try:
+        value = json.loads(raw or b"{}")
+    except ValueError:
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def _refused(status: int, raw: bytes) -> Refused:
+    problem = _object(raw)
+    detail = str(problem.get("detail") or problem.get("title") or f"it answered {status}")
+    return Refused(status, detail, str(problem.get("code", "")))
+
+
+def _plain(error: BaseException) -> str:
+    if isinstance(error, aiohttp.ClientConnectorError):
+        return error.os_error.strerror or "the connection was refused"
+    return str(error) or type(error).__name__

@@ -1,0 +1,138 @@
+"""What every command shares: reading the settings, saying things, exit codes.
+
+Exit codes: 0 fine, 1 failed, 2 usage, 3 no gateway can be reached (OPS-2). Results go to the
+standard output, everything else to the standard error.
+"""
+
+import asyncio
+import json
+import sys
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final, NoReturn, TypeVar
+
+import typer
+
+if TYPE_CHECKING:
+    from gateway.cli.client import GatewayClient, Json
+    from gateway.config import Config
+
+T = TypeVar("T")
+FAILED: Final = 1
+UNREACHABLE: Final = 3
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What was said before the command."""
+
+    config: Path | None = None
+
+
+def group(help_text: str) -> typer.Typer:
+    """A group of commands, in the plain style that all of them have."""
+    return typer.Typer(
+        help=help_text,
+        no_args_is_help=True,
+        add_completion=False,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+    )
+
+
+def say(text: str) -> None:
+    """A line of the result."""
+    sys.stdout.write(f"{text}\n")
+
+
+def note(text: str) -> None:
+    """A line beside the result."""
+    sys.stderr.write(f"{text}\n")
+    sys.stderr.flush()
+
+
+def fail(text: str, code: int = FAILED) -> NoReturn:
+    """Say what is wrong and what to do, and end."""
+    note(f"gatehouse: {text}")
+    raise typer.Exit(code)
+
+
+def read_config(context: typer.Context) -> "Config":
+    """The settings; ends with every problem that they have."""
+    # Lazy: pydantic and the settings' models take most of the time of `gatehouse --help`.
+    from gateway.config import ConfigError, load
+
+    options = context.find_object(Options) or Options()
+    try:
+        return load(options.config)
+    except ConfigError as error:
+        listed = "\n".join(f"  {problem}" for problem in error.problems)
+        fail(f"the configuration has {len(error.problems)} problem(s):\n{listed}")
+
+
+def ask_gateway(context: typer.Context, question: Callable[["GatewayClient"], Awaitable[T]]) -> T:
+    """What a running gateway answers. Ends with 3 when there is none, with 1 when it refuses."""
+    # Lazy: the HTTP client is not needed by `--help`, `config` and `version`.
+    from gateway.cli.client import GatewayClient, Refused, Unreachable
+    from gateway.config import client
+
+    place = client(read_config(context))
+
+    async def ask() -> T:
+        async with GatewayClient(place.url, place.token) as gateway:
+            return await question(gateway)
+
+    try:
+        return asyncio.run(ask())
+    except Unreachable as error:
+        fail(str(error), UNREACHABLE)
+    except Refused as error:
+        fail(str(error))
+
+
+def print_json(value: object) -> None:
+    """A value for programs."""
+    say(json.dumps(value, indent=2, ensure_ascii=False, default=str))
+
+
+def table(rows: Iterable[Mapping[str, "Json"]], columns: Mapping[str, str], empty: str) -> None:
+    """Rows in columns; `columns` maps a heading to the key of its value."""
+    lines = [[cell(row.get(key)) for key in columns.values()] for row in rows]
+    if not lines:
+        note(empty)
+        return
+    _aligned([list(columns), *lines])
+
+
+def _aligned(lines: Sequence[Sequence[str]]) -> None:
+    widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
+    for line in lines:
+        say("  ".join(part.ljust(width) for part, width in zip(line, widths, strict=True)).rstrip())
+
+
+def cell(value: object) -> str:
+    """A value on one line, without anything that could steer the terminal."""
+    if value is None:
+        return "-"
+    return " ".join(plain(str(value)).split()) or "-"
+
+
+def plain(text: str) -> str:
+    """Text of people and models as a terminal may show it."""
+    # Lazy: the renderer's tables of characters take a while to load.
+    from adapters.rendering import strip_controls
+
+    return strip_controls(text)
+
+
+def when(at_ms: object) -> str:
+    """A time for people, in UTC."""
+    # Lazy for the sake of `--help`, as above.
+    from datetime import UTC, datetime
+
+    if not isinstance(at_ms, int):
+        return "-"
+    return datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%SZ")

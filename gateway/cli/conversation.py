@@ -1,0 +1,290 @@
+"""One session over HTTP, kept up to date: what the terminal chat and `chat -m` stand on.
+
+The list of messages is the truth; events only say when to read it again. So a lost connection or a
+dropped event costs a moment and never a message. It shows nothing.
+"""
+
+import asyncio
+import secrets
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Final, Literal, Protocol
+
+from gateway.cli.client import GatewayClient, Json, JsonObject, Refused, ServerEvent, Unreachable
+from gateway.cli.client import objects as objects_of
+
+HISTORY: Final = 200
+RETRY_S: Final = 1.0
+SEND_TRIES: Final = 5
+TERMINAL: Final = frozenset({"completed", "failed", "interrupted", "cancelled"})
+RUN_ENDS: Final = frozenset(f"run.{state}" for state in TERMINAL)
+Decision = Literal["once", "session", "deny"]
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One tool call; `state` is how far it came, or how it ended."""
+
+    name: str
+    arguments: str
+    state: str
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """An approval or a question."""
+
+    request_id: str
+    run_id: str
+    code: str
+    kind: str
+    open: bool
+    tool: str = ""
+    arguments: str = ""
+    reason: str = ""
+    question: str = ""
+    options: tuple[str, ...] = ()
+    choices: tuple[str, ...] = ()
+    outcome: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One thing that was said."""
+
+    key: str
+    kind: str
+    name: str
+    text: str
+    run_id: str
+    step: int = -1
+    calls: tuple[Call, ...] = ()
+    card: Card | None = None
+    waiting: bool = False
+
+    @property
+    def shows(self) -> bool:
+        """Whether there is anything to see; results of tools stand with their calls."""
+        return self.kind == "user" or bool(self.text or self.calls or self.card)
+
+
+@dataclass(frozen=True, slots=True)
+class Submitted:
+    """What became of a message: a run, or a command that was obeyed at once."""
+
+    disposition: str
+    run_id: str
+
+
+class Conversation:
+    """Follows one session. `entries` are the oldest first."""
+
+    def __init__(self, client: GatewayClient, session: JsonObject) -> None:
+        self._client = client
+        self.session_id = _text(session, "id")
+        self.title = _text(session, "title") or _text(session, "key")
+        self.entries: tuple[Entry, ...] = ()
+        self.activity = ""
+        self.trouble = ""
+        self._live = ""
+        self._live_of = ("", -1)
+        self._over: set[str] = set()
+        self._position: str | None = None
+
+    @classmethod
+    async def open(cls, client: GatewayClient, name: str) -> "Conversation":
+        """The terminal's session of this name, made if need be. Raises as the client."""
+        asked: JsonObject = {"channel": "terminal", "key": name}
+        found = cls(client, await client.post("/v1/sessions", asked))
+        await found.refresh()
+        return found
+
+    @property
+    def live(self) -> str:
+        """What the running step has written; empty once the step is among the entries.
+
+        Durable events may pass the text that came before them, so the entries decide.
+        """
+        over = self._live_of[0] in self._over
+        kept = any((one.run_id, one.step) == self._live_of for one in reversed(self.entries))
+        return "" if over or kept else self._live
+
+    async def refresh(self) -> None:
+        """Read the newest messages; what was read before and is older stays."""
+        query = {"limit": str(HISTORY)}
+        page = await self._client.get(f"/v1/sessions/{self.session_id}/messages", query)
+        read = (_entry(one) for one in objects_of(page.get("items")))
+        fresh = tuple(
+            one for one in read if one.text or one.calls or one.card or one.kind == "user"
+        )
+        keys = {one.key for one in fresh}
+        older = [one for one in self.entries if one.key not in keys and not one.waiting]
+        # What a newer page does not hold is older than it, unless the page is the whole story.
+        more = isinstance(page.get("pagination"), dict) and "next_cursor" in str(page["pagination"])
+        self.entries = (*(older if more else ()), *fresh)
+        if self._position is None and isinstance(page.get("position"), int):
+            self._position = str(page["position"])
+
+    async def follow(self, changed: Callable[[], None]) -> None:
+        """Keep up until cancelled; connects again whenever the stream ends."""
+        while True:
+            try:
+                await self.refresh()
+                changed()
+                await self._stream(changed)
+                self.trouble = ""
+            except (Unreachable, Refused) as error:
+                self.trouble = f"Not connected: {error}"
+                changed()
+            await _pause(RETRY_S)
+
+    async def _stream(self, changed: Callable[[], None]) -> None:
+        query = {"session_id": self.session_id}
+        async for event in self._client.events(query, after=self._position):
+            self.trouble = ""
+            self._position = event.id or self._position
+            await self._take(event)
+            changed()
+
+    async def _take(self, event: ServerEvent) -> None:
+        data = event.data
+        if event.kind == "delta":
+            self._write(data)
+        elif event.kind == "activity":
+            state, detail = _text(data, "state"), _text(data, "detail")
+            self.activity = "" if state == "done" else f"{state} {detail}".strip()
+        else:
+            if event.kind in RUN_ENDS:
+                self._over.add(_text(data, "run_id"))
+                self.activity = ""
+            await self.refresh()
+
+    def _write(self, data: JsonObject) -> None:
+        step, offset = data.get("step"), data.get("offset")
+        of = (_text(data, "run_id"), step if isinstance(step, int) else -1)
+        if offset == 0 or of != self._live_of:
+            self._live, self._live_of = "", of
+        self._live += _text(data, "text")
+
+    async def submit(self, text: str) -> Submitted:
+        """Send a message; tried again under the same key, so it is taken once. Raises."""
+        key = secrets.token_hex(16)
+        path, body = f"/v1/sessions/{self.session_id}/runs", {"content": text}
+        for attempt in range(SEND_TRIES):
+            try:
+                done = await self._client.post(path, dict(body), key=key)
+            except Unreachable:
+                if attempt == SEND_TRIES - 1:
+                    raise
+                await _pause(RETRY_S)
+            else:
+                return Submitted(_text(done, "disposition"), _text(done, "run_id"))
+        raise Unreachable(self._client.url)
+
+    async def run(self, run_id: str) -> JsonObject:
+        """A run as it is now. Raises as the client."""
+        return await self._client.get(f"/v1/runs/{run_id}")
+
+    async def say(self, text: str) -> str:
+        """Send a message; empty, or a sentence on why it was not taken."""
+        try:
+            await self.submit(text)
+            await self.refresh()
+        except (Unreachable, Refused) as error:
+            return str(error)
+        return ""
+
+    async def decide(self, card: "CardLike", decision: Decision, reason: str = "") -> str:
+        """Answer an approval; empty, or a sentence on why not."""
+        allow = decision != "deny"
+        said: JsonObject = {
+            "request_id": card.request_id,
+            "behavior": "allow" if allow else "deny",
+            "reason": reason,
+        }
+        if allow:
+            said["scope"] = decision
+        return await self._settle(card.request_id, "approvals", {"resolutions": [said]})
+
+    async def answer(self, card: "CardLike", text: str) -> str:
+        """Answer a question; empty, or a sentence on why not."""
+        said: JsonObject = {"request_id": card.request_id, "text": text}
+        return await self._settle(card.request_id, "questions", {"answers": [said]})
+
+    async def _settle(self, request_id: str, kind: str, body: JsonObject) -> str:
+        card = next((c for c in self.cards() if c.request_id == request_id), None)
+        if card is None:
+            return "That is settled already."
+        try:
+            await self._client.post(f"/v1/runs/{card.run_id}/{kind}", body)
+            await self.refresh()
+        except (Unreachable, Refused) as error:
+            return str(error)
+        return ""
+
+    def cards(self) -> tuple[Card, ...]:
+        """The cards that are still open, oldest first."""
+        return tuple(one.card for one in self.entries if one.card is not None and one.card.open)
+
+
+class CardLike(Protocol):
+    """What names a card."""
+
+    @property
+    def request_id(self) -> str: ...
+
+
+async def _pause(seconds: float) -> None:
+    """Wait; the command line has no Clock, and nothing here depends on the exact time."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await asyncio.Event().wait()
+
+
+def _entry(one: JsonObject) -> Entry:
+    card, step = one.get("card"), one.get("step")
+    return Entry(
+        key=_text(one, "key"),
+        kind=_text(one, "kind"),
+        name=_text(one, "name"),
+        text=_text(one, "text"),
+        run_id=_text(one, "run_id"),
+        step=step if isinstance(step, int) else -1,
+        calls=tuple(_call(call) for call in objects_of(one.get("calls"))),
+        card=_card(card) if isinstance(card, dict) else None,
+        waiting=one.get("waiting") is True,
+    )
+
+
+def _call(one: Mapping[str, Json]) -> Call:
+    return Call(
+        _text(one, "name"), _text(one, "arguments"), _text(one, "status") or _text(one, "state")
+    )
+
+
+def _card(one: JsonObject) -> Card:
+    return Card(
+        request_id=_text(one, "request_id"),
+        run_id=_text(one, "run_id"),
+        code=_text(one, "code"),
+        kind=_text(one, "kind"),
+        open=one.get("state") == "open",
+        tool=_text(one, "tool"),
+        arguments=_text(one, "arguments"),
+        reason=_text(one, "reason"),
+        question=_text(one, "question"),
+        options=_texts(one, "options"),
+        choices=_texts(one, "choices"),
+        outcome=_text(one, "outcome"),
+    )
+
+
+def _text(one: Mapping[str, Json], name: str) -> str:
+    value = one.get(name)
+    return value if isinstance(value, str) else ""
+
+
+def _texts(one: Mapping[str, Json], name: str) -> tuple[str, ...]:
+    value = one.get(name)
+    return tuple(str(text) for text in value) if isinstance(value, list) else ()

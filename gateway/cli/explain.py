@@ -1,0 +1,81 @@
+"""`context` and `policy explain`: why the agent sees what it sees and may do what it may."""
+
+import json
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from gateway.cli.common import AsJson, ask_gateway, cell, fail, group, plain, print_json, say, table
+
+if TYPE_CHECKING:
+    from gateway.cli.client import Json, JsonObject
+
+policy = group("Look at what the agent may do.")
+
+SessionId = Annotated[str, typer.Argument(metavar="SESSION", help="A session's id.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands that are in no group."""
+    app.command()(context)
+
+
+def context(
+    context: typer.Context,
+    session: SessionId,
+    full: Annotated[bool, typer.Option("--full", help="Print the whole prompt too.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show the prompt that a session's next turn begins with, and the tokens of each block."""
+    found = ask_gateway(context, lambda gateway: gateway.get(f"/v1/sessions/{session}/context"))
+    if as_json:
+        print_json(found)
+        return
+    blocks = _objects(found.get("blocks"))
+    shown = [{**one, "cut": "cut" if one.get("cut") else ""} for one in blocks]
+    table(shown, {"BLOCK": "name", "TOKENS": "tokens", "": "cut"}, "The prompt is empty.")
+    say(f"system {cell(found.get('system_tokens'))}  tools {cell(found.get('tool_tokens'))}")
+    if full:
+        for block in blocks:
+            say(f"\n{plain(str(block.get('text')))}")
+        say(f"\n{plain(str(found.get('present')))}")
+
+
+@policy.command()
+def explain(
+    context: typer.Context,
+    session: SessionId,
+    tool: Annotated[str, typer.Argument(help="A tool's name, such as exec.")],
+    arguments: Annotated[str, typer.Argument(help="The call's arguments as JSON.")] = "{}",
+    trust: Annotated[str, typer.Option(help="Whose call: owner, member, guest or bot.")] = "owner",
+    as_json: AsJson = False,
+) -> None:
+    """Show what policy says of a call, with every bound that was asked (POL-1). Runs nothing."""
+    try:
+        given: Json = json.loads(arguments)
+    except ValueError as error:
+        fail(f"the arguments are no JSON: {error}", 2)
+    if not isinstance(given, dict):
+        fail('the arguments must be a JSON object, such as \'{"command": "ls"}\'', 2)
+    body: JsonObject = {"tool": tool, "arguments": given, "trust": trust}
+    found = ask_gateway(
+        context,
+        lambda gateway: gateway.post(f"/v1/sessions/{session}/policy/explain", body),
+    )
+    if as_json:
+        print_json(found)
+        return
+    say(f"{cell(found.get('verdict'))}  ({cell(found.get('rule'))})")
+    if found.get("reason"):
+        say(plain(str(found["reason"])))
+    chain = _objects(found.get("chain"))
+    table(chain, {"BOUND": "bound", "SAYS": "verdict", "RULE": "rule"}, "No bound was asked.")
+
+
+@policy.callback()
+def group_of_one() -> None:
+    """Look at what the agent may do."""
+
+
+def _objects(value: object) -> "list[JsonObject]":
+    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []

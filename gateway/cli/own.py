@@ -1,0 +1,47 @@
+"""A gateway in the process of `chat`, for those who have started none. Its log goes to a file."""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from gateway import logs, wiring
+from gateway.cli.common import Options, fail, note
+from gateway.config import Config, load, secrets_of
+from gateway.service import CannotStart, Start, running
+from runtime.domain.errors import Unavailable
+
+
+@asynccontextmanager
+async def own_gateway(config: Config, options: Options) -> AsyncIterator[str]:
+    """The address of a gateway that lives as long as the block; only this machine reaches it."""
+    own = config.with_address("127.0.0.1", _port(config.settings.http.port))
+    try:
+        wiring.make_home(own)
+        path = own.home / "chat.log"
+        stream = await asyncio.to_thread(path.open, "a", encoding="utf-8")
+    except (Unavailable, OSError) as error:
+        fail(str(error))
+    with stream:
+        redactor = logs.setup(
+            level=own.settings.log.level, style="json", secrets=secrets_of(own), stream=stream
+        )
+        start = Start(own, lambda: load(options.config), redactor)
+        try:
+            async with running(start) as started:
+                if started.owner_code is not None:
+                    note(f"Owner code for the chat platforms, shown once: {started.owner_code}")
+                yield started.url
+        except CannotStart as error:
+            fail(str(error))
+
+
+def _port(wanted: int) -> int:
+    """The configured port if it is free, else any."""
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", wanted))
+        except OSError:
+            return 0
+    return wanted

@@ -1,0 +1,55 @@
+"""`runs`: what the agent does and did."""
+
+from typing import Annotated
+
+import typer
+
+from gateway.cli.common import AsJson, ask_gateway, cell, group, print_json, say, table, when
+
+app = group("Look at runs and stop them.")
+
+RunId = Annotated[str, typer.Argument(metavar="RUN", help="A run's id.")]
+
+
+@app.command("list")
+def list_(
+    context: typer.Context,
+    session: Annotated[str, typer.Option("--session-id", help="Of this session only.")] = "",
+    status: Annotated[str, typer.Option(help="In this state only, such as running.")] = "",
+    limit: Annotated[int, typer.Option(min=1, max=10_000, help="How many at most.")] = 50,
+    as_json: AsJson = False,
+) -> None:
+    """Show runs, the newest first."""
+    asked = {"session_id": session, "status": status}
+    query = {name: value for name, value in asked.items() if value}
+    found = ask_gateway(context, lambda gateway: gateway.items("/v1/runs", query, most=limit))
+    if as_json:
+        print_json(found)
+        return
+    shown = [{**one, "made": when(one.get("created_at_ms"))} for one in found]
+    columns = {"ID": "id", "STATE": "state", "STEP": "step", "MADE": "made"}
+    table(shown, {**columns, "BY": "speaker", "ERROR": "error"}, "There are no such runs.")
+
+
+@app.command()
+def show(context: typer.Context, run: RunId, as_json: AsJson = False) -> None:
+    """Show one run and its events."""
+    found = ask_gateway(context, lambda gateway: gateway.get(f"/v1/runs/{run}"))
+    events = ask_gateway(context, lambda gateway: gateway.items(f"/v1/runs/{run}/events"))
+    if as_json:
+        print_json({"run": found, "events": events})
+        return
+    for name in ("id", "session_id", "kind", "state", "step", "model", "speaker", "error"):
+        say(f"{name.ljust(10)}  {cell(found.get(name))}")
+    for event in events:
+        say(f"{when(event.get('at_ms'))}  {cell(event.get('kind'))}")
+
+
+@app.command()
+def cancel(context: typer.Context, run: RunId, as_json: AsJson = False) -> None:
+    """End a run; doing it twice changes nothing."""
+    found = ask_gateway(context, lambda gateway: gateway.post(f"/v1/runs/{run}/cancel"))
+    if as_json:
+        print_json(found)
+    else:
+        say(f"{run} is {found.get('state')}, and was told to stop.")

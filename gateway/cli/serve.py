@@ -1,0 +1,57 @@
+"""`serve`: run the gateway until it is told to stop."""
+
+import asyncio
+import sys
+from typing import TYPE_CHECKING
+
+import typer
+
+from gateway.cli.common import Options, fail, note, read_config
+
+if TYPE_CHECKING:
+    from gateway.service import Started
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(serve)
+
+
+def serve(context: typer.Context) -> None:
+    """Run the gateway."""
+    config = read_config(context)
+    # Lazy: the service loads the engine, the store and the HTTP server.
+    from gateway import logs
+    from gateway.config import load, secrets_of
+    from gateway.service import CannotStart, Start
+    from gateway.service import serve as run
+
+    log = config.settings.log
+    redactor = logs.setup(level=log.level, style=log.format, secrets=secrets_of(config))
+    options = context.find_object(Options) or Options()
+    start = Start(config, lambda: load(options.config), redactor)
+    try:
+        code = asyncio.run(run(start, announce))
+    except CannotStart as error:
+        fail(str(error))
+    raise typer.Exit(code)
+
+
+def announce(started: "Started") -> None:
+    """Say where it is, and how the first owner is made; on the standard output, for people."""
+    model = started.assembly.catalog.default
+    sys.stdout.write(f"Gatehouse is ready: {started.url}\n")
+    sys.stdout.write(f"Model: {model}. Commands run in: {started.assembly.sandbox.name}.\n")
+    if model.startswith("offline:"):
+        sys.stdout.write(
+            "No model is configured: the offline one answers. Set OPENAI_API_KEY, "
+            "ANTHROPIC_API_KEY or GEMINI_API_KEY for a real one.\n"
+        )
+    if started.owner_code is not None:
+        sys.stdout.write(
+            f"Owner code, shown once: {started.owner_code}\n"
+            "Send it to the bot in a direct message to become its owner.\n"
+        )
+    sys.stdout.flush()
+    if started.assembly.sandbox.name == "refused":
+        note(started.assembly.sandbox.describe())

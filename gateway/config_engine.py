@@ -1,0 +1,149 @@
+"""The operator's settings in the engine's own shapes. Pure: it reads and builds nothing else."""
+
+from dataclasses import dataclass
+
+from gateway.config import Config, gateway_version
+from gateway.config_model import ChannelAccess as AccessSection
+from gateway.config_model import Settings
+from runtime.agent.settings import AgentSettings
+from runtime.commands.answers import Approvers
+from runtime.commands.table import CommandSettings
+from runtime.domain.people import Trust
+from runtime.domain.value import JsonObject
+from runtime.intake.access import ChannelAccess
+from runtime.intake.gatehouse import IntakeSettings
+from runtime.policy.bounds import PolicySettings, rule_lists
+from runtime.ports.model import Models
+from runtime.ports.sandbox import Sandbox, SandboxLimits
+from runtime.tools.builtin.shell import ExecSettings
+from runtime.workers.engine import EngineSettings
+from runtime.workers.leases import LeaseSettings
+from runtime.workers.sending import DeliverySettings
+
+UNCONFINED = frozenset({"none", "refused"})
+"""Sandboxes in which no command is confined."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What was found at start: the models that can be used, and the sandbox that passed."""
+
+    models: Models
+    sandbox: Sandbox
+
+
+def engine_settings(config: Config, found: Found) -> EngineSettings:
+    """Everything that the engine is told."""
+    settings = config.settings
+    return EngineSettings(
+        agent=AgentSettings(
+            max_steps=settings.agents.max_steps,
+            window_tokens=settings.agents.window_tokens,
+            max_output_tokens=settings.agents.max_output_tokens,
+            approval_expiry_ms=int(settings.approvals.expiry_s * 1000),
+            timezone=settings.timezone,
+        ),
+        intake=intake_settings(config, found),
+        policy=PolicySettings(
+            mode=settings.policy.mode,
+            rules=rule_lists(
+                allow=settings.policy.allow, ask=settings.policy.ask, deny=settings.policy.deny
+            ),
+            sandboxed=found.sandbox.name not in UNCONFINED,
+        ),
+        lease=LeaseSettings(ttl_s=settings.workers.lease_ttl_s),
+        delivery=DeliverySettings(
+            give_up_after_s=settings.delivery.give_up_after_s,
+            resend_unknown=settings.delivery.ambiguous_sends == "resend",
+        ),
+        turns=settings.workers.turns,
+        roots=settings.tools.roots,
+    )
+
+
+def intake_settings(config: Config, found: Found) -> IntakeSettings:
+    """The part that may change while the gateway runs (ACC-2)."""
+    settings = config.settings
+    return IntakeSettings(
+        access={"slack": access(settings.slack), "telegram": access(settings.telegram)},
+        queue_mode=settings.queue.mode,
+        debounce_ms=settings.queue.debounce_ms,
+        mode=settings.sessions.mode.value,
+        commands=CommandSettings(
+            approvers=Approvers(frozenset(settings.approvals.approvers)),
+            models=found.models.names(),
+            default_model=found.models.default,
+            version=gateway_version(),
+            sandbox=found.sandbox.name,
+        ),
+    )
+
+
+def access(section: AccessSection) -> ChannelAccess:
+    """One platform's rules."""
+    return ChannelAccess(
+        dm_policy=section.dm_policy,
+        group_policy=section.group_policy,
+        require_mention=section.require_mention,
+        thread_without_mention=section.thread_without_mention,
+        owners=frozenset(section.owners),
+        allow_users=frozenset(section.allow_users),
+        allow_groups=frozenset(section.allow_groups),
+        allow_bots=section.allow_bots,
+        group_trust=Trust(section.group_trust),
+        channel_scope=section.channel_scope,
+        group_scope=section.group_scope,
+    )
+
+
+def exec_settings(config: Config) -> ExecSettings:
+    """What commands are granted; the gateway's own files stay hidden, whatever the roots are."""
+    granted = config.settings.tools.exec
+    return ExecSettings(
+        env=granted.env,
+        network=granted.network,
+        max_timeout_s=granted.max_timeout_s,
+        limits=SandboxLimits(memory_bytes=granted.memory_mb * 1024**2, processes=granted.processes),
+        hidden=own_files(config),
+    )
+
+
+def own_files(config: Config) -> tuple[str, ...]:
+    """Files of the gateway that no command may see: secrets, the configuration, the database."""
+    database = [config.home / f"gatehouse.db{end}" for end in ("", "-wal", "-shm", ".lock")]
+    files = (config.home / "secrets.toml", *config.sources, *database)
+    return tuple(dict.fromkeys(str(file) for file in files if file.is_file()))
+
+
+RELOADED = ("approvals", "queue", "sessions", "slack", "telegram")
+"""Sections of which the rules of what comes in are made; the rest wait for a restart."""
+
+
+def needs_restart(old: Settings, new: Settings) -> tuple[str, ...]:
+    """The sections that changed and are only read at start."""
+    changed = [name for name in Settings.model_fields if getattr(old, name) != getattr(new, name)]
+    return tuple(name for name in changed if name not in RELOADED)
+
+
+def runtime_view(config: Config, found: Found) -> JsonObject:
+    """What is in force, for /v1/runtime: nothing in it is secret (API-5)."""
+    settings = config.settings
+    return {
+        "version": gateway_version(),
+        "database": config.database_url.partition(":")[0].partition("+")[0],
+        "workspace": str(config.workspace),
+        "timezone": settings.timezone,
+        "model": found.models.default,
+        "fallback": list(found.models.fallback),
+        "sandbox": {"name": found.sandbox.name, "describes": found.sandbox.describe()},
+        "policy": {
+            "mode": settings.policy.mode.value,
+            "allow": list(settings.policy.allow),
+            "ask": list(settings.policy.ask),
+            "deny": list(settings.policy.deny),
+        },
+        "agents": dict(settings.agents.model_dump(mode="json")),
+        "queue": dict(settings.queue.model_dump(mode="json")),
+        "workers": dict(settings.workers.model_dump(mode="json")),
+        "delivery": dict(settings.delivery.model_dump(mode="json")),
+    }

@@ -1,0 +1,283 @@
+"""The settings as values: one frozen section for each table of `gatehouse.toml`.
+
+It holds shapes, defaults and the rules of single values. It reads nothing: `gateway.config` does.
+A key is here only once it does something.
+"""
+
+from pathlib import Path
+from typing import Annotated, Literal
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr
+
+from runtime.domain.decisions import PermissionMode, SessionMode
+from runtime.domain.errors import InvalidInput
+from runtime.policy.rules import Rule
+
+
+def _zone(name: str) -> str:
+    try:
+        ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise ValueError("must be a time zone such as Europe/Berlin") from None
+    return name
+
+
+def _rule(text: str) -> str:
+    try:
+        return Rule.parse(text).text
+    except InvalidInput as error:
+        raise ValueError(f"{error.rule}, not {text!r}") from None
+
+
+def _account(text: str) -> str:
+    if text.count(":") < 2 or not all(text.split(":", 2)):
+        raise ValueError("must look like channel:account:user, as in slack:T0001:U0001")
+    return text
+
+
+def _variable(name: str) -> str:
+    if not name.isidentifier() or not name.isascii():
+        raise ValueError(f"must be names of environment variables, not {name!r}")
+    return name
+
+
+RuleText = Annotated[str, AfterValidator(_rule)]
+AccountName = Annotated[str, AfterValidator(_account)]
+VariableName = Annotated[str, AfterValidator(_variable)]
+DmPolicy = Literal["pairing", "allowlist", "open", "disabled"]
+GroupPolicy = Literal["allowlist", "open", "disabled"]
+Scope = Literal["room", "thread", "user", "account"]
+
+
+class Section(BaseModel):
+    """The base of every table: frozen, and closed to keys that mean nothing."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Log(Section):
+    """`[log]`: what the gateway writes to its standard error."""
+
+    level: Literal["debug", "info", "warning", "error"] = Field(
+        "info", description="The least important kind of line that is written."
+    )
+    format: Literal["auto", "json", "human"] = Field(
+        "auto", description="`auto` writes JSON unless a person is watching on a terminal."
+    )
+
+
+class Http(Section):
+    """`[http]`: where the API and the web page are, and who may use them."""
+
+    host: str = Field("127.0.0.1", min_length=1, description="The address to listen on.")
+    port: int = Field(8080, ge=0, le=65535, description="The port; 0 takes any free one.")
+    admin_token: SecretStr | None = Field(
+        None, description="The bearer token that may do everything."
+    )
+    read_only_token: SecretStr | None = Field(None, description="A bearer token that only reads.")
+    admin_token_file: Path | None = Field(
+        None, description="A file with admin tokens, one a line; read again when it changes."
+    )
+    read_only_token_file: Path | None = Field(
+        None, description="A file with read-only tokens, one a line; read again when it changes."
+    )
+    public_hosts: tuple[str, ...] = Field(
+        (), description="Host names under which a proxy serves the gateway."
+    )
+
+
+class Database(Section):
+    """`[database]`: where everything is kept."""
+
+    url: str | None = Field(
+        None,
+        description="`sqlite+aiosqlite:///FILE` or `postgresql+asyncpg://...`; "
+        "unset: `gatehouse.db` in the home folder.",
+    )
+
+
+class Workspace(Section):
+    """`[workspace]`: the folder of the agent's files."""
+
+    path: Path | None = Field(None, description="Unset: `workspace` in the home folder.")
+
+
+class Models(Section):
+    """`[models]`: which models answer. Without any, a provider with a key is chosen."""
+
+    default: str | None = Field(None, description="`provider:name`; unset: the first one found.")
+    fallback: tuple[str, ...] = Field((), description="Tried in turn when the default fails.")
+    offered: tuple[str, ...] = Field((), description="What `/model` lists; unset: all with a key.")
+    openai_api_key: SecretStr | None = Field(None, description="Also `OPENAI_API_KEY`.")
+    openai_base_url: str | None = Field(
+        None, description="An OpenAI-compatible server; also `OPENAI_BASE_URL`."
+    )
+    compatible_model: str | None = Field(None, description="That server's name of its model.")
+    anthropic_api_key: SecretStr | None = Field(None, description="Also `ANTHROPIC_API_KEY`.")
+    anthropic_base_url: str | None = Field(None, description="Another address of Anthropic's API.")
+    gemini_api_key: SecretStr | None = Field(None, description="Also `GEMINI_API_KEY`.")
+    gemini_base_url: str | None = Field(None, description="Another address of Gemini's API.")
+    ollama_url: str | None = Field(None, description="Unset: looked for on this machine.")
+    ollama_model: str | None = Field(None, description="Unset: the first one that Ollama has.")
+    context_tokens: int | None = Field(
+        None, ge=2048, description="Overrules the known size of the context window, in tokens."
+    )
+    timeout_s: float = Field(
+        120.0, gt=0, description="The longest wait for the next bytes of a response."
+    )
+
+
+class Agents(Section):
+    """`[agents]`: the limits of a turn."""
+
+    max_steps: int = Field(40, ge=1, le=1000, description="Model calls of one run at most.")
+    window_tokens: int = Field(32_000, ge=1000, description="History that a request may carry.")
+    max_output_tokens: int = Field(8192, ge=64, description="The length of one response at most.")
+
+
+class Exec(Section):
+    """`[tools.exec]`: what shell commands are granted."""
+
+    network: bool = Field(False, description="Whether commands may use the network.")
+    env: dict[VariableName, str] = Field(
+        default_factory=dict, description="Variables that commands see besides the minimum."
+    )
+    max_timeout_s: float = Field(600.0, gt=0, description="The longest a command may ask for.")
+    memory_mb: int = Field(2048, ge=16, description="Memory of one command.")
+    processes: int = Field(256, ge=1, description="Processes of one command.")
+
+
+class Tools(Section):
+    """`[tools]`: where tools may reach and how commands are confined."""
+
+    sandbox: Literal["auto", "bubblewrap", "landlock", "none"] = Field(
+        "auto", description="`none` runs commands unconfined; each of them is asked about then."
+    )
+    roots: tuple[Path, ...] = Field((), description="Folders besides the workspace.")
+    exec: Exec = Field(default_factory=Exec, description="What shell commands are granted.")
+
+
+class Policy(Section):
+    """`[policy]`: what the agent may do without asking."""
+
+    mode: PermissionMode = Field(
+        PermissionMode.DEFAULT, description="How much is allowed where no rule says anything."
+    )
+    allow: tuple[RuleText, ...] = Field((), description="Calls that need no approval.")
+    ask: tuple[RuleText, ...] = Field((), description="Calls that always need an approval.")
+    deny: tuple[RuleText, ...] = Field((), description="Calls that are always refused.")
+
+
+class Approvals(Section):
+    """`[approvals]`: who decides, and for how long a question stands."""
+
+    approvers: tuple[AccountName, ...] = Field(
+        (), description="`channel:account:user` of those who may approve besides the owner."
+    )
+    expiry_s: float = Field(
+        7 * 24 * 3600.0, ge=10, description="What nobody answered for so long is denied."
+    )
+
+
+class Queue(Section):
+    """`[queue]`: what becomes of messages that arrive while a run is active."""
+
+    mode: Literal["collect", "followup"] = Field(
+        "collect", description="`collect` joins them into one run, `followup` gives each its own."
+    )
+    debounce_ms: int = Field(
+        700, ge=0, le=60_000, description="How long it must be quiet before they are joined."
+    )
+
+
+class Sessions(Section):
+    """`[sessions]`: how new sessions begin."""
+
+    mode: SessionMode = Field(SessionMode.EDIT, description="The mode of a new session.")
+
+
+class Workers(Section):
+    """`[workers]`: how much this process does at once."""
+
+    turns: int = Field(50, ge=1, le=10_000, description="Runs at once in this process.")
+    lease_ttl_s: float = Field(
+        15.0, ge=1, le=600, description="How soon others take over after a crash, doubled."
+    )
+
+
+class Delivery(Section):
+    """`[delivery]`: how replies are sent."""
+
+    ambiguous_sends: Literal["mark", "resend"] = Field(
+        "mark", description="What to do with a message that may or may not have been posted."
+    )
+    give_up_after_s: float = Field(
+        24 * 3600.0, gt=0, description="How long a message is tried before it is given up."
+    )
+
+
+class ChannelAccess(Section):
+    """Who may talk to the agent on one platform (ACC-1). Ids are the platform's."""
+
+    dm_policy: DmPolicy = Field("pairing", description="What happens to strangers who write.")
+    group_policy: GroupPolicy = Field("allowlist", description="In which groups it answers.")
+    require_mention: bool = Field(True, description="Whether a group must mention it.")
+    thread_without_mention: bool = Field(
+        True, description="A thread or reply chain that it takes part in needs no mention."
+    )
+    owners: tuple[str, ...] = Field((), description="Users who own the gateway.")
+    allow_users: tuple[str, ...] = Field((), description="Users who are members.")
+    allow_groups: tuple[str, ...] = Field((), description="Groups and channels it answers in.")
+    allow_bots: bool = Field(False, description="Whether other bots are heard.")
+    group_trust: Literal["guest", "member"] = Field(
+        "guest", description="The trust of unknown people in a group that is let in."
+    )
+    channel_scope: Scope = Field("thread", description="What one session covers in channels.")
+    group_scope: Scope = Field("room", description="What one session covers in groups.")
+
+
+class Slack(ChannelAccess):
+    """`[slack]`: one workspace. Both tokens switch it on."""
+
+    bot_token: SecretStr | None = Field(None, description="`xoxb-...`; also `SLACK_BOT_TOKEN`.")
+    app_token: SecretStr | None = Field(None, description="`xapp-...`; also `SLACK_APP_TOKEN`.")
+    api_url: str = Field("https://slack.com/api/", description="Also `SLACK_API_URL`.")
+    reply_in_thread: Literal["always", "channel-thread", "never"] = Field(
+        "channel-thread", description="Where replies go."
+    )
+    connections: int = Field(1, ge=1, le=10, description="Socket Mode connections at once.")
+    request_timeout_s: float = Field(30.0, gt=0, description="The longest a call may take.")
+
+
+class Telegram(ChannelAccess):
+    """`[telegram]`: one bot. The token switches it on."""
+
+    token: SecretStr | None = Field(None, description="From @BotFather; also `TELEGRAM_BOT_TOKEN`.")
+    api_url: str = Field("https://api.telegram.org", description="Also `TELEGRAM_API_URL`.")
+
+
+class Settings(Section):
+    """Everything that an operator may set."""
+
+    timezone: Annotated[str, AfterValidator(_zone)] = Field(
+        "UTC", description="The zone in which the agent tells the time."
+    )
+    shutdown_grace_s: float = Field(
+        20.0, ge=0, le=3600, description="How long running turns may finish after SIGTERM."
+    )
+    log: Log = Field(default_factory=Log)
+    http: Http = Field(default_factory=Http)
+    database: Database = Field(default_factory=Database)
+    workspace: Workspace = Field(default_factory=Workspace)
+    models: Models = Field(default_factory=Models)
+    agents: Agents = Field(default_factory=Agents)
+    tools: Tools = Field(default_factory=Tools)
+    policy: Policy = Field(default_factory=Policy)
+    approvals: Approvals = Field(default_factory=Approvals)
+    queue: Queue = Field(default_factory=Queue)
+    sessions: Sessions = Field(default_factory=Sessions)
+    workers: Workers = Field(default_factory=Workers)
+    delivery: Delivery = Field(default_factory=Delivery)
+    slack: Slack = Field(default_factory=Slack)
+    telegram: Telegram = Field(default_factory=Telegram)

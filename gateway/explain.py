@@ -1,0 +1,166 @@
+"""Why a session sees and may do what it does: its prompt by blocks, and decisions with their chain.
+
+It asks the engine's own functions and runs nothing.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import JsonValue
+
+from runtime.agent.context import (
+    PresentFacts,
+    PromptFacts,
+    SystemPrompt,
+    build_present,
+    build_system,
+)
+from runtime.agent.settings import AgentSettings
+from runtime.domain.decisions import Decision, PermissionMode, SessionMode
+from runtime.domain.errors import InvalidInput
+from runtime.domain.people import Trust
+from runtime.domain.tools import ToolCall, ToolSpec
+from runtime.domain.transcript import estimate_tokens
+from runtime.domain.value import Value
+from runtime.policy.bounds import PolicySettings
+from runtime.policy.decide import Bounds, narrower
+from runtime.policy.rules import Rule
+from runtime.ports.clock import Clock
+from runtime.tools.base import ToolContext
+from runtime.tools.executor import Executor
+from runtime.tools.files import SeenFiles
+from runtime.tools.registry import Registry
+from runtime.views.models import SessionView
+from runtime.views.reader import Views
+from runtime.workspace.snapshot import Workspace
+
+
+class BlockView(Value):
+    """One block of the system prompt. `tokens` is an estimate by characters."""
+
+    name: str
+    tokens: int
+    cut: bool
+    text: str
+
+
+class ContextView(Value):
+    """What the next turn of a session begins with (CTX-2); the conversation comes after it."""
+
+    session_id: str
+    trust: Trust
+    blocks: tuple[BlockView, ...]
+    system_tokens: int
+    tool_tokens: int
+    tools: tuple[str, ...]
+    present: str
+
+
+@dataclass(frozen=True, slots=True)
+class Explainer:
+    """Answers for one gateway; `roots` are the folders besides the workspace."""
+
+    views: Views
+    workspace: Workspace
+    registry: Registry
+    clock: Clock
+    policy: PolicySettings
+    agent: AgentSettings
+    roots: tuple[Path, ...] = ()
+
+    async def context(self, session_id: str, *, trust: Trust | None = None) -> ContextView:
+        """The prompt of a session's next turn. Raises `NotFound`."""
+        session = await self.views.session(session_id)
+        speaker = trust or await self._newest_trust(session_id)
+        specs = self.registry.specs()
+        facts = PromptFacts(
+            channel=session.address.channel,
+            session_key=session.key,
+            group=session.address.chat_kind != "direct",
+            trust=speaker,
+        )
+        prompt = build_system(await self.workspace.snapshot(), facts, specs)
+        present = build_present(
+            PresentFacts(
+                now_ms=self.clock.now_ms(),
+                zone=self.agent.timezone,
+                mode=SessionMode(session.mode),
+                people=(),
+                trust=speaker,
+            )
+        )
+        return _context_view(session_id, speaker, prompt, specs, present)
+
+    async def decision(
+        self,
+        session_id: str,
+        *,
+        tool: str,
+        arguments: Mapping[str, JsonValue],
+        trust: Trust = Trust.OWNER,
+    ) -> Decision:
+        """What policy says of a call. Raises `NotFound`, and `InvalidInput` for a bad call."""
+        session = await self.views.session(session_id)
+        call = ToolCall(id="cal_explained", name=tool, arguments=json.dumps(dict(arguments)))
+        (planned,) = Executor(self.registry).plan(
+            [call],
+            run_id="run_explained",
+            step=1,
+            bounds=self._bounds(session, trust),
+            context_for=lambda call_id: self._tool_context(session_id, call_id),
+        )
+        row = planned.row
+        if row.decision is None:
+            raise InvalidInput("arguments", row.result.content if row.result else "cannot be used")
+        return row.decision
+
+    async def _newest_trust(self, session_id: str) -> Trust:
+        found = await self.views.runs(session_id=session_id, limit=1)
+        return found.items[0].trust if found.items else Trust.OWNER
+
+    def _bounds(self, session: SessionView, trust: Trust) -> Bounds:
+        own = session.permission_mode
+        return Bounds(
+            mode=narrower(self.policy.mode, PermissionMode(own) if own else None),
+            session_mode=SessionMode(session.mode),
+            trust=trust,
+            group=session.address.chat_kind != "direct",
+            sandboxed=self.policy.sandboxed,
+            rules=self.policy.rules,
+            grants=tuple(Rule.parse(text) for text in session.grants),
+        )
+
+    def _tool_context(self, session_id: str, call_id: str) -> ToolContext:
+        root = self.workspace.root
+        return ToolContext(
+            session_id=session_id,
+            run_id="run_explained",
+            call_id=call_id,
+            workspace=root,
+            roots=(root, *self.roots),
+            files=SeenFiles(),
+            emit=lambda _text: None,
+        )
+
+
+def _context_view(
+    session_id: str,
+    trust: Trust,
+    prompt: SystemPrompt,
+    specs: Sequence[ToolSpec],
+    present: str,
+) -> ContextView:
+    return ContextView(
+        session_id=session_id,
+        trust=trust,
+        blocks=tuple(
+            BlockView(name=one.name, tokens=one.tokens, cut=one.cut, text=one.text)
+            for one in prompt.blocks
+        ),
+        system_tokens=prompt.tokens,
+        tool_tokens=sum(estimate_tokens(json.dumps(one.model_dump())) for one in specs),
+        tools=tuple(one.name for one in specs),
+        present=present,
+    )

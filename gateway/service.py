@@ -1,0 +1,237 @@
+"""The life of one gateway process: start in order, serve, stop in order (OPS-3, OPS-10).
+
+Everything runs in one TaskGroup. A first SIGTERM or SIGINT ends it in order: nothing new is taken,
+turns finish within the grace time or are put back, replies that are being sent are sent. A second
+signal ends it at once; nothing is lost then either, because the database is the truth.
+"""
+
+import asyncio
+import errno
+import os
+import signal
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import structlog
+
+from gateway import wiring
+from gateway.config import Config, ConfigError, secrets_of
+from gateway.config_engine import needs_restart
+from gateway.http.app import build_app
+from gateway.http.server import serve as http_serve
+from gateway.logs import Redactor
+from gateway.wiring import Assembly
+from runtime.domain.errors import InvalidInput, StoreUnavailable, Unavailable
+
+log = structlog.get_logger(__name__)
+
+WATCH_S = 1.0
+"""How often the configuration's files are looked at."""
+FLUSH_S = 5.0
+"""How long replies that wait may still be sent at the end."""
+FLUSH_TICK_S = 0.05
+READY_TICK_S = 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """A gateway that answers. `owner_code` is set at the first start alone."""
+
+    assembly: Assembly
+    url: str
+    owner_code: str | None
+
+
+class CannotStart(Exception):
+    """The gateway cannot start; the text says why and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """How to start: the settings, how to read them again, and what masks secrets in the log."""
+
+    config: Config
+    reload: Callable[[], Config]
+    redactor: Redactor
+
+
+@asynccontextmanager
+async def running(start: Start) -> AsyncIterator[Started]:
+    """A gateway that serves while the block runs; leaving it stops the gateway in order.
+
+    Raises `CannotStart`.
+    """
+    config = start.config
+    async with AsyncExitStack() as stack:
+        try:
+            await asyncio.to_thread(wiring.make_home, config)
+            stack.enter_context(wiring.alone(config))
+            assembly = await _prepare(config)
+            stack.push_async_callback(assembly.close)
+            code = await assembly.owner_code()
+            port = await stack.enter_async_context(_listening(config, assembly))
+        except (Unavailable, InvalidInput) as error:
+            raise CannotStart(str(error)) from error
+        except OSError as error:
+            raise CannotStart(f"The gateway cannot start: {error}.") from error
+        async with asyncio.TaskGroup() as group:
+            engine = group.create_task(assembly.engine.run(), name="engine")
+            watch = group.create_task(_watch(start, assembly), name="configuration watch")
+            try:
+                await _ready(assembly)
+                yield Started(assembly, address(config, port), code)
+            finally:
+                watch.cancel()
+                await _drain(assembly, config.settings.shutdown_grace_s)
+                engine.cancel()
+
+
+@asynccontextmanager
+async def _listening(config: Config, assembly: Assembly) -> AsyncIterator[int]:
+    services = assembly.http_services()
+    async with AsyncExitStack() as stack:
+        serving = http_serve(build_app(services), services.settings)
+        try:
+            port = await stack.enter_async_context(serving)
+        except OSError as error:
+            raise CannotStart(_not_listening(config, error)) from error
+        yield port
+
+
+async def _ready(assembly: Assembly) -> None:
+    """Wait until this process holds its lease and its own channels are connected."""
+    engine = assembly.engine
+    while not (engine.ready and any(one.status().connected for one in engine.accounts)):
+        await assembly.clock.sleep(READY_TICK_S)
+
+
+def address(config: Config, port: int) -> str:
+    """Where a person on this machine finds the gateway."""
+    host = config.settings.http.host
+    if host in ("0.0.0.0", "::"):
+        host = "127.0.0.1"
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+async def serve(start: Start, announce: Callable[[Started], None]) -> int:
+    """Serve until a signal comes; the exit code. `announce` is called once it answers."""
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, partial(_on_signal, stop, number))
+    code = 0
+    try:
+        async with running(start) as started:
+            announce(started)
+            log.info("ready", url=started.url)
+            await stop.wait()
+            log.info("stopping", grace_s=start.config.settings.shutdown_grace_s)
+    except CannotStart:
+        raise
+    except Exception:  # the root of the process: through the log, because that masks secrets
+        log.exception("gateway_failed")
+        code = 1
+    finally:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.remove_signal_handler(number)
+    log.info("stopped")
+    return code
+
+
+def _on_signal(stop: asyncio.Event, number: int) -> None:
+    if stop.is_set():
+        # The second signal: the person wants it gone now, and the database keeps what was begun.
+        log.warning("stopped_at_once", signal=signal.Signals(number).name)
+        os._exit(128 + number)
+    stop.set()
+
+
+async def _prepare(config: Config) -> Assembly:
+    """Everything that must be right before the gateway takes anything."""
+    clock = wiring.system_clock()
+    try:
+        async with asyncio.TaskGroup() as group:
+            # Beside each other: the canary waits for processes, the database for the disk.
+            sandbox = group.create_task(wiring.choose_sandbox(config, clock), name="canary")
+            models = group.create_task(wiring.find_models(config), name="model discovery")
+            await asyncio.to_thread(wiring.prepare_workspace, config)
+            await wiring.prepare_database(config)
+    except ExceptionGroup as several:
+        raise _first(several) from several
+    return await wiring.assemble(
+        config, clock=clock, catalog=models.result(), sandbox=sandbox.result()
+    )
+
+
+def _first(group: ExceptionGroup[Exception]) -> Exception:
+    """One failure of those that came together: a person mends one thing at a time."""
+    error = group.exceptions[0]
+    return _first(error) if isinstance(error, ExceptionGroup) else error
+
+
+async def _drain(assembly: Assembly, grace_s: float) -> None:
+    """Take nothing new, finish or put back what runs, send what is ready to be sent."""
+    assembly.current.draining = True
+    await assembly.engine.drain(grace_s)
+    waited, before = 0.0, None
+    while waited < FLUSH_S:
+        try:
+            outbox = (await assembly.views.status()).outbox
+        except StoreUnavailable:
+            return
+        left = outbox.get("pending", 0) + outbox.get("sending", 0)
+        if not left or (before == left and waited >= FLUSH_S / 5):
+            return
+        before = left
+        await assembly.clock.sleep(FLUSH_TICK_S)
+        waited += FLUSH_TICK_S
+
+
+async def _watch(start: Start, assembly: Assembly) -> None:
+    """Take over the rules of access and the tokens whenever a file changes (ACC-2, API-1)."""
+    config, seen = start.config, _states(start.config)
+    while True:
+        await assembly.clock.sleep(WATCH_S)
+        states = await asyncio.to_thread(_states, config)
+        if states == seen:
+            continue
+        seen = states
+        try:
+            changed = await asyncio.to_thread(start.reload)
+        except ConfigError as error:
+            log.error("configuration_refused", problems=[str(one) for one in error.problems])
+            continue
+        start.redactor.change((*secrets_of(config), *secrets_of(changed)))
+        assembly.change(changed)
+        log.info(
+            "configuration_read",
+            needs_restart=list(needs_restart(start.config.settings, changed.settings)),
+        )
+        config, seen = changed, await asyncio.to_thread(_states, changed)
+
+
+def _states(config: Config) -> tuple[tuple[Path, int, int] | None, ...]:
+    return tuple(_state(path) for path in config.sources)
+
+
+def _state(path: Path) -> tuple[Path, int, int] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return path, found.st_mtime_ns, found.st_size
+
+
+def _not_listening(config: Config, error: OSError) -> str:
+    http = config.settings.http
+    if error.errno == errno.EADDRINUSE:
+        return (
+            f"Port {http.port} on {http.host} is in use by another program. Stop it, or choose "
+            "another port: http.port in gatehouse.toml, or GATEHOUSE_HTTP__PORT."
+        )
+    if error.errno in (errno.EACCES, errno.EPERM):
+        return f"Port {http.port} may not be used by this user. Choose one above 1023 in http.port."
+    return f"The gateway cannot listen on {http.host}:{http.port}: {error.strerror or error}."

@@ -1,0 +1,298 @@
+"""The composition root: the only module that names concrete classes and joins them.
+
+It decides nothing and starts nothing but what must be asked before the parts fit: which sandbox
+holds, and which model is there.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from adapters.models.discover import discover
+from adapters.models.resolve import Catalog
+from adapters.models.settings import ModelSettings
+from adapters.rendering import render_html
+from adapters.sandbox.probe import choose
+from adapters.system.clock import SystemClock
+from adapters.system.fetch import GuardedFetch
+from adapters.web.adapter import CHANNELS, WebAdapter
+from gateway.config import Config, gateway_version, tokens_of
+from gateway.config_engine import (
+    Found,
+    engine_settings,
+    exec_settings,
+    intake_settings,
+    runtime_view,
+)
+from gateway.explain import Explainer
+from gateway.http.services import AdapterView, HttpServices, HttpSettings
+from runtime.bus.memory import MemoryBus
+from runtime.domain.errors import Unavailable
+from runtime.intake import pairing
+from runtime.intake.control import Control, ControlServices, ControlSettings
+from runtime.intake.logins import Logins
+from runtime.ports.bus import Bus
+from runtime.ports.chat import ChatAdapter
+from runtime.ports.clock import Clock
+from runtime.ports.sandbox import Sandbox
+from runtime.store import Database, open_database
+from runtime.store.filelock import gateway_lock
+from runtime.store.migrate import MigrationReport, current, head, migrate
+from runtime.tools.builtin import builtin_tools
+from runtime.tools.registry import Registry
+from runtime.views.reader import Views
+from runtime.workers.accounts import Account
+from runtime.workers.engine import Engine, EngineParts
+from runtime.workspace.scaffold import ScaffoldReport, find_template, scaffold
+from runtime.workspace.snapshot import Workspace
+
+
+class Current:
+    """The settings that hold now; what may change without a restart is asked here each time."""
+
+    def __init__(self, config: Config) -> None:
+        self.config = config
+        self._tokens = tokens_of(config)
+        self.draining = False
+
+    def change(self, config: Config) -> None:
+        """Other settings from now on; reads the token files again."""
+        self.config = config
+        self._tokens = tokens_of(config)
+
+    def admin_tokens(self) -> tuple[str, ...]:
+        """The tokens that may do everything."""
+        return self._tokens.admin
+
+    def read_tokens(self) -> tuple[str, ...]:
+        """The tokens that only read."""
+        return self._tokens.read_only
+
+    def control(self) -> ControlSettings:
+        """What the API and the page are bound by."""
+        settings = self.config.settings
+        return ControlSettings(
+            workspace=self.config.workspace,
+            permission_mode=settings.policy.mode,
+            mode=settings.sessions.mode,
+            queue_mode=settings.queue.mode,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Assembly:
+    """A gateway whose parts are joined and not started yet."""
+
+    current: Current
+    engine: Engine
+    database: Database
+    bus: Bus
+    clock: Clock
+    catalog: Catalog
+    sandbox: Sandbox
+    views: Views
+
+    def change(self, config: Config) -> None:
+        """Take over what may change while the gateway runs (ACC-2, API-1)."""
+        self.current.change(config)
+        self.engine.intake.change(intake_settings(config, Found(self.catalog, self.sandbox)))
+
+    async def owner_code(self) -> str | None:
+        """The one-time code at first start; None once it was made."""
+        return await self.database.write(pairing.new_owner_code, name="owner-code")
+
+    def http_services(self) -> HttpServices:
+        """What the HTTP server is given."""
+        engine, current = self.engine, self.current
+        control = ControlServices(
+            self.database, self.bus, self.clock, engine.intake, current.control
+        )
+        return HttpServices(
+            settings=http_settings(current),
+            views=self.views,
+            control=Control(control),
+            logins=Logins(self.database, self.clock),
+            bus=self.bus,
+            clock=self.clock,
+            render=render_html,
+            adapters=lambda: [_adapter_view(one) for one in engine.accounts],
+            turns_running=lambda: engine.turns.running,
+            checks={
+                "engine": lambda: engine.ready,
+                "adapters": lambda: any(one.status().connected for one in engine.accounts),
+                "taking": lambda: not current.draining,
+            },
+            runtime=lambda: runtime_view(current.config, Found(self.catalog, self.sandbox)),
+            explainer=self._explainer(),
+            version=gateway_version(),
+        )
+
+    def _explainer(self) -> Explainer:
+        parts, settings = self.engine.parts, self.engine.settings
+        return Explainer(
+            views=self.views,
+            workspace=parts.workspace,
+            registry=parts.registry,
+            clock=self.clock,
+            policy=settings.policy,
+            agent=settings.agent,
+            roots=settings.roots,
+        )
+
+    async def close(self) -> None:
+        """Give everything back; in order, because the last writes need the database."""
+        await self.catalog.close()
+        await self.bus.close()
+        await self.database.close()
+
+
+def http_settings(current: Current) -> HttpSettings:
+    """Where the HTTP server listens and whom it lets in."""
+    http = current.config.settings.http
+    return HttpSettings(
+        admin_tokens=current.admin_tokens,
+        read_tokens=current.read_tokens,
+        host=http.host,
+        port=http.port,
+        public_hosts=http.public_hosts,
+    )
+
+
+def _adapter_view(account: Account) -> AdapterView:
+    status = account.status()
+    adapter = account.adapter
+    return AdapterView(
+        channel=adapter.channel,
+        account=adapter.account,
+        connected=status.connected,
+        detail=status.detail,
+    )
+
+
+def system_clock() -> Clock:
+    """The real clock."""
+    return SystemClock()
+
+
+def make_home(config: Config) -> None:
+    """Make the home folder, open to nobody else. Raises `Unavailable`."""
+    try:
+        config.home.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise Unavailable(
+            f"The home folder {config.home} cannot be made: {error.strerror}.",
+            hint="Make its parent writable, or name another folder in GATEHOUSE_HOME.",
+        ) from error
+
+
+def prepare_workspace(
+    config: Config, *, force: bool = False, dry_run: bool = False
+) -> ScaffoldReport:
+    """Make what is missing in the workspace (CTX-1). Raises `Unavailable`."""
+    return scaffold(config.workspace, find_template(), force=force, dry_run=dry_run)
+
+
+async def prepare_database(config: Config) -> MigrationReport:
+    """Bring the database to this version's schema. Raises `StoreUnavailable`."""
+    return await migrate(config.database_url)
+
+
+@contextmanager
+def alone(config: Config) -> Iterator[None]:
+    """Hold a SQLite database for this process. Raises `StoreUnavailable`, naming the other."""
+    with gateway_lock(config.database_url):
+        yield
+
+
+async def revisions(config: Config) -> tuple[str | None, str | None]:
+    """The database's revision and the newest that this version knows. Creates nothing."""
+    return await current(config.database_url), head()
+
+
+async def choose_sandbox(config: Config, clock: Clock) -> Sandbox:
+    """What confines commands here, found by a canary."""
+    return await choose(config.settings.tools.sandbox, clock=clock)
+
+
+async def find_models(config: Config) -> Catalog:
+    """The models that can be used. Raises `InvalidInput`, naming the setting that is wrong."""
+    return Catalog(await discover(model_settings(config)))
+
+
+def model_settings(config: Config) -> ModelSettings:
+    """The operator's models, as the adapters see them."""
+    return ModelSettings.model_validate(config.settings.models.model_dump())
+
+
+async def assemble(config: Config, *, clock: Clock, catalog: Catalog, sandbox: Sandbox) -> Assembly:
+    """Join the parts; the database is open and has this version's schema on return."""
+    workspace = Workspace(config.workspace, template=find_template(), env=config.variables)
+    tools = builtin_tools(
+        sandbox=sandbox,
+        fetch=GuardedFetch(),
+        skills=workspace.skills,
+        clock=clock,
+        commands=exec_settings(config),
+    )
+    database = open_database(config.database_url, clock=clock)
+    bus = MemoryBus()
+    parts = EngineParts(
+        database=database,
+        bus=bus,
+        clock=clock,
+        models=catalog,
+        registry=Registry(tools),
+        workspace=workspace,
+        adapters=[*local_adapters(bus), *chat_adapters(config, clock)],
+        alone=database.dialect == "sqlite",
+    )
+    engine = Engine(parts, engine_settings(config, Found(catalog, sandbox)))
+    await database.start()
+    return Assembly(
+        Current(config), engine, database, bus, clock, catalog, sandbox, Views(database)
+    )
+
+
+def local_adapters(bus: Bus) -> list[ChatAdapter]:
+    """The channels that the gateway's own HTTP server serves."""
+    return [WebAdapter(bus, channel=channel) for channel in CHANNELS]
+
+
+def chat_adapters(config: Config, clock: Clock) -> list[ChatAdapter]:
+    """The platforms that have credentials. A library is loaded only for those."""
+    slack, bot = config.settings.slack, config.settings.telegram
+    found: list[ChatAdapter] = []
+    if slack.bot_token is not None and slack.app_token is not None:
+        # Lazy: Slack's libraries take some 20 MB and half a second.
+        from adapters.slack.adapter import SlackAdapter
+        from adapters.slack.settings import SlackSettings
+
+        found.append(
+            SlackAdapter(
+                SlackSettings(
+                    bot_token=slack.bot_token,
+                    app_token=slack.app_token,
+                    api_url=slack.api_url,
+                    reply_in_thread=slack.reply_in_thread,
+                    thread_without_mention=slack.thread_without_mention,
+                    connections=slack.connections,
+                    request_timeout_s=slack.request_timeout_s,
+                ),
+                clock,
+            )
+        )
+    if bot.token is not None:
+        # Lazy: Telegram's library takes some 30 MB and half a second.
+        from adapters.telegram.adapter import TelegramAdapter
+        from adapters.telegram.settings import TelegramSettings
+
+        found.append(TelegramAdapter(TelegramSettings(token=bot.token, api_url=bot.api_url), clock))
+    return found
+
+
+def slack_manifest() -> str:
+    """The application manifest of Slack (SLK-6)."""
+    # Lazy: for this command only, and it needs a YAML library.
+    from adapters.slack.manifest import manifest
+
+    return manifest()

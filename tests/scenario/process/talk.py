@@ -1,0 +1,45 @@
+"""Talking to a running gateway over HTTP, with the command line's own client."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from gateway.cli.client import GatewayClient, Unreachable
+from gateway.cli.conversation import TERMINAL, Conversation
+
+
+@asynccontextmanager
+async def conversation(url: str, name: str = "main") -> AsyncIterator[Conversation]:
+    """The terminal's session of this name."""
+    async with GatewayClient(url, None) as client:
+        yield await Conversation.open(client, name)
+
+
+async def finished(talk: Conversation, run_id: str) -> str:
+    """The state in which a run ended."""
+    while True:
+        state = str((await talk.run(run_id))["state"])
+        if state in TERMINAL:
+            await talk.refresh()
+            return state
+
+
+async def running(talk: Conversation, run_id: str) -> None:
+    """Wait until a run has begun a tool call."""
+    while not any(entry.run_id == run_id and entry.calls for entry in talk.entries):
+        await talk.refresh()
+
+
+async def gone(url: str) -> None:
+    """Wait until nothing answers at the address."""
+    async with GatewayClient(url, None) as client:
+        while True:
+            try:
+                await client.get("/healthz")
+            except Unreachable:
+                return
+
+
+def reply(talk: Conversation, run_id: str) -> str:
+    """The last thing that a run said."""
+    said = [one for one in talk.entries if one.run_id == run_id and one.kind == "assistant"]
+    return said[-1].text if said else ""

@@ -1,0 +1,184 @@
+"""The commands of the program against a running gateway, as a person types them."""
+
+import json
+
+import pytest
+
+from tests.conftest import FailAfter
+from tests.scenario.process.program import Place, command, gateway, reaching
+
+
+@pytest.mark.requirement("TTY-1")
+async def test_one_message_prints_one_reply(place: Place, fail_after: FailAfter) -> None:
+    async with fail_after(60), gateway(place) as program:
+        there = reaching(place, await program.url())
+        said = await command(there, "chat", "-m", "list files")
+        piped = await command(there, "chat", "--session", "other", typed="hello\n")
+        helped = await command(there, "chat", "-m", "/help")
+    assert (said.code, piped.code, helped.code) == (0, 0, 0), said.err + piped.err + helped.err
+    assert "AGENTS.md" in said.out
+    assert "offline model" in piped.out
+    assert "/status" in helped.out
+
+
+@pytest.mark.requirement("TTY-1")
+async def test_without_a_gateway_the_chat_brings_its_own(
+    place: Place, fail_after: FailAfter
+) -> None:
+    async with fail_after(60):
+        said = await command(place, "chat", "-m", "hello")
+        again = await command(place, "chat", "-m", "/status")
+    assert said.code == 0, said.err
+    assert "offline model" in said.out
+    assert "terminal:main" in again.out
+    assert (place.home / "chat.log").is_file()
+
+
+@pytest.mark.requirement("TTY-1", "OPS-2")
+async def test_a_reply_that_waits_for_approval_says_how_to_give_it(
+    place: Place, fail_after: FailAfter
+) -> None:
+    async with fail_after(60), gateway(place) as program:
+        there = reaching(place, await program.url())
+        waits = await command(there, "chat", "-m", "run `echo from the sandbox`")
+        assert waits.code == 4
+        behind = await command(there, "chat", "-m", "and then?")
+        assert behind.code == 4
+        listed = await command(there, "approvals", "list", "--json")
+        (card,) = json.loads(listed.out)
+        assert f"gatehouse approvals approve {card['code']}" in waits.err
+        done = await command(there, "approvals", "approve", card["code"])
+        assert done.code == 0, done.err
+        again = await command(there, "approvals", "approve", card["code"])
+        assert again.code == 1
+        assert card["code"] in again.err
+
+
+@pytest.mark.requirement("OPS-2")
+async def test_every_reading_command_has_json_and_people_output(
+    place: Place, fail_after: FailAfter
+) -> None:
+    async with fail_after(120), gateway(place) as program:
+        there = reaching(place, await program.url())
+        await command(there, "chat", "-m", "hello")
+        listed = await command(there, "sessions", "list", "--json")
+        session = json.loads(listed.out)[0]["id"]
+        (run,) = json.loads((await command(there, "runs", "list", "--json")).out)
+        for arguments in (
+            ("status",),
+            ("sessions", "list"),
+            ("sessions", "show", session),
+            ("runs", "list"),
+            ("runs", "show", run["id"]),
+            ("approvals", "list"),
+            ("pairing", "list"),
+            ("context", session),
+            ("policy", "explain", session, "exec", '{"command": "ls"}'),
+            ("config", "show"),
+            ("config", "path"),
+            ("version",),
+        ):
+            plain = await command(there, *arguments)
+            assert plain.code == 0, (arguments, plain)
+            assert plain.out or plain.err, arguments
+            told = await command(there, *arguments, "--json")
+            assert told.code == 0, (arguments, told)
+            json.loads(told.out)
+
+
+@pytest.mark.requirement("POL-1", "CTX-2")
+async def test_a_person_sees_why_a_call_is_asked_about_and_what_the_prompt_holds(
+    place: Place, fail_after: FailAfter
+) -> None:
+    place.configure('[policy]\nask = ["read_file(notes/*)"]\ndeny = ["exec(rm:*)"]\n')
+    async with fail_after(60), gateway(place) as program:
+        there = reaching(place, await program.url())
+        await command(there, "chat", "-m", "hello")
+        listed = await command(there, "sessions", "list", "--json")
+        session = json.loads(listed.out)[0]["id"]
+        denied = await command(
+            there, "policy", "explain", session, "exec", '{"command": "rm -r notes"}'
+        )
+        assert denied.out.startswith("deny")
+        assert "exec(rm:*)" in denied.out
+        context = json.loads((await command(there, "context", session, "--json")).out)
+        names = [block["name"] for block in context["blocks"]]
+        assert names[:2] == ["runtime", "AGENTS.md"]
+        assert all(block["tokens"] > 0 for block in context["blocks"])
+
+
+@pytest.mark.requirement("OPS-2")
+async def test_exit_codes_say_what_went_wrong(place: Place, fail_after: FailAfter) -> None:
+    nowhere = reaching(place, "http://127.0.0.1:9")
+    async with fail_after(60):
+        unreachable = await command(nowhere, "sessions", "list")
+        chat = await command(nowhere, "chat", "-m", "hello")
+        usage = await command(place, "sessions", "lst")
+        async with gateway(place) as program:
+            there = reaching(place, await program.url())
+            unknown = await command(there, "runs", "show", "run_01jd00000000000000000000zz")
+            wrong = await command(
+                reaching(place, await program.url(), {"GATEHOUSE_TOKEN": "made-up"}), "status"
+            )
+    assert (unreachable.code, chat.code, usage.code, unknown.code) == (3, 3, 2, 1)
+    assert "gatehouse serve" in unreachable.err
+    assert unreachable.out == ""
+    assert "run_01jd" in unknown.err
+    assert wrong.code == 1
+    assert "GATEHOUSE_TOKEN" in wrong.err
+
+
+@pytest.mark.requirement("CTX-1")
+async def test_init_makes_what_is_missing_and_force_keeps_a_backup(
+    place: Place, fail_after: FailAfter
+) -> None:
+    async with fail_after(60):
+        made = await command(place, "init")
+        mine = place.workspace / "SOUL.md"
+        mine.write_text("mine")
+        kept = await command(place, "init")
+        assert mine.read_text() == "mine"
+        forced = await command(place, "init", "--force")
+    assert "made AGENTS.md" in made.out
+    assert "0 made" in kept.out
+    assert "replaces SOUL.md, keeps the old one as SOUL.md.bak-1" in forced.out
+    assert (place.workspace / "SOUL.md.bak-1").read_text() == "mine"
+    assert mine.read_text() != "mine"
+
+
+async def test_migrate_makes_the_database_and_then_has_nothing_to_do(
+    place: Place, fail_after: FailAfter
+) -> None:
+    async with fail_after(60):
+        first = await command(place, "migrate", "--json")
+        second = await command(place, "migrate")
+    assert json.loads(first.out)["before"] is None
+    assert json.loads(first.out)["after"]
+    assert "nothing to do" in second.out
+
+
+@pytest.mark.requirement("OPS-5")
+async def test_doctor_names_what_is_wrong_and_the_fix(place: Place, fail_after: FailAfter) -> None:
+    place.configure('[http]\nhost = "0.0.0.0"\nread_only_token = "made-up-token"\n')
+    place.variables["SLACK_BOT_TOKEN"] = "xoxb-test-token"
+    async with fail_after(60):
+        checked = await command(place, "doctor", "--json")
+        people = await command(place, "doctor")
+    found = {check["name"]: check for check in json.loads(checked.out)}
+    assert checked.code == 1
+    assert found["exposure"]["state"] == "fail"
+    assert "SLACK_APP_TOKEN" in found["slack"]["fix"]
+    assert found["database"]["state"] == "warn"
+    assert found["workspace"]["fix"] == "Run `gatehouse init`."
+    assert "chmod 600" in found["permissions"]["fix"]
+    assert found["model"]["state"] == "warn"
+    assert "fix: " in people.out
+    assert "xoxb-test-token" not in checked.out + people.out
+    assert not (place.home / "gatehouse.db").exists()
+
+
+async def test_the_slack_manifest_is_printed(place: Place, fail_after: FailAfter) -> None:
+    async with fail_after(60):
+        printed = await command(place, "slack", "manifest")
+    assert printed.code == 0, printed.err
+    assert "chat:write" in printed.out

@@ -1,0 +1,61 @@
+"""What changes without a restart: the rules of access, and the tokens of the API."""
+
+import pytest
+from pydantic import SecretStr
+
+from gateway.cli.client import GatewayClient, Refused
+from tests.conftest import FailAfter
+from tests.scenario.process.program import Place, command, gateway, reaching
+
+OLD, NEW = "made-up-old-token-0001", "made-up-new-token-0002"
+
+
+@pytest.mark.requirement("API-1")
+async def test_a_token_file_is_read_again_when_it_changes(
+    place: Place, fail_after: FailAfter
+) -> None:
+    tokens = place.path / "tokens"
+    tokens.write_text(f"# who: the operator\n{OLD}\n")
+    place.variables["GATEHOUSE_HTTP__ADMIN_TOKEN_FILE"] = str(tokens)
+    async with fail_after(60), gateway(place) as program:
+        url = await program.url()
+        async with (
+            GatewayClient(url, SecretStr(OLD)) as old,
+            GatewayClient(url, SecretStr(NEW)) as new,
+        ):
+            await old.get("/v1/status")
+            tokens.write_text(f"{NEW}\n")
+            await program.says("configuration_read")
+            await new.get("/v1/status")
+            with pytest.raises(Refused, match="wrong"):
+                await old.get("/v1/status")
+
+
+@pytest.mark.requirement("ACC-2")
+async def test_a_changed_file_is_taken_over_and_says_what_needs_a_restart(
+    place: Place, fail_after: FailAfter
+) -> None:
+    file = place.configure('[queue]\nmode = "collect"\n')
+    async with fail_after(60), gateway(place) as program:
+        url = await program.url()
+        file.write_text('[queue]\nmode = "followup"\n[agents]\nmax_steps = 7\n')
+        line = await program.says("configuration_read")
+        assert '["agents"]' in line
+        said = await command(reaching(place, url), "chat", "-m", "/queue", "--session", "fresh")
+        assert said.code == 0, said.err
+        assert "followup" in said.out
+
+
+@pytest.mark.requirement("ACC-2")
+async def test_a_file_that_became_wrong_changes_nothing_and_is_said(
+    place: Place, fail_after: FailAfter
+) -> None:
+    file = place.configure('[queue]\nmode = "followup"\n')
+    async with fail_after(60), gateway(place) as program:
+        url = await program.url()
+        file.write_text("[queue\n")
+        line = await program.says("configuration_refused")
+        assert "line 1" in line
+        elsewhere = reaching(place, url, {"GATEHOUSE_HOME": str(place.path / "client")})
+        said = await command(elsewhere, "chat", "-m", "/queue")
+        assert "followup" in said.out
