@@ -161,6 +161,7 @@ async def _prepare(config: Config) -> Assembly:
             await wiring.prepare_database(config)
     except ExceptionGroup as several:
         raise _first(several) from several
+    log.info("sandbox_chosen", sandbox=sandbox.result().name)
     return await wiring.assemble(
         config, clock=clock, catalog=models.result(), sandbox=sandbox.result()
     )

@@ -21,7 +21,6 @@ from gateway.config_engine import (
     Found,
     engine_settings,
     exec_settings,
-    intake_settings,
     runtime_view,
 )
 from gateway.explain import Explainer
@@ -95,7 +94,7 @@ class Assembly:
     def change(self, config: Config) -> None:
         """Take over what may change while the gateway runs (ACC-2, API-1)."""
         self.current.change(config)
-        self.engine.intake.change(intake_settings(config, Found(self.catalog, self.sandbox)))
+        self.engine.change(engine_settings(config, Found(self.catalog, self.sandbox)))
 
     async def owner_code(self) -> str | None:
         """The one-time code at first start; None once it was made."""

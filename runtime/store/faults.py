@@ -79,7 +79,7 @@ def as_core_error(
     error: sqlite3.Error, statement: str, values: tuple[object, ...] = ()
 ) -> BaseException:
     """SQLAlchemy's error for one of a statement that went straight to the driver."""
-    return DBAPIError.instance(statement, values, error, sqlite3.Error)
+    return DBAPIError.instance(statement, values, error, sqlite3.Error, hide_parameters=True)
 
 
 def sqlstate(error: BaseException) -> str | None:

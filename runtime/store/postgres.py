@@ -181,6 +181,7 @@ def postgres_engine(
     """
     engine = create_async_engine(
         url,
+        hide_parameters=True,  # they hold what people said
         pool_size=size,
         max_overflow=0,
         connect_args={

@@ -99,6 +99,7 @@ class SqliteDatabase(Database):
     def _reading_engine(self) -> AsyncEngine:
         engine = create_async_engine(
             URL.create("sqlite+aiosqlite", database=str(self._path)),
+            hide_parameters=True,
             connect_args=_connect_args(),
             pool_size=self._readers,
             max_overflow=0,
@@ -139,6 +140,7 @@ def writing_engine(path: Path, *, busy_timeout_ms: int = BUSY_TIMEOUT_MS) -> Eng
     """A synchronous engine without a pool, whose transactions the caller begins itself."""
     engine = create_engine(
         URL.create("sqlite", database=str(path)),
+        hide_parameters=True,  # they hold what people said
         connect_args=_connect_args() | {"factory": GuardedConnection},
         poolclass=NullPool,
     )

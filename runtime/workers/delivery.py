@@ -67,6 +67,9 @@ class Deliverer:
     async def run(self, fence: int) -> None:
         """Deliver under the lease's fence until cancelled."""
         self._holder = Holder(self._services.worker, fence)
+        # What an earlier lease of this process had begun was cut off with it: it is swept up.
+        self._started.clear()
+        self._busy.clear()
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._listen(), name="delivery signals")

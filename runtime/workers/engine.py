@@ -89,6 +89,11 @@ class Engine:
         """Whether this process holds its lease, so that it may work."""
         return self._keeper.holder is not None
 
+    def change(self, settings: EngineSettings) -> None:
+        """Take over what may change while it runs: who gets in, and what tools may do."""
+        self.intake.change(settings.intake)
+        self.turns.change(settings.policy)
+
     async def run(self) -> None:
         """Take the leases and work until cancelled."""
         parts = self.parts

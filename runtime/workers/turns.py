@@ -72,6 +72,10 @@ class TurnWorker:
         self._idle = asyncio.Event()
         self._idle.set()
 
+    def change(self, policy: PolicySettings) -> None:
+        """Another policy for every turn that begins from now on."""
+        self._policy = policy
+
     @property
     def running(self) -> int:
         """Turns that run in this process now."""
@@ -131,6 +135,10 @@ class TurnWorker:
         task = group.create_task(
             self._run(turn, claimed.run.id, holder), name=f"turn {claimed.run.id}"
         )
+        replaced = self._live.get(claimed.run.id)
+        if replaced is not None:
+            # It was claimed under a lease that was lost since; none of its writes would be taken.
+            replaced.task.cancel()
         self._live[claimed.run.id] = _Live(turn, task)
         self._idle.clear()
 
@@ -147,10 +155,15 @@ class TurnWorker:
             log.exception("run_interrupted", run_id=run_id)
             self._orphans[run_id] = holder
         finally:
-            del self._live[run_id]
+            if self._is_live(turn, run_id):
+                del self._live[run_id]
             if not self._live:
                 self._idle.set()
             self._wake.set()
+
+    def _is_live(self, turn: Turn, run_id: str) -> bool:
+        live = self._live.get(run_id)
+        return live is not None and live.turn is turn
 
     async def _guard(self, turn: Turn, run_id: str, holder: Holder) -> None:
         try:
@@ -168,7 +181,7 @@ class TurnWorker:
     async def _cancelled(self, turn: Turn, run_id: str, holder: Holder) -> None:
         """Somebody stopped the run, or the process ends: then the run goes back to its lane."""
         live, task = self._live[run_id], asyncio.current_task()
-        if live.stop is None:
+        if live.stop is None or live.turn is not turn:
             await self._put_back(run_id, holder)
             raise asyncio.CancelledError
         if task is not None:
