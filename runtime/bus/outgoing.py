@@ -27,7 +27,7 @@ MAX_WAITING_CHARS: Final = 4_000_000
 
 @dataclass(slots=True)
 class _Whole:
-    """A signal as it will be sent."""
+    """A signal as it will be sent; without a body it only takes a number, so that it is missed."""
 
     body: str
 
@@ -93,13 +93,17 @@ class Outgoing:
             self._put_whole(signal)
         while len(self._waiting) > self._limit or self._chars > self._limit_chars:
             self._pop()
-            self._lose()
+            self._encoder.skip()
+            self.dropped += 1
 
     def take(self, *, max_bytes: int, most: int) -> list[str]:
         """Payloads of the oldest signals; as many signals as make about `most` of them."""
         payloads: list[str] = []
         while self._waiting and len(payloads) < most:
-            payloads += self._encoder.encode(self._pop().body, max_bytes)
+            if body := self._pop().body:
+                payloads += self._encoder.encode(body, max_bytes)
+            else:
+                self._encoder.skip()
         return payloads
 
     def _put_text(self, delta: TextDelta) -> None:
@@ -115,8 +119,8 @@ class Outgoing:
         body = to_json(signal)
         if len(body.encode()) > MAX_SIGNAL_BYTES:
             log.warning("signal_too_long", topic=signal.topic, characters=len(body))
-            self._lose()
-            return
+            self.dropped += 1
+            body = ""
         self._waiting.append(_Whole(body))
         self._chars += len(body)
 
@@ -126,10 +130,6 @@ class Outgoing:
         if isinstance(entry, _Text) and self._growing.get(entry.first.session_id) is entry:
             del self._growing[entry.first.session_id]
         return entry
-
-    def _lose(self) -> None:
-        self.dropped += 1
-        self._encoder.skip()
 
 
 def _delta_of(signal: Signal) -> TextDelta | None:

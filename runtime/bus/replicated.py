@@ -76,6 +76,7 @@ class ReplicatedBus:
 
     def __init__(self, linker: Linker, clock: Clock, *, waiting: int = MAX_WAITING) -> None:
         self.connected = False
+        self.server = linker.server
         self._linker = linker
         self._clock = clock
         self._local = MemoryBus()
@@ -91,7 +92,7 @@ class ReplicatedBus:
 
         Raises what is wrong with the configuration, such as a driver that is not installed.
         """
-        self._task = asyncio.create_task(self._run(), name=f"bus {self._linker.server}")
+        self._task = asyncio.create_task(self._run(), name=f"bus {self.server}")
         await self._tried.wait()
         if self._task.done():
             self._task.result()
@@ -135,7 +136,7 @@ class ReplicatedBus:
                     await self._connection()
                     delay = FIRST_DELAY_S
                 except Unavailable as error:
-                    log.warning("bus_unreachable", server=self._linker.server, reason=str(error))
+                    log.warning("bus_unreachable", server=self.server, reason=str(error))
                 self._tried.set()
                 if not self._closing:
                     await self._clock.sleep(delay)
@@ -152,14 +153,14 @@ class ReplicatedBus:
 
         link = await self._linker.open(received, self._wake.set)
         try:
-            log.info("bus_connected", server=self._linker.server)
+            log.info("bus_connected", server=self.server)
             self.connected = True
             if self._tried.is_set():
                 self._local.lose()
             self._tried.set()
             await self._send(link)
         except Unavailable as error:
-            log.warning("bus_lost", server=self._linker.server, reason=str(error))
+            log.warning("bus_lost", server=self.server, reason=str(error))
         finally:
             self.connected = False
             await link.close()
@@ -198,14 +199,14 @@ class ReplicatedBus:
 
     def _tell_dropped(self) -> None:
         if self._outgoing.dropped:
-            log.warning("bus_dropped", server=self._linker.server, signals=self._outgoing.dropped)
+            log.warning("bus_dropped", server=self.server, signals=self._outgoing.dropped)
             self._outgoing.dropped = 0
 
     def _received(self, decoder: Decoder, payload: str) -> None:
         try:
             found = decoder.feed(payload)
         except ValueError as error:
-            log.debug("bus_foreign_payload", server=self._linker.server, reason=str(error))
+            log.debug("bus_foreign_payload", server=self.server, reason=str(error))
             return
         if found.gap:
             self._local.lose()
