@@ -115,7 +115,7 @@ def own_files(config: Config) -> tuple[str, ...]:
     return tuple(dict.fromkeys(str(file) for file in files if file.is_file()))
 
 
-RELOADED = ("approvals", "queue", "sessions", "slack", "telegram")
+RELOADED = ("approvals", "policy", "queue", "sessions", "slack", "telegram")
 """Sections of which the rules of what comes in are made; the rest wait for a restart."""
 
 

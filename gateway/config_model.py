@@ -97,6 +97,16 @@ class Database(Section):
     )
 
 
+class Bus(Section):
+    """`[bus]`: how replicas wake each other. Several gateways share a database on PostgreSQL."""
+
+    url: str | None = Field(
+        None,
+        description="`nats://host:4222`, several with commas; unset: PostgreSQL's own "
+        "notifications, or none where the database is a file of one gateway.",
+    )
+
+
 class Workspace(Section):
     """`[workspace]`: the folder of the agent's files."""
 
@@ -269,6 +279,7 @@ class Settings(Section):
     log: Log = Field(default_factory=Log)
     http: Http = Field(default_factory=Http)
     database: Database = Field(default_factory=Database)
+    bus: Bus = Field(default_factory=Bus)
     workspace: Workspace = Field(default_factory=Workspace)
     models: Models = Field(default_factory=Models)
     agents: Agents = Field(default_factory=Agents)

@@ -117,6 +117,7 @@ class Assembly:
             adapters=lambda: [_adapter_view(one) for one in engine.accounts],
             turns_running=lambda: engine.turns.running,
             checks={
+                "bus": lambda: self.bus.connected,
                 "engine": lambda: engine.ready,
                 "adapters": lambda: any(one.status().connected for one in engine.accounts),
                 "taking": lambda: not current.draining,
@@ -234,7 +235,7 @@ async def assemble(config: Config, *, clock: Clock, catalog: Catalog, sandbox: S
         commands=exec_settings(config),
     )
     database = open_database(config.database_url, clock=clock)
-    bus = MemoryBus()
+    bus = open_bus(config, clock)
     parts = EngineParts(
         database=database,
         bus=bus,
@@ -247,9 +248,25 @@ async def assemble(config: Config, *, clock: Clock, catalog: Catalog, sandbox: S
     )
     engine = Engine(parts, engine_settings(config, Found(catalog, sandbox)))
     await database.start()
+    await bus.start()
     return Assembly(
         Current(config), engine, database, bus, clock, catalog, sandbox, Views(database)
     )
+
+
+def open_bus(config: Config, clock: Clock) -> Bus:
+    """What carries signals between replicas: NATS where it is set, else the shared database."""
+    if config.settings.bus.url is not None:
+        # Lazy: a gateway without it has no need of its client.
+        from runtime.bus.nats import NatsBus
+
+        return NatsBus(config.settings.bus.url, clock)
+    if config.database_url.startswith("postgresql"):
+        # Lazy: an embedded gateway has no need of PostgreSQL's driver.
+        from runtime.bus.postgres import PostgresBus
+
+        return PostgresBus(config.database_url, clock)
+    return MemoryBus()
 
 
 def local_adapters(bus: Bus) -> list[ChatAdapter]:

@@ -23,7 +23,9 @@ LIVE: Final = "live"
 
 
 class Signal(Value):
-    """One message of the bus. ``gap`` means that signals before it were dropped."""
+    """One message of the bus. ``gap`` means that signals before it were dropped; one with a gap
+    and no data stands for what was lost: look at the database.
+    """
 
     topic: str
     data: JsonObject
@@ -32,6 +34,11 @@ class Signal(Value):
 
 class Bus(Protocol):
     """Publish and subscribe, best effort, never blocking the publisher."""
+
+    @property
+    def connected(self) -> bool:
+        """Whether signals reach the other replicas; a bus of one process always is."""
+        ...
 
     async def start(self) -> None: ...
 
@@ -45,5 +52,6 @@ class Bus(Protocol):
         self, *topics: str, limit: int = 1024
     ) -> AbstractAsyncContextManager[AsyncIterator[Signal]]:
         """Signals of `topics` from the moment of entering; at most `limit` wait unread,
-        the oldest are dropped beyond that and the next signal read says so by ``gap``."""
+        the oldest are dropped beyond that and the next signal read says so by ``gap``. Word of a
+        loss on the way comes on the first topic."""
         ...
