@@ -95,7 +95,7 @@ class StepRunner:
             run_id=run_id,
             step=step,
             bounds=bounds,
-            context_for=lambda call_id: self._context(session_id, run_id, call_id),
+            context_for=partial(self._context, session_id, run_id, bounds),
         )
 
     @staticmethod
@@ -128,7 +128,7 @@ class StepRunner:
             holder,
             run_id,
             live,
-            context=partial(self._context, session_id, run_id),
+            context=partial(self._context, session_id, run_id, bounds),
         )
         current = list(rows)
         while True:
@@ -149,7 +149,7 @@ class StepRunner:
             if last:
                 return StepOutcome(line=line, session=session)
 
-    def _context(self, session_id: str, run_id: str, call_id: str) -> ToolContext:
+    def _context(self, session_id: str, run_id: str, bounds: Bounds, call_id: str) -> ToolContext:
         return ToolContext(
             session_id=session_id,
             run_id=run_id,
@@ -158,6 +158,7 @@ class StepRunner:
             roots=self._roots,
             files=self._seen.of(session_id),
             emit=lambda _text: None,
+            notes=bounds.notes,
         )
 
 
@@ -197,7 +198,9 @@ class _StepWork:
             return Planned(row, None)
         planned = self._executor.replan(row, bounds=bounds, context_for=self._context)
         decision = row.decision if row.state == "started" else None
-        if row.state == "approved" and call_digest(row.call) == row.digest:
+        denied = planned.row.decision is not None and planned.row.decision.verdict == "deny"
+        # A rule or a mode that came after the card still denies what a person allowed before it.
+        if row.state == "approved" and not denied and call_digest(row.call) == row.digest:
             decision = Decision(verdict="allow", rule="approval: a person allowed this call")
         if decision is None or planned.prepared is None:
             return planned

@@ -51,7 +51,14 @@ class Claimed:
 
 
 def claim(conn: Connection, holder: Holder, *, most: int, cache: WindowCache) -> Sequence[Claimed]:
-    """Take at most `most` runs; the inputs they answer enter the transcript in this unit."""
+    """Take at most `most` runs; the inputs they answer enter the transcript in this unit.
+
+    Nothing is taken under a lease that ran out by the store's time: what such a process held may
+    be given away already, and could come back to it under the fence that it still writes with.
+    """
+    name = f"{leases.PROCESS}{holder.worker}"
+    if not leases.holds(conn, name=name, holder=holder.worker, fence=holder.fence):
+        return ()
     taken = []
     for lane in lanes.lock_ready(conn, most=most):
         run = runs.head(conn, lane.session_id)

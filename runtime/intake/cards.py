@@ -5,14 +5,15 @@ from runtime.inbox.parking import Choice
 from runtime.store.open_calls import QUESTION, OpenCall
 
 
-def choice_of(call: OpenCall, pressed: str) -> tuple[Choice | None, str]:
+def choice_of(call: OpenCall, pressed: str) -> tuple[Choice | None, str] | None:
+    """What a pressed button means; None where no card has such a button."""
     if call.kind == QUESTION:
-        return None, pressed
-    if pressed == "once":
-        return "once", ""
-    if pressed == "session":
-        return "session", ""
-    return "deny", ""
+        options = call.payload.get("options")
+        offered = isinstance(options, list) and pressed in options
+        return (None, pressed) if offered else None
+    choices: dict[str, Choice] = {"once": "once", "session": "session", "deny": "deny"}
+    choice = choices.get(pressed)
+    return None if choice is None else (choice, "")
 
 
 def waits_behind(call: OpenCall) -> str:

@@ -9,7 +9,6 @@ from runtime.commands import answers, parse, table
 from runtime.commands.parse import Words
 from runtime.commands.table import Call, CommandSettings
 from runtime.domain.errors import Conflict, NotFound
-from runtime.domain.events import EventKind
 from runtime.domain.ids import IdPrefix, new_id
 from runtime.domain.messages import (
     ButtonPress,
@@ -22,15 +21,15 @@ from runtime.domain.people import Speaker, Trust
 from runtime.domain.value import JsonObject
 from runtime.inbox.enqueue import enqueue
 from runtime.intake import pairing
-from runtime.intake.access import LOCAL, ChannelAccess, decide_access, speaker_of
+from runtime.intake.access import LOCAL, ChannelAccess, decide_access, speaker_of, trust_of
 from runtime.intake.cards import choice_of, waits_behind
+from runtime.intake.keeping import duplicate_of, keep
 from runtime.ports.bus import EVENTS, OUTBOX, RUNS, Bus
 from runtime.ports.gatehouse import Accepted, Pressed
 from runtime.sessions.keys import Scope, session_key
 from runtime.store import Connection, Database, inputs, lanes, open_calls, outbox, people, sessions
 from runtime.store.database import now_ms
-from runtime.store.idempotency import first_time
-from runtime.store.inputs import Input
+from runtime.store.idempotency import first_time, was_seen
 from runtime.store.lanes import Lane, NewSession
 from runtime.store.open_calls import QUESTION
 from runtime.store.outbox import NewRow
@@ -144,9 +143,15 @@ class _Unit:
         return self._take(conn, message, speaker, rules)
 
     def _claim(self, conn: Connection, message: InboundMessage) -> Accepted | None:
+        if pairing.is_owner_code(message.text) and was_seen(conn, f"claim:{message.identity}"):
+            return Accepted(disposition="duplicate")
+        if pairing.give_away(conn, message):
+            self._say(conn, message.address, pairing.GIVEN_AWAY, reply_to=message.message_id)
+            return Accepted(disposition="dropped", reason="the owner code was said in a group")
         speaker = pairing.claim_owner(conn, message)
         if speaker is None:
             return None
+        first_time(conn, f"claim:{message.identity}")
         self._say(conn, message.address, f"Welcome, {speaker.name}. You are my owner now.")
         return Accepted(disposition="pairing", reason="claimed by the owner code")
 
@@ -206,7 +211,7 @@ class _Unit:
             debounce_ms=self._settings.debounce_ms,
         )
         if queued is None:
-            return _duplicate(conn, message)
+            return duplicate_of(conn, message)
         self._name_open_card(conn, lane, message)
         lanes.save(conn, lane)
         self.signals.append((RUNS, {"session_id": lane.session_id}))
@@ -244,8 +249,8 @@ class _Unit:
         speaker: Speaker,
         words: Words,
     ) -> Accepted:
-        if not _keep(conn, lane, message, speaker, "command"):
-            return _duplicate(conn, message)
+        if not keep(conn, lane, message, speaker, "command"):
+            return duplicate_of(conn, message)
         call = Call(
             conn,
             lane,
@@ -282,8 +287,8 @@ class _Unit:
         call = None if open_call_id is None else open_calls.get(conn, open_call_id)
         if call is None or call.kind != QUESTION or call.state != "open":
             return None
-        if not _keep(conn, lane, message, speaker, "answer"):
-            return _duplicate(conn, message)
+        if not keep(conn, lane, message, speaker, "answer"):
+            return duplicate_of(conn, message)
         if answers.may_answer(conn, call, speaker, self._settings.commands.approvers):
             # On Slack a reply to a card is a thread of its own, and so another lane's message.
             held = lane if call.session_id == lane.session_id else None
@@ -318,7 +323,10 @@ class _Unit:
             return Pressed(accepted=False, text=answers.REFUSED)
         if call.state != "open":
             return Pressed(accepted=False, text=f"This was {call.state} already.")
-        choice, text = choice_of(call, press.choice)
+        picked = choice_of(call, press.choice)
+        if picked is None:
+            return Pressed(accepted=False, text="The card offers no such choice.")
+        choice, text = picked
         try:
             done = answers.answer(conn, call, speaker, choice=choice, text=text)
         except Conflict as error:
@@ -327,6 +335,7 @@ class _Unit:
         return Pressed(accepted=True, text=f"{done.outcome}.")
 
     def _presser(self, conn: Connection, press: ButtonPress) -> Speaker:
+        """Who pressed. A card in front of them is no matter of who may write to the agent."""
         rules = self._settings.access.get(press.channel, ChannelAccess())
         message = InboundMessage(
             channel=press.channel,
@@ -339,8 +348,7 @@ class _Unit:
         known = people.find(
             conn, channel=press.channel, account=press.account, user_id=press.sender.id
         )
-        access = decide_access(message, known.trusted if known else None, rules)
-        trust = access.trust if access.kind == "in" else Trust.GUEST
+        trust = trust_of(message, known.trusted if known else None, rules) or Trust.GUEST
         return speaker_of(message, known.speaker if known else None, trust)
 
     def _say(
@@ -361,37 +369,3 @@ class _Unit:
         )
         outbox.add(conn, NewRow(kind="notice", message=message))
         self.signals.append((OUTBOX, {"channel": target.channel, "account": target.account}))
-
-
-def _keep(
-    conn: Connection, lane: Lane, message: InboundMessage, speaker: Speaker, state: str
-) -> bool:
-    """Store a message that is applied at once; False when it was applied before."""
-    lane.input_seq += 1
-    kept = inputs.add(
-        conn,
-        Input(
-            id=new_id(IdPrefix.INPUT, lane.now_ms),
-            session_id=lane.session_id,
-            seq=lane.input_seq,
-            identity=message.identity,
-            origin="person",
-            run_id=None,
-            state=state,
-            speaker=speaker,
-            message=message,
-            received_ms=message.received_at_ms,
-        ),
-    )
-    if kept:
-        lane.record(EventKind.INPUT_ACCEPTED, None, {"state": state})
-    return kept
-
-
-def _duplicate(conn: Connection, message: InboundMessage) -> Accepted:
-    found = inputs.known(conn, message.identity)
-    if found is None:
-        return Accepted(disposition="duplicate")
-    return Accepted(
-        disposition="duplicate", input_id=found[0], session_id=found[1], run_id=found[2]
-    )

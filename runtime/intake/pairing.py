@@ -19,6 +19,11 @@ OWNER_CODE: Final = "owner_code"
 CODE_LIFE_MS: Final = 3600 * 1000
 MAX_PENDING: Final = 3
 _ALPHABET: Final = "ABCDEFGHJKMNPQRSTVWXYZ23456789"
+_LONGEST: Final = 80
+GIVEN_AWAY: Final = (
+    "That was the owner code, and others could read it here, so it no longer works. "
+    "`gatehouse pairing owner-code` makes a new one: send that one to me in a direct message."
+)
 _OWNER_SHAPE = re.compile(r"(?:/start\s+)?(GH-[A-Z0-9]{5}-[A-Z0-9]{5})")
 
 
@@ -43,13 +48,37 @@ def replace_owner_code(conn: Connection) -> str:
     return code
 
 
+def is_owner_code(text: str) -> bool:
+    """Whether a text has the shape of an owner code, right or wrong."""
+    return _code_in(text) is not None
+
+
+def _code_in(text: str) -> str | None:
+    if len(text) > _LONGEST:
+        return None
+    found = _OWNER_SHAPE.fullmatch(text.strip().upper().replace("/START", "/start"))
+    return None if found is None else found[1]
+
+
+def _is_unused(conn: Connection, code: str) -> bool:
+    kept = settings.get(conn, OWNER_CODE)
+    return bool(kept) and hmac.compare_digest(_digest(code), kept or "")
+
+
+def give_away(conn: Connection, message: InboundMessage) -> bool:
+    """Make the unused code void when it is said where others read it."""
+    code = _code_in(message.text)
+    if message.chat_kind == "direct" or code is None or not _is_unused(conn, code):
+        return False
+    settings.put(conn, OWNER_CODE, "")
+    audit.append(conn, actor="system", action="owner.code_void", data={"chat": message.chat_id})
+    return True
+
+
 def claim_owner(conn: Connection, message: InboundMessage) -> Speaker | None:
     """Make the sender an owner if their direct message is the unused code."""
-    found = _OWNER_SHAPE.fullmatch(message.text.strip().upper().replace("/START", "/start"))
-    kept = settings.get(conn, OWNER_CODE)
-    if message.chat_kind != "direct" or found is None or not kept:
-        return None
-    if not hmac.compare_digest(_digest(found[1]), kept):
+    code = _code_in(message.text)
+    if message.chat_kind != "direct" or code is None or not _is_unused(conn, code):
         return None
     settings.put(conn, OWNER_CODE, "")
     known = people.find(

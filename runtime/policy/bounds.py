@@ -3,7 +3,6 @@
 from dataclasses import dataclass, field
 
 from runtime.domain.decisions import PermissionMode
-from runtime.domain.runs import RunKind
 from runtime.policy.decide import Bounds, RuleLists, narrower
 from runtime.policy.rules import Rule
 from runtime.store.runs import Run
@@ -36,7 +35,7 @@ def bounds_for(settings: PolicySettings, session: Session, run: Run) -> Bounds:
         mode=narrower(settings.mode, session.permission_mode),
         session_mode=session.mode,
         trust=run.speaker.trust,
-        group=run.kind is RunKind.INPUT and run.target.chat_kind != "direct",
+        group=run.target.chat_kind != "direct",
         sandboxed=settings.sandboxed,
         rules=settings.rules,
         grants=tuple(Rule.parse(text) for text in session.grants),

@@ -23,7 +23,7 @@ _WIDTH = (
 
 @dataclass(frozen=True, slots=True)
 class CallFacts:
-    """What a call is: its tool, effect, what it touches, and paths relative to the workspace."""
+    """What a call is: its tool, effect, what it touches. `private`: it names private notes."""
 
     tool: str
     effect: Effect
@@ -53,6 +53,11 @@ class Bounds:
     rules: RuleLists = field(default_factory=RuleLists)
     grants: tuple[Rule, ...] = ()
     tools: frozenset[str] | None = None
+
+    @property
+    def notes(self) -> bool:
+        """Whether private notes exist for it: never in a group, nor for guests and bots."""
+        return not self.group and self.trust in (Trust.OWNER, Trust.MEMBER)
 
 
 def narrower(one: PermissionMode, other: PermissionMode | None) -> PermissionMode:
@@ -101,7 +106,7 @@ def _trust(facts: CallFacts, bounds: Bounds) -> Link | None:
 
 def _private(facts: CallFacts, bounds: Bounds) -> Link | None:
     """Private notes stay out of groups and away from guests (CTX-6, POL-4)."""
-    if not facts.private or (bounds.trust in (Trust.OWNER, Trust.MEMBER) and not bounds.group):
+    if bounds.notes or not facts.private:
         return None
     where = "a group" if bounds.group else f"a {bounds.trust}"
     return Link(bound="privacy", verdict="deny", rule=f"private notes are not open to {where}")

@@ -16,6 +16,12 @@ def first_time(conn: Connection, key: str) -> bool:
     return _keep(conn, key, "", {})
 
 
+def was_seen(conn: Connection, key: str) -> bool:
+    """Whether `first_time` was asked about `key` before."""
+    found = conn.execute(select(idempotency.c.key).where(idempotency.c.key == key))
+    return found.first() is not None
+
+
 def remember(conn: Connection, key: str, *, digest: str, response: JsonObject) -> None:
     """Keep the answer to a request; a later one under the same key gets it again."""
     _keep(conn, key, digest, response)

@@ -7,9 +7,10 @@ one is recognised (I6). Times are the store's, never a replica's own.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, bindparam, insert, select, update
+from sqlalchemy import Connection, bindparam, select, update
 
 from runtime.store.database import now_ms
+from runtime.store.rows import insert_new
 from runtime.store.tables import leases
 
 PROCESS = "process:"
@@ -47,10 +48,8 @@ def acquire(conn: Connection, *, name: str, holder: str, ttl_ms: int) -> int | N
     now = now_ms(conn)
     row = conn.execute(_SELECT, {"lease_name": name}).first()
     if row is None:
-        conn.execute(
-            insert(leases).values(name=name, holder=holder, fence=1, expires_ms=now + ttl_ms)
-        )
-        return 1
+        first = {"name": name, "holder": holder, "fence": 1, "expires_ms": now + ttl_ms}
+        return 1 if insert_new(conn, leases, first) else None
     if row.holder == holder and row.expires_ms > now:
         fence = row.fence
     elif row.expires_ms > now:

@@ -148,32 +148,17 @@ class Views:
         self, *, session_id: str | None = None, limit: int = 50, cursor: str | None = None
     ) -> Page[OpenCallView]:
         """Those that wait for a person, oldest first."""
-        return await self._open_calls(APPROVAL, session_id, limit, cursor)
+        return await self._database.read(
+            lambda conn: _cards(conn, APPROVAL, session_id, limit=limit, cursor=cursor)
+        )
 
     async def questions(
         self, *, session_id: str | None = None, limit: int = 50, cursor: str | None = None
     ) -> Page[OpenCallView]:
         """Those that wait for a person, oldest first."""
-        return await self._open_calls(QUESTION, session_id, limit, cursor)
-
-    async def _open_calls(
-        self, kind: str, session_id: str | None, limit: int, cursor: str | None
-    ) -> Page[OpenCallView]:
-        after = None if cursor is None else cursors.decode(cursor, int, str, int, int)
-
-        def work(conn: Connection) -> Page[OpenCallView]:
-            every = open_calls.open_ones(conn, session_id=session_id, kind=kind)
-            found = sorted(every, key=_card_order)
-            if after is not None:
-                found = [one for one in found if _card_order(one) > after]
-            more = len(found) > limit
-            return Page(
-                items=tuple(open_call_view(one) for one in found[:limit]),
-                next_cursor=cursors.encode(*_card_order(found[limit - 1])) if more else None,
-                total_count=len(every),
-            )
-
-        return await self._database.read(work)
+        return await self._database.read(
+            lambda conn: _cards(conn, QUESTION, session_id, limit=limit, cursor=cursor)
+        )
 
     async def status(self) -> StatusView:
         """The engine in numbers, for /v1/status and metrics."""
@@ -251,6 +236,22 @@ class Views:
             )
 
         return await self._database.read(work)
+
+
+def _cards(
+    conn: Connection, kind: str, session_id: str | None, *, limit: int, cursor: str | None
+) -> Page[OpenCallView]:
+    after = None if cursor is None else cursors.decode(cursor, int, str, int, int)
+    every = open_calls.open_ones(conn, session_id=session_id, kind=kind)
+    found = sorted(every, key=_card_order)
+    if after is not None:
+        found = [one for one in found if _card_order(one) > after]
+    more = len(found) > limit
+    return Page(
+        items=tuple(open_call_view(one) for one in found[:limit]),
+        next_cursor=cursors.encode(*_card_order(found[limit - 1])) if more else None,
+        total_count=len(every),
+    )
 
 
 def _card_order(call: OpenCall) -> tuple[int, str, int, int]:

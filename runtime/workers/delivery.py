@@ -127,6 +127,7 @@ class Deliverer:
         alone until it is old, and whoever starts a row first is the only one that does.
         """
         adapter, young = self._adapter, self._clock.now_ms() - HAND_OVER_MS
+        busy = frozenset(self._busy.values())
         found = await self._database.read(
             lambda conn: outbox.in_hand(conn, channel=adapter.channel, account=adapter.account)
         )
@@ -134,6 +135,7 @@ class Deliverer:
             row
             for row in found
             if row.message.outbox_id not in self._started
+            and row.message.outbox_id not in busy
             and (row.worker != holder.worker or row.created_ms < young)
         ]
         if not lost:

@@ -112,6 +112,7 @@ class Sender:
         can = self._adapter.capabilities
         if not (can.lookup or can.repeatable):
             await self._keep(lambda conn: deliveries.begin(conn, message, holder), name="begin")
+            row = replace(row, begun_ms=self._clock.now_ms())
         try:
             self._services.point("send:begin")
             if row.kind == "edit":
@@ -131,6 +132,11 @@ class Sender:
             else:
                 await self._settle(row, "dead", str(error), holder)
         except DeliveryUnknown as error:
+            if row.kind == "edit":
+                # Changing a card twice changes nothing more.
+                again = DeliveryRetry(str(error))
+                await self._retry(row, again, holder)
+                return
             log.warning("delivery_unknown", outbox_id=message.outbox_id, reason=str(error))
             await self._resolve(replace(row, posted=tuple(posted)), holder)
         else:

@@ -19,7 +19,8 @@ from runtime.inbox import claims
 from runtime.inbox.claims import Claimed, Holder
 from runtime.policy.bounds import PolicySettings
 from runtime.ports.bus import CANCEL, RUNS
-from runtime.store import Connection, lanes, runs
+from runtime.store import lanes, runs
+from runtime.workers.returns import Returns
 from runtime.workers.wake import Wake
 
 log = structlog.get_logger(__name__)
@@ -67,7 +68,7 @@ class TurnWorker:
         self._limit = limit
         self._wake = Wake(services.clock)
         self._live: dict[str, _Live] = {}
-        self._orphans: dict[str, Holder] = {}
+        self._returns = Returns(services.database)
         self._draining = False
         self._idle = asyncio.Event()
         self._idle.set()
@@ -111,7 +112,7 @@ class TurnWorker:
             return False
         database, cache = self._services.database, self._services.cache
         try:
-            await self._release_orphans()
+            await self._returns.all_waiting()
             if look_first and not await database.read(lanes.any_ready):
                 return False
             found = await database.write(
@@ -150,10 +151,10 @@ class TurnWorker:
             log.warning("run_lost", run_id=run_id, reason=str(error))
         except StoreUnavailable as error:
             log.warning("run_interrupted", run_id=run_id, reason=str(error))
-            self._orphans[run_id] = holder
+            self._returns.later(run_id, holder)
         except Exception:  # even its failing failed: it is tried again like after a crash
             log.exception("run_interrupted", run_id=run_id)
-            self._orphans[run_id] = holder
+            self._returns.later(run_id, holder)
         finally:
             if self._is_live(turn, run_id):
                 del self._live[run_id]
@@ -182,31 +183,11 @@ class TurnWorker:
         """Somebody stopped the run, or the process ends: then the run goes back to its lane."""
         live, task = self._live[run_id], asyncio.current_task()
         if live.stop is None or live.turn is not turn:
-            await self._put_back(run_id, holder)
+            await self._returns.now(run_id, holder)
             raise asyncio.CancelledError
         if task is not None:
             task.uncancel()
         await turn.stop(live.stop)
-
-    async def _put_back(self, run_id: str, holder: Holder) -> None:
-        def work(conn: Connection) -> None:
-            run = runs.owned(conn, run_id, worker=holder.worker, fence=holder.fence)
-            claims.release(conn, run, died=False)
-
-        try:
-            await self._services.database.write(work, name="release")
-        except StaleLease:
-            log.warning("run_lost", run_id=run_id)
-
-    async def _release_orphans(self) -> None:
-        """Runs whose turn ended because the store was away go on from their last step.
-
-        They are given back under the fence that they were claimed under: the process may have
-        lost its lease and taken it again since, and then nobody else would look for them.
-        """
-        for run_id, holder in tuple(self._orphans.items()):
-            await self._put_back(run_id, holder)
-            del self._orphans[run_id]
 
     async def _listen(self) -> None:
         async with self._services.bus.subscribe(RUNS, CANCEL, SNAPSHOT) as signals:

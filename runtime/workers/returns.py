@@ -1,0 +1,44 @@
+"""Giving runs back: what a turn could not finish goes on from its last step, here or elsewhere.
+
+A run is given back under the fence that it was claimed under. The process may have lost its lease
+and taken it again since, and then nobody else would look for the run.
+"""
+
+import structlog
+
+from runtime.domain.errors import StaleLease
+from runtime.inbox import claims
+from runtime.inbox.claims import Holder
+from runtime.store import Connection, Database, runs
+
+log = structlog.get_logger(__name__)
+
+
+class Returns:
+    """The runs of one process that wait to be given back, because the store was away."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._waiting: dict[str, Holder] = {}
+
+    def later(self, run_id: str, holder: Holder) -> None:
+        """Give it back when the store answers again."""
+        self._waiting[run_id] = holder
+
+    async def now(self, run_id: str, holder: Holder) -> None:
+        """Put a run back to the head of its lane. Raises `StoreUnavailable`."""
+
+        def work(conn: Connection) -> None:
+            run = runs.owned(conn, run_id, worker=holder.worker, fence=holder.fence)
+            claims.release(conn, run, died=False)
+
+        try:
+            await self._database.write(work, name="release")
+        except StaleLease:
+            log.warning("run_lost", run_id=run_id)
+
+    async def all_waiting(self) -> None:
+        """Give back what waits. Raises `StoreUnavailable`; the rest waits on."""
+        for run_id, holder in tuple(self._waiting.items()):
+            await self.now(run_id, holder)
+            del self._waiting[run_id]

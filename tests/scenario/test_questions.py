@@ -1,0 +1,210 @@
+"""Questions of the agent: shown with options, answered by button, word or reply (APR-6)."""
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from runtime.domain.messages import QuestionPart
+from runtime.domain.runs import RunState
+from runtime.tools.builtin.ask import AskUser
+from tests.fakes.clock import FakeClock
+from tests.fakes.model import Said, ScriptedModel
+from tests.scenario.cards import (
+    GUEST,
+    MEMBER,
+    asks,
+    audited,
+    both,
+    call,
+    card,
+    cards,
+    offering,
+    outcome,
+    reaches,
+    results,
+    script,
+    state,
+)
+from tests.scenario.conftest import Worlds, agent, engine, intake
+from tests.scenario.engine import OPEN
+from tests.scenario.tools import Note
+
+QUESTION = Said(calls=(asks("Which branch?", "main", "next"),))
+ASKING = offering(AskUser())
+GROUP = {"chat_id": "G1", "kind": "group"}
+
+
+@pytest.mark.requirement("APR-6")
+async def test_a_question_parks_the_run_and_shows_its_options(worlds: Worlds) -> None:
+    async with worlds(ScriptedModel([QUESTION]), change=ASKING) as world:
+        accepted = await world.says("go")
+        part = await card(world)
+        assert isinstance(part, QuestionPart)
+        assert (part.question, part.options) == ("Which branch?", ("main", "next"))
+        await reaches(world, accepted.run_id, RunState.WAITING_FOR_USER_QUESTION)
+
+
+@pytest.mark.requirement("APR-6")
+@pytest.mark.parametrize("way", ["button", "word", "reply"])
+async def test_a_question_is_answered_by_button_by_word_and_by_reply(
+    worlds: Worlds, way: str
+) -> None:
+    model = ScriptedModel([QUESTION, "on it"])
+    async with worlds(model, change=ASKING) as world:
+        accepted = await world.says("go")
+        part = await card(world)
+        if way == "button":
+            assert (await world.presses(part.open_call_id, "next")).accepted
+        elif way == "word":
+            await world.says(f"/answer {part.code} next")
+        else:
+            said = await world.says("next", reply_to=world.chat.sent[0].id)
+            assert (said.disposition, said.run_id) == ("answer", accepted.run_id)
+        await world.chat.until(lambda: "on it" in world.chat.texts())
+        assert results(model.requests[1])[0].content == "next"
+        assert (await outcome(world)).startswith("owner answered: next (")
+        assert await state(world, accepted.run_id) is RunState.COMPLETED
+
+
+@pytest.mark.requirement("APR-6")
+async def test_free_text_is_an_answer_where_there_are_options_too(worlds: Worlds) -> None:
+    model = ScriptedModel([QUESTION, "on it"])
+    async with worlds(model, change=ASKING) as world:
+        await world.says("go")
+        code = (await card(world)).code
+        await world.says(f"/answer {code} neither: make a\nnew one")
+        await world.chat.until(lambda: "on it" in world.chat.texts())
+        assert results(model.requests[1])[0].content == "neither: make a\nnew one"
+
+
+@pytest.mark.requirement("APR-6", "MSG-4")
+async def test_a_message_that_is_no_reply_waits_and_is_told_how_to_answer(worlds: Worlds) -> None:
+    model = ScriptedModel([QUESTION, "on it", "later then"])
+    async with worlds(model, change=ASKING) as world:
+        await world.says("go")
+        part = await card(world)
+        await world.says("by the way")
+        line = (await world.sees(2))[1]
+        assert "Which branch?" in line
+        assert f"/answer {part.code}" in line
+        assert len(model.requests) == 1
+        await world.says("next", reply_to=world.chat.sent[0].id)
+        await world.chat.until(lambda: "later then" in world.chat.texts())
+        assert world.chat.texts()[2:] == ["on it", "later then"]
+
+
+@pytest.mark.requirement("APR-6")
+async def test_in_a_group_only_the_asker_and_the_owner_answer(worlds: Worlds) -> None:
+    access = replace(OPEN, allow_users=frozenset({MEMBER, "U-other"}))
+    model = ScriptedModel(script(QUESTION, "on it"))
+    change = both(ASKING, intake(access={"test": access}))
+    async with worlds(model, change=change) as world:
+        accepted = await world.says("go", user=MEMBER, **GROUP)
+        part = await card(world)
+        assert cards(world)[0][0].target.chat_id == "G1"
+        posted = world.chat.sent[0].id
+        refused = await world.says("main", user="U-other", reply_to=posted, **GROUP)
+        assert refused.disposition == "answer"
+        await world.says(f"/answer {part.code} main", user="U-other", **GROUP)
+        assert not (await world.presses(part.open_call_id, "main", user="U-other")).accepted
+        assert (await world.sees(3, "G1"))[1:] == [
+            "Only an approver of this conversation may answer that."
+        ] * 2
+        assert len(await audited(world, "question.refused")) == 3
+        await reaches(world, accepted.run_id, RunState.WAITING_FOR_USER_QUESTION)
+        await world.says("next", user=MEMBER, reply_to=posted, **GROUP)
+        await world.chat.until(lambda: "on it" in world.chat.texts())
+        assert results(model.requests[1])[0].content == "next"
+
+
+@pytest.mark.requirement("APR-6")
+@pytest.mark.parametrize("way", ["button", "reply"])
+async def test_a_guest_may_answer_the_question_that_they_were_asked(
+    worlds: Worlds, way: str
+) -> None:
+    model = ScriptedModel([QUESTION, "on it"])
+    async with worlds(model, change=ASKING) as world:
+        await world.says("go", user=GUEST, **GROUP)
+        part = await card(world)
+        if way == "button":
+            assert (await world.presses(part.open_call_id, "main", user=GUEST)).accepted
+        else:
+            await world.says("main", user=GUEST, reply_to=world.chat.sent[0].id, **GROUP)
+        await world.chat.until(lambda: "on it" in world.chat.texts())
+        assert results(model.requests[1])[0].content == "main"
+
+
+@pytest.mark.requirement("APR-6")
+async def test_the_owner_may_answer_for_the_asker(worlds: Worlds) -> None:
+    model = ScriptedModel([QUESTION, "on it"])
+    async with worlds(model, change=ASKING) as world:
+        await world.says("go", user=GUEST, **GROUP)
+        assert (await world.presses((await card(world)).open_call_id, "main")).accepted
+        await world.chat.until(lambda: "on it" in world.chat.texts())
+
+
+@pytest.mark.requirement("APR-6")
+async def test_an_answer_that_is_delivered_again_is_given_once(worlds: Worlds) -> None:
+    second = Said(calls=(asks("And then?"),))
+    model = ScriptedModel([QUESTION, second])
+    async with worlds(model, change=ASKING) as world:
+        await world.says("go")
+        await card(world)
+        posted = world.chat.sent[0].id
+        first = await world.says("main", reply_to=posted, message_id="m-answer")
+        assert first.disposition == "answer"
+        await card(world, 2)
+        again = await world.says("main", reply_to=posted, message_id="m-answer")
+        assert again.disposition == "duplicate"
+        assert len(model.requests) == 2
+
+
+@pytest.mark.requirement("APR-6")
+async def test_a_question_survives_a_restart(worlds: Worlds) -> None:
+    async with worlds(ScriptedModel([QUESTION]), change=ASKING) as before:
+        await before.says("go")
+        part = await card(before)
+    model = ScriptedModel(script("", "on it"))
+    async with worlds(model, change=ASKING) as after:
+        assert (await after.presses(part.open_call_id, "main")).accepted
+        await after.chat.until(lambda: "on it" in after.chat.texts())
+
+
+@pytest.mark.requirement("APR-6", "APR-5")
+async def test_a_question_that_nobody_answers_ends_and_the_run_goes_on(worlds: Worlds) -> None:
+    clock = FakeClock()
+    model = ScriptedModel([QUESTION, "I guessed"])
+    change = both(ASKING, agent(approval_expiry_ms=30_000))
+    async with worlds(model, change=lambda s: replace(change(s), clock=clock)) as world:
+        await world.says("go")
+        await card(world)
+        async with asyncio.timeout(20):
+            while "I guessed" not in world.chat.texts():
+                await clock.advance(2.0)
+        assert results(model.requests[1])[0].content == "Nobody answered in time."
+
+
+@pytest.mark.requirement("MSG-4")
+async def test_a_run_with_a_question_takes_no_place(worlds: Worlds) -> None:
+    model = ScriptedModel(
+        lambda request: QUESTION if request.messages[-1].text == "ask" else "at once"
+    )
+    async with worlds(model, change=both(ASKING, engine(turns=1))) as world:
+        accepted = await world.says("ask")
+        await reaches(world, accepted.run_id, RunState.WAITING_FOR_USER_QUESTION)
+        await world.says("hello", chat_id="D2")
+        await world.chat.until(lambda: bool(world.chat.texts("D2")))
+        assert world.chat.texts("D2") == ["at once"]
+
+
+@pytest.mark.requirement("APR-6", "APR-1")
+async def test_a_reply_to_an_approvals_card_is_no_approval(worlds: Worlds) -> None:
+    note = Note(command=True)
+    async with worlds(ScriptedModel([Said(calls=(call("a"),))]), change=offering(note)) as world:
+        accepted = await world.says("go")
+        await card(world)
+        said = await world.says("yes, allow it", reply_to=world.chat.sent[0].id)
+        assert said.disposition == "queued"
+        assert await state(world, accepted.run_id) is RunState.WAITING_FOR_APPROVAL
+        assert note.begun == 0

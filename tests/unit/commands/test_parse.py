@@ -1,0 +1,77 @@
+"""Recognising a command: what is one, and what goes to the model as text (MSG-12)."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from runtime.commands.parse import Words, parse
+from runtime.commands.table import NAMES
+
+
+@pytest.mark.requirement("MSG-12")
+@pytest.mark.parametrize("name", sorted(NAMES))
+def test_every_command_is_known_by_slash_mark_and_bare_word(name: str) -> None:
+    words = Words(name, "")
+    assert parse(f"/{name}", names=NAMES) == words
+    assert parse(f"!{name}", names=NAMES) == words
+    assert parse(f"/{name}@gatehouse_bot", names=NAMES) == words
+    assert parse(name, names=NAMES, mentioned=True) == words
+    assert parse(name, names=NAMES) is None
+
+
+@pytest.mark.requirement("MSG-12")
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("/APPROVE ABC123", Words("approve", "ABC123")),
+        ("  /deny abc123  too\nrisky ", Words("deny", "abc123  too\nrisky")),
+        ("/approve@bot abc123 session", Words("approve", "abc123 session")),
+        ("!queue followup", Words("queue", "followup")),
+        ("/stop now", Words("stop", "now")),
+    ],
+)
+def test_what_stands_behind_the_word_is_kept(text: str, words: Words) -> None:
+    assert parse(text, names=NAMES) == words
+
+
+@pytest.mark.requirement("MSG-12")
+@pytest.mark.parametrize(
+    "text",
+    [
+        "/unknown",
+        "/etc/passwd",
+        "/stopping",
+        "/stop-it",
+        "!important: read this",
+        "please /stop",
+        "//stop",
+        "/ stop",
+        "/",
+        "",
+        "/stop2",
+        "/st\u043ep",
+    ],
+)
+def test_other_text_goes_to_the_model(text: str) -> None:
+    assert parse(text, names=NAMES) is None
+    assert parse(text, names=NAMES, mentioned=True) is None
+
+
+@pytest.mark.requirement("MSG-12")
+@pytest.mark.parametrize(
+    "text", ["stop the build please", "help me with this", "new idea", "status?"]
+)
+def test_a_sentence_after_a_mention_is_no_command(text: str) -> None:
+    assert parse(text, names=NAMES, mentioned=True) is None
+
+
+@pytest.mark.requirement("MSG-12")
+def test_a_mention_with_an_argument_is_a_command_where_it_takes_one() -> None:
+    assert parse("approve abc123", names=NAMES, mentioned=True) == Words("approve", "abc123")
+    assert parse("deny abc123 no", names=NAMES, mentioned=True) == Words("deny", "abc123 no")
+
+
+@given(st.text(max_size=80), st.booleans())
+def test_no_text_breaks_the_parser_and_only_known_names_come_out(text: str, said: bool) -> None:
+    found = parse(text, names=NAMES, mentioned=said)
+    assert found is None or found.name in NAMES

@@ -1,0 +1,88 @@
+"""Calls and bounds for the tests of decisions."""
+
+from hypothesis import strategies as st
+
+from runtime.domain.decisions import PermissionMode, SessionMode
+from runtime.domain.people import Trust
+from runtime.domain.tools import Effect, Touches
+from runtime.policy.decide import Bounds, CallFacts, RuleLists
+from runtime.policy.rules import Rule
+
+WIDEST_FIRST = (
+    PermissionMode.BYPASS,
+    PermissionMode.ACCEPT_EDITS,
+    PermissionMode.DEFAULT,
+    PermissionMode.DONT_ASK,
+    PermissionMode.PLAN,
+)
+WIDTH = {"deny": 0, "ask": 1, "allow": 2}
+PATTERNS = ("exec(ls:*)", "exec(rm:*)", "exec", "write_file(notes/**)", "*", "read_file(=a)")
+
+
+def rules(**lists: tuple[str, ...]) -> RuleLists:
+    """Rule lists from patterns."""
+    return RuleLists(**{name: tuple(map(Rule.parse, texts)) for name, texts in lists.items()})
+
+
+def reads(path: str = "notes/a.md", **changes: bool) -> CallFacts:
+    """A call that reads a file."""
+    return CallFacts("read_file", Effect.READ, Touches(reads=(path,), subject=path), **changes)
+
+
+def writes(path: str = "notes/a.md", **changes: bool) -> CallFacts:
+    """A call that writes a file."""
+    touches = Touches(writes=(path,), subject=path)
+    return CallFacts("write_file", Effect.IDEMPOTENT, touches, **changes)
+
+
+def runs(command: str = "ls -l", **changes: bool) -> CallFacts:
+    """A call that runs a command."""
+    return CallFacts("exec", Effect.ONCE, Touches(command=command, subject=command), **changes)
+
+
+def sends() -> CallFacts:
+    """A call that says something to somebody."""
+    return CallFacts("send_message", Effect.ONCE, Touches(sends=("U1",), subject="U1"))
+
+
+def fetches() -> CallFacts:
+    """A call that reads a page."""
+    host = "example.org"
+    return CallFacts("web_fetch", Effect.READ, Touches(network=(host,), subject=host))
+
+
+def posts() -> CallFacts:
+    """A call that changes something over the network."""
+    host = "example.org"
+    return CallFacts("mcp__x__post", Effect.ONCE, Touches(network=(host,), subject=host))
+
+
+def facts() -> st.SearchStrategy[CallFacts]:
+    """Any call."""
+    return st.builds(
+        lambda make, outside, private: make(outside_workspace=outside, private=private),
+        st.sampled_from([reads, writes, runs]),
+        st.booleans(),
+        st.booleans(),
+    ) | st.sampled_from([sends(), fetches(), posts()])
+
+
+def rule_lists() -> st.SearchStrategy[RuleLists]:
+    """Any short lists of rules."""
+    some = st.lists(st.sampled_from(PATTERNS), max_size=2).map(tuple)
+    return st.builds(lambda a, b, c: rules(allow=a, ask=b, deny=c), some, some, some)
+
+
+def bounds() -> st.SearchStrategy[Bounds]:
+    """Any bounds."""
+    return st.builds(
+        Bounds,
+        mode=st.sampled_from(WIDEST_FIRST),
+        session_mode=st.sampled_from(list(SessionMode)),
+        trust=st.sampled_from(list(Trust)),
+        group=st.booleans(),
+        sandboxed=st.booleans(),
+        rules=rule_lists(),
+        grants=st.lists(st.sampled_from(PATTERNS).map(Rule.parse), max_size=1).map(tuple),
+        tools=st.none() | st.frozensets(st.sampled_from(["exec", "read_file"])),
+    )
