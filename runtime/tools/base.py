@@ -15,6 +15,7 @@ from typing_extensions import override
 from runtime.domain.tools import Effect, ToolSpec, Touches
 from runtime.domain.value import Value
 from runtime.tools.files import SeenFiles
+from runtime.tools.hidden import Hidden
 from runtime.tools.schema import terse
 
 
@@ -30,7 +31,8 @@ class ToolContext:
     """Where and for whom a call runs.
 
     ``roots`` are the folders that file tools may reach, the workspace first. ``emit`` takes
-    progress text for whoever watches; it keeps nothing and must not block.
+    progress text for whoever watches; it keeps nothing and must not block. ``notes`` says that
+    the private notes exist for this call; who does not say so does not see them.
     """
 
     session_id: str
@@ -40,6 +42,12 @@ class ToolContext:
     roots: tuple[Path, ...]
     files: SeenFiles
     emit: Callable[[str], None]
+    notes: bool = False
+
+    @property
+    def hidden(self) -> Hidden:
+        """What does not exist for this call; looks at links in the workspace."""
+        return Hidden.of(self.workspace, self.session_id, notes=self.notes)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,9 +16,10 @@ import structlog
 from runtime.domain.decisions import Decision
 from runtime.domain.errors import ToolError
 from runtime.domain.tools import Effect, ToolCall, ToolResult
-from runtime.policy.decide import PRIVATE_FILES, Bounds, CallFacts, decide
+from runtime.policy.decide import Bounds, CallFacts, decide
 from runtime.store.calls import CallRow
 from runtime.tools.base import ToolContext, ToolOutput
+from runtime.tools.hidden import is_note
 from runtime.tools.output import LIMIT, to_result
 from runtime.tools.registry import Prepared, Registry
 
@@ -80,13 +81,14 @@ class Executor:
                 run_id, step, place, call, Effect.READ, "ended", call_digest(call), result=result
             )
             return Planned(row, None)
+        workspace = context.workspace.resolve()
         paths = [Path(path) for path in (*touches.reads, *touches.writes)]
         facts = CallFacts(
             tool=call.name,
             effect=prepared.tool.effect,
             touches=touches,
-            outside_workspace=any(not p.is_relative_to(context.workspace) for p in paths),
-            private=any(_is_private(path, context.workspace) for path in paths),
+            outside_workspace=any(not path.is_relative_to(workspace) for path in paths),
+            private=any(is_note(path, workspace) for path in paths),
         )
         decision = decide(facts, bounds)
         row = CallRow(
@@ -134,13 +136,3 @@ def _refusal(call: ToolCall, decision: Decision) -> ToolResult | None:
         return None
     content = f"Denied by policy ({decision.rule}). Do not try to work around it."
     return ToolResult(call_id=call.id, name=call.name, status="denied", content=content)
-
-
-def _is_private(path: Path, workspace: Path) -> bool:
-    if not path.is_relative_to(workspace):
-        return False
-    relative = path.relative_to(workspace).as_posix()
-    return any(
-        relative == name.rstrip("/") or (name.endswith("/") and relative.startswith(name))
-        for name in PRIVATE_FILES
-    )

@@ -15,7 +15,8 @@ from runtime.domain.tools import ToolCall, ToolResult
 from runtime.tools.base import ToolContext, ToolOutput
 from runtime.tools.binary import describe, is_binary
 from runtime.tools.fence import fence
-from runtime.tools.paths import PRIVATE, relative
+from runtime.tools.hidden import OUTPUTS, file_name
+from runtime.tools.paths import relative
 
 LIMIT = 32 * 1024
 """Bytes of a result that the model sees (TOOL-4)."""
@@ -37,7 +38,8 @@ def to_result(
 ) -> ToolResult:
     """The result of `call`, at most `limit` bytes of UTF-8 (`limit` is at least 2 KiB).
 
-    What is longer, or binary, is kept under `.gatehouse/outputs/<run>/` in the workspace.
+    What is longer, or binary, is kept under `.gatehouse/outputs/<session>/<run>/` in the
+    workspace, where only this session finds it.
     """
     if isinstance(output, ToolError):
         return error_result(call, output)
@@ -88,8 +90,8 @@ def _keep(raw: bytes, context: ToolContext) -> str | None:
 
     Commands may write in the workspace, so nothing here follows a link.
     """
-    folders = (PRIVATE, "outputs", _name(context.run_id))
-    name = f"{_name(context.call_id)}-{hashlib.blake2b(raw, digest_size=4).hexdigest()}.txt"
+    folders = (*OUTPUTS, file_name(context.session_id), file_name(context.run_id))
+    name = f"{file_name(context.call_id)}-{hashlib.blake2b(raw, digest_size=4).hexdigest()}.txt"
     root = context.workspace.resolve()
     flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
@@ -113,12 +115,3 @@ def _write(raw: bytes, name: str, directory: int) -> None:
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     with os.fdopen(os.open(name, flags, 0o600, dir_fd=directory), "wb") as file:
         file.write(raw)
-
-
-def _name(text: str) -> str:
-    """An id as a file name: ids of calls are the provider's, and may hold anything."""
-    plain = "".join(c if c.isascii() and (c.isalnum() or c in "-_") else "_" for c in text)
-    if plain == text and 0 < len(plain) <= 64:
-        return plain
-    digest = hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=6)
-    return f"{plain[:40]}-{digest.hexdigest()}"

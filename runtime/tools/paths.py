@@ -4,6 +4,7 @@ Every component is opened relative to the handle of the one before and never fol
 link by itself (TOOL-2). A link is read and its target walked in the same way, so that one which
 stays inside works, and one which is swapped between the look and the opening is refused by the
 kernel. `..` goes back to a handle that was held, never to what the kernel calls the parent.
+What is hidden from a call is not there at all, wherever the path comes from.
 """
 
 import os
@@ -18,9 +19,8 @@ from types import TracebackType
 from typing import Self
 
 from runtime.domain.errors import ToolError
+from runtime.tools.hidden import PRIVATE, Hidden
 
-PRIVATE = ".gatehouse"
-"""The gateway's folder at the top of a root: tools may read in it, never write."""
 _HOPS = 40
 """As many links as Linux follows in one path, path_resolution(7)."""
 _LENGTH = 4096
@@ -49,8 +49,9 @@ class Spot:
 class PathGuard:
     """The roots of a session. The first one is what relative paths are relative to."""
 
-    def __init__(self, roots: Sequence[Path]) -> None:
+    def __init__(self, roots: Sequence[Path], *, hidden: Hidden | None = None) -> None:
         self.roots = tuple(roots)
+        self.hidden = hidden or Hidden()
         self._real: dict[PurePosixPath, Path] = {}
         lexical = [Path(os.path.normpath(root)) for root in roots]
         for root in lexical:
@@ -66,7 +67,8 @@ class PathGuard:
         """The directory that holds what `text` names, open until the context is left.
 
         `make` creates missing parents. Raises `ToolError` for whatever leads out of the roots,
-        and for a link as the last part where `follow_last` is False.
+        for a link as the last part where `follow_last` is False, and for what is hidden where
+        `make` would put something in its place.
         """
         with _Walk(self, text, follow_last=follow_last, make=make) as walk:
             yield walk.go()
@@ -76,7 +78,7 @@ class PathGuard:
         """A readable handle of the regular file that `text` names. Raises `ToolError`."""
         with self.parent(text, follow_last=follow_last) as spot, ExitStack() as stack:
             if spot.missing:
-                raise ToolError(f"{text} does not exist")
+                raise absent(text)
             yield stack.enter_context(opened_file(spot.directory, spot.name, text)), spot
 
     @contextmanager
@@ -84,7 +86,7 @@ class PathGuard:
         """A handle of the directory that `text` names. Raises `ToolError`."""
         with self.parent(text) as spot:
             if spot.missing:
-                raise ToolError(f"{text} does not exist")
+                raise absent(text)
             with _open(spot.name, _DIRECTORY, spot.directory, text) as handle:
                 yield handle, spot
 
@@ -135,6 +137,11 @@ def refuse_private(spot: Spot) -> None:
         raise ToolError(f"{PRIVATE}/ belongs to the gateway: it may be read, not written")
 
 
+def absent(text: str) -> ToolError:
+    """What is said of a path where there is nothing."""
+    return ToolError(f"{shown(text)} does not exist")
+
+
 def shown(text: str) -> str:
     """A path as an error names it: printable, and no longer than a line."""
     plain = text.encode("utf-8", "backslashreplace").decode()
@@ -170,7 +177,7 @@ def os_error(error: OSError, text: str) -> ToolError:
     """What the operating system said of a path, as a sentence for the model."""
     match error:
         case FileNotFoundError():
-            said = "does not exist"
+            return absent(text)
         case NotADirectoryError():
             said = "is no directory, or has a part that is none"
         case _:
@@ -214,6 +221,8 @@ class _Walk:
             if name == "..":
                 rest = self._up(rest)
                 continue
+            if self._hides(name):
+                return self._absent([name, *rest])
             target = self._link(name)
             if target is not None:
                 rest = self._follow(target, rest)
@@ -222,7 +231,7 @@ class _Walk:
                 return self._spot(name)
             if not self._down(name):
                 return self._absent([name, *rest])
-        return self._spot(".")
+        return self._absent([]) if self._hides(".") else self._spot(".")
 
     def _enter(self, path: PurePosixPath) -> deque[str]:
         placed = self._guard.place(path)
@@ -281,8 +290,16 @@ class _Walk:
             raise ToolError(f"{shown(self._text)} is more than {_DEPTH} directories deep")
         return True
 
+    def _hides(self, name: str) -> bool:
+        return self._guard.hidden.covers(self._spot(name).path)
+
     def _absent(self, rest: Sequence[str]) -> Spot:
-        """Where a path leads whose parent is not there: nothing below it can be a link."""
+        """Where a path leads that is hidden, or whose parent is not there.
+
+        Nothing below is looked at, so nothing there can be a link.
+        """
+        if self._make:
+            raise absent(self._text)
         names = list(self._names)
         for part in rest:
             if part != "..":

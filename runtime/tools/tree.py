@@ -2,11 +2,11 @@
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 
-from runtime.tools.paths import PRIVATE
+from runtime.tools.hidden import PRIVATE
 
 SKIPPED = frozenset({".git", PRIVATE})
 """Folders that hold no one's work; reached only by naming them."""
@@ -34,10 +34,20 @@ class Entry:
 
 
 class Tree:
-    """Entries below the open directory `handle`, sorted within each folder, parents first."""
+    """Entries below the open directory `handle`, sorted within each folder, parents first.
 
-    def __init__(self, handle: int, *, skipped: frozenset[str] = SKIPPED) -> None:
+    `hides` is asked for each relative path; what it is true of is not there, nor what is below.
+    """
+
+    def __init__(
+        self,
+        handle: int,
+        *,
+        skipped: frozenset[str] = SKIPPED,
+        hides: Callable[[str], bool] = lambda _path: False,
+    ) -> None:
         self._handle = handle
+        self._hides = hides
         self._skipped = skipped
         self._visits = 0
         self.truncated = False
@@ -48,11 +58,13 @@ class Tree:
 
     def _below(self, handle: int, prefix: str, depth: int) -> Iterator[Entry]:
         for entry in entries(handle):
+            path = f"{prefix}{entry.name}"
+            if self._hides(path):
+                continue
             self._visits += 1
             if self._visits > _VISITS:
                 self.truncated = True
                 return
-            path = f"{prefix}{entry.name}"
             found = Entry(path, entry.name, handle, entry.status)
             if not found.is_directory:
                 yield found

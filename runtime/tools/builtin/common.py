@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 def guard(context: ToolContext) -> PathGuard:
-    return PathGuard(context.roots)
+    return PathGuard(context.roots, hidden=context.hidden)
 
 
 async def off_loop(work: Callable[[], T], path: str) -> T:

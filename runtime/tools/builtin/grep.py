@@ -16,7 +16,7 @@ from runtime.ports.clock import Clock
 from runtime.tools.base import Arguments, Tool, ToolContext, ToolOutput
 from runtime.tools.binary import is_binary
 from runtime.tools.builtin.common import below, from_path, guard, off_loop, printable
-from runtime.tools.paths import PathGuard, Spot, opened_file, relative, shown
+from runtime.tools.paths import PathGuard, Spot, absent, opened_file, relative
 from runtime.tools.patterns import Glob
 from runtime.tools.tree import Tree
 
@@ -81,7 +81,7 @@ class _Search:
         guarded = guard(self.context)
         with guarded.parent(self.arguments.path) as spot:
             if spot.missing:
-                raise ToolError(f"{shown(self.arguments.path)} does not exist")
+                raise absent(self.arguments.path)
             for label, content in self._files(guarded, spot, include):
                 left = deadline - self.clock.monotonic()
                 if self.matches >= _MATCHES or left <= 0:
@@ -122,7 +122,7 @@ class _Search:
                 yield self.arguments.path, content
             return
         with guarded.directory(self.arguments.path) as (handle, folder):
-            tree = Tree(handle)
+            tree = Tree(handle, hides=guarded.hidden.below(folder.path))
             prefix = below(folder.path, self.context)
             for entry in tree:
                 if not entry.is_file or (include and not _included(include, entry.path)):

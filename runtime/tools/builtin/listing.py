@@ -12,7 +12,8 @@ from runtime.domain.errors import ToolError
 from runtime.domain.tools import Effect, Touches
 from runtime.tools.base import Arguments, Tool, ToolContext, ToolOutput
 from runtime.tools.builtin.common import below, from_path, guard, off_loop, printable
-from runtime.tools.paths import PRIVATE, relative
+from runtime.tools.hidden import OUTPUTS, file_name
+from runtime.tools.paths import PathGuard, absent, relative
 from runtime.tools.patterns import Glob
 from runtime.tools.tree import SKIPPED, Entry, Tree, entries
 
@@ -39,9 +40,11 @@ class ListDir(Tool[ListArguments]):
     @override
     async def run(self, arguments: ListArguments, context: ToolContext) -> ToolOutput:
         def work() -> ToolOutput:
-            with guard(context).directory(arguments.path) as (handle, spot):
-                found = entries(handle)
-                lines = [_line(entry) for entry in found[:_ENTRIES]]
+            guarded = guard(context)
+            with guarded.directory(arguments.path) as (handle, spot):
+                hides = guarded.hidden.below(spot.path)
+                found = [entry for entry in entries(handle) if not hides(entry.name)]
+                lines = [_line(entry, guarded, spot.path) for entry in found[:_ENTRIES]]
                 if len(found) > _ENTRIES:
                     lines.append(f"[{len(found) - _ENTRIES} more; use glob]")
                 return from_path("\n".join(lines) or "[empty folder]", spot.path, context)
@@ -71,8 +74,13 @@ class GlobFiles(Tool[GlobArguments]):
     async def run(self, arguments: GlobArguments, context: ToolContext) -> ToolOutput:
         def work() -> ToolOutput:
             pattern = Glob(arguments.pattern)
-            with guard(context).directory(arguments.path) as (handle, spot):
-                tree = Tree(handle, skipped=SKIPPED.difference(pattern.parts))
+            guarded = guard(context)
+            with guarded.directory(arguments.path) as (handle, spot):
+                tree = Tree(
+                    handle,
+                    skipped=SKIPPED.difference(pattern.parts),
+                    hides=guarded.hidden.below(spot.path),
+                )
                 prefix = below(spot.path, context)
                 lines: list[str] = []
                 for entry in tree:
@@ -111,6 +119,8 @@ class ResolvePath(Tool[ResolveArguments]):
     @override
     async def run(self, arguments: ResolveArguments, context: ToolContext) -> ToolOutput:
         path = await off_loop(lambda: _of_kind(arguments, context), arguments.filename)
+        if context.hidden.covers(path):
+            raise absent(arguments.filename)
         return ToolOutput(str(path))
 
 
@@ -118,18 +128,23 @@ _FOLDERS = {
     "workspace": ".",
     "memory": "memory",
     "skills": "skills",
-    "outputs": f"{PRIVATE}/outputs",
 }
 
 
 def _of_kind(arguments: ResolveArguments, context: ToolContext) -> Path:
     """Raises `ToolError` for a name that leads out of its folder."""
     guarded = guard(context)
-    folder = guarded.resolve(_FOLDERS[arguments.kind])
+    folder = guarded.resolve(_folder(arguments.kind, context))
     path = guarded.resolve(str(folder / arguments.filename))
     if path != folder and folder not in path.parents:
         raise ToolError(f"{arguments.filename} is outside of {folder}")
     return path
+
+
+def _folder(kind: str, context: ToolContext) -> str:
+    if kind == "outputs":
+        return "/".join((*OUTPUTS, file_name(context.session_id)))
+    return _FOLDERS[kind]
 
 
 def _reads(path: str, context: ToolContext) -> Touches:
@@ -137,12 +152,20 @@ def _reads(path: str, context: ToolContext) -> Touches:
     return Touches(reads=(str(resolved),), subject=relative(resolved, context.roots))
 
 
-def _line(entry: Entry) -> str:
+def _line(entry: Entry, guarded: PathGuard, folder: Path) -> str:
     name = printable(entry.name)
     if entry.is_directory:
         return f"{name}/"
     if entry.is_file:
         return f"{name}  {entry.status.st_size}"
-    if stat.S_ISLNK(entry.status.st_mode):
+    if stat.S_ISLNK(entry.status.st_mode) and not _leads_to_hidden(entry, guarded, folder):
         return f"{name} -> {printable(os.readlink(entry.name, dir_fd=entry.directory))}"
     return f"{name}  [no regular file]"
+
+
+def _leads_to_hidden(link: Entry, guarded: PathGuard, folder: Path) -> bool:
+    """Whether the target is not to be named."""
+    try:
+        return guarded.hidden.covers(guarded.resolve(str(folder / link.name)))
+    except ToolError:
+        return False

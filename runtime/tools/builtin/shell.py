@@ -2,13 +2,9 @@
 
 import asyncio
 import codecs
-import os
 import signal
-import stat
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from pydantic import Field
 from typing_extensions import override
@@ -26,7 +22,7 @@ from runtime.ports.sandbox import (
 from runtime.tools.base import Arguments, Tool, ToolContext, ToolOutput
 from runtime.tools.binary import describe, is_binary
 from runtime.tools.builtin.common import guard, off_loop
-from runtime.tools.paths import PRIVATE
+from runtime.tools.hidden import PRIVATE, file_name, is_folder, outputs_folder
 
 _KEPT = 8 * 1024 * 1024
 """Bytes of output that are kept; a command may write more, which is counted and dropped."""
@@ -34,6 +30,8 @@ _EMITTED = 64 * 1024
 """Characters of live progress for one command."""
 DEFAULT_TIMEOUT_S = 60.0
 MAX_TIMEOUT_S = 600.0
+UNCONFINED = "none"
+"""The name of the sandbox that hides nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +77,7 @@ class Exec(Tool[ExecArguments]):
 
     @override
     async def run(self, arguments: ExecArguments, context: ToolContext) -> ToolOutput:
-        self._refuse(arguments)
+        self._refuse(arguments, context)
         command = await off_loop(lambda: self._command(arguments, context), arguments.working_dir)
         collected = _Collected(context.emit)
         try:
@@ -93,7 +91,12 @@ class Exec(Tool[ExecArguments]):
             source="output of a command with network access",
         )
 
-    def _refuse(self, arguments: ExecArguments) -> None:
+    def _refuse(self, arguments: ExecArguments, context: ToolContext) -> None:
+        if self._sandbox.name == UNCONFINED and not context.notes:
+            raise ToolError(
+                "the command was not run: private notes are closed here, and commands run without "
+                "a sandbox that could hide them; use the file tools instead"
+            )
         if arguments.background:
             raise ToolError(
                 "background: commands in the background are not available yet; "
@@ -106,12 +109,13 @@ class Exec(Tool[ExecArguments]):
         with guard(context).directory(arguments.working_dir) as (_, spot):
             cwd = str(spot.path)
         limits = self._settings.limits
+        readable, hidden = _outputs(context)
         return SandboxCommand(
             command=arguments.command,
             cwd=cwd,
             writable=_roots(context),
-            readable=_private(context),
-            hidden=self._settings.hidden,
+            readable=readable,
+            hidden=(*self._settings.hidden, *hidden, *context.hidden.masks),
             network=self._settings.network,
             env=self._settings.env,
             limits=SandboxLimits(
@@ -135,18 +139,24 @@ async def _finish(process: SandboxProcess, collected: "_Collected", call: str) -
 
 
 def _roots(context: ToolContext) -> tuple[str, ...]:
-    return tuple(str(root.resolve()) for root in context.roots)
+    """The folders that may be written; one inside of what is hidden would be shown again."""
+    hidden = context.hidden
+    roots = [root.resolve() for root in context.roots]
+    return tuple(str(root) for root in roots if not hidden.covers(root))
 
 
-def _private(context: ToolContext) -> tuple[str, ...]:
-    """The gateway's folder in the workspace, made if need be: commands may only read it.
+def _outputs(context: ToolContext) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What to show and what to hide of the gateway's folder in the workspace.
 
-    Where a command put something else in its place, nothing is granted or kept there.
+    The folder can be read, the results that other sessions kept in it cannot. It is there before
+    the command is, because what is made later is not hidden.
     """
-    path = Path(context.workspace.resolve(), PRIVATE)
-    with suppress(FileExistsError):
-        path.mkdir(mode=0o700)
-    return (str(path),) if stat.S_ISDIR(os.lstat(path).st_mode) else ()
+    kept = outputs_folder(context.workspace)
+    if kept is None:
+        gateways = context.workspace.resolve() / PRIVATE
+        return ((str(gateways),) if is_folder(gateways) else ()), ()
+    own = kept / file_name(context.session_id)
+    return (str(kept.parent), *([str(own)] if is_folder(own) else [])), (str(kept),)
 
 
 class _Collected:

@@ -1,6 +1,7 @@
 """Reading a skill's body on demand; its index is in the prompt (CTX-10)."""
 
 import difflib
+from contextlib import suppress
 
 from pydantic import Field
 from typing_extensions import override
@@ -8,7 +9,7 @@ from typing_extensions import override
 from runtime.domain.errors import ToolError
 from runtime.domain.tools import Effect, Touches
 from runtime.tools.base import Arguments, SkillReader, Tool, ToolContext, ToolOutput
-from runtime.tools.builtin.common import off_loop
+from runtime.tools.builtin.common import guard, off_loop
 from runtime.tools.paths import shown
 
 
@@ -34,10 +35,18 @@ class UseSkill(Tool[SkillArguments]):
 
     @override
     async def run(self, arguments: SkillArguments, context: ToolContext) -> ToolOutput:
-        body = await off_loop(lambda: self._skills.read(arguments.name), arguments.name)
+        body = await off_loop(lambda: self._body(arguments.name, context), arguments.name)
         if body is not None:
             return ToolOutput(body)
         names = list(self._skills.names())
         near = difflib.get_close_matches(arguments.name, names, n=3, cutoff=0.4) or names[:10]
         hint = f"the nearest are {', '.join(near)}" if near else "there are none"
         raise ToolError(f"there is no skill named {shown(arguments.name)}; {hint}")
+
+    def _body(self, name: str, context: ToolContext) -> str | None:
+        """None also where the skill is a link to what is hidden from the call."""
+        guarded = guard(context)
+        with suppress(ToolError):
+            if guarded.hidden.covers(guarded.resolve(f"skills/{name}/SKILL.md")):
+                return None
+        return self._skills.read(name)

@@ -97,6 +97,8 @@ class Desk:
     skills: Skills = field(default_factory=lambda: Skills({}))
     seen: list[str] = field(default_factory=list)
     files: SeenFiles = field(default_factory=SeenFiles)
+    session: str = "ses_1"
+    notes: bool = True
 
     def __post_init__(self) -> None:
         self.registry = Registry(
@@ -111,13 +113,14 @@ class Desk:
 
     def context(self, call_id: str = "call_1") -> ToolContext:
         return ToolContext(
-            session_id="ses_1",
+            session_id=self.session,
             run_id="run_1",
             call_id=call_id,
             workspace=self.workspace,
             roots=(self.workspace, *self.extra),
             files=self.files,
             emit=self.seen.append,
+            notes=self.notes,
         )
 
     def touches(self, tool: str, **arguments: JsonValue) -> Touches:

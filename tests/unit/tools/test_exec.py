@@ -51,7 +51,7 @@ async def test_a_command_gets_the_workspace_and_no_more(desk: Desk) -> None:
     assert command.cwd == str(desk.workspace / "sub")
     assert command.writable == (str(desk.workspace),)
     assert command.readable == (str(desk.workspace / ".gatehouse"),)
-    assert command.hidden == ("/srv/keys",)
+    assert command.hidden == ("/srv/keys", str(desk.workspace / ".gatehouse/outputs"))
     assert not command.network
     assert command.env == {"LANG": "C.UTF-8"}
     assert (command.limits.timeout_s, command.limits.processes) == (60.0, 7)
@@ -62,7 +62,21 @@ async def test_the_gateways_folder_is_not_granted_through_a_link(desk: Desk) -> 
     (desk.workspace / ".gatehouse").symlink_to("/etc")
     desk, _ = at(desk, prints())
     assert (await desk.run("exec", command="go")).content == "[exit code 0, 0.0 s]\n[no output]"
-    assert started(desk).readable == ()
+    assert (started(desk).readable, started(desk).hidden) == ((), ())
+
+
+async def test_a_link_among_kept_outputs_grants_nothing(desk: Desk) -> None:
+    kept = desk.workspace / ".gatehouse" / "outputs"
+    kept.mkdir(parents=True)
+    (kept / "ses_1").symlink_to("/root")
+    desk, _ = at(desk, prints())
+    await desk.run("exec", command="go")
+    assert started(desk).readable == (str(kept.parent),)
+    (kept / "ses_1").unlink()
+    kept.rmdir()
+    kept.symlink_to("/root")
+    await desk.run("exec", command="go")
+    assert (started(desk).readable, started(desk).hidden) == ((str(kept.parent),), ())
 
 
 async def test_output_with_network_access_is_untrusted_and_policy_sees_it(desk: Desk) -> None:

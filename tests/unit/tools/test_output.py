@@ -40,7 +40,7 @@ async def test_long_output_is_cut_in_the_middle_and_kept_whole(desk: Desk, line:
     assert "last\n[" in result.content
     kept = Path(result.whole_output_path or "")
     assert kept_text(kept) == whole
-    assert kept.parent == desk.workspace / ".gatehouse" / "outputs" / "run_1"
+    assert kept.parent == desk.workspace / ".gatehouse" / "outputs" / "ses_1" / "run_1"
     named = re.search(r"the whole is in (\S+)\]$", result.content)
     assert named is not None
     read = await desk.run("read_file", path=named[1], limit=1)
@@ -65,7 +65,9 @@ def test_the_same_call_id_twice_keeps_both_outputs(desk: Desk) -> None:
 
 
 @pytest.mark.requirement("TOOL-2", "TOOL-4")
-@pytest.mark.parametrize("link", [".gatehouse", ".gatehouse/outputs", ".gatehouse/outputs/run_1"])
+@pytest.mark.parametrize(
+    "link", [".gatehouse", *(f".gatehouse/outputs{end}" for end in ("", "/ses_1", "/ses_1/run_1"))]
+)
 def test_output_is_not_kept_through_a_link(desk: Desk, tmp_path: Path, link: str) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()

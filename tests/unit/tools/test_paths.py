@@ -234,12 +234,12 @@ async def test_pipes_devices_and_sockets_are_refused_without_waiting(desk: Desk)
 
 
 async def test_the_gateways_folder_is_read_and_never_written(desk: Desk) -> None:
-    kept = desk.workspace / ".gatehouse" / "outputs" / "run_0"
+    kept = desk.workspace / ".gatehouse" / "outputs" / "ses_1" / "run_0"
     kept.mkdir(parents=True)
     (kept / "a.txt").write_text("from the web")
-    output = await desk.run("read_file", path=".gatehouse/outputs/run_0/a.txt")
+    output = await desk.run("read_file", path=".gatehouse/outputs/ses_1/run_0/a.txt")
     assert (output.content, output.untrusted) == ("from the web", True)
-    for path in (".gatehouse/x", ".gatehouse/outputs/run_0/a.txt", "sub/../.gatehouse/new/x"):
+    for path in (".gatehouse/x", ".gatehouse/outputs/ses_1/run_0/a.txt", "sub/../.gatehouse/new/x"):
         with pytest.raises(ToolError, match=r"belongs to the gateway|does not exist"):
             await desk.run("write_file", path=path, content="x")
         with pytest.raises(ToolError, match=r"belongs to the gateway|does not exist"):

@@ -85,7 +85,7 @@ async def test_paths_of_a_kind_stay_in_their_folder(desk: Desk) -> None:
         ("workspace", ""),
         ("memory", "memory"),
         ("skills", "skills"),
-        ("outputs", ".gatehouse/outputs"),
+        ("outputs", ".gatehouse/outputs/ses_1"),
     ):
         found = (await desk.run("resolve_path", kind=kind, filename="a/b.md")).content
         assert found == str(base / folder / "a/b.md")

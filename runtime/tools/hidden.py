@@ -1,0 +1,110 @@
+"""What does not exist for a call: private notes, and what other sessions kept.
+
+It says where these are, and decides nothing about who may see them (CTX-6, POL-4, I10).
+"""
+
+import hashlib
+import os
+import stat
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from runtime.policy.decide import PRIVATE_FILES
+
+PRIVATE = ".gatehouse"
+"""The gateway's folder at the top of a root: tools may read in it, never write."""
+OUTPUTS = (PRIVATE, "outputs")
+"""Where whole results are kept in the workspace: ``<session>/<run>/`` below it (TOOL-4)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hidden:
+    """Paths that are absent for one call, each with all that is below it.
+
+    `masks` are absolute and may be links. `trees` are canonical and, like `shelf`, case-folded and
+    ending in a slash: some file systems do not tell cases apart. In `shelf` only `own` exists.
+    """
+
+    masks: tuple[str, ...] = ()
+    trees: tuple[str, ...] = ()
+    shelf: str = ""
+    own: str = ""
+
+    @classmethod
+    def of(cls, workspace: Path, session_id: str, *, notes: bool) -> Self:
+        """For calls of a session; `notes` says that private notes exist for it. Reads links."""
+        real = workspace.resolve()
+        shelf = real.joinpath(*OUTPUTS)
+        found = () if notes else note_paths(real)
+        return cls(
+            masks=tuple(str(path) for path in found),
+            trees=tuple(_folder(path).casefold() for path in found),
+            shelf=_folder(shelf).casefold(),
+            own=_folder(shelf / file_name(session_id)),
+        )
+
+    def covers(self, path: Path | str) -> bool:
+        """Whether the canonical, absolute `path` is absent."""
+        exact = _folder(path)
+        asked = exact.casefold()
+        if self.trees and asked.startswith(self.trees):
+            return True
+        if not self.shelf or not asked.startswith(self.shelf) or asked == self.shelf:
+            return False
+        return not exact.startswith(self.own)
+
+    def below(self, folder: Path) -> Callable[[str], bool]:
+        """`covers` for paths relative to the canonical `folder`."""
+        return lambda path: self.covers(folder / path)
+
+
+def note_paths(workspace: Path) -> tuple[Path, ...]:
+    """Where the private notes of the canonical `workspace` are, and where links lead from there."""
+    named = [workspace / name.rstrip("/") for name in PRIVATE_FILES]
+    led = [Path(os.path.realpath(path)) for path in named]
+    return tuple(dict.fromkeys([*named, *led]))
+
+
+def is_note(path: Path, workspace: Path) -> bool:
+    """Whether the canonical `path` is a private note, or a folder of them."""
+    trees = tuple(_folder(note).casefold() for note in note_paths(workspace.resolve()))
+    return _folder(path).casefold().startswith(trees)
+
+
+def outputs_folder(workspace: Path) -> Path | None:
+    """The folder of kept results, made if need be; None where something else took its place.
+
+    Once commands run in the workspace they can put anything where there is nothing yet.
+    """
+    path = workspace.resolve()
+    for name in OUTPUTS:
+        path /= name
+        try:
+            path.mkdir(mode=0o700)
+        except FileExistsError:
+            if not is_folder(path):
+                return None
+    return path
+
+
+def is_folder(path: Path) -> bool:
+    """Whether `path` is a directory itself, and no link to one."""
+    try:
+        return stat.S_ISDIR(os.lstat(path).st_mode)
+    except FileNotFoundError:
+        return False
+
+
+def file_name(text: str) -> str:
+    """An id as a file name: ids of calls are the provider's, and may hold anything."""
+    plain = "".join(c if c.isascii() and (c.isalnum() or c in "-_") else "_" for c in text)
+    if plain == text and 0 < len(plain) <= 64:
+        return plain
+    digest = hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=6)
+    return f"{plain[:40]}-{digest.hexdigest()}"
+
+
+def _folder(path: Path | str) -> str:
+    return f"{path}/"
