@@ -69,7 +69,7 @@ async def running(start: Start) -> AsyncIterator[Started]:
         try:
             await asyncio.to_thread(wiring.make_home, config)
             stack.enter_context(wiring.alone(config))
-            assembly = await _prepare(config)
+            assembly = await _prepare(config, start.redactor)
             stack.push_async_callback(assembly.close)
             code = await assembly.owner_code()
             port = await stack.enter_async_context(_listening(config, assembly))
@@ -149,7 +149,7 @@ def _on_signal(stop: asyncio.Event, number: int) -> None:
     stop.set()
 
 
-async def _prepare(config: Config) -> Assembly:
+async def _prepare(config: Config, redactor: Redactor) -> Assembly:
     """Everything that must be right before the gateway takes anything."""
     clock = wiring.system_clock()
     try:
@@ -163,7 +163,11 @@ async def _prepare(config: Config) -> Assembly:
         raise _first(several) from several
     log.info("sandbox_chosen", sandbox=sandbox.result().name)
     return await wiring.assemble(
-        config, clock=clock, catalog=models.result(), sandbox=sandbox.result()
+        config,
+        clock=clock,
+        catalog=models.result(),
+        sandbox=sandbox.result(),
+        redact=redactor.secrets,
     )
 
 

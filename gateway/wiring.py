@@ -4,7 +4,7 @@ It decides nothing and starts nothing but what must be asked before the parts fi
 holds, and which model is there.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -224,7 +224,14 @@ def model_settings(config: Config) -> ModelSettings:
     return ModelSettings.model_validate(config.settings.models.model_dump())
 
 
-async def assemble(config: Config, *, clock: Clock, catalog: Catalog, sandbox: Sandbox) -> Assembly:
+async def assemble(
+    config: Config,
+    *,
+    clock: Clock,
+    catalog: Catalog,
+    sandbox: Sandbox,
+    redact: Callable[[str], str] = str,
+) -> Assembly:
     """Join the parts; the database is open and has this version's schema on return."""
     workspace = Workspace(config.workspace, template=find_template(), env=config.variables)
     tools = builtin_tools(
@@ -245,6 +252,7 @@ async def assemble(config: Config, *, clock: Clock, catalog: Catalog, sandbox: S
         workspace=workspace,
         adapters=[*local_adapters(bus), *chat_adapters(config, clock)],
         alone=database.dialect == "sqlite",
+        redact=redact,
     )
     engine = Engine(parts, engine_settings(config, Found(catalog, sandbox)))
     await database.start()

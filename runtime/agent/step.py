@@ -74,10 +74,11 @@ class StepRunner:
         *,
         workspace: Path,
         roots: tuple[Path, ...],
+        redact: Callable[[str], str] = str,
     ) -> None:
         self._database = database
         self._registry = registry
-        self._executor = Executor(registry)
+        self._executor = Executor(registry, redact)
         self._workspace = workspace
         self._roots = (workspace, *roots)
         self._seen = SeenFilesBySession()

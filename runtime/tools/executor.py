@@ -8,7 +8,7 @@ import asyncio
 import hashlib
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import structlog
@@ -24,6 +24,10 @@ from runtime.tools.output import LIMIT, to_result
 from runtime.tools.registry import Prepared, Registry
 
 log = structlog.get_logger(__name__)
+UNFIT = Decision(
+    verdict="deny", rule="check: the call does not fit its tool", reason="It cannot be run."
+)
+"""The decision about a call that was never prepared: nothing of it may run (POL-1)."""
 ContextFor = Callable[[str], ToolContext]
 """Makes the context of the call with this id."""
 
@@ -38,10 +42,14 @@ class Planned:
 
 
 class Executor:
-    """Plans and runs the calls of a step; holds no state of a run."""
+    """Plans and runs the calls of a step; holds no state of a run.
 
-    def __init__(self, registry: Registry) -> None:
+    `redact` takes the gateway's own secrets out of what tools give, before it is kept (I9).
+    """
+
+    def __init__(self, registry: Registry, redact: Callable[[str], str] = str) -> None:
         self._registry = registry
+        self._redact = redact
 
     def plan(
         self,
@@ -77,8 +85,9 @@ class Executor:
             touches = prepared.touches(context)
         except ToolError as error:
             result = to_result(call, error, context=context)
+            digest = call_digest(call)
             row = CallRow(
-                run_id, step, place, call, Effect.READ, "ended", call_digest(call), result=result
+                run_id, step, place, call, Effect.READ, "ended", digest, UNFIT, result=result
             )
             return Planned(row, None)
         workspace = context.workspace.resolve()
@@ -117,6 +126,8 @@ class Executor:
         except Exception:  # a tool is a worker root: its defect must not end the run
             log.exception("tool_failed", tool=call.name, run_id=planned.row.run_id)
             output = ToolError(f"{call.name} failed inside; try another way.")
+        if isinstance(output, ToolOutput):
+            output = replace(output, content=self._redact(output.content))
         if isinstance(output, ToolOutput) and len(output.content) > LIMIT // 2:
             return await asyncio.to_thread(to_result, call, output, context=context)
         return to_result(call, output, context=context)

@@ -5,7 +5,7 @@ fakes in their places.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -50,7 +50,8 @@ class EngineSettings:
 
 @dataclass(frozen=True, slots=True)
 class EngineParts:
-    """What an engine is made of. `alone`: no other process can share the database."""
+    """What an engine is made of. `alone`: no other process can share the database. `redact`
+    takes the gateway's secrets out of a text."""
 
     database: Database
     bus: Bus
@@ -61,6 +62,7 @@ class EngineParts:
     adapters: Sequence[ChatAdapter]
     alone: bool = True
     point: Point = no_point
+    redact: Callable[[str], str] = str
 
 
 class Engine:
@@ -132,6 +134,7 @@ class Engine:
                 parts.registry,
                 workspace=parts.workspace.root,
                 roots=settings.roots,
+                redact=parts.redact,
             ),
             workspace=parts.workspace,
             cache=WindowCache(),

@@ -1,7 +1,7 @@
 """An engine on a real database with an in-memory chat and a scripted model."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -103,6 +103,7 @@ class Setup:
     tools: Sequence[AnyTool] = ()
     point: Point = no_point
     alone: bool = True
+    redact: Callable[[str], str] = str
 
 
 def setup_at(path: Path, url: str, models: Models, **changes: object) -> Setup:
@@ -149,6 +150,7 @@ async def world(setup: Setup, chat: FakeChat | None = None) -> AsyncIterator[Wor
         workspace=workspace,
         adapters=[chat],
         alone=setup.alone,
+        redact=setup.redact,
         point=setup.point,
     )
     engine = Engine(parts, setup.settings)

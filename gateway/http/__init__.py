@@ -1,0 +1,1 @@
+"""HTTP: the API, the event stream and the pages. It decides who may ask, never what is done."""

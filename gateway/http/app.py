@@ -1,0 +1,73 @@
+"""The HTTP application: every route behind the guard, every error a problem document."""
+
+from typing import Final
+
+from aiohttp import web
+
+from gateway.http.auth import Guard
+from gateway.http.events import EventRoutes
+from gateway.http.explain import ExplainRoutes
+from gateway.http.health import HealthRoutes
+from gateway.http.metrics import Metrics
+from gateway.http.pages import PageRoutes
+from gateway.http.people import PeopleRoutes
+from gateway.http.problems import problems
+from gateway.http.runs import RunRoutes
+from gateway.http.services import AdapterView, HttpServices, HttpSettings
+from gateway.http.sessions import SessionRoutes
+
+__all__ = ["AdapterView", "HttpServices", "HttpSettings", "build_app"]
+
+_CSP: Final = "; ".join(
+    (
+        "default-src 'none'",
+        "script-src 'self'",
+        "style-src 'self'",
+        "img-src 'self' data:",
+        "connect-src 'self'",
+        "form-action 'self'",
+        "base-uri 'none'",
+        "frame-ancestors 'none'",
+    )
+)
+HEADERS: Final = {
+    "Content-Security-Policy": _CSP,
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+
+
+def build_app(services: HttpServices) -> web.Application:
+    """The application; it starts nothing and owns nothing that must be closed but its streams."""
+    guard, metrics = Guard(services), Metrics(services)
+    events = EventRoutes(services, guard)
+    app = web.Application(
+        middlewares=[metrics.middleware, problems, guard.middleware],
+        client_max_size=services.settings.max_body,
+    )
+    app.add_routes(
+        [
+            *PageRoutes(services, guard).routes(),
+            *SessionRoutes(services).routes(),
+            *RunRoutes(services).routes(),
+            *PeopleRoutes(services).routes(),
+            *HealthRoutes(services, metrics).routes(),
+            *events.routes(),
+        ]
+    )
+    if services.explainer is not None:
+        app.add_routes(ExplainRoutes(services.explainer).routes())
+    app.on_response_prepare.append(_add_headers)
+    app.on_shutdown.append(events.close)
+    return app
+
+
+async def _add_headers(request: web.Request, response: web.StreamResponse) -> None:
+    for name, value in HEADERS.items():
+        response.headers.setdefault(name, value)
+    if request.path.startswith("/static/") and response.status == 200:
+        response.headers["Cache-Control"] = "no-cache"

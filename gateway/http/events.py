@@ -1,0 +1,278 @@
+"""`GET /v1/events`: the durable feed and the live events as server-sent events (API-4).
+
+The database is the truth: a signal of the bus only says when to read on, and a slow tick reads
+also without one. A reader comes back with ``Last-Event-ID`` and goes on where it was.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Final
+
+from aiohttp import web
+
+from gateway.http import stream
+from gateway.http.answers import query_id
+from gateway.http.auth import STREAM, Guard
+from gateway.http.problems import HttpProblem
+from gateway.http.services import HttpServices
+from gateway.http.stream import Filter, Texts
+from runtime.agent.live import SNAPSHOT
+from runtime.domain.errors import InvalidInput, Unavailable
+from runtime.domain.runs import RunState
+from runtime.domain.value import JsonObject
+from runtime.ports.bus import EVENTS, LIVE, Signal
+from runtime.views.models import EventView
+from runtime.workers.wake import Wake
+
+TICK_S: Final = 1.0
+HEARTBEAT_S: Final = 15.0
+WAITING: Final = 2_048
+"""Signals that may wait for one slow reader; beyond that the oldest are dropped, and it is said."""
+BATCH: Final = 200
+MAX_SNAPSHOTS: Final = 50
+_ENDS: Final = frozenset(
+    {"step.model", "run.completed", "run.failed", "run.interrupted", "run.cancelled"}
+)
+"""What ends a step's text: the text comes first."""
+
+
+class EventRoutes:
+    """Serves readers until they go or the server ends."""
+
+    def __init__(self, services: HttpServices, guard: Guard) -> None:
+        self._services = services
+        self._guard = guard
+        self._readers: set[asyncio.Task[None]] = set()
+
+    def routes(self) -> list[web.RouteDef]:
+        return [web.get("/v1/events", self._events, name=STREAM)]
+
+    async def close(self, _app: web.Application) -> None:
+        """End every stream, so that the server can end; readers come back to the next one."""
+        for task in tuple(self._readers):
+            task.cancel()
+
+    async def _events(self, request: web.Request) -> web.StreamResponse:
+        wanted, position = _filter(request), _last_event_id(request)
+        views = self._services.views
+        if wanted.session_id is not None:
+            await views.session(wanted.session_id)
+        if wanted.run_id is not None:
+            await views.run(wanted.run_id)
+        # In front of the first read: what is committed in between is signalled, not missed.
+        async with self._services.bus.subscribe(EVENTS, LIVE, limit=WAITING) as signals:
+            end = await views.last_position()
+            response = await _begin(request)
+            allowed = partial(self._allowed, request)
+            reader = _Reader(self._services, response, wanted, min(position, end), allowed)
+            if position > end:
+                reader.greeting = reader.gap("the position is of another database")
+            elif position < 0:
+                reader.position = end
+                reader.greeting = stream.live("ready", {"position": end}, position=end)
+            await self._serve(reader, signals)
+        return response
+
+    async def _allowed(self, request: web.Request) -> bool:
+        """Whether the credential of a stream still holds: a stream may live for days."""
+        try:
+            return await self._guard.principal(request) is not None
+        except HttpProblem:
+            return False
+        except Unavailable:
+            return True
+
+    async def _serve(self, reader: "_Reader", signals: AsyncIterator[Signal]) -> None:
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(reader.listen(signals), name="event stream signals")
+                task = group.create_task(reader.run(), name="event stream")
+                self._readers.add(task)
+                task.add_done_callback(self._readers.discard)
+                await asyncio.wait([task])
+                raise _Ended
+        except* (ConnectionError, _Ended):
+            # The reader went away, or the server ends: both are how a stream ends.
+            pass
+
+
+class _Ended(Exception):
+    """The stream is over; takes its other task along."""
+
+
+@dataclass(slots=True)
+class _Reader:
+    """One connection: writes what it wants, remembers how far it came."""
+
+    services: HttpServices
+    response: web.StreamResponse
+    wanted: Filter
+    position: int
+    allowed: Callable[[], Awaitable[bool]]
+    greeting: bytes = b""
+    texts: Texts = field(default_factory=Texts)
+    waiting: deque[Signal] = field(default_factory=deque)
+    dropped: bool = False
+    written: float = 0.0
+    checked: float = 0.0
+    wake: Wake = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.wake = Wake(self.services.clock)
+        self.written = self.checked = self.services.clock.monotonic()
+
+    async def listen(self, signals: AsyncIterator[Signal]) -> None:
+        """Take signals off the bus at once, whatever the reader's speed."""
+        async for signal in signals:
+            if signal.topic == LIVE and not self.wanted.wants_live(signal.data):
+                self.dropped |= signal.gap
+                continue
+            if len(self.waiting) >= WAITING:
+                self.waiting.popleft()
+                self.dropped = True
+            self.waiting.append(signal)
+            self.dropped |= signal.gap
+            self.wake.set()
+
+    async def run(self) -> None:
+        """Write until the connection breaks or its credential ends. Raises `ConnectionError`."""
+        await self._write(stream.RETRY + self.greeting)
+        await self._durable()
+        await self._ask_running()
+        while await self._still_allowed():
+            if self.dropped:
+                self.dropped = False
+                await self._lost()
+            while self.waiting:
+                await self._take(self.waiting.popleft())
+            if not await self.wake.wait(TICK_S):
+                await self._durable()
+                await self._beat()
+
+    def gap(self, reason: str) -> bytes:
+        """Says that something is missing, and where the stream goes on."""
+        data: JsonObject = {"reason": reason, "position": self.position}
+        return stream.live("gap", data, position=self.position)
+
+    async def _lost(self) -> None:
+        """Live events were dropped; the durable ones are all in the database."""
+        self.texts.lost()
+        await self._durable()
+        await self._write(self.gap("live events were dropped"))
+        await self._ask_running()
+
+    async def _take(self, signal: Signal) -> None:
+        if signal.topic == EVENTS:
+            await self._durable()
+            return
+        if signal.data.get("type") == "activity" and signal.data.get("state") == "thinking":
+            # A run began: its durable event comes first.
+            await self._durable()
+        await self._pass_on(signal.data)
+
+    async def _pass_on(self, data: JsonObject) -> None:
+        kind, run = str(data.get("type")), str(data.get("run_id"))
+        if kind == "delta" and not self.texts.take(data):
+            if self.texts.missing(run):
+                self.services.bus.publish(SNAPSHOT, {"run_id": run})
+            return
+        if kind == "activity" and data.get("state") == "done":
+            self.texts.ended(run)
+        await self._write(stream.live(kind, data))
+
+    async def _overtaken(self) -> None:
+        """Pass on the live events that were signalled before a step's end was committed."""
+        live = [signal for signal in self.waiting if signal.topic == LIVE]
+        self.waiting = deque(signal for signal in self.waiting if signal.topic != LIVE)
+        for signal in live:
+            await self._pass_on(signal.data)
+
+    async def _durable(self) -> None:
+        while True:
+            found = await self._read()
+            for event in found:
+                self.position = event.position
+                if event.kind in _ENDS:
+                    await self._overtaken()
+                if self.wanted.wants_kind(event.kind):
+                    await self._write(stream.durable(event))
+            if len(found) < BATCH:
+                return
+
+    async def _read(self) -> list[EventView]:
+        try:
+            return list(
+                await self.services.views.events_after(
+                    self.position,
+                    session_id=self.wanted.session_id,
+                    run_id=self.wanted.run_id,
+                    limit=BATCH,
+                )
+            )
+        except Unavailable:
+            # The next tick reads again from the same place.
+            return []
+
+    async def _ask_running(self) -> None:
+        """Have the running steps' text said once more, for a reader who was not there."""
+        if not self.wanted.wants_kind("delta"):
+            return
+        for run in await self._running():
+            if self.texts.missing(run):
+                self.services.bus.publish(SNAPSHOT, {"run_id": run})
+
+    async def _running(self) -> list[str]:
+        if self.wanted.run_id is not None:
+            return [self.wanted.run_id]
+        try:
+            page = await self.services.views.runs(
+                session_id=self.wanted.session_id, status=RunState.RUNNING, limit=MAX_SNAPSHOTS
+            )
+        except Unavailable:
+            return []
+        return [run.id for run in page.items]
+
+    async def _still_allowed(self) -> bool:
+        now = self.services.clock.monotonic()
+        if now - self.checked < HEARTBEAT_S:
+            return True
+        self.checked = now
+        return await self.allowed()
+
+    async def _beat(self) -> None:
+        if self.services.clock.monotonic() - self.written >= HEARTBEAT_S:
+            await self._write(stream.HEARTBEAT)
+
+    async def _write(self, data: bytes) -> None:
+        await self.response.write(data)
+        self.written = self.services.clock.monotonic()
+
+
+def _filter(request: web.Request) -> Filter:
+    kinds = request.query.get("kinds", "")
+    return Filter(
+        session_id=query_id(request, "session_id"),
+        run_id=query_id(request, "run_id"),
+        kinds=frozenset(one.strip() for one in kinds.split(",") if one.strip()),
+    )
+
+
+def _last_event_id(request: web.Request) -> int:
+    """Where to go on; -1 to begin now. A header beats the query, which a first request uses."""
+    found = request.headers.get("Last-Event-ID") or request.query.get("last_event_id")
+    if not found:
+        return -1
+    if not (found.isascii() and found.isdigit() and len(found) <= 18):
+        raise InvalidInput("Last-Event-ID", "must be the id of an earlier event")
+    return int(found)
+
+
+async def _begin(request: web.Request) -> web.StreamResponse:
+    response = web.StreamResponse(
+        headers={"Content-Type": "text/event-stream; charset=utf-8", "X-Accel-Buffering": "no"}
+    )
+    await response.prepare(request)
+    return response

@@ -1,0 +1,44 @@
+"""Why a session sees and may do what it does (CTX-2, POL-1); read by `gatehouse context`."""
+
+from aiohttp import web
+from pydantic import Field, JsonValue
+
+from gateway.explain import Explainer
+from gateway.http.answers import answer, path_id
+from gateway.http.bodies import body
+from runtime.domain.people import Trust
+from runtime.domain.value import Value
+
+
+class ExplainRequest(Value):
+    """A call that nobody makes."""
+
+    tool: str = Field(min_length=1, max_length=200)
+    arguments: dict[str, JsonValue] = Field(default_factory=dict)
+    trust: Trust = Trust.OWNER
+
+
+class ExplainRoutes:
+    """Handlers that run nothing."""
+
+    def __init__(self, explainer: Explainer) -> None:
+        self._explainer = explainer
+
+    def routes(self) -> list[web.RouteDef]:
+        one = "/v1/sessions/{session_id}"
+        return [
+            web.get(f"{one}/context", self._context),
+            web.post(f"{one}/policy/explain", self._decision),
+        ]
+
+    async def _context(self, request: web.Request) -> web.Response:
+        return answer(await self._explainer.context(path_id(request, "session_id", "session")))
+
+    async def _decision(self, request: web.Request) -> web.Response:
+        asked = await body(request, ExplainRequest)
+        session_id = path_id(request, "session_id", "session")
+        return answer(
+            await self._explainer.decision(
+                session_id, tool=asked.tool, arguments=asked.arguments, trust=asked.trust
+            )
+        )

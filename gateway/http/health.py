@@ -1,0 +1,67 @@
+"""How the gateway is: `/healthz`, `/readyz`, `/metrics`, `/v1/status`, `/v1/runtime` (API-5)."""
+
+from aiohttp import web
+
+from gateway.http.answers import answer, cursor_of, limit_of, listing
+from gateway.http.metrics import Metrics
+from gateway.http.services import HttpServices
+from runtime.domain.errors import StoreUnavailable
+
+
+class HealthRoutes:
+    """Handlers about the gateway itself."""
+
+    def __init__(self, services: HttpServices, metrics: Metrics) -> None:
+        self._services = services
+        self._metrics = metrics
+
+    def routes(self) -> list[web.RouteDef]:
+        return [
+            web.get("/healthz", self._healthz, name="healthz"),
+            web.get("/readyz", self._readyz, name="readyz"),
+            web.get("/metrics", self._metrics.scrape),
+            web.get("/v1/status", self._status),
+            web.get("/v1/runtime", self._runtime),
+            web.get("/v1/deliveries/problems", self._problems),
+        ]
+
+    async def _healthz(self, _request: web.Request) -> web.Response:
+        return answer({"status": "ok"})
+
+    async def _readyz(self, _request: web.Request) -> web.Response:
+        """Up or not, and nothing more: anybody may ask (SEC-3)."""
+        ready = all((await self._checks()).values())
+        return answer({"status": "ok" if ready else "not ready"}, status=200 if ready else 503)
+
+    async def _status(self, _request: web.Request) -> web.Response:
+        """Also while the database is away: then its numbers are missing, and ``checks`` says so."""
+        checks = await self._checks()
+        numbers = await self._services.views.status() if checks["database"] else None
+        return answer(
+            {
+                "version": self._services.version,
+                "ready": all(checks.values()),
+                "checks": dict(checks),
+                "turns_running": self._services.turns_running(),
+                "adapters": [one.model_dump(mode="json") for one in self._services.adapters()],
+                **(numbers.model_dump(mode="json") if numbers else {}),
+            }
+        )
+
+    async def _runtime(self, _request: web.Request) -> web.Response:
+        return answer(self._services.runtime())
+
+    async def _problems(self, request: web.Request) -> web.Response:
+        page = await self._services.views.delivery_problems(
+            limit=limit_of(request), cursor=cursor_of(request)
+        )
+        return listing(page)
+
+    async def _checks(self) -> dict[str, bool]:
+        try:
+            await self._services.views.last_position()
+            database = True
+        except StoreUnavailable:
+            database = False
+        named = {name: check() for name, check in self._services.checks.items()}
+        return {"database": database, **named}

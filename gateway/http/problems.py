@@ -1,0 +1,141 @@
+"""Errors as `application/problem+json` (RFC 9457): the one place where an error gets a status.
+
+What the engine raises says what the caller does next; this module says it in HTTP. A defect of
+ours is logged whole and told as "internal error": its text may hold what is not the caller's.
+"""
+
+import json
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import structlog
+from aiohttp import web
+from pydantic import ValidationError
+
+from runtime.domain.errors import (
+    Conflict,
+    Forbidden,
+    GatehouseError,
+    InvalidInput,
+    NotFound,
+    StaleLease,
+    Unavailable,
+)
+from runtime.domain.value import JsonObject
+
+log = structlog.get_logger(__name__)
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+CONTENT_TYPE = "application/problem+json"
+RETRY_AFTER_S = "2"
+_TITLES = {
+    "bad_request": "The request cannot be read",
+    "invalid": "A value breaks a rule",
+    "not_found": "There is no such thing",
+    "conflict": "The state moved on",
+    "forbidden": "This is not allowed",
+    "unauthorized": "Authentication is needed",
+    "unavailable": "A part of the gateway is down",
+    "internal": "Something went wrong inside",
+}
+
+
+@dataclass(eq=False)
+class HttpProblem(Exception):
+    """A refusal that is HTTP's own matter: authentication, origin, a body that is no JSON."""
+
+    status: int
+    code: str
+    detail: str
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return self.detail
+
+
+def problem(
+    status: int,
+    code: str,
+    detail: str,
+    *,
+    extra: JsonObject | None = None,
+    headers: Mapping[str, str] | None = None,
+) -> web.Response:
+    """A problem document. `extra` members stand beside the standard ones."""
+    body = {
+        "type": f"urn:gatehouse:problem:{code.replace('_', '-')}",
+        "title": _TITLES.get(code, code.replace("_", " ").capitalize()),
+        "status": status,
+        "detail": detail,
+        "code": code,
+        **(extra or {}),
+    }
+    text = json.dumps(body, ensure_ascii=False)
+    return web.Response(status=status, text=text, content_type=CONTENT_TYPE, headers=headers or {})
+
+
+@web.middleware
+async def problems(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Turn whatever a handler raises into its answer."""
+    try:
+        return await handler(request)
+    except HttpProblem as error:
+        return problem(error.status, error.code, error.detail, headers=error.headers)
+    except web.HTTPException as error:
+        if error.status < 400:
+            raise
+        return _of_aiohttp(error)
+    except ValidationError as error:
+        return _of_validation(error)
+    except GatehouseError as error:
+        return _of_engine(error, request)
+    except Exception:  # the worker root of a request: a defect must not end the connection
+        log.exception("request_failed", method=request.method, path=request.path)
+        return problem(500, "internal", "The gateway's log says more.")
+
+
+def _of_engine(error: GatehouseError, request: web.Request) -> web.Response:
+    match error:
+        case InvalidInput(broken, rule):
+            return _invalid([(broken, rule)])
+        case NotFound():
+            return problem(404, "not_found", str(error), extra={"kind": error.kind})
+        case Conflict():
+            return problem(409, "conflict", str(error), extra={"state": error.state})
+        case StaleLease():
+            return problem(409, "conflict", str(error), extra={"state": "taken over"})
+        case Forbidden():
+            return problem(403, "forbidden", str(error))
+        case Unavailable():
+            log.warning("request_unavailable", path=request.path, reason=str(error))
+            headers = {"Retry-After": RETRY_AFTER_S}
+            return problem(503, "unavailable", "Nothing was done; try again.", headers=headers)
+        case _:
+            log.error("request_failed", path=request.path, reason=str(error))
+            return problem(500, "internal", "The gateway's log says more.")
+
+
+def _of_validation(error: ValidationError) -> web.Response:
+    broken = [
+        (".".join(str(part) for part in one["loc"]) or "body", one["msg"])
+        for one in error.errors(include_url=False, include_context=False, include_input=False)
+    ]
+    return _invalid(broken[:20])
+
+
+def _invalid(broken: Sequence[tuple[str, str]]) -> web.Response:
+    name, rule = broken[0]
+    errors = [{"field": one, "rule": said} for one, said in broken]
+    extra: JsonObject = {"field": name, "rule": rule, "errors": [dict(one) for one in errors]}
+    return problem(422, "invalid", f"{name}: {rule}", extra=extra)
+
+
+def _of_aiohttp(error: web.HTTPException) -> web.Response:
+    kept = {key: value for key, value in error.headers.items() if key in ("Allow", "Location")}
+    codes = {404: "not_found", 405: "method_not_allowed", 413: "too_large"}
+    code = codes.get(error.status, "bad_request" if error.status < 500 else "internal")
+    detail = error.text or error.reason
+    if error.status == 405:
+        detail = f"This path knows {kept.get('Allow', 'other methods')}."
+    elif error.status == 404:
+        detail = "There is nothing at this path."
+    return problem(error.status, code, detail, headers=kept)

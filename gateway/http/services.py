@@ -1,0 +1,66 @@
+"""What the HTTP server is given: the engine's two sides, the bus for live events, and settings."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from gateway.explain import Explainer
+from runtime.domain.value import JsonObject, Value
+from runtime.intake.control import Control
+from runtime.intake.logins import Logins
+from runtime.ports.bus import Bus
+from runtime.ports.clock import Clock
+from runtime.views.reader import Views
+
+Tokens = Callable[[], Sequence[str]]
+"""The tokens that hold at this moment; asked at each request, so that changes hold at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class HttpSettings:
+    """Where to listen and whom to let in.
+
+    `public_hosts` are further names that a Host header may carry, behind a proxy for example.
+    `loopback_owner` lets the local owner in without a token (WEB-2); `secure_cookies` marks the
+    login cookie for HTTPS only. `max_body` is in bytes.
+    """
+
+    admin_tokens: Tokens
+    read_tokens: Tokens = tuple
+    host: str = "127.0.0.1"
+    port: int = 8080
+    loopback_owner: bool = True
+    public_hosts: tuple[str, ...] = ()
+    secure_cookies: bool = False
+    max_body: int = 16 * 1024 * 1024
+
+
+class AdapterView(Value):
+    """One platform account, as /v1/status and the metrics show it."""
+
+    channel: str
+    account: str
+    connected: bool
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class HttpServices:
+    """Everything behind the handlers.
+
+    `render` makes sanitised HTML of Markdown. `checks` are the parts that must be up besides the
+    database for the gateway to be ready, by name. `runtime` is the effective policy, no secrets.
+    """
+
+    settings: HttpSettings
+    views: Views
+    control: Control
+    logins: Logins
+    bus: Bus
+    clock: Clock
+    render: Callable[[str], str]
+    adapters: Callable[[], Sequence[AdapterView]] = tuple
+    turns_running: Callable[[], int] = int
+    checks: Mapping[str, Callable[[], bool]] = field(default_factory=dict)
+    runtime: Callable[[], JsonObject] = dict
+    explainer: Explainer | None = None
+    version: str = ""

@@ -1,0 +1,124 @@
+"""`/v1/sessions`: conversations, what was said in them, and what is said next (RUN-1)."""
+
+from functools import lru_cache
+
+from aiohttp import web
+
+from gateway.http.answers import answer, cursor_of, limit_of, listing, number_of, path_id
+from gateway.http.bodies import (
+    ModeRequest,
+    PermissionModeRequest,
+    QueueModeRequest,
+    RunRequest,
+    SessionRequest,
+    body,
+    idempotency_key,
+)
+from gateway.http.services import HttpServices
+from runtime.intake.control import NewConversation
+from runtime.views.models import MessageView, Page
+
+RENDERED = 1_024
+"""Messages whose HTML is remembered: a page reads the same ones again and again."""
+
+
+class SessionRoutes:
+    """Handlers of `/v1/sessions`."""
+
+    def __init__(self, services: HttpServices) -> None:
+        self._views = services.views
+        self._control = services.control
+        self._render = lru_cache(maxsize=RENDERED)(services.render)
+
+    def routes(self) -> list[web.RouteDef]:
+        one = "/v1/sessions/{session_id}"
+        return [
+            web.get("/v1/sessions", self._list),
+            web.post("/v1/sessions", self._create),
+            web.get(one, self._get),
+            web.get(f"{one}/messages", self._messages),
+            web.post(f"{one}/runs", self._submit),
+            web.post(f"{one}/interrupt", self._interrupt),
+            web.post(f"{one}/end", self._end),
+            web.put(f"{one}/mode", self._mode),
+            web.put(f"{one}/queue-mode", self._queue_mode),
+            web.put(f"{one}/permission-mode", self._permission_mode),
+            web.delete(f"{one}/permission-mode", self._no_permission_mode),
+        ]
+
+    async def _list(self, request: web.Request) -> web.Response:
+        page = await self._views.sessions(limit=limit_of(request), cursor=cursor_of(request))
+        return listing(page)
+
+    async def _create(self, request: web.Request) -> web.Response:
+        asked = await body(request, SessionRequest)
+        new = NewConversation(
+            channel=asked.channel,
+            key=asked.key,
+            title=asked.title,
+            mode=asked.mode,
+            permission_mode=asked.permission_mode,
+        )
+        session, made = await self._control.create_session(
+            new, idempotency_key=idempotency_key(request)
+        )
+        headers = {"Location": f"/v1/sessions/{session.id}"}
+        return answer(session, status=201 if made else 200, headers=headers)
+
+    async def _get(self, request: web.Request) -> web.Response:
+        return answer(await self._views.session(_session(request)))
+
+    async def _messages(self, request: web.Request) -> web.Response:
+        """Oldest first; ``cursor`` leads to earlier ones. ``html=1`` adds sanitised HTML."""
+        found = await self._views.transcript(
+            _session(request),
+            transcript=number_of(request, "transcript"),
+            before=cursor_of(request),
+            limit=limit_of(request),
+        )
+        items = found.items
+        if request.query.get("html") == "1":
+            items = tuple(self._with_html(item) for item in items)
+        page = Page(items=items, next_cursor=found.next_cursor)
+        return listing(page, transcript=found.transcript, position=found.position)
+
+    def _with_html(self, item: MessageView) -> MessageView:
+        if not item.text or item.kind not in ("assistant", "notice"):
+            return item
+        return item.model_copy(update={"html": self._render(item.text)})
+
+    async def _submit(self, request: web.Request) -> web.Response:
+        asked = await body(request, RunRequest)
+        done = await self._control.submit(
+            _session(request), asked.items(), idempotency_key=idempotency_key(request)
+        )
+        headers = {"Location": f"/v1/runs/{done.run_id}"} if done.run_id else {}
+        return answer(done, status=202, headers=headers)
+
+    async def _interrupt(self, request: web.Request) -> web.Response:
+        return answer(await self._control.interrupt(_session(request)))
+
+    async def _end(self, request: web.Request) -> web.Response:
+        return answer(await self._control.end_session(_session(request)))
+
+    async def _mode(self, request: web.Request) -> web.Response:
+        asked = await body(request, ModeRequest)
+        return await self._change(request, "mode", asked.mode.value)
+
+    async def _queue_mode(self, request: web.Request) -> web.Response:
+        asked = await body(request, QueueModeRequest)
+        return await self._change(request, "queue_mode", asked.queue_mode)
+
+    async def _permission_mode(self, request: web.Request) -> web.Response:
+        asked = await body(request, PermissionModeRequest)
+        return await self._change(request, "permission_mode", asked.permission_mode.value)
+
+    async def _no_permission_mode(self, request: web.Request) -> web.Response:
+        return await self._change(request, "permission_mode", None)
+
+    async def _change(self, request: web.Request, name: str, value: str | None) -> web.Response:
+        return answer(await self._control.change_session(_session(request), {name: value}))
+
+
+def _session(request: web.Request) -> str:
+    return path_id(request, "session_id", "session")

@@ -1,0 +1,359 @@
+// The chat page. The conversation is always read from the gateway; events say when to read again.
+
+import { Problem, create, get, send } from "./api.js";
+import { Composer } from "./composer.js";
+import { Feed } from "./feed.js";
+import { build, make } from "./items.js";
+import { Sidebar } from "./sidebar.js";
+
+const PAGE = 60;
+const NEAR_END = 120;
+const mayWrite = document.body.dataset.mayWrite === "yes";
+const $ = (id) => document.getElementById(id);
+const ends = /^run\.(completed|failed|interrupted|cancelled|waiting)$/;
+
+const state = {
+  session: null, feed: null, items: new Map(), cursor: null, reading: false, again: false,
+  live: { run: null, step: 0, text: "", reached: 0 }, epoch: 0,
+};
+
+const sidebar = new Sidebar({ open: (id) => openSession(id), fresh: () => startFresh() });
+const composer = new Composer({ send: say, trouble: toast });
+const act = {
+  resolve: (card, behavior, scope, reason) => decide(`/v1/runs/${card.run_id}/approvals`, {
+    resolutions: [{ request_id: card.request_id, behavior, scope, reason }],
+  }),
+  answer: (card, text) => decide(`/v1/runs/${card.run_id}/questions`, {
+    answers: [{ request_id: card.request_id, text }],
+  }),
+};
+
+async function openSession(id) {
+  const epoch = leave();
+  const session = await attempt(() => get(`/v1/sessions/${id}`));
+  if (!session || epoch !== state.epoch) return;
+  history.replaceState(null, "", `#${id}`);
+  showSession(session);
+  const page = await attempt(() => readPage(id));
+  if (!page || epoch !== state.epoch) return;
+  showPage(page, true);
+  // Behind the position at which the page was read, so that nothing falls in between.
+  state.feed = new Feed(id, page.position, {
+    event: onEvent, live: onLive, gap: refresh, state: showConnection,
+  });
+}
+
+function leave() {
+  if (state.feed) state.feed.close();
+  state.feed = null;
+  state.session = null;
+  state.cursor = null;
+  state.items.clear();
+  $("log").replaceChildren();
+  clearLive();
+  $("earlier").hidden = true;
+  state.epoch += 1;
+  return state.epoch;
+}
+
+function startFresh() {
+  leave();
+  history.replaceState(null, "", location.pathname);
+  $("title").textContent = "New conversation";
+  document.title = "Gatehouse";
+  $("mode").value = "edit";
+  $("empty").hidden = false;
+  $("stop").hidden = true;
+  setActivity("");
+  showConnection("open");
+  sidebar.mark(null);
+  if (mayWrite) $("message").focus();
+}
+
+function showSession(session) {
+  state.session = session;
+  const name = session.title || "New conversation";
+  $("title").textContent = name;
+  document.title = `${name} - Gatehouse`;
+  $("mode").value = session.mode;
+  const writable = mayWrite && session.status === "open" && ["web", "api", "terminal"].includes(session.address.channel);
+  $("message").disabled = $("send").disabled = !writable;
+  $("mode").disabled = !mayWrite;
+  $("message").placeholder = writable ? "Write a message"
+    : session.status === "open" ? "You can only read this conversation here" : "This conversation has ended";
+  $("stop").hidden = !mayWrite || session.state === "idle";
+  if (session.state === "running" && $("activity").hidden) setActivity("Working");
+  if (session.state !== "running") setActivity(session.state === "queued" ? "Waiting to start" : "");
+  sidebar.mark(session.id);
+}
+
+function readPage(id, cursor = null) {
+  const query = new URLSearchParams({ html: "1", limit: String(PAGE) });
+  if (cursor) query.set("cursor", cursor);
+  return get(`/v1/sessions/${id}/messages?${query}`);
+}
+
+function showPage(page, first = false) {
+  const follow = first || nearEnd();
+  const known = page.items.some((item) => state.items.has(item.key));
+  if (!first && state.items.size && !known) {
+    state.items.clear();
+    $("log").replaceChildren();
+  }
+  if (first || state.items.size === 0) state.cursor = page.pagination.next_cursor || null;
+  const fresh = new Set(page.items.map((item) => item.key));
+  let before = null;
+  for (const item of [...page.items].reverse()) before = place(item, before);
+  for (const [key, entry] of state.items) {
+    if (entry.newest && !fresh.has(key)) drop(key, entry);
+  }
+  for (const key of fresh) state.items.get(key).newest = true;
+  for (const element of document.querySelectorAll("[data-local]")) element.remove();
+  settleLive(page.items);
+  $("earlier").hidden = !state.cursor;
+  $("empty").hidden = state.items.size > 0;
+  if (follow) toEnd();
+}
+
+// Puts an item in front of `before`; what did not change keeps its element and what is open in it.
+function place(item, before) {
+  const stamp = stampOf(item);
+  const old = state.items.get(item.key);
+  let element = old && old.element;
+  if (!old || old.stamp !== stamp) {
+    element = build(item, act);
+    if (old) takeOver(old.element, element);
+    state.items.set(item.key, { element, stamp, item, newest: false });
+  }
+  if (element.parentNode !== $("log") || element.nextSibling !== before) $("log").insertBefore(element, before);
+  return element;
+}
+
+// What can be seen of an item: a card that is on its way looks as one that arrived, and a person
+// may be writing in it.
+function stampOf(item) {
+  const failed = item.delivery === "dead" || item.delivery === "unknown";
+  return JSON.stringify({ ...item, delivery: failed ? item.delivery : null });
+}
+
+function takeOver(old, element) {
+  const open = new Set([...old.querySelectorAll("details.step[open]")].map((one) => one.dataset.call));
+  for (const one of element.querySelectorAll("details.step")) one.open = open.has(one.dataset.call);
+  const held = old.contains(document.activeElement);
+  old.replaceWith(element);
+  if (held) (element.querySelector(".card") || $("message")).focus();
+}
+
+function drop(key, entry) {
+  entry.element.remove();
+  state.items.delete(key);
+}
+
+async function showEarlier() {
+  const { session, cursor, epoch } = state;
+  const page = await attempt(() => readPage(session.id, cursor));
+  if (!page || epoch !== state.epoch) return;
+  const scroller = $("scroller");
+  const height = scroller.scrollHeight;
+  let before = $("log").firstChild;
+  for (const item of [...page.items].reverse()) {
+    if (!state.items.has(item.key)) before = place(item, before);
+  }
+  state.cursor = page.pagination.next_cursor || null;
+  $("earlier").hidden = !state.cursor;
+  scroller.scrollTop += scroller.scrollHeight - height;
+}
+
+// One reading at a time; whatever is signalled meanwhile makes one more.
+async function refresh() {
+  if (!state.session) return;
+  if (state.reading) {
+    state.again = true;
+    return;
+  }
+  state.reading = true;
+  const { epoch } = state;
+  const { id } = state.session;
+  try {
+    const [session, page] = await Promise.all([get(`/v1/sessions/${id}`), readPage(id)]);
+    if (epoch === state.epoch) {
+      showSession(session);
+      showPage(page);
+    }
+  } catch (error) {
+    if (!(error instanceof Problem)) setTimeout(refresh, 2000);
+  } finally {
+    state.reading = false;
+  }
+  if (state.again) {
+    state.again = false;
+    refresh();
+  }
+}
+
+function onEvent(kind, event) {
+  if (ends.test(kind)) {
+    setActivity("");
+    state.live.over = event.run_id;
+  }
+  if (!kind.startsWith("delivery.sent")) refresh();
+  if (/^(run|session)\./.test(kind)) sidebar.soon();
+}
+
+function onLive(kind, data) {
+  if (kind === "message") refresh();
+  else if (kind === "activity") onActivity(data);
+  else onDelta(data);
+}
+
+function onActivity(data) {
+  const words = { thinking: "Thinking", writing: "Writing", tool: `Running ${data.detail}` };
+  if (data.state === "done") {
+    setActivity("");
+    refresh();
+  } else if (data.state !== "output") {
+    setActivity(words[data.state] || "Working");
+  }
+}
+
+// Offsets count characters as the gateway does: code points, not the units of a JavaScript string.
+function onDelta(data) {
+  const live = state.live;
+  if (data.offset === 0) {
+    Object.assign(live, { run: data.run_id, step: data.step, text: "", reached: 0, over: null });
+  }
+  if (live.run !== data.run_id || live.step !== data.step || live.reached !== data.offset) return;
+  const follow = nearEnd();
+  live.text += data.text;
+  live.reached += [...data.text].length;
+  if (isShown(live)) {
+    clearLive();
+    return;
+  }
+  $("live-text").textContent = live.text;
+  $("live").hidden = !live.text.trim();
+  if (live.text) setActivity("");
+  $("empty").hidden = true;
+  if (follow) toEnd();
+}
+
+function isShown(live) {
+  return [...state.items.values()].some(({ item }) => holds(item, live));
+}
+
+function holds(item, live) {
+  return item.kind === "assistant" && item.run_id === live.run && item.step >= live.step;
+}
+
+// The step's text stands in the conversation now, so the streamed one goes.
+function settleLive(items) {
+  const live = state.live;
+  if (items.some((item) => holds(item, live)) || (live.over && live.over === live.run)) clearLive();
+}
+
+function clearLive() {
+  state.live = { run: null, step: 0, text: "", reached: 0 };
+  $("live").hidden = true;
+  $("live-text").textContent = "";
+}
+
+async function say(text, files) {
+  toast("");
+  const items = [...(text ? [{ type: "text", text }] : []), ...files];
+  const shown = make("article", { class: "item kind-user", "data-local": true }, make("div", { class: "bubble" }, text || "..."));
+  $("log").append(shown);
+  $("empty").hidden = true;
+  toEnd();
+  try {
+    if (!state.session) {
+      const made = await create("/v1/sessions", { channel: "web", mode: $("mode").value });
+      await openSession(made.id);
+      $("log").append(shown);
+      $("empty").hidden = true;
+    }
+    await create(`/v1/sessions/${state.session.id}/runs`, { input_items: items });
+  } catch (error) {
+    shown.remove();
+    toast(`Not sent: ${error.message}`);
+    return false;
+  }
+  refresh();
+  sidebar.soon();
+  return true;
+}
+
+async function decide(path, body) {
+  await attempt(() => send("POST", path, body));
+  refresh();
+}
+
+async function attempt(work) {
+  try {
+    const result = await work();
+    toast("");
+    return result;
+  } catch (error) {
+    toast(error.message);
+    return null;
+  }
+}
+
+function toast(text) {
+  $("toast").textContent = text;
+  $("toast").hidden = !text;
+}
+
+function setActivity(text) {
+  $("activity").textContent = text;
+  $("activity").hidden = !text;
+}
+
+function showConnection(name) {
+  const words = { open: "Connected", connecting: "Reconnecting", closed: "Not connected" };
+  $("connection").dataset.state = name;
+  $("connection").textContent = words[name];
+}
+
+function nearEnd() {
+  const scroller = $("scroller");
+  return scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight < NEAR_END;
+}
+
+function toEnd() {
+  $("scroller").scrollTop = $("scroller").scrollHeight;
+}
+
+// The conversation that the address names; the skip link uses the hash too.
+function hashed() {
+  const id = location.hash.slice(1);
+  return id.startsWith("ses_") ? id : null;
+}
+
+$("earlier").addEventListener("click", showEarlier);
+$("stop").addEventListener("click", async () => {
+  await attempt(() => send("POST", `/v1/sessions/${state.session.id}/interrupt`));
+  refresh();
+  $("message").focus();
+});
+$("mode").addEventListener("change", () => {
+  if (state.session) {
+    attempt(() => send("PUT", `/v1/sessions/${state.session.id}/mode`, { mode: $("mode").value }));
+  }
+});
+window.addEventListener("hashchange", () => {
+  const id = hashed();
+  if (id && (!state.session || state.session.id !== id)) openSession(id);
+});
+document.addEventListener("visibilitychange", () => {
+  if (!document.hidden) {
+    refresh();
+    sidebar.soon();
+  }
+});
+
+const newest = await sidebar.load();
+const wanted = hashed() || newest;
+if (wanted) await openSession(wanted);
+if (!state.session) startFresh();
+if (mayWrite && matchMedia("(min-width: 48.01rem)").matches) $("message").focus();
+document.body.dataset.ready = "yes";

@@ -1,0 +1,222 @@
+// One element for each thing that was said or done. Only `html` is markup: the server made it.
+
+const FOLD = 700;
+
+export function make(tag, attributes = {}, ...children) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+    else if (value !== null && value !== false) element.setAttribute(name, value === true ? "" : value);
+  }
+  element.append(...children.filter((child) => child !== null));
+  return element;
+}
+
+// act: {resolve(card, behavior, scope, reason), answer(card, text)}
+export function build(item, act) {
+  const element = make("article", { class: `item kind-${item.kind}`, "data-key": item.key });
+  element.title = new Date(item.at_ms).toLocaleString();
+  const parts = { user, assistant, notice, card, system }[item.kind](item, element, act);
+  element.append(...parts);
+  return element;
+}
+
+function user(item, element) {
+  if (/^[/!][a-z]/i.test(item.text) && !item.text.includes("\n")) element.classList.add("command");
+  const files = chips(item.attachments);
+  const parts = [make("h3", { class: "sr" }, `${item.name || "Someone"} said`)];
+  if (item.text) parts.push(make("div", { class: "bubble" }, item.text));
+  if (files) parts.push(files);
+  if (item.waiting) parts.push(make("p", { class: "below" }, "Waiting for its turn"));
+  return parts;
+}
+
+function chips(attachments) {
+  if (!attachments.length) return null;
+  const rows = attachments.map((one) =>
+    make("li", {}, `${one.name}${one.size_bytes === null ? "" : `, ${size(one.size_bytes)}`}`));
+  return make("ul", { class: "chips", "aria-label": "Files" }, ...rows);
+}
+
+export function size(bytes) {
+  if (bytes < 1000) return `${bytes} B`;
+  if (bytes < 1e6) return `${Math.round(bytes / 100) / 10} kB`;
+  return `${Math.round(bytes / 1e5) / 10} MB`;
+}
+
+function assistant(item) {
+  const parts = [make("h3", { class: "sr" }, "Gatehouse said")];
+  if (item.html) {
+    const prose = make("div", { class: "prose" });
+    prose.innerHTML = item.html;
+    parts.push(prose);
+  }
+  if (item.calls.length) {
+    parts.push(make("ul", { class: "steps", "aria-label": "Steps" },
+      ...item.calls.map((call) => make("li", {}, step(call)))));
+  }
+  if (item.partial) parts.push(make("p", { class: "below" }, "Stopped here"));
+  const trouble = delivery(item.delivery);
+  if (trouble) parts.push(trouble);
+  return parts;
+}
+
+function delivery(state) {
+  if (state === "dead") return make("p", { class: "below failed" }, "This did not reach the chat.");
+  if (state === "unknown") return make("p", { class: "below failed" }, "It is unknown whether this reached the chat.");
+  return null;
+}
+
+const WORDS = {
+  ok: "done", error: "failed", denied: "denied", unknown: "unknown", cancelled: "stopped",
+  proposed: "next", waiting: "waiting for you", approved: "allowed", started: "running",
+};
+
+function step(call) {
+  const state = call.status || call.state;
+  const dot = call.status || (call.state === "started" ? "running" : call.state);
+  const body = make("div", { class: "step-body" }, labelled("Arguments", pretty(call.arguments)));
+  if (call.result) {
+    const rest = call.result_characters - call.result.length;
+    body.append(labelled("Result", rest > 0 ? `${call.result}\n[${rest} more characters]` : call.result));
+  }
+  if (call.rule) body.append(make("p", { class: "quiet" }, `Rule: ${call.rule}`));
+  return make("details", { class: "step", "data-call": call.id },
+    make("summary", {},
+      make("span", { class: `dot ${dot}`, "aria-hidden": "true" }),
+      make("span", { class: "tool" }, call.name),
+      make("span", { class: "brief" }, brief(call.arguments)),
+      make("span", { class: "word" }, WORDS[state] || state)),
+    body);
+}
+
+function labelled(title, text) {
+  return make("section", {}, make("h3", {}, title), make("pre", { class: "code", tabindex: "0" }, text));
+}
+
+function pretty(text) {
+  try {
+    const found = JSON.parse(text);
+    if (found === null || typeof found !== "object" || Array.isArray(found)) return text;
+    const entries = Object.entries(found);
+    return entries.map(([name, value]) =>
+      `${name}: ${typeof value === "string" ? value : JSON.stringify(value, null, 2)}`).join("\n");
+  } catch {
+    return text;
+  }
+}
+
+function brief(text) {
+  try {
+    const values = Object.values(JSON.parse(text));
+    return values.map((value) => (typeof value === "string" ? value : JSON.stringify(value)))
+      .join("  ").split("\n")[0];
+  } catch {
+    return text;
+  }
+}
+
+function notice(item, element) {
+  const prose = make("div", { class: "prose" });
+  prose.innerHTML = item.html;
+  const failed = item.delivery === "dead" || item.delivery === "unknown";
+  element.classList.add("note");
+  return [make("h3", { class: "sr" }, "The gateway says"),
+    make("div", { class: failed ? "notice failed" : "notice" }, prose)];
+}
+
+function system(item) {
+  return [make("p", { class: "system" }, item.text)];
+}
+
+function card(item, element, act) {
+  const one = item.card;
+  const open = one.state === "open";
+  const box = make("section", { class: open ? "card" : "card settled", "aria-label": label(one), tabindex: "-1" });
+  box.append(...(one.kind === "approval" ? approval(one, open, act) : question(one, open, act)));
+  return [box];
+}
+
+function label(one) {
+  return one.kind === "approval" ? `Approval for ${one.tool}` : "Question";
+}
+
+function approval(one, open, act) {
+  const heading = open
+    ? make("h2", {}, "May I run ", make("code", {}, one.tool), "?")
+    : make("h2", {}, make("code", {}, one.tool), ` ${one.outcome || one.state}`);
+  const shown = pretty(one.arguments);
+  if (!open) {
+    return [heading, make("details", {}, make("summary", {}, "What was asked"),
+      make("pre", { class: "code", tabindex: "0" }, shown))];
+  }
+  const parts = [heading, make("p", { class: "why" }, one.reason), ...folded(shown, one.arguments)];
+  parts.push(decision(one, act));
+  return parts;
+}
+
+// Everything can be read before it is allowed: long arguments behind a fold, and as they were sent.
+function folded(shown, raw) {
+  const parts = [];
+  if (shown.length > FOLD) {
+    parts.push(make("pre", { class: "code", tabindex: "0" }, `${shown.slice(0, FOLD)}...`),
+      make("details", { class: "more-code" }, make("summary", {}, `Show all ${shown.length} characters`),
+        make("pre", { class: "code", tabindex: "0" }, shown)));
+  } else {
+    parts.push(make("pre", { class: "code", tabindex: "0" }, shown));
+  }
+  if (shown !== raw) {
+    parts.push(make("details", { class: "more-code" }, make("summary", {}, "Exactly as it will run"),
+      make("pre", { class: "code", tabindex: "0" }, raw)));
+  }
+  return parts;
+}
+
+function decision(one, act) {
+  const buttons = make("div", { class: "buttons" });
+  const press = (behavior, scope) => () => act.resolve(one, behavior, scope, "");
+  if (one.choices.includes("once")) {
+    buttons.append(make("button", { type: "button", class: "primary", onclick: press("allow", "once") }, "Allow once"));
+  }
+  if (one.choices.includes("session")) {
+    buttons.append(make("button", { type: "button", class: "secondary", onclick: press("allow", "session") },
+      "Allow for this session"));
+  }
+  const reason = make("form", { class: "answer", hidden: true });
+  const input = make("input", { id: `why-${one.request_id}`, maxlength: "2000" });
+  const refuse = make("button", { type: "button", class: "secondary refuse", "aria-expanded": "false" }, "Deny...");
+  refuse.addEventListener("click", () => {
+    reason.hidden = !reason.hidden;
+    refuse.setAttribute("aria-expanded", String(!reason.hidden));
+    if (!reason.hidden) input.focus();
+  });
+  reason.append(make("label", { for: input.id }, "Why not? The agent is told (you may leave it empty)."),
+    make("div", { class: "row" }, input,
+      make("button", { type: "submit", class: "secondary refuse" }, "Deny")));
+  reason.addEventListener("submit", (event) => {
+    event.preventDefault();
+    act.resolve(one, "deny", "once", input.value.trim());
+  });
+  buttons.append(refuse);
+  return make("div", {}, buttons, reason);
+}
+
+function question(one, open, act) {
+  const heading = make("h2", {}, one.question);
+  if (!open) return [heading, make("p", { class: "why" }, one.outcome || one.state)];
+  const parts = [heading];
+  if (one.options.length) {
+    parts.push(make("div", { class: "buttons" }, ...one.options.map((option) =>
+      make("button", { type: "button", class: "secondary", onclick: () => act.answer(one, option) }, option))));
+  }
+  const input = make("input", { id: `say-${one.request_id}`, maxlength: "20000", required: true });
+  const form = make("form", { class: "answer" },
+    make("label", { for: input.id }, one.options.length ? "Or in your own words" : "Your answer"),
+    make("div", { class: "row" }, input, make("button", { type: "submit", class: "primary" }, "Answer")));
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    if (input.value.trim()) act.answer(one, input.value.trim());
+  });
+  parts.push(form);
+  return parts;
+}

@@ -1,0 +1,103 @@
+// The list of conversations.
+
+import { get } from "./api.js";
+import { make } from "./items.js";
+
+const EVERY_MS = 20000;
+const $ = (id) => document.getElementById(id);
+const STATES = {
+  running: "Working", queued: "Waiting to start", waiting_for_approval: "Needs your approval",
+  waiting_for_user_question: "Has a question", waiting_for_children: "Waiting for its agents",
+};
+
+export class Sidebar {
+  // on: {open(id), fresh()}
+  constructor(on) {
+    this.on = on;
+    this.current = null;
+    this.shown = 50;
+    $("new-session").addEventListener("click", () => {
+      this.show(false);
+      on.fresh();
+    });
+    $("open-sidebar").addEventListener("click", () => this.show(true));
+    $("close-sidebar").addEventListener("click", () => this.show(false));
+    $("scrim").addEventListener("click", () => this.show(false));
+    $("more-sessions").addEventListener("click", () => {
+      this.shown = Math.min(this.shown + 50, 200);
+      this.load();
+    });
+    document.addEventListener("keydown", (event) => {
+      if (event.key === "Escape" && $("sidebar").classList.contains("open")) this.show(false);
+    });
+    setInterval(() => {
+      if (!document.hidden) this.load();
+    }, EVERY_MS);
+  }
+
+  show(open) {
+    const was = $("sidebar").classList.contains("open");
+    $("sidebar").classList.toggle("open", open);
+    $("scrim").hidden = !open;
+    document.querySelector(".column").inert = open;
+    $("open-sidebar").setAttribute("aria-expanded", String(open));
+    if (open) $("close-sidebar").focus();
+    else if (was) $("open-sidebar").focus();
+  }
+
+  soon() {
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => this.load(), 250);
+  }
+
+  // The id of the newest conversation, or null.
+  async load() {
+    let page;
+    try {
+      page = await get(`/v1/sessions?limit=${this.shown}`);
+    } catch {
+      return null;
+    }
+    const focused = document.activeElement?.closest?.(".sessions a")?.hash;
+    $("sessions").replaceChildren(...page.items.map((session) => this.row(session)));
+    if (focused) $("sessions").querySelector(`a[href="${focused}"]`)?.focus();
+    $("more-sessions").hidden = !page.pagination.next_cursor || this.shown >= 200;
+    return page.items.length ? page.items[0].id : null;
+  }
+
+  row(session) {
+    const link = make("a", { href: `#${session.id}`, "aria-current": session.id === this.current ? "page" : null },
+      make("span", { class: "name" }, session.title || nameOf(session)),
+      make("time", { datetime: new Date(session.last_activity_at_ms).toISOString() }, ago(session.last_activity_at_ms)));
+    if (STATES[session.state]) {
+      const busy = session.state === "running" || session.state === "queued";
+      link.append(make("span", { class: busy ? "state busy" : "state" }, STATES[session.state]));
+    }
+    link.addEventListener("click", (event) => {
+      event.preventDefault();
+      this.show(false);
+      this.on.open(session.id);
+    });
+    return make("li", {}, link);
+  }
+
+  mark(id) {
+    this.current = id;
+    for (const link of $("sessions").querySelectorAll("a")) {
+      if (link.hash === `#${id}`) link.setAttribute("aria-current", "page");
+      else link.removeAttribute("aria-current");
+    }
+  }
+}
+
+function nameOf(session) {
+  return session.address.channel === "web" ? "New conversation" : `${session.address.channel} ${session.address.chat_id}`;
+}
+
+function ago(ms) {
+  const seconds = Math.max(0, (Date.now() - ms) / 1000);
+  if (seconds < 60) return "now";
+  if (seconds < 3600) return `${Math.floor(seconds / 60)} min`;
+  if (seconds < 86400) return `${Math.floor(seconds / 3600)} h`;
+  return new Date(ms).toLocaleDateString(undefined, { day: "numeric", month: "short" });
+}

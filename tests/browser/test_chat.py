@@ -1,0 +1,237 @@
+"""The chat page as a person uses it (WEB-1, UI-7, REN-5)."""
+
+import pytest
+from playwright.async_api import Page, expect
+
+from tests.browser.conftest import Chats, Visits
+from tests.fakes.model import Gate, Said
+from tests.scenario.harness import Plan
+
+READY = "body[data-ready=yes]"
+ASKS = Said("I will look.", calls=(("exec", '{"command": "ls"}'),))
+LONG = "The answer has **several** words, and it comes in pieces. " * 3 + "That is all."
+
+
+async def ready(page: Page) -> None:
+    """Return once the page listens."""
+    await page.wait_for_selector(READY)
+    await expect(page.locator("#connection")).to_have_text("Connected")
+
+
+async def write(page: Page, text: str) -> None:
+    """Write a message and send it by the keyboard."""
+    await page.locator("#message").fill(text)
+    await page.locator("#message").press("Enter")
+
+
+@pytest.mark.requirement("WEB-1")
+async def test_a_reply_streams_as_plain_text_and_ends_as_formatted(
+    chats: Chats, visits: Visits
+) -> None:
+    gate = Gate()
+    async with chats(Said(LONG, middle=gate, at=4)) as gateway, visits(gateway) as page:
+        await ready(page)
+        await expect(page.locator("#empty")).to_be_visible()
+        await write(page, "Tell me")
+        await expect(page.locator(".kind-user .bubble")).to_have_text("Tell me")
+        await expect(page.locator("#live-text")).to_have_text(LONG[:32].rstrip())
+        gate.open.set()
+        final = page.locator("#log .kind-assistant .prose")
+        await expect(final).to_contain_text("That is all.")
+        await expect(final.locator("strong").first).to_have_text("several")
+        await expect(page.locator("#live")).to_be_hidden()
+        await expect(page.locator(".kind-user")).to_have_count(1)
+        await expect(page.locator("#title")).to_have_text("Tell me")
+        await expect(page.locator(".sessions a[aria-current=page] .name")).to_have_text("Tell me")
+
+
+@pytest.mark.requirement("WEB-1", "MSG-21")
+async def test_a_reload_in_mid_stream_misses_nothing(chats: Chats, visits: Visits) -> None:
+    gate = Gate()
+    async with chats(Said(LONG, middle=gate, at=5)) as gateway, visits(gateway) as page:
+        await ready(page)
+        await write(page, "Tell me")
+        await gate.reached.wait()
+        await page.reload()
+        await ready(page)
+        await expect(page.locator("#live-text")).to_have_text(LONG[:40].rstrip())
+        await expect(page.locator("#stop")).to_be_visible()
+        gate.open.set()
+        await expect(page.locator("#log .kind-assistant")).to_contain_text("That is all.")
+        await expect(page.locator("#log .item")).to_have_count(2)
+
+
+@pytest.mark.requirement("WEB-1", "REN-5")
+async def test_a_step_is_shown_and_allowed_by_a_button(chats: Chats, visits: Visits) -> None:
+    async with chats(ASKS, "There are three.") as gateway, visits(gateway) as page:
+        await ready(page)
+        await write(page, "What is there?")
+        step = page.locator("details.step summary")
+        await expect(step).to_contain_text("exec")
+        await expect(step).to_contain_text("waiting for you")
+        card = page.locator(".card")
+        await expect(card.locator("h2")).to_have_text("May I run exec?")
+        await expect(card.locator("pre").first).to_have_text("command: ls")
+        await card.get_by_role("button", name="Allow once").click()
+        await expect(page.locator("#log")).to_contain_text("There are three.")
+        await expect(step).to_contain_text("done")
+        await step.click()
+        await expect(page.locator(".step-body")).to_contain_text("AGENTS.md")
+        await expect(page.locator(".card.settled h2")).to_contain_text("Allowed by the owner")
+        await expect(page.get_by_role("button", name="Allow once")).to_have_count(0)
+        await expect(page.locator("#stop")).to_be_hidden()
+
+
+@pytest.mark.requirement("WEB-1", "APR-1")
+async def test_long_arguments_are_folded_and_wholly_readable(chats: Chats, visits: Visits) -> None:
+    command = "echo " + "x" * 2000 + " END"
+    asks = Said("", calls=(("exec", f'{{"command": "{command}"}}'),))
+    async with chats(asks) as gateway, visits(gateway) as page:
+        await ready(page)
+        await write(page, "go")
+        fold = page.locator(".card details").first
+        await expect(fold.locator("pre")).to_be_hidden()
+        await fold.locator("summary").click()
+        await expect(fold.locator("pre")).to_contain_text("END")
+
+
+@pytest.mark.requirement("WEB-1")
+async def test_a_refusal_carries_its_reason(chats: Chats, visits: Visits) -> None:
+    async with chats(ASKS, "Then not.") as gateway, visits(gateway) as page:
+        await ready(page)
+        await write(page, "What is there?")
+        await page.get_by_role("button", name="Deny...").click()
+        await expect(page.locator(".answer input")).to_be_focused()
+        await page.keyboard.type("not now")
+        await page.keyboard.press("Enter")
+        await expect(page.locator(".card.settled h2")).to_contain_text("not now")
+        await expect(page.locator("#log")).to_contain_text("Then not.")
+
+
+@pytest.mark.requirement("WEB-1", "APR-6")
+async def test_a_question_is_a_form(chats: Chats, visits: Visits) -> None:
+    asks = Said("", calls=(("ask_user", '{"question": "Which one?", "options": ["a", "b"]}'),))
+    async with chats(asks, asks, "Thanks.") as gateway, visits(gateway) as page:
+        await ready(page)
+        await write(page, "choose")
+        await page.get_by_role("button", name="b", exact=True).click()
+        await expect(page.locator(".card.settled")).to_contain_text("answered: b")
+        await page.get_by_label("Or in your own words").fill("neither")
+        await page.get_by_role("button", name="Answer").click()
+        await expect(page.locator(".card.settled").last).to_contain_text("answered: neither")
+        await expect(page.locator("#log")).to_contain_text("Thanks.")
+
+
+@pytest.mark.requirement("WEB-1", "UI-7")
+async def test_everything_is_reached_by_the_keyboard(chats: Chats, visits: Visits) -> None:
+    async with chats(ASKS, "Done.") as gateway, visits(gateway) as page:
+        await ready(page)
+        first = "document.querySelector('a[href], button, input, select, textarea')"
+        assert await page.evaluate(f"{first}.className") == "skip"
+        await page.locator(".skip").focus()
+        await page.keyboard.press("Enter")
+        await expect(page.locator("#message")).to_be_focused()
+        await page.keyboard.type("look")
+        await page.keyboard.press("Shift+Enter")
+        await page.keyboard.type("around")
+        await page.keyboard.press("Enter")
+        await expect(page.locator(".bubble")).to_have_text("look\naround")
+        allow = page.get_by_role("button", name="Allow once")
+        await expect(allow).to_be_visible()
+        for _ in range(30):
+            await page.keyboard.press("Shift+Tab")
+            if await allow.evaluate("one => one === document.activeElement"):
+                break
+        await expect(allow).to_be_focused()
+        await page.keyboard.press("Enter")
+        await expect(page.locator("#log")).to_contain_text("Done.")
+        await expect(page.locator(".card.settled")).to_be_focused()
+
+
+@pytest.mark.requirement("WEB-1")
+async def test_commands_are_completed(chats: Chats, visits: Visits) -> None:
+    async with chats() as gateway, visits(gateway) as page:
+        await ready(page)
+        field = page.locator("#message")
+        await field.press_sequentially("/st")
+        await expect(page.locator("#hints li:visible")).to_have_count(2)
+        await field.press("ArrowDown")
+        await expect(page.locator("#hints [aria-selected=true]")).to_contain_text("/stop")
+        await field.press("ArrowUp")
+        await field.press("Tab")
+        await expect(field).to_have_value("/status ")
+        await field.press("Enter")
+        await expect(page.locator(".notice")).to_contain_text("idle")
+        await expect(page.locator(".kind-user.command")).to_have_text("Owner said/status")
+
+
+@pytest.mark.requirement("WEB-1")
+async def test_a_file_is_sent_along(chats: Chats, visits: Visits) -> None:
+    async with chats("I see it.") as gateway, visits(gateway) as page:
+        await ready(page)
+        await page.locator("#file").set_input_files(
+            [{"name": "notes.txt", "mimeType": "text/plain", "buffer": b"milk"}]
+        )
+        await expect(page.locator("#files li")).to_contain_text("notes.txt, 4 B")
+        await write(page, "read this")
+        await expect(page.locator(".chips li")).to_have_text("notes.txt, 4 B")
+        await expect(page.locator("#log")).to_contain_text("I see it.")
+        (kept,) = (gateway.workspace / "uploads").rglob("notes.txt")
+        assert kept.read_bytes() == b"milk"
+
+
+@pytest.mark.requirement("WEB-1")
+async def test_stop_ends_the_work_and_keeps_what_was_said(chats: Chats, visits: Visits) -> None:
+    gate = Gate()
+    said = Said("I begin with this", middle=gate, at=1)
+    async with chats(said) as gateway, visits(gateway) as page:
+        await ready(page)
+        await write(page, "go")
+        await gate.reached.wait()
+        await page.get_by_role("button", name="Stop").click()
+        await expect(page.locator("#log .kind-assistant")).to_contain_text("Stopped here")
+        await expect(page.locator("#log .kind-assistant .prose")).to_have_text("I begin")
+        await expect(page.locator("#live")).to_be_hidden()
+
+
+@pytest.mark.requirement("WEB-1")
+async def test_what_a_person_or_a_model_writes_is_never_markup(
+    chats: Chats, visits: Visits
+) -> None:
+    attack = "<img src=x onerror=\"document.title='owned'\"><b>bold</b>"
+    calls = (("exec", '{"command": "<i>ls</i>"}'),)
+    async with chats(Said(attack, calls=calls)) as gateway, visits(gateway) as page:
+        await ready(page)
+        await write(page, attack)
+        await expect(page.locator(".card pre").first).to_have_text("command: <i>ls</i>")
+        await expect(page.locator(".bubble")).to_have_text(attack)
+        assert await page.locator("#log img, #log b, #log i").count() == 0
+        await expect(page.locator("#title")).to_contain_text("<b>bold</b>")
+        assert "owned" not in (await page.title()).partition("<img")[0]
+
+
+@pytest.mark.requirement("WEB-1")
+async def test_the_page_finds_the_gateway_again_and_catches_up(
+    chats: Chats, visits: Visits
+) -> None:
+    port = 0
+
+    def same_port(plan: Plan) -> None:
+        plan.http["port"] = port
+
+    async with chats("first") as gateway:
+        port = gateway.port
+        page_context = visits(gateway)
+        page = await page_context.__aenter__()
+        await ready(page)
+        await write(page, "one")
+        await expect(page.locator("#log")).to_contain_text("first")
+        _, found = await gateway.ask("GET", "/v1/sessions")
+        session = str(found["items"][0]["id"])
+    await expect(page.locator("#connection")).to_have_text("Reconnecting")
+    async with chats("second", change=same_port) as restarted:
+        await restarted.state(await restarted.says(session, "two"), "completed")
+        await expect(page.locator("#connection")).to_have_text("Connected", timeout=20_000)
+        await expect(page.locator("#log")).to_contain_text("second")
+        await expect(page.locator("#log .item")).to_have_count(4)
+        await page_context.__aexit__(None, None, None)
