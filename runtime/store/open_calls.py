@@ -34,6 +34,10 @@ class OpenCall:
     answered_ms: int | None = None
 
 
+# Ids of one millisecond are in no order of their own.
+_IN_ORDER = (open_calls.c.created_ms, open_calls.c.run_id, open_calls.c.step, open_calls.c.place)
+
+
 def add(conn: Connection, call: OpenCall) -> None:
     """Keep a new one."""
     conn.execute(
@@ -77,7 +81,7 @@ def open_ones(
         query = query.where(open_calls.c.session_id == session_id)
     if kind is not None:
         query = query.where(open_calls.c.kind == kind)
-    return [_open_call(row) for row in conn.execute(query.order_by(open_calls.c.id))]
+    return [_open_call(row) for row in conn.execute(query.order_by(*_IN_ORDER))]
 
 
 def by_code(conn: Connection, code: str) -> Sequence[OpenCall]:

@@ -4,12 +4,13 @@ Durable by default: WAL with `synchronous=FULL`, so that a committed unit surviv
 It refuses `:memory:` and anything else that is not a file.
 """
 
+import asyncio
 import os
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final, Literal, TypeVar
+from typing import Any, Final, Literal, TypeVar
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event
 from sqlalchemy.engine.interfaces import DBAPIConnection
@@ -60,6 +61,7 @@ class SqliteDatabase(Database):
         self._readers = readers
         self._writer: Writer | None = None
         self._reader: AsyncEngine | None = None
+        self._reads: set[asyncio.Task[Any]] = set()
 
     async def start(self) -> None:
         create_file(self._path)
@@ -79,6 +81,8 @@ class SqliteDatabase(Database):
         if writer is not None:
             await writer.close()
         reader, self._reader = self._reader, None
+        if self._reads:
+            await asyncio.wait(self._reads)
         if reader is not None:
             await reader.dispose()
 
@@ -92,9 +96,23 @@ class SqliteDatabase(Database):
     async def read(self, work: Callable[[Connection], T]) -> T:
         if self._reader is None:
             raise closed()
+        # A read that is cut off in the middle would leave its connection's thread behind, so it
+        # goes on to its end without its caller, and `close` waits for it.
+        task = asyncio.create_task(self._read(self._reader, work), name="read")
+        self._reads.add(task)
+        task.add_done_callback(self._read_ended)
+        return await asyncio.shield(task)
+
+    async def _read(self, reader: AsyncEngine, work: Callable[[Connection], T]) -> T:
         with driver_errors(self._path):
-            async with self._reader.connect() as conn:
+            async with reader.connect() as conn:
                 return await conn.run_sync(work)
+
+    def _read_ended(self, task: asyncio.Task[Any]) -> None:
+        self._reads.discard(task)
+        if not task.cancelled():
+            # Looked at, so that a failure without a caller is no warning of its own.
+            task.exception()
 
     def _reading_engine(self) -> AsyncEngine:
         engine = create_async_engine(

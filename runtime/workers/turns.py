@@ -18,7 +18,7 @@ from runtime.domain.messages import ChatAddress, OutboundMessage
 from runtime.inbox import claims
 from runtime.inbox.claims import Claimed, Holder
 from runtime.policy.bounds import PolicySettings
-from runtime.ports.bus import CANCEL, RUNS
+from runtime.ports.bus import CANCEL, EVENTS, RUNS
 from runtime.store import lanes, runs
 from runtime.workers.returns import Returns
 from runtime.workers.wake import Wake
@@ -123,6 +123,7 @@ class TurnWorker:
             return False
         for claimed in found:
             self._start(group, claimed, holder)
+            self._services.bus.publish(EVENTS, {"session_id": claimed.session.id})
         return len(found) == room
 
     def _start(self, group: asyncio.TaskGroup, claimed: Claimed, holder: Holder) -> None:

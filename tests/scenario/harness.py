@@ -22,7 +22,7 @@ from runtime.intake.logins import Logins
 from runtime.ports.bus import Bus
 from runtime.ports.clock import Clock
 from runtime.ports.model import Models
-from runtime.store import Connection, Database, StoreUnavailable, open_database
+from runtime.store import Connection, Database, open_database
 from runtime.store.migrate import migrate
 from runtime.tools.base import AnyTool
 from runtime.tools.builtin import builtin_tools
@@ -39,43 +39,6 @@ T = TypeVar("T")
 Work = Callable[[Connection], T]
 ADMIN = "admin-test-token"
 READER = "read-test-token"
-
-
-class PatientDatabase(Database):
-    """A database whose reads end before their caller is cancelled, or the database closed.
-
-    A test cuts its gateway off in the middle of things, and a read that is cut off leaves the
-    driver's connection behind with its thread.
-    """
-
-    def __init__(self, inner: Database) -> None:
-        self._inner = inner
-        self._reads: set[asyncio.Task[object]] = set()
-        self._closed = False
-        self.dialect = inner.dialect
-
-    async def start(self) -> None:
-        await self._inner.start()
-
-    async def close(self) -> None:
-        self._closed = True
-        if self._reads:
-            await asyncio.wait(self._reads)
-        await self._inner.close()
-
-    async def write(self, work: Work[T], *, name: str, urgent: bool = False) -> T:
-        return await self._inner.write(work, name=name, urgent=urgent)
-
-    async def read(self, work: Work[T]) -> T:
-        if self._closed:
-            raise StoreUnavailable("The database is not open.")
-        task = asyncio.create_task(self._inner.read(work), name="patient read")
-        self._reads.add(task)
-        try:
-            return await asyncio.shield(task)
-        finally:
-            await asyncio.wait([task])
-            self._reads.discard(task)
 
 
 async def prints_files(stdio: FakeStdio) -> int:
@@ -252,7 +215,7 @@ async def site(plan: Plan) -> AsyncIterator[Site]:
     url = f"sqlite:///{plan.path}/gatehouse.db"
     await migrate(url)
     scaffold(plan.workspace, find_template())
-    database = PatientDatabase(open_database(url, clock=plan.clock))
+    database = open_database(url, clock=plan.clock)
     await database.start()
     engine = _engine(plan, database)
     task = asyncio.create_task(engine.run(), name="engine")
