@@ -4,6 +4,7 @@ It reads a bounded number of pages and refuses to guess: where the posts may lie
 it looks, the outcome stays unknown.
 """
 
+import re
 from collections.abc import Sequence
 
 from adapters.slack.client import SlackClient
@@ -11,13 +12,11 @@ from adapters.slack.directory import messages_of, next_cursor
 from adapters.slack.egress import part_number
 from adapters.slack.failures import Refused, SlackFailure, lookup_error
 from runtime.domain.errors import DeliveryRejected
-from runtime.domain.ids import made_at_ms
 from runtime.domain.messages import OutboundMessage
 
+_TS = re.compile(r"\d+\.\d+")
 PAGE = 200
 MAX_PAGES = 20
-# An id is as old as the message, by the gateway's clock; Slack's may differ by this much.
-CLOCK_SKEW_MS = 5 * 60 * 1000
 
 
 async def find_posts(
@@ -65,8 +64,9 @@ def _query(message: OutboundMessage) -> tuple[str, dict[str, str | int | bool]]:
         "limit": PAGE,
         "include_all_metadata": True,
     }
-    oldest_ms = max(0, made_at_ms(message.outbox_id) - CLOCK_SKEW_MS)
-    arguments["oldest"] = f"{oldest_ms / 1000:.6f}"
+    if message.reply_to is not None and _TS.fullmatch(message.reply_to):
+        # Slack's own time of the question: this machine's clock may be wrong by any amount.
+        arguments["oldest"] = message.reply_to
     if message.target.thread_id is None:
         return "conversations.history", arguments
     return "conversations.replies", {**arguments, "ts": message.target.thread_id}

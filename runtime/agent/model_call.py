@@ -97,6 +97,6 @@ async def _stream(model: Model, request: ModelRequest, on_text: OnText) -> Model
 
 
 def _cut(text: str, model: Model) -> ModelResponse:
-    kept = f"{text[:MAX_TEXT]}\n\n(The rest was cut: the answer passed {MAX_TEXT:,} characters.)"
+    kept = f"{text[:MAX_TEXT]}\n\n(The rest was cut: it passed {MAX_TEXT:,} characters.)"
     usage = Usage(output_tokens=estimate_tokens(text))
-    return ModelResponse(kept, (), usage, model.name, finish_reason="length")
+    return ModelResponse(kept, (), usage, model.name, finish_reason="cut")

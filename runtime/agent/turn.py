@@ -206,7 +206,10 @@ class Turn:
                 state.extra = [NoticeMessage(text=CONTINUE)]
                 return None
             return endings.completed(state, message, EMPTY_ANSWER, response.usage)
-        return endings.completed(state, message, response.text, response.usage)
+        text = response.text
+        if response.finish_reason == "length":
+            text += "\n\n(This was cut at the length limit; ask me to go on.)"
+        return endings.completed(state, message, text, response.usage)
 
     async def _commit_model(self, message: AssistantMessage, usage: Usage) -> None:
         services, state = self._services, self._state

@@ -31,6 +31,7 @@ class Account:
         self._gatehouse = gatehouse
         self._keeper = keeper
         self._refused = ""
+        self._stopped = False
         self._listening: asyncio.Task[None] | None = None
         self.deliverer: Deliverer | None = None
 
@@ -53,9 +54,10 @@ class Account:
                 group.create_task(
                     self._keeper.hold(f"deliver:{name}", deliverer.run), name=f"deliver {name}"
                 )
-                self._listening = group.create_task(
-                    self._keeper.hold(f"listen:{name}", self._listen), name=f"listen {name}"
-                )
+                if not self._stopped:
+                    self._listening = group.create_task(
+                        self._keeper.hold(f"listen:{name}", self._listen), name=f"listen {name}"
+                    )
                 if self.adapter.capabilities.typing_interval_s is not None:
                     group.create_task(typing.listen(), name=f"typing signals {name}")
                     group.create_task(typing.show(), name=f"typing {name}")
@@ -64,6 +66,7 @@ class Account:
 
     async def stop_listening(self) -> None:
         """Take nothing more from the platform; what was not acknowledged comes again."""
+        self._stopped = True
         if self._listening is not None:
             self._listening.cancel()
             await asyncio.wait([self._listening])

@@ -118,8 +118,11 @@ class Engine:
 
     async def drain(self, grace_s: float) -> None:
         """Take nothing new, let what runs finish for `grace_s`, and put the rest back (OPS-10)."""
-        for account in self.accounts:
-            await account.stop_listening()
+        self.turns.stop_taking()
+        async with asyncio.TaskGroup() as group:
+            for account in self.accounts:
+                name = f"stop listening {account.adapter.channel}"
+                group.create_task(account.stop_listening(), name=name)
         await self.turns.drain(grace_s)
 
     def _turn_services(self) -> TurnServices:

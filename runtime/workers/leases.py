@@ -86,6 +86,10 @@ class LeaseKeeper:
                 await self._hold_once(name, fence, body)
             except* LeaseLost:
                 log.warning("lease_lost", name=name, fence=fence)
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                # A loss that comes together with a cancellation must not swallow it.
+                raise asyncio.CancelledError
 
     async def _hold_once(self, name: str, fence: int, body: Body) -> None:
         held = _Held(name, fence, self._clock.monotonic() + self._settings.ttl_s)

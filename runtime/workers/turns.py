@@ -92,9 +92,13 @@ class TurnWorker:
                 more = await self._claim(group, look_first=not signalled)
                 signalled = more or await self._wake.wait()
 
+    def stop_taking(self) -> None:
+        """Claim nothing more; what is queued waits for the next process."""
+        self._draining = True
+
     async def drain(self, grace_s: float) -> None:
         """Take nothing new and let what runs finish; after `grace_s` it is put back (OPS-10)."""
-        self._draining = True
+        self.stop_taking()
         timer = self._services.clock.call_later(grace_s, self._idle.set)
         await self._idle.wait()
         timer.cancel()

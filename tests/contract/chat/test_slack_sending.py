@@ -3,11 +3,9 @@
 import pytest
 
 from runtime.domain.errors import DeliveryRejected, DeliveryRetry, DeliveryUnknown
-from runtime.domain.ids import IdPrefix, new_id
 from runtime.domain.messages import ChatAddress
 from runtime.ports.chat import ChatAdapter
 from tests.contract.chat.slack_support import (
-    START_MS,
     Desk,
     desk,
     desk_at,
@@ -137,17 +135,18 @@ async def test_a_long_message_that_broke_off_is_finished_and_nothing_is_posted_t
     assert await desk.adapter.lookup(message, posted=receipt.message_ids[:1]) == receipt
 
 
-async def test_a_lookup_reads_on_through_a_busy_channel_but_not_before_the_message_was_made(
+async def test_a_lookup_reads_on_through_a_busy_channel_but_not_before_the_question(
     desk: Desk,
 ) -> None:
-    message = reply("In the crowd.", outbox_id=new_id(IdPrefix.OUTBOX, START_MS))
+    asked = await desk.slack.user_says(GENERAL, ANNA, "where are you?", mention=True)
+    message = reply("In the crowd.").model_copy(update={"reply_to": asked.ts})
     receipt = await desk.send(message)
     for number in range(450):
         await desk.slack.user_says(GENERAL, BEN, f"chatter {number}")
     assert await desk.adapter.lookup(message, posted=()) == receipt
     calls = desk.slack.calls_to("conversations.history")
     assert len(calls) == 3
-    assert float(str(calls[0].arguments["oldest"])) == START_MS / 1000 - 300
+    assert calls[0].arguments["oldest"] == asked.ts, "by Slack's own clock"
 
 
 async def test_a_lookup_that_slack_refuses_for_now_is_a_retry(desk: Desk) -> None:
