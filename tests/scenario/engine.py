@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count
 from pathlib import Path
+from typing import TypedDict, Unpack
 
 from adapters.system.clock import SystemClock
 from runtime.bus.memory import MemoryBus
@@ -34,6 +35,14 @@ OWNER = "U-owner"
 OPEN = ChannelAccess(dm_policy="pairing", group_policy="open", owners=frozenset({OWNER}))
 
 
+class Details(TypedDict, total=False):
+    """What few messages need: the card or message replied to, a mention or none, a bot's hand."""
+
+    reply_to: str | None
+    mentions: bool
+    is_bot: bool
+
+
 @dataclass
 class World:
     """A running engine, the people who talk to it, and what they see."""
@@ -52,9 +61,7 @@ class World:
         chat_id: str | None = None,
         kind: ChatKind = "direct",
         message_id: str | None = None,
-        reply_to: str | None = None,
-        mentions: bool = True,
-        is_bot: bool = False,
+        **more: Unpack[Details],
     ) -> Accepted:
         """One message of a person, accepted."""
         message = InboundMessage(
@@ -63,10 +70,10 @@ class World:
             chat_id=chat_id or f"D-{user}",
             chat_kind=kind,
             message_id=message_id or f"m{next(self.ids)}",
-            sender=Sender(id=user, name=user.removeprefix("U-"), is_bot=is_bot),
+            sender=Sender(id=user, name=user.removeprefix("U-"), is_bot=more.get("is_bot", False)),
             text=text,
-            mentions_bot=mentions and kind != "direct",
-            reply_to=reply_to,
+            mentions_bot=more.get("mentions", True) and kind != "direct",
+            reply_to=more.get("reply_to"),
             received_at_ms=self.engine.parts.clock.now_ms(),
         )
         return await self.engine.intake.accept(message)

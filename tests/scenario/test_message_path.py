@@ -61,9 +61,11 @@ async def test_a_message_delivered_again_is_answered_once(worlds: Worlds) -> Non
 async def test_one_run_at_a_time_in_a_lane_in_order_of_arrival(worlds: Worlds) -> None:
     gate = Gate()
     model = ScriptedModel(
-        lambda request: Said(f"re {last_text(request)}", before=gate)
-        if last_text(request) == "1"
-        else f"re {last_text(request)}"
+        lambda request: (
+            Said(f"re {last_text(request)}", before=gate)
+            if last_text(request) == "1"
+            else f"re {last_text(request)}"
+        )
     )
     async with worlds(model) as world:
         for text in ("1", "2", "3"):

@@ -13,6 +13,11 @@ from tests.scenario.conftest import Worlds
 SECRET = "xoxb-test-token-of-nobody"
 
 
+def leak(workspace: Path) -> None:
+    """A file of the workspace that holds a secret of the gateway's."""
+    (workspace / "leak.txt").write_text(f"token = {SECRET}\n")
+
+
 @pytest.mark.requirement("POL-7")
 async def test_a_secret_in_a_file_is_masked_before_it_is_kept(worlds: Worlds) -> None:
     model = ScriptedModel(
@@ -23,7 +28,7 @@ async def test_a_secret_in_a_file_is_masked_before_it_is_kept(worlds: Worlds) ->
         return replace(setup, redact=lambda text: text.replace(SECRET, "[secret]"))
 
     async with worlds(model, change=change) as world:
-        Path(world.workspace, "leak.txt").write_text(f"token = {SECRET}\n")
+        leak(world.workspace)
         accepted = await world.says("read it")
         await world.sees(1)
         told = model.requests[1].messages[-1].results[0].content

@@ -54,9 +54,7 @@ async def test_a_call_with_a_once_effect_is_never_run_again_after_a_crash(
 ) -> None:
     gate, note = Gate(), Note(gate=Gate())
     note.gate = gate
-    async with worlds(
-        ScriptedModel([Said(calls=(call("pay"),))]), change=offering(note)
-    ) as before:
+    async with worlds(ScriptedModel([Said(calls=(call("pay"),))]), change=offering(note)) as before:
         await before.says("pay the bill")
         await gate.reached.wait()
     again = Note()
@@ -300,8 +298,6 @@ async def _lines(world, session_id: str | None) -> Sequence[transcripts.Line]:
     return await world.database.read(
         lambda conn: transcripts.since(conn, session_id or "", transcript=1, first=1)
     )
-
-
 
 
 @pytest.mark.requirement("MSG-12")
