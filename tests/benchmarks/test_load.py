@@ -34,7 +34,7 @@ def say(capsys: pytest.CaptureFixture[str]):
 
     def line(text: str) -> None:
         with capsys.disabled():
-            print(f"\n  {text}")  # noqa: T201  a benchmark's output is its purpose
+            print(f"\n  {text}")
 
     return line
 

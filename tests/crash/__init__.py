@@ -1,0 +1,1 @@
+"""Real processes, really killed: what is lost or doubled is counted from outside."""

@@ -1,0 +1,35 @@
+"""The machine's clock, run faster, so that a restart does not wait for real backoffs."""
+
+from collections.abc import Callable
+
+from adapters.system.clock import SystemClock
+from runtime.ports.clock import Timer
+
+RATE = 20
+
+
+class FastClock:
+    """A pure function of real time since `epoch_ms`, so that every process agrees on it.
+
+    PostgreSQL's time is shifted by as much (`runtime.store.database.ShiftedClock`).
+    """
+
+    def __init__(self, epoch_ms: int, rate: int = RATE) -> None:
+        self._real = SystemClock()
+        self._epoch_ms = epoch_ms
+        self._rate = rate
+
+    def now_ms(self) -> int:
+        return self._epoch_ms + (self._real.now_ms() - self._epoch_ms) * self._rate
+
+    def offset_ms(self) -> int:
+        return (self._real.now_ms() - self._epoch_ms) * (self._rate - 1)
+
+    def monotonic(self) -> float:
+        return self._real.monotonic() * self._rate
+
+    async def sleep(self, seconds: float) -> None:
+        await self._real.sleep(seconds / self._rate)
+
+    def call_later(self, seconds: float, callback: Callable[[], None]) -> Timer:
+        return self._real.call_later(seconds / self._rate, callback)

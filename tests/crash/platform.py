@@ -1,0 +1,136 @@
+"""The chat platform, in a process that nobody kills: what was posted stays posted."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.scenario.engine import OWNER
+
+CHAT = f"D-{OWNER}"
+
+
+@dataclass(frozen=True)
+class Post:
+    """What a person sees."""
+
+    id: str
+    outbox_id: str
+    text: str
+
+
+@dataclass
+class Platform:
+    """Delivers until it is acknowledged, keeps posts, and hears the gateway's crash points.
+
+    `on_post` is called when a post is kept and before its sender is told; True hangs up instead.
+    """
+
+    posts: list[Post] = field(default_factory=list)
+    edits: list[str] = field(default_factory=list)
+    points: list[tuple[int, str]] = field(default_factory=list)
+    acknowledged: set[str] = field(default_factory=set)
+    on_post: Callable[[Post], bool] = lambda _post: False
+    port: int = 0
+
+    def __post_init__(self) -> None:
+        self._inbound: dict[str, dict[str, Any]] = {}
+        self._listeners: list[asyncio.StreamWriter] = []
+        self._open: set[asyncio.StreamWriter] = set()
+        self.changed = asyncio.Event()
+
+    @asynccontextmanager
+    async def serving(self) -> AsyncIterator[None]:
+        """Listen on a port of this machine."""
+        server = await asyncio.start_server(self._connected, "127.0.0.1", 0)
+        self.port = server.sockets[0].getsockname()[1]
+        try:
+            yield
+        finally:
+            server.close()
+            for writer in tuple(self._open):
+                writer.close()
+            await server.wait_closed()
+
+    def says(self, message_id: str, text: str) -> None:
+        """A person writes a message."""
+        message = {
+            "channel": "test",
+            "account": "A1",
+            "chat_id": CHAT,
+            "message_id": message_id,
+            "sender": {"id": OWNER, "name": "Ada"},
+            "text": text,
+            "received_at_ms": 1,
+        }
+        self._deliver({"id": message_id, "message": message})
+
+    def presses(self, open_call_id: str, choice: str) -> None:
+        """A person presses a button of a card."""
+        press = {
+            "channel": "test",
+            "account": "A1",
+            "chat_id": CHAT,
+            "sender": {"id": OWNER, "name": "Ada"},
+            "open_call_id": open_call_id,
+            "choice": choice,
+            "press_id": f"p-{open_call_id}",
+            "received_at_ms": 1,
+        }
+        self._deliver({"id": f"p-{open_call_id}", "press": press})
+
+    def _deliver(self, item: dict[str, Any]) -> None:
+        self._inbound[item["id"]] = item
+        for writer in self._listeners:
+            _write(writer, item)
+
+    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._open.add(writer)
+        try:
+            role = json.loads(await reader.readline())["role"]
+            if role == "listen":
+                self._listeners.append(writer)
+                for item in self._inbound.values():
+                    if item["id"] not in self.acknowledged:
+                        _write(writer, item)
+            while line := await reader.readline():
+                self._heard(role, json.loads(line), writer)
+                self.changed.set()
+        except ConnectionError:
+            # The gateway was killed; what it had asked for is done or not, as on any platform.
+            return
+        finally:
+            self._open.discard(writer)
+            if writer in self._listeners:
+                self._listeners.remove(writer)
+            writer.close()
+            self.changed.set()
+
+    def _heard(self, role: str, said: Any, writer: asyncio.StreamWriter) -> None:
+        if role == "points":
+            self.points.append((said[0], said[1]))
+        elif role == "listen":
+            self.acknowledged.add(said["acknowledged"])
+        else:
+            self._request(said, writer)
+
+    def _request(self, said: dict[str, Any], writer: asyncio.StreamWriter) -> None:
+        if said["op"] == "send":
+            post = Post(f"post-{len(self.posts) + 1}", said["outbox_id"], said["text"])
+            self.posts.append(post)
+            if self.on_post(post):
+                writer.close()
+            else:
+                _write(writer, {"id": post.id})
+        elif said["op"] == "edit":
+            self.edits.append(said["text"])
+            _write(writer, {})
+        else:
+            found = [post.id for post in self.posts if post.outbox_id == said["outbox_id"]]
+            _write(writer, {"id": found[0] if found else None})
+
+
+def _write(writer: asyncio.StreamWriter, item: dict[str, Any]) -> None:
+    writer.write(json.dumps(item).encode() + b"\n")

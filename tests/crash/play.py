@@ -1,0 +1,266 @@
+"""One conversation with a gateway that is killed on the way, and what came of it.
+
+`discover` finds the points, `faults` kills at each, `recoveries` kills what recovers. Nothing here
+asserts: a case says what happened, and its reader says what must not.
+"""
+
+import asyncio
+import multiprocessing
+import signal
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+from adapters.system.clock import SystemClock
+from runtime.domain.runs import TERMINAL, RunState
+from runtime.store import Database, open_database
+from tests.crash.platform import Platform, Post
+from tests.crash.process import ANY_PHASE, Kill, Order, main
+from tests.stateful import snapshot
+from tests.stateful.invariants import UNSETTLED
+from tests.stateful.snapshot import Snapshot
+
+PATIENCE_S: Final = 60.0
+SIDE_BY_SIDE: Final = 4
+MESSAGES: Final = ("note milk", "pay rent")
+POSTED: Final = "post:kept"
+"""A point of the platform: it has the post, and its sender dies before it is told."""
+
+Make = Callable[[str], Awaitable[Order]]
+"""Makes an order with a database of its own, for a case's name."""
+
+_processes = multiprocessing.get_context("forkserver")
+_processes.set_forkserver_preload(["tests.crash.process"])
+
+
+@dataclass(frozen=True)
+class Case:
+    """A conversation that ended. `kills` counts the deaths of its gateways."""
+
+    order: Order
+    kills: int
+    points: Sequence[Kill]
+    posts: Sequence[Post]
+    edits: Sequence[str]
+    acknowledged: frozenset[str]
+    effects: Sequence[str]
+    rows: Snapshot
+
+    @property
+    def name(self) -> str:
+        """Where it was killed."""
+        deaths = [kill for kill in (self.order.kill, self.order.then) if kill is not None]
+        return " and ".join(f"{point} in phase {phase}" for phase, point in deaths)
+
+    def answers(self, asked: str) -> Sequence[Post]:
+        """The final posts that answer a message."""
+        return [post for post in self.posts if post.text.startswith(f"{asked}: ")]
+
+
+class Gateway:
+    """A gateway that is started again whenever it was killed."""
+
+    def __init__(self, order: Order) -> None:
+        self._order = order
+        self.kills = 0
+        self._ending = False
+        self._process: Any = None
+
+    async def keep(self) -> None:
+        """Run it until `end`. Raises RuntimeError when it ends for another reason than a kill."""
+        order = self._order
+        while not self._ending:
+            self._process = _processes.Process(target=main, args=(order,), daemon=True)
+            self._process.start()
+            await _readable(self._process.sentinel)
+            self._process.join()
+            code = self._process.exitcode
+            if code != -signal.SIGKILL:
+                log = (order.folder / "log").read_text(errors="replace")[-3000:]
+                raise RuntimeError(f"the gateway ended with {code}:\n{log}")
+            self.kills += not self._ending
+            order = replace(order, kill=order.then, then=None)
+
+    def kill(self) -> None:
+        """Now, from outside."""
+        self._process.kill()
+
+    async def end(self, keeping: "asyncio.Task[None]") -> None:
+        """Kill it for the last time."""
+        self._ending = True
+        if not keeping.done():
+            self.kill()
+        await keeping
+
+
+class Conversation:
+    """A platform, a gateway and the rows, and ways to wait for what happens to them."""
+
+    def __init__(self, platform: Platform, gateway: Gateway, database: Database) -> None:
+        self.platform = platform
+        self.gateway = gateway
+        self._database = database
+        self.keeping: asyncio.Task[None] | None = None
+
+    async def until(self, holds: Callable[[Snapshot], bool]) -> Snapshot:
+        """The rows, once they are as they should be; looked at after each sign of life."""
+        async with asyncio.timeout(PATIENCE_S):
+            while True:
+                self.platform.changed.clear()
+                rows = await self._database.read(snapshot.take)
+                if holds(rows):
+                    return rows
+                if self.keeping is not None and self.keeping.done():
+                    await self.keeping
+                await self.platform.changed.wait()
+
+    async def first_message(self) -> None:
+        """A person asks for something that is done at once."""
+        self.platform.says("m1", MESSAGES[0])
+        await self.until(lambda rows: _done(rows, 1))
+
+    async def card(self) -> str:
+        """A person asks for something that must be approved; the open call, once all is quiet."""
+        self.platform.says("m2", MESSAGES[1])
+        rows = await self.until(
+            lambda rows: _quiet(rows) and any(row["state"] == "open" for row in rows.open_calls)
+        )
+        return str(next(row["id"] for row in rows.open_calls if row["state"] == "open"))
+
+    async def approve(self, open_call_id: str) -> Snapshot:
+        """The person presses the button; the rows, once everything has ended."""
+        self.platform.presses(open_call_id, "once")
+        return await self.until(lambda rows: _done(rows, len(MESSAGES)))
+
+
+@asynccontextmanager
+async def conversation(order: Order, platform: Platform) -> AsyncIterator[Conversation]:
+    """A gateway on `order`'s database and a platform for it."""
+    database = open_database(order.url, clock=SystemClock(), pool_size=2)
+    await database.start()
+    async with platform.serving():
+        gateway = Gateway(replace(order, port=platform.port))
+        talk = Conversation(platform, gateway, database)
+        keeping = talk.keeping = asyncio.create_task(gateway.keep(), name="gateway")
+        try:
+            yield talk
+        finally:
+            await gateway.end(keeping)
+            await database.close()
+
+
+async def run(order: Order) -> Case:
+    """The whole conversation, with its kills. Raises TimeoutError when something gets stuck."""
+    platform = Platform()
+    async with conversation(_within(order), platform) as talk:
+        if order.kill is not None and order.kill[1] == POSTED:
+            platform.on_post = partial(_dies_at, talk, order.kill[0])
+        await talk.first_message()
+        rows = await talk.approve(await talk.card())
+        kills = talk.gateway.kills
+    return Case(
+        order=order,
+        kills=kills,
+        points=tuple(platform.points),
+        posts=tuple(platform.posts),
+        edits=tuple(platform.edits),
+        acknowledged=frozenset(platform.acknowledged),
+        effects=order.effects.read_text().split() if order.effects.exists() else (),
+        rows=rows,
+    )
+
+
+def _within(order: Order) -> Order:
+    """The order without a kill that comes from outside of the process."""
+    outside = order.kill is not None and order.kill[1] == POSTED
+    return replace(order, kill=None) if outside else order
+
+
+def _dies_at(talk: Conversation, number: int, _post: Post) -> bool:
+    if len(talk.platform.posts) != number:
+        return False
+    talk.gateway.kill()
+    return True
+
+
+async def discover(order: Order) -> Sequence[Kill]:
+    """The points of a conversation that nobody disturbs, each where it first is in its phase.
+
+    A lease's points come by the clock, so only their first place is taken.
+    """
+    seen: dict[object, Kill] = {}
+    case = await run(order)
+    for phase, name in case.points:
+        key: object = name if name.startswith("lease") else (phase, name)
+        seen.setdefault(key, (phase, name))
+    posts = [(number, POSTED) for number in range(1, len(case.posts) + 1)]
+    return (*seen.values(), *posts)
+
+
+async def faults(make: Make, points: Sequence[Kill]) -> Sequence[Case]:
+    """One conversation for each point."""
+    return await _play(make, "once", [(point, None) for point in points])
+
+
+async def recoveries(make: Make, cases: Sequence[Case], points: Sequence[Kill]) -> Sequence[Case]:
+    """One more for each point that is none of `points`: only a gateway that recovers passes it."""
+    known = {name for _, name in points}
+    met = {
+        name: case.order.kill
+        for case in cases
+        for _, name in case.points
+        if name not in known and not name.startswith("lease")
+    }
+    twice = [(first, (ANY_PHASE, name)) for name, first in sorted(met.items())]
+    return await _play(make, "twice", twice)
+
+
+async def _play(
+    make: Make, name: str, kills: Sequence[tuple[Kill | None, Kill | None]]
+) -> Sequence[Case]:
+    """Conversations on databases of their own, a few of them side by side."""
+    room = asyncio.Semaphore(SIDE_BY_SIDE)
+
+    async def one(number: int, kill: Kill | None, then: Kill | None) -> Case:
+        async with room:
+            order = await make(f"{name}-{number}")
+            try:
+                return await run(replace(order, kill=kill, then=then))
+            except TimeoutError as error:
+                raise TimeoutError(f"stuck after a kill at {kill}, {then}") from error
+
+    async with asyncio.TaskGroup() as group:
+        tasks = [
+            group.create_task(one(number, *pair), name=f"{pair}")
+            for number, pair in enumerate(kills)
+        ]
+    return [task.result() for task in tasks]
+
+
+def folder(parent: Path, name: str) -> Path:
+    """A new folder for one case."""
+    made = parent / name
+    made.mkdir()
+    return made
+
+
+def _quiet(rows: Snapshot) -> bool:
+    return not any(row["state"] in UNSETTLED for row in rows.outbox)
+
+
+def _done(rows: Snapshot, runs: int) -> bool:
+    ended = [row for row in rows.runs if RunState(row["state"]) in TERMINAL]
+    return len(ended) == len(rows.runs) == runs and _quiet(rows)
+
+
+async def _readable(descriptor: int) -> None:
+    loop = asyncio.get_running_loop()
+    ready = asyncio.Event()
+    loop.add_reader(descriptor, ready.set)
+    try:
+        await ready.wait()
+    finally:
+        loop.remove_reader(descriptor)

@@ -1,0 +1,246 @@
+"""One gateway that is going to be killed: an engine, a scripted model, a chat over a socket.
+
+It tells the platform's process each crash point that it passes, before it dies at the ordered one.
+A point is named by its phase (how many messages and presses had begun to arrive) and its name.
+"""
+
+import asyncio
+import json
+import os
+import signal
+import socket
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from runtime.domain.errors import DeliveryUnknown
+from runtime.domain.messages import (
+    ApprovalPart,
+    ButtonPress,
+    ChatAddress,
+    InboundMessage,
+    OutboundMessage,
+    Receipt,
+    TextPart,
+)
+from runtime.domain.tools import Effect, Touches
+from runtime.domain.transcript import ToolMessage, UserMessage
+from runtime.ports.chat import AdapterStatus, Capabilities, Posted
+from runtime.ports.gatehouse import Gatehouse
+from runtime.ports.model import ModelRequest
+from runtime.tools.base import Arguments, Tool, ToolContext, ToolOutput
+from runtime.workers.leases import LeaseSettings
+from tests.crash.clock import FastClock
+from tests.fakes.model import Said, ScriptedModel, ScriptedModels
+from tests.scenario.engine import setup_at, world
+
+LEASE_S = 60.0
+INBOUND = ("accept:begin", "press:begin")
+
+ANY_PHASE = -1
+Kill = tuple[int, str]
+"""(phase, point); `ANY_PHASE` is the first time that the point is passed at all."""
+
+
+@dataclass(frozen=True)
+class Order:
+    """What a process is to do. `kill` None: live until somebody else ends it.
+
+    `then` is where the gateway dies that is started after it.
+    """
+
+    url: str
+    folder: Path
+    port: int
+    epoch_ms: int
+    lookup: bool = True
+    kill: Kill | None = None
+    then: Kill | None = None
+
+    @property
+    def effects(self) -> Path:
+        """Where the tools with an effect leave a line each time they run."""
+        return self.folder / "effects"
+
+
+class Points:
+    """Reports each point to the platform's process, and dies at the ordered one."""
+
+    def __init__(self, order: Order) -> None:
+        self._kill = order.kill
+        self._phase = 0
+        self._lock = threading.Lock()
+        self._socket = socket.create_connection(("127.0.0.1", order.port))
+        self._socket.sendall(b'{"role": "points"}\n')
+
+    def __call__(self, name: str) -> None:
+        with self._lock:
+            self._phase += name in INBOUND
+            here = (self._phase, name)
+            self._socket.sendall(json.dumps(here).encode() + b"\n")
+            if self._kill in (here, (ANY_PHASE, name)):
+                os.kill(os.getpid(), signal.SIGKILL)
+
+
+class TextArguments(Arguments):
+    """What to write down."""
+
+    text: str = ""
+
+
+class Writes(Tool[TextArguments]):
+    """Leaves a line in a file; nothing can take it back."""
+
+    arguments = TextArguments
+    description = "Write a line."
+    example = '{"text": "milk"}'
+
+    def __init__(self, name: str, effects: Path, *, effect: Effect, command: bool = False) -> None:
+        self.name = name
+        self.effect = effect
+        self._effects = effects
+        self._command = command
+
+    def touches(self, arguments: TextArguments, context: ToolContext) -> Touches:
+        command = arguments.text if self._command else None
+        return Touches(command=command, subject=arguments.text)
+
+    async def run(self, arguments: TextArguments, context: ToolContext) -> ToolOutput:
+        if self.effect is Effect.ONCE:
+            descriptor = os.open(self._effects, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+            os.write(descriptor, f"{arguments.text}\n".encode())
+            os.close(descriptor)
+        return ToolOutput(f"{self.name} {arguments.text}")
+
+
+def script(request: ModelRequest) -> Said | str:
+    """A person's "note X" or "pay X" becomes calls; results become an answer that names them."""
+    last = request.messages[-1]
+    asked = next(one.text for one in reversed(request.messages) if isinstance(one, UserMessage))
+    if isinstance(last, ToolMessage):
+        return f"{asked}: {' '.join(result.status for result in last.results)}"
+    verb, _, what = asked.partition(" ")
+    arguments = json.dumps({"text": what})
+    calls = [(verb, arguments), ("look", arguments)] if verb == "note" else [(verb, arguments)]
+    return Said("I am on it.", calls=tuple(calls))
+
+
+class SocketChat:
+    """A chat adapter whose platform is another process."""
+
+    channel = "test"
+    account = "A1"
+
+    def __init__(self, port: int, *, lookup: bool) -> None:
+        self.capabilities = Capabilities(
+            chat_rate=1e6,
+            chat_burst=1_000_000,
+            account_rate=1e6,
+            account_burst=1_000_000,
+            lookup=lookup,
+            typing_interval_s=None,
+            edits=True,
+        )
+        self.listening = asyncio.Event()
+        self._port = port
+        self._lock = asyncio.Lock()
+        self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
+
+    def status(self) -> AdapterStatus:
+        return AdapterStatus(connected=True)
+
+    async def connect(self) -> None:
+        self._streams = await self._open("requests")
+
+    async def _open(self, role: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        reader, writer = await asyncio.open_connection("127.0.0.1", self._port)
+        writer.write(json.dumps({"role": role}).encode() + b"\n")
+        await writer.drain()
+        return reader, writer
+
+    async def listen(self, gatehouse: Gatehouse) -> None:
+        """What the platform delivers is stored, and only then acknowledged (MSG-1)."""
+        reader, writer = await self._open("listen")
+        self.listening.set()
+        while line := await reader.readline():
+            delivered = json.loads(line)
+            if "press" in delivered:
+                await gatehouse.press(ButtonPress.model_validate(delivered["press"]))
+            else:
+                await gatehouse.accept(InboundMessage.model_validate(delivered["message"]))
+            writer.write(json.dumps({"acknowledged": delivered["id"]}).encode() + b"\n")
+            await writer.drain()
+
+    async def send(
+        self, message: OutboundMessage, *, posted: Sequence[str], on_posted: Posted
+    ) -> Receipt:
+        if posted:
+            return Receipt(message_ids=tuple(posted))
+        answer = await self._ask({"op": "send", **_shown(message)})
+        await on_posted(answer["id"])
+        return Receipt(message_ids=(answer["id"],))
+
+    async def edit(self, message: OutboundMessage, receipt: Receipt) -> None:
+        await self._ask({"op": "edit", "of": list(receipt.message_ids), **_shown(message)})
+
+    async def typing(self, target: ChatAddress, state: str) -> None:
+        return
+
+    async def lookup(self, message: OutboundMessage, *, posted: Sequence[str]) -> Receipt | None:
+        found = await self._ask({"op": "lookup", "outbox_id": message.outbox_id})
+        return None if found["id"] is None else Receipt(message_ids=(found["id"],))
+
+    async def close(self) -> None:
+        return
+
+    async def _ask(self, request: dict[str, Any]) -> dict[str, Any]:
+        assert self._streams is not None
+        reader, writer = self._streams
+        async with self._lock:
+            writer.write(json.dumps(request).encode() + b"\n")
+            await writer.drain()
+            line = await reader.readline()
+        if not line:
+            raise DeliveryUnknown("the platform hung up")
+        return dict(json.loads(line))
+
+
+def _shown(message: OutboundMessage) -> dict[str, str]:
+    part = message.parts[0]
+    text = part.markdown if isinstance(part, TextPart) else part.kind
+    if isinstance(part, ApprovalPart):
+        text = f"card {part.tool} {part.outcome}".strip()
+    return {"outbox_id": message.outbox_id, "text": text}
+
+
+async def serve(order: Order) -> None:
+    """Run the engine until the process is ended."""
+    tools = (
+        Writes("note", order.effects, effect=Effect.ONCE),
+        Writes("look", order.effects, effect=Effect.READ),
+        Writes("pay", order.effects, effect=Effect.ONCE, command=True),
+    )
+    models = ScriptedModels(ScriptedModel(script))
+    setup = setup_at(
+        order.folder,
+        order.url,
+        models,
+        tools=tools,
+        clock=FastClock(order.epoch_ms),
+        point=Points(order),
+        alone=order.url.startswith("sqlite"),
+    )
+    settings = replace(setup.settings, lease=LeaseSettings(LEASE_S))
+    chat: Any = SocketChat(order.port, lookup=order.lookup)
+    async with world(replace(setup, settings=settings), chat):
+        await asyncio.Event().wait()
+
+
+def main(order: Order) -> None:
+    """The process's whole life."""
+    log = os.open(order.folder / "log", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    for stream in (1, 2):
+        os.dup2(log, stream)
+    asyncio.run(serve(order))

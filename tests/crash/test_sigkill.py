@@ -1,0 +1,303 @@
+"""A gateway is killed at every commit point, and people notice nothing but a delay."""
+
+import asyncio
+import json
+import shutil
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from adapters.system.clock import SystemClock
+from tests.contract.store_support import PostgresServer, postgres_server, schema_templates
+from tests.crash.platform import Platform
+from tests.crash.play import (
+    MESSAGES,
+    POSTED,
+    Case,
+    Make,
+    conversation,
+    discover,
+    faults,
+    folder,
+    recoveries,
+)
+from tests.crash.process import Kill, Order
+from tests.stateful import invariants
+
+__all__ = ["schema_templates"]
+
+Templates = Callable[[str], str]
+DELIVERY = ("begin", "send", "receipt", "outbox", "finish", "post")
+BEFORE_A_SEND = ("outbox-claim:commit", "finish:commit", "begin:begin")
+"""A gateway that dies here has surely not sent what it was about to send."""
+UNITS = {"accept", "claim", "step", "tools-start", "tools-end", "park", "press", "finish"}
+UNITS |= {"outbox-claim", "outbox-progress", "receipt", "lease", "void-leases"}
+POINTS = {f"{unit}:{side}" for unit in UNITS for side in ("begin", "commit")}
+POINTS |= {"send:begin", "send:end", POSTED}
+ON_POSTGRES: Sequence[Kill] = (
+    (1, "accept:commit"),
+    (1, "claim:commit"),
+    (1, "step:commit"),
+    (1, "tools-end:begin"),
+    (1, "finish:begin"),
+    (1, "finish:commit"),
+    (2, "park:commit"),
+    (3, "press:commit"),
+    (3, "tools-start:commit"),
+    (1, POSTED),
+)
+LINES = {"note milk": "milk", "pay rent": "rent"}
+
+
+def on_sqlite(template: Path, parent: Path, *, lookup: bool) -> Make:
+    """Orders, each on a fresh SQLite file."""
+
+    async def make(name: str) -> Order:
+        path = folder(parent, name)
+        shutil.copyfile(template, path / "gatehouse.db")
+        url = f"sqlite:///{path / 'gatehouse.db'}"
+        return Order(url, path, 0, SystemClock().now_ms(), lookup=lookup)
+
+    return make
+
+
+@asynccontextmanager
+async def on_postgres(server: PostgresServer, template: str, parent: Path) -> AsyncIterator[Make]:
+    """Orders, each on a database of its own that is dropped afterwards."""
+    made: list[str] = []
+
+    async def make(name: str) -> Order:
+        database = await server.create(template=template)
+        made.append(database)
+        now = SystemClock().now_ms()
+        return Order(server.url(database), folder(parent, name), 0, now)
+
+    try:
+        yield make
+    finally:
+        for database in made:
+            await server.drop(database)
+
+
+async def play_all(make: Make) -> Sequence[Case]:
+    points = await discover(await make("recorded"))
+    cases = await faults(make, points)
+    return [*cases, *await recoveries(make, cases, points)]
+
+
+async def play_sends(make: Make) -> Sequence[Case]:
+    points = await discover(await make("recorded"))
+    return await faults(make, [point for point in points if point[1].startswith(DELIVERY)])
+
+
+@pytest.fixture(scope="module")
+def template(schema_templates: Templates) -> Path:
+    """A migrated SQLite file."""
+    return Path(schema_templates("sqlite"))
+
+
+@pytest.fixture(scope="module")
+def killed(template: Path, tmp_path_factory: pytest.TempPathFactory) -> Sequence[Case]:
+    """A conversation for each point, on a platform that can be asked what it has."""
+    make = on_sqlite(template, tmp_path_factory.mktemp("lookup"), lookup=True)
+    return asyncio.run(play_all(make))
+
+
+@pytest.fixture(scope="module")
+def killed_unasked(template: Path, tmp_path_factory: pytest.TempPathFactory) -> Sequence[Case]:
+    """A conversation for each point around a send, on a platform that cannot be asked."""
+    make = on_sqlite(template, tmp_path_factory.mktemp("unasked"), lookup=False)
+    return asyncio.run(play_sends(make))
+
+
+@pytest.fixture(scope="module")
+def killed_on_postgres(
+    schema_templates: Templates, tmp_path_factory: pytest.TempPathFactory
+) -> Sequence[Case]:
+    """A conversation for some of the points, on PostgreSQL: the lease must run out first."""
+    server = postgres_server()
+    template = schema_templates("postgresql")
+
+    async def played() -> Sequence[Case]:
+        async with on_postgres(server, template, tmp_path_factory.mktemp("postgres")) as make:
+            return await faults(make, ON_POSTGRES)
+
+    return asyncio.run(played())
+
+
+def problems(cases: Sequence[Case], look: Callable[[Case], Sequence[str]]) -> str:
+    """What `look` finds in each case, one line each."""
+    return "\n".join(f"killed at {case.name}: {one}" for case in cases for one in look(case))
+
+
+def not_reached(case: Case) -> Sequence[str]:
+    deaths = sum(kill is not None for kill in (case.order.kill, case.order.then))
+    return [] if case.kills == deaths else [f"it died {case.kills} times of {deaths}"]
+
+
+def lost(case: Case) -> Sequence[str]:
+    """Messages that were taken from the platform and have no answer, or are not stored once."""
+    found = [f"{one} was never acknowledged" for one in {"m1", "m2"} - case.acknowledged]
+    stored = Counter(json.loads(row["message"])["message_id"] for row in case.rows.inputs)
+    if stored != {"m1": 1, "m2": 1}:
+        found.append(f"inputs: {dict(stored)}")
+    found += [f"no answer to {asked!r}" for asked in MESSAGES if not case.answers(asked)]
+    found += [f"{row['kind']} ended {row['state']}" for row in unsent(case)]
+    return found
+
+
+def unsent(case: Case) -> Sequence[dict[str, object]]:
+    return [dict(row) for row in case.rows.outbox if row["state"] != "sent"]
+
+
+def doubled(case: Case) -> Sequence[str]:
+    """What people saw twice, and runs that are not one for each message."""
+    times = Counter(post.outbox_id for post in case.posts)
+    found = [f"{outbox_id} was posted {n} times" for outbox_id, n in times.items() if n > 1]
+    for asked in MESSAGES:
+        if len(case.answers(asked)) > 1:
+            found.append(f"{asked!r} was answered {len(case.answers(asked))} times")
+    cards = [post for post in case.posts if post.text.startswith("card")]
+    if len(cards) > 1:
+        found.append(f"{len(cards)} cards")
+    if len(case.rows.runs) != len(MESSAGES):
+        found.append(f"{len(case.rows.runs)} runs")
+    return found
+
+
+def effects_not_as_told(case: Case) -> Sequence[str]:
+    """A tool with an effect ran once, or perhaps once and the model knows that it may have."""
+    found = []
+    for asked, line in LINES.items():
+        times = case.effects.count(line)
+        told = [post.text.removeprefix(f"{asked}: ").split()[0] for post in case.answers(asked)]
+        if times > 1:
+            found.append(f"the effect of {asked!r} was had {times} times")
+        if told == ["ok"] and times != 1:
+            found.append(f"the model was told of an effect of {asked!r} that never was")
+        if not set(told) <= {"ok", "unknown"}:
+            found.append(f"the model was told {told} of {asked!r}")
+    return found
+
+
+def broken_rows(case: Case) -> Sequence[str]:
+    try:
+        invariants.check(case.rows)
+    except AssertionError as error:
+        return [f"{error!r}"]
+    return []
+
+
+def unresolved(case: Case) -> Sequence[str]:
+    """On a platform that cannot be asked: sent once, or unknown, at most once, and visible."""
+    found = []
+    times = Counter(post.outbox_id for post in case.posts)
+    shown = {
+        json.loads(row["data"])["outbox_id"]
+        for row in case.rows.events
+        if row["kind"] == "delivery.unknown"
+    }
+    for row in case.rows.outbox:
+        if row["kind"] == "edit":
+            continue
+        if row["state"] == "sent" and times[row["id"]] != 1:
+            found.append(f"a sent {row['kind']} was posted {times[row['id']]} times")
+        if row["state"] == "unknown" and not (row["id"] in shown and row["error"]):
+            found.append(f"an unknown {row['kind']} shows nowhere")
+        if row["state"] not in ("sent", "unknown") or times[row["id"]] > 1:
+            found.append(f"a {row['state']} {row['kind']} was posted {times[row['id']]} times")
+    return found
+
+
+def test_every_point_is_found_and_died_at(killed: Sequence[Case]) -> None:
+    first = {case.order.kill[1] for case in killed if case.order.kill is not None}
+    assert first >= POINTS
+    again = {case.order.then[1] for case in killed if case.order.then is not None}
+    assert again >= {"take-over:begin", "outbox-adopt:commit", "outbox-retry:commit"}
+    assert problems(killed, not_reached) == ""
+
+
+@pytest.mark.requirement("MSG-1", "MSG-7")
+def test_no_message_is_lost(killed: Sequence[Case]) -> None:
+    assert problems(killed, lost) == ""
+
+
+@pytest.mark.requirement("MSG-9", "MSG-11")
+def test_nobody_is_answered_twice(killed: Sequence[Case]) -> None:
+    assert problems(killed, doubled) == ""
+
+
+@pytest.mark.requirement("MSG-8", "APR-4")
+def test_an_effect_is_had_once_or_the_model_knows_that_it_may_have_been(
+    killed: Sequence[Case],
+) -> None:
+    assert problems(killed, effects_not_as_told) == ""
+    told = {post.text for case in killed for post in case.posts}
+    assert {"note milk: unknown ok", "pay rent: unknown"} <= told
+
+
+@pytest.mark.requirement("MSG-4", "MSG-6", "MSG-7")
+def test_the_rows_are_as_if_nothing_had_happened(killed: Sequence[Case]) -> None:
+    assert problems(killed, broken_rows) == ""
+
+
+@pytest.mark.requirement("MSG-11")
+def test_where_the_platform_cannot_be_asked_the_unknown_is_shown_and_not_repeated(
+    killed_unasked: Sequence[Case],
+) -> None:
+    assert problems(killed_unasked, not_reached) == ""
+    assert problems(killed_unasked, unresolved) == ""
+    assert problems(killed_unasked, doubled) == ""
+    assert problems(killed_unasked, broken_rows) == ""
+    ends = Counter(row["state"] for case in killed_unasked for row in case.rows.outbox)
+    assert ends["unknown"] > 0
+    certain = [case for case in killed_unasked if (case.order.kill or (0, ""))[1] in BEFORE_A_SEND]
+    assert certain
+    assert problems(certain, lost) == ""
+
+
+@pytest.mark.requirement("MSG-1", "MSG-7", "MSG-8", "MSG-9", "MSG-11")
+def test_the_same_on_postgresql(killed_on_postgres: Sequence[Case]) -> None:
+    for look in (not_reached, lost, doubled, effects_not_as_told, broken_rows):
+        assert problems(killed_on_postgres, look) == ""
+
+
+@pytest.mark.requirement("APR-4")
+async def test_an_approval_asked_before_a_kill_is_answered_after_it(
+    template: Path, tmp_path: Path
+) -> None:
+    order = await on_sqlite(template, tmp_path, lookup=True)("approval")
+    platform = Platform()
+    async with conversation(order, platform) as talk:
+        await talk.first_message()
+        card = await talk.card()
+        talk.gateway.kill()
+        rows = await talk.approve(card)
+        assert talk.gateway.kills == 1
+    assert order.effects.read_text().split() == ["milk", "rent"]
+    assert [post.text for post in platform.posts][-1] == "pay rent: ok"
+    assert len(platform.edits) == 1
+    assert platform.edits[0].startswith("card pay Allowed by Ada")
+    assert [row["state"] for row in rows.open_calls] == ["answered"]
+    invariants.check(rows)
+
+
+@pytest.mark.requirement("APR-4")
+async def test_a_press_that_comes_again_after_a_kill_decides_nothing_new(
+    template: Path, tmp_path: Path
+) -> None:
+    order = await on_sqlite(template, tmp_path, lookup=True)("press")
+    platform = Platform()
+    async with conversation(replace(order, kill=(3, "press:commit")), platform) as talk:
+        await talk.first_message()
+        rows = await talk.approve(await talk.card())
+        assert talk.gateway.kills == 1
+        pressed = [name for _, name in platform.points].count("press:commit")
+        assert pressed == 2, "it was not acknowledged, so the platform delivered it again"
+    assert order.effects.read_text().split() == ["milk", "rent"]
+    decided = [row for row in rows.events if row["kind"] == "approval.decided"]
+    assert len(decided) == 1

@@ -1,0 +1,91 @@
+"""The message path in any order of events: nothing lost, nothing doubled, nothing stuck."""
+
+from collections.abc import Callable
+from functools import partial
+from itertools import count
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+from hypothesis.stateful import run_state_machine_as_test
+
+from runtime.domain.people import Trust
+from runtime.domain.runs import RunState
+from tests.contract.store_support import postgres_server, schema_templates
+from tests.stateful.arriving import Arriving
+from tests.stateful.conftest import LONG
+from tests.stateful.delivering import Delivering
+from tests.stateful.snapshot import result_of
+from tests.stateful.units import PostgresUnits, SqliteUnits, Units
+from tests.stateful.working import Working
+
+__all__ = ["schema_templates"]
+
+Templates = Callable[[str], str]
+
+
+class MessagePath(Arriving, Working, Delivering):
+    """People, workers, deliverers and the clock, on one database."""
+
+
+def assert_holds(make: Callable[[], Units], *, examples: int) -> None:
+    """Play the machine; the first order of events that breaks something is made short and shown."""
+    profile = settings.get_current_profile_name()
+    if profile == LONG:
+        run_state_machine_as_test(machine(make), settings=settings.get_profile(LONG))
+    else:
+        suite = settings.get_profile("suite")
+        short = settings(suite, max_examples=examples)
+        run_state_machine_as_test(machine(make), settings=short)
+
+
+def machine(make: Callable[[], Units]) -> type[MessagePath]:
+    """The machine on databases that `make` opens."""
+    return type("MessagePath", (MessagePath,), {"make": staticmethod(make)})
+
+
+@pytest.mark.requirement("MSG-4", "MSG-6", "MSG-7", "MSG-9", "APR-4")
+def test_any_order_of_events_keeps_the_invariants(
+    schema_templates: Templates, tmp_path: Path
+) -> None:
+    template, numbers = Path(schema_templates("sqlite")), count()
+
+    def make() -> Units:
+        path = tmp_path / f"{next(numbers)}.db"
+        return SqliteUnits(template, path)
+
+    assert_holds(make, examples=100)
+
+
+@pytest.mark.requirement("MSG-8", "MSG-13")
+def test_a_run_that_was_stopped_and_lost_its_worker_says_what_may_have_happened(
+    schema_templates: Templates, tmp_path: Path
+) -> None:
+    template = Path(schema_templates("sqlite"))
+    play = machine(lambda: SqliteUnits(template, tmp_path / "one.db"))()
+    play.everybody_starts()
+    play.a_message_arrives(chat=0, trust=Trust.OWNER, mode="followup")
+    play.claims("w0", most=1)
+    play.everything_holds()
+    (held,), holder = play.held("w0"), play.workers["w0"].holder
+    assert holder is not None
+    play.model_responds(holder, held, ["once", "read"])
+    play.somebody_stops_something(which=0, whole=True)
+    play.a_worker_is_paused_or_dies(who="w0", missed=True)
+    play.everything_holds()
+    assert play.now.state(held.run_id) is RunState.CANCELLED
+    results = [result_of(row) for row in play.now.calls_of[held.run_id, 1]]
+    assert [one["status"] for one in results if one] == ["unknown", "cancelled"]
+    play.teardown()
+
+
+@pytest.fixture
+def postgres_url(schema_templates: Templates) -> str:
+    """A PostgreSQL database with the schema, for one test."""
+    server = postgres_server()
+    return server.url(schema_templates("postgresql"))
+
+
+@pytest.mark.requirement("MSG-4", "MSG-6", "MSG-7", "MSG-9", "APR-4")
+def test_the_same_holds_on_postgresql(postgres_url: str) -> None:
+    assert_holds(partial(PostgresUnits, postgres_url), examples=5)
