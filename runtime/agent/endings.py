@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass, field
 
-from runtime.agent.step import merged_results
 from runtime.domain.errors import ModelRejected, ModelRetry
 from runtime.domain.messages import TextPart
 from runtime.domain.runs import RunState, Usage
@@ -58,7 +57,6 @@ def failed(state: TurnState, run_id: str, error: ModelRetry | ModelRejected) -> 
         None,
         (TextPart(markdown=text),),
         error=str(error),
-        unfinished=merged_results(state.pending, "The run failed."),
     )
 
 
@@ -70,5 +68,4 @@ def stopped(state: TurnState, written: str, reason: str) -> Finish:
         state.window_from,
         AssistantMessage(text=written, partial=True) if written else None,
         reason=reason,
-        unfinished=merged_results(state.pending, reason),
     )

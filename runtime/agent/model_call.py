@@ -11,10 +11,11 @@ from dataclasses import dataclass
 
 import structlog
 
-from runtime.domain.errors import InvalidInput, ModelRetry
+from runtime.domain.errors import InvalidInput, ModelRejected, ModelRetry
 from runtime.domain.runs import Usage
 from runtime.domain.transcript import estimate_tokens
 from runtime.ports.clock import Clock
+from runtime.ports.metrics import NO_OBSERVER, ModelOutcome, Observer
 from runtime.ports.model import Model, ModelRequest, ModelResponse, Models, TextChunk
 
 log = structlog.get_logger(__name__)
@@ -36,6 +37,7 @@ class ModelCaller:
     models: Models
     clock: Clock
     jitter: Callable[[], float] = random.random
+    observer: Observer = NO_OBSERVER
 
     def order(self, chosen: str | None) -> Sequence[str]:
         """The models to try: the session's choice, the default, then the fallback list."""
@@ -56,7 +58,7 @@ class ModelCaller:
                 continue
             for attempt in range(RETRIES + 1):
                 try:
-                    return await _stream(model, request, on_text)
+                    return await self._observed(name, model, request, on_text)
                 except ModelRetry as error:
                     last = error
                     log.warning(
@@ -69,6 +71,25 @@ class ModelCaller:
                 if attempt < RETRIES:
                     await self.clock.sleep(self._wait(attempt, last.after_s))
         raise last
+
+    async def _observed(
+        self, name: str, model: Model, request: ModelRequest, on_text: OnText
+    ) -> ModelResponse:
+        outcome: ModelOutcome = "stopped"
+        began = self.clock.monotonic()
+        try:
+            response = await _stream(model, request, on_text)
+            outcome = "answered"
+        except ModelRetry:
+            outcome = "failed"
+            raise
+        except ModelRejected:
+            outcome = "rejected"
+            raise
+        finally:
+            self.observer.asked(name, outcome, self.clock.monotonic() - began)
+        self.observer.used(name, response.usage)
+        return response
 
     def _wait(self, attempt: int, asked: float | None) -> float:
         if asked is not None:

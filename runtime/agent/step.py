@@ -21,6 +21,8 @@ from runtime.inbox.parking import Wait
 from runtime.inbox.steps import Ended
 from runtime.policy.decide import Bounds
 from runtime.policy.rules import grant_for
+from runtime.ports.clock import Clock
+from runtime.ports.metrics import UNKNOWN_TOOL, Observer
 from runtime.store import Database
 from runtime.store.calls import CallRow
 from runtime.store.open_calls import APPROVAL, QUESTION
@@ -46,6 +48,30 @@ class StepOutcome:
     waits: tuple[Planned, ...] = ()
     line: Line | None = None
     session: Session | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """Tells `observer` of calls under the names of the tools that there are."""
+
+    observer: Observer
+    clock: Clock
+    registry: Registry
+
+    def decided(self, rows: Sequence[CallRow]) -> None:
+        """The rows of a response, once they are durable."""
+        for row in rows:
+            if row.decision is not None:
+                self.observer.decided(self._name(row), row.decision.verdict)
+
+    def called(self, row: CallRow, result: ToolResult, began: float) -> None:
+        """A call that ran since `began`, by the clock."""
+        took = self.clock.monotonic() - began
+        self.observer.called(self._name(row), result.status, took)
+
+    def _name(self, row: CallRow) -> str:
+        name = row.call.name
+        return UNKNOWN_TOOL if self.registry.get(name) is None else name
 
 
 class SeenFilesBySession:
@@ -285,20 +311,6 @@ def _wait(one: Planned) -> Wait:
         reason=f"{decision.reason} ({decision.rule})" if decision else "",
         decision=decision,
         grant=grant_for(one.row.call.name, one.subject) if one.subject else None,
-    )
-
-
-def merged_results(rows: Sequence[CallRow], reason: str) -> tuple[Ended, ...]:
-    """A result for each call of a step that is given up; what ended keeps its own."""
-    return tuple(
-        Ended(
-            row,
-            row.result
-            or ToolResult(
-                call_id=row.call.id, name=row.call.name, status="cancelled", content=reason
-            ),
-        )
-        for row in rows
     )
 
 

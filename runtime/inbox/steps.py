@@ -54,7 +54,6 @@ class Finish:
     parts: tuple[OutboundPart, ...] = ()
     error: str | None = None
     reason: str = ""
-    unfinished: tuple[Ended, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

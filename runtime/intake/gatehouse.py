@@ -26,6 +26,7 @@ from runtime.intake.cards import choice_of, waits_behind
 from runtime.intake.keeping import duplicate_of, keep
 from runtime.ports.bus import EVENTS, OUTBOX, RUNS, Bus
 from runtime.ports.gatehouse import Accepted, Pressed
+from runtime.ports.metrics import NO_OBSERVER, Observer
 from runtime.sessions.keys import Scope, session_key
 from runtime.store import Connection, Database, inputs, lanes, open_calls, outbox, people, sessions
 from runtime.store.database import now_ms
@@ -57,8 +58,16 @@ class IntakeSettings:
 class Intake:
     """Stores or applies what arrives; what it returns for is durable (MSG-1)."""
 
-    def __init__(self, database: Database, bus: Bus, settings: IntakeSettings) -> None:
+    def __init__(
+        self,
+        database: Database,
+        bus: Bus,
+        settings: IntakeSettings,
+        *,
+        observer: Observer = NO_OBSERVER,
+    ) -> None:
         self._database = database
+        self._observer = observer
         self._bus = bus
         self._settings = settings
         self._changed = True
@@ -80,6 +89,7 @@ class Intake:
             lambda conn: unit.accept(conn, message), name="accept"
         )
         self._publish(unit.signals, accepted.session_id)
+        self._observer.accepted(message.channel, accepted.disposition)
         log.info(
             "message_in",
             disposition=accepted.disposition,

@@ -9,6 +9,7 @@ from runtime.domain.messages import ChatAddress, OutboundMessage
 from runtime.ports.chat import AdapterStatus, ChatAdapter
 from runtime.ports.clock import Clock
 from runtime.ports.gatehouse import Gatehouse
+from runtime.store import leases
 from runtime.workers.delivery import Deliverer
 from runtime.workers.leases import LeaseKeeper
 from runtime.workers.sending import DeliveryServices
@@ -46,14 +47,13 @@ class Account:
         if not await self._connect(services.clock):
             return
         name = f"{self.adapter.channel}:{self.adapter.account}"
+        lease = leases.delivery(self.adapter.channel, self.adapter.account)
         deliverer = Deliverer(self.adapter, services)
         self.deliverer = deliverer
         typing = TypingSignals(self.adapter, services.bus, services.clock, deliverer.buckets)
         try:
             async with asyncio.TaskGroup() as group:
-                group.create_task(
-                    self._keeper.hold(f"deliver:{name}", deliverer.run), name=f"deliver {name}"
-                )
+                group.create_task(self._keeper.hold(lease, deliverer.run), name=f"deliver {name}")
                 if not self._stopped:
                     self._listening = group.create_task(
                         self._keeper.hold(f"listen:{name}", self._listen), name=f"listen {name}"

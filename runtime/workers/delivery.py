@@ -167,7 +167,8 @@ class Deliverer:
         mine = row.worker == holder.worker and row.fence == holder.fence
         chat = row.message.target.chat_id
         try:
-            await self._sender.deliver(row, holder, resolve=resolve and not mine)
+            if not await self._sender.deliver(row, holder, resolve=resolve and not mine):
+                self._started.pop(row.message.outbox_id, None)
         finally:
             if self._busy.get(chat) == row.message.outbox_id:
                 del self._busy[chat]

@@ -78,8 +78,11 @@ class Sender:
         self._retried = retried
         self.buckets = buckets
 
-    async def deliver(self, row: OutboxRow, holder: Holder, *, resolve: bool) -> None:
-        """Bring one row to its end; with `resolve` an earlier send of it may have happened."""
+    async def deliver(self, row: OutboxRow, holder: Holder, *, resolve: bool) -> bool:
+        """Bring one row to its end; with `resolve` an earlier send of it may have happened.
+
+        False when the store went away in front of it: then it is still to be done.
+        """
         try:
             if resolve:
                 await self._resolve(row, holder)
@@ -90,9 +93,11 @@ class Sender:
         except StoreUnavailable as error:
             # Nothing was sent: the store went away in front of it. The sweep takes it up again.
             log.warning("delivery_waits", outbox_id=row.message.outbox_id, reason=str(error))
+            return False
         except Exception as error:  # the worker root: an adapter's defect must not stop the others
             log.exception("delivery_failed", outbox_id=row.message.outbox_id)
             await self._give_up(row, f"{type(error).__name__}: {error}", holder)
+        return True
 
     async def _give_up(self, row: OutboxRow, reason: str, holder: Holder) -> None:
         try:

@@ -100,7 +100,7 @@ def claim(conn: Connection, holder: Holder) -> None:
 @pytest.mark.requirement("MSG-9")
 async def test_a_run_that_ends_while_it_is_taken_over_stays_ended(race: Race) -> None:
     run_id, holder = await begun(race.store)
-    end = ending(RunState.COMPLETED, ())
+    end = ending(RunState.COMPLETED)
     await race.run(
         lambda conn: finish(conn, holder, run_id, end, claim=None),
         claims.recover,
@@ -129,7 +129,7 @@ async def test_a_worker_that_waited_while_its_run_was_given_away_writes_nothing(
 @pytest.mark.requirement("MSG-6")
 async def test_a_stop_that_waits_for_the_end_of_a_run_changes_nothing(race: Race) -> None:
     run_id, holder = await begun(race.store)
-    end = ending(RunState.COMPLETED, ())
+    end = ending(RunState.COMPLETED)
     stopped = await race.run(
         lambda conn: finish(conn, holder, run_id, end, claim=None),
         lambda conn: stopping.stop_run(conn, run_id, by="Ada", reason="stop"),

@@ -76,12 +76,11 @@ def next_up(held: Held) -> CallRow | None:
     return next((row for row in held.pending if row.state != "ended"), None)
 
 
-def ending(end: RunState, pending: Sequence[CallRow]) -> Finish:
-    """The last word of a turn, as `runtime.agent` makes it from what it remembers."""
+def ending(end: RunState) -> Finish:
+    """The last word of a turn, as `runtime.agent` makes it."""
     parts = () if end is RunState.CANCELLED else (TextPart(markdown="done"),)
     message = AssistantMessage(text="done") if end is RunState.COMPLETED else None
-    unfinished = tuple(Ended(row, row.result or result(row, "cancelled")) for row in pending)
-    return Finish(end, Usage(), 1, message, parts, unfinished=unfinished)
+    return Finish(end, Usage(), 1, message, parts)
 
 
 class Working(Bench):
@@ -204,7 +203,7 @@ class Working(Bench):
     def run_ends(self, who: str, held: Held, end: RunState) -> None:
         holder = self.workers[who].holder
         assert holder is not None
-        finish = ending(end, held.pending)
+        finish = ending(end)
         claim = self.local_delivery()
         done = self.run(lambda conn: steps.finish(conn, holder, held.run_id, finish, claim=claim))
         assert (done.reply is not None) == bool(finish.parts)
@@ -304,8 +303,8 @@ def write_step(unit: str, conn: Connection, *, holder: Holder, held: Held) -> No
             waits = [_wait(row)]
             parking.park(conn, holder, held.run_id, waits, expires_in_ms=1, window_from=1)
         case "finish":
-            finish = ending(RunState.COMPLETED, ())
+            finish = ending(RunState.COMPLETED)
             steps.finish(conn, holder, held.run_id, finish, claim=None)
         case _:
-            finish = ending(RunState.CANCELLED, held.pending)
+            finish = ending(RunState.CANCELLED)
             steps.finish(conn, holder, held.run_id, finish, claim=None)

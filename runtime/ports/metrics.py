@@ -1,0 +1,87 @@
+"""What the engine tells of its work as it happens, for whoever counts it (OPS-8).
+
+The engine knows no metrics library. It calls an `Observer`, which must return at once, raise
+nothing and keep nothing that grows with the number of sessions, people or messages.
+"""
+
+from typing import Final, Literal, Protocol
+
+from runtime.domain.decisions import Verdict
+from runtime.domain.runs import Usage
+
+ModelOutcome = Literal["answered", "failed", "rejected", "stopped"]
+"""``failed`` is tried again or passed on to the next model; ``stopped`` was cut off by someone."""
+DeliveryResult = Literal["sent", "retry", "dead", "unknown"]
+UNKNOWN_TOOL: Final = "unknown"
+"""The tool of a call that no tool has the name of: a model may write any name."""
+
+
+class Observer(Protocol):
+    """Hears of each thing once it has happened. Times are seconds."""
+
+    def accepted(self, channel: str, disposition: str) -> None:
+        """A message was decided about; `disposition` as in `Accepted`."""
+        ...
+
+    def started(self, waited: float) -> None:
+        """A run began, `waited` after the first message that it answers was accepted."""
+        ...
+
+    def asked(self, model: str, outcome: ModelOutcome, took: float) -> None:
+        """A call of a model ended."""
+        ...
+
+    def used(self, model: str, usage: Usage) -> None:
+        """What a model's response cost."""
+        ...
+
+    def decided(self, tool: str, verdict: Verdict) -> None:
+        """A call that a model made was decided about, and the decision is durable."""
+        ...
+
+    def called(self, tool: str, status: str, took: float) -> None:
+        """A tool ran; `status` as in `ToolResult`."""
+        ...
+
+    def delivered(self, channel: str, result: DeliveryResult) -> None:
+        """An attempt to deliver a message came to `result`."""
+        ...
+
+    def replied(self, channel: str, took: float) -> None:
+        """A run's reply was posted, `took` after the run's first message was accepted."""
+        ...
+
+    def wrote(self, unit: str, took: float, *, kept: bool) -> None:
+        """A unit of work ended, `took` after it was handed to the store."""
+        ...
+
+    def committed(self) -> None:
+        """The store committed a transaction of one unit or more. Called from any thread."""
+        ...
+
+
+class NoObserver:
+    """Implements `Observer` by doing nothing."""
+
+    def accepted(self, channel: str, disposition: str) -> None: ...
+
+    def started(self, waited: float) -> None: ...
+
+    def asked(self, model: str, outcome: ModelOutcome, took: float) -> None: ...
+
+    def used(self, model: str, usage: Usage) -> None: ...
+
+    def decided(self, tool: str, verdict: Verdict) -> None: ...
+
+    def called(self, tool: str, status: str, took: float) -> None: ...
+
+    def delivered(self, channel: str, result: DeliveryResult) -> None: ...
+
+    def replied(self, channel: str, took: float) -> None: ...
+
+    def wrote(self, unit: str, took: float, *, kept: bool) -> None: ...
+
+    def committed(self) -> None: ...
+
+
+NO_OBSERVER: Final[Observer] = NoObserver()

@@ -1,0 +1,66 @@
+"""The store with an observer: what its units cost, how many wait, how many share a commit.
+
+It changes nothing about a unit: results, errors and cancellation are the store's own.
+"""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from sqlalchemy import Connection
+
+from runtime.ports.clock import Clock
+from runtime.ports.metrics import Observer
+from runtime.store.database import Database, Point
+
+T = TypeVar("T")
+
+
+class ObservedDatabase(Database):
+    """Passes everything on to `database` and tells `observer` of each write."""
+
+    def __init__(self, database: Database, observer: Observer, clock: Clock) -> None:
+        self.dialect = database.dialect
+        self.waiting = 0
+        """Writes that were handed over and have not ended."""
+        self._database = database
+        self._observer = observer
+        self._clock = clock
+
+    async def start(self) -> None:
+        await self._database.start()
+
+    async def close(self) -> None:
+        await self._database.close()
+
+    async def write(self, work: Callable[[Connection], T], *, name: str, urgent: bool = False) -> T:
+        began, kept = self._clock.monotonic(), False
+        self.waiting += 1
+        try:
+            result = await self._database.write(work, name=name, urgent=urgent)
+            kept = True
+            return result
+        finally:
+            self.waiting -= 1
+            self._observer.wrote(name, self._clock.monotonic() - began, kept=kept)
+
+    async def read(self, work: Callable[[Connection], T]) -> T:
+        return await self._database.read(work)
+
+
+def count_commits(observer: Observer, *, grouped: bool) -> Point:
+    """A point that tells `observer` of each transaction.
+
+    `grouped`: the units of a transaction pass their ``commit`` points one after another, with no
+    ``begin`` between them, as on SQLite's one writing thread.
+    """
+    open_group = True
+
+    def point(name: str) -> None:
+        nonlocal open_group
+        if not name.endswith(":commit"):
+            open_group = True
+        elif open_group:
+            open_group = not grouped
+            observer.committed()
+
+    return point
