@@ -19,7 +19,7 @@ UV_COMPILE = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 \
 # Tests find the checkout's own programs (gatehouse, aimock) first.
 TOOL_PATH = PATH="$$PWD/$(BIN):$$PWD/$(NODE)/node_modules/.bin:$$PATH"
 
-.PHONY: help run test check lint fmt requirements bench aimock lock build clean
+.PHONY: help run test check lint fmt requirements image-check bench faults soak aimock lock build clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1	\2/p' Makefile | expand -t 24
@@ -45,8 +45,18 @@ fmt: $(VENV)/.ready-dev ## format the code and apply the safe fixes
 requirements: $(VENV)/.ready-dev ## print each required behaviour, its state and how many tests prove it
 	@$(BIN)/python -m tests.architecture.manifest
 
+image-check: $(VENV)/.ready-dev ## build the Dockerfile's image and run it, without a container engine (root, minutes)
+	@$(TOOL_PATH) $(BIN)/python -m pytest tests/long/image.py
+
 bench: $(VENV)/.ready-dev ## run the benchmarks; they measure and assert nothing
 	@$(TOOL_PATH) $(BIN)/python -m pytest tests/benchmarks
+
+faults: $(VENV)/.ready-dev ## kill a gateway at every commit point and write docs/fault-matrix.md; RATE=20 is quick, N=1000 kills at random
+	@$(TOOL_PATH) $(BIN)/python -m tests.faults $(if $(RATE),--rate $(RATE)) $(if $(N),--kills $(N))
+
+soak: $(VENV)/.ready-dev ## people and faults for ten minutes, then the books; SECONDS=7200 for longer, SEED=2, POSTGRES=url for two replicas
+	@$(TOOL_PATH) $(BIN)/python -m tests.soak $(if $(SECONDS),--seconds $(SECONDS)) $(if $(SEED),--seed $(SEED)) \
+		$(if $(POSTGRES),--postgres $(POSTGRES) --replicas 2)
 
 aimock: ## install the model server that some scenarios need (npm)
 	@grep -qs '"version": "$(lastword $(subst @, ,$(AIMOCK)))"' $(NODE)/node_modules/@copilotkit/aimock/package.json \

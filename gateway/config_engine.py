@@ -8,6 +8,7 @@ from gateway.config_model import Settings
 from runtime.agent.settings import AgentSettings
 from runtime.commands.answers import Approvers
 from runtime.commands.table import CommandSettings
+from runtime.domain.budgets import BudgetSettings, Limit, micro_usd
 from runtime.domain.people import Trust
 from runtime.domain.value import JsonObject
 from runtime.intake.access import ChannelAccess
@@ -56,6 +57,7 @@ def engine_settings(config: Config, found: Found) -> EngineSettings:
             give_up_after_s=settings.delivery.give_up_after_s,
             resend_unknown=settings.delivery.ambiguous_sends == "resend",
         ),
+        budgets=budget_settings(settings),
         turns=settings.workers.turns,
         roots=settings.tools.roots,
     )
@@ -75,7 +77,25 @@ def intake_settings(config: Config, found: Found) -> IntakeSettings:
             default_model=found.models.default,
             version=gateway_version(),
             sandbox=found.sandbox.name,
+            budgets=budget_settings(settings),
         ),
+    )
+
+
+def budget_settings(settings: Settings) -> BudgetSettings:
+    """The limits of spending, and the zone in which a day ends."""
+    given = settings.budgets
+
+    def limit(tokens: int | None, usd: float | None) -> Limit:
+        return Limit(tokens, None if usd is None else micro_usd(usd))
+
+    return BudgetSettings(
+        run=limit(given.run_tokens, given.run_usd),
+        session=limit(given.session_tokens, given.session_usd),
+        person_day=limit(given.person_day_tokens, given.person_day_usd),
+        room_day=limit(given.room_day_tokens, given.room_day_usd),
+        day=limit(given.day_tokens, given.day_usd),
+        timezone=settings.timezone,
     )
 
 
@@ -115,8 +135,8 @@ def own_files(config: Config) -> tuple[str, ...]:
     return tuple(dict.fromkeys(str(file) for file in files if file.is_file()))
 
 
-RELOADED = ("approvals", "policy", "queue", "sessions", "slack", "telegram")
-"""Sections of which the rules of what comes in are made; the rest wait for a restart."""
+RELOADED = ("approvals", "budgets", "policy", "queue", "sessions", "slack", "telegram")
+"""Sections that are taken over while the gateway runs; the rest wait for a restart."""
 
 
 def needs_restart(old: Settings, new: Settings) -> tuple[str, ...]:
@@ -133,6 +153,7 @@ def runtime_view(config: Config, found: Found) -> JsonObject:
         "database": config.database_url.partition(":")[0].partition("+")[0],
         "workspace": str(config.workspace),
         "timezone": settings.timezone,
+        "roles": list(settings.roles),
         "model": found.models.default,
         "fallback": list(found.models.fallback),
         "sandbox": {"name": found.sandbox.name, "describes": found.sandbox.describe()},
@@ -143,6 +164,7 @@ def runtime_view(config: Config, found: Found) -> JsonObject:
             "deny": list(settings.policy.deny),
         },
         "agents": dict(settings.agents.model_dump(mode="json")),
+        "budgets": dict(settings.budgets.model_dump(mode="json")),
         "queue": dict(settings.queue.model_dump(mode="json")),
         "workers": dict(settings.workers.model_dump(mode="json")),
         "delivery": dict(settings.delivery.model_dump(mode="json")),

@@ -5,7 +5,7 @@ A key is here only once it does something.
 """
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal, get_args
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr
@@ -40,6 +40,16 @@ def _variable(name: str) -> str:
     if not name.isidentifier() or not name.isascii():
         raise ValueError(f"must be names of environment variables, not {name!r}")
     return name
+
+
+RoleName = Literal["adapters", "workers", "timers", "http"]
+ROLES: Final[tuple[RoleName, ...]] = get_args(RoleName)
+
+
+def _roles(names: tuple[RoleName, ...]) -> tuple[RoleName, ...]:
+    if not names:
+        raise ValueError(f"must name at least one of {', '.join(ROLES)}")
+    return tuple(name for name in ROLES if name in names)
 
 
 RuleText = Annotated[str, AfterValidator(_rule)]
@@ -144,6 +154,26 @@ class Agents(Section):
     max_steps: int = Field(40, ge=1, le=1000, description="Model calls of one run at most.")
     window_tokens: int = Field(32_000, ge=1000, description="History that a request may carry.")
     max_output_tokens: int = Field(8192, ge=64, description="The length of one response at most.")
+
+
+class Budgets(Section):
+    """`[budgets]`: how much the model may be used. Tokens are those in and out together, money is
+    US dollars; a day ends at midnight of `timezone`. The call that crosses a limit is the last."""
+
+    run_tokens: int | None = Field(None, ge=1, description="One request; unset: no limit.")
+    run_usd: float | None = Field(None, gt=0, description="One request; unset: no limit.")
+    session_tokens: int | None = Field(None, ge=1, description="A session, over all its days.")
+    session_usd: float | None = Field(None, gt=0, description="A session, over all its days.")
+    person_day_tokens: int | None = Field(None, ge=1, description="Each person, each day.")
+    person_day_usd: float | None = Field(None, gt=0, description="Each person, each day.")
+    room_day_tokens: int | None = Field(
+        None, ge=1, description="Each group or channel, each day; its threads share it."
+    )
+    room_day_usd: float | None = Field(
+        None, gt=0, description="Each group or channel, each day; its threads share it."
+    )
+    day_tokens: int | None = Field(None, ge=1, description="Everybody together, each day.")
+    day_usd: float | None = Field(None, gt=0, description="Everybody together, each day.")
 
 
 class Exec(Section):
@@ -273,6 +303,9 @@ class Settings(Section):
     timezone: Annotated[str, AfterValidator(_zone)] = Field(
         "UTC", description="The zone in which the agent tells the time."
     )
+    roles: Annotated[tuple[RoleName, ...], AfterValidator(_roles)] = Field(
+        ROLES, description="The parts of the gateway that this process runs; all, unless split."
+    )
     shutdown_grace_s: float = Field(
         20.0, ge=0, le=3600, description="How long running turns may finish after SIGTERM."
     )
@@ -283,6 +316,7 @@ class Settings(Section):
     workspace: Workspace = Field(default_factory=Workspace)
     models: Models = Field(default_factory=Models)
     agents: Agents = Field(default_factory=Agents)
+    budgets: Budgets = Field(default_factory=Budgets)
     tools: Tools = Field(default_factory=Tools)
     policy: Policy = Field(default_factory=Policy)
     approvals: Approvals = Field(default_factory=Approvals)

@@ -25,6 +25,7 @@ from gateway.http.server import serve as http_serve
 from gateway.logs import Redactor
 from gateway.wiring import Assembly
 from runtime.domain.errors import InvalidInput, StoreUnavailable, Unavailable
+from runtime.workers.engine import Role
 
 log = structlog.get_logger(__name__)
 
@@ -38,7 +39,8 @@ READY_TICK_S = 0.01
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """A gateway that answers. `owner_code` is set at the first start alone."""
+    """A gateway that works. `url` is empty without the role `http`; `owner_code` is set at the
+    first start alone."""
 
     assembly: Assembly
     url: str
@@ -67,12 +69,15 @@ async def running(start: Start) -> AsyncIterator[Started]:
     config = start.config
     async with AsyncExitStack() as stack:
         try:
+            roles = wiring.roles_of(config)
             await asyncio.to_thread(wiring.make_home, config)
             stack.enter_context(wiring.alone(config))
             assembly = await _prepare(config, start.redactor)
             stack.push_async_callback(assembly.close)
             code = await assembly.owner_code()
-            port = await stack.enter_async_context(_listening(config, assembly))
+            url = ""
+            if Role.HTTP in roles:
+                url = await stack.enter_async_context(_listening(config, assembly))
         except (Unavailable, InvalidInput) as error:
             raise CannotStart(str(error)) from error
         except OSError as error:
@@ -82,7 +87,7 @@ async def running(start: Start) -> AsyncIterator[Started]:
             watch = group.create_task(_watch(start, assembly), name="configuration watch")
             try:
                 await _ready(assembly)
-                yield Started(assembly, address(config, port), code)
+                yield Started(assembly, url, code)
             finally:
                 watch.cancel()
                 await _drain(assembly, config.settings.shutdown_grace_s)
@@ -90,7 +95,7 @@ async def running(start: Start) -> AsyncIterator[Started]:
 
 
 @asynccontextmanager
-async def _listening(config: Config, assembly: Assembly) -> AsyncIterator[int]:
+async def _listening(config: Config, assembly: Assembly) -> AsyncIterator[str]:
     services = assembly.http_services()
     async with AsyncExitStack() as stack:
         serving = http_serve(build_app(services), services.settings)
@@ -98,13 +103,17 @@ async def _listening(config: Config, assembly: Assembly) -> AsyncIterator[int]:
             port = await stack.enter_async_context(serving)
         except OSError as error:
             raise CannotStart(_not_listening(config, error)) from error
-        yield port
+        yield address(config, port)
 
 
 async def _ready(assembly: Assembly) -> None:
-    """Wait until this process holds its lease and its own channels are connected."""
+    """Wait until this process holds its lease and its own channels are connected.
+
+    Where it serves platforms alone it does not wait for them: they may be away for long.
+    """
     engine = assembly.engine
-    while not (engine.ready and any(one.status().connected for one in engine.accounts)):
+    own = Role.HTTP in engine.parts.roles
+    while not engine.ready or (own and not any(one.status().connected for one in engine.accounts)):
         await assembly.clock.sleep(READY_TICK_S)
 
 
@@ -126,7 +135,7 @@ async def serve(start: Start, announce: Callable[[Started], None]) -> int:
     try:
         async with running(start) as started:
             announce(started)
-            log.info("ready", url=started.url)
+            log.info("ready", url=started.url, roles=list(start.config.settings.roles))
             await stop.wait()
             log.info("stopping", grace_s=start.config.settings.shutdown_grace_s)
     except CannotStart:

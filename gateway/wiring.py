@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from adapters.models.discover import discover
+from adapters.models.pricing import price_of
 from adapters.models.resolve import Catalog
 from adapters.models.settings import ModelSettings
 from adapters.rendering import render_html
@@ -24,24 +25,28 @@ from gateway.config_engine import (
     runtime_view,
 )
 from gateway.explain import Explainer
+from gateway.http.observing import EngineMetrics
 from gateway.http.services import AdapterView, HttpServices, HttpSettings
 from runtime.bus.memory import MemoryBus
-from runtime.domain.errors import Unavailable
+from runtime.domain.errors import InvalidInput, Unavailable
 from runtime.intake import pairing
 from runtime.intake.control import Control, ControlServices, ControlSettings
 from runtime.intake.logins import Logins
 from runtime.ports.bus import Bus
 from runtime.ports.chat import ChatAdapter
 from runtime.ports.clock import Clock
+from runtime.ports.metrics import Observer
 from runtime.ports.sandbox import Sandbox
-from runtime.store import Database, open_database
+from runtime.store import open_database
+from runtime.store.backup import DatabaseBackup
 from runtime.store.filelock import gateway_lock
 from runtime.store.migrate import MigrationReport, current, head, migrate
+from runtime.store.observed import ObservedDatabase, count_commits
 from runtime.tools.builtin import builtin_tools
 from runtime.tools.registry import Registry
 from runtime.views.reader import Views
 from runtime.workers.accounts import Account
-from runtime.workers.engine import Engine, EngineParts
+from runtime.workers.engine import ALL_ROLES, Engine, EngineParts, Role
 from runtime.workspace.scaffold import ScaffoldReport, find_template, scaffold
 from runtime.workspace.snapshot import Workspace
 
@@ -84,12 +89,13 @@ class Assembly:
 
     current: Current
     engine: Engine
-    database: Database
+    database: ObservedDatabase
     bus: Bus
     clock: Clock
     catalog: Catalog
     sandbox: Sandbox
     views: Views
+    metrics: EngineMetrics
 
     def change(self, config: Config) -> None:
         """Take over what may change while the gateway runs (ACC-2, API-1)."""
@@ -125,6 +131,11 @@ class Assembly:
             runtime=lambda: runtime_view(current.config, Found(self.catalog, self.sandbox)),
             explainer=self._explainer(),
             version=gateway_version(),
+            metrics=self.metrics,
+            worker=engine.worker,
+            turns_limit=engine.settings.turns,
+            writes_waiting=lambda: self.database.waiting,
+            sandbox=self.sandbox.name,
         )
 
     def _explainer(self) -> Explainer:
@@ -204,6 +215,11 @@ def alone(config: Config) -> Iterator[None]:
         yield
 
 
+def database_backup(config: Config, clock: Clock) -> DatabaseBackup:
+    """Copies of the database (OPS-6). Raises `InvalidInput` for a URL that names none."""
+    return DatabaseBackup(config.database_url, clock=clock)
+
+
 async def revisions(config: Config) -> tuple[str | None, str | None]:
     """The database's revision and the newest that this version knows. Creates nothing."""
     return await current(config.database_url), head()
@@ -241,7 +257,8 @@ async def assemble(
         clock=clock,
         commands=exec_settings(config),
     )
-    database = open_database(config.database_url, clock=clock)
+    metrics = EngineMetrics()
+    database = open_observed(config, clock, metrics)
     bus = open_bus(config, clock)
     parts = EngineParts(
         database=database,
@@ -250,16 +267,27 @@ async def assemble(
         models=catalog,
         registry=Registry(tools),
         workspace=workspace,
-        adapters=[*local_adapters(bus), *chat_adapters(config, clock)],
+        adapters=served(config, bus, clock),
+        roles=roles_of(config),
         alone=database.dialect == "sqlite",
         redact=redact,
+        observer=metrics,
+        price=price_of,
     )
     engine = Engine(parts, engine_settings(config, Found(catalog, sandbox)))
     await database.start()
     await bus.start()
     return Assembly(
-        Current(config), engine, database, bus, clock, catalog, sandbox, Views(database)
+        Current(config), engine, database, bus, clock, catalog, sandbox, Views(database), metrics
     )
+
+
+def open_observed(config: Config, clock: Clock, observer: Observer) -> ObservedDatabase:
+    """The configured database, not started yet; `observer` hears of its units."""
+    grouped = config.database_url.startswith("sqlite")
+    points = count_commits(observer, grouped=grouped)
+    opened = open_database(config.database_url, clock=clock, points=points)
+    return ObservedDatabase(opened, observer, clock)
 
 
 def open_bus(config: Config, clock: Clock) -> Bus:
@@ -275,6 +303,26 @@ def open_bus(config: Config, clock: Clock) -> Bus:
 
         return PostgresBus(config.database_url, clock)
     return MemoryBus()
+
+
+def roles_of(config: Config) -> frozenset[Role]:
+    """What this process does. Raises `InvalidInput` where its database cannot be shared."""
+    roles = frozenset(Role(name) for name in config.settings.roles)
+    if roles != ALL_ROLES and config.database_url.startswith("sqlite"):
+        raise InvalidInput(
+            "roles",
+            "a gateway whose data is in a SQLite file is one process and cannot be split. Leave "
+            "--roles and the key roles out, or let the processes share a PostgreSQL database: "
+            "database.url = postgresql+asyncpg://...",
+        )
+    return roles
+
+
+def served(config: Config, bus: Bus, clock: Clock) -> list[ChatAdapter]:
+    """The channels of this process: its own pages with `http`, the platforms with `adapters`."""
+    roles = roles_of(config)
+    local = local_adapters(bus) if Role.HTTP in roles else []
+    return [*local, *(chat_adapters(config, clock) if Role.ADAPTERS in roles else [])]
 
 
 def local_adapters(bus: Bus) -> list[ChatAdapter]:

@@ -6,7 +6,7 @@ import typer
 
 if TYPE_CHECKING:
     from gateway.cli.client import GatewayClient, JsonObject
-from gateway.cli.common import AsJson, ask_gateway, group, print_json, say, table, when
+from gateway.cli.common import AsJson, ask_gateway, escaped, group, print_json, say, table, when
 
 app = group("Decide about tool calls that wait.")
 
@@ -20,7 +20,14 @@ def list_(context: typer.Context, as_json: AsJson = False) -> None:
     if as_json:
         print_json(found)
         return
-    shown = [{**one, "until": when(one.get("expires_at_ms"))} for one in found]
+    shown = [
+        {
+            **one,
+            "arguments": escaped(str(one.get("arguments", ""))),
+            "until": when(one.get("expires_at_ms")),
+        }
+        for one in found
+    ]
     columns = {"CODE": "code", "TOOL": "tool", "ARGUMENTS": "arguments", "UNTIL": "until"}
     table(shown, columns, "Nothing waits for a decision.")
 

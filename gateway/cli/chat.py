@@ -59,17 +59,22 @@ async def _talk(config: "Config", options: Options, session: str, message: str |
     # Lazy, as above.
     from gateway.cli.conversation import Conversation
 
-    async with _gateway(config, options) as client:
+    async with _gateway(config, options) as (client, own):
         conversation = await Conversation.open(client, session)
-        if message is not None:
-            return await _once(conversation, message)
-        await _screen(conversation)
-        return 0
+        if message is None:
+            await _screen(conversation)
+            return 0
+        code = await _once(conversation, message)
+        if own and code == WAITS:
+            note("the gateway of this command ends with it: run `gatehouse serve`, then answer")
+        return code
 
 
 @asynccontextmanager
-async def _gateway(config: "Config", options: Options) -> "AsyncIterator[GatewayClient]":
-    """A client of the running gateway, or of one that lives as long as the block."""
+async def _gateway(
+    config: "Config", options: Options
+) -> "AsyncIterator[tuple[GatewayClient, bool]]":
+    """A client of the running gateway, or of one (True) that lives as long as the block."""
     # Lazy, as above.
     from gateway.cli.client import GatewayClient
     from gateway.config import client
@@ -77,13 +82,14 @@ async def _gateway(config: "Config", options: Options) -> "AsyncIterator[Gateway
     place = client(config)
     async with AsyncExitStack() as stack:
         found = await stack.enter_async_context(GatewayClient(place.url, place.token))
-        if not place.named and not await found.reachable():
+        own = not place.named and not await found.reachable()
+        if own:
             # Lazy: the service loads the engine, the store and the HTTP server.
             from gateway.cli.own import own_gateway
 
             url = await stack.enter_async_context(own_gateway(config, options))
             found = await stack.enter_async_context(GatewayClient(url, None))
-        yield found
+        yield found, own
 
 
 async def _screen(conversation: "Conversation") -> None:

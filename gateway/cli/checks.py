@@ -56,9 +56,14 @@ async def run(config: Config) -> AsyncIterator[Check]:
 
 def _config(config: Config) -> Check:
     if config.file is None:
-        found = f"no gatehouse.toml; defaults and {len(config.origins)} settings of the environment"
+        found = f"no gatehouse.toml; defaults, and {_settings(config)} from elsewhere"
         return Check("config", "ok", found)
-    return Check("config", "ok", f"{config.file}, {len(config.origins)} settings")
+    return Check("config", "ok", f"{config.file}, {_settings(config)}")
+
+
+def _settings(config: Config) -> str:
+    count = len(config.origins)
+    return "1 setting" if count == 1 else f"{count} settings"
 
 
 async def _workspace(config: Config) -> Check:

@@ -22,6 +22,9 @@ T = TypeVar("T")
 FAILED: Final = 1
 UNREACHABLE: Final = 3
 
+_BLANKS: Final = "\u115f\u1160\u2800\u3164\uffa0"
+"""Characters that count as letters and symbols and show nothing."""
+
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 
 
@@ -95,7 +98,21 @@ def ask_gateway(context: typer.Context, question: Callable[["GatewayClient"], Aw
 
 def print_json(value: object) -> None:
     """A value for programs."""
-    say(json.dumps(value, indent=2, ensure_ascii=False, default=str))
+    say(escaped(json.dumps(value, indent=2, ensure_ascii=False, default=str)))
+
+
+def escaped(text: str) -> str:
+    """JSON text in which everything can be seen: the rest is written as escapes.
+
+    To a program it is the same value. A person would be steered by it, or shown less than there is.
+    """
+    if text.isascii() and "\x7f" not in text:
+        return text
+    return "".join(one if _can_be_seen(one) else json.dumps(one)[1:-1] for one in text)
+
+
+def _can_be_seen(one: str) -> bool:
+    return one == "\n" or (one.isprintable() and one not in _BLANKS)
 
 
 def table(rows: Iterable[Mapping[str, "Json"]], columns: Mapping[str, str], empty: str) -> None:

@@ -13,6 +13,7 @@ from typing import Final, Literal, Protocol
 
 from gateway.cli.client import GatewayClient, Json, JsonObject, Refused, ServerEvent, Unreachable
 from gateway.cli.client import objects as objects_of
+from gateway.cli.common import escaped
 
 HISTORY: Final = 200
 RETRY_S: Final = 1.0
@@ -259,7 +260,9 @@ def _entry(one: JsonObject) -> Entry:
 
 def _call(one: Mapping[str, Json]) -> Call:
     return Call(
-        _text(one, "name"), _text(one, "arguments"), _text(one, "status") or _text(one, "state")
+        _text(one, "name"),
+        escaped(_text(one, "arguments")),
+        _text(one, "status") or _text(one, "state"),
     )
 
 
@@ -271,7 +274,8 @@ def _card(one: JsonObject) -> Card:
         kind=_text(one, "kind"),
         open=one.get("state") == "open",
         tool=_text(one, "tool"),
-        arguments=_text(one, "arguments"),
+        # What is allowed is what is shown: a terminal would drop or obey some characters.
+        arguments=escaped(_text(one, "arguments")),
         reason=_text(one, "reason"),
         question=_text(one, "question"),
         options=_texts(one, "options"),

@@ -8,6 +8,7 @@ import typer
 
 from gateway.cli import (
     approvals,
+    backup,
     chat,
     configuration,
     doctor,
@@ -46,6 +47,7 @@ for name, one in (
     ("approvals", approvals.app),
     ("policy", explain.policy),
     ("slack", slack.app),
+    ("backup", backup.app),
 ):
     app.add_typer(one, name=name)
 

@@ -2,14 +2,24 @@
 
 import asyncio
 import sys
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from gateway.cli.common import Options, fail, note, read_config
 
 if TYPE_CHECKING:
+    from gateway.config import Config
     from gateway.service import Started
+
+Roles = Annotated[
+    str | None,
+    typer.Option(
+        help="Run only these parts, with commas: adapters, workers, timers, http. "
+        "The others run in other processes on the same PostgreSQL database."
+    ),
+]
 
 
 def register(app: typer.Typer) -> None:
@@ -17,9 +27,9 @@ def register(app: typer.Typer) -> None:
     app.command()(serve)
 
 
-def serve(context: typer.Context) -> None:
+def serve(context: typer.Context, roles: Roles = None) -> None:
     """Run the gateway."""
-    config = read_config(context)
+    config = with_roles(read_config(context), roles)
     # Lazy: the service loads the engine, the store and the HTTP server.
     from gateway import logs
     from gateway.config import load, secrets_of
@@ -29,7 +39,7 @@ def serve(context: typer.Context) -> None:
     log = config.settings.log
     redactor = logs.setup(level=log.level, style=log.format, secrets=secrets_of(config))
     options = context.find_object(Options) or Options()
-    start = Start(config, lambda: load(options.config), redactor)
+    start = Start(config, lambda: with_roles(load(options.config), roles), redactor)
     try:
         code = asyncio.run(run(start, announce))
     except CannotStart as error:
@@ -37,10 +47,25 @@ def serve(context: typer.Context) -> None:
     raise typer.Exit(code)
 
 
+def with_roles(config: "Config", roles: str | None) -> "Config":
+    """The settings with the roles of the command line; ends where they are none."""
+    if roles is None:
+        return config
+    # Lazy: as in `read_config`.
+    from gateway.config_model import ROLES, Settings
+
+    named = tuple(name.strip() for name in roles.split(","))
+    if unknown := [name for name in named if name not in ROLES]:
+        fail(f"--roles: {unknown[0] or 'nothing'} is no role; there are {', '.join(ROLES)}")
+    chosen = Settings.model_validate({"roles": named}).roles
+    return replace(config, settings=config.settings.model_copy(update={"roles": chosen}))
+
+
 def announce(started: "Started") -> None:
     """Say where it is, and how the first owner is made; on the standard output, for people."""
     model = started.assembly.catalog.default
-    sys.stdout.write(f"Gatehouse is ready: {started.url}\n")
+    roles = started.assembly.current.config.settings.roles
+    sys.stdout.write(f"Gatehouse is ready: {started.url or ', '.join(roles)}\n")
     sys.stdout.write(f"Model: {model}. Commands run in: {started.assembly.sandbox.name}.\n")
     if model.startswith("offline:"):
         sys.stdout.write(

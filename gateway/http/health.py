@@ -42,7 +42,9 @@ class HealthRoutes:
                 "version": self._services.version,
                 "ready": all(checks.values()),
                 "checks": dict(checks),
+                "sandbox": self._services.sandbox,
                 "turns_running": self._services.turns_running(),
+                "turns_limit": self._services.turns_limit,
                 "adapters": [one.model_dump(mode="json") for one in self._services.adapters()],
                 **(numbers.model_dump(mode="json") if numbers else {}),
             }

@@ -1,86 +1,185 @@
-"""`/metrics` in Prometheus' text format; what stands in the database is read at the scrape."""
+"""`/metrics` in Prometheus' text format (OPS-8).
 
-from collections.abc import Mapping, Sequence
+What this process did was counted as it happened; what stands in the database, the same for every
+replica, is read at the scrape. While the database is away its numbers are missing and everything
+else is still said, because that is when somebody looks.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from aiohttp import web
-from prometheus_client import CollectorRegistry, Counter, Gauge, generate_latest
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    ProcessCollector,
+    disable_created_metrics,
+    generate_latest,
+)
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
 
 from gateway.http.problems import Handler
 from gateway.http.services import AdapterView, HttpServices
-from runtime.domain.runs import RunState
+from runtime.domain.errors import StoreUnavailable
+from runtime.domain.runs import WAITING, RunState
 from runtime.views.models import StatusView
 
 OUTBOX_STATES: Final = ("pending", "sending", "streaming", "dead", "unknown")
+METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+OTHER: Final = "other"
 
 
 class Metrics:
-    """One server's numbers in a registry of its own."""
+    """One server's numbers, beside those of the engine that it stands in front of."""
 
     def __init__(self, services: HttpServices) -> None:
         self._services = services
-        self._registry = registry = CollectorRegistry()
+        # When each series began is of no use here, and would double their number.
+        disable_created_metrics()  # type: ignore[no-untyped-call]  # the library left it so
+        self._registry = CollectorRegistry()
+        self._registry.register(services.metrics.registry)
         self._requests = Counter(
             "gatehouse_http_requests",
             "HTTP requests answered.",
             ["method", "route", "status"],
-            registry=registry,
+            registry=self._registry,
         )
-        self._inputs = self._gauge("inputs_total", "Inputs ever accepted into a session.")
-        self._runs = self._gauge("runs", "Runs by state.", "state")
-        self._outbox = self._gauge("outbox_messages", "Messages that are not sent.", "state")
-        self._oldest = self._gauge(
-            "outbox_oldest_seconds", "Age of the oldest message that waits to be sent."
-        )
-        self._lanes = self._gauge("lanes", "Sessions by what their lane does.", "state")
-        self._turns = self._gauge("turns_running", "Turns that run in this process.")
-        self._open_calls = self._gauge("open_calls", "Approvals and questions that wait.")
-        self._adapters = self._gauge(
-            "adapter_connected", "1 while the account is connected.", "channel", "account"
-        )
-
-    def _gauge(self, name: str, text: str, *labels: str) -> Gauge:
-        return Gauge(f"gatehouse_{name}", text, labels, registry=self._registry)
+        self._gauges = Gauges(services)
+        self._registry.register(self._gauges)
+        ProcessCollector(registry=self._registry)
 
     @web.middleware
     async def middleware(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         """Count every answer, by the route's pattern and never by the path that was asked."""
         resource = request.match_info.route.resource
         route = resource.canonical if resource is not None else "none"
+        method = request.method if request.method in METHODS else OTHER
         try:
             response = await handler(request)
         except web.HTTPException as redirect:
-            self._requests.labels(request.method, route, str(redirect.status)).inc()
+            self._requests.labels(method, route, str(redirect.status)).inc()
             raise
-        self._requests.labels(request.method, route, str(response.status)).inc()
+        self._requests.labels(method, route, str(response.status)).inc()
         return response
 
     async def scrape(self, _request: web.Request) -> web.Response:
-        """The answer to Prometheus. Raises `StoreUnavailable`."""
-        self._take(await self._services.views.status())
-        self._take_adapters(self._services.adapters())
-        self._turns.set(self._services.turns_running())
+        """The answer to Prometheus."""
+        try:
+            self._gauges.status = await self._services.views.status()
+        except StoreUnavailable:
+            self._gauges.status = None
         return web.Response(
             body=generate_latest(self._registry),
             headers={"Content-Type": "text/plain; version=0.0.4; charset=utf-8"},
         )
 
-    def _take(self, status: StatusView) -> None:
-        self._inputs.set(status.inputs)
-        self._open_calls.set(status.open_calls)
-        self._oldest.set(status.outbox_oldest_ms / 1000)
-        _set(self._runs, status.runs, [state.value for state in RunState])
-        _set(self._outbox, status.outbox, OUTBOX_STATES)
-        idle = status.sessions - status.lanes_active - status.lanes_ready
-        lanes = {"active": status.lanes_active, "ready": status.lanes_ready, "idle": idle}
-        _set(self._lanes, lanes, list(lanes))
 
-    def _take_adapters(self, adapters: Sequence[AdapterView]) -> None:
-        self._adapters.clear()
+class Gauges(Collector):
+    """What holds at the moment of a scrape. `status` is what the database said, None if nothing."""
+
+    def __init__(self, services: HttpServices) -> None:
+        self.status: StatusView | None = None
+        self._services = services
+
+    def describe(self) -> Iterable[Metric]:
+        """Nothing is asked of the parts before the first scrape."""
+        return ()
+
+    def collect(self) -> Iterator[Metric]:
+        """Every family, those of the database only while it answers."""
+        services, status = self._services, self.status
+        adapters = services.adapters()
+        yield from self._process()
+        yield _labelled(
+            "adapter_connected",
+            "1 while the account is connected.",
+            ("channel", "account"),
+            {(one.channel, one.account): one.connected for one in adapters},
+        )
+        yield _gauge("database_up", "1 while the database answers.", int(status is not None))
+        if status is not None:
+            yield from _work(status)
+            yield self._leases(status, adapters)
+
+    def _process(self) -> Iterator[Metric]:
+        services = self._services
+        yield _labelled("build_info", "This version.", ("version",), {(services.version,): 1})
+        yield _labelled(
+            "sandbox_info", "What confines commands.", ("name",), {(services.sandbox,): 1}
+        )
+        yield _gauge("turns_running", "Turns that run in this process.", services.turns_running())
+        yield _gauge("turns_limit", "Turns that may run in this process.", services.turns_limit)
+        yield _gauge(
+            "store_units_waiting",
+            "Units of work that were handed to the store and have not ended.",
+            services.writes_waiting(),
+        )
+        yield _gauge(
+            "bus_connected",
+            "1 while signals reach the other replicas.",
+            int(services.bus.connected),
+        )
+        yield _labelled(
+            "part_up",
+            "1 while a part that readiness asks for is up.",
+            ("part",),
+            {(name,): check() for name, check in services.checks.items()},
+        )
+
+    def _leases(self, status: StatusView, adapters: Iterable[AdapterView]) -> Metric:
+        """By the name of what is held, never by the holder's: each process has a new one."""
+        names = {"timers": 0}
         for one in adapters:
-            self._adapters.labels(one.channel, one.account).set(int(one.connected))
+            if one.account:
+                place = f"{one.channel}:{one.account}"
+                names |= {f"deliver:{place}": 0, f"listen:{place}": 0}
+        for lease in status.leases:
+            name = "process" if lease.name.startswith("process:") else lease.name
+            names[name] = names.get(name, 0) | int(lease.holder == self._services.worker)
+        return _labelled(
+            "lease_held",
+            "1 while this process holds the lease.",
+            ("lease",),
+            {(name,): held for name, held in names.items()},
+        )
 
 
-def _set(gauge: Gauge, values: Mapping[str, int], states: Sequence[str]) -> None:
-    for state in states:
-        gauge.labels(state).set(values.get(state, 0))
+def _work(status: StatusView) -> Iterator[Metric]:
+    yield CounterMetricFamily(
+        "gatehouse_inputs", "Inputs ever accepted into a session.", value=status.inputs
+    )
+    yield _states("runs", "Runs by state.", status.runs, [state.value for state in RunState])
+    yield _states("outbox_messages", "Messages that are not sent.", status.outbox, OUTBOX_STATES)
+    yield _gauge(
+        "outbox_oldest_seconds",
+        "Age of the oldest message that waits to be sent.",
+        status.outbox_oldest_ms / 1000,
+    )
+    lanes = {
+        "active": status.lanes_active,
+        "waiting": sum(status.runs.get(state.value, 0) for state in WAITING),
+        "ready": status.lanes_ready,
+        "idle": status.sessions - status.lanes_active - status.lanes_ready,
+    }
+    text = "Sessions by their lane: a run holds it (waiting: for somebody), is due, or is none."
+    yield _states("lanes", text, lanes, tuple(lanes))
+    yield _gauge("open_calls", "Approvals and questions that wait.", status.open_calls)
+
+
+def _gauge(name: str, text: str, value: float) -> Metric:
+    return GaugeMetricFamily(f"gatehouse_{name}", text, value=value)
+
+
+def _states(name: str, text: str, values: Mapping[str, int], states: Iterable[str]) -> Metric:
+    """Every state, those with nothing in them as well: a graph has no holes then."""
+    return _labelled(name, text, ("state",), {(state,): values.get(state, 0) for state in states})
+
+
+def _labelled(
+    name: str, text: str, labels: tuple[str, ...], values: Mapping[tuple[str, ...], float]
+) -> Metric:
+    family = GaugeMetricFamily(f"gatehouse_{name}", text, labels=labels)
+    for key, value in values.items():
+        family.add_metric(key, value)
+    return family

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from gateway.explain import Explainer
+from gateway.http.observing import EngineMetrics
 from runtime.domain.value import JsonObject, Value
 from runtime.intake.control import Control
 from runtime.intake.logins import Logins
@@ -49,6 +50,8 @@ class HttpServices:
 
     `render` makes sanitised HTML of Markdown. `checks` are the parts that must be up besides the
     database for the gateway to be ready, by name. `runtime` is the effective policy, no secrets.
+    `metrics` are what the engine has counted so far; `worker` is its name among the lease holders,
+    `writes_waiting` the units that wait for the store, `sandbox` what confines commands.
     """
 
     settings: HttpSettings
@@ -64,3 +67,8 @@ class HttpServices:
     runtime: Callable[[], JsonObject] = dict
     explainer: Explainer | None = None
     version: str = ""
+    metrics: EngineMetrics = field(default_factory=EngineMetrics)
+    worker: str = ""
+    turns_limit: int = 0
+    writes_waiting: Callable[[], int] = int
+    sandbox: str = ""

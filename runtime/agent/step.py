@@ -100,8 +100,10 @@ class StepRunner:
         *,
         workspace: Path,
         roots: tuple[Path, ...],
+        watch: Watch,
         redact: Callable[[str], str] = str,
     ) -> None:
+        self.watch = watch
         self._database = database
         self._registry = registry
         self._executor = Executor(registry, redact)
@@ -156,6 +158,7 @@ class StepRunner:
             run_id,
             live,
             context=partial(self._context, session_id, run_id, bounds),
+            watch=self.watch,
         )
         current = list(rows)
         while True:
@@ -207,7 +210,9 @@ class _StepWork:
         live: LiveStep,
         *,
         context: Callable[[str], ToolContext],
+        watch: Watch,
     ) -> None:
+        self._watch = watch
         self._database = database
         self._executor = executor
         self._holder = holder
@@ -258,7 +263,9 @@ class _StepWork:
         decision = planned.row.decision
         if planned.row.result is not None:
             return Ended(row, planned.row.result, decision)
+        began = self._watch.clock.monotonic()
         result = await self._executor.run(planned, self._context(row.call.id))
+        self._watch.called(row, result, began)
         return Ended(row, result, decision)
 
     async def commit(

@@ -5,11 +5,12 @@ was taken up after a crash or an answer: what is left to do is read from the row
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import structlog
 
 from runtime.agent import endings
+from runtime.agent.budget import Budgets, over_budget
 from runtime.agent.context import PresentFacts, PromptFacts, build_present, build_system
 from runtime.agent.endings import TurnState
 from runtime.agent.live import LiveStep
@@ -32,6 +33,7 @@ from runtime.inbox.steps import Finish, Finished, ModelStep
 from runtime.policy.bounds import PolicySettings, bounds_for
 from runtime.ports.bus import EVENTS, OUTBOX, RUNS, Bus
 from runtime.ports.clock import Clock
+from runtime.ports.metrics import NO_OBSERVER, Observer
 from runtime.ports.model import ModelRequest, ModelResponse
 from runtime.sessions.window import Window, WindowCache, fitted, window_start
 from runtime.store import Database
@@ -59,6 +61,8 @@ class TurnServices:
     workspace: Workspace
     cache: WindowCache
     settings: AgentSettings
+    budgets: Budgets
+    observer: Observer = NO_OBSERVER
 
 
 class Turn:
@@ -80,6 +84,7 @@ class Turn:
         self._policy = policy
         self._bounds = bounds_for(policy, claimed.session, claimed.run)
         self._offer = offer
+        self._budget = services.budgets.of(claimed.run, holder)
         self._group = claimed.run.target.chat_kind != "direct"
         self.live = LiveStep(
             services.bus,
@@ -122,6 +127,7 @@ class Turn:
         Raises `StaleLease` when the run became another worker's, `StoreUnavailable` when the
         store went away, and lets a cancellation through.
         """
+        self._tell_start()
         self.live.activity("thinking")
         try:
             while True:
@@ -134,7 +140,9 @@ class Turn:
                     )
                 else:
                     response = await self._ask_model()
-                    finished = await self._take(response)
+                    finished = (
+                        response if isinstance(response, Finish) else await self._take(response)
+                    )
                     if finished is not None:
                         return await self._finish(finished)
         except (ModelRetry, ModelRejected) as error:
@@ -142,6 +150,11 @@ class Turn:
             return await self._finish(endings.failed(self._state, self._run.id, error))
         finally:
             self.live.activity("done")
+
+    def _tell_start(self) -> None:
+        run = self._run
+        if run.started_ms is not None and run.step == 0 and run.attempt == 0:
+            self._services.observer.started((run.started_ms - run.created_ms) / 1000)
 
     async def stop(self, reason: str) -> None:
         """End the run as cancelled, keeping what it wrote (MSG-13)."""
@@ -153,7 +166,8 @@ class Turn:
         error = ModelRejected(reason, "Something went wrong inside.")
         await self._finish(endings.failed(self._state, self._run.id, error))
 
-    async def _ask_model(self) -> ModelResponse:
+    async def _ask_model(self) -> ModelResponse | Finish:
+        """The model's response; or the end of the run, where its budget leaves no further call."""
         services, state = self._services, self._state
         self.live.begin(state.step + 1)
         snapshot = await services.workspace.snapshot()
@@ -180,9 +194,11 @@ class Turn:
             run_id=self._run.id,
             step=state.step + 1,
         )
-        return await services.caller.respond(
-            request, chosen=self._session.model, on_text=self.live.write
-        )
+        chosen = self._session.model
+        over = await self._budget.reserve(request, services.caller.order(chosen))
+        if over is not None:
+            return over_budget(state, over)
+        return await services.caller.respond(request, chosen=chosen, on_text=self.live.write)
 
     def _history(self) -> Sequence[TranscriptMessage]:
         lines, most = self._state.window.lines, self._services.settings.window_tokens
@@ -203,6 +219,7 @@ class Turn:
         if not response.text.strip():
             state.empty += 1
             if state.empty == 1:
+                self._budget.unsaid(response)
                 state.extra = [NoticeMessage(text=CONTINUE)]
                 return None
             return endings.completed(state, message, EMPTY_ANSWER, response.usage)
@@ -217,11 +234,13 @@ class Turn:
             message.tool_calls, self._session.id, self._run.id, state.step + 1, self._bounds
         )
         rows = services.steps.first_states(planned)
-        step = ModelStep(message, rows, usage, state.window_from)
+        charge = self._budget.charge(usage, message.model)
+        step = ModelStep(message, rows, usage, state.window_from, charge)
         line = await services.database.write(
             lambda conn: steps.commit_model(conn, self._holder, self._run.id, step),
             name="step",
         )
+        services.steps.watch.decided(rows)
         if message.text:
             state.texts.append(message.text)
         self._append(line)
@@ -271,6 +290,7 @@ class Turn:
         services = self._services
         # Asked at the last moment: an offer holds only as long as the deliverer's lease.
         claim = self._offer(self._run.target) if end.parts else None
+        end = replace(end, charge=self._budget.charge_at_end(end, self.live.text))
         finished = await services.database.write(
             lambda conn: steps.finish(conn, self._holder, self._run.id, end, claim=claim),
             name="finish",

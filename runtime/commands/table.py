@@ -4,11 +4,12 @@ A handler runs inside the unit that stores the message, so a command is applied 
 """
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from runtime.commands import answers
 from runtime.commands.answers import Approvers
+from runtime.domain.budgets import BudgetSettings, budgets_of, spender_of, standing_lines
 from runtime.domain.decisions import SessionMode
 from runtime.domain.errors import Conflict, GatehouseError, NotFound
 from runtime.domain.events import EventKind
@@ -17,7 +18,7 @@ from runtime.domain.value import JsonObject
 from runtime.inbox import stopping
 from runtime.inbox.parking import Choice
 from runtime.ports.bus import CANCEL, RUNS
-from runtime.store import Connection, lanes, open_calls, runs, sessions, totals
+from runtime.store import Connection, budgets, lanes, open_calls, runs, sessions, totals
 from runtime.store.lanes import Lane
 from runtime.store.open_calls import APPROVAL, QUESTION
 from runtime.store.sessions import Session
@@ -35,6 +36,7 @@ class CommandSettings:
     default_model: str = ""
     version: str = ""
     sandbox: str = ""
+    budgets: BudgetSettings = field(default_factory=BudgetSettings)
 
 
 @dataclass(slots=True)
@@ -197,10 +199,23 @@ def _settle(call: Call, code: str, *, kind: str, choice: Choice | None, text: st
 def _usage(call: Call) -> str:
     spent = totals.of_session(call.conn, call.session.id)
     cost = "unknown" if spent.cost_usd is None else f"${spent.cost_usd:.4f}"
-    return (
+    used = (
         f"This session used {spent.input_tokens:,} tokens in "
         f"({spent.cached_tokens:,} cached) and {spent.output_tokens:,} out. Cost: {cost}."
     )
+    return "\n".join([used, *_budget_lines(call)])
+
+
+def _budget_lines(call: Call) -> Sequence[str]:
+    """The limits that hold for this person here, and what is left of each."""
+    limits = call.settings.budgets
+    spender = spender_of(
+        call.speaker, call.session.address, session_id=call.session.id, run_id="each"
+    )
+    held = budgets_of(limits, spender, call.lane.now_ms)
+    found = budgets.standings(call.conn, [one.key for one in held])
+    standing = [(one, found[one.key]) for one in held]
+    return standing_lines(standing, timezone=limits.timezone)
 
 
 def _change(call: Call, values: dict[str, object]) -> None:
@@ -230,7 +245,7 @@ COMMANDS = {
         Command("approve", "`CODE` allows a call (`session`: for this session)", _decide("once")),
         Command("deny", "`CODE reason` denies a call", _decide("deny")),
         Command("answer", "`CODE text` answers a question", _answer),
-        Command("usage", "shows what this session used", _usage),
+        Command("usage", "shows what this session used, and what is left", _usage),
     )
 }
 NAMES = frozenset(COMMANDS)

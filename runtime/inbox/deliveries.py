@@ -10,7 +10,7 @@ from runtime.domain.events import EventKind
 from runtime.domain.ids import made_at_ms
 from runtime.domain.messages import OutboundMessage, Receipt
 from runtime.inbox.claims import Holder
-from runtime.store import Connection, lanes, leases, outbox
+from runtime.store import Connection, audit, lanes, leases, outbox
 from runtime.store.database import now_ms
 from runtime.store.outbox import OutboxRow
 
@@ -125,6 +125,31 @@ def retry(conn: Connection, row: OutboxRow, reason: str, delay_ms: int, holder: 
         "begun_ms": None,
     }
     _change(conn, row.message, values, holder)
+
+
+def unfenced(conn: Connection, message: OutboundMessage, posted: Sequence[str]) -> bool:
+    """Keep that a deliverer lost its lease while the platform had `message` in hand.
+
+    False, and nothing is kept, where the row's receipt names the same posts: then it is one post.
+    """
+    row = outbox.get(conn, message.outbox_id)
+    kept = row.posted if row is not None else ()
+    if posted and set(posted) <= set(kept):
+        return False
+    audit.append(
+        conn,
+        actor="system",
+        action="delivery.unfenced",
+        session_id=message.session_id,
+        run_id=message.run_id,
+        data={
+            "outbox_id": message.outbox_id,
+            "posted": list(posted),
+            "kept": list(kept),
+            "state": row.state if row is not None else "",
+        },
+    )
+    return True
 
 
 def _delivers(conn: Connection, message: OutboundMessage, holder: Holder) -> bool:

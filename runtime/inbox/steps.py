@@ -13,7 +13,8 @@ from runtime.domain.transcript import AssistantMessage, ToolMessage
 from runtime.domain.value import JsonObject
 from runtime.inbox.claims import Holder
 from runtime.inbox.closing import close_step
-from runtime.store import Connection, audit, calls, lanes, outbox, runs, sessions
+from runtime.store import Connection, audit, budgets, calls, lanes, outbox, runs, sessions
+from runtime.store.budgets import Charge
 from runtime.store.calls import CallRow
 from runtime.store.lanes import Lane
 from runtime.store.outbox import FINAL_RANK, NewRow
@@ -26,12 +27,14 @@ ARGUMENT_PREVIEW = 400
 
 @dataclass(frozen=True, slots=True)
 class ModelStep:
-    """A response with tool calls. `rows` carry each call's decision and first state."""
+    """A response with tool calls. `rows` carry each call's decision and first state; `charge` is
+    what its budgets settle, None where nothing was reserved."""
 
     message: AssistantMessage
     rows: tuple[CallRow, ...]
     usage: Usage
     window_from: int
+    charge: Charge | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +57,7 @@ class Finish:
     parts: tuple[OutboundPart, ...] = ()
     error: str | None = None
     reason: str = ""
+    charge: Charge | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +83,9 @@ def commit_model(conn: Connection, holder: Holder, run_id: str, step: ModelStep)
     for row in step.rows:
         _audit_decision(conn, run, row, row.decision)
     lanes.save(conn, lane)
+    if step.charge is not None:
+        # Last, because other sessions' units wait for these rows.
+        budgets.settle(conn, run_id, step.charge)
     return line
 
 
@@ -156,6 +163,8 @@ def finish(
         },
     )
     lanes.save(conn, lane)
+    if end.charge is not None:
+        budgets.settle(conn, run_id, end.charge)
     ready = lane.ready_ms is not None
     return Finished(tuple(lines), reply, claimed, ready)
 

@@ -353,3 +353,29 @@ idempotency = Table(
     Column("response", Text, nullable=False),
     Column("created_ms", BigInteger, nullable=False),
 )
+
+# `day` is a date for budgets of one day and empty for those that do not end.
+budgets = Table(
+    "budgets",
+    metadata,
+    Column("scope", Text, primary_key=True),
+    Column("scope_id", Text, primary_key=True),
+    Column("day", Text, primary_key=True),
+    Column("used_tokens", BigInteger, nullable=False, server_default="0"),
+    Column("used_micro_usd", BigInteger, nullable=False, server_default="0"),
+    Column("reserved_tokens", BigInteger, nullable=False, server_default="0"),
+    Column("reserved_micro_usd", BigInteger, nullable=False, server_default="0"),
+    Column("unpriced_calls", BigInteger, nullable=False, server_default="0"),
+)
+
+# One open reservation a run: its call that is under way, and the budgets that it counts on.
+budget_reservations = Table(
+    "budget_reservations",
+    metadata,
+    Column("run_id", Text, primary_key=True),
+    Column("step", Integer, nullable=False),
+    Column("tokens", BigInteger, nullable=False),
+    Column("micro_usd", BigInteger, nullable=False),
+    Column("budgets", Text, nullable=False),
+    Column("created_ms", BigInteger, nullable=False),
+)

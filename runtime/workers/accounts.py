@@ -1,6 +1,7 @@
 """One platform account at work: connected, listened to, delivered to; each part under its lease."""
 
 import asyncio
+from functools import partial
 
 import structlog
 
@@ -48,9 +49,10 @@ class Account:
             return
         name = f"{self.adapter.channel}:{self.adapter.account}"
         lease = leases.delivery(self.adapter.channel, self.adapter.account)
-        deliverer = Deliverer(self.adapter, services)
+        held = partial(self._keeper.holds, lease)
+        deliverer = Deliverer(self.adapter, services, held=held)
         self.deliverer = deliverer
-        typing = TypingSignals(self.adapter, services.bus, services.clock, deliverer.buckets)
+        typing = TypingSignals(self.adapter, services.bus, services.clock, deliverer.buckets, held)
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._keeper.hold(lease, deliverer.run), name=f"deliver {name}")
@@ -116,11 +118,11 @@ class LocalDeliverers:
         deliverer = self._of(target)
         return None if deliverer is None else deliverer.offer(target)
 
-    def hand(self, message: OutboundMessage) -> None:
+    def hand(self, message: OutboundMessage, claim: tuple[str, int] | None) -> None:
         """Send a claimed reply; without its deliverer the row is found by the next one's sweep."""
         deliverer = self._of(message.target)
         if deliverer is not None:
-            deliverer.hand(message)
+            deliverer.hand(message, fence=None if claim is None else claim[1])
 
     def _of(self, target: ChatAddress) -> Deliverer | None:
         place = (target.channel, target.account)

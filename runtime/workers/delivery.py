@@ -6,7 +6,7 @@ and the receipts; `sending` brings each message to its end.
 
 import asyncio
 from collections import OrderedDict, deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import structlog
 
@@ -31,9 +31,15 @@ REMEMBERED = 20_000
 
 
 class Deliverer:
-    """Sends one account's messages while its lease is held."""
+    """Sends one account's messages while its lease is held, which `held` knows without asking."""
 
-    def __init__(self, adapter: ChatAdapter, services: DeliveryServices) -> None:
+    def __init__(
+        self,
+        adapter: ChatAdapter,
+        services: DeliveryServices,
+        *,
+        held: Callable[[], bool] = lambda: True,
+    ) -> None:
         clock = services.clock
         self._adapter = adapter
         self._services = services
@@ -41,7 +47,7 @@ class Deliverer:
         self._clock = clock
         self._wake = Wake(clock)
         self._started: OrderedDict[str, None] = OrderedDict()
-        self._busy: dict[str, str] = {}
+        self._busy: dict[str, set[str]] = {}
         self._handed: deque[OutboundMessage] = deque()
         self._holder: Holder | None = None
         can = adapter.capabilities
@@ -50,7 +56,7 @@ class Deliverer:
             chat=(can.chat_rate, can.chat_burst),
             account=(can.account_rate, can.account_burst),
         )
-        self._sender = Sender(adapter, services, self.buckets, self._wake_in)
+        self._sender = Sender(adapter, services, self.buckets, self._wake_in, held=held)
 
     def offer(self, target: ChatAddress) -> tuple[str, int] | None:
         """What a finishing run may claim its reply with; None while this is not the deliverer."""
@@ -59,8 +65,15 @@ class Deliverer:
             return None
         return holder.worker, holder.fence
 
-    def hand(self, message: OutboundMessage) -> None:
-        """Send a reply that was claimed by an offer."""
+    def hand(self, message: OutboundMessage, *, fence: int | None = None) -> None:
+        """Send a reply that was claimed by an offer; `fence` is the offer's.
+
+        A claim of a lease that was lost meanwhile is another deliverer's to sweep up, or this
+        one's under its next lease: nobody knows any more whether it was sent.
+        """
+        holder = self._holder
+        if holder is None or fence not in (None, holder.fence):
+            return
         self._handed.append(message)
         self._wake.set()
 
@@ -127,7 +140,6 @@ class Deliverer:
         alone until it is old, and whoever starts a row first is the only one that does.
         """
         adapter, young = self._adapter, self._clock.now_ms() - HAND_OVER_MS
-        busy = frozenset(self._busy.values())
         found = await self._database.read(
             lambda conn: outbox.in_hand(conn, channel=adapter.channel, account=adapter.account)
         )
@@ -135,7 +147,7 @@ class Deliverer:
             row
             for row in found
             if row.message.outbox_id not in self._started
-            and row.message.outbox_id not in busy
+            and not self._in_hand(row)
             and (row.worker != holder.worker or row.created_ms < young)
         ]
         if not lost:
@@ -157,9 +169,9 @@ class Deliverer:
         self, group: asyncio.TaskGroup, holder: Holder, row: OutboxRow, *, resolve: bool = False
     ) -> None:
         outbox_id, chat = row.message.outbox_id, row.message.target.chat_id
-        if self._busy.get(chat) == outbox_id:
+        if self._in_hand(row):
             return
-        self._busy[chat] = outbox_id
+        self._busy.setdefault(chat, set()).add(outbox_id)
         group.create_task(self._deliver(row, holder, resolve=resolve), name=f"deliver {outbox_id}")
 
     async def _deliver(self, row: OutboxRow, holder: Holder, *, resolve: bool) -> None:
@@ -170,9 +182,15 @@ class Deliverer:
             if not await self._sender.deliver(row, holder, resolve=resolve and not mine):
                 self._started.pop(row.message.outbox_id, None)
         finally:
-            if self._busy.get(chat) == row.message.outbox_id:
-                del self._busy[chat]
+            rest = self._busy.get(chat, set())
+            rest.discard(row.message.outbox_id)
+            if not rest:
+                self._busy.pop(chat, None)
             self._wake.set()
+
+    def _in_hand(self, row: OutboxRow) -> bool:
+        """Whether it is being delivered now. A chat may have two: a changed card beside a post."""
+        return row.message.outbox_id in self._busy.get(row.message.target.chat_id, ())
 
     def _wake_in(self, seconds: float) -> None:
         self._clock.call_later(seconds, self._wake.set)

@@ -7,20 +7,25 @@ fakes in their places.
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from pathlib import Path
+from typing import Final
 
 import structlog
 
+from runtime.agent.budget import Budgets, Price, no_price
 from runtime.agent.model_call import ModelCaller
 from runtime.agent.settings import AgentSettings
-from runtime.agent.step import StepRunner
+from runtime.agent.step import StepRunner, Watch
 from runtime.agent.turn import TurnServices
+from runtime.domain.budgets import BudgetSettings
 from runtime.domain.ids import IdPrefix, new_id
 from runtime.intake.gatehouse import Intake, IntakeSettings
 from runtime.policy.bounds import PolicySettings
 from runtime.ports.bus import Bus
 from runtime.ports.chat import ChatAdapter
 from runtime.ports.clock import Clock
+from runtime.ports.metrics import NO_OBSERVER, Observer
 from runtime.ports.model import Models
 from runtime.sessions.window import WindowCache
 from runtime.store import Database, Point, leases, no_point
@@ -28,11 +33,23 @@ from runtime.tools.registry import Registry
 from runtime.workers.accounts import Account, LocalDeliverers
 from runtime.workers.leases import LeaseKeeper, LeaseSettings
 from runtime.workers.sending import DeliveryServices, DeliverySettings
-from runtime.workers.timers import Timers
+from runtime.workers.timers import RECOVERY_S, Timers
 from runtime.workers.turns import TurnWorker
 from runtime.workspace.snapshot import Workspace
 
 log = structlog.get_logger(__name__)
+
+
+class Role(StrEnum):
+    """A part of a gateway that can run in a process of its own beside a shared database."""
+
+    ADAPTERS = "adapters"
+    WORKERS = "workers"
+    TIMERS = "timers"
+    HTTP = "http"
+
+
+ALL_ROLES: Final = frozenset(Role)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +61,7 @@ class EngineSettings:
     policy: PolicySettings = field(default_factory=PolicySettings)
     lease: LeaseSettings = field(default_factory=LeaseSettings)
     delivery: DeliverySettings = field(default_factory=DeliverySettings)
+    budgets: BudgetSettings = field(default_factory=BudgetSettings)
     turns: int = 50
     roots: tuple[Path, ...] = ()
 
@@ -51,7 +69,9 @@ class EngineSettings:
 @dataclass(frozen=True, slots=True)
 class EngineParts:
     """What an engine is made of. `alone`: no other process can share the database. `redact`
-    takes the gateway's secrets out of a text."""
+    takes the gateway's secrets out of a text. `observer` hears of the work as it happens.
+    `price` knows what a call costs before it is made; money is not reserved without it.
+    `roles` are those of this process; `adapters` are the channels that these serve."""
 
     database: Database
     bus: Bus
@@ -63,16 +83,20 @@ class EngineParts:
     alone: bool = True
     point: Point = no_point
     redact: Callable[[str], str] = str
+    price: Price = no_price
+    observer: Observer = NO_OBSERVER
+    roles: frozenset[Role] = ALL_ROLES
 
 
 class Engine:
-    """Runs every role until cancelled; `drain` ends it within a grace time."""
+    """Runs its roles until cancelled; `drain` ends it within a grace time."""
 
     def __init__(self, parts: EngineParts, settings: EngineSettings) -> None:
         self.parts = parts
         self.settings = settings
         self.worker = new_id(IdPrefix.WORKER, parts.clock.now_ms())
-        self.intake = Intake(parts.database, parts.bus, settings.intake)
+        self.intake = Intake(parts.database, parts.bus, settings.intake, observer=parts.observer)
+        self._budgets = Budgets(parts.database, parts.clock, settings.budgets, parts.price)
         self._keeper = LeaseKeeper(parts.database, parts.clock, self.worker, settings.lease)
         self.accounts = [
             Account(one, self.intake, self._keeper, parts.clock) for one in parts.adapters
@@ -84,7 +108,9 @@ class Engine:
             delivery=LocalDeliverers(self.accounts),
             limit=settings.turns,
         )
-        self._timers = Timers(parts.database, parts.bus, parts.clock)
+        # Within two lease periods somebody must see that a lease ran out, however short it is.
+        every_s = min(RECOVERY_S, settings.lease.ttl_s / 3)
+        self._timers = Timers(parts.database, parts.bus, parts.clock, every_s=every_s)
 
     @property
     def ready(self) -> bool:
@@ -92,9 +118,11 @@ class Engine:
         return self._keeper.holder is not None
 
     def change(self, settings: EngineSettings) -> None:
-        """Take over what may change while it runs: who gets in, and what tools may do."""
+        """Take over what may change while it runs: who gets in, what tools may do, and what
+        may be spent."""
         self.intake.change(settings.intake)
         self.turns.change(settings.policy)
+        self._budgets.change(settings.budgets)
 
     async def run(self) -> None:
         """Take the leases and work until cancelled."""
@@ -108,11 +136,16 @@ class Engine:
             self.worker,
             self.settings.delivery,
             point=parts.point,
+            observer=parts.observer,
         )
         async with asyncio.TaskGroup() as group:
             group.create_task(self._keeper.keep_process(), name="process lease")
-            group.create_task(self._keeper.hold("timers", self._timers.run), name="timers")
-            group.create_task(self.turns.run(), name="turns")
+            if not parts.alone:
+                group.create_task(self._keeper.hold(self._presence, _stay), name="roles")
+            if Role.TIMERS in parts.roles:
+                group.create_task(self._keeper.hold("timers", self._timers.run), name="timers")
+            if Role.WORKERS in parts.roles:
+                group.create_task(self.turns.run(), name="turns")
             for account in self.accounts:
                 group.create_task(account.run(services), name=f"account {account.adapter.channel}")
 
@@ -125,21 +158,34 @@ class Engine:
                 group.create_task(account.stop_listening(), name=name)
         await self.turns.drain(grace_s)
 
+    @property
+    def _presence(self) -> str:
+        """The lease that tells everybody what this process does: /v1/status lists the leases."""
+        roles = "+".join(role for role in Role if role in self.parts.roles)
+        return f"{leases.PROCESS}{self.worker}:{roles}"
+
     def _turn_services(self) -> TurnServices:
         parts, settings = self.parts, self.settings
         return TurnServices(
             database=parts.database,
             bus=parts.bus,
             clock=parts.clock,
-            caller=ModelCaller(parts.models, parts.clock),
+            caller=ModelCaller(parts.models, parts.clock, observer=parts.observer),
             steps=StepRunner(
                 parts.database,
                 parts.registry,
                 workspace=parts.workspace.root,
                 roots=settings.roots,
+                watch=Watch(parts.observer, parts.clock, parts.registry),
                 redact=parts.redact,
             ),
             workspace=parts.workspace,
             cache=WindowCache(),
             settings=settings.agent,
+            budgets=self._budgets,
+            observer=parts.observer,
         )
+
+
+async def _stay(_fence: int) -> None:
+    await asyncio.Event().wait()

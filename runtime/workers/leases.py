@@ -56,12 +56,21 @@ class LeaseKeeper:
         self._clock = clock
         self._settings = settings
         self._fence: int | None = None
+        self._held: dict[str, _Held] = {}
         self.worker = worker
 
     @property
     def holder(self) -> Holder | None:
         """What this process writes under; None while its own lease is not held."""
         return None if self._fence is None else Holder(self.worker, self._fence)
+
+    def holds(self, name: str) -> bool:
+        """Whether a lease is surely still ours, by this process's clock.
+
+        A process that was frozen learns it here before anything is cancelled.
+        """
+        held = self._held.get(name)
+        return held is not None and self._clock.monotonic() < held.until
 
     async def keep_process(self) -> None:
         """Hold the process's lease until cancelled; take it anew whenever it was lost."""
@@ -78,12 +87,13 @@ class LeaseKeeper:
     async def hold(self, name: str, body: Body) -> None:
         """Run `body` whenever and as long as the lease `name` is ours, until cancelled."""
         while True:
+            asked = self._clock.monotonic()
             fence = await self._acquire(name)
             if fence is None:
                 await self._clock.sleep(self._settings.ttl_s / 3)
                 continue
             try:
-                await self._hold_once(name, fence, body)
+                await self._hold_once(name, fence, body, asked)
             except* LeaseLost:
                 log.warning("lease_lost", name=name, fence=fence)
             task = asyncio.current_task()
@@ -91,8 +101,9 @@ class LeaseKeeper:
                 # A loss that comes together with a cancellation must not swallow it.
                 raise asyncio.CancelledError
 
-    async def _hold_once(self, name: str, fence: int, body: Body) -> None:
-        held = _Held(name, fence, self._clock.monotonic() + self._settings.ttl_s)
+    async def _hold_once(self, name: str, fence: int, body: Body, asked: float) -> None:
+        held = _Held(name, fence, asked + self._settings.ttl_s)
+        self._held[name] = held
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._renew(held), name=f"renew {name}")
@@ -101,6 +112,7 @@ class LeaseKeeper:
                 await asyncio.wait([task])
                 raise LeaseLost(name)
         finally:
+            del self._held[name]
             await self._release(name, fence)
 
     async def _watch(self, held: _Held) -> None:

@@ -4,9 +4,11 @@ A send whose outcome is unknown is looked up where the platform can be asked, el
 and shown; it is never repeated blindly (MSG-11).
 """
 
+import asyncio
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Literal
 
 import structlog
 
@@ -17,12 +19,14 @@ from runtime.domain.errors import (
     StaleLease,
     StoreUnavailable,
 )
+from runtime.domain.ids import made_at_ms
 from runtime.domain.messages import OutboundMessage, Receipt
 from runtime.inbox import deliveries
 from runtime.inbox.claims import Holder
 from runtime.ports.bus import EVENTS, Bus
 from runtime.ports.chat import ChatAdapter
 from runtime.ports.clock import Clock
+from runtime.ports.metrics import NO_OBSERVER, DeliveryResult, Observer
 from runtime.store import Connection, Database, outbox
 from runtime.store.database import no_point
 from runtime.store.outbox import OutboxRow
@@ -56,12 +60,22 @@ class DeliveryServices:
     settings: DeliverySettings = field(default_factory=DeliverySettings)
     jitter: Callable[[], float] = random.random
     point: Callable[[str], None] = no_point
+    observer: Observer = NO_OBSERVER
+
+
+@dataclass(slots=True)
+class _Attempt:
+    """What a send came to so far: `handed` once the platform may have it; the ids of its posts."""
+
+    posted: list[str]
+    handed: bool = False
 
 
 class Sender:
     """Sends the rows of one account; the deliverer decides which and in what order.
 
     `retried` is called with the seconds after which a row that was put back may be tried again.
+    `held` says whether the account's lease is surely ours at this moment.
     """
 
     def __init__(
@@ -70,12 +84,15 @@ class Sender:
         services: DeliveryServices,
         buckets: Buckets,
         retried: Callable[[float], None],
+        *,
+        held: Callable[[], bool] = lambda: True,
     ) -> None:
         self._adapter = adapter
         self._services = services
         self._database = services.database
         self._clock = services.clock
         self._retried = retried
+        self._held = held
         self.buckets = buckets
 
     async def deliver(self, row: OutboxRow, holder: Holder, *, resolve: bool) -> bool:
@@ -106,20 +123,28 @@ class Sender:
             log.warning("delivery_lost", outbox_id=row.message.outbox_id, reason=str(error))
 
     async def _send(self, row: OutboxRow, holder: Holder) -> None:
-        message = row.message
-        posted = list(row.posted)
+        attempt = _Attempt(list(row.posted))
+        try:
+            await self._attempt(row, attempt, holder)
+        except StaleLease:
+            await self._unfenced(row, attempt)
+            raise
+        except asyncio.CancelledError:
+            if not self._held():
+                await self._unfenced(row, attempt)
+            raise
+
+    async def _attempt(self, row: OutboxRow, attempt: "_Attempt", holder: Holder) -> None:
+        message, posted = row.message, attempt.posted
 
         async def on_posted(message_id: str) -> None:
             posted.append(message_id)
             await self._progress(message, posted, holder)
 
-        await self.buckets.take(message.target.chat_id)
-        can = self._adapter.capabilities
-        if not (can.lookup or can.repeatable):
-            await self._keep(lambda conn: deliveries.begin(conn, message, holder), name="begin")
-            row = replace(row, begun_ms=self._clock.now_ms())
+        row = await self._begun(row, holder)
         try:
             self._services.point("send:begin")
+            attempt.handed = row.kind != "edit"
             if row.kind == "edit":
                 receipt = await self._edit(row)
             else:
@@ -146,6 +171,34 @@ class Sender:
             await self._resolve(replace(row, posted=tuple(posted)), holder)
         else:
             await self._sent(row, receipt, holder)
+
+    async def _begun(self, row: OutboxRow, holder: Holder) -> OutboxRow:
+        """The row when it may go out now, as it is then. Raises `StaleLease`."""
+        message, can = row.message, self._adapter.capabilities
+        await self.buckets.take(message.target.chat_id)
+        if not (can.lookup or can.repeatable):
+            await self._keep(lambda conn: deliveries.begin(conn, message, holder), name="begin")
+            row = replace(row, begun_ms=self._clock.now_ms())
+        if not self._held():
+            # It was frozen or cut off since it took the row: the next deliverer sends it.
+            raise StaleLease(f"message {message.outbox_id}")
+        return row
+
+    async def _unfenced(self, row: OutboxRow, attempt: "_Attempt") -> None:
+        """Count what the platform was handed under a lease that another may hold by now.
+
+        No fence reaches a request that is on its way: it may be a second post of the message.
+        """
+        if not attempt.handed:
+            return
+        message, posted = row.message, attempt.posted[len(row.posted) :]
+        log.error("delivery_unfenced", outbox_id=message.outbox_id, posted=posted)
+        try:
+            await self._database.write(
+                lambda conn: deliveries.unfenced(conn, message, posted), name="unfenced"
+            )
+        except StoreUnavailable as error:
+            log.warning("delivery_unfenced_not_kept", reason=str(error))
 
     async def _edit(self, row: OutboxRow) -> Receipt:
         """Change a card that was posted; where it cannot be changed, nothing is sent."""
@@ -216,13 +269,17 @@ class Sender:
         await self._keep(
             lambda conn: deliveries.sent(conn, row.message, receipt, holder), name="receipt"
         )
+        self._tell(row, "sent")
         self._services.bus.publish(EVENTS, {"session_id": row.message.session_id or ""})
 
-    async def _settle(self, row: OutboxRow, state: str, reason: str, holder: Holder) -> None:
+    async def _settle(
+        self, row: OutboxRow, state: Literal["dead", "unknown"], reason: str, holder: Holder
+    ) -> None:
         log.error("delivery_ended", outbox_id=row.message.outbox_id, state=state, reason=reason)
         await self._keep(
             lambda conn: deliveries.end(conn, row.message, state, reason, holder), name="outbox-end"
         )
+        self._tell(row, state)
         self._services.bus.publish(EVENTS, {"session_id": row.message.session_id or ""})
 
     async def _retry(self, row: OutboxRow, error: DeliveryRetry, holder: Holder) -> None:
@@ -240,7 +297,15 @@ class Sender:
             lambda conn: deliveries.retry(conn, row, error.reason, delay_ms, holder),
             name="outbox-retry",
         )
+        self._tell(row, "retry")
         self._retried(wait)
+
+    def _tell(self, row: OutboxRow, result: DeliveryResult) -> None:
+        observer, channel = self._services.observer, row.message.target.channel
+        observer.delivered(channel, result)
+        if result == "sent" and row.kind == "final" and row.message.run_id is not None:
+            took_ms = self._clock.now_ms() - made_at_ms(row.message.run_id)
+            observer.replied(channel, took_ms / 1000)
 
     async def _keep(self, work: Callable[[Connection], None], *, name: str) -> None:
         """Write what is known of a send however long the store is away: only this process knows.

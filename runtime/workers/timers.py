@@ -29,10 +29,13 @@ def expire_due(conn: Connection) -> int:
 class Timers:
     """Runs under the lease ``timers``."""
 
-    def __init__(self, database: Database, bus: Bus, clock: Clock) -> None:
+    def __init__(
+        self, database: Database, bus: Bus, clock: Clock, *, every_s: float = RECOVERY_S
+    ) -> None:
         self._database = database
         self._bus = bus
         self._clock = clock
+        self._every_s = every_s
 
     async def run(self, _fence: int) -> None:
         """Look for what is due until cancelled. The units check again what they change."""
@@ -41,7 +44,7 @@ class Timers:
                 await self._round()
             except StoreUnavailable as error:
                 log.warning("timers_wait", reason=str(error))
-            await self._clock.sleep(RECOVERY_S)
+            await self._clock.sleep(self._every_s)
 
     async def _round(self) -> None:
         due = await self._database.read(claims.needs_care)

@@ -37,14 +37,27 @@ class LocalDelivery(Protocol):
         """(worker, fence) of a local deliverer whose chat is idle, to claim a reply for it."""
         ...
 
-    def hand(self, message: OutboundMessage) -> None:
-        """Send a reply that was claimed for a local deliverer."""
+    def hand(self, message: OutboundMessage, claim: tuple[str, int] | None) -> None:
+        """Send a reply that was claimed for a local deliverer by the offer `claim`."""
         ...
+
+
+@dataclass(slots=True)
+class _Offer:
+    """What a turn was offered to claim its reply with; the last offer is the one it used."""
+
+    ask: Callable[[ChatAddress], tuple[str, int] | None]
+    claim: tuple[str, int] | None = None
+
+    def __call__(self, target: ChatAddress) -> tuple[str, int] | None:
+        self.claim = self.ask(target)
+        return self.claim
 
 
 @dataclass(slots=True)
 class _Live:
     turn: Turn
+    offer: _Offer
     task: asyncio.Task[None]
     stop: str | None = None
 
@@ -131,13 +144,8 @@ class TurnWorker:
         return len(found) == room
 
     def _start(self, group: asyncio.TaskGroup, claimed: Claimed, holder: Holder) -> None:
-        turn = Turn(
-            self._services,
-            claimed,
-            holder,
-            policy=self._policy,
-            offer=self._delivery.offer,
-        )
+        offer = _Offer(self._delivery.offer)
+        turn = Turn(self._services, claimed, holder, policy=self._policy, offer=offer)
         task = group.create_task(
             self._run(turn, claimed.run.id, holder), name=f"turn {claimed.run.id}"
         )
@@ -145,7 +153,7 @@ class TurnWorker:
         if replaced is not None:
             # It was claimed under a lease that was lost since; none of its writes would be taken.
             replaced.task.cancel()
-        self._live[claimed.run.id] = _Live(turn, task)
+        self._live[claimed.run.id] = _Live(turn, offer, task)
         self._idle.clear()
 
     async def _run(self, turn: Turn, run_id: str, holder: Holder) -> None:
@@ -174,8 +182,8 @@ class TurnWorker:
     async def _guard(self, turn: Turn, run_id: str, holder: Holder) -> None:
         try:
             reply = await turn.run()
-            if reply is not None:
-                self._delivery.hand(reply)
+            if reply is not None and self._is_live(turn, run_id):
+                self._delivery.hand(reply, self._live[run_id].offer.claim)
         except asyncio.CancelledError:
             await self._cancelled(turn, run_id, holder)
         except (StaleLease, StoreUnavailable):

@@ -1,5 +1,6 @@
 """Typing signals: a person sees that a run works (REN-5). Best effort, never before a message."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import structlog
@@ -28,13 +29,24 @@ class _Working:
 
 
 class TypingSignals:
-    """Shows and renews the typing state of one account's chats while runs work there."""
+    """Shows and renews the typing state of one account's chats while runs work there.
 
-    def __init__(self, adapter: ChatAdapter, bus: Bus, clock: Clock, buckets: Buckets) -> None:
+    Every process follows the runs of all; only the account's deliverer, by `held`, shows them.
+    """
+
+    def __init__(
+        self,
+        adapter: ChatAdapter,
+        bus: Bus,
+        clock: Clock,
+        buckets: Buckets,
+        held: Callable[[], bool] = lambda: True,
+    ) -> None:
         self._adapter = adapter
         self._bus = bus
         self._clock = clock
         self._buckets = buckets
+        self._held = held
         self._wake = Wake(clock)
         self._working: dict[str, _Working] = {}
         self._ended: list[ChatAddress] = []
@@ -80,7 +92,7 @@ class TypingSignals:
             work.state, work.heard = state, now
 
     async def _say(self, target: ChatAddress, state: str) -> None:
-        if not self._buckets.spare():
+        if not self._held() or not self._buckets.spare():
             return
         try:
             await self._adapter.typing(target, state)

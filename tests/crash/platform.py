@@ -54,12 +54,12 @@ class Platform:
                 writer.close()
             await server.wait_closed()
 
-    def says(self, message_id: str, text: str) -> None:
+    def says(self, message_id: str, text: str, chat: str = CHAT) -> None:
         """A person writes a message."""
         message = {
             "channel": "test",
             "account": "A1",
-            "chat_id": CHAT,
+            "chat_id": chat,
             "message_id": message_id,
             "sender": {"id": OWNER, "name": "Ada"},
             "text": text,
@@ -89,7 +89,11 @@ class Platform:
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._open.add(writer)
         try:
-            role = json.loads(await reader.readline())["role"]
+            first = await reader.readline()
+            if not first:
+                # It died before it said who it is.
+                return
+            role = json.loads(first)["role"]
             if role == "listen":
                 self._listeners.append(writer)
                 for item in self._inbound.values():

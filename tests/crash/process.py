@@ -32,7 +32,7 @@ from runtime.ports.gatehouse import Gatehouse
 from runtime.ports.model import ModelRequest
 from runtime.tools.base import Arguments, Tool, ToolContext, ToolOutput
 from runtime.workers.leases import LeaseSettings
-from tests.crash.clock import FastClock
+from tests.crash.clock import RATE, FastClock
 from tests.fakes.model import Said, ScriptedModel, ScriptedModels
 from tests.scenario.engine import setup_at, world
 
@@ -48,7 +48,8 @@ Kill = tuple[int, str]
 class Order:
     """What a process is to do. `kill` None: live until somebody else ends it.
 
-    `then` is where the gateway dies that is started after it.
+    `then` is where the gateway dies that is started after it. `rate` is how many times as fast as
+    the machine's its clock runs, and `lease_s` is by that clock.
     """
 
     url: str
@@ -58,6 +59,8 @@ class Order:
     lookup: bool = True
     kill: Kill | None = None
     then: Kill | None = None
+    rate: int = RATE
+    lease_s: float = LEASE_S
 
     @property
     def effects(self) -> Path:
@@ -228,11 +231,11 @@ async def serve(order: Order) -> None:
         order.url,
         models,
         tools=tools,
-        clock=FastClock(order.epoch_ms),
+        clock=FastClock(order.epoch_ms, order.rate),
         point=Points(order),
         alone=order.url.startswith("sqlite"),
     )
-    settings = replace(setup.settings, lease=LeaseSettings(LEASE_S))
+    settings = replace(setup.settings, lease=LeaseSettings(order.lease_s))
     chat: Any = SocketChat(order.port, lookup=order.lookup)
     async with world(replace(setup, settings=settings), chat):
         await asyncio.Event().wait()

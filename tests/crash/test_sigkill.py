@@ -1,31 +1,27 @@
 """A gateway is killed at every commit point, and people notice nothing but a delay."""
 
 import asyncio
-import json
-import shutil
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from adapters.system.clock import SystemClock
-from tests.contract.store_support import PostgresServer, postgres_server, schema_templates
-from tests.crash.platform import Platform
-from tests.crash.play import (
-    MESSAGES,
-    POSTED,
-    Case,
-    Make,
-    conversation,
-    discover,
-    faults,
-    folder,
-    recoveries,
+from tests.contract.store_support import postgres_server, schema_templates
+from tests.crash.judging import (
+    broken_rows,
+    doubled,
+    effects_not_as_told,
+    lost,
+    not_reached,
+    problems,
+    unresolved,
 )
-from tests.crash.process import Kill, Order
+from tests.crash.places import on_postgres, on_sqlite
+from tests.crash.platform import Platform
+from tests.crash.play import POSTED, Case, Make, conversation, discover, faults, recoveries
+from tests.crash.process import Kill
 from tests.stateful import invariants
 
 __all__ = ["schema_templates"]
@@ -35,7 +31,7 @@ DELIVERY = ("begin", "send", "receipt", "outbox", "finish", "post")
 BEFORE_A_SEND = ("outbox-claim:commit", "finish:commit", "begin:begin")
 """A gateway that dies here has surely not sent what it was about to send."""
 UNITS = {"accept", "claim", "step", "tools-start", "tools-end", "park", "press", "finish"}
-UNITS |= {"outbox-claim", "outbox-progress", "receipt", "lease", "void-leases"}
+UNITS |= {"outbox-claim", "outbox-progress", "receipt", "lease", "lease-renewal", "void-leases"}
 POINTS = {f"{unit}:{side}" for unit in UNITS for side in ("begin", "commit")}
 POINTS |= {"send:begin", "send:end", POSTED}
 ON_POSTGRES: Sequence[Kill] = (
@@ -50,37 +46,6 @@ ON_POSTGRES: Sequence[Kill] = (
     (3, "tools-start:commit"),
     (1, POSTED),
 )
-LINES = {"note milk": "milk", "pay rent": "rent"}
-
-
-def on_sqlite(template: Path, parent: Path, *, lookup: bool) -> Make:
-    """Orders, each on a fresh SQLite file."""
-
-    async def make(name: str) -> Order:
-        path = folder(parent, name)
-        shutil.copyfile(template, path / "gatehouse.db")
-        url = f"sqlite:///{path / 'gatehouse.db'}"
-        return Order(url, path, 0, SystemClock().now_ms(), lookup=lookup)
-
-    return make
-
-
-@asynccontextmanager
-async def on_postgres(server: PostgresServer, template: str, parent: Path) -> AsyncIterator[Make]:
-    """Orders, each on a database of its own that is dropped afterwards."""
-    made: list[str] = []
-
-    async def make(name: str) -> Order:
-        database = await server.create(template=template)
-        made.append(database)
-        now = SystemClock().now_ms()
-        return Order(server.url(database), folder(parent, name), 0, now)
-
-    try:
-        yield make
-    finally:
-        for database in made:
-            await server.drop(database)
 
 
 async def play_all(make: Make) -> Sequence[Case]:
@@ -127,90 +92,6 @@ def killed_on_postgres(
             return await faults(make, ON_POSTGRES)
 
     return asyncio.run(played())
-
-
-def problems(cases: Sequence[Case], look: Callable[[Case], Sequence[str]]) -> str:
-    """What `look` finds in each case, one line each."""
-    return "\n".join(f"killed at {case.name}: {one}" for case in cases for one in look(case))
-
-
-def not_reached(case: Case) -> Sequence[str]:
-    deaths = sum(kill is not None for kill in (case.order.kill, case.order.then))
-    return [] if case.kills == deaths else [f"it died {case.kills} times of {deaths}"]
-
-
-def lost(case: Case) -> Sequence[str]:
-    """Messages that were taken from the platform and have no answer, or are not stored once."""
-    found = [f"{one} was never acknowledged" for one in {"m1", "m2"} - case.acknowledged]
-    stored = Counter(json.loads(row["message"])["message_id"] for row in case.rows.inputs)
-    if stored != {"m1": 1, "m2": 1}:
-        found.append(f"inputs: {dict(stored)}")
-    found += [f"no answer to {asked!r}" for asked in MESSAGES if not case.answers(asked)]
-    found += [f"{row['kind']} ended {row['state']}" for row in unsent(case)]
-    return found
-
-
-def unsent(case: Case) -> Sequence[dict[str, object]]:
-    return [dict(row) for row in case.rows.outbox if row["state"] != "sent"]
-
-
-def doubled(case: Case) -> Sequence[str]:
-    """What people saw twice, and runs that are not one for each message."""
-    times = Counter(post.outbox_id for post in case.posts)
-    found = [f"{outbox_id} was posted {n} times" for outbox_id, n in times.items() if n > 1]
-    for asked in MESSAGES:
-        if len(case.answers(asked)) > 1:
-            found.append(f"{asked!r} was answered {len(case.answers(asked))} times")
-    cards = [post for post in case.posts if post.text.startswith("card")]
-    if len(cards) > 1:
-        found.append(f"{len(cards)} cards")
-    if len(case.rows.runs) != len(MESSAGES):
-        found.append(f"{len(case.rows.runs)} runs")
-    return found
-
-
-def effects_not_as_told(case: Case) -> Sequence[str]:
-    """A tool with an effect ran once, or perhaps once and the model knows that it may have."""
-    found = []
-    for asked, line in LINES.items():
-        times = case.effects.count(line)
-        told = [post.text.removeprefix(f"{asked}: ").split()[0] for post in case.answers(asked)]
-        if times > 1:
-            found.append(f"the effect of {asked!r} was had {times} times")
-        if told == ["ok"] and times != 1:
-            found.append(f"the model was told of an effect of {asked!r} that never was")
-        if not set(told) <= {"ok", "unknown"}:
-            found.append(f"the model was told {told} of {asked!r}")
-    return found
-
-
-def broken_rows(case: Case) -> Sequence[str]:
-    try:
-        invariants.check(case.rows)
-    except AssertionError as error:
-        return [f"{error!r}"]
-    return []
-
-
-def unresolved(case: Case) -> Sequence[str]:
-    """On a platform that cannot be asked: sent once, or unknown, at most once, and visible."""
-    found = []
-    times = Counter(post.outbox_id for post in case.posts)
-    shown = {
-        json.loads(row["data"])["outbox_id"]
-        for row in case.rows.events
-        if row["kind"] == "delivery.unknown"
-    }
-    for row in case.rows.outbox:
-        if row["kind"] == "edit":
-            continue
-        if row["state"] == "sent" and times[row["id"]] != 1:
-            found.append(f"a sent {row['kind']} was posted {times[row['id']]} times")
-        if row["state"] == "unknown" and not (row["id"] in shown and row["error"]):
-            found.append(f"an unknown {row['kind']} shows nowhere")
-        if row["state"] not in ("sent", "unknown") or times[row["id"]] > 1:
-            found.append(f"a {row['state']} {row['kind']} was posted {times[row['id']]} times")
-    return found
 
 
 def test_every_point_is_found_and_died_at(killed: Sequence[Case]) -> None:

@@ -8,6 +8,7 @@ import { Sidebar } from "./sidebar.js";
 
 const PAGE = 60;
 const NEAR_END = 120;
+const MOST_NAMES = 80;
 const mayWrite = document.body.dataset.mayWrite === "yes";
 const $ = (id) => document.getElementById(id);
 const ends = /^run\.(completed|failed|interrupted|cancelled|waiting)$/;
@@ -62,6 +63,7 @@ function startFresh() {
   $("title").textContent = "New conversation";
   document.title = "Gatehouse";
   $("mode").value = "edit";
+  allowWriting(mayWrite, "Write a message");
   $("empty").hidden = false;
   $("stop").hidden = true;
   setActivity("");
@@ -77,14 +79,18 @@ function showSession(session) {
   document.title = `${name} - Gatehouse`;
   $("mode").value = session.mode;
   const writable = mayWrite && session.status === "open" && ["web", "api", "terminal"].includes(session.address.channel);
-  $("message").disabled = $("send").disabled = !writable;
-  $("mode").disabled = !mayWrite;
-  $("message").placeholder = writable ? "Write a message"
-    : session.status === "open" ? "You can only read this conversation here" : "This conversation has ended";
+  allowWriting(writable, writable ? "Write a message"
+    : session.status === "open" ? "You can only read this conversation here" : "This conversation has ended");
   $("stop").hidden = !mayWrite || session.state === "idle";
   if (session.state === "running" && $("activity").hidden) setActivity("Working");
   if (session.state !== "running") setActivity(session.state === "queued" ? "Waiting to start" : "");
   sidebar.mark(session.id);
+}
+
+function allowWriting(allowed, hint) {
+  $("message").disabled = $("send").disabled = !allowed;
+  $("message").placeholder = hint;
+  $("mode").disabled = !mayWrite;
 }
 
 function readPage(id, cursor = null) {
@@ -207,7 +213,8 @@ function onLive(kind, data) {
 }
 
 function onActivity(data) {
-  const words = { thinking: "Thinking", writing: "Writing", tool: `Running ${data.detail}` };
+  const names = data.detail.length > MOST_NAMES ? `${data.detail.slice(0, MOST_NAMES)}...` : data.detail;
+  const words = { thinking: "Thinking", writing: "Writing", tool: `Running ${names}` };
   if (data.state === "done") {
     setActivity("");
     refresh();
@@ -304,8 +311,10 @@ function toast(text) {
 }
 
 function setActivity(text) {
+  const follow = nearEnd();
   $("activity").textContent = text;
   $("activity").hidden = !text;
+  if (follow) toEnd();
 }
 
 function showConnection(name) {

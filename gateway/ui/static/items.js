@@ -1,6 +1,8 @@
 // One element for each thing that was said or done. Only `html` is markup: the server made it.
 
 const FOLD = 700;
+// What cannot be seen, or makes text read in another order than it runs; line ends and tabs may stay.
+const UNSEEN = /(?![\n\t])[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\u115f\u1160\u2800\u3164\uffa0]/gu;
 
 export function make(tag, attributes = {}, ...children) {
   const element = document.createElement(tag);
@@ -75,7 +77,7 @@ const WORDS = {
 function step(call) {
   const state = call.status || call.state;
   const dot = call.status || (call.state === "started" ? "running" : call.state);
-  const body = make("div", { class: "step-body" }, labelled("Arguments", pretty(call.arguments)));
+  const body = make("div", { class: "step-body" }, labelled("Arguments", seen(pretty(call.arguments))));
   if (call.result) {
     const rest = call.result_characters - call.result.length;
     body.append(labelled("Result", rest > 0 ? `${call.result}\n[${rest} more characters]` : call.result));
@@ -84,10 +86,15 @@ function step(call) {
   return make("details", { class: "step", "data-call": call.id },
     make("summary", {},
       make("span", { class: `dot ${dot}`, "aria-hidden": "true" }),
-      make("span", { class: "tool" }, call.name),
-      make("span", { class: "brief" }, brief(call.arguments)),
+      make("span", { class: "tool" }, seen(call.name)),
+      make("span", { class: "brief" }, seen(brief(call.arguments))),
       make("span", { class: "word" }, WORDS[state] || state)),
     body);
+}
+
+// A call's arguments and a question as they really are: "[U+202E]" where a character hides.
+function seen(text) {
+  return text.replace(UNSEEN, (one) => `[U+${one.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}]`);
 }
 
 function labelled(title, text) {
@@ -143,14 +150,14 @@ function label(one) {
 
 function approval(one, open, act) {
   const heading = open
-    ? make("h2", {}, "May I run ", make("code", {}, one.tool), "?")
-    : make("h2", {}, make("code", {}, one.tool), ` ${one.outcome || one.state}`);
-  const shown = pretty(one.arguments);
+    ? make("h2", {}, "May I run ", make("code", {}, seen(one.tool)), "?")
+    : make("h2", {}, make("code", {}, seen(one.tool)), ` ${one.outcome || one.state}`);
+  const shown = seen(pretty(one.arguments));
   if (!open) {
     return [heading, make("details", {}, make("summary", {}, "What was asked"),
       make("pre", { class: "code", tabindex: "0" }, shown))];
   }
-  const parts = [heading, make("p", { class: "why" }, one.reason), ...folded(shown, one.arguments)];
+  const parts = [heading, make("p", { class: "why" }, one.reason), ...folded(shown, seen(one.arguments))];
   parts.push(decision(one, act));
   return parts;
 }
@@ -202,12 +209,12 @@ function decision(one, act) {
 }
 
 function question(one, open, act) {
-  const heading = make("h2", {}, one.question);
+  const heading = make("h2", {}, seen(one.question));
   if (!open) return [heading, make("p", { class: "why" }, one.outcome || one.state)];
   const parts = [heading];
   if (one.options.length) {
     parts.push(make("div", { class: "buttons" }, ...one.options.map((option) =>
-      make("button", { type: "button", class: "secondary", onclick: () => act.answer(one, option) }, option))));
+      make("button", { type: "button", class: "secondary", onclick: () => act.answer(one, option) }, seen(option)))));
   }
   const input = make("input", { id: `say-${one.request_id}`, maxlength: "20000", required: true });
   const form = make("form", { class: "answer" },

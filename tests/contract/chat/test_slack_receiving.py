@@ -234,6 +234,7 @@ async def test_joins_deletions_reactions_and_what_nobody_knows_are_acknowledged_
     assert desk.gatehouse.texts == ["hello"]
 
 
+@pytest.mark.requirement("MSG-12")
 async def test_a_slash_command_is_a_command_and_is_answered_with_nothing(desk: Desk) -> None:
     async with desk.listening():
         delivery = await desk.slack.user_commands(GENERAL, ANNA, "approve a1b2c3")
@@ -246,6 +247,7 @@ async def test_a_slash_command_is_a_command_and_is_answered_with_nothing(desk: D
     assert (delivery.response, bare.response) == (None, None)
 
 
+@pytest.mark.requirement("MSG-12")
 async def test_a_command_with_an_exclamation_mark_arrives_as_it_was_typed(desk: Desk) -> None:
     async with desk.listening():
         await desk.slack.user_says(GENERAL, ANNA, "!help", mention=True)

@@ -34,6 +34,7 @@ async def type_line(pilot: Pilot[None], text: str) -> None:
     await pilot.pause()
 
 
+@pytest.mark.requirement("REN-1")
 async def test_it_shows_what_was_said_and_the_tool_steps() -> None:
     call = Call("list_dir", '{"path": "."}', "ok")
     talk = FakeConversation(user("list files"), assistant("Here **they** are.", call))

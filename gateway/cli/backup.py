@@ -1,0 +1,157 @@
+"""`backup`: copies of everything that the gateway keeps, and the way back (OPS-6)."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final, TypeVar
+
+import typer
+
+from gateway.cli.common import AsJson, cell, fail, group, note, print_json, read_config, say, when
+
+if TYPE_CHECKING:
+    from gateway.backup import DatabaseBackup
+    from gateway.config import Config
+    from runtime.domain.backups import Manifest
+    from runtime.ports.clock import Clock
+
+T = TypeVar("T")
+SHOWN: Final = 10
+
+app = group("Make, check and restore backups.")
+
+File = Annotated[Path, typer.Argument(metavar="FILE", help="A backup's file.")]
+
+
+@app.command()
+def create(
+    context: typer.Context,
+    path: Annotated[
+        Path | None,
+        typer.Argument(metavar="[PATH]", help="A folder or a new file; else `backups` at home."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Copy the database and the workspace into one file, also while the gateway runs."""
+    # Lazy: the work of these commands loads the settings and the engine.
+    from gateway import backup, wiring
+
+    config = read_config(context)
+
+    async def work(base: "DatabaseBackup", clock: "Clock") -> backup.Created:
+        await asyncio.to_thread(wiring.make_home, config)
+        return await backup.create(config, base, now_ms=clock.now_ms(), path=path)
+
+    made = _run(config, work)
+    if as_json:
+        print_json({"file": str(made.file), "size": made.size, **_facts(made.manifest)})
+        return
+    say(f"{made.file}: {made.size} bytes, {_told(made.manifest)}")
+    _name_skipped(made.manifest)
+    note("It holds everybody's messages, but no tokens and no settings: keep those apart.")
+
+
+@app.command()
+def verify(context: typer.Context, file: File, as_json: AsJson = False) -> None:
+    """Check a backup: its sums, its database, and that this version can restore it."""
+    # Lazy, as above.
+    from gateway import backup
+
+    manifest = _run(read_config(context), lambda base, _: backup.verify(base, file))
+    if as_json:
+        print_json({"file": str(file), **_facts(manifest)})
+        return
+    say(f"{file} is whole: {_told(manifest)}")
+    _name_skipped(manifest)
+
+
+@app.command()
+def restore(
+    context: typer.Context,
+    file: File,
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace what is there; it is kept beside it.")
+    ] = False,
+    resend: Annotated[
+        bool, typer.Option("--resend", help="Send what had not been sent when it was made.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Put a backup in place of the database and the workspace; the gateway must be stopped."""
+    # Lazy, as above.
+    from gateway import backup, wiring
+
+    config = read_config(context)
+
+    async def work(base: "DatabaseBackup", _: "Clock") -> backup.Restored:
+        await asyncio.to_thread(wiring.make_home, config)
+        return await backup.restore(config, base, file, force=force, resend=resend)
+
+    done = _run(config, work)
+    database = done.database
+    if as_json:
+        print_json(
+            {
+                "database_kept": database.kept,
+                "workspace_kept": done.workspace_kept and str(done.workspace_kept),
+                "revision_before": database.before,
+                "revision_after": database.after,
+                "messages_held_back": database.held,
+                "unfinished_runs": database.unfinished,
+                **_facts(done.manifest),
+            }
+        )
+        return
+    say(f"restored {file}: {_told(done.manifest)}")
+    if database.before != database.after:
+        say(f"migrated the database from {database.before} to {database.after}")
+    for kept in (database.kept, done.workspace_kept):
+        if kept is not None:
+            say(f"kept the earlier one as {kept}")
+    if database.held:
+        say(
+            f"{database.held} messages had not been sent when the backup was made. They are marked "
+            "unknown and will not be sent, because they may have been since."
+        )
+    if database.unfinished:
+        say(
+            f"{database.unfinished} runs had not ended when the backup was made. They go on when "
+            "the gateway starts, and may answer a second time."
+        )
+
+
+def _run(config: "Config", work: "Callable[[DatabaseBackup, Clock], Awaitable[T]]") -> T:
+    # Lazy: the composition root loads the engine.
+    from gateway import wiring
+    from runtime.domain.errors import Conflict, InvalidInput, Unavailable
+
+    clock = wiring.system_clock()
+
+    async def with_database() -> T:
+        return await work(wiring.database_backup(config, clock), clock)
+
+    try:
+        return asyncio.run(with_database())
+    except (Unavailable, InvalidInput, Conflict) as error:
+        fail(str(error))
+
+
+def _facts(manifest: "Manifest") -> dict[str, object]:
+    facts = manifest.model_dump(mode="json", exclude={"files", "links"})
+    return {**facts, "files": len(manifest.files), "links": len(manifest.links)}
+
+
+def _told(manifest: "Manifest") -> str:
+    rows = ", ".join(f"{amount} {name}" for name, amount in sorted(manifest.counts.items()))
+    made = when(manifest.created_ms)
+    return (
+        f"{manifest.database} at {cell(manifest.revision)} of {made}, {cell(rows)}, "
+        f"{len(manifest.files) - 1} files of the workspace"
+    )
+
+
+def _name_skipped(manifest: "Manifest") -> None:
+    for one in manifest.skipped[:SHOWN]:
+        note(f"left out: {cell(one)}")
+    if len(manifest.skipped) > SHOWN:
+        note(f"left out: {len(manifest.skipped) - SHOWN} more; --json names all of them")

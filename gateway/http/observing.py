@@ -1,0 +1,195 @@
+"""The engine's work as Prometheus' numbers: one observer, counted in memory, never in a database.
+
+No label grows without bound: names that come from outside (a model's, an adapter's) are counted by
+name up to `MOST_NAMES` of them and as ``other`` beyond. Nothing here carries an id or a text.
+"""
+
+from typing import Final
+
+from prometheus_client import CollectorRegistry, Counter, Histogram
+
+from runtime.domain.decisions import Verdict
+from runtime.domain.runs import Usage
+from runtime.ports.metrics import DeliveryResult, ModelOutcome
+
+MOST_NAMES: Final = 100
+"""Combinations of label values of one metric that are told apart."""
+OTHER: Final = "other"
+
+_QUICK: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10)
+_SLOW: Final = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 40, 80, 160, 320)
+_WAITING: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 5, 15, 60, 300)
+
+
+class _Counts:
+    """A counter whose children are found by one look-up; it knows what may be its labels."""
+
+    def __init__(
+        self, registry: CollectorRegistry, name: str, text: str, labels: tuple[str, ...]
+    ) -> None:
+        self._metric = Counter(f"gatehouse_{name}", text, labels, registry=registry)
+        self._labels = len(labels)
+        self._children: dict[tuple[str, ...], Counter] = {} if labels else {(): self._metric}
+
+    def add(self, *values: str, amount: float = 1) -> None:
+        child = self._children.get(values)
+        if child is None:
+            child = self._child(values)
+        # What a provider reports is not ours to trust, and a counter only grows.
+        child.inc(max(amount, 0))
+
+    def _child(self, values: tuple[str, ...]) -> Counter:
+        if len(self._children) >= MOST_NAMES:
+            values = (OTHER,) * self._labels
+        child = self._children.get(values)
+        if child is None:
+            child = self._children[values] = self._metric.labels(*values)
+        return child
+
+
+class _Times:
+    """A histogram of seconds, by one label or none."""
+
+    def __init__(
+        self,
+        registry: CollectorRegistry,
+        name: str,
+        text: str,
+        buckets: tuple[float, ...],
+        *labels: str,
+    ) -> None:
+        self._metric = Histogram(
+            f"gatehouse_{name}", text, labels, registry=registry, buckets=buckets
+        )
+        self._children: dict[str, Histogram] = {} if labels else {"": self._metric}
+
+    def add(self, seconds: float, value: str = "") -> None:
+        child = self._children.get(value)
+        if child is None:
+            child = self._child(value)
+        # A clock of another machine may be ahead of this one's.
+        child.observe(max(seconds, 0.0))
+
+    def _child(self, value: str) -> Histogram:
+        if len(self._children) >= MOST_NAMES:
+            value = OTHER
+        child = self._children.get(value)
+        if child is None:
+            child = self._children[value] = self._metric.labels(value)
+        return child
+
+
+class EngineMetrics:
+    """Implements `Observer`; everything of one process is in `registry`."""
+
+    def __init__(self) -> None:
+        self.registry = registry = CollectorRegistry()
+        self._inbound = _Counts(
+            registry,
+            "messages_in",
+            "Messages decided about, by what became of them.",
+            ("channel", "disposition"),
+        )
+        self._queue = _Times(
+            registry,
+            "queue_seconds",
+            "From a message's acceptance to the start of its run, the wait for more included.",
+            _WAITING,
+        )
+        self._replies = _Times(
+            registry,
+            "reply_seconds",
+            "From a message's acceptance to its posted reply, the wait for people included.",
+            _SLOW,
+            "channel",
+        )
+        self._deliveries = _Counts(
+            registry, "deliveries", "Attempts to deliver a message.", ("channel", "result")
+        )
+        self._models(registry)
+        self._tools(registry)
+        self._store(registry)
+
+    def _models(self, registry: CollectorRegistry) -> None:
+        self._calls = _Counts(
+            registry, "model_calls", "Calls of a model by their end.", ("model", "outcome")
+        )
+        self._steps = _Times(
+            registry, "model_seconds", "Calls of a model, answered or not.", _SLOW, "model"
+        )
+        self._tokens = _Counts(
+            registry, "model_tokens", "Tokens; cached ones are input too.", ("model", "kind")
+        )
+        self._cost = _Counts(
+            registry, "model_cost_usd", "US dollars, where the price is known.", ("model",)
+        )
+        self._unpriced = _Counts(
+            registry, "model_unpriced_calls", "Responses whose price is not known.", ("model",)
+        )
+
+    def _tools(self, registry: CollectorRegistry) -> None:
+        self._decisions = _Counts(
+            registry, "tool_decisions", "Tool calls by what policy said.", ("tool", "verdict")
+        )
+        self._ran = _Counts(registry, "tool_calls", "Tool calls that ran.", ("tool", "status"))
+        self._tool_times = _Times(registry, "tool_seconds", "Tool calls that ran.", _SLOW, "tool")
+
+    def _store(self, registry: CollectorRegistry) -> None:
+        self._units = _Counts(
+            registry, "store_units", "Units of work by their end.", ("unit", "result")
+        )
+        self._unit_times = _Times(
+            registry, "store_unit_seconds", "Units of work, their wait included.", _QUICK
+        )
+        self._commits = _Counts(
+            registry, "store_commits", "Transactions; each holds one unit or more.", ()
+        )
+
+    def accepted(self, channel: str, disposition: str) -> None:
+        """As `Observer.accepted`."""
+        self._inbound.add(channel, disposition)
+
+    def started(self, waited: float) -> None:
+        """As `Observer.started`."""
+        self._queue.add(waited)
+
+    def asked(self, model: str, outcome: ModelOutcome, took: float) -> None:
+        """As `Observer.asked`."""
+        self._calls.add(model, outcome)
+        self._steps.add(took, model)
+
+    def used(self, model: str, usage: Usage) -> None:
+        """As `Observer.used`."""
+        self._tokens.add(model, "input", amount=usage.input_tokens)
+        self._tokens.add(model, "output", amount=usage.output_tokens)
+        self._tokens.add(model, "cached", amount=usage.cached_tokens)
+        if usage.cost_usd is None:
+            self._unpriced.add(model)
+        else:
+            self._cost.add(model, amount=usage.cost_usd)
+
+    def decided(self, tool: str, verdict: Verdict) -> None:
+        """As `Observer.decided`."""
+        self._decisions.add(tool, verdict)
+
+    def called(self, tool: str, status: str, took: float) -> None:
+        """As `Observer.called`."""
+        self._ran.add(tool, status)
+        self._tool_times.add(took, tool)
+
+    def delivered(self, channel: str, result: DeliveryResult) -> None:
+        """As `Observer.delivered`."""
+        self._deliveries.add(channel, result)
+
+    def replied(self, channel: str, took: float) -> None:
+        """As `Observer.replied`."""
+        self._replies.add(took, channel)
+
+    def wrote(self, unit: str, took: float, *, kept: bool) -> None:
+        """As `Observer.wrote`."""
+        self._units.add(unit, "kept" if kept else "failed")
+        self._unit_times.add(took)
+
+    def committed(self) -> None:
+        """As `Observer.committed`."""
+        self._commits.add()

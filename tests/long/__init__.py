@@ -1,0 +1,1 @@
+"""Checks that take minutes and a network; run by name, never by `make test`."""

@@ -1,0 +1,1 @@
+"""Several real gateways on one PostgreSQL: together, and when one of them fails."""

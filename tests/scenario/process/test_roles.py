@@ -1,0 +1,154 @@
+"""A gateway whose roles are split over processes that share a PostgreSQL database."""
+
+import asyncio
+import signal
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from gateway.cli.client import GatewayClient
+from gateway.cli.client import objects as objects_of
+from tests.conftest import FailAfter
+from tests.contract.store_support import postgres_server
+from tests.scenario.gateway.page import Feed, Page
+from tests.scenario.gateway.town import ALLOWED, Town, town_at
+from tests.scenario.process.program import Place, Program, command, gateway
+from tests.wire.openai import Answer, Prompt, calls, says, use
+
+FRONT, BACK = "adapters,http", "workers,timers"
+
+
+@asynccontextmanager
+async def town_on_postgres(path: Path) -> AsyncIterator[Town]:
+    """A town whose gateways share a database and a workspace."""
+    server = postgres_server()
+    name = await server.create()
+    url = server.url(name).replace("postgresql://", "postgresql+asyncpg://", 1)
+    try:
+        async with town_at(path) as town:
+            town.place.variables |= {
+                "GATEHOUSE_DATABASE__URL": url,
+                "GATEHOUSE_WORKERS__LEASE_TTL_S": "2",
+                "GATEHOUSE_WORKSPACE__PATH": str(path / "home" / "workspace"),
+            }
+            town.configure(ALLOWED)
+            yield town
+    finally:
+        await server.drop(name)
+
+
+@asynccontextmanager
+async def following(client: GatewayClient) -> AsyncIterator[Feed]:
+    """The feed of events, read while the block runs."""
+    feed = Feed()
+    reading = asyncio.create_task(feed.follow(client), name="feed")
+    try:
+        yield feed
+    finally:
+        reading.cancel()
+        await asyncio.wait([reading])
+
+
+async def ready(program: Program) -> None:
+    """Until a process without a page says that it works."""
+    await program.until(program.out, lambda line: line.startswith("Gatehouse is ready: "))
+
+
+async def roles_of(client: GatewayClient) -> set[str]:
+    """The roles of each process, as the status shows them."""
+    leases = objects_of((await client.get("/v1/status"))["leases"])
+    parts = [str(one["name"]).split(":") for one in leases]
+    return {part[2] for part in parts if part[0] == "process" and len(part) == 3}
+
+
+@pytest.mark.requirement("SCALE-1")
+async def test_two_processes_with_half_of_the_roles_each_answer_like_one(
+    tmp_path: Path, fail_after: FailAfter
+) -> None:
+    def script(prompt: Prompt) -> Answer:
+        if not prompt.results:
+            return calls(use("exec", command="echo once >> effects"))
+        return says("It ", "is done.")
+
+    async with fail_after(120), town_on_postgres(tmp_path) as town:
+        town.model.plays = script
+        async with (
+            gateway(town.place, "serve", "--roles", FRONT) as front,
+            GatewayClient(await front.url(), None) as client,
+        ):
+            page = await Page.open(client)
+            said = await town.on_slack("hello")
+            town.on_telegram("hello")
+            run = await page.says("hello")
+            await town.slack.wait_for_ack(said.deliveries[0])
+            assert town.model.prompts == [], "nobody takes turns yet"
+            assert await roles_of(client) == {"adapters+http"}
+            async with gateway(town.place, "serve", "--roles", BACK) as back:
+                await ready(back)
+                await town.slack.wait_for_post(lambda post: post.visible_text == "It is done.")
+                await town.telegram.wait_for_message(lambda one: one.text == "It is done.")
+                async with following(client) as feed:
+                    await feed.settled(3)
+                assert feed.kinds(run).count("delivery.sent") == 1
+                assert await page.texts() == ["It is done."]
+                assert town.lines("effects") == ["once"] * 3
+                assert await roles_of(client) == {"adapters+http", "workers+timers"}
+                back.signal(signal.SIGTERM)
+                assert await back.ended() == 0
+            assert await roles_of(client) == {"adapters+http"}
+            front.signal(signal.SIGTERM)
+            assert await front.ended() == 0
+        assert "Traceback" not in front.transcript + back.transcript
+
+
+@pytest.mark.requirement("SCALE-1")
+async def test_a_worker_process_that_is_killed_is_replaced_and_nothing_is_doubled(
+    tmp_path: Path, fail_after: FailAfter
+) -> None:
+    async with fail_after(120), town_on_postgres(tmp_path) as town:
+        town.model.plays = lambda prompt: says("Half ", hold="half", ending="and whole.")
+        async with (
+            gateway(town.place, "serve", "--roles", FRONT) as front,
+            GatewayClient(await front.url(), None) as client,
+        ):
+            async with gateway(town.place, "serve", "--roles", BACK) as back:
+                await ready(back)
+                await town.on_slack("hello")
+                await town.model.gate("half").entered.wait()
+                back.signal(signal.SIGKILL)
+                assert await back.ended() == -signal.SIGKILL
+            town.model.gate("half").opened.set()
+            async with gateway(town.place, "serve", "--roles", BACK) as other:
+                await ready(other)
+                async with following(client) as feed:
+                    await feed.settled(1)
+            assert town.slack_texts() == ["Half and whole."]
+
+
+@pytest.mark.parametrize(
+    ("roles", "told"),
+    [
+        ("workers,timers", "postgresql+asyncpg://"),
+        ("workers,page", "page is no role; there are adapters, workers, timers, http"),
+        ("", "nothing is no role"),
+    ],
+)
+async def test_roles_that_cannot_be_are_said_plainly(
+    place: Place, roles: str, told: str, fail_after: FailAfter
+) -> None:
+    async with fail_after(60):
+        ended = await command(place, "serve", "--roles", roles)
+    assert ended.code == 1
+    assert told in ended.err
+    assert "Traceback" not in ended.err
+    assert not place.home.exists()
+
+
+async def test_all_roles_by_name_are_no_split(place: Place, fail_after: FailAfter) -> None:
+    place.variables["GATEHOUSE_ROLES"] = "http,timers,workers,adapters"
+    async with fail_after(60), gateway(place) as program:
+        async with GatewayClient(await program.url(), None) as client:
+            runtime = await client.get("/v1/runtime")
+        assert runtime["roles"] == ["adapters", "workers", "timers", "http"]

@@ -1,0 +1,50 @@
+"""Tokens are compared in constant time: what a guess has right must not show (API-1)."""
+
+import hmac
+
+import pytest
+
+from gateway.http import auth
+from gateway.http.auth import Guard
+from gateway.http.problems import HttpProblem
+from gateway.http.services import HttpServices, HttpSettings
+from tests.fakes.clock import FakeClock
+
+
+class Request:
+    """The one thing that is asked of a request here."""
+
+    remote = "192.0.2.1"
+
+
+class Services:
+    """What a guard needs to know of a gateway."""
+
+    def __init__(self, *admin: str) -> None:
+        self.settings = HttpSettings(admin_tokens=lambda: admin, read_tokens=lambda: ("reads",))
+        self.clock = FakeClock()
+
+
+@pytest.mark.requirement("API-1")
+@pytest.mark.parametrize("given", ["first-token", "second-token", "first-tokeX", "x", ""])
+def test_every_known_token_is_compared_whole_whatever_was_given(
+    given: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compared: list[tuple[int, int]] = []
+
+    def watched(one: bytes, other: bytes) -> bool:
+        compared.append((len(one), len(other)))
+        return one == other
+
+    monkeypatch.setattr(auth.hmac, "compare_digest", watched)
+    services: HttpServices = Services("first-token", "second-token")
+    try:
+        role = Guard(services).check_token(Request(), given)
+    except HttpProblem as problem:
+        role = problem.status
+    assert role == ("admin" if given in ("first-token", "second-token") else 401)
+    assert compared == [(32, 32)] * 3, "digests of one length, and all of them each time"
+
+
+def test_the_comparison_is_the_library_s() -> None:
+    assert auth.hmac is hmac

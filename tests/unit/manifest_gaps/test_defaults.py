@@ -1,0 +1,114 @@
+"""What holds where the operator set nothing, from the file's defaults to the engine's settings."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from gateway.config import load
+from gateway.config_engine import Found, engine_settings, exec_settings, runtime_view
+from runtime.domain.decisions import PermissionMode
+from runtime.domain.value import JsonObject
+from runtime.tools.builtin.shell import ExecArguments
+from runtime.workers.engine import EngineSettings
+from tests.fakes.clock import FakeClock
+from tests.fakes.model import ScriptedModels
+from tests.fakes.sandbox import FakeSandbox
+
+WEEK_MS = 7 * 24 * 3600 * 1000
+
+
+def settings(home: Path, **environment: str) -> EngineSettings:
+    """The engine's settings of a machine where only these variables are set."""
+    config = load(environment={"GATEHOUSE_HOME": str(home), **environment})
+    return engine_settings(config, Found(ScriptedModels(), FakeSandbox(FakeClock())))
+
+
+@pytest.mark.requirement("MSG-4", "MSG-5", "MSG-15", "APR-5")
+def test_the_limits_of_work(tmp_path: Path) -> None:
+    found = settings(tmp_path)
+    assert found.turns == 50
+    assert found.agent.max_steps == 40
+    assert (found.intake.queue_mode, found.intake.debounce_ms) == ("collect", 700)
+    assert found.agent.approval_expiry_ms == WEEK_MS
+
+
+@pytest.mark.requirement("ACC-1", "MSG-3", "MSG-16")
+@pytest.mark.parametrize("platform", ["slack", "telegram"])
+def test_who_gets_in(tmp_path: Path, platform: str) -> None:
+    access = settings(tmp_path).intake.access[platform]
+    assert (access.dm_policy, access.group_policy) == ("pairing", "allowlist")
+    assert (access.require_mention, access.allow_bots) == (True, False)
+    assert (access.group_scope, access.channel_scope) == ("room", "thread")
+
+
+@pytest.mark.requirement("POL-2", "MSG-11", "TOOL-5")
+def test_what_is_done_without_asking(tmp_path: Path) -> None:
+    found = settings(tmp_path)
+    assert found.policy.mode is PermissionMode.DEFAULT
+    assert (found.policy.sandboxed, found.intake.mode) == (True, "edit")
+    assert not found.delivery.resend_unknown
+    granted = exec_settings(load(environment={"GATEHOUSE_HOME": str(tmp_path)}))
+    assert (granted.network, dict(granted.env)) == (False, {})
+    assert ExecArguments(command="ls").timeout_s == 60
+
+
+@pytest.mark.requirement("MSG-4", "MSG-15", "MSG-5", "APR-5", "MSG-11")
+def test_what_the_operator_sets_is_what_the_engine_gets(tmp_path: Path) -> None:
+    found = settings(
+        tmp_path,
+        GATEHOUSE_WORKERS__TURNS="3",
+        GATEHOUSE_AGENTS__MAX_STEPS="4",
+        GATEHOUSE_QUEUE__MODE="followup",
+        GATEHOUSE_QUEUE__DEBOUNCE_MS="5",
+        GATEHOUSE_APPROVALS__EXPIRY_S="60",
+        GATEHOUSE_DELIVERY__AMBIGUOUS_SENDS="resend",
+    )
+    assert (found.turns, found.agent.max_steps) == (3, 4)
+    assert (found.intake.queue_mode, found.intake.debounce_ms) == ("followup", 5)
+    assert found.agent.approval_expiry_ms == 60_000
+    assert found.delivery.resend_unknown
+
+
+@pytest.mark.requirement("ACC-1", "MSG-3", "APR-2")
+def test_the_rules_of_a_platform_reach_its_door(tmp_path: Path) -> None:
+    found = settings(
+        tmp_path,
+        GATEHOUSE_SLACK__DM_POLICY="disabled",
+        GATEHOUSE_SLACK__GROUP_POLICY="open",
+        GATEHOUSE_SLACK__REQUIRE_MENTION="false",
+        GATEHOUSE_SLACK__ALLOW_USERS="U1, U2",
+        GATEHOUSE_SLACK__ALLOW_GROUPS="C1",
+        GATEHOUSE_SLACK__CHANNEL_SCOPE="room",
+        GATEHOUSE_APPROVALS__APPROVERS="slack:T1:U7",
+    ).intake
+    slack, telegram = found.access["slack"], found.access["telegram"]
+    assert (slack.dm_policy, slack.group_policy) == ("disabled", "open")
+    assert (slack.require_mention, slack.channel_scope) == (False, "room")
+    assert (slack.allow_users, slack.allow_groups) == ({"U1", "U2"}, {"C1"})
+    assert (telegram.dm_policy, telegram.allow_users) == ("pairing", frozenset())
+    assert found.commands.approvers.accounts == {"slack:T1:U7"}
+
+
+@pytest.mark.requirement("API-5", "POL-7")
+def test_what_is_in_force_is_shown_without_a_secret(tmp_path: Path) -> None:
+    secrets = {
+        "GATEHOUSE_HTTP__ADMIN_TOKEN": "made-up-token-0001",
+        "SLACK_BOT_TOKEN": "xoxb-test-token",
+        "SLACK_APP_TOKEN": "xapp-test-token",
+        "OPENAI_API_KEY": "sk-test-0003",
+        "GATEHOUSE_TOOLS__EXEC__ENV": '{"KEY": "made-up-value-0004"}',
+        "GATEHOUSE_DATABASE__URL": "postgresql+asyncpg://me:made-up-0005@127.0.0.1/x",
+    }
+    shown = view(tmp_path, GATEHOUSE_POLICY__DENY="exec(rm:*)", **secrets)
+    assert shown["policy"] == {"mode": "default", "allow": [], "ask": [], "deny": ["exec(rm:*)"]}
+    assert shown["workers"] == {"turns": 50, "lease_ttl_s": 15.0}
+    text = json.dumps(shown)
+    for secret in ("made-up", "xoxb-", "xapp-", "sk-test"):
+        assert secret not in text
+
+
+def view(home: Path, **environment: str) -> JsonObject:
+    """What `/v1/runtime` shows of a machine."""
+    config = load(environment={"GATEHOUSE_HOME": str(home), **environment})
+    return runtime_view(config, Found(ScriptedModels(), FakeSandbox(FakeClock())))
