@@ -117,6 +117,8 @@ def _standard(out: TextIO, processors: list[Processor], level: int) -> None:
     root.handlers = [handler]
     # Libraries tell much at info level that is for their own authors, message texts included.
     root.setLevel(level if level <= logging.DEBUG else max(level, logging.WARNING))
+    # A malformed request is its sender's affair; what a handler raises is logged by ours.
+    logging.getLogger("aiohttp.server").setLevel(logging.CRITICAL)
     for name in _NOISY:
         logging.getLogger(name).setLevel(max(level, logging.WARNING))
 

@@ -4,7 +4,7 @@ It decides nothing and starts nothing but what must be asked before the parts fi
 holds, and which model is there.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -125,7 +125,7 @@ class Assembly:
             checks={
                 "bus": lambda: self.bus.connected,
                 "engine": lambda: engine.ready,
-                "adapters": lambda: any(one.status().connected for one in engine.accounts),
+                "adapters": lambda: _reached(engine.accounts),
                 "taking": lambda: not current.draining,
             },
             runtime=lambda: runtime_view(current.config, Found(self.catalog, self.sandbox)),
@@ -288,6 +288,12 @@ def open_observed(config: Config, clock: Clock, observer: Observer) -> ObservedD
     points = count_commits(observer, grouped=grouped)
     opened = open_database(config.database_url, clock=clock, points=points)
     return ObservedDatabase(opened, observer, clock)
+
+
+def _reached(accounts: Sequence[Account]) -> bool:
+    """Whether a chat platform can be reached, where one is configured."""
+    platforms = [one for one in accounts if one.adapter.channel not in CHANNELS]
+    return not platforms or any(one.status().connected for one in platforms)
 
 
 def open_bus(config: Config, clock: Clock) -> Bus:

@@ -147,6 +147,8 @@ def _spoken(event: JsonObject, message: JsonObject, bot: Bot) -> Heard | Ignored
     user, bot_id = _text(message, "user"), _text(message, "bot_id")
     if not (chat and _TS.fullmatch(ts) and (user or bot_id)):
         return Ignored("message without a channel, a time or a sender")
+    if user == bot.user_id or (bot_id and bot_id == bot.bot_id):
+        return Ignored("our own message")
     thread = _text(message, "thread_ts")
     text = _text(message, "text")
     return Heard(
@@ -155,9 +157,7 @@ def _spoken(event: JsonObject, message: JsonObject, bot: Bot) -> Heard | Ignored
         message_id=ts,
         user=user or bot_id,
         text=text,
-        is_bot=bool(bot_id)
-        or user in (bot.user_id, _SLACKBOT)
-        or _text(message, "subtype") == "bot_message",
+        is_bot=bool(bot_id) or user == _SLACKBOT or _text(message, "subtype") == "bot_message",
         name=_text(message, "username"),
         # The first message of a thread carries its own time as its thread.
         thread=thread if _TS.fullmatch(thread) and thread != ts else None,

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 import structlog
 from aiohttp import web
+from aiohttp.http_exceptions import ContentEncodingError
 from pydantic import ValidationError
 
 from runtime.domain.errors import (
@@ -84,6 +85,8 @@ async def problems(request: web.Request, handler: Handler) -> web.StreamResponse
         if error.status < 400:
             raise
         return _of_aiohttp(error)
+    except (web.RequestPayloadError, ContentEncodingError):
+        return problem(400, "bad_request", "The body does not fit its Content-Encoding.")
     except ValidationError as error:
         return _of_validation(error)
     except GatehouseError as error:

@@ -7,6 +7,7 @@ from typing import Final
 import structlog
 from aiohttp import web
 
+from gateway.http.connections import GuardedRunner
 from gateway.http.origin import is_loopback
 from gateway.http.services import HttpSettings
 from runtime.domain.errors import InvalidInput
@@ -32,7 +33,7 @@ async def serve(app: web.Application, settings: HttpSettings) -> AsyncIterator[i
     Raises `InvalidInput` as `check_exposure`, and `OSError` when the address cannot be had.
     """
     check_exposure(settings)
-    runner = web.AppRunner(app, access_log=None, shutdown_timeout=SHUTDOWN_S)
+    runner = GuardedRunner(app, access_log=None, shutdown_timeout=SHUTDOWN_S)
     await runner.setup()
     try:
         site = web.TCPSite(runner, settings.host, settings.port)

@@ -7,7 +7,7 @@ final at once: repeating a bad key or a bad request helps nobody.
 
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import structlog
 
@@ -58,7 +58,7 @@ class ModelCaller:
                 continue
             for attempt in range(RETRIES + 1):
                 try:
-                    return await self._observed(name, model, request, on_text)
+                    return sound(await self._observed(name, model, request, on_text))
                 except ModelRetry as error:
                     last = error
                     log.warning(
@@ -121,3 +121,16 @@ def _cut(text: str, model: Model) -> ModelResponse:
     kept = f"{text[:MAX_TEXT]}\n\n(The rest was cut: it passed {MAX_TEXT:,} characters.)"
     usage = Usage(output_tokens=estimate_tokens(text))
     return ModelResponse(kept, (), usage, model.name, finish_reason="cut")
+
+
+def sound(response: ModelResponse) -> ModelResponse:
+    """The response in characters that every store can keep: no lone surrogates, no NUL."""
+    calls = tuple(
+        call.model_copy(update={"name": _clean(call.name), "arguments": _clean(call.arguments)})
+        for call in response.tool_calls
+    )
+    return replace(response, text=_clean(response.text), tool_calls=calls)
+
+
+def _clean(text: str) -> str:
+    return text.encode("utf-8", "replace").decode().replace("\0", "\ufffd")

@@ -19,6 +19,7 @@ from runtime.agent.settings import AgentSettings
 from runtime.agent.step import StepRunner, as_waits, settle_crashed
 from runtime.domain.errors import ModelRejected, ModelRetry
 from runtime.domain.messages import ChatAddress, OutboundMessage
+from runtime.domain.people import Trust
 from runtime.domain.runs import Usage
 from runtime.domain.transcript import (
     AssistantMessage,
@@ -37,7 +38,9 @@ from runtime.ports.metrics import NO_OBSERVER, Observer
 from runtime.ports.model import ModelRequest, ModelResponse
 from runtime.sessions.window import Window, WindowCache, fitted, window_start
 from runtime.store import Database
+from runtime.store.runs import Run
 from runtime.store.transcripts import Line
+from runtime.tools.fence import fence
 from runtime.workspace.snapshot import Workspace
 
 log = structlog.get_logger(__name__)
@@ -127,7 +130,7 @@ class Turn:
         Raises `StaleLease` when the run became another worker's, `StoreUnavailable` when the
         store went away, and lets a cancellation through.
         """
-        self._tell_start()
+        _tell_start(self._services.observer, self._run)
         self.live.activity("thinking")
         try:
             while True:
@@ -150,11 +153,6 @@ class Turn:
             return await self._finish(endings.failed(self._state, self._run.id, error))
         finally:
             self.live.activity("done")
-
-    def _tell_start(self) -> None:
-        run = self._run
-        if run.started_ms is not None and run.step == 0 and run.attempt == 0:
-            self._services.observer.started((run.started_ms - run.created_ms) / 1000)
 
     async def stop(self, reason: str) -> None:
         """End the run as cancelled, keeping what it wrote (MSG-13)."""
@@ -203,6 +201,8 @@ class Turn:
     def _history(self) -> Sequence[TranscriptMessage]:
         lines, most = self._state.window.lines, self._services.settings.window_tokens
         messages = [line.message for line in lines]
+        if self._group:
+            messages = [fenced(message) for message in messages]
         if sum(line.tokens for line in lines) <= most:
             return messages
         return fitted(messages, max_tokens=most)
@@ -320,6 +320,14 @@ class Turn:
         self._services.bus.publish(EVENTS, {"session_id": self._session.id})
 
 
+def fenced(message: TranscriptMessage) -> TranscriptMessage:
+    """What a member without trust said in a group, marked as data for the model (TOOL-11)."""
+    if not isinstance(message, UserMessage) or message.trust not in (Trust.GUEST, Trust.BOT):
+        return message
+    source = f"{message.name} ({message.trust})"
+    return message.model_copy(update={"text": fence(message.text, source)})
+
+
 def _people(lines: Sequence[Line]) -> tuple[str, ...]:
     names = {
         line.message.name: None
@@ -327,3 +335,8 @@ def _people(lines: Sequence[Line]) -> tuple[str, ...]:
         if isinstance(line.message, UserMessage) and line.message.name
     }
     return tuple(names)
+
+
+def _tell_start(observer: Observer, run: Run) -> None:
+    if run.started_ms is not None and run.step == 0 and run.attempt == 0:
+        observer.started((run.started_ms - run.created_ms) / 1000)

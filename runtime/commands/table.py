@@ -100,7 +100,7 @@ def _new(call: Call) -> str:
     lane.transcript += 1
     lane.transcript_from = lane.window_from = lane.message_seq + 1
     lane.record(EventKind.SESSION_CHANGED, None, {"transcript": lane.transcript})
-    return "This is a fresh conversation. The old one stays readable on the web page."
+    return "This is a fresh conversation. The old one is kept."
 
 
 def _stop(call: Call) -> str:

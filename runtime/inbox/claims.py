@@ -177,13 +177,13 @@ def release(conn: Connection, run: Run, *, died: bool = True) -> None:
 
 
 def _give_up(conn: Connection, lane: Lane, run: Run, attempt: int) -> None:
-    """Fail a run that its workers do not survive, so that the lane goes on and the person knows."""
+    """Interrupt a run that its workers do not survive: the lane goes on, and the person knows."""
     reason = f"its worker died {attempt} times"
     close_step(conn, lane, run, "The gateway stopped while this ran.")
-    runs.move(conn, run, RunState.FAILED, {"ended_ms": lane.now_ms, "error": reason})
+    runs.move(conn, run, RunState.INTERRUPTED, {"ended_ms": lane.now_ms, "error": reason})
     text = (
         f"I was stopped {attempt} times while I worked on this, so I gave up. "
         f"If it happens again, quote `{run.id}` to whoever runs me."
     )
     last_word(conn, lane, run, text)
-    lane.record(EventKind.RUN_FAILED, run.id, {"reason": reason})
+    lane.record(EventKind.RUN_INTERRUPTED, run.id, {"reason": reason})

@@ -4,6 +4,7 @@ The card's answer fills its open call; when none of the run is left open, the sa
 again at the head of its lane. Answering makes no new run and needs no process to have survived.
 """
 
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -176,6 +177,20 @@ def _approver_chat(conn: Connection, run: Run) -> ChatAddress | None:
     return None
 
 
+def visible(text: str) -> str:
+    """A text with every character that is not seen, or that reorders others, written out.
+
+    What is approved must be what is read (APR-1); arguments are JSON, where this is the same value.
+    """
+    return "".join(
+        f"\\u{ord(one):04x}" if unicodedata.category(one) in _UNSEEN and one not in "\n\t" else one
+        for one in text
+    )
+
+
+_UNSEEN = frozenset({"Cc", "Cf", "Co", "Cs", "Zl", "Zp"})
+
+
 def card_part(call: OpenCall, outcome: str = "") -> OutboundPart:
     """The card of an open call, as it looks now."""
     payload = call.payload
@@ -184,8 +199,8 @@ def card_part(call: OpenCall, outcome: str = "") -> OutboundPart:
         return ApprovalPart(
             open_call_id=call.id,
             code=code_of(call.id),
-            tool=str(payload["tool"]),
-            arguments=str(payload["arguments"]),
+            tool=visible(str(payload["tool"])),
+            arguments=visible(str(payload["arguments"])),
             reason=str(payload["reason"]),
             choices=tuple(str(one) for one in choices) if isinstance(choices, list) else (),
             outcome=outcome,

@@ -47,13 +47,24 @@ def decide_access(message: InboundMessage, known: Speaker | None, rules: Channel
     if message.channel in LOCAL:
         return Access("in", Trust.OWNER)
     if message.sender.is_bot:
-        if not rules.allow_bots:
-            return Access("drop", reason="from a bot")
-        return Access("in", Trust.BOT)
+        return _bot(message, rules)
     trust = trust_of(message, known, rules)
     if message.chat_kind == "direct":
         return _direct(message, trust, rules)
     return _group(message, trust, rules)
+
+
+def _bot(message: InboundMessage, rules: ChannelAccess) -> Access:
+    """A bot is nobody's friend: it gets in where it is allowed to, and where a guest would."""
+    if not rules.allow_bots:
+        return Access("drop", reason="from a bot")
+    if message.chat_kind == "direct":
+        open_to_all = rules.dm_policy == "open" or message.sender.id in rules.allow_users
+        if rules.dm_policy == "disabled" or not open_to_all:
+            return Access("drop", reason="a bot in a direct chat that is not open to it")
+        return Access("in", Trust.BOT)
+    admitted = _group(message, Trust.BOT, rules)
+    return Access("in", Trust.BOT) if admitted.kind == "in" else admitted
 
 
 def trust_of(message: InboundMessage, known: Speaker | None, rules: ChannelAccess) -> Trust | None:

@@ -84,7 +84,8 @@ class Executor:
             prepared = self._registry.prepare(call)
             touches = prepared.touches(context)
         except ToolError as error:
-            result = to_result(call, error, context=context)
+            unfit = ToolError(self._redact(error.detail))
+            result = to_result(call, unfit, context=context)
             digest = call_digest(call)
             row = CallRow(
                 run_id, step, place, call, Effect.READ, "ended", digest, UNFIT, result=result
@@ -120,9 +121,9 @@ class Executor:
             raise ValueError(f"the call {call.id} was never prepared")
         output: ToolOutput | ToolError
         try:
-            output = await planned.prepared.run(context)
+            output = await planned.prepared.run(self._masked(context))
         except ToolError as error:
-            output = error
+            output = ToolError(self._redact(error.detail))
         except Exception:  # a tool is a worker root: its defect must not end the run
             log.exception("tool_failed", tool=call.name, run_id=planned.row.run_id)
             output = ToolError(f"{call.name} failed inside; try another way.")
@@ -132,12 +133,16 @@ class Executor:
             return await asyncio.to_thread(to_result, call, output, context=context)
         return to_result(call, output, context=context)
 
+    def _masked(self, context: ToolContext) -> ToolContext:
+        """The context with what is shown live masked like what is kept."""
+        return replace(context, emit=lambda text: context.emit(self._redact(text)))
+
 
 def call_digest(call: ToolCall) -> str:
     """What an approval is bound to: the tool and its exact arguments (APR-3)."""
     try:
         arguments = json.dumps(json.loads(call.arguments), sort_keys=True, separators=(",", ":"))
-    except ValueError:
+    except (ValueError, RecursionError):
         arguments = call.arguments
     return hashlib.sha256(f"{call.name}\0{arguments}".encode()).hexdigest()
 

@@ -269,7 +269,7 @@ class Sender:
         await self._keep(
             lambda conn: deliveries.sent(conn, row.message, receipt, holder), name="receipt"
         )
-        self._tell(row, "sent")
+        _tell(self._services, row, "sent")
         self._services.bus.publish(EVENTS, {"session_id": row.message.session_id or ""})
 
     async def _settle(
@@ -279,7 +279,7 @@ class Sender:
         await self._keep(
             lambda conn: deliveries.end(conn, row.message, state, reason, holder), name="outbox-end"
         )
-        self._tell(row, state)
+        _tell(self._services, row, state)
         self._services.bus.publish(EVENTS, {"session_id": row.message.session_id or ""})
 
     async def _retry(self, row: OutboxRow, error: DeliveryRetry, holder: Holder) -> None:
@@ -297,15 +297,8 @@ class Sender:
             lambda conn: deliveries.retry(conn, row, error.reason, delay_ms, holder),
             name="outbox-retry",
         )
-        self._tell(row, "retry")
+        _tell(self._services, row, "retry")
         self._retried(wait)
-
-    def _tell(self, row: OutboxRow, result: DeliveryResult) -> None:
-        observer, channel = self._services.observer, row.message.target.channel
-        observer.delivered(channel, result)
-        if result == "sent" and row.kind == "final" and row.message.run_id is not None:
-            took_ms = self._clock.now_ms() - made_at_ms(row.message.run_id)
-            observer.replied(channel, took_ms / 1000)
 
     async def _keep(self, work: Callable[[Connection], None], *, name: str) -> None:
         """Write what is known of a send however long the store is away: only this process knows.
@@ -319,3 +312,11 @@ class Sender:
             except StoreUnavailable as error:
                 log.warning("receipt_waits", reason=str(error))
             await self._clock.sleep(BASE_BACKOFF_S)
+
+
+def _tell(services: DeliveryServices, row: OutboxRow, result: DeliveryResult) -> None:
+    observer, channel = services.observer, row.message.target.channel
+    observer.delivered(channel, result)
+    if result == "sent" and row.kind == "final" and row.message.run_id is not None:
+        took_ms = services.clock.now_ms() - made_at_ms(row.message.run_id)
+        observer.replied(channel, took_ms / 1000)

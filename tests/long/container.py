@@ -10,6 +10,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import socket
 import subprocess
 from collections.abc import AsyncIterator, Iterator, Sequence
@@ -165,8 +166,7 @@ async def running(image: Image, volume: Path, *arguments: str) -> AsyncIterator[
         *("--unshare-pid", "--unshare-ipc", "--unshare-uts", "--as-pid-1", "--die-with-parent"),
         *("--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID", "--cap-add", "CAP_SETPCAP"),
         *("--chdir", image.volumes[0], "setpriv", f"--reuid={uid}", f"--regid={gid}"),
-        # Changing the user undoes --die-with-parent: it is asked for again behind it.
-        *("--clear-groups", "--bounding-set=-all", "--no-new-privs", "--pdeathsig=KILL"),
+        *("--clear-groups", "--bounding-set=-all", "--no-new-privs"),
         *(*image.entrypoint, *(arguments or image.command)),
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
@@ -179,19 +179,22 @@ async def running(image: Image, volume: Path, *arguments: str) -> AsyncIterator[
     )
     try:
         await program.url()
-        yield Container(program, image, _child(process.pid), port)
+        (child,) = _children(process.pid)
+        yield Container(program, image, child, port)
     finally:
         if process.returncode is None:
+            # Changing the user undid --die-with-parent, so the child is ended by its id.
+            for child in _children(process.pid):
+                os.kill(child, signal.SIGKILL)
             process.kill()
         await process.wait()
         await asyncio.gather(*readers)
 
 
-def _child(pid: int) -> int:
-    """The one child of bubblewrap: process 1 of the namespace."""
+def _children(pid: int) -> list[int]:
+    """What bubblewrap started: process 1 of the namespace, while it lives."""
     text = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii")
-    (child,) = text.split()
-    return int(child)
+    return [int(child) for child in text.split()]
 
 
 def _free_port() -> int:

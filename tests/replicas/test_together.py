@@ -41,7 +41,7 @@ async def test_a_run_is_seen_and_stopped_from_another_replica(
     deployment: Deployment, fail_after: FailAfter, bus: str
 ) -> None:
     deployment.model.plays = lambda prompt: says("I am ", "half way", hold="half", ending=".")
-    async with fail_after(90), deployment.replicas("a", "b", more=settings_of_bus(bus)) as (a, b):
+    async with fail_after(45), deployment.replicas("a", "b", more=settings_of_bus(bus)) as (a, b):
         page = await Page.open(a.client)
         run = await page.says("take your time")
         await deployment.model.gate("half").entered.wait()
@@ -66,7 +66,7 @@ async def test_a_full_replica_leaves_its_messages_to_another_and_either_takes_an
 
     deployment.model.plays = script
     more = "[workers]\nturns = 1\n"
-    async with fail_after(90), deployment.replicas("a", "b", more=more) as (a, b):
+    async with fail_after(45), deployment.replicas("a", "b", more=more) as (a, b):
         busy = await (await Page.open(a.client, "busy")).says("wait for me")
         await deployment.model.gate("long").entered.wait()
         full, free = await working(deployment, busy, a, b)
@@ -89,7 +89,7 @@ async def test_lanes_and_platforms_have_one_owner_at_a_time(
 ) -> None:
     """Messages of several people come in by both replicas and by two platforms at once."""
     deployment.model.plays = lambda prompt: says(f"re {prompt.asked.splitlines()[-1]}")
-    async with fail_after(120), deployment.replicas("a", "b") as (a, b):
+    async with fail_after(40), deployment.replicas("a", "b") as (a, b):
         pages = [await Page.open(a.client, f"p{number}") for number in range(5)]
         wanted = [f"message {number}" for number in range(4)]
         for number, text in enumerate(wanted):
@@ -136,7 +136,7 @@ async def test_what_comes_in_by_either_replica_is_collected_into_one_run(
         return says("One", hold="first", ending=".") if prompt.asked == "first" else says("All.")
 
     deployment.model.plays = script
-    async with fail_after(90), deployment.replicas("a", "b") as (a, b):
+    async with fail_after(45), deployment.replicas("a", "b") as (a, b):
         page = await Page.open(a.client)
         await page.says("/queue collect")
         first = await page.says("first")

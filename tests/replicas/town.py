@@ -6,6 +6,7 @@ Each replica has a home of its own and shares the workspace, as on machines with
 import asyncio
 import signal
 import sys
+from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
@@ -116,7 +117,8 @@ class Deployment:
                 reading.cancel()
                 await asyncio.wait([reading])
                 # Captured, and so shown where a test fails.
-                sys.stdout.write(f"--- {name}\n{program.transcript}\n")
+                told = Counter(feed.kinds())
+                sys.stdout.write(f"--- {name}\n{program.transcript}\n{told}\n")
 
     @asynccontextmanager
     async def replicas(self, *names: str, more: str = "") -> AsyncIterator[list[Replica]]:
@@ -140,6 +142,19 @@ class Deployment:
             return [tuple(row) for row in await connection.fetch(query)]
         finally:
             await connection.close()
+
+    async def tell(self) -> None:
+        """What is left open and who holds what: captured, and so shown where a test fails."""
+        for query in (
+            "SELECT id, state, worker, fence, session_id FROM runs WHERE ended_ms IS NULL",
+            "SELECT id, kind, state, channel, worker, fence, error FROM outbox "
+            "WHERE state <> 'sent'",
+            "SELECT name, holder, fence, expires_ms "
+            "- (extract(epoch FROM clock_timestamp()) * 1000)::bigint FROM leases",
+            "SELECT kind, count(*) FROM events GROUP BY kind",
+        ):
+            for row in await self.rows(query):
+                sys.stdout.write(f"{row}\n")
 
     async def until(self, query: str, wanted: object) -> None:
         """Until a query gives one value; asked again after a moment of the real clock."""
@@ -180,7 +195,11 @@ async def deployment_at(path: Path, server: PostgresServer) -> AsyncIterator[Dep
             TelegramServer() as telegram,
             ModelServer().running() as model,
         ):
-            yield Deployment(path, server, name, slack, telegram, model)
+            made = Deployment(path, server, name, slack, telegram, model)
+            try:
+                yield made
+            finally:
+                await made.tell()
             assert telegram.violations == []
     finally:
         await server.drop(name)

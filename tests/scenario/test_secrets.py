@@ -6,9 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from runtime.domain.errors import ToolError
+from runtime.domain.tools import Effect
+from runtime.ports.bus import LIVE
 from runtime.store import calls
+from runtime.tools.base import ToolContext, ToolOutput
 from tests.fakes.model import Said, ScriptedModel
 from tests.scenario.conftest import Worlds
+from tests.scenario.tools import Note, NoteArguments
 
 SECRET = "xoxb-test-token-of-nobody"
 
@@ -45,3 +50,29 @@ async def test_a_call_that_cannot_be_prepared_is_a_recorded_denial(worlds: World
         await world.sees(1)
         rows = await world.database.read(lambda conn: calls.of_run(conn, accepted.run_id or ""))
         assert [row.decision.verdict for row in rows if row.decision] == ["deny"]
+
+
+class Leaky(Note):
+    """A tool that shows a secret while it runs, and fails with it."""
+
+    async def run(self, arguments: NoteArguments, context: ToolContext) -> ToolOutput:
+        context.emit(f"connecting with {SECRET}")
+        raise ToolError(f"refused: {SECRET}")
+
+
+@pytest.mark.requirement("POL-7")
+async def test_a_secret_is_masked_in_errors_and_in_what_is_shown_live(worlds: Worlds) -> None:
+    model = ScriptedModel([Said(calls=(("note", "{}"),)), "it failed"])
+
+    def change(setup):
+        masked = replace(setup, redact=lambda text: text.replace(SECRET, "[secret]"))
+        return replace(masked, tools=(Leaky(effect=Effect.READ),))
+
+    async with worlds(model, change=change) as world:
+        async with world.engine.parts.bus.subscribe(LIVE) as signals:
+            await world.says("go")
+            await world.sees(1)
+            shown = [str((await anext(signals)).data) for _ in range(4)]
+        assert "refused: [secret]" in model.requests[1].messages[-1].results[0].content
+        assert any("connecting with [secret]" in one for one in shown)
+        assert not any(SECRET in one for one in shown)

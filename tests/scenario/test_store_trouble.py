@@ -1,4 +1,4 @@
-"""PostgreSQL in trouble: restarted in the middle, without connections left, refusing what conflicts.
+"""PostgreSQL in trouble: restarted in the middle, out of connections, refusing what conflicts.
 
 People see nothing of it but a delay: what the platforms were not told that it arrived they deliver
 again, and a run goes on where its rows are.
@@ -25,7 +25,7 @@ WITHIN_S = 60.0
 FOREVER = 2**40
 REFUSE = """
 CREATE SEQUENCE asked;
-CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
 BEGIN
   IF nextval('asked') <= TG_ARGV[0]::bigint THEN
     RAISE EXCEPTION 'could not serialize access' USING ERRCODE = '40001';
@@ -180,45 +180,51 @@ async def all_is_well(town: Town, here: Serving, *, slack: list[str], telegram: 
 async def test_a_server_that_restarts_in_the_middle_costs_no_message_and_doubles_none(
     tmp_path: Path, fail_after: FailAfter
 ) -> None:
-    async with fail_after(180), place_with_server(tmp_path) as (town, server):
-        async with town.serving() as here:
-            await greeted(town)
-            await town.on_slack("something long")
-            await town.model.gate("half").entered.wait()
-            await server.hang_up()
-            await server.way.cut()
-            await says_why(here, "database")
-            said = await written_to_nobody(town, here)
-            town.model.gate("half").opened.set()
-            await here.program.says("run_interrupted")
-            assert town.slack_texts() == ["I am here."]
-            await server.way.mend()
-            await until_ready(here.client.url, ready=True)
-            await delivered_again(town, said)
-            await all_is_well(
-                town,
-                here,
-                slack=["I am here.", "Half and whole.", "I am here."],
-                telegram=["I am here."] * 2,
-            )
+    async with (
+        fail_after(180),
+        place_with_server(tmp_path) as (town, server),
+        town.serving() as here,
+    ):
+        await greeted(town)
+        await town.on_slack("something long")
+        await town.model.gate("half").entered.wait()
+        await server.hang_up()
+        await server.way.cut()
+        await says_why(here, "database")
+        said = await written_to_nobody(town, here)
+        town.model.gate("half").opened.set()
+        await here.program.says("run_interrupted")
+        assert town.slack_texts() == ["I am here."]
+        await server.way.mend()
+        await until_ready(here.client.url, ready=True)
+        await delivered_again(town, said)
+        await all_is_well(
+            town,
+            here,
+            slack=["I am here.", "Half and whole.", "I am here."],
+            telegram=["I am here."] * 2,
+        )
 
 
 @pytest.mark.requirement("MSG-1", "API-5")
 async def test_a_server_without_connections_left_takes_no_message_and_loses_none(
     tmp_path: Path, fail_after: FailAfter
 ) -> None:
-    async with fail_after(180), place_with_server(tmp_path) as (town, server):
-        async with town.serving() as here:
-            await greeted(town)
-            await server.allow(0)
-            await server.hang_up()
-            await says_why(here, "database")
-            await here.program.says("too many connections")
-            said = await written_to_nobody(town, here)
-            await server.allow(-1)
-            await until_ready(here.client.url, ready=True)
-            await delivered_again(town, said)
-            await all_is_well(town, here, slack=["I am here."] * 2, telegram=["I am here."] * 2)
+    async with (
+        fail_after(180),
+        place_with_server(tmp_path) as (town, server),
+        town.serving() as here,
+    ):
+        await greeted(town)
+        await server.allow(0)
+        await server.hang_up()
+        await says_why(here, "database")
+        await here.program.says("too many connections")
+        said = await written_to_nobody(town, here)
+        await server.allow(-1)
+        await until_ready(here.client.url, ready=True)
+        await delivered_again(town, said)
+        await all_is_well(town, here, slack=["I am here."] * 2, telegram=["I am here."] * 2)
 
 
 @pytest.mark.requirement("MSG-1", "SCALE-5")
@@ -245,60 +251,69 @@ async def test_fewer_connections_than_it_would_like_slow_it_down_and_lose_nothin
 async def test_a_unit_that_conflicts_with_others_is_done_again_and_nobody_notices(
     tmp_path: Path, fail_after: FailAfter
 ) -> None:
-    async with fail_after(180), place_with_server(tmp_path) as (town, server):
-        async with town.serving() as here:
-            await greeted(town)
-            await server.refuse("inputs", "INSERT", times=3)
-            said = await town.on_slack("hello again")
-            await town.slack.wait_for_ack(said.deliveries[0], WITHIN_S)
-            await seen(town, slack=2, telegram=1)
-            assert await server.ask("SELECT last_value FROM asked") == 4
-            assert said.deliveries[0].retries == 0
-            assert "again and again" not in here.program.transcript
+    async with (
+        fail_after(180),
+        place_with_server(tmp_path) as (town, server),
+        town.serving() as here,
+    ):
+        await greeted(town)
+        await server.refuse("inputs", "INSERT", times=3)
+        said = await town.on_slack("hello again")
+        await town.slack.wait_for_ack(said.deliveries[0], WITHIN_S)
+        await seen(town, slack=2, telegram=1)
+        assert await server.ask("SELECT last_value FROM asked") == 4
+        assert said.deliveries[0].retries == 0
+        assert "again and again" not in here.program.transcript
 
 
 @pytest.mark.requirement("MSG-1", "MSG-7")
 async def test_a_conflict_that_does_not_end_takes_no_message_and_loses_none(
     tmp_path: Path, fail_after: FailAfter
 ) -> None:
-    async with fail_after(180), place_with_server(tmp_path) as (town, server):
-        async with town.serving() as here:
-            await greeted(town)
-            await town.on_slack("something long")
-            await town.model.gate("half").entered.wait()
-            await server.refuse("inputs", "INSERT")
-            said = await written_to_nobody(town, here)
-            await here.program.says("refused the unit again and again")
-            town.model.gate("half").opened.set()
-            # What was accepted before goes on meanwhile: nothing of it conflicts.
-            await seen(town, slack=2, telegram=1)
-            await server.relent("inputs")
-            await delivered_again(town, said)
-            await all_is_well(
-                town,
-                here,
-                slack=["I am here.", "Half and whole.", "I am here."],
-                telegram=["I am here."] * 2,
-            )
+    async with (
+        fail_after(180),
+        place_with_server(tmp_path) as (town, server),
+        town.serving() as here,
+    ):
+        await greeted(town)
+        await town.on_slack("something long")
+        await town.model.gate("half").entered.wait()
+        await server.refuse("inputs", "INSERT")
+        said = await written_to_nobody(town, here)
+        await here.program.says("refused the unit again and again")
+        town.model.gate("half").opened.set()
+        # What was accepted before goes on meanwhile: nothing of it conflicts.
+        await seen(town, slack=2, telegram=1)
+        await server.relent("inputs")
+        await delivered_again(town, said)
+        await all_is_well(
+            town,
+            here,
+            slack=["I am here.", "Half and whole.", "I am here."],
+            telegram=["I am here."] * 2,
+        )
 
 
 @pytest.mark.requirement("MSG-7", "API-5")
 async def test_leases_that_cannot_be_renewed_stop_the_work_until_they_can(
     tmp_path: Path, fail_after: FailAfter
 ) -> None:
-    async with fail_after(180), place_with_server(tmp_path) as (town, server):
-        async with town.serving() as here:
-            await greeted(town)
-            await town.on_slack("something long")
-            await town.model.gate("half").entered.wait()
-            await server.refuse("leases", "UPDATE")
-            await says_why(here, "engine")
-            town.model.gate("half").opened.set()
-            town.on_telegram("meanwhile")
-            await server.relent("leases")
-            await all_is_well(
-                town,
-                here,
-                slack=["I am here.", "Half and whole."],
-                telegram=["I am here."] * 2,
-            )
+    async with (
+        fail_after(180),
+        place_with_server(tmp_path) as (town, server),
+        town.serving() as here,
+    ):
+        await greeted(town)
+        await town.on_slack("something long")
+        await town.model.gate("half").entered.wait()
+        await server.refuse("leases", "UPDATE")
+        await says_why(here, "engine")
+        town.model.gate("half").opened.set()
+        town.on_telegram("meanwhile")
+        await server.relent("leases")
+        await all_is_well(
+            town,
+            here,
+            slack=["I am here.", "Half and whole."],
+            telegram=["I am here."] * 2,
+        )

@@ -151,7 +151,18 @@ def test_a_bot_stays_a_bot_even_under_an_owners_id() -> None:
     bot = message(user="U-owner", sender=Sender(id="U-owner", is_bot=True))
     assert decide_access(bot, known(Trust.OWNER, "U-owner"), RULES).kind == "drop"
     allowed = replace(RULES, allow_bots=True)
-    assert decide_access(bot, None, allowed) == Access("in", Trust.BOT)
+    assert decide_access(bot, None, allowed).kind == "drop", "a direct chat is not open to it"
+    invited = replace(allowed, dm_policy="open")
+    assert decide_access(bot, None, invited) == Access("in", Trust.BOT)
+
+
+@pytest.mark.requirement("ACC-1", "MSG-16")
+def test_an_allowed_bot_gets_into_a_group_only_where_a_guest_would() -> None:
+    allowed = replace(RULES, allow_bots=True, group_policy="allowlist")
+    sender = Sender(id="B-other", is_bot=True)
+    bot = message(kind="group", sender=sender)
+    assert decide_access(bot, None, allowed).kind == "drop"
+    assert decide_access(bot, None, replace(allowed, group_policy="disabled")).kind == "drop"
 
 
 @pytest.mark.parametrize(
