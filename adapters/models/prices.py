@@ -6,6 +6,7 @@ from typing import Final
 from pydantic_ai.usage import RequestUsage
 
 from adapters.models.names import Provider
+from runtime.domain.runs import Usage
 
 _PRICED: Final[dict[Provider, str]] = {
     "openai": "openai",
@@ -30,3 +31,13 @@ def cost_usd(usage: RequestUsage, *, provider: Provider, model: str) -> float | 
     except (ImportError, LookupError):
         return None
     return float(price)
+
+
+def tokens_cost_usd(usage: Usage, *, provider: Provider, model: str) -> float | None:
+    """As `cost_usd`, of tokens that are not a provider's answer yet."""
+    asked = RequestUsage(
+        input_tokens=usage.input_tokens,
+        output_tokens=usage.output_tokens,
+        cache_read_tokens=usage.cached_tokens,
+    )
+    return cost_usd(asked, provider=provider, model=model)

@@ -14,16 +14,6 @@ def price_of(model: str, usage: Usage) -> float | None:
     if provider == "offline":
         return 0.0
     # Lazy: the price list comes with the providers' library, which only money limits need here.
-    from pydantic_ai.usage import RequestUsage
+    from adapters.models.prices import tokens_cost_usd
 
-    from adapters.models.prices import cost_usd
-
-    return cost_usd(
-        RequestUsage(
-            input_tokens=usage.input_tokens,
-            output_tokens=usage.output_tokens,
-            cache_read_tokens=usage.cached_tokens,
-        ),
-        provider=provider,
-        model=name,
-    )
+    return tokens_cost_usd(usage, provider=provider, model=name)

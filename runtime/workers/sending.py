@@ -6,7 +6,7 @@ and shown; it is never repeated blindly (MSG-11).
 
 import asyncio
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -20,7 +20,7 @@ from runtime.domain.errors import (
     StoreUnavailable,
 )
 from runtime.domain.ids import made_at_ms
-from runtime.domain.messages import OutboundMessage, Receipt
+from runtime.domain.messages import Receipt
 from runtime.inbox import deliveries
 from runtime.inbox.claims import Holder
 from runtime.ports.bus import EVENTS, Bus
@@ -139,7 +139,10 @@ class Sender:
 
         async def on_posted(message_id: str) -> None:
             posted.append(message_id)
-            await self._progress(message, posted, holder)
+            await self._keep(
+                lambda conn: deliveries.progress(conn, message, posted, holder),
+                name="outbox-progress",
+            )
 
         row = await self._begun(row, holder)
         try:
@@ -257,13 +260,6 @@ class Sender:
     def _too_old(self, row: OutboxRow) -> bool:
         age_ms = self._clock.now_ms() - row.created_ms
         return age_ms > self._services.settings.give_up_after_s * 1000
-
-    async def _progress(
-        self, message: OutboundMessage, posted: Sequence[str], holder: Holder
-    ) -> None:
-        await self._keep(
-            lambda conn: deliveries.progress(conn, message, posted, holder), name="outbox-progress"
-        )
 
     async def _sent(self, row: OutboxRow, receipt: Receipt, holder: Holder) -> None:
         await self._keep(
