@@ -62,7 +62,8 @@ def test_ordinary_ids_stand_in_a_key_as_they_are(chat: str, thread: str) -> None
 
 # Ids that try to look like another place's: separators, escapes, the reserved words.
 hard = st.one_of(
-    st.sampled_from([*"dm user %64m %75ser %00 %3A : a:b a%3Ab ü".split(), "\0", "\ud800", ""]),
+    st.sampled_from(["dm", "user", "%64m", "%75ser", "%00", "%3A", ":", "a:b", "a%3Ab", "ü"]),
+    st.sampled_from(["\0", "\ud800", ""]),
     st.lists(st.sampled_from(["a", "b", ":", "%", "dm", "user", "/", "3A", "00"]), max_size=5).map(
         "".join
     ),
