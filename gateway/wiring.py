@@ -291,9 +291,10 @@ def open_observed(config: Config, clock: Clock, observer: Observer) -> ObservedD
 
 
 def _reached(accounts: Sequence[Account]) -> bool:
-    """Whether a chat platform can be reached, where one is configured."""
+    """Whether a chat platform can be reached, where one is configured: here, or by the replica
+    that listens in this one's place."""
     platforms = [one for one in accounts if one.adapter.channel not in CHANNELS]
-    return not platforms or any(one.status().connected for one in platforms)
+    return not platforms or any(one.status().connected or one.standing_by for one in platforms)
 
 
 def open_bus(config: Config, clock: Clock) -> Bus:

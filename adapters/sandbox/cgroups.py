@@ -19,6 +19,7 @@ from runtime.ports.sandbox import LimitHit, SandboxLimits
 Controller = Literal["memory", "pids"]
 _CONTROLLERS: tuple[Controller, ...] = ("memory", "pids")
 _PREFIX = "gatehouse-"
+_YOUNG_MS = 60_000
 # (file with the limit, file with the count, the count's key), by controller and version.
 _FILES: dict[tuple[Controller, int], tuple[str, str, str]] = {
     ("memory", 1): ("memory.limit_in_bytes", "memory.oom_control", "oom_kill"),
@@ -97,12 +98,17 @@ class Cgroups:
             raise
         return group
 
-    def sweep(self) -> None:
-        """Remove groups of commands that ended without their gateway; one in use stays."""
+    def sweep(self, *, now_ms: int) -> None:
+        """Remove groups of commands that ended without their gateway; one in use stays.
+
+        So does a young one: another gateway of this machine may have made it for a command that
+        has not joined it yet.
+        """
         for parent in self._parents():
             for path in parent.path.glob(f"{_PREFIX}*"):
                 with contextlib.suppress(OSError):
-                    path.rmdir()
+                    if path.stat().st_mtime * 1000 < now_ms - _YOUNG_MS:
+                        path.rmdir()
 
     def _parents(self) -> Iterator[Parent]:
         for parent in (self.memory, self.pids):

@@ -12,6 +12,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Literal, Protocol
 
@@ -135,7 +136,7 @@ async def choose(
     A setting that names one backend tries that one alone. `none` tries nothing.
     """
     groups = await asyncio.to_thread(discover) if cgroups is None else cgroups
-    await asyncio.to_thread(groups.sweep)
+    await asyncio.to_thread(partial(groups.sweep, now_ms=clock.now_ms()))
     if setting == "none":
         return Unconfined(clock, cgroups=groups)
     reasons: list[str] = []

@@ -72,6 +72,10 @@ class Backoff:
     def reset(self) -> None:
         self._failures = 0
 
+    def ease(self) -> None:
+        """What failed before a connection that worked, if only for a moment, counts no more."""
+        self._failures = min(self._failures, 1)
+
 
 class Link:
     """One open socket. `leaving` is set when another one has to take over."""
@@ -84,6 +88,7 @@ class Link:
         self._busy: set[asyncio.Task[None]] = set()
         self.leaving = asyncio.Event()
         self.ready = False
+        self.greeted = False
         self.reason = ""
 
     async def run(self) -> None:
@@ -120,7 +125,7 @@ class Link:
         frame = _object(text)
         match frame.get("type"), frame.get("envelope_id"), frame.get("payload"):
             case "hello", _, _:
-                self.ready = True
+                self.ready = self.greeted = True
             case "disconnect", _, _:
                 self.reason = str(frame.get("reason"))
                 self.leaving.set()
@@ -198,6 +203,8 @@ class SocketMode:
                 self._note(link.reason)
                 if self._clock.monotonic() - opened_at >= STABLE_S:
                     self._backoff.reset()
+                elif link.greeted:
+                    self._backoff.ease()
                 await self._clock.sleep(
                     LONGEST_DELAY_S if link.reason in _REFUSALS else self._backoff.next()
                 )

@@ -22,6 +22,7 @@ class LiveStep:
         self._run_id = run_id
         self._step = 0
         self._pieces: list[str] = []
+        self._state = ("", "")
 
     @property
     def text(self) -> str:
@@ -41,11 +42,18 @@ class LiveStep:
         self._publish_text(offset, text)
 
     def repeat(self) -> None:
-        """Publish the whole text of the running step again."""
+        """Publish what the run does, and the whole text of the running step, again."""
+        if self._state[0]:
+            self._publish_activity()
         self._publish_text(0, self.text)
 
     def activity(self, state: str, detail: str = "") -> None:
         """Say what the run does now."""
+        self._state = (state, detail)
+        self._publish_activity()
+
+    def _publish_activity(self) -> None:
+        state, detail = self._state
         signal = Activity(
             session_id=self._session_id,
             run_id=self._run_id,

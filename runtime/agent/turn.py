@@ -226,6 +226,7 @@ class Turn:
         text = response.text
         if response.finish_reason == "length":
             text += "\n\n(This was cut at the length limit; ask me to go on.)"
+            message = message.model_copy(update={"text": text})
         return endings.completed(state, message, text, response.usage)
 
     async def _commit_model(self, message: AssistantMessage, usage: Usage) -> None:

@@ -9,6 +9,7 @@ from runtime.domain.messages import ChatAddress
 from runtime.domain.people import Speaker, Trust
 from runtime.store.database import now_ms
 from runtime.store.hot import hot
+from runtime.store.rows import insert_new
 from runtime.store.tables import accounts, pairings
 
 
@@ -82,15 +83,18 @@ def put(
     if direct_chat is not None:
         values["direct_chat"] = direct_chat.model_dump_json()
     if conn.execute(update(accounts).where(where).values(values)).rowcount == 0:
-        conn.execute(
-            insert(accounts).values(
-                channel=speaker.channel,
-                account=speaker.account,
-                user_id=speaker.user_id,
-                created_ms=now_ms(conn),
-                **values,
-            )
-        )
+        first = {
+            "channel": speaker.channel,
+            "account": speaker.account,
+            "user_id": speaker.user_id,
+            "direct_chat": None,
+            "created_ms": values["updated_ms"],
+            **values,
+        }
+        if not insert_new(conn, accounts, first):
+            # Two first messages of one person at the same moment: whoever came first named them.
+            del values["person_id"]
+            conn.execute(update(accounts).where(where).values(values))
 
 
 def with_trust(conn: Connection, trust: Trust) -> Sequence[Account]:

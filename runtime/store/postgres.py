@@ -36,6 +36,9 @@ _OLDEST: Final = 130_000
 """PostgreSQL 13: the first with `pg_current_xact_id`."""
 
 _STATEMENT_TIMEOUT_S: Final = 60
+_PAUSE_MS: Final = 5_000
+"""How long a unit may keep the server waiting between two statements. A process that is frozen or
+cut off in the middle of one holds its locks no longer, well within the life of a lease."""
 _TROUBLE: Final = (SQLAlchemyError, OSError, TimeoutError)
 _IN_UNIT: Final = "gatehouse_in_unit"
 _FAILED: Final = "gatehouse_statement_failed"
@@ -177,8 +180,9 @@ def postgres_engine(
 ) -> AsyncEngine:
     """An engine with exactly `size` connections, opened as they are needed.
 
-    Without a `clock` its units cannot call `now_ms`: migrations do not.
+    Without a `clock` its units cannot call `now_ms`, and they may pause: migrations do both.
     """
+    pause_ms = 0 if clock is None else _PAUSE_MS
     engine = create_async_engine(
         url,
         hide_parameters=True,  # they hold what people said
@@ -187,7 +191,11 @@ def postgres_engine(
         connect_args={
             "command_timeout": statement_timeout_s,
             # Units are short statements; compiling them to machine code costs more than it saves.
-            "server_settings": {"jit": "off", "application_name": "gatehouse"},
+            "server_settings": {
+                "jit": "off",
+                "application_name": "gatehouse",
+                "idle_in_transaction_session_timeout": str(pause_ms),
+            },
         },
         execution_options={CLOCK_OPTION: clock},
     )

@@ -43,6 +43,15 @@ class Account:
             return AdapterStatus(connected=False, detail=self._refused)
         return self.adapter.status()
 
+    @property
+    def standing_by(self) -> bool:
+        """Whether the platform took the account, and another process listens for it."""
+        return self.deliverer is not None and not self._keeper.holds(self._listening_lease)
+
+    @property
+    def _listening_lease(self) -> str:
+        return f"listen:{self.adapter.channel}:{self.adapter.account}"
+
     async def run(self, services: DeliveryServices) -> None:
         """Connect, then receive and deliver until cancelled."""
         if not await self._connect(services.clock):
@@ -58,7 +67,8 @@ class Account:
                 group.create_task(self._keeper.hold(lease, deliverer.run), name=f"deliver {name}")
                 if not self._stopped:
                     self._listening = group.create_task(
-                        self._keeper.hold(f"listen:{name}", self._listen), name=f"listen {name}"
+                        self._keeper.hold(self._listening_lease, self._listen),
+                        name=f"listen {name}",
                     )
                 if self.adapter.capabilities.typing_interval_s is not None:
                     group.create_task(typing.listen(), name=f"typing signals {name}")
@@ -77,11 +87,15 @@ class Account:
         """Listen while the lease is held; a defect of the adapter must not end the engine."""
         wait = FIRST_BACKOFF_S
         while True:
+            began = self._clock.monotonic()
             try:
                 await self.adapter.listen(self._gatehouse)
                 return
             except Exception:  # the worker root of everything that comes in from a platform
                 log.exception("listening_failed", channel=self.adapter.channel)
+            if self._clock.monotonic() - began >= MAX_BACKOFF_S:
+                # It had worked for long: an old failure makes nobody wait for this one.
+                wait = FIRST_BACKOFF_S
             await self._clock.sleep(wait)
             wait = min(wait * 2, MAX_BACKOFF_S)
 

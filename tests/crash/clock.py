@@ -9,18 +9,21 @@ RATE = 20
 
 
 class FastClock:
-    """A pure function of real time since `epoch_ms`, so that every process agrees on it.
+    """A pure function of real time since `epoch_ms`, so that every process agrees on it, but for
+    those whose wall clock is wrong by `skew_ms`.
 
     PostgreSQL's time is shifted by as much (`runtime.store.database.ShiftedClock`).
     """
 
-    def __init__(self, epoch_ms: int, rate: int = RATE) -> None:
+    def __init__(self, epoch_ms: int, rate: int = RATE, skew_ms: int = 0) -> None:
         self._real = SystemClock()
         self._epoch_ms = epoch_ms
         self._rate = rate
+        self._skew_ms = skew_ms
 
     def now_ms(self) -> int:
-        return self._epoch_ms + (self._real.now_ms() - self._epoch_ms) * self._rate
+        passed = (self._real.now_ms() - self._epoch_ms) * self._rate
+        return self._epoch_ms + passed + self._skew_ms
 
     def offset_ms(self) -> int:
         return (self._real.now_ms() - self._epoch_ms) * (self._rate - 1)

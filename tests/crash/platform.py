@@ -54,6 +54,11 @@ class Platform:
                 writer.close()
             await server.wait_closed()
 
+    @property
+    def listeners(self) -> int:
+        """How many gateways listen."""
+        return len(self._listeners)
+
     def says(self, message_id: str, text: str, chat: str = CHAT) -> None:
         """A person writes a message."""
         message = {

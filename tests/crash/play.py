@@ -6,6 +6,7 @@ asserts: a case says what happened, and its reader says what must not.
 
 import asyncio
 import multiprocessing
+import os
 import signal
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -101,6 +102,14 @@ class Gateway:
     def kill(self) -> None:
         """Now, from outside."""
         self._process.kill()
+
+    def freeze(self) -> None:
+        """It does nothing more, and none of its connections is closed."""
+        os.kill(self._process.pid, signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        """It goes on as if no time had passed."""
+        os.kill(self._process.pid, signal.SIGCONT)
 
     async def end(self, keeping: "asyncio.Task[None]") -> None:
         """Kill it for the last time."""

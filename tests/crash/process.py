@@ -48,8 +48,9 @@ Kill = tuple[int, str]
 class Order:
     """What a process is to do. `kill` None: live until somebody else ends it.
 
-    `then` is where the gateway dies that is started after it. `rate` is how many times as fast as
-    the machine's its clock runs, and `lease_s` is by that clock.
+    `then` is where the gateway dies that is started after it. With `freeze` it does not die at the
+    point, but stops until somebody wakes it. `rate` is how many times as fast as the machine's its
+    clock runs, `skew_ms` how wrong its wall clock is; `lease_s` is by that clock.
     """
 
     url: str
@@ -59,7 +60,9 @@ class Order:
     lookup: bool = True
     kill: Kill | None = None
     then: Kill | None = None
+    freeze: bool = False
     rate: int = RATE
+    skew_ms: int = 0
     lease_s: float = LEASE_S
 
     @property
@@ -73,6 +76,7 @@ class Points:
 
     def __init__(self, order: Order) -> None:
         self._kill = order.kill
+        self._signal = signal.SIGSTOP if order.freeze else signal.SIGKILL
         self._phase = 0
         self._lock = threading.Lock()
         self._socket = socket.create_connection(("127.0.0.1", order.port))
@@ -84,7 +88,8 @@ class Points:
             here = (self._phase, name)
             self._socket.sendall(json.dumps(here).encode() + b"\n")
             if self._kill in (here, (ANY_PHASE, name)):
-                os.kill(os.getpid(), signal.SIGKILL)
+                self._kill = None
+                os.kill(os.getpid(), self._signal)
 
 
 class TextArguments(Arguments):
@@ -231,7 +236,7 @@ async def serve(order: Order) -> None:
         order.url,
         models,
         tools=tools,
-        clock=FastClock(order.epoch_ms, order.rate),
+        clock=FastClock(order.epoch_ms, order.rate, order.skew_ms),
         point=Points(order),
         alone=order.url.startswith("sqlite"),
     )

@@ -174,6 +174,19 @@ async def test_a_token_that_is_revoked_later_is_shown_and_tried_slowly(desk: Des
         await connected(desk)
 
 
+async def test_a_network_that_breaks_again_and_again_is_met_every_second(desk: Desk) -> None:
+    """However often a connection that had worked is cut, nobody waits longer for the next one."""
+    async with desk.listening():
+        await connected(desk)
+        await desk.slack.drop_sockets()
+        for _ in range(6):
+            await connected(desk)
+            await desk.slack.drop_sockets()
+            await desk.clock.until_someone_waits(1.0)
+            desk.clock.advance(1.0)
+        await connected(desk)
+
+
 async def test_a_limit_on_new_sockets_is_waited_for(desk: Desk) -> None:
     async with desk.listening():
         await connected(desk)

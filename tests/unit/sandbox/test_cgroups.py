@@ -73,7 +73,10 @@ def test_what_earlier_lives_left_is_swept(tmp_path: Path) -> None:
     (tmp_path / "pids/gatehouse-left").mkdir()
     (tmp_path / "pids/other").mkdir()
     (tmp_path / "memory/gatehouse-busy/inside").mkdir(parents=True)
-    found.sweep()
+    made_ms = int((tmp_path / "pids/gatehouse-left").stat().st_mtime * 1000)
+    found.sweep(now_ms=made_ms + 1_000)
+    assert (tmp_path / "pids/gatehouse-left").exists(), "another gateway may be about to use it"
+    found.sweep(now_ms=made_ms + 120_000)
     assert [path.name for path in (tmp_path / "pids").iterdir()] == ["other"]
     assert [path.name for path in (tmp_path / "memory").iterdir()] == ["gatehouse-busy"]
 

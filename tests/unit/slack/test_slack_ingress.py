@@ -132,7 +132,6 @@ def test_a_mention_inside_a_sentence_stays_in_it() -> None:
     [
         {"bot_id": "B9", "subtype": "bot_message", "user": None},
         {"bot_id": "B9"},
-        {"user": "UBOT"},
         {"user": "USLACKBOT"},
     ],
 )
