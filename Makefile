@@ -19,7 +19,7 @@ UV_COMPILE = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 \
 # Tests find the checkout's own programs (gatehouse, aimock) first.
 TOOL_PATH = PATH="$$PWD/$(BIN):$$PWD/$(NODE)/node_modules/.bin:$$PATH"
 
-.PHONY: help run test check lint fmt requirements image-check bench faults soak aimock lock build clean
+.PHONY: help run test check lint fmt requirements image-check bench faults replicas soak aimock lock build clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1	\2/p' Makefile | expand -t 24
@@ -53,6 +53,9 @@ bench: $(VENV)/.ready-dev ## run the benchmarks; they measure and assert nothing
 
 faults: $(VENV)/.ready-dev ## kill a gateway at every commit point and write docs/fault-matrix.md; RATE=20 is quick, N=1000 kills at random
 	@$(TOOL_PATH) $(BIN)/python -m tests.faults $(if $(RATE),--rate $(RATE)) $(if $(N),--kills $(N))
+
+replicas: $(VENV)/.ready-dev ## several gateways on one PostgreSQL, killed, frozen and cut off (GATEHOUSE_TEST_POSTGRES_URL)
+	@$(TOOL_PATH) $(BIN)/python -m pytest tests/replicas -o norecursedirs=node_modules
 
 soak: $(VENV)/.ready-dev ## people and faults for ten minutes, then the books; SECONDS=7200 for longer, SEED=2, POSTGRES=url for two replicas
 	@$(TOOL_PATH) $(BIN)/python -m tests.soak $(if $(SECONDS),--seconds $(SECONDS)) $(if $(SEED),--seed $(SEED)) \

@@ -141,8 +141,8 @@ def _approval(part: ApprovalPart) -> tuple[Post, ...]:
 
 def _question(part: QuestionPart) -> tuple[Post, ...]:
     options = "".join(f"\n{place}. {text}" for place, text in enumerate(part.options, start=1))
-    hint = "Reply here with your answer"
-    hint += " or the number of an option." if part.options else "."
+    hint = f"Answer with `!answer {part.code} your answer`"
+    hint += ", or with the number of an option." if part.options else "."
     return card(f"{part.question}\n{options}", part.outcome or hint)
 
 

@@ -50,7 +50,8 @@ class Order:
 
     `then` is where the gateway dies that is started after it. With `freeze` it does not die at the
     point, but stops until somebody wakes it. `rate` is how many times as fast as the machine's its
-    clock runs, `skew_ms` how wrong its wall clock is; `lease_s` is by that clock.
+    clock runs, `skew_ms` how wrong its wall clock is; `lease_s` and `pause_s`, how long a chat
+    waits between two posts, are by that clock.
     """
 
     url: str
@@ -63,6 +64,7 @@ class Order:
     freeze: bool = False
     rate: int = RATE
     skew_ms: int = 0
+    pause_s: float = 0.0
     lease_s: float = LEASE_S
 
     @property
@@ -141,10 +143,10 @@ class SocketChat:
     channel = "test"
     account = "A1"
 
-    def __init__(self, port: int, *, lookup: bool) -> None:
+    def __init__(self, port: int, *, lookup: bool, pause_s: float) -> None:
         self.capabilities = Capabilities(
-            chat_rate=1e6,
-            chat_burst=1_000_000,
+            chat_rate=1 / pause_s if pause_s else 1e6,
+            chat_burst=1 if pause_s else 1_000_000,
             account_rate=1e6,
             account_burst=1_000_000,
             lookup=lookup,
@@ -241,7 +243,7 @@ async def serve(order: Order) -> None:
         alone=order.url.startswith("sqlite"),
     )
     settings = replace(setup.settings, lease=LeaseSettings(order.lease_s))
-    chat: Any = SocketChat(order.port, lookup=order.lookup)
+    chat: Any = SocketChat(order.port, lookup=order.lookup, pause_s=order.pause_s)
     async with world(replace(setup, settings=settings), chat):
         await asyncio.Event().wait()
 

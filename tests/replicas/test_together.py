@@ -7,7 +7,7 @@ import pytest
 
 from tests.conftest import FailAfter
 from tests.contract.bus.conftest import NATS_VARIABLE, NO_NATS
-from tests.replicas.town import CLOCK, Deployment, Replica
+from tests.replicas.town import CLOCK, Deployment, Replica, words_of
 from tests.scenario.gateway.page import Page
 from tests.wire.openai import Answer, Prompt, calls, says, use
 from tests.wire.slack import ANNA
@@ -88,7 +88,7 @@ async def test_lanes_and_platforms_have_one_owner_at_a_time(
     deployment: Deployment, fail_after: FailAfter
 ) -> None:
     """Messages of several people come in by both replicas and by two platforms at once."""
-    deployment.model.plays = lambda prompt: says(f"re {prompt.asked.splitlines()[-1]}")
+    deployment.model.plays = lambda prompt: says(f"re {words_of(prompt)}")
     async with fail_after(40), deployment.replicas("a", "b") as (a, b):
         pages = [await Page.open(a.client, f"p{number}") for number in range(5)]
         wanted = [f"message {number}" for number in range(4)]
@@ -99,7 +99,7 @@ async def test_lanes_and_platforms_have_one_owner_at_a_time(
             deployment.telegram.user_says(deployment.chat, deployment.ann, text)
             await deployment.slack.user_says(deployment.direct, ANNA, text)
         runs = (len(pages) + 2) * len(wanted)
-        await b.feed.settled(runs)
+        await deployment.settled(runs)
         for page in pages:
             assert await page.texts() == [f"re {text}" for text in wanted]
         assert [text.split(" ", 1)[0] for text in deployment.telegram_texts()] == ["re"] * 4
@@ -133,27 +133,28 @@ async def test_what_comes_in_by_either_replica_is_collected_into_one_run(
     deployment: Deployment, fail_after: FailAfter
 ) -> None:
     def script(prompt: Prompt) -> Answer:
-        return says("One", hold="first", ending=".") if prompt.asked == "first" else says("All.")
+        first = words_of(prompt).startswith("first")
+        return says("One", hold="first", ending=".") if first else says("All.")
 
     deployment.model.plays = script
     async with fail_after(45), deployment.replicas("a", "b") as (a, b):
         page = await Page.open(a.client)
         await page.says("/queue collect")
-        first = await page.says("first")
+        first = await page.says("first one")
         await deployment.model.gate("first").entered.wait()
         for number in range(4):
             await Page((a, b)[number % 2].client, page.session_id).says(f"part {number}")
         deployment.model.gate("first").opened.set()
         assert await b.feed.ended(first) == "run.completed"
-        await b.feed.settled(2)
+        await deployment.settled(2)
         assert len(deployment.model.about("part")) == 1
         rows = await deployment.rows(
             "SELECT count(*), count(DISTINCT run_id) FROM inputs WHERE message LIKE '%part %'"
         )
         assert rows == [(4, 1)]
         ((waited,),) = await deployment.rows(
-            "SELECT r.started_ms - max(i.created_ms) FROM runs r JOIN inputs i ON i.run_id = r.id "
-            "WHERE i.message LIKE '%part %' GROUP BY r.started_ms"
+            "SELECT r.started_ms - max(i.received_ms) FROM runs r JOIN inputs i "
+            "ON i.run_id = r.id WHERE i.message LIKE '%part %' GROUP BY r.started_ms"
         )
         assert isinstance(waited, int)
         assert waited >= 700, "the quiet time holds over both"

@@ -4,6 +4,7 @@ Each replica has a home of its own and shares the workspace, as on machines with
 """
 
 import asyncio
+import re
 import signal
 import sys
 from collections import Counter
@@ -20,7 +21,7 @@ from tests.contract.store_support import PostgresServer
 from tests.scenario.gateway.page import Feed
 from tests.scenario.gateway.town import SETTINGS, installed
 from tests.scenario.process.program import Place, Program, gateway
-from tests.wire.openai import ModelServer
+from tests.wire.openai import ModelServer, Prompt
 from tests.wire.slack import ANNA, SlackServer
 from tests.wire.telegram import Chat, TelegramServer, User
 
@@ -161,6 +162,14 @@ class Deployment:
         while (await self.rows(query))[0][0] != wanted:
             await CLOCK.sleep(0.05)
 
+    async def settled(self, runs: int) -> None:
+        """Until there were `runs` runs, each is over, and what each said is delivered."""
+        open_ones = (
+            "SELECT (SELECT count(*) FROM runs WHERE ended_ms IS NOT NULL) - (SELECT count(*) "
+            "FROM outbox WHERE state IN ('pending', 'sending', 'streaming'))"
+        )
+        await self.until(open_ones, runs)
+
     async def holder(self, lease: str) -> str:
         """The worker that holds a lease, once somebody does."""
         query = (
@@ -178,6 +187,15 @@ class Deployment:
     def telegram_texts(self) -> list[str]:
         """What Ann reads from the bot."""
         return [post.text for post in self.telegram.from_bot(self.chat)]
+
+
+_SAYING = re.compile(r"\b(?:hold|first|before|after|meanwhile|later|message|part)(?: \w+)?")
+
+
+def words_of(prompt: Prompt) -> str:
+    """What the person said, without the context that the gateway puts around it."""
+    found = _SAYING.search(prompt.asked)
+    return found.group() if found else prompt.asked
 
 
 def asyncpg_url(url: str) -> str:

@@ -1,0 +1,85 @@
+"""The matrix counts what went wrong: a case in which nothing did is spoilt, and it shows."""
+
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.crash.platform import Post
+from tests.crash.play import Case, run
+from tests.faults import page
+from tests.faults.outcomes import Unknown, outcome
+from tests.faults.worlds import WORLDS, Pace, orders
+from tests.stateful.snapshot import Record
+
+PACE = Pace(rate=20, lease_s=60.0)
+
+
+@pytest.fixture(scope="module")
+def case() -> Case:
+    """A conversation that ended well, after one death, on a platform that cannot be asked."""
+    (world,) = [one for one in WORLDS if one.dialect == "sqlite" and not one.lookup]
+
+    async def played() -> Case:
+        async with orders(world, PACE) as make:
+            order = await make("one")
+            return await run(replace(order, kill=(1, "claim:commit")))
+
+    return asyncio.run(played())
+
+
+def with_final(case: Case, state: str) -> Case:
+    """The same, where the first reply ended otherwise and was not posted."""
+    rows: list[Record] = [dict(row) for row in case.rows.outbox]
+    final = next(row for row in rows if row["kind"] == "final")
+    rows[rows.index(final)] = {**final, "state": state}
+    posts = [post for post in case.posts if post.outbox_id != final["id"]]
+    return replace(case, rows=replace(case.rows, outbox=rows), posts=posts)
+
+
+@pytest.mark.requirement("MSG-7", "MSG-9")
+def test_a_death_that_nobody_notices_counts_as_nothing(case: Case) -> None:
+    found = outcome(case)
+    assert found.good, found
+    assert found.unknown == []
+    assert found.recovered_s is not None
+    assert found.recovered_s > 0
+
+
+def test_a_message_without_an_answer_is_lost(case: Case) -> None:
+    assert outcome(with_final(case, "pending")).lost == ["no answer to 'note milk'"]
+    assert outcome(replace(case, acknowledged=frozenset({"m2"}))).lost
+    assert outcome(with_final(case, "dead")).lost
+
+
+def test_an_unknown_outcome_is_not_lost_and_says_what_the_platform_knows(case: Case) -> None:
+    found = outcome(with_final(case, "unknown"))
+    assert found.lost == []
+    assert found.unknown == [Unknown("final", posted=False)]
+
+
+def test_a_post_that_is_seen_twice_is_doubled(case: Case) -> None:
+    again = Post("post-again", case.posts[0].outbox_id, case.posts[0].text)
+    found = outcome(replace(case, posts=[*case.posts, again]))
+    assert len(found.doubled) == 2
+    assert not found.good
+
+
+def test_an_effect_that_was_had_twice_and_a_point_that_was_not_reached_are_broken(
+    case: Case,
+) -> None:
+    assert outcome(replace(case, effects=[*case.effects, "milk"])).broken
+    assert outcome(replace(case, kills=0)).broken
+
+
+def test_the_page_keeps_the_result_of_the_other_run(case: Case, tmp_path: Path) -> None:
+    path = tmp_path / "page.md"
+    page.update(page.KILLS, "the kills", path=path)
+    played = {WORLDS[1]: [(case, outcome(case))]}
+    page.update(page.POINTS, page.points_text(played, "About."), path=path)
+    text = path.read_text(encoding="utf-8")
+    assert "the kills" in text
+    assert "| SQLite, cannot be asked | 1 | 0 | 0 | 0 |" in text
+    assert "| `claim:commit` | 1st message |" in text
+    assert "Not run yet" not in text

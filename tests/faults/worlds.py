@@ -1,0 +1,87 @@
+"""The four worlds of the matrix: two databases, two kinds of platform; and a case in each."""
+
+import os
+import tempfile
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from runtime.store.migrate import migrate
+from tests.contract.store_support import POSTGRES_VARIABLE, PostgresServer
+from tests.crash.places import on_postgres, on_sqlite
+from tests.crash.play import Case, Make, discover, faults, recoveries
+from tests.crash.process import Order
+
+SIDE_BY_SIDE: Final = {"sqlite": 6, "postgresql": 8}
+"""Cases at once: on PostgreSQL they mostly wait for a lease to run out."""
+
+
+@dataclass(frozen=True)
+class World:
+    """`lookup`: the platform can be asked whether it has a message, as Slack can; else it cannot,
+    as Telegram cannot."""
+
+    dialect: str
+    lookup: bool
+
+    @property
+    def name(self) -> str:
+        """As a heading."""
+        database = "SQLite" if self.dialect == "sqlite" else "PostgreSQL"
+        return f"{database}, {'can be asked' if self.lookup else 'cannot be asked'}"
+
+
+WORLDS: Final = tuple(World(one, can) for one in ("sqlite", "postgresql") for can in (True, False))
+
+
+@dataclass(frozen=True)
+class Pace:
+    """`rate`: how many times as fast as the machine's the gateway's clock runs; `lease_s` by it."""
+
+    rate: int
+    lease_s: float
+
+
+def server() -> PostgresServer | None:
+    """The PostgreSQL of the environment."""
+    url = os.environ.get(POSTGRES_VARIABLE)
+    return PostgresServer(url) if url else None
+
+
+@asynccontextmanager
+async def orders(world: World, pace: Pace) -> AsyncIterator[Make]:
+    """Orders in a world, each on a fresh database; all of it is gone afterwards."""
+
+    def paced(make: Make) -> Make:
+        async def made(name: str) -> Order:
+            return replace(await make(name), rate=pace.rate, lease_s=pace.lease_s)
+
+        return made
+
+    with tempfile.TemporaryDirectory(prefix="gatehouse-faults-") as path:
+        parent = Path(path)
+        if world.dialect == "sqlite":
+            template = parent / "template.db"
+            await migrate(f"sqlite:///{template}")
+            yield paced(on_sqlite(template, parent, lookup=world.lookup))
+            return
+        postgres = server()
+        assert postgres is not None, POSTGRES_VARIABLE
+        name = await postgres.create()
+        try:
+            await migrate(postgres.url(name))
+            async with on_postgres(postgres, name, parent, lookup=world.lookup) as make:
+                yield paced(make)
+        finally:
+            await postgres.drop(name)
+
+
+async def play(world: World, pace: Pace) -> Sequence[Case]:
+    """Every point of a world died at once, and what only a recovering gateway passes, twice."""
+    at_once = SIDE_BY_SIDE[world.dialect]
+    async with orders(world, pace) as make:
+        points = await discover(await make("recorded"))
+        cases = await faults(make, points, side_by_side=at_once)
+        return [*cases, *await recoveries(make, cases, points, side_by_side=at_once)]

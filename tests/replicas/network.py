@@ -1,0 +1,123 @@
+"""A real network between gateways and their database, of which one cable can be cut.
+
+PostgreSQL, a private one, runs in a network namespace; each replica reaches it over a veth pair of
+its own. A cable that is cut loses every packet without a word, as a broken switch does: nobody gets
+a reset. It needs root and iproute2; a skip says so.
+"""
+
+import asyncio
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.contract.store_support import PostgresServer
+
+NO_NETWORK: Final = (
+    "network namespaces cannot be made: run as root with iproute2 installed "
+    "(Debian: apt install iproute2)"
+)
+NO_SERVER: Final = (
+    "PostgreSQL's own programs are not installed: a private server needs initdb and pg_ctl "
+    "(Debian: apt install postgresql)"
+)
+USER: Final = "postgres"
+PORT: Final = 5432
+NETWORK: Final = "10.213.{number}.{host}"
+
+
+@dataclass(frozen=True)
+class Cable:
+    """One veth pair into the namespace. `address` is the database's at its other end."""
+
+    namespace: str
+    end: str
+    address: str
+
+    def cut(self) -> None:
+        """Nothing arrives any more."""
+        _ip("-n", self.namespace, "link", "set", self.end, "down")
+
+    def mend(self) -> None:
+        """As before; what was lost is for TCP to repeat."""
+        _ip("-n", self.namespace, "link", "set", self.end, "up")
+
+
+@contextmanager
+def network(cables: int) -> Iterator[Sequence[Cable]]:
+    """A namespace that is joined to this one by so many cables; gone afterwards."""
+    namespace = f"gh{os.getpid()}"
+    if shutil.which("ip") is None or os.geteuid() != 0 or _tried("netns", "add", namespace):
+        pytest.skip(NO_NETWORK)
+    try:
+        _ip("-n", namespace, "link", "set", "lo", "up")
+        yield [_laid(namespace, number) for number in range(cables)]
+    finally:
+        for number in range(cables):
+            _tried("link", "del", f"{namespace}o{number}")
+        _tried("netns", "del", namespace)
+
+
+def _laid(namespace: str, number: int) -> Cable:
+    outer, inner = f"{namespace}o{number}", f"{namespace}i{number}"
+    near, far = (NETWORK.format(number=number, host=host) for host in (1, 2))
+    _ip("link", "add", outer, "type", "veth", "peer", "name", inner, "netns", namespace)
+    _ip("addr", "add", f"{near}/30", "dev", outer)
+    _ip("-n", namespace, "addr", "add", f"{far}/30", "dev", inner)
+    _ip("link", "set", outer, "up")
+    _ip("-n", namespace, "link", "set", inner, "up")
+    return Cable(namespace, inner, far)
+
+
+def _ip(*words: str) -> None:
+    subprocess.run(["ip", *words], check=True, capture_output=True)
+
+
+def _tried(*words: str) -> int:
+    return subprocess.run(["ip", *words], check=False, capture_output=True).returncode
+
+
+@asynccontextmanager
+async def private_server(namespace: str, address: str) -> AsyncIterator[PostgresServer]:
+    """A PostgreSQL of the test's own inside a namespace, asked at `address`; stopped afterwards."""
+    programs = _programs()
+    with tempfile.TemporaryDirectory(prefix="gh-") as path:
+        shutil.chown(path, USER)
+        data = Path(path) / "data"
+        run = ("ip", "netns", "exec", namespace, "setpriv", f"--reuid={USER}", f"--regid={USER}")
+        run += ("--init-groups",)
+        await _run(*run, f"{programs}/initdb", "-D", str(data), "-U", USER, "-A", "trust", "-N")
+        with (data / "pg_hba.conf").open("a", encoding="utf-8") as rules:
+            rules.write("host all all 10.213.0.0/16 trust\n")
+        options = f"-c listen_addresses=* -c port={PORT} -c fsync=off -k {path}"
+        control = (*run, f"{programs}/pg_ctl", "-D", str(data), "-l", f"{path}/log", "-w")
+        await _run(*control, "-o", options, "start")
+        try:
+            yield PostgresServer(f"postgresql://{USER}@{address}:{PORT}/postgres")
+        finally:
+            await _run(*control, "-m", "immediate", "stop")
+
+
+def _programs() -> Path:
+    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
+    if found:
+        return found[-1].parent
+    on_path = shutil.which("initdb")
+    if on_path is None:
+        pytest.skip(NO_SERVER)
+    return Path(on_path).parent
+
+
+async def _run(*command: str) -> None:
+    nothing = asyncio.subprocess.DEVNULL
+    process = await asyncio.create_subprocess_exec(
+        *command, stdin=nothing, stdout=nothing, stderr=nothing, cwd="/"
+    )
+    assert await process.wait() == 0, command

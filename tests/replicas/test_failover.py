@@ -1,0 +1,194 @@
+"""One replica of several dies, freezes or is cut off under load: the others go on for it."""
+
+import asyncio
+import signal
+from collections import Counter
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+
+import pytest
+
+from tests.conftest import FailAfter
+from tests.replicas.town import CLOCK, LEASE_S, Deployment, Replica, words_of
+from tests.scenario.gateway.page import Page
+from tests.scenario.process.test_store_away import Road, until_ready
+from tests.wire.openai import Answer, Prompt, calls, says, use
+from tests.wire.slack import ANNA
+from tests.wire.telegram import Chat, User
+
+TWO_LEASES_MS = 2 * LEASE_S * 1000
+HELD = 6
+ALLOWED = '[policy]\nallow = ["exec"]\n'
+
+
+def script(prompt: Prompt) -> Answer:
+    """Leaves a line for each message, then answers it; what is to be held waits in its stream."""
+    asked = words_of(prompt)
+    if asked.startswith("hold"):
+        return says(f"re {asked}", hold="held", ending=".")
+    if not prompt.results:
+        return calls(use("exec", command=f"echo {asked.replace(' ', '-')} >> effects"))
+    return says(f"re {asked}")
+
+
+@dataclass
+class Crowd:
+    """People on the page, in Telegram and in Slack, and what each of them was answered."""
+
+    deployment: Deployment
+    sessions: list[str] = field(default_factory=list)
+    said: list[str] = field(default_factory=list)
+    guests: list[tuple[Chat, User]] = field(default_factory=list)
+
+    async def open(self, replica: Replica) -> None:
+        """Sessions of the page."""
+        for number in range(HELD):
+            self.sessions.append((await Page.open(replica.client, f"p{number}")).session_id)
+
+    async def hold(self, replica: Replica) -> None:
+        """Runs that are in the middle of an answer."""
+        for number, session in enumerate(self.sessions):
+            await Page(replica.client, session).says(f"hold {number}")
+            self.said.append(f"hold {number}")
+        running = "SELECT count(*) FROM runs WHERE state = 'running'"
+        await self.deployment.until(running, len(self.sessions))
+        while len(self.deployment.model.about("hold")) < len(self.sessions):
+            await CLOCK.sleep(0.05)
+
+    async def talk(self, replica: Replica, what: str) -> None:
+        """One more message of everybody; the page's go to a replica that lives."""
+        at = self.deployment
+        for number, session in enumerate(self.sessions):
+            await Page(replica.client, session).says(f"{what} p{number}")
+            self.said.append(f"{what} p{number}")
+        at.telegram.user_says(at.chat, at.ann, f"{what} t")
+        await at.slack.user_says(at.direct, ANNA, f"{what} s")
+        self.said += [f"{what} t", f"{what} s"]
+
+    async def answered(self, replica: Replica) -> None:
+        """Everybody has exactly one answer to each message."""
+        at = self.deployment
+        await at.settled(len(self.said))
+        seen = [*at.telegram_texts(), *at.slack_texts()]
+        for session in self.sessions:
+            texts = await Page(replica.client, session).texts()
+            seen += [text for text in texts if text.startswith("re ")]
+        wanted = Counter(f"re {one}{'.' if one.startswith('hold') else ''}" for one in self.said)
+        assert Counter(seen) == wanted
+        lines = (at.path / "workspace" / "effects").read_text().splitlines()
+        assert [one for one, times in Counter(lines).items() if times > 1] == []
+        ends = await at.rows("SELECT DISTINCT state FROM runs")
+        assert ends == [("completed",)]
+
+
+async def worker_of_most(deployment: Deployment, replicas: list[Replica]) -> Replica:
+    """The replica with the most runs in hand."""
+    ((worker,), *_) = await deployment.rows(
+        "SELECT worker FROM runs WHERE state = 'running' GROUP BY worker ORDER BY count(*) DESC"
+    )
+    return next(one for one in replicas if one.worker == worker)
+
+
+async def now_ms(deployment: Deployment) -> int:
+    ((now,),) = await deployment.rows(
+        "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint"
+    )
+    assert isinstance(now, int)
+    return now
+
+
+async def taken_over_within(deployment: Deployment, victim: Replica, since_ms: int) -> int:
+    """How long after `since_ms` the last run of a replica went on elsewhere, in milliseconds."""
+    left = f"SELECT count(*) FROM runs WHERE state = 'running' AND worker = '{victim.worker}'"
+    await deployment.until(left, 0)
+    waiting = "SELECT count(*) FROM lanes WHERE ready_ms IS NOT NULL"
+    await deployment.until(waiting, 0)
+    ((last,),) = await deployment.rows(
+        f"SELECT max(at_ms) FROM events WHERE kind = 'run.resumed' AND at_ms > {since_ms}"
+    )
+    assert isinstance(last, int), "it had runs in hand"
+    return last - since_ms
+
+
+@pytest.mark.requirement("SCALE-2", "MSG-7", "MSG-9", "MSG-10")
+async def test_one_of_three_is_killed_under_load(
+    deployment: Deployment, fail_after: FailAfter
+) -> None:
+    deployment.model.plays = script
+    async with fail_after(60), deployment.replicas("a", "b", "c", more=ALLOWED) as three:
+        crowd = Crowd(deployment)
+        await crowd.open(three[0])
+        await crowd.hold(three[0])
+        victim = await worker_of_most(deployment, three)
+        rest = [one for one in three if one is not victim]
+        await crowd.talk(victim, "before")
+        killed_ms = await now_ms(deployment)
+        await victim.killed()
+        await crowd.talk(rest[0], "after")
+        assert await taken_over_within(deployment, victim, killed_ms) < TWO_LEASES_MS
+        for lease in ("timers", "deliver:telegram", "listen:telegram", "deliver:slack"):
+            assert await deployment.holder(lease) != victim.worker
+        assert await now_ms(deployment) - killed_ms < TWO_LEASES_MS
+        deployment.model.gate("held").opened.set()
+        await crowd.answered(rest[1])
+        for replica in rest:
+            assert "terminated by other getUpdates" not in replica.program.transcript
+
+
+@pytest.mark.requirement("SCALE-2", "MSG-7", "MSG-9", "MSG-11")
+async def test_a_frozen_replica_that_wakes_up_late_changes_nothing(
+    deployment: Deployment, fail_after: FailAfter
+) -> None:
+    """SIGSTOP past its lease, then SIGCONT: its runs are over, and it is told so by the fence."""
+    deployment.model.plays = script
+    async with fail_after(60), deployment.replicas("a", "b", more=ALLOWED) as both:
+        crowd = Crowd(deployment)
+        await crowd.open(both[0])
+        await crowd.hold(both[0])
+        victim = await worker_of_most(deployment, both)
+        (other,) = [one for one in both if one is not victim]
+        frozen_ms = await now_ms(deployment)
+        victim.freeze()
+        try:
+            assert await taken_over_within(deployment, victim, frozen_ms) < TWO_LEASES_MS
+            deployment.model.gate("held").opened.set()
+            await crowd.talk(other, "meanwhile")
+            await crowd.answered(other)
+        finally:
+            victim.thaw()
+        await victim.program.says("run_lost")
+        await victim.program.says("lease_lost")
+        await until_ready(victim.client.url, ready=True)
+        await crowd.talk(victim, "later")
+        await crowd.answered(victim)
+
+
+@pytest.mark.requirement("SCALE-2", "MSG-7", "MSG-9")
+async def test_a_replica_that_is_cut_from_the_database_is_replaced_and_comes_back(
+    deployment: Deployment, fail_after: FailAfter
+) -> None:
+    deployment.model.plays = script
+    road = Road("127.0.0.1", 5432)
+    await road.mend()
+    url = deployment.server.url(deployment.database).replace(":5432", f":{road.listening}")
+    async with fail_after(60), AsyncExitStack() as stack:
+        cut_off = await stack.enter_async_context(deployment.replica("a", url=url, more=ALLOWED))
+        crowd = Crowd(deployment)
+        await crowd.open(cut_off)
+        await crowd.hold(cut_off)
+        other = await stack.enter_async_context(deployment.replica("b", more=ALLOWED))
+        await crowd.talk(cut_off, "before")
+        cut_ms = await now_ms(deployment)
+        await road.cut()
+        await until_ready(cut_off.client.url, ready=False)
+        assert await taken_over_within(deployment, cut_off, cut_ms) < TWO_LEASES_MS
+        await crowd.talk(other, "meanwhile")
+        deployment.model.gate("held").opened.set()
+        await crowd.answered(other)
+        await road.mend()
+        await until_ready(cut_off.client.url, ready=True)
+        await crowd.talk(cut_off, "after")
+        await crowd.answered(cut_off)
+        cut_off.program.signal(signal.SIGTERM)
+        assert await cut_off.program.ended() == 0
+        await asyncio.wait_for(road.cut(), 10)

@@ -1,0 +1,163 @@
+"""What people asked for and what they saw: the soak's own books, kept apart from the gateway's.
+
+A wish is one message with a token that no other has. Its answer carries the token, so that a loss,
+a double and a swap are seen without asking the gateway.
+"""
+
+import re
+from collections import defaultdict, deque
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Literal
+
+from tests.wire.telegram.signal import Signal
+
+ANSWER = re.compile(r"Answer (w\d{6})\.")
+FAILED = re.compile(r"could not be reached|went wrong inside|I was stopped \d+ times")
+REMEMBERED = 200
+"""Texts of a place that are kept to find a card in."""
+
+Excuse = Literal["", "stopped", "failed", "unknown"]
+
+
+@dataclass(slots=True)
+class Wish:
+    """One message and what came of it. Times are seconds of the driver's clock."""
+
+    token: str
+    kind: str
+    place: str
+    number: int
+    said_at: float
+    answered_at: float | None = None
+    posts: int = 0
+    excuse: Excuse = ""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether somebody still waits for it."""
+        return self.answered_at is None and not self.excuse
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """A row of the outbox whose fate nobody knows, and what explains it."""
+
+    outbox_id: str
+    token: str
+    reason: str
+    explained_by: str
+
+
+@dataclass(slots=True)
+class Struck:
+    """A fault and when it was; `until` is when it was undone."""
+
+    name: str
+    since: float
+    until: float
+
+
+@dataclass
+class Ledger:
+    """The books. `strays` are answers where nobody asked; `unsure` are the tokens of calls whose
+    outcome the model was told to be unknown, `results` what it was told of the others."""
+
+    wishes: dict[str, Wish] = field(default_factory=dict)
+    order: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
+    texts: dict[str, deque[str]] = field(
+        default_factory=lambda: defaultdict(lambda: deque(maxlen=REMEMBERED))
+    )
+    strays: list[str] = field(default_factory=list)
+    failures: list[str] = field(default_factory=list)
+    unsure: set[str] = field(default_factory=set)
+    results: dict[str, str] = field(default_factory=dict)
+    unknown: list[Unknown] = field(default_factory=list)
+    faults: list["Struck"] = field(default_factory=list)
+    signal: Signal = field(default_factory=Signal)
+
+    def wish(self, place: str, kind: str, at: float) -> Wish:
+        """A new wish, in the order in which it is said."""
+        number = len(self.wishes) + 1
+        made = Wish(f"w{number:06d}", kind, place, number, at)
+        self.wishes[made.token] = made
+        return made
+
+    def saw(self, place: str, text: str, at: float) -> None:
+        """A person reads a new message of the bot."""
+        self.texts[place].append(text)
+        for token in ANSWER.findall(text):
+            wish = self.wishes.get(token)
+            if wish is None or wish.place != place:
+                self.strays.append(f"{token} in {place}")
+                continue
+            wish.posts += 1
+            wish.answered_at = wish.answered_at or at
+            if wish.posts == 1:
+                self.order[place].append(wish.number)
+        if FAILED.search(text):
+            self.failures.append(f"{place}: {text}")
+            for wish in self._first_open(place):
+                wish.excuse = "failed"
+        self.signal.pulse()
+
+    def excuse(self, wish: Wish, why: Excuse) -> None:
+        """Nobody waits for it any more, and why."""
+        if wish.is_open:
+            wish.excuse = why
+        self.signal.pulse()
+
+    def find(self, place: str, token: str, pattern: re.Pattern[str]) -> str | None:
+        """The first group of a pattern in the last text of a place that holds the token."""
+        for text in reversed(self.texts[place]):
+            found = pattern.search(text)
+            if token in text and found:
+                return found[1]
+        return None
+
+    def count(self, place: str, words: str) -> int:
+        """How many of the last texts of a place hold these words."""
+        return sum(words in text for text in self.texts[place])
+
+    @property
+    def open(self) -> list[Wish]:
+        """What is not answered yet."""
+        return [wish for wish in self.wishes.values() if wish.is_open]
+
+    @property
+    def doubled(self) -> list[Wish]:
+        """What was answered more than once."""
+        return [wish for wish in self.wishes.values() if wish.posts > 1]
+
+    @property
+    def out_of_order(self) -> list[str]:
+        """Answers that came after the answer to something said later in the same place."""
+        found = []
+        for place, numbers in self.order.items():
+            latest = 0
+            for number in numbers:
+                if number < latest:
+                    found.append(f"w{number:06d} after w{latest:06d} in {place}")
+                latest = max(latest, number)
+        return found
+
+    def latencies_ms(self, since: float, until: float) -> list[float]:
+        """From said to seen, of what needed no person, of the wishes said in this time."""
+        return sorted(
+            (wish.answered_at - wish.said_at) * 1000
+            for wish in self.wishes.values()
+            if wish.kind in ("talk", "read", "file", "tool")
+            and wish.answered_at is not None
+            and since <= wish.said_at < until
+        )
+
+    def explain(self, since: float, until: float, causes: Iterable[str]) -> str:
+        """The last fault of these that may have cost a receipt in this time; empty for none."""
+        wanted = tuple(causes)
+        for one in reversed(self.faults):
+            if one.name in wanted and one.since <= until and one.until >= since:
+                return f"{one.name} at {one.since:.1f} s"
+        return ""
+
+    def _first_open(self, place: str) -> list[Wish]:
+        return [wish for wish in self.wishes.values() if wish.is_open and wish.place == place][:1]
