@@ -71,6 +71,7 @@ async def running(start: Start) -> AsyncIterator[Started]:
         try:
             roles = wiring.roles_of(config)
             await asyncio.to_thread(wiring.make_home, config)
+            await wiring.make_database(config)
             stack.enter_context(wiring.alone(config))
             assembly = await _prepare(config, start.redactor)
             stack.push_async_callback(assembly.close)

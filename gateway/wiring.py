@@ -4,9 +4,12 @@ It decides nothing and starts nothing but what must be asked before the parts fi
 holds, and which model is there.
 """
 
+import asyncio
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 from adapters.models.discover import discover
 from adapters.models.pricing import price_of
@@ -39,6 +42,7 @@ from runtime.ports.metrics import Observer
 from runtime.ports.sandbox import Sandbox
 from runtime.store import open_database
 from runtime.store.backup import DatabaseBackup
+from runtime.store.dialect import sqlite_path
 from runtime.store.filelock import gateway_lock
 from runtime.store.migrate import MigrationReport, current, head, migrate
 from runtime.store.observed import ObservedDatabase, count_commits
@@ -201,6 +205,24 @@ def prepare_workspace(
 ) -> ScaffoldReport:
     """Make what is missing in the workspace (CTX-1). Raises `Unavailable`."""
     return scaffold(config.workspace, find_template(), force=force, dry_run=dry_run)
+
+
+async def make_database(config: Config) -> None:
+    """Make a new database file in a process of its own, which takes Alembic with it when it ends:
+    10 MB that the gateway would keep. Whatever fails here `prepare_database` says in words."""
+    path = sqlite_path(config.database_url)
+    if path is None or path.exists():
+        return
+    script = "import asyncio, sys; from runtime.store.migrate import migrate; "
+    script += "asyncio.run(migrate(sys.argv[1]))"
+    child = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-c", script, config.database_url),
+        cwd=Path(__file__).parents[1],
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.DEVNULL,
+        stderr=asyncio.subprocess.DEVNULL,
+    )
+    await child.wait()
 
 
 async def prepare_database(config: Config) -> MigrationReport:
