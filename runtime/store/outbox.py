@@ -63,6 +63,9 @@ class NewRow:
 
 FINAL_RANK = 10
 _earlier = outbox.alias("earlier")
+# The very words of the partial index: SQLite uses it for nothing that it would have to conclude,
+# and without it each look at the outbox would read every message that was ever sent.
+_OPEN = "state IN ('pending','sending','streaming')"
 _INSERT = hot(insert(outbox))
 # The states are written out, because a prepared statement takes no list; the partial index of
 # unsettled rows then serves it.
@@ -88,6 +91,7 @@ _DUE = (
     select(outbox)
     .where(
         _of_account(outbox),
+        text(f"outbox.{_OPEN}"),
         outbox.c.state == "pending",
         outbox.c.next_ms <= bindparam("moment"),
         ~exists().where(
@@ -95,7 +99,7 @@ _DUE = (
             _earlier.c.account == outbox.c.account,
             _earlier.c.chat == outbox.c.chat,
             _earlier.c.position < outbox.c.position,
-            _earlier.c.state.in_(UNSETTLED),
+            text(f"earlier.{_OPEN}"),
             # An edit of an old card that must be tried again holds nothing else up.
             _earlier.c.kind != "edit",
         ),
@@ -175,7 +179,11 @@ def in_hand(conn: Connection, *, channel: str, account: str) -> Sequence[OutboxR
     """Rows that some deliverer of the account has, or had, in hand; oldest first."""
     rows = conn.execute(
         select(outbox)
-        .where(_of_account(outbox), outbox.c.state.in_(("sending", "streaming")))
+        .where(
+            _of_account(outbox),
+            text(f"outbox.{_OPEN}"),
+            outbox.c.state.in_(("sending", "streaming")),
+        )
         .order_by(outbox.c.position),
         {"of_channel": channel, "of_account": account},
     )

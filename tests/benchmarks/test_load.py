@@ -4,6 +4,7 @@ import logging
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from time import process_time
 
 import pytest
 import structlog
@@ -66,16 +67,19 @@ async def test_one_session_alone(tmp_path: Path, say) -> None:
 async def test_cost_after_ten_thousand_messages(tmp_path: Path, say) -> None:
     async with world(await prepared(tmp_path, InstantModel()), findable()) as running:
         marks: dict[int, Figures] = {}
-        done, written = 0, {}
+        done, written, busy = 0, {}, {}
         for until in (100, 600, 9_900, 10_400):
-            before = written_bytes()
+            before, worked = written_bytes(), process_time()
             marks[until] = await conversation(running, messages=until - done, first=until)
             written[until] = (written_bytes() - before) / (until - done)
+            busy[until] = (process_time() - worked) * 1000 / (until - done)
             done = until
         early, late = marks[600], marks[10_400]
         say(
             f"cost per message: {1000 / early.rate:.2f} ms after 100, {1000 / late.rate:.2f} ms "
-            f"after 10,000 ({early.rate / late.rate:.2f} times); bytes written a message: "
+            f"after 10,000 ({early.rate / late.rate:.2f} times); of the processor "
+            f"{busy[600]:.2f} and {busy[10_400]:.2f} ms ({busy[10_400] / busy[600]:.2f} times); "
+            f"bytes written a message: "
             f"{written[600]:.0f}, then {written[10_400]:.0f}"
         )
 
