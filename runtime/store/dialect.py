@@ -32,7 +32,8 @@ Ts = TypeVarTuple("Ts")
 NOTIFY_LIMIT_BYTES: Final = 7_999
 """PostgreSQL refuses longer payloads (postgresql.org/docs, NOTIFY)."""
 
-_NO_BOUND: Final = 2**63 - 1
+NO_BOUND: Final = 2**63 - 1
+"""In front of every number that the database can hold."""
 _RULE: Final = "must be sqlite:///path/to/file or postgresql://user@host/database"
 
 _NOTIFY = select(
@@ -153,5 +154,5 @@ def settled_below(conn: Connection) -> int:
     back: the greatest integer.
     """
     if dialect_name(conn) == "sqlite":
-        return _NO_BOUND
+        return NO_BOUND
     return int(conn.execute(_OLDEST_RUNNING).scalar_one())

@@ -1,19 +1,27 @@
 """The feed of durable events, by session or over all of them.
 
-On PostgreSQL positions are drawn before they are committed, so the global feed stops in front of
-what any running transaction may still fill in; no reader ever skips a late commit.
+On PostgreSQL positions are drawn before they are committed, and not in the order of transactions.
+So the global feed stops at a number that is missing, because it may still come. It is passed once
+the row behind it is older than any unit can be and no unit of its time runs any more: then the
+writer of the missing one was rolled back.
 """
 
 import json
 from collections.abc import Sequence
+from typing import Final
 
-from sqlalchemy import Connection, Row, func, insert, select
+from sqlalchemy import Connection, Row, func, insert, or_, select
 
 from runtime.domain.events import Event, EventKind
-from runtime.store.dialect import settled_below, transaction_id
+from runtime.store.database import now_ms
+from runtime.store.dialect import NO_BOUND, dialect_name, settled_below, transaction_id
 from runtime.store.hot import hot
 from runtime.store.tables import events
 
+HOLE_MS: Final = 10_000
+"""Twice what the server lets a unit pause (`runtime.store.postgres`)."""
+_WINDOW: Final = 20_000
+"""Events that may be younger than that; holes further back are old."""
 _INSERT = hot(insert(events))
 
 
@@ -38,7 +46,7 @@ def after(
         query = query.where(events.c.session_id == session_id)
     if run_id is not None:
         query = query.where(events.c.run_id == run_id)
-    query = query.where(events.c.xid < settled_below(conn))
+    query = query.where(events.c.position < _whole(conn, position))
     return [_event(row) for row in conn.execute(query.order_by(events.c.position).limit(limit))]
 
 
@@ -51,9 +59,37 @@ def of_run(conn: Connection, run_id: str) -> Sequence[Event]:
 def last_position(conn: Connection) -> int:
     """Where the feed ends now."""
     found = conn.execute(
-        select(func.max(events.c.position)).where(events.c.xid < settled_below(conn))
+        select(func.max(events.c.position)).where(events.c.position < _whole(conn, 0))
     ).scalar()
     return found or 0
+
+
+def _whole(conn: Connection, position: int) -> int:
+    """Behind `position`, nothing in front of this is missing that may still come."""
+    if dialect_name(conn) == "sqlite":
+        return NO_BOUND
+    newest = conn.execute(select(func.max(events.c.position))).scalar() or 0
+    if newest <= position:
+        return NO_BOUND
+    since = max(position, newest - _WINDOW)
+    ordered = (
+        select(
+            events.c.position,
+            events.c.at_ms,
+            events.c.xid,
+            func.lag(events.c.position, 1, since).over(order_by=events.c.position).label("before"),
+        )
+        .where(events.c.position > since)
+        .subquery()
+    )
+    hole = select(func.min(ordered.c.position)).where(
+        ordered.c.position > ordered.c.before + 1,
+        or_(
+            ordered.c.at_ms > now_ms(conn) - HOLE_MS,
+            ordered.c.xid >= settled_below(conn),
+        ),
+    )
+    return conn.execute(hole).scalar() or NO_BOUND
 
 
 def _event(row: Row[tuple[object, ...]]) -> Event:

@@ -70,7 +70,7 @@ def _progress(conn: Connection) -> _Progress:
 
 
 class People:
-    """Keep `PEOPLE` messages in the air; every card is approved once."""
+    """Keep at most `PEOPLE` messages or replies in the air; every card is approved once."""
 
     def __init__(self, platform: Platform, database: Database) -> None:
         self._platform = platform
@@ -88,7 +88,7 @@ class People:
                 self._pressed.add(card)
                 self._platform.presses(card, "once")
             if not self.stop.is_set():
-                self._say(PEOPLE - (len(self.said) - now.ended))
+                self._say(PEOPLE - (len(self.said) - now.ended) - now.unsettled)
             elif now.ended == len(self.said) and not now.unsettled:
                 return
             await self._platform.changed.wait()
