@@ -8,8 +8,10 @@ import re
 
 import regex
 
-_SUSPECT = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\ud800-\udfff]")
-_SURROGATES = re.compile("[\ud800-\udfff]")
+_SUSPECT = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]"
+)
+_UNFIT = re.compile("[\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")
 _LINE_ENDS = re.compile("\r\n?|[\u0085\u2028\u2029]")
 _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e]")
 # ECMA-48: control strings (OSC, DCS, SOS, PM, APC) run to ST or BEL, or to the end of the line when
@@ -30,13 +32,13 @@ def visible(text: str) -> bool:
 def clean(text: str) -> str:
     """Text that every back end can carry.
 
-    Lone surrogates become U+FFFD. Every line end (CR, CRLF, NEL, U+2028, U+2029) becomes a line
-    feed. Other control characters and the direction overrides U+202A to U+202E, which Telegram
-    drops and which can make a text read differently from what it says, are removed.
+    Lone surrogates and noncharacters become U+FFFD. Every line end (CR, CRLF, NEL, U+2028, U+2029)
+    becomes a line feed. Other control characters and the direction overrides U+202A to U+202E,
+    which Telegram drops and which can make a text read differently from what it says, are removed.
     """
     if _SUSPECT.search(text) is None:
         return text
-    text = _SURROGATES.sub("\ufffd", text)
+    text = _UNFIT.sub("\ufffd", text)
     text = _LINE_ENDS.sub("\n", text)
     return _CONTROLS.sub("", text)
 

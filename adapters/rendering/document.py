@@ -1,27 +1,23 @@
-"""The one walk over the Markdown tokens: `parse` turns model text into a `Document`.
+"""The one walk over the Markdown events: `parse` turns model text into a `Document`.
 
-It reads CommonMark with tables and strikethrough through markdown-it-py and keeps what a chat can
-show. It renders nothing and measures nothing. It loses no text: raw HTML, links whose scheme is
-not allowed, cells beyond a table's last column, definitions that no link uses and nesting beyond
-`parser.DEEPEST` all stay readable. Only the title of a link (a tooltip) and the address of an image
-inside a link are dropped.
+It keeps what a chat can show and loses no text: raw HTML, links whose scheme is not allowed, cells
+beyond a table's last column, definitions that no link uses and nesting beyond `DEEPEST` all stay
+readable. Only the title of a link (a tooltip) and the address of an image inside a link are
+dropped. It renders nothing and measures nothing.
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-
-from markdown_it.common.utils import unescapeAll
-from markdown_it.token import Token
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING
 
 from adapters.rendering.controls import clean
+from adapters.rendering.inline import Inline
 from adapters.rendering.nodes import (
     Block,
     Cell,
     CodeBlock,
     Document,
     Heading,
-    Link,
     ListBlock,
     Paragraph,
     Quote,
@@ -30,260 +26,250 @@ from adapters.rendering.nodes import (
     Style,
     Table,
 )
-from adapters.rendering.parser import PARSER, split_row
+from adapters.rendering.parser import read_events, unhide
+
+if TYPE_CHECKING:
+    # The library's names for a tag where it opens and where it closes are private.
+    from pyromark.event import Event
+    from pyromark.event import _Tag as StartTag
+    from pyromark.event import _TagEnd as EndTag
+
+DEEPEST = 24
+"""Block levels that are kept: 24 quotes, or 12 lists (a list and its item are two levels)."""
 
 _LANGUAGE = re.compile(r"[A-Za-z0-9_+#.\-]{1,32}")
 
 
 def parse(text: str) -> Document:
     """Read `text` as Markdown. Never raises: any string has a reading, at worst as prose."""
-    source = clean(text)
-    return Document(_Blocks(source, PARSER.parse(source, {})).read())
+    return Document(_Blocks().read(read_events(clean(text))))
 
 
-class _Inline:
-    """Reads the children of one inline token into spans, joining neighbours that look alike."""
+class _List:
+    """An open list. It is tight until one of its items holds a paragraph of its own."""
 
-    def __init__(self, *, one_line: bool) -> None:
-        self._one_line = one_line
-        self._spans: list[Span] = []
-        self._styles = [Style.PLAIN]
-        self._link: Link | None = None
-        self._link_start = 0
-
-    def read(self, tokens: Sequence[Token]) -> tuple[Span, ...]:
-        for token in tokens:
-            kind = token.type
-            if kind == "text":
-                self._add(token.content, self._styles[-1])
-            elif kind in _STYLES:
-                self._styles.append(self._styles[-1] | _STYLES[kind])
-            elif kind in _STYLE_ENDS:
-                self._styles.pop()
-            else:
-                _INLINE[kind](self, token)
-        return self._trimmed()
-
-    def _add(self, text: str, style: Style, link: Link | None = None) -> None:
-        # A character reference such as `&#27;` makes a control character after the first cleaning.
-        text = clean(text).replace("\n", " ")
-        if not text:
-            return
-        link = link or self._link
-        last = self._spans[-1] if self._spans else None
-        if last and last.text != "\n" and last.style == style and last.link is link:
-            self._spans[-1] = Span(last.text + text, style, link)
-        else:
-            self._spans.append(Span(text, style, link))
-
-    def _break(self, _: Token) -> None:
-        if self._one_line or self._link is not None:
-            self._add(" ", self._styles[-1])
-        else:
-            self._spans.append(Span("\n"))
-
-    def _code(self, token: Token) -> None:
-        self._add(token.content, self._styles[-1] | Style.CODE)
-
-    def _open_link(self, token: Token) -> None:
-        self._link, self._link_start = Link(str(token.attrs["href"])), len(self._spans)
-
-    def _close_link(self, _: Token) -> None:
-        label = "".join(span.text for span in self._spans[self._link_start :])
-        if self._link is not None and not label.strip():
-            self._add(self._link.url, self._styles[-1])
-        self._link = None
-
-    def _image(self, token: Token) -> None:
-        url = str(token.attrs["src"])
-        alt = "".join(span.text for span in read_spans(token.children or [], one_line=True))
-        self._add(alt.strip() or url, self._styles[-1], self._link or Link(url))
-
-    def _trimmed(self) -> tuple[Span, ...]:
-        """Without white space and line breaks at either end."""
-        spans, first, last = self._spans, 0, len(self._spans)
-        while first < last and not spans[first].text.strip():
-            first += 1
-        while last > first and not spans[last - 1].text.strip():
-            last -= 1
-        if first == last:
-            return ()
-        kept = spans[first:last]
-        if Style.CODE not in kept[0].style:
-            kept[0] = replace(kept[0], text=kept[0].text.lstrip())
-        if Style.CODE not in kept[-1].style:
-            kept[-1] = replace(kept[-1], text=kept[-1].text.rstrip())
-        return tuple(kept)
-
-
-_STYLES: Mapping[str, Style] = {
-    "strong_open": Style.BOLD,
-    "em_open": Style.ITALIC,
-    "s_open": Style.STRIKE,
-}
-_STYLE_ENDS = frozenset({"strong_close", "em_close", "s_close"})
-_INLINE: Mapping[str, Callable[[_Inline, Token], None]] = {
-    "softbreak": _Inline._break,
-    "hardbreak": _Inline._break,
-    "code_inline": _Inline._code,
-    "link_open": _Inline._open_link,
-    "link_close": _Inline._close_link,
-    "image": _Inline._image,
-}
-
-
-def read_spans(tokens: Sequence[Token], *, one_line: bool = False) -> tuple[Span, ...]:
-    """The spans of an inline token's children; `one_line` turns line breaks into spaces."""
-    return _Inline(one_line=one_line).read(tokens)
-
-
-class _Blocks:
-    """Reads the block tokens; one open container is one list on the stack."""
-
-    def __init__(self, source: str, tokens: Sequence[Token]) -> None:
-        self._tokens = tokens
-        self._lines = source.split("\n")
-        self._stack: list[list[Block]] = [[]]
-        self._lists: list[_OpenList] = []
-        self._table = _OpenTable()
-        self._used = _used_labels(tokens)
-        self._defined: set[str] = set()
-
-    def read(self) -> tuple[Block, ...]:
-        for index, token in enumerate(self._tokens):
-            if token.type in _BLOCKS:
-                _BLOCKS[token.type](self, token, index)
-        return tuple(self._stack[0])
-
-    def _children(self, index: int, *, one_line: bool = False) -> tuple[Span, ...]:
-        return read_spans(self._tokens[index + 1].children or [], one_line=one_line)
-
-    def _paragraph(self, token: Token, index: int) -> None:
-        if token.hidden and self._lists:
-            self._lists[-1].tight = True
-        if spans := self._children(index):
-            self._stack[-1].append(Paragraph(spans))
-
-    def _heading(self, token: Token, index: int) -> None:
-        if spans := self._children(index, one_line=True):
-            self._stack[-1].append(Heading(int(token.tag[1]), spans))
-
-    def _code(self, token: Token, _: int) -> None:
-        info = clean(unescapeAll(token.info)).strip()
-        language, _space, caption = info.partition(" ")
-        text = token.content.rstrip("\n")
-        if not _LANGUAGE.fullmatch(language) or not text.strip():
-            language, caption = "", info
-        if caption.strip():
-            self._stack[-1].append(Paragraph((Span(caption.strip().replace("\n", " ")),)))
-        if text.strip():
-            self._stack[-1].append(CodeBlock(text, language))
-
-    def _rule(self, _: Token, __: int) -> None:
-        self._stack[-1].append(Rule())
-
-    def _open(self, _: Token, __: int) -> None:
-        self._stack.append([])
-
-    def _close_quote(self, _: Token, __: int) -> None:
-        blocks = tuple(self._stack.pop())
-        self._stack[-1].append(Quote(blocks))
-
-    def _close_item(self, _: Token, __: int) -> None:
-        self._lists[-1].items.append(tuple(self._stack.pop()))
-
-    def _list(self, token: Token, _: int) -> None:
-        if token.nesting > 0:
-            ordered = token.type.startswith("ordered")
-            self._lists.append(_OpenList(int(token.attrs.get("start", 1)) if ordered else None))
-            return
-        done = self._lists.pop()
-        self._stack[-1].append(ListBlock(tuple(done.items), done.start, done.tight))
-
-    def _definition(self, token: Token, _: int) -> None:
-        label = str(token.meta["id"])
-        if label in self._used and label not in self._defined:
-            self._defined.add(label)
-            return
-        title = f' "{token.meta["title"]}"' if token.meta["title"] else ""
-        text = clean(f"[{token.meta['label']}]: {token.meta['url']}{title}")
-        self._stack[-1].append(Paragraph((Span(text.replace("\n", " ")),)))
-
-    def _row(self, token: Token, _: int) -> None:
-        if token.nesting > 0:
-            line = token.map[0] if token.map else 0
-            self._table.open_row(self._lines[line])
-        else:
-            self._table.close_row()
-
-    def _cell(self, token: Token, index: int) -> None:
-        if token.type == "th_open":
-            align = str(token.attrs.get("style", "")).removeprefix("text-align:")
-            self._table.aligns.append(align)
-        self._table.rows[-1].append(self._children(index, one_line=True))
-
-    def _close_table(self, _: Token, __: int) -> None:
-        self._stack[-1].append(self._table.finish())
-        self._table = _OpenTable()
-
-
-class _OpenList:
     def __init__(self, start: int | None) -> None:
         self.start = start
-        self.tight = False
+        self.tight = True
         self.items: list[tuple[Block, ...]] = []
 
 
-class _OpenTable:
+class _Blocks:
+    """Reads the events; one open quote or item is one list of blocks on the stack."""
+
     def __init__(self) -> None:
-        self.aligns: list[str] = []
+        self.inline = Inline()
+        self.stack: list[list[Block]] = [[]]
+        self.owners: list[_List | None] = [None]
+        self.lists: list[_List] = []
+        self.deep = _Deep(self.inline)
+        self.code: list[str] | None = None
+        self._info = ""
+        self._level = 0
+        self.table = _Table()
+
+    def read(self, events: Iterable["Event"]) -> tuple[Block, ...]:
+        inline = self.inline
+        for event in events:
+            if isinstance(event, str):
+                self.rule() if event == "Rule" else inline.line_break()
+            elif "Text" in event:
+                inline.add(event["Text"]) if self.code is None else self.code.append(event["Text"])
+            elif "Start" in event:
+                self._start(event["Start"])
+            elif "End" in event:
+                self._end(event["End"])
+            elif "Code" in event:
+                inline.add(event["Code"], Style.CODE)
+            elif "InlineHtml" in event:
+                inline.add(event["InlineHtml"])
+            elif "Html" in event:
+                inline.add_lines(event["Html"])
+        self.flush()
+        return tuple(self.stack[0])
+
+    def flush(self) -> None:
+        """End the paragraph that is being collected, if there is one."""
+        if spans := self.inline.take():
+            self.stack[-1].append(Paragraph(spans))
+
+    def rule(self) -> None:
+        self.flush()
+        self.stack[-1].append(Rule())
+
+    def _start(self, tag: "StartTag") -> None:
+        if isinstance(tag, str):
+            opened = _OPENED.get(tag)
+            if opened is not None:
+                opened(self)
+        elif "Link" in tag:
+            self.inline.open_link(tag["Link"])
+        elif "Image" in tag:
+            self.inline.open_image(tag["Image"])
+        else:
+            self._start_block(tag)
+
+    def _end(self, tag: "EndTag") -> None:
+        closed = _CLOSED.get(tag if isinstance(tag, str) else next(iter(tag)))
+        if closed is not None:
+            closed(self)
+
+    def _start_block(self, tag: "StartTag") -> None:
+        if not self.deep.marked:
+            self.flush()
+        if isinstance(tag, str):
+            return
+        if "List" in tag:
+            if not self.deep.holds(tag["List"], levels=2):
+                self.lists.append(_List(tag["List"]))
+        elif "BlockQuote" in tag:
+            if not self.deep.holds(None, levels=1, marker="> "):
+                self.stack.append([])
+                self.owners.append(None)
+        elif "CodeBlock" in tag:
+            kind = tag["CodeBlock"]
+            self.code, self._info = [], kind["Fenced"] if isinstance(kind, dict) else ""
+        elif "Table" in tag:
+            self.table = _Table(tuple(_ALIGNS[align] for align in tag["Table"]))
+        elif "Heading" in tag:
+            self._level = int(tag["Heading"]["level"][1])
+
+    def end_list(self) -> None:
+        if not self.deep.closes(levels=2):
+            done = self.lists.pop()
+            self.stack[-1].append(ListBlock(tuple(done.items), done.start, done.tight))
+
+    def end_quote(self) -> None:
+        self.flush()
+        if not self.deep.closes(levels=1):
+            self.owners.pop()
+            blocks = tuple(self.stack.pop())
+            self.stack[-1].append(Quote(blocks))
+
+    def item(self) -> None:
+        if self.deep.marks_item():
+            return
+        self.stack.append([])
+        self.owners.append(self.lists[-1])
+
+    def end_item(self) -> None:
+        self.flush()
+        if not self.deep.open:
+            self.owners.pop()
+            self.lists[-1].items.append(tuple(self.stack.pop()))
+
+    def paragraph(self) -> None:
+        owner = self.owners[-1]
+        if owner is not None and not self.deep.open:
+            owner.tight = False
+
+    def heading(self) -> None:
+        if spans := self.inline.take(one_line=True):
+            self.stack[-1].append(Heading(self._level, spans))
+
+    def end_code(self) -> None:
+        text = "".join(self.code or ()).rstrip("\n")
+        self.code = None
+        info = clean(unhide(self._info)).strip()
+        language, _, caption = info.partition(" ")
+        if not _LANGUAGE.fullmatch(language) or not text.strip():
+            language, caption = "", info
+        if caption.strip():
+            self.stack[-1].append(Paragraph((Span(caption.strip().replace("\n", " ")),)))
+        if text.strip():
+            self.stack[-1].append(CodeBlock(text, language))
+
+
+class _Deep:
+    """The containers beyond `DEEPEST`, which are not kept: their markers are text."""
+
+    def __init__(self, inline: Inline) -> None:
+        self._inline = inline
+        self._level = 0
+        self._numbers: list[int | None] = []
+        self._size = -1
+
+    @property
+    def open(self) -> bool:
+        return bool(self._numbers)
+
+    @property
+    def marked(self) -> bool:
+        """Whether nothing but such markers was collected since the last paragraph."""
+        return bool(self._numbers) and self._inline.size == self._size
+
+    def holds(self, start: int | None, *, levels: int, marker: str = "") -> bool:
+        """Whether a container that opens here, with what belongs to it, is beyond."""
+        if not self._numbers and self._level + levels <= DEEPEST:
+            self._level += levels
+            return False
+        self._numbers.append(start)
+        self._mark(marker)
+        return True
+
+    def marks_item(self) -> bool:
+        if not self._numbers:
+            return False
+        number = self._numbers[-1]
+        self._mark("- " if number is None else f"{number}. ")
+        if number is not None:
+            self._numbers[-1] = number + 1
+        return True
+
+    def closes(self, *, levels: int) -> bool:
+        if self._numbers:
+            self._numbers.pop()
+            return True
+        self._level -= levels
+        return False
+
+    def _mark(self, marker: str) -> None:
+        marked = self.marked or not self._inline.size
+        self._inline.add(marker)
+        if marked:
+            self._size = self._inline.size
+
+
+class _Table:
+    def __init__(self, aligns: tuple[str, ...] = ()) -> None:
+        self.aligns = aligns
         self.rows: list[list[Cell]] = []
-        self._source = ""
-
-    def open_row(self, source: str) -> None:
-        self.rows.append([])
-        self._source = source
-
-    def close_row(self) -> None:
-        """The parser drops the cells beyond the last column; they join the last cell."""
-        extra = split_row(self._source)[len(self.aligns) :] if len(self.rows) > 1 else []
-        if extra:
-            spans = read_spans(PARSER.parseInline(" | ".join(extra))[0].children or [])
-            self.rows[-1][-1] = (*self.rows[-1][-1], Span(" | "), *spans)
 
     def finish(self) -> Table:
+        """Without the empty cells at the end of rows, of which a hostile table has millions."""
+        for row in self.rows[1:]:
+            while row and not row[-1]:
+                row.pop()
         rows = [tuple(row) for row in self.rows]
-        return Table(tuple(self.aligns), rows[0], tuple(rows[1:]))
+        return Table(self.aligns, rows[0], tuple(rows[1:]))
 
 
-_BLOCKS: Mapping[str, Callable[[_Blocks, Token, int], None]] = {
-    "paragraph_open": _Blocks._paragraph,
-    "heading_open": _Blocks._heading,
-    "fence": _Blocks._code,
-    "code_block": _Blocks._code,
-    "hr": _Blocks._rule,
-    "blockquote_open": _Blocks._open,
-    "blockquote_close": _Blocks._close_quote,
-    "bullet_list_open": _Blocks._list,
-    "ordered_list_open": _Blocks._list,
-    "list_item_open": _Blocks._open,
-    "list_item_close": _Blocks._close_item,
-    "bullet_list_close": _Blocks._list,
-    "ordered_list_close": _Blocks._list,
-    "definition": _Blocks._definition,
-    "tr_open": _Blocks._row,
-    "th_open": _Blocks._cell,
-    "td_open": _Blocks._cell,
-    "tr_close": _Blocks._row,
-    "table_close": _Blocks._close_table,
+_ALIGNS = {"None": "", "Left": "left", "Center": "center", "Right": "right"}
+_OPENED: Mapping[str, Callable[[_Blocks], None]] = {
+    "Strong": lambda blocks: blocks.inline.open_style(Style.BOLD),
+    "Emphasis": lambda blocks: blocks.inline.open_style(Style.ITALIC),
+    "Strikethrough": lambda blocks: blocks.inline.open_style(Style.STRIKE),
+    "Item": _Blocks.item,
+    "Paragraph": _Blocks.paragraph,
+    "HtmlBlock": _Blocks.flush,
+    "TableHead": lambda blocks: blocks.table.rows.append([]),
+    "TableRow": lambda blocks: blocks.table.rows.append([]),
+    "Subscript": lambda blocks: blocks.inline.add("~"),
 }
-
-
-def _used_labels(tokens: Sequence[Token]) -> set[str]:
-    """The labels of the definitions that some link or image of the text points to."""
-    return {
-        str(child.meta["label"])
-        for token in tokens
-        for child in token.children or ()
-        if "label" in child.meta
-    }
+_CLOSED: Mapping[str, Callable[[_Blocks], None]] = {
+    "Strong": lambda blocks: blocks.inline.close_style(),
+    "Emphasis": lambda blocks: blocks.inline.close_style(),
+    "Strikethrough": lambda blocks: blocks.inline.close_style(),
+    "Item": _Blocks.end_item,
+    "List": _Blocks.end_list,
+    "BlockQuote": _Blocks.end_quote,
+    "Paragraph": _Blocks.flush,
+    "HtmlBlock": _Blocks.flush,
+    "Heading": _Blocks.heading,
+    "CodeBlock": _Blocks.end_code,
+    "Table": lambda blocks: blocks.stack[-1].append(blocks.table.finish()),
+    "TableCell": lambda blocks: blocks.table.rows[-1].append(blocks.inline.take(one_line=True)),
+    "Link": lambda blocks: blocks.inline.close_link(),
+    "Image": lambda blocks: blocks.inline.close_image(),
+    "Subscript": lambda blocks: blocks.inline.add("~"),
+}

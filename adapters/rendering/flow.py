@@ -9,6 +9,7 @@ platform that is split into messages shows either.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
+from typing import NamedTuple
 
 from adapters.rendering.nodes import (
     Block,
@@ -48,13 +49,13 @@ class Frame:
     depth: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Leaf:
+class Leaf(NamedTuple):
     """One stretch of lines.
 
     `spans` of a code leaf is one span whose text holds the line feeds; elsewhere a line feed is a
     span of its own. `frames[opened:]` begin with this leaf, so that their list markers are due.
-    `gap` is the number of line feeds before the leaf (2 leaves a blank line).
+    `gap` is the number of line feeds before the leaf (2 leaves a blank line), `gutter` the most
+    characters that a `Gutter` writes before one of its lines.
     """
 
     kind: Kind
@@ -64,10 +65,12 @@ class Leaf:
     gap: int = 2
     level: int = 0
     language: str = ""
+    gutter: int = 0
 
     @property
     def text(self) -> str:
-        return "".join(span.text for span in self.spans)
+        spans = self.spans
+        return spans[0].text if len(spans) == 1 else "".join([span.text for span in spans])
 
 
 def flatten(document: Document) -> list[Leaf]:
@@ -84,6 +87,7 @@ class _Walk:
         self.leaves: list[Leaf] = []
         self._gap = 2
         self._open: tuple[Frame, ...] = ()
+        self._width = 0
 
     def blocks(self, blocks: Sequence[Block], frames: tuple[Frame, ...], *, tight: bool) -> None:
         for index, block in enumerate(blocks):
@@ -93,18 +97,18 @@ class _Walk:
 
     def _block(self, block: Block, frames: tuple[Frame, ...]) -> None:
         match block:
-            case Paragraph(spans):
-                self._emit(Kind.TEXT, spans, frames)
-            case Heading(level, spans):
-                self._emit(Kind.HEADING, spans, frames, level=level)
-            case CodeBlock(text, language):
-                self._emit(Kind.CODE, (Span(text),), frames, language=language)
-            case Quote(inner):
-                self.blocks(inner, (*frames, Frame()), tight=False)
+            case Paragraph():
+                self._emit(Kind.TEXT, block.spans, frames)
             case ListBlock():
                 self._list(block, frames)
+            case Heading():
+                self._emit(Kind.HEADING, block.spans, frames, level=block.level)
+            case CodeBlock():
+                self._emit(Kind.CODE, (Span(block.text),), frames, language=block.language)
             case Table():
                 self._emit(Kind.CODE, (Span(align(block)),), frames)
+            case Quote():
+                self.blocks(block.blocks, (*frames, Frame()), tight=False)
             case Rule():
                 self._emit(Kind.TEXT, (Span(RULE_TEXT),), frames)
 
@@ -129,10 +133,15 @@ class _Walk:
         level: int = 0,
         language: str = "",
     ) -> None:
-        opened = _shared(self._open, frames)
+        opened = 0
+        if frames:
+            opened = _shared(self._open, frames)
+            if frames is not self._open:
+                self._width = sum(len(one.marker) + 1 if one.marker else 2 for one in frames)
         self._open = frames
         gap, self._gap = self._gap, 2
-        self.leaves.append(Leaf(kind, spans, frames, opened, gap, level, language))
+        width = self._width if frames else 0
+        self.leaves.append(Leaf(kind, spans, frames, opened, gap, level, language, width))
 
 
 def _shared(left: Sequence[Frame], right: Sequence[Frame]) -> int:
@@ -142,6 +151,14 @@ def _shared(left: Sequence[Frame], right: Sequence[Frame]) -> int:
             break
         count += 1
     return count
+
+
+def without_tabs(leaf: Leaf) -> Leaf:
+    """The leaf with four spaces for each tab, for where a tab is one space or has no width."""
+    if "\t" not in leaf.text:
+        return leaf
+    spans = (Span(span.text.replace("\t", "    "), span.style, span.link) for span in leaf.spans)
+    return leaf._replace(spans=tuple(spans))
 
 
 class Gutter:
@@ -157,50 +174,51 @@ class Gutter:
         self._quote = quote
         self._outer_quote = quote if outer_quote is None else outer_quote
         self._bullets = bullets
-        self._frames: tuple[Frame, ...] = ()
-        self._marked: set[Frame] = set()
+        self._indents: dict[Frame, str] = {}
         self._started = False
 
     def enter(self, leaf: Leaf) -> tuple[str, str, str]:
         """What stands between the last leaf and this one, before its first line, before others."""
-        shared = _shared(self._frames, leaf.frames)
+        frames, opened = leaf.frames, leaf.opened
+        if not frames:
+            separator = ("\n" if leaf.gap == 1 else "\n\n") if self._started else ""
+            self._started = True
+            return separator, "", ""
+        # The leaf before this one in the document is also the one before it in the part.
+        shared = opened if self._started else 0
         first, rest, between = "", "", ""
-        for index, frame in enumerate(leaf.frames):
+        for index, frame in enumerate(frames):
             if index == shared:
                 between = rest
-            head, tail = self._frame(frame, index, due=index >= leaf.opened)
-            first += head
-            rest += tail
-        if shared == len(leaf.frames):
+            if not frame.marker:
+                quote = self._quote if index else self._outer_quote
+                first += quote
+                rest += quote
+            elif index >= opened:
+                marker = self._bullet(frame) if frame.marker == "-" else frame.marker
+                first += f"{marker} "
+                indent = self._indents[frame] = " " * (len(marker) + 1)
+                rest += indent
+            elif frame in self._indents:
+                first += self._indents[frame]
+                rest += self._indents[frame]
+        if shared == len(frames):
             between = rest
         separator = ""
         if self._started:
             separator = "\n" if leaf.gap == 1 else f"\n{between.rstrip()}\n"
-        self._started, self._frames = True, leaf.frames
+        self._started = True
         return separator, first, rest
 
-    def _frame(self, frame: Frame, index: int, *, due: bool) -> tuple[str, str]:
-        if not frame.marker:
-            quote = self._quote if index else self._outer_quote
-            return quote, quote
-        marker = frame.marker
-        if marker == "-":
-            marker = self._bullets[min(frame.depth, len(self._bullets) - 1)]
-        indent = " " * (len(marker) + 1)
-        if due:
-            self._marked.add(frame)
-            return f"{marker} ", indent
-        return (indent, indent) if frame in self._marked else ("", "")
-
-
-def gutter_width(leaf: Leaf) -> int:
-    """The most characters that `Gutter` writes before one line of `leaf`."""
-    return sum(len(frame.marker) + 1 if frame.marker else 2 for frame in leaf.frames)
+    def _bullet(self, frame: Frame) -> str:
+        return self._bullets[min(frame.depth, len(self._bullets) - 1)]
 
 
 def links(spans: Sequence[Span]) -> list[tuple[Link | None, list[Span]]]:
     """Neighbouring spans of the same link together, the others one group between two links."""
     groups: list[tuple[Link | None, list[Span]]] = []
+    if len(spans) == 1:
+        return [(spans[0].link, [spans[0]])]
     for span in spans:
         if groups and groups[-1][0] is span.link:
             groups[-1][1].append(span)

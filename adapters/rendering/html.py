@@ -83,7 +83,7 @@ def _table(table: Table) -> str:
 
 def _row(cells: Sequence[Cell], aligns: Sequence[str], tag: str) -> str:
     written = []
-    for cell, side in zip(cells, aligns, strict=True):
+    for cell, side in zip(cells, aligns, strict=False):
         label = f' class="align-{side}"' if side else ""
         written.append(f"<{tag}{label}>{_spans(cell)}</{tag}>")
     return f"<tr>{''.join(written)}</tr>"
@@ -107,6 +107,6 @@ def _span(span: Span) -> str:
     inner = escape(span.text)
     if span.style:
         for flag, tag in _TAGS:
-            if flag in span.style:
+            if flag & span.style:
                 inner = f"<{tag}>{inner}</{tag}>"
     return inner

@@ -6,6 +6,7 @@ formatting, which changes how a word is set and nothing else. It marks within on
 no nested quotes, no languages and no code inside a quote.
 """
 
+import re
 from collections.abc import Sequence
 
 from adapters.rendering.flow import Gutter, Kind, Leaf, links
@@ -14,7 +15,15 @@ from adapters.rendering.nodes import Span, Style
 
 _BULLETS = ("\N{BULLET}", "\N{WHITE BULLET}", "\N{BLACK SMALL SQUARE}")
 _ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
-_MARKS = ((Style.STRIKE, "~"), (Style.ITALIC, "_"), (Style.BOLD, "*"))
+_ESCAPED = re.compile("[&<>@]")
+_MARKS = [
+    "".join(
+        mark
+        for flag, mark in ((Style.STRIKE, "~"), (Style.ITALIC, "_"), (Style.BOLD, "*"))
+        if flag & style
+    )
+    for style in range(16)
+]
 
 
 def write_mrkdwn(leaves: Sequence[Leaf]) -> str:
@@ -29,44 +38,44 @@ def write_mrkdwn(leaves: Sequence[Leaf]) -> str:
             pieces.append(f"{marker}\n" if marker else "")
             pieces.append(f"```\n{break_fences(_escape(leaf.text))}\n```")
         else:
-            pieces.append(first + break_fences(_line(leaf)).replace("\n", f"\n{rest}"))
+            line = break_fences(_line(leaf))
+            pieces += (first, line.replace("\n", f"\n{rest}") if rest else line)
     return "".join(pieces).rstrip()
 
 
 def _line(leaf: Leaf) -> str:
+    always = Style.BOLD if leaf.kind is Kind.HEADING else Style.PLAIN
     pieces = []
     for link, group in links(leaf.spans):
         if link is None:
-            pieces += [_span(span, heading=leaf.kind is Kind.HEADING) for span in group]
+            pieces += [_span(span, always) for span in group]
             continue
-        label = "".join(_escape(span.text) for span in group).replace("|", "\N{BROKEN BAR}")
+        label = "".join([_escape(span.text) for span in group]).replace("|", "\N{BROKEN BAR}")
         linked = f"<{_escape(defuse_url(link.url))}|{label}>"
         style = group[0].style & ~Style.CODE
         if any(span.style != group[0].style for span in group):
             style = Style.PLAIN
-        pieces.append(_marked(linked, style, heading=leaf.kind is Kind.HEADING))
+        pieces.append(_marked(linked, style | always))
     return "".join(pieces)
 
 
-def _span(span: Span, *, heading: bool) -> str:
+def _span(span: Span, always: int) -> str:
     text = _escape(span.text)
-    if Style.CODE in span.style:
+    if span.style & Style.CODE:
         return text if "`" in text or not text.strip() else f"`{text}`"
-    return _marked(text, span.style, heading=heading)
+    style = span.style | always
+    return _marked(text, style) if style else text
 
 
-def _marked(text: str, style: Style, *, heading: bool) -> str:
-    if heading:
-        style |= Style.BOLD
+def _marked(text: str, style: int) -> str:
     inside = text.strip()
-    if not style or not inside:
+    mark = _MARKS[style]
+    if not mark or not inside:
         return text
-    before, after = text[: text.index(inside)], text[text.index(inside) + len(inside) :]
-    for flag, mark in _MARKS:
-        if flag in style:
-            inside = f"{mark}{inside}{mark}"
-    return f"{before}{inside}{after}"
+    # Each mark stands in the opposite order at the other end.
+    marked = f"{mark[::-1]}{inside}{mark}"
+    return marked if inside == text else text.replace(inside, marked, 1)
 
 
 def _escape(text: str) -> str:
-    return defuse(text).translate(_ESCAPES)
+    return defuse(text).translate(_ESCAPES) if _ESCAPED.search(text) else text

@@ -5,17 +5,17 @@ The tree says what the text is, never how a platform shows it.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import IntFlag
+from typing import Final, NamedTuple
 
 
-class Style(IntFlag):
-    """How a run of text is set; styles combine."""
+class Style:
+    """How a run of text is set: bits of a plain int, since spans come by the ten thousand."""
 
-    PLAIN = 0
-    BOLD = 1
-    ITALIC = 2
-    STRIKE = 4
-    CODE = 8
+    PLAIN: Final = 0
+    BOLD: Final = 1
+    ITALIC: Final = 2
+    STRIKE: Final = 4
+    CODE: Final = 8
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -28,12 +28,11 @@ class Link:
     url: str
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+class Span(NamedTuple):
     """A run of text with one style. A line break is a span of its own whose text is a line feed."""
 
     text: str
-    style: Style = Style.PLAIN
+    style: int = Style.PLAIN
     link: Link | None = None
 
 
@@ -108,6 +107,8 @@ class Document:
 
 def unlink(spans: Sequence[Span]) -> tuple[Span, ...]:
     """The same spans with each link written out as `label (address)`, and only once where equal."""
+    if not any(span.link for span in spans):
+        return tuple(spans)
     out: list[Span] = []
     for index, span in enumerate(spans):
         if span.link is None:

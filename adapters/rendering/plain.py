@@ -4,7 +4,6 @@ For platforms that refuse formatting (contract REN-3), for notifications and for
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from adapters.rendering.document import parse
 from adapters.rendering.flow import Gutter, Leaf, flatten
@@ -27,7 +26,7 @@ def split_plain(text: str, limit: int) -> list[str]:
     """
     ruler = Ruler(
         limit=limit,
-        text=lambda piece, _: utf16_length(piece),
+        text=utf16_length,
         span=lambda _: 0,
         leaf=lambda _: 0,
     )
@@ -36,7 +35,7 @@ def split_plain(text: str, limit: int) -> list[str]:
 
 
 def _leaves(text: str) -> list[Leaf]:
-    return [replace(leaf, spans=unlink(leaf.spans)) for leaf in flatten(parse(text))]
+    return [leaf._replace(spans=unlink(leaf.spans)) for leaf in flatten(parse(text))]
 
 
 def _write(leaves: Sequence[Leaf]) -> str:

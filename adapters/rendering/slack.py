@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from adapters.rendering.controls import visible
 from adapters.rendering.document import parse
-from adapters.rendering.flow import Kind, Leaf, flatten, gutter_width
+from adapters.rendering.flow import Kind, Leaf, flatten
 from adapters.rendering.mentions import defuse_url
 from adapters.rendering.mrkdwn import write_mrkdwn
 from adapters.rendering.nodes import Span, Style
@@ -91,30 +91,37 @@ def _sections(texts: Sequence[str]) -> SlackPart:
     return SlackPart("\n\n".join(texts), tuple(blocks))
 
 
-_ESCAPED = re.compile(r"[\\`*_\[\]~&>@#]")
+_COSTLY = re.compile(r"[\\`*_\[\]~&<>@#\n]")
 _ENTITIES = re.compile("[&<>]")
 _JOINED = re.compile("[`@<]")
-_STYLE_COST = {Style(bits): 4 * bits.bit_count() for bits in range(16)}
+_STYLE_COST = [4 * bits.bit_count() for bits in range(16)]
 
 
-def _markdown_cost(text: str, literal: bool) -> int:
-    """A backslash or a joiner for what may need one, two for `<`, one for the start of a line.
+def _markdown_cost(text: str) -> int:
+    """A backslash or a joiner for what may need one, two for `<`, one for the start of each line.
 
     `& >` count double in code too: the mrkdwn beside the block writes them as entities, and the
     cost of a part bounds the length of both.
     """
-    cost = utf16_length(text) + len(_ESCAPED.findall(text)) + 2 * text.count("<")
-    return cost if literal else cost + 1
+    cost = utf16_length(text) + 1
+    if _COSTLY.search(text):
+        cost += len(_COSTLY.findall(text)) + text.count("<")
+    return cost
 
 
-def _mrkdwn_cost(text: str, _literal: bool) -> int:
+def _mrkdwn_cost(text: str) -> int:
     """`&amp;`, `&lt;` and `&gt;` add at most four, a joiner one."""
-    return utf16_length(text) + 4 * len(_ENTITIES.findall(text)) + len(_JOINED.findall(text))
+    cost = utf16_length(text)
+    if _COSTLY.search(text):
+        cost += 4 * len(_ENTITIES.findall(text)) + len(_JOINED.findall(text))
+    return cost
 
 
 def _markdown_span(span: Span) -> int:
-    cost = _STYLE_COST[span.style] + _link_cost(span)
-    if Style.CODE in span.style and "`" in span.text:
+    cost = _STYLE_COST[span.style]
+    if span.link is not None:
+        cost += _link_cost(span)
+    if span.style & Style.CODE and "`" in span.text:
         cost += 2 * LONGEST_FENCE
     return cost
 
@@ -135,9 +142,9 @@ def _link_cost(span: Span) -> int:
 def _leaf_cost(leaf: Leaf) -> int:
     """Two fences on lines of their own with a language, or the marks of a heading."""
     if leaf.kind is Kind.CODE:
-        return 2 * (LONGEST_FENCE + 1 + gutter_width(leaf)) + len(leaf.language) + 4
+        return 2 * (LONGEST_FENCE + 1 + leaf.gutter) + len(leaf.language) + 4
     return 10 if leaf.kind is Kind.HEADING else 1
 
 
-def _ruler(limit: int, text: Callable[[str, bool], int], span: Callable[[Span], int]) -> Ruler:
+def _ruler(limit: int, text: Callable[[str], int], span: Callable[[Span], int]) -> Ruler:
     return Ruler(limit=limit, text=text, span=span, leaf=_leaf_cost)

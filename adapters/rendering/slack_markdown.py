@@ -19,6 +19,10 @@ _SPECIAL = re.compile(r"[\\`*\[\]<~]|&(?=#?\w+;)|(?<![^\W_])_|_(?![^\W_])")
 _LINE_START = re.compile(
     r"(\d{1,9})[.)](?=\s|$)|[-+](?=\s|$|[-|: ]*$)|#(?=#{0,5}(?:\s|$))|[>|]|:(?=-)|=(?==*\s*$)"
 )
+_STARTERS = frozenset("0123456789-+#>|:=")
+_RISKY = re.compile(r"[\\`*\[\]<~&_@]")
+_CALLS = re.compile("[@<]")
+_REFERENCE = re.compile(r"&(?=#?\w+;)")
 _HEADING_END = re.compile(r"#(?=#*$)")
 _RUN = re.compile("`+")
 _LONG_RUN = re.compile("`{%d}(?=`)" % LONGEST_FENCE)  # noqa: UP031 - braces of the pattern
@@ -31,12 +35,15 @@ def write_markdown(leaves: Sequence[Leaf]) -> str:
     for leaf in leaves:
         separator, first, rest = gutter.enter(leaf)
         body = _code(leaf) if leaf.kind is Kind.CODE else _prose(leaf)
-        pieces += (separator, first, body.replace("\n", f"\n{rest}"))
+        pieces += (separator, first, body.replace("\n", f"\n{rest}") if rest else body)
     return "".join(pieces).rstrip()
 
 
 def _code(leaf: Leaf) -> str:
-    code = _break_runs(defuse(leaf.text))
+    code = defuse(leaf.text)
+    if "`" not in code:
+        return f"```{leaf.language}\n{code}\n```"
+    code = _break_runs(code)
     longest = max(map(len, _RUN.findall(code)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}{leaf.language}\n{code}\n{fence}"
@@ -47,22 +54,30 @@ def _break_runs(code: str) -> str:
 
 
 def _prose(leaf: Leaf) -> str:
-    pieces = []
+    pieces: list[str] = []
     for link, group in links(leaf.spans):
-        inner = "".join(_span(group, index) for index in range(len(group)))
-        pieces.append(inner if link is None else f"[{inner}]({_url(link.url)})")
-    lines = [_escape_start(line.strip()) for line in "".join(pieces).split("\n")]
+        written = [_span(group, index) for index in range(len(group))]
+        if link is None:
+            pieces += written
+        else:
+            pieces.append(f"[{''.join(written)}]({_url(link.url)})")
+    text = "".join(pieces)
     if leaf.kind is Kind.HEADING:
-        text = _HEADING_END.sub(r"\\#", " ".join(lines))
+        text = _HEADING_END.sub(r"\\#", _escape_start(text.strip()))
         return f"{'#' * leaf.level} {text}"
-    return "\n".join(lines)
+    if "\n" not in text:
+        return _escape_start(text.strip())
+    return "\n".join([_escape_start(line.strip()) for line in text.split("\n")])
 
 
 def _url(url: str) -> str:
-    return re.sub(r"&(?=#?\w+;)", "&amp;", defuse_url(url))
+    url = defuse_url(url)
+    return _REFERENCE.sub("&amp;", url) if "&" in url else url
 
 
 def _escape_start(line: str) -> str:
+    if line[:1] not in _STARTERS:
+        return line
     found = _LINE_START.match(line)
     if found is None:
         return line
@@ -72,35 +87,52 @@ def _escape_start(line: str) -> str:
 
 
 def _span(group: Sequence[Span], index: int) -> str:
-    text, style = group[index].text, group[index].style
-    if text == "\n" or not style:
-        return _SPECIAL.sub(r"\\\g<0>", defuse(text))
-    if Style.CODE in style:
-        return _marked(_inline_code(text), style)
+    text, style, _ = group[index]
+    if style & Style.CODE:
+        return _marked(_inline_code(text), _MARKS[style])
+    if _RISKY.search(text):
+        text = _SPECIAL.sub(_escaped, defuse(text))
+    if not style:
+        return text
+    if not style & Style.ITALIC:
+        return _marked(text, _MARKS[style])
     before = group[index - 1].text[-1:] if index else ""
     after = group[index + 1].text[:1] if index + 1 < len(group) else ""
     # An underscore inside a word marks nothing.
-    italic = "*" if before.isalnum() or after.isalnum() else "_"
-    return _marked(_SPECIAL.sub(r"\\\g<0>", defuse(text)), style, italic)
+    inside_word = before.isalnum() or after.isalnum()
+    return _marked(text, _MARKS_IN_WORD[style] if inside_word else _MARKS[style])
+
+
+def _escaped(found: re.Match[str]) -> str:
+    return f"\\{found[0]}"
 
 
 def _inline_code(text: str) -> str:
-    code = _break_runs(defuse(text))
+    code = defuse(text) if _CALLS.search(text) else text
     if not code.strip():
         return code
-    longest = max(map(len, _RUN.findall(code)), default=0)
-    fence = "`" * (longest + 1)
+    if "`" not in code:
+        pad = " " if code[0] == " " or code[-1] == " " else ""
+        return f"`{pad}{code}{pad}`"
+    code = _break_runs(code)
+    fence = "`" * (max(map(len, _RUN.findall(code))) + 1)
     pad = " " if code[0] in "` " or code[-1] in "` " else ""
     return f"{fence}{pad}{code}{pad}{fence}"
 
 
-def _marked(text: str, style: Style, italic: str = "_") -> str:
+def _marked(text: str, mark: tuple[str, str]) -> str:
     inside = text.strip()
-    if not inside:
+    if not inside or not mark[0]:
         return text
-    start = text.index(inside)
-    before, after = text[:start], text[start + len(inside) :]
-    for flag, mark in ((Style.STRIKE, "~~"), (Style.ITALIC, italic), (Style.BOLD, "**")):
-        if flag in style:
-            inside = f"{mark}{inside}{mark}"
-    return f"{before}{inside}{after}"
+    marked = f"{mark[0]}{inside}{mark[1]}"
+    return marked if inside == text else text.replace(inside, marked, 1)
+
+
+def _marks(style: int, italic: str) -> tuple[str, str]:
+    used = ((Style.BOLD, "**"), (Style.ITALIC, italic), (Style.STRIKE, "~~"))
+    marks = [mark for flag, mark in used if flag & style]
+    return "".join(marks), "".join(reversed(marks))
+
+
+_MARKS = [_marks(style, "_") for style in range(16)]
+_MARKS_IN_WORD = [_marks(style, "*") for style in range(16)]

@@ -10,12 +10,14 @@ Each character is measured a bounded number of times, so the time is linear in t
 text. The module renders nothing: a `Ruler` says what the back end will need.
 """
 
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from itertools import accumulate
 
 import regex
 
-from adapters.rendering.flow import Kind, Leaf, gutter_width, links
+from adapters.rendering.flow import Kind, Leaf, links
 from adapters.rendering.nodes import Span, Style, unlink
 
 SMALLEST_LIMIT = 512
@@ -36,14 +38,14 @@ _SPACES = " \t\n"
 class Ruler:
     """How a back end measures, in its unit. All costs are upper bounds that add up.
 
-    `text(text, literal)` is the cost of a piece of text after escaping, `literal` for code;
-    `span` what its markers and its link add; `leaf` what the leaf itself adds, its gutter and the
-    gap before it not included. A part holds at most `most_marks` marks (say, entities); a leaf uses
-    up `leaf_marks` of them and each of its spans `marks`.
+    `text` is the cost of a piece of text after escaping; `span` what the markers and the link of a
+    span with either add (in a heading, of every span); `leaf` what the leaf itself adds, its gutter
+    and the gap before it not included. A part holds at most `most_marks` marks (say, entities); a
+    leaf uses up `leaf_marks` of them and each of those spans `marks`.
     """
 
     limit: int
-    text: Callable[[str, bool], int]
+    text: Callable[[str], int]
     span: Callable[[Span], int]
     leaf: Callable[[Leaf], int]
     marks: Callable[[Leaf, Span], int] = lambda _leaf, _span: 0
@@ -65,7 +67,7 @@ def split(leaves: Sequence[Leaf], ruler: Ruler) -> list[tuple[Leaf, ...]]:
         raise ValueError(f"a limit below {SMALLEST_LIMIT} cannot hold nested text")
     packer = _Packer(ruler)
     for leaf in leaves:
-        packer.add(_without_oversized_links(leaf, ruler))
+        packer.add(leaf)
     return packer.finish()
 
 
@@ -78,7 +80,7 @@ def _without_oversized_links(leaf: Leaf, ruler: Ruler) -> Leaf:
     for link, group in links(leaf.spans):
         oversized = link is not None and any(ruler.span(span) > most for span in group)
         spans.extend(unlink(group) if oversized else group)
-    return replace(leaf, spans=tuple(spans))
+    return leaf._replace(spans=tuple(spans))
 
 
 class _Packer:
@@ -95,6 +97,9 @@ class _Packer:
 
     def add(self, leaf: Leaf) -> None:
         cost, marks = self._measure(leaf)
+        if cost > self._ruler.limit // 4:
+            leaf = _without_oversized_links(leaf, self._ruler)
+            cost, marks = self._measure(leaf)
         if self._fits(cost, marks):
             self._take(leaf, cost, marks)
         elif cost <= self._ruler.limit and marks <= self._ruler.most_marks:
@@ -125,15 +130,18 @@ class _Packer:
 
     def _head(self, leaf: Leaf) -> int:
         """The leaf's fixed cost: its own, the gap before it, and the gutters of both lines."""
-        return self._ruler.leaf(leaf) + 2 + 2 * gutter_width(leaf)
+        return self._ruler.leaf(leaf) + 2 + 2 * leaf.gutter
 
     def _measure(self, leaf: Leaf) -> tuple[int, int]:
-        ruler, line = self._ruler, gutter_width(leaf)
-        cost, marks = self._head(leaf), ruler.leaf_marks(leaf)
+        ruler, text = self._ruler, leaf.text
+        cost, marks = self._head(leaf) + ruler.text(text), ruler.leaf_marks(leaf)
+        if leaf.gutter:
+            cost += text.count("\n") * leaf.gutter
+        always = leaf.kind is Kind.HEADING
         for span in leaf.spans:
-            cost += ruler.span(span) + ruler.text(span.text, is_literal(leaf, span))
-            cost += span.text.count("\n") * line
-            marks += ruler.marks(leaf, span)
+            if always or span.style or span.link is not None:
+                cost += ruler.span(span)
+                marks += ruler.marks(leaf, span)
         return cost, marks
 
     def _cut(self, leaf: Leaf) -> None:
@@ -150,9 +158,8 @@ class _Packer:
                 self._flush()
 
 
-def is_literal(leaf: Leaf, span: Span) -> bool:
-    """Whether the text of `span` is code, which no back end escapes like prose."""
-    return leaf.kind is Kind.CODE or Style.CODE in span.style
+def _is_marked(leaf: Leaf, span: Span) -> bool:
+    return bool(span.style) or span.link is not None or leaf.kind is Kind.HEADING
 
 
 class _Cursor:
@@ -160,13 +167,16 @@ class _Cursor:
 
     def __init__(self, leaf: Leaf, ruler: Ruler) -> None:
         self._leaf, self._ruler = leaf, ruler
-        self._line = gutter_width(leaf)
+        self._line = leaf.gutter
         self._text = leaf.text
-        self._starts: list[int] = []
-        at = 0
-        for span in leaf.spans:
-            self._starts.append(at)
-            at += len(span.text)
+        self._starts = list(accumulate((len(span.text) for span in leaf.spans), initial=0))
+        prices = (
+            self._price(index, self._starts[index], self._starts[index + 1])
+            for index in range(len(leaf.spans))
+        )
+        self._costs = list(accumulate(prices, initial=0))
+        counts = (ruler.marks(leaf, span) if _is_marked(leaf, span) else 0 for span in leaf.spans)
+        self._counts = list(accumulate(counts, initial=0))
         self._pos = 0
         self._index = 0
         self._cut = False
@@ -190,34 +200,50 @@ class _Cursor:
         return piece
 
     def _reach(self, budget: int, marks: int) -> int:
-        """How far the text goes within `budget` and `marks`."""
-        leaf, ruler = self._leaf, self._ruler
-        for index in range(self._index, len(leaf.spans)):
-            span, begin = leaf.spans[index], self._starts[index]
-            start = max(begin, self._pos)
-            budget -= ruler.span(span)
-            marks -= ruler.marks(leaf, span)
-            if budget <= 0 or marks < 0:
-                return start
-            end = begin + len(span.text)
-            window = self._text[start : min(end, start + budget)]
-            count = self._fitting(window, budget, is_literal(leaf, span))
-            if start + count < end:
-                return start + count
-            budget -= self._cost(window, is_literal(leaf, span))
-        return len(self._text)
+        """How far the text goes within `budget` and `marks`: whole spans, then a piece of one."""
+        index, start = self._index, self._pos
+        costs, counts = self._costs, self._counts
+        marks -= counts[index + 1] - counts[index]
+        if marks < 0:
+            return start
+        end = self._starts[index + 1]
+        # Each character costs at least one, so a longer rest is not even measured.
+        rest = end - start if end - start > budget else self._price(index, start, end)
+        if rest > budget:
+            return self._partly(index, start, budget)
+        budget += costs[index + 1] - rest
+        marks += counts[index + 1]
+        reached = min(bisect_right(costs, budget), bisect_right(counts, marks)) - 1
+        if reached == len(self._leaf.spans) or counts[reached + 1] > marks:
+            return self._starts[reached]
+        return self._partly(reached, self._starts[reached], budget - costs[reached])
 
-    def _cost(self, text: str, literal: bool) -> int:
-        return self._ruler.text(text, literal) + text.count("\n") * self._line
+    def _price(self, index: int, start: int, end: int) -> int:
+        return self._fixed(index) + self._cost(self._text[start:end])
 
-    def _fitting(self, window: str, budget: int, literal: bool) -> int:
+    def _fixed(self, index: int) -> int:
+        span = self._leaf.spans[index]
+        return self._ruler.span(span) if _is_marked(self._leaf, span) else 0
+
+    def _cost(self, text: str) -> int:
+        cost = self._ruler.text(text)
+        return cost + text.count("\n") * self._line if self._line else cost
+
+    def _partly(self, index: int, start: int, budget: int) -> int:
+        budget -= self._fixed(index)
+        if budget <= 0:
+            return start
+        end = min(self._starts[index + 1], start + budget)
+        return start + self._fitting(self._text[start:end], budget)
+
+    def _fitting(self, window: str, budget: int) -> int:
         """How many characters of `window` fit; costs only grow with length, so bisect."""
-        if self._cost(window, literal) <= budget:
+        if self._cost(window) <= budget:
             return len(window)
         low, high = 0, len(window)
         while high - low > 1:
             middle = (low + high) // 2
-            if self._cost(window[:middle], literal) <= budget:
+            if self._cost(window[:middle]) <= budget:
                 low = middle
             else:
                 high = middle
@@ -257,7 +283,7 @@ class _Cursor:
         link = spans[index].link
         inside = self._starts[index] < end < self._starts[index] + len(spans[index].text)
         if link is None:
-            code = Style.CODE in spans[index].style
+            code = spans[index].style & Style.CODE
             return self._starts[index] if code and inside else end
         after = spans[index + 1].link if index + 1 < len(spans) else None
         if not inside and after is not link:
@@ -292,12 +318,12 @@ class _Cursor:
                 break
             text = self._text[max(begin, start) : min(begin + len(span.text), end)]
             if text:
-                spans.append(replace(span, text=text))
+                spans.append(Span(text, span.style, span.link))
         if not spans:
             return None
         opened = len(self._leaf.frames) if self._cut else self._leaf.opened
         self._cut = True
-        return replace(self._leaf, spans=tuple(spans), opened=opened)
+        return self._leaf._replace(spans=tuple(spans), opened=opened)
 
     def _advance(self, end: int) -> None:
         if self._leaf.kind is Kind.CODE:

@@ -6,6 +6,7 @@ Widths are columns of a terminal: wide East Asian characters count two, combinin
 
 import unicodedata
 from collections.abc import Sequence
+from functools import lru_cache
 
 from adapters.rendering.nodes import Cell, Table, unlink
 
@@ -13,6 +14,7 @@ WIDEST_PADDING = 40
 """Columns up to which a column is padded; a longer cell pushes its own row out of line."""
 
 _GAP = " | "
+_SHIFTED = ("right", "center")
 
 
 def align(table: Table) -> str:
@@ -35,25 +37,33 @@ def align(table: Table) -> str:
 
 
 def _cell_text(cell: Cell) -> str:
+    if not cell:
+        return ""
+    if len(cell) == 1 and cell[0].link is None:
+        return " ".join(cell[0].text.split())
     return " ".join("".join(span.text for span in unlink(cell)).split())
 
 
 def _line(row: Sequence[str], widths: Sequence[int], aligns: Sequence[str]) -> str:
     cells = []
-    for text, width, side in zip(row, widths, aligns, strict=True):
+    for text, width, side in zip(row, widths, aligns, strict=False):
         room = max(width - _width(text), 0)
-        before = {"right": room, "center": room // 2}.get(side, 0)
-        cells.append(" " * before + text + " " * (room - before))
+        if side in _SHIFTED:
+            before = room if side == "right" else room // 2
+            cells.append(" " * before + text + " " * (room - before))
+        else:
+            cells.append(text + " " * room)
     return _GAP.join(cells).rstrip()
 
 
 def _width(text: str) -> int:
     if text.isascii():
         return len(text)
-    return sum(map(_char_width, text))
+    return sum(map(char_width, text))
 
 
-def _char_width(char: str) -> int:
+@lru_cache(maxsize=8192)
+def char_width(char: str) -> int:
     if unicodedata.category(char) in ("Mn", "Me", "Cf"):
         return 0
     return 2 if unicodedata.east_asian_width(char) in "WF" else 1

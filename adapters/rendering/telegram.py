@@ -3,26 +3,33 @@
 Entities need no escaping and cannot fail to parse. Their rules are those of the Bot API
 ("Formatting options"): offsets and lengths in UTF-16 code units, nested or apart, `pre` and `code`
 hold nothing else, quotes do not nest, 100 entities and 4,096 units a message. Tables become `pre`,
-a quote inside a list or another quote is marked with `> `.
+a quote inside a list or another quote is marked with `> `. One address that the server does not
+take (`mailto:`, a host without a dot) would cost the whole message, so such links are written out.
 """
 
+import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from adapters.rendering.controls import visible
 from adapters.rendering.document import parse
-from adapters.rendering.flow import Gutter, Kind, Leaf, flatten, links
-from adapters.rendering.nodes import Span, Style
+from adapters.rendering.flow import Gutter, Kind, Leaf, flatten, links, without_tabs
+from adapters.rendering.nodes import Span, Style, unlink
 from adapters.rendering.splitting import Ruler, split, utf16_length
 
 MOST_UNITS = 4096
 MOST_ENTITIES = 100
 
+_LINKABLE = re.compile(
+    r"https?://(?:(?:[a-z0-9_-]+\.)+[a-z0-9_-]{2,}|\d{1,3}(?:\.\d{1,3}){3})"
+    r"(?::(?:\d{1,4}|[1-5]\d{4}))?(?=[/?#]|\Z)",
+    re.IGNORECASE,
+)
 _BULLETS = ("\N{BULLET}", "\N{WHITE BULLET}", "\N{BLACK SMALL SQUARE}")
 
 
-@dataclass(frozen=True, slots=True)
-class Entity:
+class Entity(NamedTuple):
     """A stretch of the text: `type` as in the Bot API, `offset` and `length` in UTF-16 units.
 
     `url` belongs to `text_link`, `language` to `pre`.
@@ -45,7 +52,10 @@ class TelegramPart:
 
 def render_telegram(text: str) -> list[TelegramPart]:
     """`text` as messages in order; an empty list when it holds nothing that could be seen."""
-    parts = [_write(leaves) for leaves in split(flatten(parse(text)), _RULER)]
+    leaves = [_linkable(leaf) for leaf in flatten(parse(text))]
+    if "\t" in text or "&" in text:
+        leaves = [without_tabs(leaf) for leaf in leaves]
+    parts = [_write(part) for part in split(leaves, _RULER)]
     return [part for part in parts if visible(part.text)]
 
 
@@ -74,6 +84,16 @@ def plain_telegram(part: TelegramPart) -> list[str]:
     return [_write(leaves).text for leaves in split([leaf], _RULER)]
 
 
+def _linkable(leaf: Leaf) -> Leaf:
+    """The leaf with every link that Telegram refuses written out as `label (address)`."""
+    if not any(span.link and not _LINKABLE.match(span.link.url) for span in leaf.spans):
+        return leaf
+    spans: list[Span] = []
+    for link, group in links(leaf.spans):
+        spans += group if link is None or _LINKABLE.match(link.url) else unlink(group)
+    return leaf._replace(spans=tuple(spans))
+
+
 def _span_marks(leaf: Leaf, span: Span) -> int:
     heading = leaf.kind is Kind.HEADING
     return len(_TYPES[span.style]) + (span.link is not None) + heading
@@ -85,18 +105,18 @@ def _leaf_marks(leaf: Leaf) -> int:
     return int(quoted) + (leaf.kind is Kind.CODE)
 
 
-def _entity_types(style: Style) -> tuple[str, ...]:
-    if Style.CODE in style:
+def _entity_types(style: int) -> tuple[str, ...]:
+    if style & Style.CODE:
         return ("code",)
     names = ((Style.BOLD, "bold"), (Style.ITALIC, "italic"), (Style.STRIKE, "strikethrough"))
-    return tuple(name for flag, name in names if flag in style)
+    return tuple(name for flag, name in names if flag & style)
 
 
-_TYPES = {Style(bits): _entity_types(Style(bits)) for bits in range(16)}
+_TYPES = [_entity_types(bits) for bits in range(16)]
 
 _RULER = Ruler(
     limit=MOST_UNITS,
-    text=lambda text, _: utf16_length(text),
+    text=utf16_length,
     span=lambda _: 0,
     # A list marker before code stands on a line of its own.
     leaf=lambda leaf: 1 if leaf.kind is Kind.CODE else 0,
@@ -124,7 +144,7 @@ class _Writer:
 
     def leaf(self, leaf: Leaf) -> None:
         if leaf.kind is Kind.CODE:
-            leaf = replace(leaf, spans=(Span(_without_blank_ends(leaf.text)),))
+            leaf = leaf._replace(spans=(Span(_without_blank_ends(leaf.text)),))
         separator, first, rest = self._gutter.enter(leaf)
         outer = leaf.frames[0] if leaf.frames and not leaf.frames[0].marker else None
         if outer is not self._quote:
@@ -146,22 +166,20 @@ class _Writer:
         if all(entity.offset for entity in self._entities):
             lead = len(text) - len(text.lstrip())
         text = text[lead:]
-        entities = [
-            replace(
-                entity,
-                offset=entity.offset - lead,
-                length=min(entity.length, end - entity.offset),
-            )
-            for entity in self._entities
-            if entity.offset < end
-        ]
+        entities = self._entities
+        if lead or (entities and max(one.offset + one.length for one in entities) > end):
+            entities = [
+                one._replace(offset=one.offset - lead, length=min(one.length, end - one.offset))
+                for one in entities
+                if one.offset < end
+            ]
         entities.sort(key=_nesting)
         return TelegramPart(text, tuple(entities))
 
     def _put(self, text: str) -> None:
         if text:
             self._pieces.append(text)
-            self._at += utf16_length(text)
+            self._at += len(text) if text.isascii() else utf16_length(text)
 
     def _code(self, leaf: Leaf, marker: str) -> None:
         if marker.strip():
@@ -173,6 +191,9 @@ class _Writer:
             self._entities.append(Entity("pre", start, self._at - start, language=language))
 
     def _text(self, leaf: Leaf, first: str, rest: str) -> None:
+        if leaf.kind is Kind.TEXT and len(leaf.spans) == 1 and leaf.spans[0][1:] == _BARE:
+            self._put(first + leaf.spans[0].text)
+            return
         self._put(first if leaf.spans else first.rstrip())
         for link, group in links(leaf.spans):
             start = self._at
@@ -181,14 +202,14 @@ class _Writer:
                     self._put(f"\n{rest}")
                     continue
                 style = span.style if link is None else span.style & ~Style.CODE
-                if leaf.kind is Kind.HEADING and Style.CODE not in style:
+                if leaf.kind is Kind.HEADING and not style & Style.CODE:
                     style |= Style.BOLD
                 self._span(span.text, style)
             if link is not None:
                 label = "".join(span.text for span in group)
                 self._mark(label, start, ("text_link",), url=link.url)
 
-    def _span(self, text: str, style: Style) -> None:
+    def _span(self, text: str, style: int) -> None:
         start = self._at
         self._put(text)
         if style:
@@ -199,9 +220,11 @@ class _Writer:
         inside = text.strip()
         if not inside:
             return
-        start += utf16_length(text[: text.index(inside)])
+        if inside != text:
+            start += utf16_length(text[: text.index(inside)])
         length = utf16_length(inside)
-        self._entities.extend(Entity(name, start, length, url=url) for name in types)
+        for name in types:
+            self._entities.append(Entity(name, start, length, url))
 
     def _close_quote(self) -> None:
         if self._quote is not None and self._at > self._quote_start:
@@ -210,6 +233,7 @@ class _Writer:
         self._quote = None
 
 
+_BARE = Span("")[1:]
 _QUOTE = "blockquote"
 _OUTERMOST = (_QUOTE, "text_link")
 

@@ -6,11 +6,11 @@ Text of models and people is stripped of everything that steers a terminal befor
 from collections.abc import Sequence
 
 from rich.console import Group, RenderableType
-from rich.markdown import Markdown
 from rich.padding import Padding
 from rich.text import Text
 
 from adapters.rendering import strip_controls
+from adapters.rendering.terminal import TerminalMarkdown
 from adapters.terminal.conversation import Call, Card, Entry
 
 ARGUMENTS = 160
@@ -23,9 +23,9 @@ _KEYS = {
 _MARKS = {"ok": "✓", "error": "✗", "denied": "✗", "unknown": "?"}
 
 
-def markdown(text: str) -> Markdown:
+def markdown(text: str) -> TerminalMarkdown:
     """Markdown of a model. Links show their address: a terminal must not hide where they lead."""
-    return Markdown(strip_controls(text), hyperlinks=False, code_theme="ansi_dark")
+    return TerminalMarkdown(text)
 
 
 def entry(one: Entry) -> RenderableType:

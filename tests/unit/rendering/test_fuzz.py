@@ -102,3 +102,23 @@ def test_the_plain_fallback_fits_and_keeps_every_address(text: str) -> None:
         for entity in part.entities:
             assert entity.url is None or entity.url in "".join(plain)
     assert all(0 < units(part) <= 512 for part in split_plain(text, 512))
+
+
+HOSTILE = st.lists(
+    st.sampled_from(
+        ["<script>", "</script>", "<img src=x onerror=y>", "<a href='javascript:x'>", "`", "```",
+         "data:text/html,x", "](", "[a](", ")", "![", "<", ">", '"', "'", "&lt;", "&#60;b&#62;",
+         "javascript:x", "\n", " ", "onclick=x", 'https://e.org/"onload=x', "<!--", "-->", "<?x",
+         "<![CDATA[", "<svg/onload=x>", "|", "|-|\n", "> ", "- ", "[r]: javascript:x\n", "[r]",
+         "vbscript:x", "JaVaScRiPt:x", "java\nscript:x", "\\", "&", "<style>", "<javascript:x>"]
+    ),
+    max_size=25,
+).map("".join)  # fmt: skip
+
+
+@pytest.mark.requirement("REN-1")
+@fuzz
+@given(HOSTILE)
+def test_hostile_markdown_makes_no_tag_and_no_address_of_its_own(text: str) -> None:
+    _, links = check_html(render_html(text))
+    assert all(link.lower().startswith(("http://", "https://", "mailto:")) for link in links)

@@ -166,3 +166,21 @@ def test_a_plain_fallback_grown_too_long_becomes_two_messages() -> None:
     assert len(plain) == 2
     assert all(units(text) <= 4096 for text in plain)
     assert plain[1].endswith("p)")
+
+
+@pytest.mark.requirement("REN-1")
+@pytest.mark.parametrize(
+    "url",
+    ["mailto:a@example.org", "http://localhost:8080/x", "https://user@example.org/",
+     "http://[::1]/", "http://example.org:99999/", "https://%C3%A9.org/"],
+)  # fmt: skip
+def test_an_address_that_telegram_refuses_is_written_out(url: str) -> None:
+    part = one(f"**See** [the page]({url})")
+    assert part.text == f"See the page ({url})"
+    assert [entity.type for entity in part.entities] == ["bold"]
+
+
+@pytest.mark.requirement("REN-1")
+def test_a_tab_becomes_spaces_since_the_server_makes_it_one() -> None:
+    part = one("```\nif x:\n\ty\n```\n\na\tb&Tab;c")
+    assert part.text == "if x:\n    y\n\na    b    c"

@@ -1,0 +1,1 @@
+"""The gallery of the renderer: what each platform gets for each construct of Markdown."""
