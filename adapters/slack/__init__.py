@@ -1,4 +1,4 @@
-"""Slack: direct messages, mentions, channels and threads over Socket Mode.
+"""Slack, whole: over Socket Mode or by signed requests, one adapter for each workspace.
 
 Names nothing itself, so that the manifest can be printed without loading Slack's libraries.
 """

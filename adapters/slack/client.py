@@ -6,6 +6,7 @@ posted already, and a blind repeat would double the message (MSG-11). What faile
 """
 
 from collections.abc import Mapping
+from typing import BinaryIO
 
 import aiohttp
 from pydantic import JsonValue, SecretStr
@@ -14,42 +15,52 @@ from slack_sdk.web.async_client import AsyncWebClient
 from slack_sdk.web.async_slack_response import AsyncSlackResponse
 
 from adapters.slack.failures import (
+    DEAD_TOKEN,
     RateLimited,
     Refused,
     SlackFailure,
     Unanswered,
     Unreachable,
+    wrong_token,
 )
+from adapters.slack.limits import Limits
 from adapters.slack.settings import SlackSettings
 from runtime.domain.value import JsonObject
+from runtime.ports.clock import Clock
 
 CONNECT_TIMEOUT_S = 10.0
 # Shorter than Slack's own idle limit, so that a call rarely leaves on a connection that just died.
 KEEPALIVE_S = 15.0
 SOCKET_CLOSE_TIMEOUT_S = 1.0
+SCOPES_HEADER = "x-oauth-scopes"
 
 
 class SlackClient:
     """One HTTP session for one installed application. Close it."""
 
-    def __init__(self, settings: SlackSettings) -> None:
+    def __init__(self, settings: SlackSettings, clock: Clock) -> None:
         self._settings = settings
+        self._limits = Limits(clock)
         self._session: aiohttp.ClientSession | None = None
+        self.granted: frozenset[str] = frozenset()
+        """The scopes of the bot token, as Slack's last answer named them."""
+        self.trouble = ""
+        """Why the bot token is refused now; empty while it is taken."""
 
     async def write(self, method: str, body: JsonObject) -> JsonObject:
         """Call a method that changes something. Raises `SlackFailure`."""
-        web = self._web(self._settings.bot_token)
-        return await _answer(web, method, body=body)
+        return await self._call(method, body, body=body)
 
     async def read(self, method: str, arguments: Mapping[str, str | int | bool]) -> JsonObject:
         """Call a method that only reads. Raises `SlackFailure`."""
-        web = self._web(self._settings.bot_token)
-        return await _answer(web, method, arguments=arguments)
+        return await self._call(method, arguments, arguments=arguments)
 
     async def socket_address(self) -> str:
         """A fresh address for one Socket Mode connection. Raises `SlackFailure`."""
+        if self._settings.app_token is None:
+            raise Refused("not_authed", "an app token")
         web = self._web(self._settings.app_token)
-        address = (await _answer(web, "apps.connections.open", body={})).get("url")
+        address = (await _answer(web, "apps.connections.open", body={}))[0].get("url")
         if not isinstance(address, str):
             raise Unanswered("apps.connections.open gave no address")
         return address
@@ -61,10 +72,79 @@ class SlackClient:
                 address,
                 autoping=False,
                 timeout=aiohttp.ClientWSTimeout(ws_close=SOCKET_CLOSE_TIMEOUT_S),
-                proxy=self._web(self._settings.app_token).proxy,
+                proxy=self._web(self._settings.bot_token).proxy,
             )
         except (aiohttp.ClientError, OSError) as error:
             raise Unreachable(f"the socket cannot be opened: {_named(error)}") from error
+
+    async def fetch(self, url: str) -> aiohttp.ClientResponse:
+        """Ask for a file with the bot token; the caller has checked whose address it is, and
+        releases the response. A redirect is not followed. Raises `Unreachable` or `Unanswered`."""
+        token = self._settings.bot_token.get_secret_value()
+        return await self._raw("GET", url, headers={"Authorization": f"Bearer {token}"})
+
+    async def put(self, url: str, content: BinaryIO) -> None:
+        """Send a file's bytes to the address that Slack named. Raises `SlackFailure`."""
+        response = await self._raw("POST", url, content=content)
+        try:
+            if response.status != 200:
+                raise Unanswered(f"the upload: HTTP {response.status}")
+        finally:
+            response.release()
+
+    async def _raw(
+        self,
+        verb: str,
+        url: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+        content: BinaryIO | None = None,
+    ) -> aiohttp.ClientResponse:
+        try:
+            return await self._http().request(
+                verb,
+                url,
+                headers=headers,
+                data=content,
+                allow_redirects=False,
+                # A large file may take long, as long as its bytes keep coming.
+                timeout=aiohttp.ClientTimeout(
+                    total=None,
+                    sock_connect=CONNECT_TIMEOUT_S,
+                    sock_read=self._settings.request_timeout_s,
+                ),
+                proxy=self._web(self._settings.bot_token).proxy,
+            )
+        except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
+            raise Unreachable(_named(error)) from error
+        except (aiohttp.ClientError, OSError) as error:
+            raise Unanswered(_named(error)) from error
+
+    async def _call(
+        self,
+        method: str,
+        given: Mapping[str, object],
+        *,
+        body: JsonObject | None = None,
+        arguments: Mapping[str, str | int | bool] | None = None,
+    ) -> JsonObject:
+        channel = given.get("channel", given.get("channel_id", ""))
+        self._limits.check(method, str(channel))
+        web = self._web(self._settings.bot_token)
+        try:
+            answer, headers = await _answer(web, method, body=body, arguments=arguments)
+        except RateLimited as limit:
+            self._limits.note(method, str(channel), limit.after_s)
+            raise
+        except Refused as refusal:
+            if refusal.error in DEAD_TOKEN:
+                self.trouble = str(wrong_token("bot", str(refusal)))
+            raise
+        self.trouble = ""
+        scopes = headers.get(SCOPES_HEADER)
+        if scopes:
+            self.granted = frozenset(scope.strip() for scope in scopes.split(","))
+        return answer
 
     async def close(self) -> None:
         if self._session is not None:
@@ -96,7 +176,7 @@ async def _answer(
     *,
     body: JsonObject | None = None,
     arguments: Mapping[str, str | int | bool] | None = None,
-) -> JsonObject:
+) -> tuple[JsonObject, Mapping[str, str]]:
     try:
         if arguments is None:
             response = await web.api_call(method, json=body)
@@ -108,7 +188,8 @@ async def _answer(
         raise Unreachable(f"{method}: {_named(error)}") from error
     except (aiohttp.ClientError, OSError) as error:
         raise Unanswered(f"{method}: {_named(error)}") from error
-    return response.data if isinstance(response.data, dict) else {}
+    headers = {name.lower(): value for name, value in response.headers.items()}
+    return (response.data if isinstance(response.data, dict) else {}), headers
 
 
 def _failure(method: str, error: SlackApiError) -> SlackFailure:

@@ -1,72 +1,75 @@
 """What only Slack can tell about a message, asked once and kept: names, and who is in a thread.
 
-Bounded: the least recently used entries go. It decides nothing about the message.
+Bounded: the least recently used entries go, and names are asked for again after an hour. It decides
+nothing about the message.
 """
 
-import asyncio
-from collections import OrderedDict
 from collections.abc import Iterable, Mapping
-from typing import Generic, TypeVar
 
 import structlog
 
 from adapters.slack.client import SlackClient
 from adapters.slack.failures import Refused, SlackFailure
 from adapters.slack.ingress import Bot, Heard
+from adapters.slack.patience import within
+from adapters.slack.recent import Expiring, Recent
 from adapters.slack.wording import people_in
 from runtime.domain.value import JsonObject
+from runtime.ports.clock import Clock
 
 log = structlog.get_logger(__name__)
 
-MAX_ENTRIES = 10_000
-# Slack waits three seconds for the acknowledgement; a name is not worth missing that.
-NAMES_TIMEOUT_S = 1.5
+NAMES_KEPT_S = 3600.0
 THREAD_PAGE = 200
 MAX_THREAD_PAGES = 5
 
-K = TypeVar("K")
-V = TypeVar("V")
-
-
-class Recent(Generic[K, V]):
-    """The entries that were used last, at most `size` of them."""
-
-    def __init__(self, size: int = MAX_ENTRIES) -> None:
-        self._size = size
-        self._entries: OrderedDict[K, V] = OrderedDict()
-
-    def get(self, key: K) -> V | None:
-        if key in self._entries:
-            self._entries.move_to_end(key)
-        return self._entries.get(key)
-
-    def put(self, key: K, value: V) -> None:
-        self._entries[key] = value
-        self._entries.move_to_end(key)
-        if len(self._entries) > self._size:
-            self._entries.popitem(last=False)
-
 
 class Directory:
-    """Names of people and threads of one workspace."""
+    """Names of people and channels, and threads, of one workspace."""
 
-    def __init__(self, client: SlackClient, bot: Bot) -> None:
+    def __init__(self, client: SlackClient, bot: Bot, clock: Clock) -> None:
         self._client = client
         self._bot = bot
-        self._names: Recent[str, str] = Recent()
+        self._clock = clock
+        self._names: Expiring[str, str] = Expiring(clock, NAMES_KEPT_S)
+        self._members: Expiring[str, bool] = Expiring(clock, NAMES_KEPT_S)
         self._threads: Recent[tuple[str, str], bool] = Recent()
 
-    async def names(self, people: Iterable[str]) -> Mapping[str, str]:
-        """Names by id; who cannot be looked up now is missing, and the id is shown."""
-        asked = sorted(people)
+    async def names(self, ids: Iterable[str]) -> Mapping[str, str]:
+        """Names of people and channels by id; what cannot be looked up now is missing, and the id
+        is shown."""
+        asked = sorted(ids)
         try:
-            async with asyncio.timeout(NAMES_TIMEOUT_S):
-                for user in asked:
-                    await self._learn(user)
+            async with within(self._clock):
+                for each in asked:
+                    await self._learn(each)
         except (SlackFailure, TimeoutError) as failure:
             log.info("slack.name_unknown", reason=str(failure))
-        found = {user: self._names.get(user) for user in asked}
-        return {user: name for user, name in found.items() if name}
+        found = {each: self._names.get(each) for each in asked}
+        return {each: name for each, name in found.items() if name}
+
+    async def name(self, each: str) -> str:
+        """One name, or nothing."""
+        return (await self.names([each])).get(each, "")
+
+    async def shut_out(self, chat: str) -> bool:
+        """Whether the bot surely cannot write there; False where nobody can tell now."""
+        known = self._members.get(chat)
+        if known is None:
+            try:
+                async with within(self._clock):
+                    found = (await self._client.read("conversations.info", {"channel": chat})).get(
+                        "channel"
+                    )
+                known = not isinstance(found, dict) or found.get("is_member") is not False
+            except Refused as refusal:
+                known = refusal.error != "channel_not_found"
+            except (SlackFailure, TimeoutError):
+                return False
+            if known:
+                # Being let in takes a moment, and must count at once.
+                self._members.put(chat, known)
+        return not known
 
     def joined(self, chat: str, thread: str) -> None:
         """The bot takes part in this thread from now on."""
@@ -87,16 +90,18 @@ class Directory:
             self._threads.put(key, known)
         return known
 
-    async def _learn(self, user: str) -> None:
-        if self._names.get(user) is not None:
+    async def _learn(self, each: str) -> None:
+        if self._names.get(each) is not None:
             return
+        person = each[:1] in "UW"
+        method, key = ("users.info", "user") if person else ("conversations.info", "channel")
         try:
-            answer = await self._client.read("users.info", {"user": user})
+            answer = await self._client.read(method, {key: each})
         except Refused:
-            # Somebody of another workspace, or the scope is missing: asking again does not help.
-            self._names.put(user, "")
+            # Of another workspace, hidden, or the scope is missing: asking again does not help.
+            self._names.put(each, "")
             return
-        self._names.put(user, _name(answer.get("user")))
+        self._names.put(each, _name(answer.get(key)))
 
     async def _look(self, chat: str, thread: str) -> bool:
         arguments: dict[str, str | int | bool] = {

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from pydantic import JsonValue
 
 from adapters.rendering import SlackLimits, SlackPart, render_slack
+from adapters.slack.cards import approval_buttons, question_buttons
 from runtime.domain.messages import (
     ApprovalPart,
     FilePart,
@@ -37,7 +38,15 @@ class Post:
     blocks: tuple[JsonObject, ...]
 
 
-def posts_of(message: OutboundMessage) -> tuple[Post, ...]:
+@dataclass(frozen=True, slots=True)
+class Upload:
+    """One file; `path` is on the gateway's machine."""
+
+    name: str
+    path: str
+
+
+def posts_of(message: OutboundMessage) -> tuple[Post | Upload, ...]:
     """Everything that the message needs, in order; empty where it holds no text at all."""
     return tuple(post for part in message.parts for post in _posts(part))
 
@@ -52,10 +61,7 @@ def post_payload(
         # A preview of a link in an answer would be taken for a part of the answer.
         "unfurl_links": False,
         "unfurl_media": False,
-        "metadata": {
-            "event_type": METADATA_TYPE,
-            "event_payload": {"outbox_id": message.outbox_id, "part": number},
-        },
+        "metadata": metadata_of(message, number),
     }
     if message.target.thread_id is not None:
         payload["thread_ts"] = message.target.thread_id
@@ -69,6 +75,17 @@ def update_payload(
     body = _body(post, plain=plain)
     # Without blocks in the call, Slack would go on showing the old ones.
     return {"channel": message.target.chat_id, "ts": ts, "blocks": [], **body}
+
+
+def metadata_of(message: OutboundMessage, number: int) -> JsonObject:
+    """What marks a post as the `number`-th of its row of the outbox."""
+    carried: JsonObject = {"outbox_id": message.outbox_id, "part": number}
+    return {"event_type": METADATA_TYPE, "event_payload": carried}
+
+
+def missing_file(upload: Upload) -> Post:
+    """What stands where a file would that is not there any more; its name is never lost."""
+    return _post(render_slack(f"File: {_code(upload.name)} (it cannot be read any more)")[0])
 
 
 def part_number(posted: JsonObject, outbox_id: str) -> int | None:
@@ -109,7 +126,7 @@ def card(markdown: str, hint: str, *, actions: JsonObject | None = None) -> tupl
     return (*posts[:-1], closing)
 
 
-def _posts(part: OutboundPart) -> Iterable[Post]:
+def _posts(part: OutboundPart) -> Iterable[Post | Upload]:
     match part:
         case TextPart():
             return [_post(rendered) for rendered in render_slack(part.markdown)]
@@ -118,8 +135,7 @@ def _posts(part: OutboundPart) -> Iterable[Post]:
         case QuestionPart():
             return _question(part)
         case FilePart():
-            # `capabilities.files` is False, so the engine sends none; a name is never lost.
-            return [_post(rendered) for rendered in render_slack(f"File: {_code(part.name)}")]
+            return [Upload(part.name, part.path)]
 
 
 def _approval(part: ApprovalPart) -> tuple[Post, ...]:
@@ -135,15 +151,17 @@ def _approval(part: ApprovalPart) -> tuple[Post, ...]:
     ]
     if "deny" in part.choices:
         ways.append(f"`!deny {part.code}`")
-    hint = f"Reply {', '.join(ways)}, or use `/gatehouse approve {part.code}`."
-    return card(markdown, part.outcome or hint)
+    hint = f"Press a button, or reply {', '.join(ways)}, or use `/gatehouse approve {part.code}`."
+    buttons = None if part.outcome else approval_buttons(part)
+    return card(markdown, part.outcome or hint, actions=buttons)
 
 
 def _question(part: QuestionPart) -> tuple[Post, ...]:
     options = "".join(f"\n{place}. {text}" for place, text in enumerate(part.options, start=1))
-    hint = f"Answer with `!answer {part.code} your answer`"
+    hint = f"Press a button, or answer with `!answer {part.code} your answer`"
     hint += ", or with the number of an option." if part.options else "."
-    return card(f"{part.question}\n{options}", part.outcome or hint)
+    buttons = None if part.outcome else question_buttons(part)
+    return card(f"{part.question}\n{options}", part.outcome or hint, actions=buttons)
 
 
 def _post(part: SlackPart) -> Post:

@@ -43,6 +43,10 @@ _ACCOUNT_WIDE = frozenset(
         "token_revoked",
     }
 )
+#: The bot token is no good any more, whatever it is used for.
+DEAD_TOKEN = frozenset(
+    {"account_inactive", "invalid_auth", "not_authed", "token_expired", "token_revoked"}
+)
 # Refused before Slack did anything: `request_timeout` means that the body came in truncated.
 _NOT_YET = frozenset({"request_timeout", "service_unavailable", "team_added_to_org"})
 # Slack's pages say of both that some part of the operation may have succeeded before the error.

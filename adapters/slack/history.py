@@ -1,7 +1,8 @@
 """Finding out what became of a send: the posts of an outbox row, by the metadata they carry.
 
 It reads a bounded number of pages and refuses to guess: where the posts may lie further back than
-it looks, the outcome stays unknown.
+it looks, the outcome stays unknown. A file carries no metadata; it is known by its name where only
+one of that name was shared since the question.
 """
 
 import re
@@ -9,10 +10,13 @@ from collections.abc import Sequence
 
 from adapters.slack.client import SlackClient
 from adapters.slack.directory import messages_of, next_cursor
-from adapters.slack.egress import part_number
+from adapters.slack.egress import Upload, part_number, posts_of
 from adapters.slack.failures import Refused, SlackFailure, lookup_error
+from adapters.slack.ingress import Bot
+from adapters.slack.memory import Asker
 from runtime.domain.errors import DeliveryRejected
 from runtime.domain.messages import OutboundMessage
+from runtime.domain.value import JsonObject
 
 _TS = re.compile(r"\d+\.\d+")
 PAGE = 200
@@ -20,40 +24,71 @@ MAX_PAGES = 20
 
 
 async def find_posts(
-    client: SlackClient, message: OutboundMessage, posted: Sequence[str]
+    client: SlackClient, message: OutboundMessage, posted: Sequence[str], bot: Bot | None = None
 ) -> tuple[str, ...]:
     """The ids of the message's posts in order, from the first on without a gap.
 
     Fewer than the message needs when it broke off in the middle. Raises `DeliveryRetry`, or
     `DeliveryRejected` where the history is closed to the bot or too long to be sure.
     """
+    look = _Look(message.outbox_id, bot)
     try:
-        found = await _numbered(client, message)
+        await _look(client, message, look)
     except SlackFailure as failure:
         raise lookup_error(failure) from failure
-    ids = list(posted)
-    while len(ids) in found:
-        ids.append(found[len(ids)])
+    posts, ids = posts_of(message), list(posted)
+    for post in posts[len(ids) :]:
+        found = look.file_of(post, ids) if isinstance(post, Upload) else look.numbered.get(len(ids))
+        if found is None:
+            break
+        ids.append(found)
     return tuple(ids)
 
 
-async def _numbered(client: SlackClient, message: OutboundMessage) -> dict[int, str]:
+class _Look:
+    """What was seen of one row in the history: posts by their number, and the bot's files."""
+
+    def __init__(self, outbox_id: str, bot: Bot | None) -> None:
+        self._outbox_id = outbox_id
+        self._bot = bot
+        self.numbered: dict[int, str] = {}
+        self._files: list[tuple[str, str]] = []
+
+    def see(self, posted: JsonObject) -> None:
+        number, ts = part_number(posted, self._outbox_id), posted.get("ts")
+        if number is not None and isinstance(ts, str):
+            self.numbered[number] = ts
+        files = posted.get("files")
+        if self._bot is None or posted.get("bot_id") != self._bot.bot_id:
+            return
+        for file in files if isinstance(files, list) else []:
+            if isinstance(file, dict):
+                self._files.append((str(file.get("id")), str(file.get("name"))))
+
+    def file_of(self, upload: Upload, taken: Sequence[str]) -> str | None:
+        """Raises `DeliveryRejected` where nobody can tell."""
+        if self._bot is None:
+            raise DeliveryRejected("the bot's own files cannot be told before it is connected")
+        same = [key for key, name in self._files if name == upload.name and key not in taken]
+        if len(same) > 1:
+            raise DeliveryRejected(f"several files are called {upload.name}")
+        return same[0] if same else None
+
+
+async def _look(client: SlackClient, message: OutboundMessage, look: _Look) -> None:
     method, arguments = _query(message)
-    found: dict[int, str] = {}
     for _ in range(MAX_PAGES):
         try:
             page = await client.read(method, arguments)
         except Refused as refusal:
             if refusal.error == "thread_not_found":
-                return {}
+                return
             raise
         for posted in messages_of(page):
-            number, ts = part_number(posted, message.outbox_id), posted.get("ts")
-            if number is not None and isinstance(ts, str):
-                found[number] = ts
+            look.see(posted)
         cursor = next_cursor(page)
         if not cursor:
-            return found
+            return
         arguments = {**arguments, "cursor": cursor}
     raise DeliveryRejected(f"more than {MAX_PAGES * PAGE} messages came since: not looked further")
 
@@ -70,3 +105,49 @@ def _query(message: OutboundMessage) -> tuple[str, dict[str, str | int | bool]]:
     if message.target.thread_id is None:
         return "conversations.history", arguments
     return "conversations.replies", {**arguments, "ts": message.target.thread_id}
+
+
+async def find_asker(client: SlackClient, message: OutboundMessage) -> Asker | None:
+    """Who asked what the message answers, in its thread; None where Slack does not tell now."""
+    target, asked = message.target, message.reply_to or ""
+    if target.thread_id is None or not _TS.fullmatch(asked):
+        return None
+    arguments: dict[str, str | int | bool] = {
+        "channel": target.chat_id,
+        "ts": target.thread_id,
+        "oldest": asked,
+        "latest": asked,
+        "inclusive": True,
+    }
+    try:
+        page = await client.read("conversations.replies", arguments)
+    except SlackFailure:
+        return None
+    found = next((one for one in messages_of(page) if one.get("ts") == asked), {})
+    user, team = found.get("user"), found.get("user_team") or found.get("team")
+    if not isinstance(user, str) or found.get("bot_id"):
+        return None
+    return Asker(user, team if isinstance(team, str) else "")
+
+
+async def find_stream(client: SlackClient, message: OutboundMessage, bot: Bot) -> str | None:
+    """The one stream in the message's thread that was begun and never finished: it has no mark.
+
+    Raises `DeliveryRetry` or `DeliveryRejected`; of several nobody can tell which it is.
+    """
+    method, arguments = _query(message)
+    try:
+        page = await client.read(method, arguments)
+    except SlackFailure as failure:
+        raise lookup_error(failure) from failure
+    found = [posted for posted in messages_of(page) if _is_half(posted, bot)]
+    ts = found[0].get("ts") if len(found) == 1 else None
+    return ts if isinstance(ts, str) else None
+
+
+def _is_half(posted: JsonObject, bot: Bot) -> bool:
+    return (
+        posted.get("bot_id") == bot.bot_id
+        and isinstance(posted.get("streaming_state"), str)
+        and not posted.get("metadata")
+    )

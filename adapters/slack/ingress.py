@@ -1,8 +1,9 @@
 """Slack's payloads as messages of ours. Pure: it asks nobody and never raises on a strange shape.
 
-Reading gives `Heard`, which still has Slack's ids in its text, or `Ignored` with the reason. What
-only Slack can tell (names, whether the bot takes part in a thread) is asked for by the adapter and
-handed to `inbound`. Shapes: the reference pages of `message`, `app_mention` and slash commands.
+Reading gives what happened: `Heard`, which still has Slack's ids in its text, `Deleted`, `Added`,
+`ThreadOpened`, `HomeOpened`, or `Ignored` with the reason. What only Slack can tell (names, whether
+the bot takes part in a thread) is asked for by the adapter and handed to `inbound`. Shapes: the
+reference pages of the events and of slash commands. Buttons and forms are read by `actions`.
 """
 
 import re
@@ -10,8 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from adapters.slack.settings import ReplyInThread
-from adapters.slack.wording import people_in, readable, without_leading_mention
-from runtime.domain.messages import Attachment, ChatKind, InboundMessage
+from adapters.slack.wording import channels_in, people_in, readable, without_leading_mention
+from runtime.domain.messages import Attachment, ChatKind, Deletion, InboundMessage
 from runtime.domain.people import Sender
 from runtime.domain.value import JsonObject
 
@@ -25,6 +26,8 @@ _KINDS: Mapping[str, ChatKind] = {
     "group": "channel",
 }
 _SLACKBOT = "USLACKBOT"
+FILE_ID = "slack-file:"
+"""Before the id of a file whose address has to be asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +41,49 @@ class Bot:
 
 @dataclass(frozen=True, slots=True)
 class Ignored:
-    """A payload that is no message for the engine; `reason` is for logs."""
+    """A payload that is nothing for the engine; `reason` is for logs."""
 
     reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ours:
+    """A post of the bot itself came back: it takes part in that thread."""
+
+    chat: str
+    thread: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Deleted:
+    """Somebody deleted a message; `user` is who wrote it, empty where Slack does not tell."""
+
+    chat: str
+    message_id: str
+    user: str
+
+
+@dataclass(frozen=True, slots=True)
+class Added:
+    """The bot was let into a channel."""
+
+    chat: str
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadOpened:
+    """A person opened an assistant thread, or looks at another channel (`context`) beside it."""
+
+    chat: str
+    thread: str
+    context: str
+
+
+@dataclass(frozen=True, slots=True)
+class HomeOpened:
+    """A person looks at their App Home."""
+
+    user: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +98,7 @@ class Heard:
     text: str
     is_bot: bool = False
     name: str = ""
+    team: str = ""
     thread: str | None = None
     answer_thread: str | None = None
     edited_at: str | None = None
@@ -65,9 +109,10 @@ class Heard:
     sent_at_ms: int | None = None
 
     @property
-    def people(self) -> frozenset[str]:
+    def named(self) -> frozenset[str]:
         """Whose names make the text readable; a bot's name comes with its message."""
-        return people_in(self.text) | (frozenset() if self.is_bot else {self.user})
+        writer = frozenset() if self.is_bot else {self.user}
+        return people_in(self.text) | channels_in(self.text) | writer
 
     @property
     def thread_matters(self) -> bool:
@@ -76,25 +121,37 @@ class Heard:
         return in_thread and not (self.mentions_bot or self.is_bot)
 
 
-def read_event(payload: JsonObject, bot: Bot, *, reply_in_thread: ReplyInThread) -> Heard | Ignored:
+Happened = Heard | Ours | Deleted | Added | ThreadOpened | HomeOpened | Ignored
+
+
+def read_event(payload: JsonObject, bot: Bot, *, reply_in_thread: ReplyInThread) -> Happened:
     """The payload of an `events_api` envelope, or the body of an Events API request."""
     event = _object(payload, "event")
-    kind, subtype = _text(event, "type"), _text(event, "subtype")
-    if kind not in ("message", "app_mention"):
-        return Ignored(f"event {kind or 'without a type'}")
-    if subtype == "message_changed":
-        heard = _edited(event, bot)
-    elif subtype in _SPOKEN:
-        heard = _spoken(event, event, bot)
-    else:
-        return Ignored(f"message subtype {subtype}")
-    if isinstance(heard, Ignored):
-        return heard
-    return replace(
-        heard,
-        event_id=_text(payload, "event_id"),
-        mentions_bot=heard.mentions_bot or kind == "app_mention",
-        answer_thread=_answer_thread(heard, reply_in_thread),
+    kind = _text(event, "type")
+    if _elsewhere(payload, bot):
+        return Ignored("an event of another workspace: it needs an application of its own")
+    if kind in ("message", "app_mention"):
+        return _message(payload, event, bot, reply_in_thread)
+    if kind == "member_joined_channel":
+        chat = _text(event, "channel")
+        ours = chat and _text(event, "user") == bot.user_id
+        return Added(chat) if ours else Ignored("somebody else joined")
+    if kind in ("assistant_thread_started", "assistant_thread_context_changed"):
+        return _assistant_thread(_object(event, "assistant_thread"))
+    if kind == "app_home_opened" and _text(event, "tab") == "home" and _text(event, "user"):
+        return HomeOpened(_text(event, "user"))
+    return Ignored(f"event {kind or 'without a type'}")
+
+
+def deletion(deleted: Deleted, bot: Bot, *, received_at_ms: int) -> Deletion:
+    """The deletion for the engine."""
+    return Deletion(
+        channel=CHANNEL,
+        account=bot.team_id,
+        chat_id=deleted.chat,
+        message_id=deleted.message_id,
+        sender=Sender(id=deleted.user) if deleted.user else None,
+        received_at_ms=received_at_ms,
     )
 
 
@@ -141,16 +198,66 @@ def inbound(
     )
 
 
-def _spoken(event: JsonObject, message: JsonObject, bot: Bot) -> Heard | Ignored:
+def _message(
+    payload: JsonObject, event: JsonObject, bot: Bot, reply_in_thread: ReplyInThread
+) -> Happened:
+    subtype = _text(event, "subtype")
+    if subtype == "message_deleted":
+        return _deleted(event, _text(event, "deleted_ts"), bot)
+    if subtype == "message_changed":
+        heard = _edited(event, bot)
+    elif subtype in _SPOKEN:
+        heard = _spoken(event, event, bot)
+    else:
+        return Ignored(f"message subtype {subtype}")
+    if not isinstance(heard, Heard):
+        return heard
+    return replace(
+        heard,
+        event_id=_text(payload, "event_id"),
+        mentions_bot=heard.mentions_bot or _text(event, "type") == "app_mention",
+        answer_thread=_answer_thread(heard, reply_in_thread),
+    )
+
+
+def _elsewhere(payload: JsonObject, bot: Bot) -> bool:
+    """Whether the event was sent to other installations of the application only."""
+    listed = payload.get("authorizations")
+    given = listed if isinstance(listed, list) else []
+    teams = [_text(one, "team_id") for one in given if isinstance(one, dict)]
+    # An installation in a whole organisation names no workspace.
+    return all(teams) and bool(teams) and bot.team_id not in teams
+
+
+def _assistant_thread(thread: JsonObject) -> ThreadOpened | Ignored:
+    chat, ts = _text(thread, "channel_id"), _text(thread, "thread_ts")
+    if not (chat and _TS.fullmatch(ts)):
+        return Ignored("assistant thread without a channel or a time")
+    return ThreadOpened(chat, ts, _text(_object(thread, "context"), "channel_id"))
+
+
+def _deleted(event: JsonObject, ts: str, bot: Bot) -> Deleted | Ignored:
+    chat, before = _text(event, "channel"), _object(event, "previous_message")
+    if not (chat and _TS.fullmatch(ts)):
+        return Ignored("deletion without a channel or a time")
+    if _is_ours(before, bot):
+        return Ignored("a message of ours was deleted")
+    return Deleted(chat, ts, _text(before, "user") or _text(before, "bot_id"))
+
+
+def _is_ours(message: JsonObject, bot: Bot) -> bool:
+    return bot.user_id == _text(message, "user") or bot.bot_id == _text(message, "bot_id")
+
+
+def _spoken(event: JsonObject, message: JsonObject, bot: Bot) -> Heard | Ours | Ignored:
     """`event` says where, `message` says what: they differ in an edit only."""
     chat, ts = _text(event, "channel"), _text(message, "ts")
     user, bot_id = _text(message, "user"), _text(message, "bot_id")
     if not (chat and _TS.fullmatch(ts) and (user or bot_id)):
         return Ignored("message without a channel, a time or a sender")
-    if user == bot.user_id or (bot_id and bot_id == bot.bot_id):
-        return Ignored("our own message")
-    thread = _text(message, "thread_ts")
-    text = _text(message, "text")
+    thread, text = _text(message, "thread_ts"), _text(message, "text")
+    if _is_ours(message, bot):
+        return Ours(chat, thread or None)
     return Heard(
         chat=chat,
         kind=_chat_kind(_text(event, "channel_type"), chat),
@@ -159,6 +266,7 @@ def _spoken(event: JsonObject, message: JsonObject, bot: Bot) -> Heard | Ignored
         text=text,
         is_bot=bool(bot_id) or user == _SLACKBOT or _text(message, "subtype") == "bot_message",
         name=_text(message, "username"),
+        team=_text(message, "user_team") or _text(message, "team"),
         # The first message of a thread carries its own time as its thread.
         thread=thread if _TS.fullmatch(thread) and thread != ts else None,
         mentions_bot=bot.user_id in people_in(text),
@@ -168,8 +276,11 @@ def _spoken(event: JsonObject, message: JsonObject, bot: Bot) -> Heard | Ignored
     )
 
 
-def _edited(event: JsonObject, bot: Bot) -> Heard | Ignored:
+def _edited(event: JsonObject, bot: Bot) -> Happened:
     message, before = _object(event, "message"), _object(event, "previous_message")
+    if _text(message, "subtype") == "tombstone":
+        # What is deleted at the head of a thread leaves its place there.
+        return _deleted(event, _text(message, "ts"), bot)
     if _text(message, "subtype") not in _SPOKEN:
         return Ignored(f"edit of a message of subtype {_text(message, 'subtype')}")
     if before and _text(message, "text") == _text(before, "text"):
@@ -178,7 +289,7 @@ def _edited(event: JsonObject, bot: Bot) -> Heard | Ignored:
     if not edited_at:
         return Ignored("change without an edit by a person")
     heard = _spoken(event, message, bot)
-    return heard if isinstance(heard, Ignored) else replace(heard, edited_at=edited_at)
+    return replace(heard, edited_at=edited_at) if isinstance(heard, Heard) else heard
 
 
 def _answer_thread(heard: Heard, reply_in_thread: ReplyInThread) -> str | None:
@@ -206,10 +317,19 @@ def _attachments(message: JsonObject) -> tuple[Attachment, ...]:
                 name=_text(file, "name") or _text(file, "id"),
                 media_type=_text(file, "mimetype") or "application/octet-stream",
                 size_bytes=size if isinstance(size, int) else None,
-                reference=_text(file, "url_private_download") or _text(file, "url_private"),
+                reference=_reference(file),
             )
         )
     return tuple(found)
+
+
+def _reference(file: JsonObject) -> str:
+    """Where its bytes are; a file of a shared channel comes with its id alone, and one that is
+    kept by somebody else has no bytes in Slack."""
+    if file.get("is_external") is True or _text(file, "mode") == "external":
+        return ""
+    address = _text(file, "url_private_download") or _text(file, "url_private")
+    return address or f"{FILE_ID}{_text(file, 'id')}"
 
 
 def _milliseconds(ts: str) -> int:

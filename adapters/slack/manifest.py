@@ -4,61 +4,105 @@ It prints text and installs nothing. A scope that is added here without a use, o
 being here, fails a test.
 """
 
-from typing import Literal
+from collections.abc import Iterable
+from urllib.parse import urlsplit
 
 import yaml
 
-Mode = Literal["socket"]
+from runtime.domain.errors import InvalidInput
+from runtime.domain.value import JsonObject
 
-EVENTS = ("app_mention", "message.channels", "message.groups", "message.im", "message.mpim")
+#: Each event with its use.
+EVENTS = {
+    "app_home_opened": "show the App Home",
+    "app_mention": "hear mentions",
+    "assistant_thread_context_changed": "suggest what to ask about the channel beside the thread",
+    "assistant_thread_started": "suggest what to ask",
+    "member_joined_channel": "greet a channel",
+    "message.channels": "hear threads it takes part in, edits and deletions",
+    "message.groups": "the same in private channels",
+    "message.im": "hear direct messages",
+    "message.mpim": "hear group direct messages",
+}
 COMMAND = "/gatehouse"
 
 #: Each scope with its use.
 SCOPES = {
     "app_mentions:read": "hear mentions",
+    "assistant:write": "suggested prompts and titles of assistant threads",
     "channels:history": "hear public channels, read their threads, look up unsure posts",
-    "chat:write": "post, edit and show that it works",
+    "channels:read": "names of channels, whether it is in one, and being added to one",
+    "chat:write": "post, stream, edit and show that it works",
     "commands": "the command /gatehouse",
+    "files:read": "fetch the files that people share with it",
+    "files:write": "send files",
     "groups:history": "the same in private channels",
+    "groups:read": "the same in private channels",
     "im:history": "the same in direct messages",
     "mpim:history": "the same in group direct messages",
     "users:read": "names of the people who write",
 }
 
 
-def manifest(mode: Mode = "socket") -> str:
+def manifest(url: str | None = None) -> str:
     """YAML for "Create New App > From a manifest" at https://api.slack.com/apps.
 
-    The App-Level Token (scope connections:write) is made by hand afterwards: a manifest has none.
+    Without `url` for Socket Mode, whose App-Level Token (scope connections:write) is made by hand
+    afterwards: a manifest has none. With it for HTTP: the gateway's public address, or the one of
+    the workspace's hook below it. Raises `InvalidInput`.
     """
-    application = {
+    called = None if url is None else hook_address(url)
+    # A request URL, where there is one; Socket Mode takes none.
+    request: JsonObject = {} if called is None else {"request_url": called}
+    command: JsonObject = {
+        "command": COMMAND,
+        "description": "Talk to Gatehouse",
+        "usage_hint": "help | status | approve CODE",
+        "should_escape": True,
+        **({} if called is None else {"url": called}),
+    }
+    application: JsonObject = {
         "display_information": {
             "name": "Gatehouse",
             "description": "An agent for your team, on your own machine",
         },
         "features": {
             "app_home": {
-                "home_tab_enabled": False,
+                "home_tab_enabled": True,
                 "messages_tab_enabled": True,
                 "messages_tab_read_only_enabled": False,
             },
+            "assistant_view": {
+                "assistant_description": "An agent for your team, on your own machine",
+            },
             "bot_user": {"display_name": "gatehouse", "always_online": True},
-            "slash_commands": [
-                {
-                    "command": COMMAND,
-                    "description": "Talk to Gatehouse",
-                    "usage_hint": "help | status | approve CODE",
-                    "should_escape": True,
-                }
-            ],
+            "slash_commands": [command],
         },
-        "oauth_config": {"scopes": {"bot": sorted(SCOPES)}},
+        "oauth_config": {"scopes": {"bot": [*sorted(SCOPES)]}},
         "settings": {
-            "event_subscriptions": {"bot_events": sorted(EVENTS)},
-            "interactivity": {"is_enabled": False},
+            "event_subscriptions": {**request, "bot_events": [*sorted(EVENTS)]},
+            "interactivity": {"is_enabled": True, **request},
             "org_deploy_enabled": False,
-            "socket_mode_enabled": mode == "socket",
+            "socket_mode_enabled": called is None,
             "token_rotation_enabled": False,
         },
     }
     return yaml.safe_dump(application, sort_keys=False)
+
+
+def hook_address(url: str) -> str:
+    """Where Slack calls a gateway whose public address is `url`. Raises `InvalidInput`."""
+    address = url.strip().rstrip("/")
+    try:
+        parts = urlsplit(address)
+        proper = parts.scheme == "https" and bool(parts.hostname) and not parts.query
+    except ValueError:
+        proper = False
+    if not proper:
+        raise InvalidInput("--http", "must be an https address such as https://bot.example.org")
+    return address if "/hooks/" in address else f"{address}/hooks/slack"
+
+
+def missing(granted: Iterable[str]) -> tuple[str, ...]:
+    """The scopes that an installation lacks: installed by an older manifest, or by hand."""
+    return tuple(sorted(set(SCOPES) - set(granted)))

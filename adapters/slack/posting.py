@@ -1,10 +1,12 @@
 """Posts in Slack: made, replaced and deleted, once more without layout where Slack dislikes it."""
 
+from collections.abc import Sequence
+
 import structlog
 
 from adapters.slack import egress
 from adapters.slack.client import SlackClient
-from adapters.slack.egress import Post
+from adapters.slack.egress import Post, Upload
 from adapters.slack.failures import (
     FORMAT_REFUSALS,
     Refused,
@@ -12,18 +14,48 @@ from adapters.slack.failures import (
     delivery_error,
     repeatable_error,
 )
+from adapters.slack.uploads import NoFile, Uploader
 from runtime.domain.errors import DeliveryUnknown
-from runtime.domain.messages import OutboundMessage
+from runtime.domain.messages import OutboundMessage, Receipt
 from runtime.domain.value import JsonObject
+from runtime.ports.chat import Posted
 
 log = structlog.get_logger(__name__)
 
+#: What was to be changed is not there, or may not be changed any more.
+_LOST = frozenset(
+    {"cant_update_message", "edit_window_closed", "message_not_found", "thread_not_found"}
+)
+
 
 class Poster:
-    """What one client can do with single posts. It keeps nothing."""
+    """What one client can do with posts. It keeps nothing."""
 
     def __init__(self, client: SlackClient) -> None:
         self._client = client
+        self._uploader = Uploader(client)
+
+    async def post_rest(
+        self, message: OutboundMessage, done: Sequence[str], on_posted: Posted
+    ) -> Receipt:
+        """Every post of the message that is not among `done`. Raises `DeliveryError`."""
+        posts, ids = egress.posts_of(message), list(done)
+        for number in range(len(ids), len(posts)):
+            post = posts[number]
+            if isinstance(post, Upload):
+                ids.append(await self._upload(message, post, number))
+            else:
+                ids.append(await self.post(message, post, number))
+            if len(ids) < len(posts):
+                await on_posted(ids[-1])
+        return Receipt(message_ids=tuple(ids))
+
+    async def _upload(self, message: OutboundMessage, upload: Upload, number: int) -> str:
+        try:
+            return await self._uploader.upload(message.target, upload)
+        except NoFile as error:
+            log.warning("slack.no_file", reason=str(error))
+            return await self.post(message, egress.missing_file(upload), number)
 
     async def post(self, message: OutboundMessage, post: Post, number: int) -> str:
         """Make the `number`-th post and return its `ts`. Raises `DeliveryError`."""
@@ -40,16 +72,27 @@ class Poster:
             raise DeliveryUnknown("Slack took the message and named no id")
         return ts
 
-    async def replace(self, message: OutboundMessage, post: Post, ts: str) -> None:
-        """Put `post` in the place of the one at `ts`. Safe to repeat. Raises `DeliveryError`."""
+    async def replace(
+        self, message: OutboundMessage, post: Post, ts: str, *, mark: bool = False
+    ) -> bool:
+        """Put `post` in the place of the one at `ts`; False where that is gone. Safe to repeat.
+
+        With `mark` it becomes the first post of its row, which a stream is not yet. Raises
+        `DeliveryError`.
+        """
+        more: JsonObject = {"metadata": egress.metadata_of(message, 0)} if mark else {}
         try:
             await self._styled(
                 "chat.update",
-                egress.update_payload(message, post, ts),
-                egress.update_payload(message, post, ts, plain=True),
+                {**egress.update_payload(message, post, ts), **more},
+                {**egress.update_payload(message, post, ts, plain=True), **more},
             )
         except SlackFailure as failure:
+            if isinstance(failure, Refused) and failure.error in _LOST:
+                log.info("slack.not_replaced", reason=str(failure))
+                return False
             raise repeatable_error(failure) from failure
+        return True
 
     async def delete(self, chat: str, ts: str) -> None:
         """Safe to repeat. Raises `DeliveryError`."""

@@ -25,8 +25,9 @@ from runtime.ports.clock import Clock
 
 log = structlog.get_logger(__name__)
 
-PING_INTERVAL_S = 10.0
-# Three pings without any frame: Slack pings on its own every few seconds as well.
+PING_INTERVAL_S = 7.0
+# Three pings without any frame: Slack pings on its own every few seconds as well. With the interval
+# in which the last frame came, a dead socket is found within 28 seconds.
 SILENT_INTERVALS = 3
 STABLE_S = 30.0
 LONGEST_DELAY_S = 60.0
@@ -55,6 +56,8 @@ class Ack:
 
 Handler = Callable[[Envelope], Awaitable[Ack | None]]
 """None leaves the envelope unacknowledged, so that Slack delivers it again."""
+Counter = Callable[[int], None]
+"""Told how many sockets of the application Slack counts, at each greeting."""
 
 
 class Backoff:
@@ -80,15 +83,19 @@ class Backoff:
 class Link:
     """One open socket. `leaving` is set when another one has to take over."""
 
-    def __init__(self, socket: ClientWebSocketResponse, handler: Handler, clock: Clock) -> None:
+    def __init__(
+        self, socket: ClientWebSocketResponse, handler: Handler, clock: Clock, count: Counter
+    ) -> None:
         self._socket = socket
         self._handler = handler
         self._clock = clock
+        self._count = count
         self._heard = True
         self._busy: set[asyncio.Task[None]] = set()
         self.leaving = asyncio.Event()
         self.ready = False
         self.greeted = False
+        self.open = True
         self.reason = ""
 
     async def run(self) -> None:
@@ -104,6 +111,7 @@ class Link:
             self.ready = False
             self.leaving.set()
             await self._socket.close()
+            self.open = False
 
     async def retire(self) -> None:
         """Acknowledge what is in work, then leave."""
@@ -126,6 +134,8 @@ class Link:
         match frame.get("type"), frame.get("envelope_id"), frame.get("payload"):
             case "hello", _, _:
                 self.ready = self.greeted = True
+                number = frame.get("num_connections")
+                self._count(number if isinstance(number, int) else 0)
             case "disconnect", _, _:
                 self.reason = str(frame.get("reason"))
                 self.leaving.set()
@@ -169,20 +179,33 @@ class SocketMode:
     """Keeps one connection open as long as `run` is awaited."""
 
     def __init__(
-        self, client: SlackClient, clock: Clock, handler: Handler, *, address: str | None = None
+        self,
+        client: SlackClient,
+        clock: Clock,
+        handler: Handler,
+        *,
+        count: Counter,
+        address: str | None = None,
     ) -> None:
         """`address` is one that was asked for already; it is good for one connection."""
+        self._count = count
         self._client = client
         self._clock = clock
         self._handler = handler
         self._address = address
         self._link: Link | None = None
+        self._old: Link | None = None
         self._trouble = ""
         self._backoff = Backoff()
 
     @property
     def connected(self) -> bool:
         return self._link is not None and self._link.ready
+
+    @property
+    def links(self) -> int:
+        """How many sockets are open for it now: one, or two while one replaces the other."""
+        return sum(link is not None and link.open for link in (self._link, self._old))
 
     @property
     def trouble(self) -> str:
@@ -195,7 +218,8 @@ class SocketMode:
             while True:
                 link = await self._opened()
                 opened_at = self._clock.monotonic()
-                old, self._link = self._link, link
+                old = self._old = self._link
+                self._link = link
                 group.create_task(link.run(), name="slack-socket")
                 if old is not None:
                     group.create_task(old.retire(), name="slack-socket-retire")
@@ -221,7 +245,7 @@ class SocketMode:
                 named = failure.after_s if isinstance(failure, RateLimited) else None
                 await self._clock.sleep(max(named or 0.0, self._backoff.next()))
             else:
-                return Link(socket, self._handler, self._clock)
+                return Link(socket, self._handler, self._clock, self._count)
 
     def _note(self, reason: str) -> None:
         log.info("slack.socket_left", reason=reason or "cut")
@@ -236,6 +260,6 @@ class SocketMode:
 def _object(text: str) -> dict[str, JsonValue]:
     try:
         found = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}

@@ -9,12 +9,18 @@ from collections.abc import Mapping
 
 _TOKEN = re.compile(r"<([^<>]+)>|&(amp|lt|gt);")
 _PERSON = re.compile(r"<@([UW][A-Z0-9]+)(?:\|[^<>]*)?>")
+_CHANNEL = re.compile(r"<#([CG][A-Z0-9]+)\|?>")
 _ENTITIES = {"amp": "&", "lt": "<", "gt": ">"}
 
 
 def people_in(text: str) -> frozenset[str]:
     """The ids of everybody who is mentioned."""
     return frozenset(_PERSON.findall(text))
+
+
+def channels_in(text: str) -> frozenset[str]:
+    """The ids of the channels that are named without their name."""
+    return frozenset(_CHANNEL.findall(text))
 
 
 def without_leading_mention(text: str, user_id: str) -> str:
@@ -38,7 +44,7 @@ def _reference(inner: str, names: Mapping[str, str]) -> str:
     if target.startswith("@"):
         return f"@{names.get(target[1:]) or label or target[1:]}"
     if target.startswith("#"):
-        return f"#{label or target[1:]}"
+        return f"#{label or names.get(target[1:]) or target[1:]}"
     if target.startswith("!"):
         return _special(target[1:], label)
     address = _unescaped(target)

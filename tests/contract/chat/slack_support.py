@@ -7,11 +7,14 @@ from dataclasses import dataclass, field
 
 import pytest_asyncio
 import yaml
+from aiohttp import web
 from pydantic import SecretStr
 
 from adapters.slack.adapter import SlackAdapter
 from adapters.slack.manifest import manifest
 from adapters.slack.settings import SlackSettings
+from gateway.http.hooks import HookRoutes
+from gateway.http.problems import problems
 from runtime.domain.messages import ChatAddress, ChatKind, OutboundMessage, Receipt, TextPart
 from runtime.ports.clock import Timer
 from tests.fakes.gatehouse import FakeGatehouse
@@ -109,6 +112,26 @@ class Desk:
             yield
 
     @asynccontextmanager
+    async def called(self) -> AsyncIterator[str]:
+        """Slack calls the adapter inside the block, through the gateway's own route."""
+        hook = self.adapter.webhook
+        assert hook is not None
+        app = web.Application(middlewares=[problems])
+        app.add_routes(HookRoutes([hook], self.gatehouse).routes())
+        runner = web.AppRunner(app, access_log=None)
+        await runner.setup()
+        try:
+            site = web.TCPSite(runner, "127.0.0.1", 0)
+            await site.start()
+            url = f"http://127.0.0.1:{runner.addresses[0][1]}/hooks/{hook.path}"
+            push = self.slack.use_http(url, now=lambda: self.clock.now_ms() / 1000)
+            yield url
+            self.slack.push = None
+            await push.close()
+        finally:
+            await runner.cleanup()
+
+    @asynccontextmanager
     async def listening_again(self) -> AsyncIterator[None]:
         async with asyncio.TaskGroup() as group:
             task = group.create_task(self.adapter.listen(self.gatehouse), name="listen")
@@ -147,6 +170,12 @@ def settings_for(slack: SlackServer, **changes: object) -> SlackSettings:
         **changes,
     }
     return SlackSettings.model_validate(given)
+
+
+def settings_by_http(slack: SlackServer, **changes: object) -> SlackSettings:
+    """The same application with Slack calling."""
+    secret = SecretStr(slack.install.signing_secret)
+    return settings_for(slack, app_token=None, signing_secret=secret, **changes)
 
 
 @asynccontextmanager
@@ -199,3 +228,23 @@ def reply(
 def shown(posts: list[Message]) -> list[str]:
     """What people read, post by post."""
     return [post.visible_text for post in posts]
+
+
+@dataclass(frozen=True, slots=True)
+class Door:
+    """A desk that hears Slack; `by` is the way in."""
+
+    desk: Desk
+    by: str
+
+
+@asynccontextmanager
+async def doors(slack: SlackServer, by: str, **changes: object) -> AsyncIterator[Door]:
+    """A desk that hears Slack over a socket or by HTTP, while the block runs."""
+    settings = settings_for if by == "socket" else settings_by_http
+    desk = Desk(slack, settings(slack, **changes))
+    try:
+        async with desk.listening() if by == "socket" else desk.called():
+            yield Door(desk, by)
+    finally:
+        await desk.adapter.close()

@@ -1,16 +1,17 @@
 """Cards as people see them, and the application manifest that the workspace is installed by."""
 
 from contextlib import suppress
+from tempfile import NamedTemporaryFile
 
 import pytest
 import yaml
 
 from adapters.slack.manifest import COMMAND, EVENTS, SCOPES, manifest
 from runtime.domain.errors import DeliveryError
-from runtime.domain.messages import ApprovalPart, OutboundMessage, QuestionPart
-from tests.contract.chat.slack_support import Desk, desk, desk_at, reply, slack
-from tests.wire.slack import ANNA, GENERAL, Install, SlackServer
-from tests.wire.slack.arguments import METHODS
+from runtime.domain.messages import ApprovalPart, FilePart, OutboundMessage, QuestionPart
+from tests.contract.chat.slack_support import Desk, Progress, desk, desk_at, reply, slack
+from tests.wire.slack import ANNA, BEN, GENERAL, Install, SlackServer, Upload, buttons_of
+from tests.wire.slack.events import subscription_of
 
 __all__ = ["desk", "slack"]
 
@@ -30,7 +31,8 @@ def with_part(part: ApprovalPart | QuestionPart) -> OutboundMessage:
 async def test_an_approval_card_shows_the_exact_call_and_how_to_answer(desk: Desk) -> None:
     receipt = await desk.send(with_part(APPROVAL))
     (post,) = desk.slack.posts(GENERAL)
-    assert [block["type"] for block in post.blocks][-1] == "context"
+    labels = ["Allow once", "Allow for this session", "Deny", "Deny with a reason..."]
+    assert buttons_of(post) == labels
     seen = post.visible_text
     assert "shell" in seen
     assert "It deletes files." in seen
@@ -45,12 +47,14 @@ async def test_an_approval_card_shows_the_exact_call_and_how_to_answer(desk: Des
     assert "Anna allowed it once." in after.visible_text
     assert "rm -rf" in after.visible_text
     assert "!approve" not in after.visible_text
+    assert buttons_of(after) == []
 
 
 async def test_a_card_offers_only_what_may_be_chosen(desk: Desk) -> None:
     await desk.send(with_part(APPROVAL.model_copy(update={"choices": ("once", "deny")})))
     (post,) = desk.slack.posts(GENERAL)
     assert "session" not in post.visible_text
+    assert "Allow for this session" not in buttons_of(post)
 
 
 async def test_long_arguments_are_all_readable_and_the_answer_stands_at_the_end(
@@ -83,6 +87,7 @@ async def test_a_question_card_lists_its_options_and_then_its_answer(desk: Desk)
     assert "the number of an option" not in after.visible_text
 
 
+@pytest.mark.requirement("SLK-6")
 async def test_the_manifest_asks_for_exactly_what_the_adapter_uses(desk: Desk) -> None:
     application = yaml.safe_load(manifest())
     assert application["settings"]["socket_mode_enabled"] is True
@@ -90,18 +95,20 @@ async def test_the_manifest_asks_for_exactly_what_the_adapter_uses(desk: Desk) -
     assert application["features"]["app_home"]["messages_tab_read_only_enabled"] is False
     async with desk.listening():
         await a_day_in_the_life(desk)
-    used = {METHODS[call.method].scope for call in desk.slack.calls}
     assert all(call.error is None for call in desk.slack.calls)
-    # What the events need, by the reference pages of the events, and the command.
-    used |= {f"{kind}:history" for kind in ("channels", "groups", "im", "mpim")}
-    used |= {"app_mentions:read", "commands"}
-    # The first belongs to the App-Level Token, which no manifest makes.
-    assert used - {"connections:write", None} == set(SCOPES)
+    assert desk.slack.workspace.used_scopes == set(SCOPES)
     assert set(application["oauth_config"]["scopes"]["bot"]) == set(SCOPES)
     assert set(application["settings"]["event_subscriptions"]["bot_events"]) == set(EVENTS)
+    told = {
+        subscription_of(desk.slack.workspace, delivery.event)
+        for delivery in desk.slack.deliveries.all
+        if delivery.kind == "events_api"
+    }
+    assert told == set(EVENTS)
 
 
-@pytest.mark.parametrize("missing", ["chat:write", "channels:history", "users:read"])
+@pytest.mark.requirement("SLK-6")
+@pytest.mark.parametrize("missing", ["chat:write", "channels:read", "users:read", "files:write"])
 async def test_none_of_the_scopes_can_be_left_out(missing: str) -> None:
     install = Install(scopes=frozenset(SCOPES) - {missing}, events=frozenset(EVENTS))
     async with SlackServer(install).running() as slack, desk_at(slack) as desk:
@@ -112,8 +119,24 @@ async def test_none_of_the_scopes_can_be_left_out(missing: str) -> None:
 
 
 async def a_day_in_the_life(desk: Desk) -> None:
-    """A mention, a thread of people, a direct message, a status, a reply, an edit, a lookup."""
+    """All that people do with it and that it does for them, once."""
     slack, direct = desk.slack, desk.direct(ANNA)
+    secret = slack.workspace.add_channel("secret", private=True)
+    group = slack.workspace.add_channel("", members=(ANNA, BEN))
+    slack.workspace.channels[group].kind = "mpim"
+    for place in (secret, GENERAL):
+        await slack.user_joins(place, slack.install.bot_user)
+    for place in (secret, group):
+        await slack.user_says(place, ANNA, f"see <#{secret}> and <#{GENERAL}>")
+    upload = Upload("notes.txt", b"12345")
+    await slack.user_says(direct, ANNA, "read this", files=[upload])
+    await slack.user_commands(GENERAL, ANNA, "status")
+    await slack.user_opens_home(ANNA)
+    thread = await slack.user_opens_assistant(ANNA, GENERAL)
+    await slack.user_changes_context(thread, ANNA, secret)
+    await slack.user_says(direct, ANNA, "a title", thread_ts=thread.ts)
+    await slack.wait_for_quiet()
+    await fetched(desk)
     said = await slack.user_says(GENERAL, ANNA, "hello", mention=True)
     talk = await slack.user_says(GENERAL, ANNA, "people only")
     await slack.user_says(GENERAL, ANNA, "go on", thread_ts=talk.ts)
@@ -122,7 +145,22 @@ async def a_day_in_the_life(desk: Desk) -> None:
     await desk.adapter.typing(reply(thread=said.ts).target, "thinking")
     private = reply("yes", chat=direct, thread=told.ts, kind="direct", outbox_id="out_2")
     await desk.adapter.lookup(private, posted=())
+    with NamedTemporaryFile() as file:
+        file.write(b"a report")
+        file.flush()
+        part = FilePart(name="report.txt", path=file.name)
+        sent = reply(thread=said.ts, outbox_id="out_3").model_copy(update={"parts": (part,)})
+        await desk.adapter.send(sent, posted=(), on_posted=Progress())
     message = reply("one", "two", thread=said.ts)
     receipt = await desk.send(message)
     await desk.adapter.lookup(message, posted=())
     await desk.adapter.edit(reply("three", thread=said.ts), receipt)
+
+
+async def fetched(desk: Desk) -> bytes:
+    """The file that came with a message."""
+    await desk.gatehouse.until(lambda: any(m.attachments for m in desk.gatehouse.messages))
+    (message,) = [m for m in desk.gatehouse.messages if m.attachments]
+    files = desk.adapter.files
+    assert files is not None
+    return b"".join([piece async for piece in files.fetch(message.attachments[0])])

@@ -3,10 +3,10 @@
 import pytest
 
 from adapters.slack.socket_mode import PING_INTERVAL_S, SILENT_INTERVALS
-from runtime.domain.errors import Forbidden, Unavailable
+from runtime.domain.errors import DeliveryRejected, Forbidden, Unavailable
 from runtime.ports.chat import AdapterStatus
 from tests.conftest import FailAfter
-from tests.contract.chat.slack_support import Desk, desk, desk_at, slack
+from tests.contract.chat.slack_support import Desk, desk, desk_at, reply, slack
 from tests.wire.slack import ANNA, SlackServer
 from tests.wire.slack.sockets import DisconnectReason, Link
 
@@ -43,7 +43,7 @@ async def test_it_learns_its_workspace_and_says_when_it_is_connected(desk: Desk)
     assert not desk.adapter.status().connected
 
 
-@pytest.mark.requirement("MSG-2")
+@pytest.mark.requirement("MSG-2", "SLK-1")
 async def test_a_connection_that_is_cut_comes_back_and_misses_nothing(desk: Desk) -> None:
     async with desk.listening():
         await connected(desk)
@@ -60,6 +60,9 @@ async def test_a_connection_that_is_cut_comes_back_and_misses_nothing(desk: Desk
     assert desk.gatehouse.texts == ["ping", "while it broke", "while it was away"]
 
 
+@pytest.mark.requirement("SLK-1")
+@pytest.mark.requirement("SLK-1")
+@pytest.mark.requirement("SLK-8")
 @pytest.mark.parametrize("reason", ["warning", "refresh_requested"])
 async def test_when_slack_asks_for_a_new_socket_the_old_one_is_left_in_good_order(
     desk: Desk, reason: DisconnectReason
@@ -83,15 +86,18 @@ async def test_when_slack_asks_for_a_new_socket_the_old_one_is_left_in_good_orde
     assert desk.gatehouse.texts == ["ping", "just before", "just after"]
 
 
-async def test_a_socket_that_fell_silent_is_given_up(desk: Desk) -> None:
+@pytest.mark.requirement("SLK-1")
+async def test_a_socket_that_fell_silent_is_given_up_within_half_a_minute(desk: Desk) -> None:
     async with desk.listening():
         await connected(desk)
         desk.slack.go_silent()
         said = await desk.slack.user_says(desk.direct(ANNA), ANNA, "is anybody there?")
+        began = desk.clock.monotonic()
         for _ in range(SILENT_INTERVALS + 1):
             await desk.clock.until_someone_waits(PING_INTERVAL_S)
             desk.clock.advance(PING_INTERVAL_S)
         await desk.slack.wait_for_ack(said.deliveries[0])
+        assert desk.clock.monotonic() - began <= 30.0
     assert desk.gatehouse.texts == ["ping", "is anybody there?"]
 
 
@@ -107,6 +113,7 @@ async def test_a_quiet_but_living_socket_is_kept(desk: Desk) -> None:
         assert desk.adapter.status() == UP
 
 
+@pytest.mark.requirement("SLK-1")
 async def test_while_slack_is_away_it_tries_less_and_less_often_and_then_hears_all(
     desk: Desk,
 ) -> None:
@@ -174,6 +181,24 @@ async def test_a_token_that_is_revoked_later_is_shown_and_tried_slowly(desk: Des
         await connected(desk)
 
 
+@pytest.mark.requirement("SLK-8")
+@pytest.mark.parametrize("error", ["invalid_auth", "token_revoked", "account_inactive"])
+async def test_a_bot_token_that_dies_later_is_shown_until_slack_takes_it_again(
+    desk: Desk, error: str
+) -> None:
+    async with desk.listening():
+        await connected(desk)
+        desk.slack.fail("chat.postMessage", error)
+        with pytest.raises(DeliveryRejected, match=error):
+            await desk.send(reply("hello"))
+        status = desk.adapter.status()
+        assert not status.connected
+        assert f"bot token: {error}" in status.detail
+        assert "OAuth & Permissions" in status.detail
+        await desk.send(reply("hello"))
+        assert desk.adapter.status() == UP
+
+
 async def test_a_network_that_breaks_again_and_again_is_met_every_second(desk: Desk) -> None:
     """However often a connection that had worked is cut, nobody waits longer for the next one."""
     async with desk.listening():
@@ -187,6 +212,7 @@ async def test_a_network_that_breaks_again_and_again_is_met_every_second(desk: D
         await connected(desk)
 
 
+@pytest.mark.requirement("SLK-1", "SLK-8")
 async def test_a_limit_on_new_sockets_is_waited_for(desk: Desk) -> None:
     async with desk.listening():
         await connected(desk)
@@ -195,6 +221,7 @@ async def test_a_limit_on_new_sockets_is_waited_for(desk: Desk) -> None:
         await desk.clock.until_someone_waits(17.0)
         desk.clock.advance(17.0)
         await connected(desk)
+    assert desk.gatehouse.texts == ["ping", "ping"]
 
 
 @pytest.mark.parametrize(
@@ -213,6 +240,7 @@ async def test_when_slack_refuses_sockets_the_operator_learns_why(
         await connected(desk)
 
 
+@pytest.mark.requirement("SLK-1")
 async def test_several_connections_share_the_work_and_one_may_fail(slack: SlackServer) -> None:
     async with desk_at(slack, connections=3) as desk, desk.listening():
         assert len(slack.sockets) == 3
@@ -229,3 +257,40 @@ async def test_several_connections_share_the_work_and_one_may_fail(slack: SlackS
         await slack.wait_for_quiet()
         assert desk.adapter.status() == UP
     assert sorted(desk.gatehouse.texts) == [f"message {number}" for number in range(6)]
+
+
+@pytest.mark.requirement("SLK-1")
+async def test_a_frame_of_ten_megabytes_closes_its_socket_and_no_more(desk: Desk) -> None:
+    async with desk.listening():
+        await connected(desk)
+        huge = await desk.slack.dispatch("events_api", {"event": {"text": "x" * 10_000_000}})
+        # Slack delivers it three times more, each time over the next socket.
+        for _ in range(3):
+            await desk.clock.until_someone_waits(1.0)
+            desk.clock.advance(1.0)
+        await desk.slack.until(lambda: huge.abandoned)
+        await connected(desk)
+    assert not huge.acked
+    assert desk.gatehouse.texts == ["ping", "ping"]
+
+
+@pytest.mark.requirement("SLK-1")
+async def test_another_program_with_the_same_token_is_told_to_the_operator(
+    slack: SlackServer,
+) -> None:
+    async with desk_at(slack) as one, one.listening():
+        await connected(one)
+        assert one.adapter.status() == UP
+        async with desk_at(slack) as other:
+            await other.adapter.connect()
+            async with other.listening_again():
+                await slack.wait_for_sockets(2)
+                for number in range(2):
+                    await slack.user_says(one.direct(ANNA), ANNA, f"message {number}")
+                await slack.wait_for_quiet()
+                status = other.adapter.status()
+                assert status.connected
+                assert "another program uses the same app token" in status.detail
+    # Slack gives each event to one of them, and between them nothing was lost or doubled.
+    texts = [*one.gatehouse.texts, *other.gatehouse.texts]
+    assert sorted(texts) == ["message 0", "message 1", "ping"]

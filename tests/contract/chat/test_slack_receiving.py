@@ -9,7 +9,7 @@ from tests.wire.slack import ANNA, BEN, GENERAL, Delivery, JsonObject, SlackServ
 __all__ = ["desk", "slack"]
 
 
-@pytest.mark.requirement("MSG-1")
+@pytest.mark.requirement("MSG-1", "SLK-2")
 async def test_a_direct_message_is_stored_before_slack_is_acknowledged(desk: Desk) -> None:
     stored_at_ack: list[list[str]] = []
 
@@ -60,7 +60,7 @@ async def test_a_store_that_is_down_makes_slack_deliver_again_and_the_message_co
     assert sorted(desk.gatehouse.texts) == ["hello", "later"]
 
 
-@pytest.mark.requirement("MSG-2")
+@pytest.mark.requirement("MSG-2", "SLK-2")
 @pytest.mark.parametrize("mention_last", [False, True])
 async def test_a_mention_that_comes_as_two_events_is_one_input(
     desk: Desk, mention_last: bool
@@ -77,6 +77,7 @@ async def test_a_mention_that_comes_as_two_events_is_one_input(
     assert (message.chat_kind, message.thread_id) == ("channel", said.ts)
 
 
+@pytest.mark.requirement("SLK-2", "SLK-3")
 async def test_a_follow_up_in_the_thread_needs_no_mention_and_stays_in_its_session(
     desk: Desk,
 ) -> None:
@@ -100,14 +101,16 @@ async def test_a_follow_up_may_come_before_the_answer(desk: Desk) -> None:
     assert not desk.slack.calls_to("conversations.replies")
 
 
+@pytest.mark.requirement("SLK-2", "SLK-3")
 async def test_after_a_restart_it_still_knows_its_threads_and_leaves_the_others_alone(
     slack: SlackServer,
 ) -> None:
     async with desk_at(slack) as before:
         said = await slack.user_says(GENERAL, ANNA, "a talk of people")
         ours = await slack.user_says(GENERAL, ANNA, "a talk with it")
-        await before.adapter.connect()
-        await before.send(reply("Yes?", thread=ours.ts))
+        async with before.listening():
+            await before.send(reply("Yes?", thread=ours.ts))
+            await slack.wait_for_quiet()
     async with desk_at(slack) as desk, desk.listening():
         for thread in (said, ours, said):
             await slack.user_says(GENERAL, BEN, "go on", thread_ts=thread.ts)
@@ -133,11 +136,16 @@ async def test_a_thread_that_slack_cannot_show_now_is_not_acknowledged_away(desk
         follow = await desk.slack.user_says(GENERAL, BEN, "for whom?", thread_ts=said.ts)
         await desk.slack.wait_for_call("conversations.replies", lambda c: c.error == "ratelimited")
         assert desk.slack.unacked == list(follow.deliveries)
+        # What comes after it in the same channel is taken, so the refusal was heard by then.
+        await desk.slack.user_says(GENERAL, ANNA, "next", mention=True)
+        await heard(desk, "next")
+        desk.clock.advance(1.0)
         await desk.slack.redeliver_unacked()
         await desk.slack.wait_for_quiet()
     assert "for whom?" in desk.gatehouse.texts
 
 
+@pytest.mark.requirement("SLK-3")
 async def test_with_mentions_required_a_thread_is_not_looked_at(slack: SlackServer) -> None:
     async with desk_at(slack, thread_without_mention=False) as desk, desk.listening():
         said = await slack.user_says(GENERAL, ANNA, "hello", mention=True)
@@ -145,6 +153,7 @@ async def test_with_mentions_required_a_thread_is_not_looked_at(slack: SlackServ
         assert not (await heard(desk, "thanks")).replies_to_bot
 
 
+@pytest.mark.requirement("SLK-3")
 @pytest.mark.parametrize(
     ("habit", "in_channel", "in_direct"),
     [("always", True, True), ("channel-thread", True, False), ("never", False, False)],
@@ -166,7 +175,7 @@ async def test_where_the_reply_goes_is_the_operator_s_choice(
     }
 
 
-@pytest.mark.requirement("MSG-2")
+@pytest.mark.requirement("MSG-2", "SLK-2")
 async def test_an_edit_of_the_words_is_told_and_a_link_preview_is_not(desk: Desk) -> None:
     async with desk.listening():
         said = await desk.slack.user_says(GENERAL, ANNA, "see example.test", mention=True)
@@ -174,11 +183,12 @@ async def test_an_edit_of_the_words_is_told_and_a_link_preview_is_not(desk: Desk
         await desk.slack.wait_for_quiet()
         assert len(desk.gatehouse.messages) == 1
         offered = len(desk.gatehouse.offered)
-        await desk.slack.user_edits(GENERAL, said.ts, "<@U0BOT> see example.org")
+        edited = await desk.slack.user_edits(GENERAL, said.ts, "<@U0BOT> see example.org")
         await desk.slack.slack_unfurls(GENERAL, said.ts)
+        await desk.slack.duplicate(edited.deliveries[0])
         await desk.slack.wait_for_quiet()
-        assert len(desk.gatehouse.offered) == offered + 1
-    first, second = desk.gatehouse.messages
+        assert len(desk.gatehouse.offered) == offered, "an edit is no message of its own"
+    (first,), (second,) = desk.gatehouse.messages, desk.gatehouse.revisions
     assert (first.text, second.text) == ("see example.test", "see example.org")
     edited_ts = desk.slack.workspace.channels[GENERAL].messages[said.ts].edited_ts
     assert second.edited_at == edited_ts
@@ -186,6 +196,7 @@ async def test_an_edit_of_the_words_is_told_and_a_link_preview_is_not(desk: Desk
     assert second.address == first.address
 
 
+@pytest.mark.requirement("SLK-2")
 async def test_other_bots_are_marked_as_bots_and_our_own_words_do_not_come_back(
     desk: Desk,
 ) -> None:
@@ -198,6 +209,7 @@ async def test_other_bots_are_marked_as_bots_and_our_own_words_do_not_come_back(
     assert marks == {"deployed": True, "nice": False}
 
 
+@pytest.mark.requirement("SLK-7")
 async def test_names_of_people_are_readable_and_asked_for_once(desk: Desk) -> None:
     async with desk.listening():
         for _ in range(2):
@@ -212,6 +224,7 @@ async def test_names_of_people_are_readable_and_asked_for_once(desk: Desk) -> No
     assert len(desk.slack.calls_to("users.info")) == 2
 
 
+@pytest.mark.requirement("SLK-7")
 async def test_without_its_name_a_person_is_still_heard(desk: Desk) -> None:
     desk.slack.fail("users.info", "user_not_visible")
     async with desk.listening():
@@ -220,6 +233,7 @@ async def test_without_its_name_a_person_is_still_heard(desk: Desk) -> None:
     assert [m.sender.id for m in desk.gatehouse.messages] == [ANNA]
 
 
+@pytest.mark.requirement("SLK-2")
 async def test_joins_deletions_reactions_and_what_nobody_knows_are_acknowledged_and_dropped(
     desk: Desk,
 ) -> None:
@@ -256,6 +270,7 @@ async def test_a_command_with_an_exclamation_mark_arrives_as_it_was_typed(desk: 
         assert (await heard(desk, "!help")).mentions_bot
 
 
+@pytest.mark.requirement("SLK-2", "MSG-19")
 async def test_a_file_comes_with_what_is_needed_to_fetch_it(desk: Desk) -> None:
     async with desk.listening():
         await desk.slack.user_says(

@@ -7,6 +7,7 @@ from runtime.domain.messages import ChatAddress
 from runtime.ports.chat import ChatAdapter
 from tests.contract.chat.slack_support import (
     Desk,
+    Progress,
     desk,
     desk_at,
     reply,
@@ -70,6 +71,7 @@ async def test_an_attempt_that_was_stopped_in_the_middle_goes_on_where_it_was(de
     stopped.append(caught.value)
     assert stopped[0].after_s == 7.0
     assert len(desk.slack.posts(GENERAL)) == len(desk.progress.ids) == 1
+    desk.clock.advance(7.0)
     receipt = await desk.send(message)
     posts = desk.slack.posts(GENERAL)
     assert receipt.message_ids == tuple(post.ts for post in posts)
@@ -79,6 +81,53 @@ async def test_an_attempt_that_was_stopped_in_the_middle_goes_on_where_it_was(de
     assert len(desk.slack.posts(GENERAL)) == len(posts), "what is complete is not sent again"
 
 
+@pytest.mark.requirement("SLK-8")
+async def test_a_limit_holds_for_its_method_and_its_channel_and_for_as_long_as_slack_said(
+    desk: Desk,
+) -> None:
+    other = desk.slack.workspace.add_channel("other")
+    receipt = await desk.send(reply("first"))
+    desk.slack.rate_limit("chat.update", retry_after=30, channel=GENERAL)
+    with pytest.raises(DeliveryRetry) as caught:
+        await desk.adapter.edit(reply("changed"), receipt)
+    assert caught.value.after_s == 30.0
+    desk.progress.ids.clear()
+    await desk.send(reply("second"))
+    elsewhere = await desk.adapter.send(reply("there", chat=other), posted=(), on_posted=Progress())
+    await desk.adapter.edit(reply("there too", chat=other), elsewhere)
+    desk.clock.advance(10.0)
+    with pytest.raises(DeliveryRetry) as caught:
+        await desk.adapter.edit(reply("changed"), receipt)
+    assert caught.value.after_s == 20.0
+    assert len(desk.slack.calls_to("chat.update")) == 2, "it is not asked before its time"
+    desk.clock.advance(20.0)
+    await desk.adapter.edit(reply("changed"), receipt)
+    assert shown(desk.slack.posts()) == ["changed", "second", "there too"]
+
+
+@pytest.mark.requirement("SLK-8", "MSG-11")
+@pytest.mark.parametrize("seed", [1, 2, 3])
+async def test_with_a_third_of_all_calls_refused_everything_arrives_once_and_in_order(
+    desk: Desk, seed: int
+) -> None:
+    chats = [GENERAL, *(desk.slack.workspace.add_channel(f"c{n}") for n in range(4))]
+    limits = desk.slack.limit_share(1 / 3, seed=seed, retry_after=3, now=desk.clock.monotonic)
+    for number in range(10):
+        for chat in chats:
+            message = reply(f"message {number}", chat=chat, outbox_id=f"out_{chat}_{number}")
+            while True:
+                try:
+                    await desk.adapter.send(message, posted=(), on_posted=Progress())
+                except DeliveryRetry as retry:
+                    desk.clock.advance(retry.after_s or 0.0)
+                else:
+                    break
+    assert limits.refused > 10
+    for chat in chats:
+        assert shown(desk.slack.posts(chat)) == [f"message {number}" for number in range(10)]
+
+
+@pytest.mark.requirement("SLK-8")
 async def test_a_limit_in_one_channel_leaves_the_others_alone(desk: Desk) -> None:
     other = desk.slack.workspace.add_channel("other")
     desk.slack.rate_limit("chat.postMessage", retry_after=30, channel=GENERAL)
@@ -89,6 +138,7 @@ async def test_a_limit_in_one_channel_leaves_the_others_alone(desk: Desk) -> Non
 
 
 @pytest.mark.requirement("MSG-11")
+@pytest.mark.requirement("SLK-8")
 @pytest.mark.parametrize("cut", [True, False])
 async def test_a_post_without_an_answer_is_looked_up_and_found(
     slack: SlackServer, cut: bool
@@ -154,6 +204,7 @@ async def test_a_lookup_that_slack_refuses_for_now_is_a_retry(desk: Desk) -> Non
     with pytest.raises(DeliveryRetry) as caught:
         await desk.adapter.lookup(reply("x"), posted=())
     assert caught.value.after_s == 9.0
+    desk.clock.advance(9.0)
     desk.slack.break_http("conversations.history", 502)
     with pytest.raises(DeliveryRetry):
         await desk.adapter.lookup(reply("x"), posted=())
@@ -210,6 +261,7 @@ async def test_what_can_never_be_sent_is_rejected_with_slack_s_reason(
     assert not desk.slack.posts()
 
 
+@pytest.mark.requirement("SLK-8")
 async def test_a_channel_that_the_bot_left_is_rejected_by_slack_itself(desk: Desk) -> None:
     elsewhere = desk.slack.workspace.add_channel("elsewhere", with_bot=False)
     with pytest.raises(DeliveryRejected, match="invite it"):
@@ -291,6 +343,7 @@ async def test_a_status_that_slack_will_not_show_disturbs_nobody(desk: Desk) -> 
     method = "assistant.threads.setStatus"
     desk.slack.rate_limit(method)
     await desk.adapter.typing(threaded, "thinking")
+    desk.clock.advance(1.0)
     desk.slack.hang(method, cut=True)
     await desk.adapter.typing(threaded, "thinking")
     desk.slack.fail(method, "channel_not_found")

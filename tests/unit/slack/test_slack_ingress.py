@@ -143,7 +143,7 @@ def test_what_a_bot_says_is_marked(fields: dict[str, JsonValue]) -> None:
     ("fields", "reason"),
     [
         ({"subtype": "channel_join"}, "subtype channel_join"),
-        ({"subtype": "message_deleted"}, "subtype message_deleted"),
+        ({"subtype": "message_deleted"}, "deletion without a channel or a time"),
         ({"ts": "yesterday"}, "without a channel, a time or a sender"),
         ({"user": None}, "without a channel, a time or a sender"),
         ({"type": "reaction_added"}, "event reaction_added"),

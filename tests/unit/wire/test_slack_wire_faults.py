@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import suppress
 
 import aiohttp
 import pytest
@@ -9,7 +10,7 @@ import pytest_asyncio
 from slack_sdk.errors import SlackApiError
 from slack_sdk.web.async_client import AsyncWebClient
 
-from tests.wire.slack import ANNA, GENERAL, SlackServer
+from tests.wire.slack import ANNA, GENERAL, Install, SlackServer
 
 METADATA = {"event_type": "gatehouse_outbox", "event_payload": {"outbox_id": "out_1"}}
 
@@ -92,3 +93,50 @@ async def test_down_refuses_everybody_and_up_serves_at_the_same_address(
         await client.auth_test()
     await slack.up()
     assert (await client.auth_test())["ok"] is True
+
+
+async def test_a_share_of_all_calls_is_limited_the_same_for_the_same_seed() -> None:
+    async def story(seed: int) -> list[bool]:
+        async with SlackServer().running() as slack:
+            slack.limit_share(0.5, seed=seed, retry_after=1, now=slack.workspace.now)
+            client = AsyncWebClient(
+                token=slack.install.bot_token, base_url=slack.api_url, retry_handlers=[]
+            )
+            for _ in range(12):
+                with suppress(SlackApiError):
+                    await client.chat_postMessage(channel=GENERAL, text="hello")
+            return [call.error is None for call in slack.calls]
+
+    assert await story(7) == await story(7) != await story(8)
+
+
+async def test_who_calls_again_before_retry_after_has_broken_the_rule() -> None:
+    server = SlackServer()
+    await server.start()
+    try:
+        server.limit_share(1.0, seed=1, retry_after=60, now=lambda: 0.0)
+        client = AsyncWebClient(
+            token=server.install.bot_token, base_url=server.api_url, retry_handlers=[]
+        )
+        for _ in range(2):
+            with pytest.raises(SlackApiError, match="ratelimited"):
+                await client.chat_postMessage(channel=GENERAL, text="hello")
+        (violation,) = server.violations
+        assert "before Retry-After" in violation.detail
+    finally:
+        await server.stop()
+
+
+async def test_an_installation_hears_only_what_its_scopes_allow_and_is_told_them() -> None:
+    install = Install(scopes=frozenset({"chat:write", "im:history"}))
+    async with SlackServer(install).running() as slack:
+        direct = slack.workspace.im(ANNA)
+        assert len((await slack.user_says(direct, ANNA, "hello")).deliveries) == 1
+        assert (await slack.user_says(GENERAL, ANNA, "hello", mention=True)).deliveries == ()
+        assert (await slack.user_joins(GENERAL, "U0BOT")).deliveries == ()
+        with pytest.raises(LookupError):
+            await slack.user_commands(GENERAL, ANNA, "help")
+        client = AsyncWebClient(token=install.bot_token, base_url=slack.api_url)
+        answer = await client.auth_test()
+        assert answer.headers["X-OAuth-Scopes"] == "chat:write,im:history"
+        assert slack.workspace.used_scopes == {"im:history"}

@@ -34,8 +34,8 @@ class Api:
 
     def need(self, scope: str) -> None:
         """Raises `SlackError` `missing_scope` when the installation lacks it."""
-        held = self.workspace.install.scopes
-        if held is not None and scope not in held:
+        if not self.workspace.may(scope):
+            held = self.workspace.install.scopes or ()
             raise SlackError("missing_scope", needed=scope, provided=",".join(sorted(held)))
 
     def channel(self, key: str, family: str | None = None) -> Channel:

@@ -1,10 +1,12 @@
-"""The bad days that a test orders: faults of the Web API and of the sockets."""
+"""The bad days that a test orders: faults of the Web API, deliveries again, the way in."""
+
+from collections.abc import Callable
 
 from tests.wire.slack.core import Core
 from tests.wire.slack.deliveries import Delivery
-from tests.wire.slack.faults import Fault, Gate
+from tests.wire.slack.faults import Fault, Gate, Limits
 from tests.wire.slack.push import HttpPush
-from tests.wire.slack.sockets import AckHook, DisconnectReason
+from tests.wire.slack.sockets import AckHook
 
 
 class Controls(Core):
@@ -25,6 +27,14 @@ class Controls(Core):
                 body={"ok": False, "error": "ratelimited"},
             )
         )
+
+    def limit_share(
+        self, share: float, *, seed: int, retry_after: int, now: Callable[[], float]
+    ) -> Limits:
+        """Refuse this share of all calls with 429, chosen by the seed; `now` is the clock by which
+        `Retry-After` is held to: calling again before it is a violation."""
+        self.faults.limits = Limits(share, seed, retry_after, now, self.complain)
+        return self.faults.limits
 
     def fail(self, method: str, error: str, times: int = 1, *, channel: str | None = None) -> None:
         """Answer `ok: false` with this error code instead of running the method."""
@@ -56,8 +66,13 @@ class Controls(Core):
         )
         return gate
 
+    def redirect_files(self, address: str) -> None:
+        """Answer every download with a redirect to this address; "" serves them again."""
+        self.files_moved_to = address
+
     def clear_faults(self) -> None:
         self.faults.armed.clear()
+        self.faults.limits = None
 
     def on_ack(self, hook: AckHook | None) -> None:
         """A coroutine that runs on each Socket Mode acknowledgement before it counts.
@@ -86,30 +101,11 @@ class Controls(Core):
             delivery.kind, delivery.payload, accepts_response=delivery.accepts_response
         )
 
-    async def drop_sockets(self) -> None:
-        """Cut every socket abruptly, and wait until the server has noticed."""
-        cut = list(self.hub.links)
-        self.hub.drop()
-        await self.until(lambda: not any(link in self.hub.links for link in cut))
+    def use_http(self, request_url: str, *, now: Callable[[], float] | None = None) -> HttpPush:
+        """Deliver by signed HTTP requests to this address from now on, not over sockets.
 
-    def go_silent(self, count: int | None = None) -> None:
-        """Open sockets (all, or the first `count`) stay open but say and hear nothing more."""
-        speaking = [link for link in self.hub.open_links() if not link.silent]
-        for link in speaking[:count]:
-            link.silent = True
-
-    async def disconnect(self, reason: DisconnectReason = "warning") -> None:
-        """Send `disconnect` frames; all reasons but `warning` also close the sockets."""
-        await self.hub.disconnect(reason)
-        await self.changed()
-
-    async def ping_sockets(self) -> None:
-        """Ping every socket; `Link.pongs` counts the answers."""
-        await self.hub.ping()
-
-    def use_http(self, request_url: str) -> HttpPush:
-        """Deliver by signed HTTP requests to this address from now on, not over sockets."""
-        self.push = HttpPush(
-            request_url, self.install, self.deliveries, self.workspace.now, self.changed
-        )
+        `now` is the clock that the requests are signed by, where it is not the workspace's.
+        """
+        clock = now or self.workspace.now
+        self.push = HttpPush(request_url, self.install, self.deliveries, clock, self.changed)
         return self.push

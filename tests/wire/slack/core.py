@@ -8,13 +8,14 @@ from collections.abc import Callable, Coroutine
 
 from tests.wire.slack.answers import Call, Violation
 from tests.wire.slack.deliveries import Deliveries, Delivery, DeliveryKind
-from tests.wire.slack.events import event_callback, subscription_of
+from tests.wire.slack.events import event_callback, scope_of, subscription_of
 from tests.wire.slack.faults import Faults
 from tests.wire.slack.push import HttpPush
 from tests.wire.slack.sockets import SocketHub
 from tests.wire.slack.state import Install, JsonObject, Ticks, Workspace
 
-WAIT = 10.0
+WAIT = 120.0
+"""Seconds of the real clock, against hanging alone: a loaded machine is slow, not wrong."""
 
 
 class Core:
@@ -33,6 +34,7 @@ class Core:
         self.push: HttpPush | None = None
         self.base_url = ""
         self.is_down = False
+        self.files_moved_to = ""
         self.closing = asyncio.Event()
         self._condition = asyncio.Condition()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -54,8 +56,11 @@ class Core:
             await self._condition.wait_for(condition)
 
     async def tell(self, event: JsonObject) -> Delivery | None:
-        """Send an event to the application, if it subscribes to it."""
+        """Send an event to the application, if it subscribes to it and holds its scope."""
         if subscription_of(self.workspace, event) not in self.install.events:
+            return None
+        scope = scope_of(self.workspace, event)
+        if scope is not None and not self.workspace.may(scope):
             return None
         return await self.dispatch("events_api", event_callback(self.workspace, event))
 

@@ -64,6 +64,7 @@ class Deliveries:
 
     def __init__(self, new_id: Callable[[str], str]) -> None:
         self.all: list[Delivery] = []
+        self._by_envelope: dict[str, Delivery] = {}
         self._new_id = new_id
 
     def add(self, delivery: Delivery) -> Delivery:
@@ -72,6 +73,7 @@ class Deliveries:
 
     def open_envelope(self, delivery: Delivery) -> None:
         delivery.envelopes.append(self._new_id("envelope-"))
+        self._by_envelope[delivery.envelopes[-1]] = delivery
 
     def prepare_retry(self, delivery: Delivery, reason: str) -> bool:
         """Count a retry. False when there is none left, or none for this kind."""
@@ -83,7 +85,7 @@ class Deliveries:
         return True
 
     def by_envelope(self, envelope_id: str) -> Delivery | None:
-        return next((d for d in self.all if envelope_id in d.envelopes), None)
+        return self._by_envelope.get(envelope_id)
 
     def waiting(self) -> list[Delivery]:
         return [d for d in self.all if d.waiting]

@@ -14,11 +14,33 @@ _SUBSCRIPTION = {
 }
 
 
+_SCOPES = {
+    "app_mention": "app_mentions:read",
+    "assistant_thread_context_changed": "assistant:write",
+    "assistant_thread_started": "assistant:write",
+    "message.channels": "channels:history",
+    "message.groups": "groups:history",
+    "message.im": "im:history",
+    "message.mpim": "mpim:history",
+    "reaction_added": "reactions:read",
+    "reaction_removed": "reactions:read",
+}
+
+
 def subscription_of(workspace: Workspace, event: JsonObject) -> str:
     """The name under which an application subscribes to this event."""
     if event["type"] != "message":
         return str(event["type"])
     return _SUBSCRIPTION[workspace.channels[str(event["channel"])].kind]
+
+
+def scope_of(workspace: Workspace, event: JsonObject) -> str | None:
+    """The scope without which Slack sends no such event to the application."""
+    name = subscription_of(workspace, event)
+    if name == "member_joined_channel":
+        private = workspace.channels[str(event["channel"])].kind != "channel"
+        return "groups:read" if private else "channels:read"
+    return _SCOPES.get(name)
 
 
 def event_callback(workspace: Workspace, event: JsonObject) -> JsonObject:

@@ -5,7 +5,9 @@ counts down. It decides nothing about the workspace.
 """
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from random import Random
 from typing import Literal
 
 from tests.wire.slack.answers import Call
@@ -39,12 +41,55 @@ class Gate:
         self.opened.set()
 
 
+class Limits:
+    """Refuses a share of all calls with 429, the same ones for the same seed.
+
+    A method and channel that was refused stays so for `retry_after` seconds of `now`; who calls
+    again before has not listened.
+    """
+
+    def __init__(
+        self,
+        share: float,
+        seed: int,
+        retry_after: int,
+        now: Callable[[], float],
+        complain: Callable[[str, str], None],
+    ) -> None:
+        self.refused = 0
+        self._share = share
+        self._random = Random(seed)
+        self._retry_after = retry_after
+        self._now = now
+        self._complain = complain
+        self._until: dict[tuple[str, str | None], float] = {}
+
+    def refuse(self, call: Call) -> Fault | None:
+        key = (call.method, call.channel)
+        if self._now() < self._until.get(key, 0.0):
+            self._complain(call.method, f"called again before Retry-After, in {call.channel}")
+        elif self._random.random() >= self._share:
+            return None
+        self.refused += 1
+        self._until[key] = self._now() + self._retry_after
+        body: JsonObject = {"ok": False, "error": "ratelimited"}
+        return Fault(
+            method=call.method,
+            kind="error",
+            left=1,
+            status=429,
+            retry_after=self._retry_after,
+            body=body,
+        )
+
+
 class Faults:
     """The faults that are armed."""
 
     def __init__(self) -> None:
         self.armed: list[Fault] = []
         self.gates: list[Gate] = []
+        self.limits: Limits | None = None
 
     def take(self, call: Call, *, before: bool) -> Fault | None:
         """Spend and return the first fault that fits, of those that act before or after."""
@@ -56,4 +101,6 @@ class Faults:
                 if fault.left <= 0:
                     self.armed.remove(fault)
                 return fault
+        if before and self.limits is not None and call.method != "apps.connections.open":
+            return self.limits.refuse(call)
         return None

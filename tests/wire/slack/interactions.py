@@ -19,6 +19,8 @@ class Interactions(Core):
     ) -> Delivery:
         """A slash command. What the application answers at once is `Delivery.response`."""
         place = self.workspace.channels[channel]
+        if not self.workspace.may("commands"):
+            raise LookupError("the application has no commands")
         payload: JsonObject = {
             "token": "verification-token",
             "team_id": self.install.team_id,

@@ -17,7 +17,7 @@ class Observing(Core):
         return [
             m
             for m in self.workspace.all_messages()
-            if m.bot_id is not None
+            if m.bot_id == self.install.bot_id
             and not m.deleted
             and m.ephemeral_to is None
             and m.subtype != "assistant_app_thread"

@@ -72,22 +72,19 @@ class People(Core):
     ) -> Said:
         """A message of another application, as `bot_message` with a foreign `bot_id`."""
         place = self.workspace.channels[channel]
-        ts = self.workspace.next_ts()
-        event: JsonObject = {
-            "type": "message",
-            "subtype": "bot_message",
-            "bot_id": "B0OTHER",
-            "app_id": "A0OTHER",
-            "username": name,
-            "text": text,
-            "ts": ts,
-            "channel": channel,
-            "channel_type": place.kind,
-            "event_ts": ts,
-        }
-        if thread_ts is not None:
-            event["thread_ts"] = thread_ts
-        return await self._said(place, ts, [event])
+        message = self.workspace.store(
+            Message(
+                channel=channel,
+                ts=self.workspace.next_ts(),
+                text=text,
+                bot_id="B0OTHER",
+                subtype="bot_message",
+                username=name,
+                thread_ts=thread_ts,
+            )
+        )
+        event = events.posted(self.workspace, message, self.base_url)
+        return await self._said(place, message.ts, [event])
 
     async def user_edits(self, channel: str, ts: str, text: str) -> Said:
         """The author changes a message: `message_changed`."""

@@ -128,6 +128,8 @@ def message_json(
 
 def _bot_fields(workspace: Workspace, message: Message) -> JsonObject:
     install = workspace.install
+    if message.bot_id != install.bot_id:
+        return {"bot_id": message.bot_id, "app_id": "A0OTHER"}
     return {
         "bot_id": message.bot_id,
         "app_id": install.app_id,

@@ -62,7 +62,11 @@ class Routes:
         fault = self._core.faults.take(call, before=False)
         if fault is not None:
             await self._misbehave(request, fault)
-        return web.json_response(call.answer)
+        return web.json_response(call.answer, headers=self._scopes())
+
+    def _scopes(self) -> dict[str, str]:
+        held = self._core.install.scopes
+        return {} if held is None else {"X-OAuth-Scopes": ",".join(sorted(held))}
 
     async def link(self, request: web.Request) -> web.StreamResponse:
         return await self._core.hub.serve(request)
@@ -81,8 +85,11 @@ class Routes:
 
     async def download(self, request: web.Request) -> web.StreamResponse:
         """The bytes of a file; without the bot token Slack sends people to its login page."""
-        if request.headers.get("Authorization") != f"Bearer {self._core.install.bot_token}":
+        known = request.headers.get("Authorization") == f"Bearer {self._core.install.bot_token}"
+        if not known or not self._core.workspace.may("files:read"):
             raise web.HTTPFound("/login")
+        if self._core.files_moved_to:
+            raise web.HTTPFound(self._core.files_moved_to)
         file_id = request.match_info["place"].partition("-")[2]
         stored = self._core.workspace.files.get(file_id)
         if stored is None or stored.content is None:

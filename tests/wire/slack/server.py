@@ -15,6 +15,7 @@ from typing import Self
 
 from aiohttp import web
 
+from tests.wire.slack.connections import Connections
 from tests.wire.slack.controls import Controls
 from tests.wire.slack.interactions import Interactions
 from tests.wire.slack.observing import Observing
@@ -24,7 +25,7 @@ from tests.wire.slack.routes import Routes
 HOST = "127.0.0.1"
 
 
-class SlackServer(People, Interactions, Controls, Observing):
+class SlackServer(People, Interactions, Controls, Connections, Observing):
     """One Slack workspace with one installed application, on an ephemeral port."""
 
     _runner: web.AppRunner | None = None

@@ -178,7 +178,7 @@ class SocketHub:
             return
         try:
             await link.socket.send_str(json.dumps(frame))
-        except ConnectionResetError:
+        except ConnectionError:
             # The client is gone; its reader will notice and the frame stays unacknowledged.
             link.retired = True
 

@@ -187,6 +187,8 @@ class Workspace:
         self.homes: dict[str, View] = {}
         #: Trigger ids that were handed out, each with its person; used once, it is gone.
         self.triggers: dict[str, str] = {}
+        #: Every scope that something asked for and that the installation holds.
+        self.used_scopes: set[str] = set()
         self.last_ts = (0, 0)
         self._counters: dict[str, int] = {}
         bot = install.bot_user
@@ -196,6 +198,14 @@ class Workspace:
         self.add_user("anna", user_id=ANNA)
         self.add_user("ben", user_id=BEN)
         self.add_channel("general", channel_id=GENERAL, members=(ANNA, BEN))
+
+    def may(self, scope: str) -> bool:
+        """Whether the installation holds a scope, which counts as used then."""
+        held = self.install.scopes
+        if held is not None and scope not in held:
+            return False
+        self.used_scopes.add(scope)
+        return True
 
     def new_id(self, prefix: str) -> str:
         """A unique id such as `F0000000003`."""

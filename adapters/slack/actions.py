@@ -1,0 +1,139 @@
+"""Buttons and forms of ours: what they carry, and what people do with them. Pure.
+
+A button carries the id of the open call and the choice, never what the call is about: what is
+decided is what the engine has under that id. Nothing read here is trusted to be ours; the engine
+asks again whether the call is open, whether it offers the choice and who may answer.
+"""
+
+import json
+import re
+from dataclasses import dataclass
+
+from adapters.slack.ingress import Ignored
+from runtime.domain.value import JsonObject
+
+PRESS = "gatehouse_press"
+"""Before the number of a button that answers at once."""
+WRITE = "gatehouse_write"
+"""A button that opens a form, in which the person writes a reason or an answer."""
+FORM = "gatehouse_form"
+"""The form's callback."""
+FIELD = "gatehouse_text"
+"""The one field of the form."""
+HOME = "home"
+"""What stands for the chat of a press on the App Home, which is in none."""
+LONGEST_VALUE = 2000
+_CALL = re.compile(r"[a-z]{3,4}_[0-9A-Za-z-]{1,40}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Press:
+    """A person pressed a button; with `form` it asks for a form. `thread` is the card's."""
+
+    call: str
+    choice: str
+    user: str
+    user_name: str
+    chat: str
+    thread: str | None
+    press_id: str
+    trigger: str
+    form: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Submission:
+    """A person sent a form."""
+
+    call: str
+    choice: str
+    text: str
+    user: str
+    user_name: str
+    chat: str
+    press_id: str
+
+
+def value_of(call: str, choice: str) -> str:
+    """What a button carries."""
+    return f"{call} {choice}"
+
+
+def form_state(call: str, choice: str, chat: str) -> str:
+    """What a form carries until it is sent."""
+    return json.dumps({"call": call, "choice": choice, "chat": chat})
+
+
+def read_interaction(payload: JsonObject) -> Press | Submission | Ignored:
+    """The payload of an interactive envelope or request."""
+    match payload.get("type"):
+        case "block_actions":
+            return _press(payload)
+        case "view_submission":
+            return _submission(payload)
+        case kind:
+            return Ignored(f"interaction {kind}")
+
+
+def _press(payload: JsonObject) -> Press | Ignored:
+    actions = payload.get("actions")
+    action = actions[0] if isinstance(actions, list) and actions else None
+    if not isinstance(action, dict):
+        return Ignored("press without an action")
+    name = _text(action, "action_id").partition(":")[0]
+    if name not in (PRESS, WRITE):
+        return Ignored(f"press of a button that is not ours: {name!r}")
+    call, _, choice = _text(action, "value").partition(" ")
+    person, container = _object(payload, "user"), _object(payload, "container")
+    chat = _text(container, "channel_id") or _text(_object(payload, "channel"), "id")
+    if _text(container, "type") == "view":
+        chat = HOME
+    user, moment = _text(person, "id"), _text(action, "action_ts")
+    if not (_CALL.fullmatch(call) and user and chat):
+        return Ignored("press of a button whose value is not ours")
+    return Press(
+        call=call,
+        choice=choice,
+        user=user,
+        user_name=_text(person, "name"),
+        chat=chat,
+        thread=_text(container, "thread_ts") or None,
+        press_id=f"{user}:{moment}",
+        trigger=_text(payload, "trigger_id"),
+        form=name == WRITE,
+    )
+
+
+def _submission(payload: JsonObject) -> Submission | Ignored:
+    view, person = _object(payload, "view"), _object(payload, "user")
+    if _text(view, "callback_id") != FORM:
+        return Ignored("form that is not ours")
+    try:
+        state = json.loads(_text(view, "private_metadata"))
+    except ValueError:
+        state = None
+    if not isinstance(state, dict):
+        return Ignored("form that carries nothing")
+    call, user = _text(state, "call"), _text(person, "id")
+    if not (_CALL.fullmatch(call) and user):
+        return Ignored("form whose call is not ours")
+    fields = _object(_object(_object(view, "state"), "values"), FIELD)
+    return Submission(
+        call=call,
+        choice=_text(state, "choice"),
+        text=_text(_object(fields, FIELD), "value").strip(),
+        user=user,
+        user_name=_text(person, "name"),
+        chat=_text(state, "chat") or HOME,
+        press_id=_text(view, "id"),
+    )
+
+
+def _text(source: JsonObject, key: str) -> str:
+    value = source.get(key)
+    return value if isinstance(value, str) else ""
+
+
+def _object(source: JsonObject, key: str) -> JsonObject:
+    value = source.get(key)
+    return value if isinstance(value, dict) else {}

@@ -1,0 +1,75 @@
+"""Assistant threads: prompts that a person may press, and the thread's title.
+
+The status line of a working run is shown in every thread, this kind included. All of it is best
+effort: a thread without prompts or a title works as well.
+"""
+
+import structlog
+from pydantic import JsonValue
+
+from adapters.slack.client import SlackClient
+from adapters.slack.directory import Directory
+from adapters.slack.failures import SlackFailure
+from adapters.slack.ingress import Heard, ThreadOpened
+from adapters.slack.patience import within
+from adapters.slack.recent import Recent
+from runtime.domain.value import JsonObject
+from runtime.ports.clock import Clock
+
+log = structlog.get_logger(__name__)
+
+LONGEST_TITLE = 80
+_PROMPTS = (
+    ("What can you do?", "What can you do for me here?"),
+    ("What is going on?", "!status"),
+)
+
+
+class Assistant:
+    """The assistant threads of one workspace; which of them have no title yet is kept."""
+
+    def __init__(self, client: SlackClient, directory: Directory, clock: Clock) -> None:
+        self._client = client
+        self._clock = clock
+        self._directory = directory
+        self._untitled: Recent[tuple[str, str], bool] = Recent()
+
+    async def opened(self, thread: ThreadOpened) -> None:
+        """Suggest what to ask; also about the channel that the person looks at.
+
+        The agent learns of that channel only when the person presses the prompt that names it.
+        """
+        if self._untitled.get((thread.chat, thread.thread)) is None:
+            self._untitled.put((thread.chat, thread.thread), True)
+        prompts: list[JsonValue] = [
+            {"title": title, "message": message} for title, message in _PROMPTS
+        ]
+        name = await self._directory.name(thread.context) if thread.context else ""
+        if name:
+            asked = f"I am looking at #{name}. What should I know about it?"
+            prompts.append({"title": f"About #{name}"[:LONGEST_TITLE], "message": asked})
+        await self._try(
+            "assistant.threads.setSuggestedPrompts",
+            {"channel_id": thread.chat, "thread_ts": thread.thread, "prompts": prompts},
+        )
+
+    async def said(self, heard: Heard, text: str) -> None:
+        """The first words of a thread are its title."""
+        if heard.kind != "direct" or heard.thread is None or not text:
+            return
+        key = (heard.chat, heard.thread)
+        if not self._untitled.get(key):
+            return
+        self._untitled.put(key, False)
+        title = " ".join(text.split())[:LONGEST_TITLE]
+        await self._try(
+            "assistant.threads.setTitle",
+            {"channel_id": heard.chat, "thread_ts": heard.thread, "title": title},
+        )
+
+    async def _try(self, method: str, body: JsonObject) -> None:
+        try:
+            async with within(self._clock):
+                await self._client.write(method, body)
+        except (SlackFailure, TimeoutError) as failure:
+            log.info("slack.assistant", method=method, reason=str(failure))

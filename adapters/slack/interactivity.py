@@ -1,0 +1,110 @@
+"""Presses and forms: to the engine, and its answer to the person who pressed, and nobody else.
+
+Slack never repeats a press. So a store that is away is told to the person, who presses again.
+"""
+
+import structlog
+
+from adapters.rendering import render_slack
+from adapters.slack.actions import FIELD, HOME, Press, Submission, read_interaction
+from adapters.slack.cards import form
+from adapters.slack.client import SlackClient
+from adapters.slack.directory import Directory
+from adapters.slack.failures import SlackFailure
+from adapters.slack.home import HomePages
+from adapters.slack.ingress import CHANNEL, Bot, Ignored
+from adapters.slack.patience import within
+from adapters.slack.socket_mode import Ack
+from runtime.domain.errors import StoreUnavailable
+from runtime.domain.messages import ButtonPress
+from runtime.domain.people import Sender
+from runtime.domain.value import JsonObject
+from runtime.ports.clock import Clock
+from runtime.ports.gatehouse import Gatehouse, Pressed
+
+log = structlog.get_logger(__name__)
+
+NOT_STORED = "This could not be stored just now. Please do it again in a moment."
+
+
+class Interactivity:
+    """The buttons and forms of one workspace."""
+
+    def __init__(self, client: SlackClient, bot: Bot, directory: Directory, clock: Clock) -> None:
+        self._client = client
+        self._bot = bot
+        self._directory = directory
+        self._clock = clock
+        self.homes = HomePages(client, bot, directory, clock)
+
+    async def act(self, payload: JsonObject, gatehouse: Gatehouse) -> Ack:
+        """What a person did; the acknowledgement holds what their form is answered."""
+        done = read_interaction(payload)
+        if isinstance(done, Ignored):
+            log.info("slack.ignored", reason=done.reason)
+            return Ack()
+        if isinstance(done, Submission):
+            return await self._submitted(done, gatehouse)
+        if done.form:
+            await self._open_form(done)
+            return Ack()
+        pressed = await self._press(done, gatehouse)
+        await self._tell(done, pressed.text, gatehouse)
+        return Ack()
+
+    async def _submitted(self, sent: Submission, gatehouse: Gatehouse) -> Ack:
+        pressed = await self._press(sent, gatehouse)
+        if not pressed.accepted:
+            # The form stays on the screen with what was written, and says why.
+            return Ack({"response_action": "errors", "errors": {FIELD: pressed.text}})
+        if sent.chat == HOME:
+            await self.homes.publish(sent.user, gatehouse, note=pressed.text)
+        return Ack()
+
+    async def _press(self, done: Press | Submission, gatehouse: Gatehouse) -> Pressed:
+        name = await self._directory.name(done.user) or done.user_name
+        press = ButtonPress(
+            channel=CHANNEL,
+            account=self._bot.team_id,
+            chat_id=done.chat,
+            sender=Sender(id=done.user, name=name),
+            open_call_id=done.call,
+            choice=done.choice,
+            press_id=done.press_id,
+            received_at_ms=self._clock.now_ms(),
+            text=done.text if isinstance(done, Submission) else "",
+        )
+        try:
+            return await gatehouse.press(press)
+        except StoreUnavailable as error:
+            log.warning("slack.press_not_stored", reason=str(error))
+            return Pressed(accepted=False, text=NOT_STORED)
+
+    async def _open_form(self, press: Press) -> None:
+        view = form(press.call, press.choice, press.chat)
+        body: JsonObject = {"trigger_id": press.trigger, "view": view}
+        try:
+            async with within(self._clock):
+                await self._client.write("views.open", body)
+        except (SlackFailure, TimeoutError) as failure:
+            log.warning("slack.no_form", reason=str(failure))
+
+    async def _tell(self, press: Press, text: str, gatehouse: Gatehouse) -> None:
+        if press.chat == HOME:
+            await self.homes.publish(press.user, gatehouse, note=text)
+            return
+        rendered = render_slack(text)
+        if not rendered:
+            return
+        body: JsonObject = {
+            "channel": press.chat,
+            "user": press.user,
+            "text": rendered[0].text,
+        }
+        if press.thread is not None:
+            body["thread_ts"] = press.thread
+        try:
+            async with within(self._clock):
+                await self._client.write("chat.postEphemeral", body)
+        except (SlackFailure, TimeoutError) as failure:
+            log.info("slack.press_unanswered", reason=str(failure))

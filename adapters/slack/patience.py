@@ -1,0 +1,26 @@
+"""How long something may take that Slack's acknowledgement waits for, by the Clock port.
+
+Slack waits three seconds and then delivers again or shows a warning. What is only good to have, a
+name or a prompt, is given up before that.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Final
+
+from runtime.ports.clock import Clock
+
+GOOD_TO_HAVE_S: Final = 1.5
+
+
+@asynccontextmanager
+async def within(clock: Clock, seconds: float = GOOD_TO_HAVE_S) -> AsyncIterator[None]:
+    """Raises `TimeoutError` when the block takes longer."""
+    loop = asyncio.get_running_loop()
+    async with asyncio.timeout(None) as limit:
+        timer = clock.call_later(seconds, lambda: limit.reschedule(loop.time()))
+        try:
+            yield
+        finally:
+            timer.cancel()

@@ -1,0 +1,84 @@
+"""Files to Slack, in its three steps: an address, the bytes, and the share, which people see.
+
+The share is the point of no return. What went wrong before it is tried again from the start; where
+the answer to it is missing, Slack is asked where the file is.
+"""
+
+import asyncio
+import os
+from pathlib import Path
+from typing import BinaryIO
+
+from adapters.slack.client import SlackClient
+from adapters.slack.egress import Upload
+from adapters.slack.failures import SlackFailure, Unanswered, delivery_error, repeatable_error
+from runtime.domain.errors import DeliveryUnknown
+from runtime.domain.messages import ChatAddress
+from runtime.domain.value import JsonObject
+
+_PLACES = ("channels", "groups", "ims")
+
+
+class NoFile(Exception):
+    """There is nothing to send: the file is gone, cannot be read, or is empty."""
+
+
+class Uploader:
+    """Shares files in chats. It keeps nothing."""
+
+    def __init__(self, client: SlackClient) -> None:
+        self._client = client
+
+    async def upload(self, target: ChatAddress, upload: Upload) -> str:
+        """The id of the file that was shared. Raises `NoFile` or `DeliveryError`."""
+        try:
+            content, length = await asyncio.to_thread(_opened, Path(upload.path))
+        except OSError as error:
+            raise NoFile(f"{upload.name}: {error.strerror}") from error
+        with content:
+            if length == 0:
+                raise NoFile(f"{upload.name} is empty")
+            try:
+                file_id = await self._sent(upload, content, length)
+            except SlackFailure as failure:
+                # Nobody sees the file before it is shared.
+                raise repeatable_error(failure) from failure
+        await self._share(target, upload, file_id)
+        return file_id
+
+    async def _sent(self, upload: Upload, content: BinaryIO, length: int) -> str:
+        asked: dict[str, str | int | bool] = {"filename": upload.name, "length": length}
+        answer = await self._client.read("files.getUploadURLExternal", asked)
+        address, file_id = answer.get("upload_url"), answer.get("file_id")
+        if not (isinstance(address, str) and isinstance(file_id, str)):
+            raise Unanswered("files.getUploadURLExternal gave no address")
+        await self._client.put(address, content)
+        return file_id
+
+    async def _share(self, target: ChatAddress, upload: Upload, file_id: str) -> None:
+        body: JsonObject = {
+            "files": [{"id": file_id, "title": upload.name}],
+            "channel_id": target.chat_id,
+        }
+        if target.thread_id is not None:
+            body["thread_ts"] = target.thread_id
+        try:
+            await self._client.write("files.completeUploadExternal", body)
+        except SlackFailure as failure:
+            verdict = delivery_error(failure)
+            if isinstance(verdict, DeliveryUnknown) and await self._is_in(target, file_id):
+                return
+            raise verdict from failure
+
+    async def _is_in(self, target: ChatAddress, file_id: str) -> bool:
+        try:
+            found = (await self._client.read("files.info", {"file": file_id})).get("file")
+        except SlackFailure:
+            return False
+        listed = [found.get(place) for place in _PLACES] if isinstance(found, dict) else []
+        return any(isinstance(chats, list) and target.chat_id in chats for chats in listed)
+
+
+def _opened(path: Path) -> tuple[BinaryIO, int]:
+    content = path.open("rb")
+    return content, os.fstat(content.fileno()).st_size
