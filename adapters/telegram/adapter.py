@@ -1,61 +1,80 @@
 """One Telegram bot as a `ChatAdapter`: it moves messages both ways and decides nothing.
 
-What comes in is read by `ingress`, stored by `gatehouse.accept` and only then confirmed by the
-poller. What goes out is written by `egress` and posted by `posting`.
+What comes in is read by `ingress` and stored by `hearing` before `polling` or `webhook` confirms
+it. What goes out is written by `egress` and posted by `posting`; `streaming` shows it as it grows.
 """
 
+import asyncio
 from collections.abc import Sequence
 
 import structlog
 from pydantic import JsonValue
 
-from adapters.telegram import ingress
+from adapters.telegram.albums import Unit
+from adapters.telegram.callbacks import Seal
 from adapters.telegram.client import TelegramClient
-from adapters.telegram.egress import Posted
 from adapters.telegram.failures import (
     TelegramFailure,
     Unanswered,
     connection_error,
     wrong_token,
 )
-from adapters.telegram.ingress import CHANNEL, Bot, Ignored
+from adapters.telegram.files import TelegramFiles
+from adapters.telegram.hearing import Hearing
+from adapters.telegram.ingress import CHANNEL, Bot
+from adapters.telegram.journal import Journal
+from adapters.telegram.menu import Menu
 from adapters.telegram.polling import Poller
 from adapters.telegram.posting import Posting
 from adapters.telegram.settings import TelegramSettings
 from adapters.telegram.shapes import number_of, text_of
-from runtime.domain.errors import DeliveryRejected, Forbidden, Unavailable
-from runtime.domain.messages import ChatAddress, OutboundMessage, Receipt
-from runtime.domain.value import JsonObject
+from adapters.telegram.streaming import TelegramStreams
+from adapters.telegram.webhook import Registration, TelegramWebhook
+from runtime.domain.errors import DeliveryRejected, Forbidden, StoreUnavailable, Unavailable
+from runtime.domain.messages import ChatAddress, Move, OutboundMessage, Receipt
 from runtime.ports import chat
-from runtime.ports.chat import AdapterStatus, Capabilities
+from runtime.ports.chat import AdapterStatus, Capabilities, Files, Streams, Webhook
 from runtime.ports.clock import Clock
 from runtime.ports.gatehouse import Gatehouse
 
 log = structlog.get_logger(__name__)
 
-# The Bot FAQ: one message a second in a chat, bursts pass; 30 a second over all chats. Telegram
-# takes the typing state away after five seconds.
+# The Bot FAQ: one message a second in a chat, bursts pass; 20 a minute in a group; 30 a second over
+# all chats. Telegram takes the typing state away after five seconds.
 _CAPABILITIES = Capabilities(
     chat_rate=1.0,
     chat_burst=3,
+    group_rate=20 / 60,
+    group_burst=3,
     account_rate=30.0,
     account_burst=30,
     typing_interval_s=4.0,
+    buttons=True,
     edits=True,
     threads=True,
+    files=True,
 )
 
 
 class TelegramAdapter:
-    """`ChatAdapter` over the Bot API with long polling. Close it."""
+    """`ChatAdapter` over the Bot API, by long polling or by webhook. Close it."""
 
     def __init__(self, settings: TelegramSettings, clock: Clock) -> None:
         self._settings = settings
         self._clock = clock
         self._client = TelegramClient(settings)
-        self._posting = Posting(self._client, clock)
+        seal = Seal(settings.token.get_secret_value())
+        self._posting = Posting(self._client, clock, seal, self._chat_moved)
+        self.streams: Streams | None = TelegramStreams(self._client, self._posting, clock)
+        self.files: Files | None = TelegramFiles(self._client)
+        self._hearing = Hearing(self._client, clock, seal, greeting=settings.greeting)
+        self._menu = Menu(self._client, clock, settings.commands)
+        self.webhook: Webhook | None = None
+        if settings.webhook_url:
+            self.webhook = TelegramWebhook(settings, self._identify, self._hearing)
         self._bot: Bot | None = None
-        self._poller: Poller | None = None
+        self._line: Poller | Registration | None = None
+        self._gatehouse: Gatehouse | None = None
         self._trouble = "Not connected to Telegram yet."
 
     @property
@@ -71,10 +90,10 @@ class TelegramAdapter:
         return _CAPABILITIES
 
     def status(self) -> AdapterStatus:
-        """Connected while Telegram answers the questions for updates."""
-        if self._poller is not None and self._poller.connected:
-            return AdapterStatus(connected=True)
-        trouble = self._poller.trouble if self._poller is not None else ""
+        """Connected while Telegram answers the questions for updates, or gets through to us."""
+        if self._line is not None and self._line.connected:
+            return AdapterStatus(connected=True, detail=self._line.trouble)
+        trouble = self._line.trouble if self._line is not None else ""
         return AdapterStatus(connected=False, detail=trouble or self._trouble)
 
     async def connect(self) -> None:
@@ -95,32 +114,31 @@ class TelegramAdapter:
         bot = self._bot
         if bot is None:
             raise Unavailable("connect first")
+        self._gatehouse = gatehouse
 
-        async def take(update: JsonObject) -> None:
-            heard = ingress.read_update(update, bot, received_at_ms=self._clock.now_ms())
-            if not isinstance(heard, Ignored):
-                await gatehouse.accept(heard)
-                return
-            tell = log.warning if heard.strange else log.debug
-            tell("telegram.ignored", reason=heard.reason, update_id=update.get("update_id"))
+        async def take(updates: Unit) -> None:
+            await self._hearing.take(updates, bot, gatehouse)
 
-        self._poller = Poller(self._settings, self._client, self._clock)
         try:
-            await self._poller.run(take)
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._menu.keep(), name="telegram menu")
+                if self._settings.webhook_url:
+                    registration = Registration(self._settings, self._client, self._clock)
+                    self._line = registration
+                    group.create_task(registration.run(), name="telegram webhook")
+                else:
+                    poller = Poller(self._settings, self._client, self._clock)
+                    self._line = poller
+                    group.create_task(poller.run(take), name="telegram polling")
         finally:
-            self._poller = None
+            self._line = None
 
     async def send(
         self, message: OutboundMessage, *, posted: Sequence[str], on_posted: chat.Posted
     ) -> Receipt:
-        ids = list(posted)
-
-        async def note(post: Posted) -> None:
-            ids.append(str(post))
-            await on_posted(str(post))
-
-        await self._posting.send(message, posted, note)
-        return Receipt(message_ids=tuple(ids))
+        journal = Journal(posted, on_posted)
+        await self._posting.send(message, posted, journal.note)
+        return journal.receipt
 
     async def edit(self, message: OutboundMessage, receipt: Receipt) -> None:
         """Raises `DeliveryRetry`, or `DeliveryRejected` where it will never work."""
@@ -142,6 +160,24 @@ class TelegramAdapter:
 
     async def close(self) -> None:
         await self._client.close()
+
+    async def _identify(self) -> Bot:
+        """Who we are, also in a process that never connects and is only called by Telegram."""
+        if self._bot is None:
+            await self.connect()
+        if self._bot is None:
+            raise Unavailable("Telegram did not say who this bot is.")
+        return self._bot
+
+    async def _chat_moved(self, old: str, new: str) -> None:
+        """The group's own message about it may be long in coming; both say the same."""
+        if self._gatehouse is None:
+            return
+        move = Move(channel=CHANNEL, account=self.account, old_chat_id=old, new_chat_id=new)
+        try:
+            await self._gatehouse.move(move)
+        except StoreUnavailable as error:
+            log.warning("telegram.move_not_kept", chat=old, reason=str(error))
 
     def _troubled(self, error: Forbidden | Unavailable) -> Forbidden | Unavailable:
         self._trouble = str(error)

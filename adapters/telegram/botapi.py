@@ -6,7 +6,14 @@ the request has left may have posted already (MSG-11). It reads refusals itself,
 library drops parts of them and warns whenever it reads the seconds of a 429.
 """
 
+import asyncio
+import json
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
 from types import SimpleNamespace
+from urllib.parse import quote
 
 import aiohttp
 from pydantic import JsonValue
@@ -24,9 +31,23 @@ from adapters.telegram.settings import TelegramSettings
 from runtime.domain.value import JsonObject
 
 CONNECT_TIMEOUT_S = 10.0
+# What a line must carry at least, or a file takes for ever: 2 Mbit/s.
+SLOWEST_BYTES_S = 250_000
+PIECE_BYTES = 64 * 1024
 # Shorter than the idle limit of Telegram's servers, so that a call rarely leaves on a connection
 # that just died.
 KEEPALIVE_S = 15.0
+
+
+@dataclass(frozen=True, slots=True)
+class Upload:
+    """A file on this machine as one argument (`field`) of a method; `size` is in bytes."""
+
+    field: str
+    path: Path
+    name: str
+    media_type: str
+    size: int
 
 
 class BotApi:
@@ -61,6 +82,38 @@ class BotApi:
         except TelegramError as error:
             raise Unanswered(f"{method}: {error}") from error
         return answer
+
+    async def upload(self, method: str, payload: JsonObject, file: Upload) -> JsonValue:
+        """The `result` of a method that takes a file. Raises `TelegramFailure`, and `OSError`
+        where the file cannot be opened.
+
+        The library would read the whole file into memory; this streams it from the disk.
+        """
+        # Off the loop: the disk may be a slow one.
+        content = await asyncio.to_thread(file.path.open, "rb")
+        with content:
+            # Telegram takes a name as it stands there, without decoding it.
+            form = aiohttp.FormData(quote_fields=False)
+            for name, value in payload.items():
+                form.add_field(name, value if isinstance(value, str) else json.dumps(value))
+            form.add_field(file.field, content, filename=file.name, content_type=file.media_type)
+            try:
+                body = await self._transport.send_form(
+                    f"{self._bot.base_url}/{method}", form, more_s=file.size / SLOWEST_BYTES_S
+                )
+            except Failed as failed:
+                raise failed.failure from failed
+        answer: JsonValue = json.loads(body)["result"]
+        return answer
+
+    async def download(self, path: str) -> AsyncGenerator[bytes, None]:
+        """The file at a `file_path` of `getFile`, in pieces. Raises `TelegramFailure`."""
+        try:
+            async with self._transport.fetch(f"{self._bot.base_file_url}/{quote(path)}") as pieces:
+                async for piece in pieces:
+                    yield piece
+        except Failed as failed:
+            raise failed.failure from failed
 
     async def close(self) -> None:
         await self._transport.shutdown()
@@ -109,13 +162,44 @@ class Transport(BaseRequest):
     ) -> tuple[int, bytes]:
         """Raises `Failed` for everything but a good answer. `read_timeout` is for all of it."""
         total = read_timeout if isinstance(read_timeout, int | float) else self._timeout_s
+        data = request_data.json_parameters if request_data is not None else None
+        return await self._request(method, url, data, total)
+
+    async def send_form(self, url: str, form: aiohttp.FormData, *, more_s: float) -> bytes:
+        """As `do_request`, with a form; `more_s` are the seconds that its files may take."""
+        _, body = await self._request("POST", url, form, self._timeout_s + more_s)
+        return body
+
+    @asynccontextmanager
+    async def fetch(self, url: str) -> AsyncIterator[AsyncIterator[bytes]]:
+        """The pieces of a file. Raises `Failed`; nothing is lost by asking again."""
+        timeout = aiohttp.ClientTimeout(sock_connect=CONNECT_TIMEOUT_S, sock_read=self._timeout_s)
+        try:
+            async with self._opened().get(
+                url, timeout=timeout, trace_request_ctx=_Journey(), allow_redirects=False
+            ) as response:
+                if response.status != 200:
+                    failure = failure_in(response.status, await response.read())
+                    raise Failed(failure or Unanswered(f"HTTP {response.status}"))
+                yield response.content.iter_chunked(PIECE_BYTES)
+        except (aiohttp.ClientError, OSError) as error:
+            # The address holds the token, so nothing of the error's text is passed on.
+            raise Failed(Unanswered(f"the download broke: {type(error).__name__}")) from None
+
+    async def _request(
+        self,
+        method: str,
+        url: str,
+        data: dict[str, str] | aiohttp.FormData | None,
+        total_s: float,
+    ) -> tuple[int, bytes]:
         journey = _Journey()
         try:
             async with self._opened().request(
                 method,
                 url,
-                data=request_data.json_parameters if request_data is not None else None,
-                timeout=aiohttp.ClientTimeout(total=total, sock_connect=CONNECT_TIMEOUT_S),
+                data=data,
+                timeout=aiohttp.ClientTimeout(total=total_s, sock_connect=CONNECT_TIMEOUT_S),
                 trace_request_ctx=journey,
             ) as response:
                 status, body = response.status, await response.read()

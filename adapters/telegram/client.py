@@ -1,16 +1,21 @@
 """The Bot API, one call at a time, and what became of it. It refuses to repeat anything."""
 
 import re
+from collections.abc import AsyncGenerator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pydantic import JsonValue
 
+from adapters.rendering import clean
 from adapters.telegram.settings import TelegramSettings
+from runtime.domain.messages import FilePart
 from runtime.domain.value import JsonObject
 
 if TYPE_CHECKING:
     from adapters.telegram.botapi import BotApi
 
+_NOT_IN_NAMES = str.maketrans('"\\/', "'__")
 _TOKEN = re.compile(r"\d+:[A-Za-z0-9_-]+")
 
 
@@ -30,12 +35,35 @@ class TelegramClient:
         self, method: str, payload: JsonObject, *, timeout_s: float | None = None
     ) -> JsonValue:
         """The `result` of a Bot API method. Raises `TelegramFailure`."""
+        return await self._opened().call(method, payload, timeout_s)
+
+    async def upload(
+        self, method: str, payload: JsonObject, *, field: str, file: FilePart, size: int
+    ) -> JsonValue:
+        """The `result` of a method whose argument `field` is the `file` of `size` bytes.
+
+        Raises `TelegramFailure`, and `OSError` where the file cannot be opened.
+        """
+        api = self._opened()
+        # Heavy, and loaded already by the line above.
+        from adapters.telegram.botapi import Upload
+
+        # The name goes into a header, between quotes and in one line.
+        name = " ".join(clean(file.name).translate(_NOT_IN_NAMES).split()) or "file"
+        upload = Upload(field, Path(file.path), name, file.media_type, size)
+        return await api.upload(method, payload, upload)
+
+    def download(self, path: str) -> AsyncGenerator[bytes, None]:
+        """A file in pieces, by the `file_path` of `getFile`. Raises `TelegramFailure`."""
+        return self._opened().download(path)
+
+    def _opened(self) -> "BotApi":
         if self._api is None:
             # Heavy: a gateway without Telegram must not carry the library in its memory.
             from adapters.telegram.botapi import BotApi
 
             self._api = BotApi(self._settings)
-        return await self._api.call(method, payload, timeout_s)
+        return self._api
 
     async def close(self) -> None:
         if self._api is not None:

@@ -40,6 +40,9 @@ _EXPLAINED = (
     ("topic_closed", "the topic is closed"),
 )
 _BAD_TEXT = ("entit", "too long", "too_long")
+_BAD_SHAPE = ("image_process_failed", "photo_", "voice_messages_forbidden", "wrong type")
+_BAD_FILE = ("file is too big", "file must be non-empty", "request entity too large")
+_NO_TOPIC = ("message thread not found", "topic_deleted", "topic_id_invalid")
 _EDIT_IN_VAIN = ("message is not modified", "message to edit not found", "can't be edited")
 _DELETE_IN_VAIN = ("message to delete not found", "can't be deleted")
 
@@ -149,6 +152,33 @@ def wrong_token(problem: str) -> Forbidden:
 def about_text(refusal: Refused) -> bool:
     """Telegram dislikes the formatting or the length; the words may still go (REN-3)."""
     return refusal.code == 400 and refusal.says(*_BAD_TEXT)
+
+
+def about_shape(refusal: Refused) -> bool:
+    """Telegram does not take the file as a picture or as speech; as a document it may."""
+    return refusal.code in (400, 403, 413) and refusal.says(*_BAD_SHAPE, *_BAD_FILE)
+
+
+def about_file(refusal: Refused) -> bool:
+    """Telegram will not take the file at all; the words around it may still go."""
+    return refusal.code in (400, 413) and refusal.says(*_BAD_FILE)
+
+
+def about_topic(refusal: Refused) -> bool:
+    """The topic is gone; the chat around it may still be there."""
+    return refusal.code == 400 and refusal.says(*_NO_TOPIC)
+
+
+def no_drafts(refusal: Refused) -> bool:
+    """This chat, or this server, shows no drafts."""
+    return refusal.code in (400, 404) and refusal.says(
+        "draft", "method not found", "not found: method"
+    )
+
+
+def is_gone(refusal: Refused) -> bool:
+    """The message that was to be edited is not there any more."""
+    return refusal.code == 400 and refusal.says("message to edit not found", "message_id_invalid")
 
 
 def edit_in_vain(refusal: Refused) -> bool:

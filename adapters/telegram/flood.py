@@ -1,7 +1,8 @@
 """Telegram's limit for groups: 20 messages a minute (TEL-5; Bot FAQ, "My bot is hitting limits").
 
-The engine's buckets know one rate for every chat, so this one is kept here. It never waits: it says
-for how long, and the outbox waits. After a restart it starts empty, and Telegram's own 429 helps.
+The engine's buckets keep an even pace; this holds the limit itself, which bursts and edits share.
+It never waits: it says for how long, and the outbox waits. After a restart it starts empty, and
+Telegram's own 429 helps.
 """
 
 from collections import deque
@@ -20,15 +21,19 @@ class GroupWindow:
         self._clock = clock
         self._posts: dict[str, deque[float]] = {}
 
-    def take(self, chat: str) -> float:
-        """Count a post and answer 0, or count nothing and say how many seconds to wait."""
+    def take(self, chat: str, *, spare: int = 0) -> float:
+        """Count a post and answer 0, or count nothing and say how many seconds to wait.
+
+        `spare` is how many posts must still be free behind this one.
+        """
         now = self._clock.monotonic()
         if len(self._posts) > _MANY:
             self._posts = {k: v for k, v in self._posts.items() if now - v[-1] < WINDOW_S}
         posts = self._posts.setdefault(chat, deque())
         while posts and now - posts[0] >= WINDOW_S:
             posts.popleft()
-        if len(posts) >= MOST:
-            return WINDOW_S - (now - posts[0])
+        over = len(posts) + spare - MOST
+        if over >= 0:
+            return WINDOW_S - (now - posts[over])
         posts.append(now)
         return 0.0

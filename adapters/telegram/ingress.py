@@ -1,21 +1,28 @@
-"""Telegram's updates as messages of ours. Pure: it asks nobody and never raises on a strange shape.
+"""Telegram's updates as values of ours. Pure: it asks nobody and never raises on a strange shape.
 
-Reading gives an `InboundMessage`, or `Ignored` with the reason. Shapes: `Update` and `Message` of
-the Bot API. Offsets of entities count UTF-16 units.
+Reading gives a message (an edited one has `edited_at`), a press, a move, a joining, or `Ignored`
+with the reason. Shapes: `Update` and `Message` of the Bot API. Offsets of entities count UTF-16
+units.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from adapters.rendering import clean
 from adapters.telegram.media import attachments_of
 from adapters.telegram.shapes import number_of, object_of, objects_of, text_of
 from adapters.telegram.wording import Wording, read_wording
-from runtime.domain.messages import ChatKind, InboundMessage
+from runtime.domain.messages import ChatKind, InboundMessage, Move
 from runtime.domain.people import Sender
 from runtime.domain.value import JsonObject
 
 CHANNEL = "telegram"
 _HEARD = ("message", "edited_message")
 _GROUPS = ("group", "supergroup")
+_IN = ("member", "administrator")
+_OUT = ("left", "kicked")
+_MOST_NAME = 128
+_TEXT_OF_ALBUM = "\n\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +35,7 @@ class Bot:
 
 @dataclass(frozen=True, slots=True)
 class Ignored:
-    """An update that is no message for the engine; `reason` is for logs.
+    """An update that is nothing for the engine; `reason` is for logs.
 
     `strange` says that its shape is not one of the Bot API as we know it.
     """
@@ -38,23 +45,83 @@ class Ignored:
 
 
 @dataclass(frozen=True, slots=True)
+class Pressing:
+    """A button was pressed; `data` is what the presser's client sent for it."""
+
+    query_id: str
+    chat_id: str
+    sender: Sender
+    data: str
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """Somebody took the bot into a group."""
+
+    chat_id: str
+    title: str
+
+
+Heard = InboundMessage | Pressing | Joined | Move | Ignored
+
+
+@dataclass(frozen=True, slots=True)
 class _Place:
     chat_id: int
     kind: ChatKind
     topic: int | None
 
 
-def read_update(update: JsonObject, bot: Bot, *, received_at_ms: int) -> InboundMessage | Ignored:
+def read_update(update: JsonObject, bot: Bot, *, received_at_ms: int) -> Heard:
     """One element of what `getUpdates` answers, or the body of a webhook's request."""
+    if "callback_query" in update:
+        return _pressing(object_of(update, "callback_query"))
+    if "my_chat_member" in update:
+        return _membership(object_of(update, "my_chat_member"))
     kind = next((name for name in _HEARD if name in update), "")
     if not kind:
         return Ignored(f"update of the kinds {sorted(set(update) - {'update_id'})}")
     message = object_of(update, kind)
+    move = _move(message, bot)
+    if move is not None:
+        return move
+    heard = _message(message, bot, received_at_ms, edited=kind == "edited_message")
+    if isinstance(heard, Ignored):
+        return heard
+    return heard.model_copy(update={"platform_event_id": _event_id(update)})
+
+
+def album_of(update: JsonObject) -> tuple[int, str] | None:
+    """The chat and the album that an update brings a part of; None for everything else."""
+    message = object_of(update, "message")
+    chat_id, album = number_of(object_of(message, "chat"), "id"), text_of(message, "media_group_id")
+    return (chat_id, album) if album and chat_id is not None else None
+
+
+def as_one(parts: Sequence[InboundMessage]) -> InboundMessage:
+    """The parts of an album, in order, as the one message that a person sent."""
+    first, *_ = parts
+    texts = [part.text for part in parts if part.text]
+    return first.model_copy(
+        update={
+            "text": _TEXT_OF_ALBUM.join(texts),
+            "mentions_bot": any(part.mentions_bot for part in parts),
+            "replies_to_bot": any(part.replies_to_bot for part in parts),
+            "attachments": tuple(one for part in parts for one in part.attachments),
+        }
+    )
+
+
+def _message(
+    message: JsonObject, bot: Bot, received_at_ms: int, *, edited: bool
+) -> InboundMessage | Ignored:
     place, number, sender = _place(message), number_of(message, "message_id"), _sender(message)
     if place is None or number is None:
         return Ignored("message without a chat or a number", strange=True)
     if sender is None:
         return Ignored("message without a sender", strange=True)
+    if sender.id == str(bot.id):
+        return Ignored("our own message")
     attachments = attachments_of(message, number)
     wording = read_wording(*_words(message), bot_id=bot.id, username=bot.username)
     if not attachments and not wording.said:
@@ -71,16 +138,51 @@ def read_update(update: JsonObject, bot: Bot, *, received_at_ms: int) -> Inbound
         chat_kind=place.kind,
         thread_id=None if place.topic is None else str(place.topic),
         message_id=str(number),
-        edited_at=str(edit or sent or 0) if kind == "edited_message" else None,
+        edited_at=str(edit or sent or 0) if edited else None,
         sender=sender,
         text=wording.text,
         mentions_bot=_mentioned(wording, group=group),
         reply_to=_number_text(replied),
         replies_to_bot=_wrote(replied, bot),
         attachments=attachments,
+        album=text_of(message, "media_group_id") or None,
         received_at_ms=received_at_ms,
         sent_at_ms=None if sent is None else sent * 1000,
-        platform_event_id=_event_id(update),
+    )
+
+
+def _pressing(query: JsonObject) -> Pressing | Ignored:
+    """A message that is old or gone still names its chat (`InaccessibleMessage`)."""
+    query_id, sender = text_of(query, "id"), _person(object_of(query, "from"))
+    chat_id = number_of(object_of(object_of(query, "message"), "chat"), "id")
+    if not query_id or sender is None or chat_id is None:
+        return Ignored("press without an id, a person or a chat", strange=True)
+    return Pressing(query_id, str(chat_id), sender, text_of(query, "data"))
+
+
+def _membership(change: JsonObject) -> Joined | Ignored:
+    chat = object_of(change, "chat")
+    chat_id = number_of(chat, "id")
+    before = text_of(object_of(change, "old_chat_member"), "status")
+    now = text_of(object_of(change, "new_chat_member"), "status")
+    if chat_id is None:
+        return Ignored("change of membership without a chat", strange=True)
+    if text_of(chat, "type") in _GROUPS and before in _OUT and now in _IN:
+        return Joined(str(chat_id), _name(text_of(chat, "title")))
+    return Ignored(f"the bot was {before or 'unknown'} and is {now or 'unknown'} in {chat_id}")
+
+
+def _move(message: JsonObject, bot: Bot) -> Move | None:
+    """A group became a supergroup: both chats say so, each naming the other."""
+    here = number_of(object_of(message, "chat"), "id")
+    new, old = (number_of(message, f"migrate_{way}_chat_id") for way in ("to", "from"))
+    if here is None or (new is None) == (old is None):
+        return None
+    return Move(
+        channel=CHANNEL,
+        account=str(bot.id),
+        old_chat_id=str(here if old is None else old),
+        new_chat_id=str(here if new is None else new),
     )
 
 
@@ -106,17 +208,25 @@ def _sender(message: JsonObject) -> Sender | None:
     chat_id = number_of(chat, "id")
     if chat_id is not None:
         name = text_of(chat, "title") or text_of(chat, "username")
-        return Sender(id=str(chat_id), name=name)
-    user = object_of(message, "from")
+        return Sender(id=str(chat_id), name=_name(name))
+    return _person(object_of(message, "from"))
+
+
+def _person(user: JsonObject) -> Sender | None:
     user_id = number_of(user, "id")
     if user_id is None:
         return None
     names = (text_of(user, "first_name"), text_of(user, "last_name"))
     return Sender(
         id=str(user_id),
-        name=" ".join(name for name in names if name) or text_of(user, "username"),
+        name=_name(" ".join(name for name in names if name) or text_of(user, "username")),
         is_bot=user.get("is_bot") is True,
     )
+
+
+def _name(text: str) -> str:
+    """A name in one line, without the characters that turn what stands beside it around."""
+    return " ".join(clean(text).split())[:_MOST_NAME]
 
 
 def _words(message: JsonObject) -> tuple[str, list[JsonObject]]:

@@ -15,6 +15,7 @@ _KINDS = (
     ("video_note", ".mp4", "video/mp4"),
     ("sticker", ".webp", "image/webp"),
 )
+_NAMES = {"voice": "voice message", "video_note": "video note", "sticker": "sticker"}
 _STICKERS = (
     ("is_animated", ".tgs", "application/x-tgsticker"),
     ("is_video", ".webm", "video/webm"),
@@ -28,7 +29,8 @@ def attachments_of(message: JsonObject, number: int) -> tuple[Attachment, ...]:
         if kind == "sticker":
             ending, media_type = _sticker(file, ending, media_type)
         if text_of(file, "file_id"):
-            return (_attachment(file, f"{kind}-{number}{ending}", media_type),)
+            found = _attachment(file, f"{kind}-{number}{ending}", media_type)
+            return (found.model_copy(update={"kind": _NAMES.get(kind, "")}),)
     sizes = [size for size in objects_of(message, "photo") if text_of(size, "file_id")]
     if not sizes:
         return ()
@@ -41,6 +43,7 @@ def _attachment(file: JsonObject, name: str, media_type: str) -> Attachment:
         name=text_of(file, "file_name") or name,
         media_type=text_of(file, "mime_type") or media_type,
         size_bytes=number_of(file, "file_size"),
+        duration_s=number_of(file, "duration"),
         reference=text_of(file, "file_id"),
     )
 

@@ -10,6 +10,8 @@ from collections.abc import Awaitable, Callable
 import structlog
 from pydantic import JsonValue
 
+from adapters.telegram import albums
+from adapters.telegram.albums import Unit
 from adapters.telegram.client import TelegramClient
 from adapters.telegram.failures import (
     RateLimited,
@@ -19,6 +21,7 @@ from adapters.telegram.failures import (
     connection_error,
 )
 from adapters.telegram.settings import TelegramSettings
+from adapters.telegram.shapes import number_of
 from runtime.domain.errors import Unavailable
 from runtime.domain.value import JsonObject
 from runtime.ports.clock import Clock
@@ -26,13 +29,16 @@ from runtime.ports.clock import Clock
 log = structlog.get_logger(__name__)
 
 #: Said every time, because Telegram remembers what an earlier program asked for.
-UPDATES = ("message", "edited_message")
+UPDATES = ("message", "edited_message", "callback_query", "my_chat_member")
+# How long the parts of an album are waited for after the last of them, and how often.
+ALBUM_PAUSE_S = 0.7
+_ALBUM_PAUSES = 5
 LONGEST_DELAY_S = 60.0
 # What an answer may take longer than it was held back for.
 MARGIN_S = 15.0
 
-Take = Callable[[JsonObject], Awaitable[None]]
-"""Stores one update. Raises `Unavailable`: it is not confirmed and comes again."""
+Take = Callable[[Unit], Awaitable[None]]
+"""Stores an update, or an album. Raises `Unavailable`: it is not confirmed and comes again."""
 
 
 class Backoff:
@@ -57,6 +63,10 @@ class Offset:
 
     def taken(self, number: int) -> None:
         self.next = number + 1
+
+    def again(self, number: int) -> None:
+        """From this one on nothing is confirmed."""
+        self.next = number
 
     def nothing_left(self) -> None:
         """Everything is confirmed. After a quiet week Telegram numbers anew, perhaps with lower
@@ -93,18 +103,28 @@ class Poller:
         try:
             while True:
                 try:
-                    updates = await self._ask()
-                    await self._hand_on(updates, take)
+                    await self._hand_on(await self._batch(), take)
                 except TelegramFailure as failure:
                     await self._clock.sleep(self._troubled(failure))
         finally:
             self._connected = False
 
-    async def _ask(self) -> list[JsonValue]:
+    async def _batch(self) -> list[Unit]:
         if not self._no_webhook:
             await self._remove_webhook()
         # The first question after trouble is answered at once, so that the state is known.
-        seconds = 0 if self._quick else self._settings.poll_timeout_s
+        updates = await self._ask(0 if self._quick else self._settings.poll_timeout_s)
+        for _ in range(_ALBUM_PAUSES):
+            if not albums.may_grow(updates):
+                break
+            await self._clock.sleep(ALBUM_PAUSE_S)
+            before, updates = len(updates), await self._ask(0)
+            if len(updates) == before:
+                break
+        return albums.units_of(albums.without_torn(updates))
+
+    async def _ask(self, seconds: int) -> list[JsonObject]:
+        """Every update that waits, within `seconds`. Raises `TelegramFailure`."""
         question: JsonObject = {"timeout": seconds, "allowed_updates": list(UPDATES)}
         if self._offset.next is not None:
             question["offset"] = self._offset.next
@@ -115,29 +135,23 @@ class Poller:
             log.info("telegram.receiving")
         self._connected, self._quick, self._trouble = True, False, ""
         self._line.reset()
-        return answer
+        return _numbered(answer)
 
-    async def _hand_on(self, updates: list[JsonValue], take: Take) -> None:
-        if not updates:
+    async def _hand_on(self, units: list[Unit], take: Take) -> None:
+        if not units:
             self._offset.nothing_left()
             return
-        before = self._offset.next
-        for update in updates:
-            number = update.get("update_id") if isinstance(update, dict) else None
-            if not isinstance(update, dict) or not isinstance(number, int):
-                log.warning("telegram.update_without_number")
-                continue
+        for taken, unit in enumerate(units):
             try:
-                await take(update)
+                await take(unit)
             except Unavailable as error:
+                self._offset.again(albums.resume_at(units, taken))
                 delay = self._store.next()
                 log.warning("telegram.not_confirmed", reason=str(error), again_in_s=delay)
                 await self._clock.sleep(delay)
                 return
             self._store.reset()
-            self._offset.taken(number)
-        if self._offset.next == before:
-            raise Unanswered("getUpdates gave nothing that can be confirmed")
+        self._offset.taken(albums.end_of(units))
 
     async def _remove_webhook(self) -> None:
         info = await self._client.call("getWebhookInfo", {})
@@ -174,3 +188,13 @@ class Poller:
             "Another program receives with this bot's token (409). Stop it, or get a bot of "
             "its own for this gateway from @BotFather. Waiting, then trying again."
         )
+
+
+def _numbered(answer: list[JsonValue]) -> list[JsonObject]:
+    """The updates that can be confirmed. Raises `Unanswered` where none of several can."""
+    found = [one for one in answer if isinstance(one, dict) and number_of(one, "update_id")]
+    if len(found) < len(answer):
+        log.warning("telegram.update_without_number", count=len(answer) - len(found))
+        if not found:
+            raise Unanswered("getUpdates gave nothing that can be confirmed")
+    return found

@@ -6,9 +6,12 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 import pytest_asyncio
+from aiohttp import web
 from pydantic import SecretStr
 
 from adapters.telegram import TelegramAdapter, TelegramSettings
+from gateway.http.hooks import HookRoutes
+from gateway.http.problems import problems
 from runtime.domain.messages import (
     ChatAddress,
     ChatKind,
@@ -18,11 +21,13 @@ from runtime.domain.messages import (
     Receipt,
     TextPart,
 )
+from runtime.ports.chat import Webhook
 from tests.fakes.clock import FakeClock
 from tests.fakes.gatehouse import FakeGatehouse
 from tests.wire.telegram import Chat, Message, TelegramServer, User
 
 ACCOUNT = "123456"
+SECRET = "made-up-secret_0123"
 
 
 class WatchedClock(FakeClock):
@@ -56,6 +61,29 @@ class Progress:
         self.ids.append(message_id)
 
 
+class _Mounted:
+    """The gateway's route for webhooks on a port of its own."""
+
+    def __init__(self, gatehouse: FakeGatehouse) -> None:
+        self.hooks: list[Webhook] = []
+        self._gatehouse = gatehouse
+
+    @asynccontextmanager
+    async def serving(self) -> AsyncIterator[str]:
+        app = web.Application(middlewares=[problems])
+        app.router.add_post("/hooks/{path:.+}", self._receive)
+        runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
+        await runner.setup()
+        try:
+            await web.TCPSite(runner, "127.0.0.1", 0).start()
+            yield f"http://127.0.0.1:{runner.addresses[0][1]}"
+        finally:
+            await runner.cleanup()
+
+    async def _receive(self, request: web.Request) -> web.Response:
+        return await HookRoutes(self.hooks, self._gatehouse).receive(request)
+
+
 class Desk:
     """What a test holds: the server, Ann and her chat, the adapter and the engine's side of it."""
 
@@ -68,15 +96,43 @@ class Desk:
         self.adapter = self.another_adapter()
         self.progress = Progress()
 
-    def another_adapter(self, *, token: str = "", request_timeout_s: float = 10) -> TelegramAdapter:
+    def another_adapter(self, *, token: str = "", **changes: object) -> TelegramAdapter:
         """Made, not connected; who makes one closes it."""
-        settings = TelegramSettings(
-            token=SecretStr(token or self.server.token),
-            api_url=self.server.url,
-            poll_timeout_s=30,
-            request_timeout_s=request_timeout_s,
-        )
-        return TelegramAdapter(settings, self.clock)
+        given: dict[str, object] = {
+            "token": SecretStr(token or self.server.token),
+            "api_url": self.server.url,
+            "poll_timeout_s": 30,
+            "request_timeout_s": 10,
+            **changes,
+        }
+        return TelegramAdapter(TelegramSettings.model_validate(given), self.clock)
+
+    @asynccontextmanager
+    async def hooked(self, **changes: object) -> AsyncIterator[str]:
+        """Telegram may call the adapter, through the gateway's own route, at the yielded address;
+        nobody has told it so yet."""
+        await self.adapter.close()
+        mounted = _Mounted(self.gatehouse)
+        async with mounted.serving() as base:
+            given: dict[str, object] = {
+                "webhook_url": f"{base}/hooks/telegram",
+                "webhook_secret": SecretStr(SECRET),
+                **changes,
+            }
+            self.adapter = self.another_adapter(**given)
+            hook = self.adapter.webhook
+            assert hook is not None
+            mounted.hooks.append(hook)
+            yield f"{base}/hooks/{hook.path}"
+
+    @asynccontextmanager
+    async def called(self, **changes: object) -> AsyncIterator[str]:
+        """As `hooked`, and the adapter listens: Telegram knows the address."""
+        before = len(self.clock.naps)
+        async with self.hooked(**changes) as url, self.listening():
+            # Once the webhook is set, the adapter sleeps until it looks after it again.
+            await self.clock.until_naps(before + 1)
+            yield url
 
     @asynccontextmanager
     async def listening(self) -> AsyncIterator[None]:

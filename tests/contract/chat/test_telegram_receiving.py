@@ -123,7 +123,9 @@ async def test_an_edit_is_the_same_message_in_a_later_wording(desk: Desk) -> Non
     async with desk.listening():
         said = desk.server.user_says(desk.chat, desk.ann, "depoly")
         desk.server.user_edits(said, "deploy")
-        first, second = await desk.hears(2)
+        (first,) = await desk.hears(1)
+        await desk.gatehouse.until(lambda: len(desk.gatehouse.revisions) == 1)
+    (second,) = desk.gatehouse.revisions
     assert (first.edited_at, second.edited_at) == (None, str(said.edit_date))
     assert first.message_id == second.message_id
     assert second.identity == f"{first.identity}:{said.edit_date}"

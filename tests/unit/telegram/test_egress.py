@@ -5,11 +5,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adapters.rendering import utf16_length
-from adapters.telegram import egress
-from adapters.telegram.egress import Post, Posted
+from adapters.telegram import cards, egress, posts
+from adapters.telegram.callbacks import Seal
+from adapters.telegram.posts import Post, Posted
 from runtime.domain.messages import ChatAddress, FilePart, OutboundMessage, TextPart
 from runtime.domain.value import JsonObject
 
+SEAL = Seal("123456:TEST-TOKEN")
 KEYBOARD: JsonObject = {"inline_keyboard": [[{"text": "Yes", "callback_data": "y"}]]}
 GROUP = ChatAddress(channel="telegram", account="1", chat_id="-100", chat_kind="group")
 
@@ -20,12 +22,12 @@ def message(*parts: TextPart | FilePart) -> OutboundMessage:
 
 @pytest.mark.parametrize("name", ["7", "7+", "-100:7", "-100:7+"])
 def test_an_id_reads_as_it_was_written(name: str) -> None:
-    assert str(egress.read_posted(name)) == name
+    assert str(posts.read_posted(name)) == name
 
 
 def test_an_id_of_another_shape_is_an_error() -> None:
     with pytest.raises(ValueError, match="no id of a Telegram message"):
-        egress.read_posted("ts:1")
+        posts.read_posted("ts:1")
 
 
 @pytest.mark.parametrize(
@@ -41,34 +43,51 @@ def test_an_id_of_another_shape_is_an_error() -> None:
 def test_progress_counts_whole_posts_and_pieces_of_the_next(
     posted: tuple[str, ...], expected: tuple[int, int]
 ) -> None:
-    assert egress.progress(posted) == expected
+    assert posts.progress(posted) == expected
 
 
 def test_the_keyboard_of_a_card_is_below_its_last_post() -> None:
-    posts = egress.card("word " * 2000, "Decide.", keyboard=KEYBOARD)
-    assert [post.keyboard for post in posts] == [None, None, KEYBOARD]
-    assert posts[-1].text.endswith("Decide.")
-    assert egress.edit_payload("5", 7, posts[-1])["reply_markup"] == KEYBOARD
+    made = cards.card("word " * 2000, "Decide.", keyboard=KEYBOARD)
+    assert [post.keyboard for post in made] == [None, None, KEYBOARD]
+    assert made[-1].text.endswith("Decide.")
+    assert egress.edit_payload("5", 7, made[-1])["reply_markup"] == KEYBOARD
 
 
 def test_plain_posts_keep_the_keyboard_at_the_end() -> None:
-    plain = egress.plain_posts(Post("word " * 600, keyboard=KEYBOARD))
+    plain = posts.plain_posts(Post("word " * 600, keyboard=KEYBOARD))
     assert [post.keyboard for post in plain] == [None, KEYBOARD]
 
 
 def test_in_an_edit_a_plain_text_stays_one_post() -> None:
-    (post,) = egress.posts_of(message(TextPart(markdown="**bold** " + "word " * 700)))
-    plain = egress.as_plain(post)
+    (post,) = egress.posts_of(message(TextPart(markdown="**bold** " + "word " * 700)), SEAL)
+    plain = posts.as_plain(post)
     assert (plain.text, plain.entities) == (post.text, ())
 
 
-def test_a_file_is_named_where_files_cannot_be_sent() -> None:
-    (post,) = egress.posts_of(message(FilePart(name="re`port.pdf", path="/tmp/report.pdf")))
-    assert post.text == "File: re`port.pdf"
+FILE = FilePart(name="report.pdf", path="/tmp/report.pdf")
+
+
+@pytest.mark.parametrize(
+    ("before", "texts"),
+    [
+        ((), [""]),
+        (("Here it is.",), ["Here it is."]),
+        (("One.", "Two."), ["One.", "Two.", ""]),
+        (("word " * 300,), [("word " * 300).strip(), ""]),
+    ],
+)
+@pytest.mark.requirement("TEL-4")
+def test_a_short_text_before_a_file_is_its_caption(
+    before: tuple[str, ...], texts: list[str]
+) -> None:
+    texts_before = [TextPart(markdown=text) for text in before]
+    made = egress.posts_of(message(*texts_before, FILE), SEAL)
+    assert [post.text for post in made] == texts
+    assert [post.file for post in made] == [*[None] * (len(texts) - 1), FILE]
 
 
 def test_nothing_to_see_makes_no_post() -> None:
-    assert egress.posts_of(message(TextPart(markdown=" \n"))) == ()
+    assert egress.posts_of(message(TextPart(markdown=" \n")), SEAL) == ()
 
 
 def test_a_topic_and_a_reply_are_named_in_the_payload() -> None:
@@ -85,8 +104,9 @@ def test_a_topic_and_a_reply_are_named_in_the_payload() -> None:
 
 
 def test_a_language_and_an_address_are_part_of_their_entities() -> None:
-    posts = egress.posts_of(message(TextPart(markdown="[a](https://b.example)\n\n```py\nx\n```")))
-    entities = egress.message_payload(GROUP, posts[0], None)["entities"]
+    text = "[a](https://b.example)\n\n```py\nx\n```"
+    (post,) = egress.posts_of(message(TextPart(markdown=text)), SEAL)
+    entities = egress.message_payload(GROUP, post, None)["entities"]
     assert entities == [
         {"type": "text_link", "offset": 0, "length": 1, "url": "https://b.example"},
         {"type": "pre", "offset": 3, "length": 1, "language": "py"},
@@ -104,17 +124,17 @@ def test_a_language_and_an_address_are_part_of_their_entities() -> None:
 )
 def test_plain_pieces_fit_and_hold_all_the_words(pieces: list[str]) -> None:
     text = "".join(["start", *pieces])[:4000]
-    posts = egress.plain_posts(Post(text))
-    assert all(0 < utf16_length(post.text) <= egress.PIECE_UNITS for post in posts)
-    joined = "".join(post.text for post in posts)
+    plain = posts.plain_posts(Post(text))
+    assert all(0 < utf16_length(post.text) <= posts.PIECE_UNITS for post in plain)
+    joined = "".join(post.text for post in plain)
     assert "".join(joined.split()) == "".join(text.split())
 
 
 def test_a_grapheme_is_not_cut_between_pieces() -> None:
     family = "\U0001f468\u200d\U0001f469\u200d\U0001f467"
-    first, second = egress.plain_posts(Post("x" * 2044 + family))
+    first, second = posts.plain_posts(Post("x" * 2044 + family))
     assert (first.text, second.text) == ("x" * 2044, family)
 
 
 def test_a_post_says_where_it_is() -> None:
-    assert Posted(7, "-100", more=True) == egress.read_posted("-100:7+")
+    assert Posted(7, "-100", more=True) == posts.read_posted("-100:7+")

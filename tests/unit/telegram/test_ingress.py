@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adapters.telegram.ingress import Bot, Ignored, read_update
-from runtime.domain.messages import InboundMessage
+from adapters.telegram.ingress import Bot, Ignored, Joined, Pressing, album_of, read_update
+from runtime.domain.messages import InboundMessage, Move
 from runtime.domain.value import JsonObject
 
 BOT = Bot(123456, "gatehouse_bot")
@@ -49,9 +49,30 @@ def test_an_anonymous_administrator_speaks_as_the_group_and_is_no_bot() -> None:
     assert not message.sender.is_bot
 
 
-def test_the_bots_own_message_is_marked_as_a_bots() -> None:
+def test_a_bot_does_not_answer_itself() -> None:
     me = {"id": BOT.id, "is_bot": True, "first_name": "Gatehouse"}
-    assert heard(update(text="hi", **{"from": me})).sender.is_bot
+    assert ignored(update(text="hi", **{"from": me})).reason == "our own message"
+    other = me | {"id": 99}
+    assert heard(update(text="hi", **{"from": other})).sender.is_bot
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "shown"),
+    [
+        ("  <b>Ann</b>\n", "**Lee**", "<b>Ann</b> **Lee**"),
+        ("\u202eevil\u202c", "", "evil"),
+        (
+            "\U0001f468\u200d\U0001f469\u200d\U0001f467",
+            "\u05d0\u05d1",
+            "\U0001f468\u200d\U0001f469\u200d\U0001f467 \u05d0\u05d1",
+        ),
+        ("a\x00\x1b[31mb", "", "a[31mb"),
+        ("x" * 500, "", "x" * 128),
+    ],
+)
+def test_a_name_is_one_line_that_turns_nothing_around(first: str, last: str, shown: str) -> None:
+    person = {"id": 5, "first_name": first, "last_name": last}
+    assert heard(update(text="hi", **{"from": person})).sender.name == shown
 
 
 @pytest.mark.parametrize(
@@ -187,7 +208,9 @@ names = st.sampled_from(
     [
         *("text", "caption", "chat", "from", "sender_chat", "message_id", "date", "edit_date"),
         *("entities", "caption_entities", "photo", "document", "sticker", "reply_to_message"),
-        *("message_thread_id", "is_topic_message"),
+        *("message_thread_id", "is_topic_message", "media_group_id"),
+        *("migrate_to_chat_id", "migrate_from_chat_id", "is_automatic_forward"),
+        *("id", "data", "message", "old_chat_member", "new_chat_member"),
     ]
 )
 entities = st.lists(
@@ -211,6 +234,39 @@ def test_nothing_that_comes_raises(
         update(text="/a@gatehouse_bot " + text, entities=marks, chat=GROUP),
         update(**{"text": text, "entities": marks, **broken}),
         update("edited_message", **broken),
+        update("callback_query", **broken),
+        update("my_chat_member", **broken),
     ):
         read = read_update(found, BOT, received_at_ms=1)
-        assert isinstance(read, InboundMessage | Ignored)
+        assert isinstance(read, InboundMessage | Ignored | Pressing | Joined | Move)
+        album_of(found)
+
+
+@pytest.mark.requirement("TEL-4")
+@pytest.mark.parametrize(
+    ("fields", "kind", "seconds"),
+    [
+        ({"voice": FILE | {"duration": 12}}, "voice message", 12),
+        ({"video_note": FILE | {"duration": 7}}, "video note", 7),
+        ({"sticker": FILE}, "sticker", None),
+        ({"document": FILE}, "", None),
+        ({"audio": FILE | {"duration": "long"}}, "", None),
+    ],
+)
+def test_what_a_file_is_called_and_how_long_it_lasts(
+    fields: dict[str, object], kind: str, seconds: int | None
+) -> None:
+    (file,) = heard(update(**fields)).attachments
+    assert (file.kind, file.duration_s) == (kind, seconds)
+
+
+@pytest.mark.requirement("TEL-6")
+def test_a_move_names_both_chats_whichever_tells_it() -> None:
+    told = [
+        update(chat=GROUP, migrate_from_chat_id=-7),
+        update(chat=PRIVATE | {"id": -7, "type": "group"}, migrate_to_chat_id=-1001),
+    ]
+    moves = [read_update(one, BOT, received_at_ms=1) for one in told]
+    assert moves[0] == moves[1]
+    assert isinstance(moves[0], Move)
+    assert (moves[0].old_chat_id, moves[0].new_chat_id) == ("-7", "-1001")

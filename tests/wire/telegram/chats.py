@@ -8,6 +8,20 @@ from tests.wire.telegram.arguments import JsonObject
 from tests.wire.telegram.entities import Formatted, as_json
 
 GENERAL_TOPIC = 1
+ADMINISTRATOR_RIGHTS = (
+    "can_be_edited",
+    "is_anonymous",
+    "can_manage_chat",
+    "can_delete_messages",
+    "can_manage_video_chats",
+    "can_restrict_members",
+    "can_promote_members",
+    "can_change_info",
+    "can_invite_users",
+    "can_post_stories",
+    "can_edit_stories",
+    "can_delete_stories",
+)
 _SUPERGROUP_BASE = -1_001_000_000_000
 
 

@@ -56,6 +56,7 @@ class Endpoint:
                 await hold.pass_through()
             if error is not None:
                 raise error
+            self.faults.floods.check(arguments)
             result = await self.perform(arguments)
             answer = web.json_response({"ok": True, "result": result})
         except Violation as violation:
@@ -104,9 +105,16 @@ class Endpoint:
             error = error or ApiError(404, "Not Found")
         if error is not None or stored is None:
             return _refusal(error or ApiError(404, "Not Found"))
+        content = stored.attachment.content
+        answer = web.StreamResponse(headers={"Content-Length": str(len(content))})
+        await answer.prepare(request)
         if cut and request.transport is not None:
+            # In the middle of the file, where a client cannot ask again without knowing it.
+            await answer.write(content[: len(content) // 2])
             request.transport.abort()
-        return web.Response(body=stored.attachment.content)
+            return answer
+        await answer.write(content)
+        return answer
 
 
 def _refusal(error: ApiError) -> web.Response:

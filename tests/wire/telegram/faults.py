@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tests.wire.telegram.errors import ApiError
+from tests.wire.telegram.floods import Floods
 from tests.wire.telegram.schema import METHODS
 
 # Not a method of the Bot API: the name under which downloads of files are disturbed.
@@ -37,6 +38,7 @@ class Faults:
     """The plan of what the next calls of each method meet."""
 
     def __init__(self) -> None:
+        self.floods = Floods()
         self._planned: list[_Planned] = []
         self._holds: list[tuple[str, Hold]] = []
         self._waiting: list[Hold] = []

@@ -1,7 +1,7 @@
 """What people do to the chats themselves: join, leave, block, open topics, post, migrate."""
 
 from tests.wire.telegram.arguments import JsonObject
-from tests.wire.telegram.chats import Chat, Message, User
+from tests.wire.telegram.chats import ADMINISTRATOR_RIGHTS, Chat, Message, User
 from tests.wire.telegram.entities import finish
 from tests.wire.telegram.state import State
 
@@ -66,11 +66,22 @@ class Membership:
         copy.sender_chat, copy.content, copy.automatic_forward_of = channel, post.content, post
         return self.state.publish(copy)
 
-    def migrate(self, group: Chat) -> Chat:
-        """The basic group becomes a supergroup, which is answered; the old id is dead."""
+    def user_promotes(self, chat: Chat, user: User, *, by: User) -> None:
+        """`by` makes `user`, who may be the bot, an administrator."""
+        before, chat.members[user.id] = chat.members.get(user.id, "left"), "administrator"
+        if user == self.state.bot:
+            self._bot_moved(chat, by, before)
+
+    def migrate(self, group: Chat, *, told: bool = True) -> Chat:
+        """The basic group becomes a supergroup, which is answered; the old id is dead.
+
+        With `told=False` the service messages about it are still on their way.
+        """
         new = self.world.supergroup(group.title)
         new.members = dict(group.members)
         group.migrated_to = new.id
+        if not told:
+            return new
         owner = next((self.world.users[i] for i, s in group.members.items() if s == "creator"))
         old_end = self.state.new_message(group, owner)
         old_end.service = {"migrate_to_chat_id": new.id}
@@ -82,8 +93,10 @@ class Membership:
 
     def _bot_moved(self, chat: Chat, by: User, before: str) -> None:
         def member(status: str) -> JsonObject:
-            until: JsonObject = {"until_date": 0} if status == "kicked" else {}
-            return {"user": self.state.bot.as_json(), "status": status, **until}
+            more: JsonObject = {"until_date": 0} if status == "kicked" else {}
+            if status == "administrator":
+                more = dict.fromkeys(ADMINISTRATOR_RIGHTS, True)
+            return {"user": self.state.bot.as_json(), "status": status, **more}
 
         change: JsonObject = {
             "chat": chat.as_json(),

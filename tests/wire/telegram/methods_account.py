@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from telegram.constants import ReactionEmoji
 
 from tests.wire.telegram.arguments import Arguments, JsonObject, Violation
-from tests.wire.telegram.chats import Chat
+from tests.wire.telegram.chats import ADMINISTRATOR_RIGHTS, Chat
 from tests.wire.telegram.errors import bad_request, forbidden
 from tests.wire.telegram.places import known_chat, thread, writable_chat
 from tests.wire.telegram.schema import CHAT_ACTIONS, SCOPES
@@ -14,20 +14,6 @@ from tests.wire.telegram.state import ChatAction, State, scope_key
 
 _COMMAND = re.compile(r"[a-z0-9_]{1,32}\Z")
 _EMOJI = frozenset(str(emoji) for emoji in ReactionEmoji)
-_ADMINISTRATOR_RIGHTS = (
-    "can_be_edited",
-    "is_anonymous",
-    "can_manage_chat",
-    "can_delete_messages",
-    "can_manage_video_chats",
-    "can_restrict_members",
-    "can_promote_members",
-    "can_change_info",
-    "can_invite_users",
-    "can_post_stories",
-    "can_edit_stories",
-    "can_delete_stories",
-)
 
 
 def get_me(state: State, _arguments: Arguments) -> object:
@@ -168,7 +154,7 @@ def get_chat_member(state: State, arguments: Arguments) -> object:
     status = "member" if chat.type == "private" else chat.members.get(user.id, "left")
     result: JsonObject = {"user": user.as_json(), "status": status}
     if status == "administrator":
-        result |= dict.fromkeys(_ADMINISTRATOR_RIGHTS, True)
+        result |= dict.fromkeys(ADMINISTRATOR_RIGHTS, True)
     if status == "creator":
         result["is_anonymous"] = False
     if status == "kicked":

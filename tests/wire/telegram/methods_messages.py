@@ -31,8 +31,11 @@ def send_message(state: State, arguments: Arguments) -> object:
 
 
 def send_draft(state: State, arguments: Arguments) -> object:
-    """A draft is shown, not stored: it makes no message and the next message ends it."""
-    content = formatted(arguments)
+    """A draft is shown, not stored: it makes no message and the next message ends it.
+
+    An empty text shows that the bot thinks.
+    """
+    content = formatted(arguments) if arguments.text("text") else Formatted()
     chat = writable_chat(state, arguments)
     number = arguments.integer("draft_id") or 0
     if number == 0:
@@ -40,6 +43,7 @@ def send_draft(state: State, arguments: Arguments) -> object:
     if chat.type != "private":
         raise bad_request("TEXTDRAFT_PEER_INVALID")
     state.drafts.setdefault((chat.id, number), []).append(content.text)
+    state.showing[chat.id] = content.text
     state.signal.pulse()
     return True
 
@@ -120,6 +124,7 @@ def _send(
     message.silent = arguments.flag("disable_notification")
     message.preview = arguments.mapping("link_preview_options")
     message.media_group_id = group
+    state.showing.pop(chat.id, None)
     state.signal.pulse()
     return message.as_json()
 

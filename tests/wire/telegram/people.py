@@ -13,6 +13,9 @@ from tests.wire.telegram.files import Attachment
 from tests.wire.telegram.membership import Membership
 from tests.wire.telegram.state import Press
 
+# The account that the real server names where an administrator stays anonymous.
+ANONYMOUS = User(1087968824, "Group", "GroupAnonymousBot", is_bot=True)
+
 
 class People(Membership):
     """The person's side of the server."""
@@ -30,6 +33,12 @@ class People(Membership):
         """`user` writes `text`; mentions, commands and addresses get their entities."""
         message = self.state.new_message(chat, user, reply_to=reply_to, topic=topic)
         message.content = finish(text, entities)
+        return self.state.publish(message)
+
+    def admin_says_anonymously(self, chat: Chat, text: str) -> Message:
+        """An administrator who is shown as the group itself writes `text`."""
+        message = self.state.new_message(chat, ANONYMOUS)
+        message.sender_chat, message.content = chat, finish(text, ())
         return self.state.publish(message)
 
     def user_edits(self, message: Message, text: str) -> Message:
@@ -75,9 +84,13 @@ class People(Membership):
         caption: str = "",
         reply_to: Message | None = None,
         topic: int | None = None,
+        album: str = "",
     ) -> list[Message]:
-        """`user` sends files at once; several form one media group, the first has the caption."""
-        group = f"1300{self.state.date()}" if len(attachments) > 1 else ""
+        """`user` sends files at once; several form one media group, the first has the caption.
+
+        `album` names the group: a second call with it brings parts that were slow to upload.
+        """
+        group = album or (f"1300{self.state.date()}" if len(attachments) > 1 else "")
         sent = []
         for position, attachment in enumerate(attachments):
             message = self.state.new_message(chat, user, reply_to=reply_to, topic=topic)
@@ -89,23 +102,38 @@ class People(Membership):
         return sent
 
     def user_presses(self, message: Message, button: str, user: User | None = None) -> Press:
-        """`user` (in a private chat: its person) presses the button of that text or data."""
-        presser = user or message.chat.user
-        assert presser is not None, "in a group the one who presses is named"
+        """`user` (in a private chat: its person) presses the button of that text or data.
+
+        A client shows the buttons of a message for a while after it was deleted or changed: hand
+        in what it looked like (`copy.copy`) to press one of those.
+        """
         found = [b for b in message.buttons if button in {b.get("text"), b.get("callback_data")}]
         assert found, f"message {message.message_id} has no button {button!r}: {message.buttons}"
         assert "callback_data" in found[0], f"{button!r} opens an address"
+        return self.user_forges(message, str(found[0]["callback_data"]), user)
+
+    def user_forges(self, message: Message, data: str, user: User | None = None) -> Press:
+        """A changed client sends `data` of its own, as if a button of `message` were pressed."""
+        presser = user or message.chat.user
+        assert presser is not None, "in a group the one who presses is named"
         press = Press(f"4382{len(self.state.presses) + 1:06d}", message)
         self.state.presses[press.query_id] = press
         query: JsonObject = {
             "id": press.query_id,
             "from": presser.as_json(),
-            "message": message.as_json(),
+            "message": self._as_pressed(message),
             "chat_instance": str(-message.chat.id * 7919),
-            "data": found[0]["callback_data"],
+            "data": data,
         }
         self.state.queue.add("callback_query", query)
         return press
+
+    def _as_pressed(self, message: Message) -> JsonObject:
+        """A message that is gone is only named (`InaccessibleMessage`)."""
+        there = self.world.find(message.chat, message.message_id)
+        if there is not None:
+            return there.as_json()
+        return {"chat": message.chat.as_json(), "message_id": message.message_id, "date": 0}
 
     def redeliver(self, message: Message) -> None:
         """The update of `message` comes once more under its old number."""

@@ -129,7 +129,7 @@ METHODS: Mapping[str, Mapping[str, str]] = {
 # `chat_id`, `text` and `message_id` are left out: their real texts are answered by the methods.
 REQUIRED: Mapping[str, tuple[str, ...]] = {
     "setMyCommands": ("commands",),
-    "sendMessageDraft": ("draft_id", "text"),
+    "sendMessageDraft": ("draft_id",),
     "sendDocument": ("document",),
     "sendPhoto": ("photo",),
     "sendVoice": ("voice",),

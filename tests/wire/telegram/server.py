@@ -107,7 +107,7 @@ class TelegramServer(People, Faults):
         return [call for call in self.calls if call.method == method]
 
     async def wait_for_message(
-        self, predicate: Callable[[Message], bool], *, timeout: float = 10.0
+        self, predicate: Callable[[Message], bool], *, timeout: float = 120.0
     ) -> Message:
         """The first message of the bot that meets `predicate`; an edited one is looked at again.
 

@@ -32,7 +32,10 @@ class ChatAction:
 
 @dataclass(slots=True)
 class State:
-    """The world, the queue of updates and what the bot has set."""
+    """The world, the queue of updates and what the bot has set.
+
+    `drafts` holds what each draft of a chat showed, `showing` the one that stands there now.
+    """
 
     bot: User
     now: Callable[[], float]
@@ -44,6 +47,7 @@ class State:
     presses: dict[str, Press] = field(default_factory=dict)
     actions: list[ChatAction] = field(default_factory=list)
     drafts: dict[tuple[int, int], list[str]] = field(default_factory=dict)
+    showing: dict[int, str] = field(default_factory=dict)
     commands: dict[str, list[JsonObject]] = field(default_factory=dict)
 
     def date(self) -> int:

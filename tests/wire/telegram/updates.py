@@ -24,6 +24,7 @@ class Webhook:
 
     url: str = ""
     secret_token: str = ""
+    max_connections: int = 40
     last_error: str = ""
 
 
@@ -145,7 +146,11 @@ class UpdateQueue:
             self._allow(arguments)
         if arguments.flag("drop_pending_updates"):
             self.pending = []
-        self.webhook = Webhook(url, secret)
+        connections = arguments.integer("max_connections") or 40
+        if not 1 <= connections <= 100:
+            raise bad_request("bad webhook: max_connections must be between 1 and 100")
+        self.webhook = Webhook(url, secret, connections)
+        self.signal.pulse()
         return True
 
     def webhook_info(self) -> JsonObject:
@@ -154,6 +159,8 @@ class UpdateQueue:
             "has_custom_certificate": False,
             "pending_update_count": len(self.pending),
         }
+        if self.webhook.url:
+            result["max_connections"] = self.webhook.max_connections
         if self._stated:
             result["allowed_updates"] = self._stated
         if self.webhook.last_error:
@@ -161,32 +168,53 @@ class UpdateQueue:
         return result
 
     async def deliver(self) -> list[int]:
-        """Post every pending update to the webhook in order; the HTTP statuses, in order.
+        """Post every pending update to the webhook; the HTTP statuses, in order (0: no answer).
 
-        An update that is answered with 2xx is confirmed. The first other answer ends the round, and
-        the update stays the first of the next one, as the real server repeats it.
+        An update that is answered with 2xx is confirmed. Any other answer ends the round for its
+        chat, and the update stays the chat's first of the next round: the real server repeats it
+        too, keeps the order within a chat, and lets no other chat wait for it.
         """
         statuses: list[int] = []
+        stopped: set[object] = set()
         headers = {}
         if self.webhook.secret_token:
             headers["X-Telegram-Bot-Api-Secret-Token"] = self.webhook.secret_token
         async with aiohttp.ClientSession(headers=headers) as session:
-            while self.webhook.url and self.pending:
-                update = self.pending[0]
-                async with session.post(self.webhook.url, json=update) as response:
-                    statuses.append(response.status)
-                if not 200 <= statuses[-1] < 300:
-                    self.webhook.last_error = f"Wrong response from the webhook: {statuses[-1]}"
+            while self.webhook.url:
+                ready = [u for u in self.pending if _line(u) not in stopped]
+                if not ready:
                     break
-                self._drop(update)
+                statuses.append(await self._call(session, ready[0]))
+                if 200 <= statuses[-1] < 300:
+                    self.pending = [one for one in self.pending if one is not ready[0]]
+                    continue
+                stopped.add(_line(ready[0]))
+                self.webhook.last_error = f"Wrong response from the webhook: {statuses[-1]}"
+        self.signal.pulse()
         return statuses
 
-    def _drop(self, update: JsonObject) -> None:
-        self.pending = [other for other in self.pending if other is not update]
+    async def _call(self, session: aiohttp.ClientSession, update: JsonObject) -> int:
+        try:
+            # A redirect is no answer to the real server.
+            async with session.post(
+                self.webhook.url, json=update, allow_redirects=False
+            ) as response:
+                return response.status
+        except aiohttp.ClientError:
+            return 0
 
     def unknown_types(self, names: Iterable[str]) -> list[str]:
         """The names among `names` that no update has."""
         return sorted(set(names) - UPDATE_TYPES)
+
+
+def _line(update: JsonObject) -> object:
+    """What the order is kept within: a chat, or for presses the person."""
+    for kind, content in update.items():
+        if isinstance(content, dict):
+            place = content.get("from" if kind == "callback_query" else "chat")
+            return kind == "callback_query", place.get("id") if isinstance(place, dict) else None
+    return None
 
 
 def _number(update: JsonObject) -> int:
