@@ -99,7 +99,7 @@ class PromptFacts:
 class PresentFacts:
     """What changes from turn to turn. `zone` is an IANA name; `people` are as they call themselves.
 
-    `memory` is what was recalled for this turn.
+    `memory` is what was recalled for this turn; `late` says that what is asked came late.
     """
 
     now_ms: int
@@ -108,6 +108,7 @@ class PresentFacts:
     people: tuple[str, ...]
     trust: Trust
     memory: tuple[str, ...] = ()
+    late: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,10 +152,20 @@ def build_present(facts: PresentFacts) -> str:
     ]
     if facts.people:
         lines.append(f"Present, by the names they chose: {_people(facts.people)}")
+    if facts.late:
+        lines.append(
+            "Late: what is marked so arrived long after it was sent. Answer it together, once; "
+            "what it asks for may be over."
+        )
     if facts.memory:
         lines.append("Recalled notes, which may be old or beside the point:")
         lines += [fence(_bounded(text), "memory") for text in facts.memory]
     return "\n".join(lines)
+
+
+def late_mark(sent_ms: int, zone: str) -> str:
+    """The line above a message that arrived long after it was sent (MSG-17)."""
+    return f"[sent {_time(sent_ms, zone)}, arrived late]"
 
 
 Budgets = tuple[tuple[str, int], ...] | None

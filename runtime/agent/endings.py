@@ -9,11 +9,16 @@ from runtime.domain.transcript import AssistantMessage, TranscriptMessage
 from runtime.inbox.steps import Finish
 from runtime.sessions.window import Window
 from runtime.store.calls import CallRow
+from runtime.store.transcripts import Line
 
 
 @dataclass(slots=True)
 class TurnState:
-    """How far a turn has come; every value can be read from the rows again."""
+    """How far a turn has come; every value that counts can be read from the rows again.
+
+    `began`: when its step did, by the clock, None where that was in another turn. `outcome` is for
+    a tracer alone.
+    """
 
     window: Window
     window_from: int
@@ -22,6 +27,12 @@ class TurnState:
     extra: list[TranscriptMessage] = field(default_factory=list)
     texts: list[str] = field(default_factory=list)
     empty: int = 0
+    began: float | None = None
+    outcome: str = "waiting"
+
+    def append(self, *lines: Line) -> None:
+        """Put lines that are durable at the window's end."""
+        self.window = Window(self.window.transcript, (*self.window.lines, *lines))
 
 
 def completed(state: TurnState, message: AssistantMessage, text: str, usage: Usage) -> Finish:

@@ -6,6 +6,7 @@ Text deltas are not durable: they carry (run, step, offset). The worker that run
 
 from runtime.domain.events import Activity, TextDelta
 from runtime.domain.messages import ChatAddress
+from runtime.domain.value import JsonObject
 from runtime.ports.bus import LIVE, Bus
 
 SNAPSHOT = "snapshot"
@@ -74,4 +75,6 @@ class LiveStep:
             offset=offset,
             text=text,
         )
-        self._bus.publish(LIVE, {"type": "delta", **delta.model_dump(mode="json")})
+        # Where a text begins it says for which chat, so that its deliverer can follow it.
+        place: JsonObject = {} if offset else {"target": self._target}
+        self._bus.publish(LIVE, {"type": "delta", **place, **delta.model_dump(mode="json")})

@@ -11,12 +11,14 @@ from dataclasses import dataclass, replace
 
 import structlog
 
+from runtime.agent import spans
 from runtime.domain.errors import InvalidInput, ModelRejected, ModelRetry
 from runtime.domain.runs import Usage
 from runtime.domain.transcript import estimate_tokens
 from runtime.ports.clock import Clock
 from runtime.ports.metrics import NO_OBSERVER, ModelOutcome, Observer
 from runtime.ports.model import Model, ModelRequest, ModelResponse, Models, TextChunk
+from runtime.ports.tracing import NO_TRACER, Tracer
 
 log = structlog.get_logger(__name__)
 
@@ -38,6 +40,7 @@ class ModelCaller:
     clock: Clock
     jitter: Callable[[], float] = random.random
     observer: Observer = NO_OBSERVER
+    tracer: Tracer = NO_TRACER
 
     def order(self, chosen: str | None) -> Sequence[str]:
         """The models to try: the session's choice, the default, then the fallback list."""
@@ -58,7 +61,7 @@ class ModelCaller:
                 continue
             for attempt in range(RETRIES + 1):
                 try:
-                    return sound(await self._observed(name, model, request, on_text))
+                    return sound(await self._traced(name, model, request, on_text))
                 except ModelRetry as error:
                     last = error
                     log.warning(
@@ -71,6 +74,16 @@ class ModelCaller:
                 if attempt < RETRIES:
                     await self.clock.sleep(self._wait(attempt, last.after_s))
         raise last
+
+    async def _traced(
+        self, name: str, model: Model, request: ModelRequest, on_text: OnText
+    ) -> ModelResponse:
+        facts = spans.chat_facts(name, request)
+        with self.tracer.span("chat", request.run_id, name, facts) as span:
+            spans.ask(span, request)
+            response = await self._observed(name, model, request, on_text)
+            spans.answer(span, response)
+            return response
 
     async def _observed(
         self, name: str, model: Model, request: ModelRequest, on_text: OnText

@@ -7,10 +7,12 @@ runs again under the same id, and a call of effect ``once`` is reported as unkno
 
 import asyncio
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
+from runtime.agent import spans
 from runtime.agent.live import LiveStep
 from runtime.domain.decisions import Decision
 from runtime.domain.tools import Effect, ToolCall, ToolResult, ToolSpec
@@ -23,6 +25,7 @@ from runtime.policy.decide import Bounds
 from runtime.policy.rules import grant_for
 from runtime.ports.clock import Clock
 from runtime.ports.metrics import UNKNOWN_TOOL, Observer
+from runtime.ports.tracing import NO_TRACER, Span, Tracer
 from runtime.store import Database
 from runtime.store.calls import CallRow
 from runtime.store.open_calls import APPROVAL, QUESTION
@@ -42,21 +45,23 @@ UNKNOWN = (
 
 @dataclass(frozen=True, slots=True)
 class StepOutcome:
-    """`waits` are calls that a person must answer; else `line` holds the step's results, and
-    `session` is as it was when they were kept: its mode may have changed meanwhile."""
+    """`waits` are calls that a person must answer; else `lines` hold the step's results and what
+    people said meanwhile, and `session` is as it was when they were kept: its mode may have
+    changed."""
 
     waits: tuple[Planned, ...] = ()
-    line: Line | None = None
+    lines: tuple[Line, ...] = ()
     session: Session | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """Tells `observer` of calls under the names of the tools that there are."""
+    """Tells `observer` and `tracer` of calls under the names of the tools that there are."""
 
     observer: Observer
     clock: Clock
     registry: Registry
+    tracer: Tracer = NO_TRACER
 
     def decided(self, rows: Sequence[CallRow]) -> None:
         """The rows of a response, once they are durable."""
@@ -68,6 +73,11 @@ class Watch:
         """A call that ran since `began`, by the clock."""
         took = self.clock.monotonic() - began
         self.observer.called(self._name(row), result.status, took)
+
+    def span(self, row: CallRow) -> AbstractContextManager[Span]:
+        """The span of a call."""
+        name = self._name(row)
+        return self.tracer.span("execute_tool", row.run_id, name, spans.tool_facts(row, name))
 
     def _name(self, row: CallRow) -> str:
         name = row.call.name
@@ -167,17 +177,17 @@ class StepRunner:
             if batch.waits:
                 return StepOutcome(waits=batch.waits)
             if not batch.places:
-                line, session = await work.commit([], current)
+                lines, session = await work.commit([], current)
                 events()
-                return StepOutcome(line=line, session=session)
+                return StepOutcome(lines=lines, session=session)
             ended = await work.run_batch([(current[p], planned[p]) for p in batch.places])
             for one in ended:
                 current[one.row.place] = replace(one.row, state="ended", result=one.result)
             last = all(row.state == "ended" for row in current)
-            line, session = await work.commit(ended, current if last else None)
+            lines, session = await work.commit(ended, current if last else None)
             events()
             if last:
-                return StepOutcome(line=line, session=session)
+                return StepOutcome(lines=lines, session=session)
 
     def _context(self, session_id: str, run_id: str, bounds: Bounds, call_id: str) -> ToolContext:
         return ToolContext(
@@ -264,13 +274,15 @@ class _StepWork:
         if planned.row.result is not None:
             return Ended(row, planned.row.result, decision)
         began = self._watch.clock.monotonic()
-        result = await self._executor.run(planned, self._context(row.call.id))
+        with self._watch.span(row) as span:
+            result = await self._executor.run(planned, self._context(row.call.id))
+            spans.executed(span, row, result)
         self._watch.called(row, result, began)
         return Ended(row, result, decision)
 
     async def commit(
         self, ended: Sequence[Ended], whole: Sequence[CallRow] | None
-    ) -> tuple[Line | None, Session]:
+    ) -> tuple[tuple[Line, ...], Session]:
         """Keep results; `whole` is the step's rows once all have ended."""
         message = None
         if whole is not None:

@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 
 import structlog
 
-from runtime.agent import endings
+from runtime.agent import endings, spans
 from runtime.agent.budget import Budgets, over_budget
-from runtime.agent.context import PresentFacts, PromptFacts, build_present, build_system
+from runtime.agent.context import PresentFacts, PromptFacts, build_present, build_system, late_mark
 from runtime.agent.endings import TurnState
 from runtime.agent.live import LiveStep
 from runtime.agent.model_call import ModelCaller
@@ -32,10 +32,12 @@ from runtime.inbox import parking, steps
 from runtime.inbox.claims import Claimed, Holder
 from runtime.inbox.steps import Finish, Finished, ModelStep
 from runtime.policy.bounds import PolicySettings, bounds_for
+from runtime.ports import tracing
 from runtime.ports.bus import EVENTS, OUTBOX, RUNS, Bus
 from runtime.ports.clock import Clock
 from runtime.ports.metrics import NO_OBSERVER, Observer
 from runtime.ports.model import ModelRequest, ModelResponse
+from runtime.ports.tracing import NO_TRACER, Tracer
 from runtime.sessions.window import Window, WindowCache, fitted, window_start
 from runtime.store import Database
 from runtime.store.runs import Run
@@ -66,6 +68,7 @@ class TurnServices:
     settings: AgentSettings
     budgets: Budgets
     observer: Observer = NO_OBSERVER
+    tracer: Tracer = NO_TRACER
 
 
 class Turn:
@@ -130,7 +133,18 @@ class Turn:
         Raises `StaleLease` when the run became another worker's, `StoreUnavailable` when the
         store went away, and lets a cancellation through.
         """
-        _tell_start(self._services.observer, self._run)
+        run, services = self._run, self._services
+        _tell_start(services.observer, run)
+        resumed = run.step > 0 or run.attempt > 0
+        with services.tracer.span(
+            "invoke_agent", run.id, "main", spans.turn_facts(run), resumed=resumed
+        ) as span:
+            reply = await self._alternate()
+            span.note(tracing.STATE, self._state.outcome)
+            return reply
+
+    async def _alternate(self) -> OutboundMessage | None:
+        """Model and tools in turn, from where the rows stand."""
         self.live.activity("thinking")
         try:
             while True:
@@ -167,6 +181,7 @@ class Turn:
     async def _ask_model(self) -> ModelResponse | Finish:
         """The model's response; or the end of the run, where its budget leaves no further call."""
         services, state = self._services, self._state
+        state.began = services.clock.monotonic()
         self.live.begin(state.step + 1)
         snapshot = await services.workspace.snapshot()
         specs = services.steps.specs(self._bounds)
@@ -182,6 +197,7 @@ class Turn:
             mode=self._session.mode,
             people=_people(state.window.lines),
             trust=self._run.speaker.trust,
+            late=self._run.late,
         )
         request = ModelRequest(
             system=build_system(snapshot, facts, specs).text,
@@ -200,9 +216,12 @@ class Turn:
 
     def _history(self) -> Sequence[TranscriptMessage]:
         lines, most = self._state.window.lines, self._services.settings.window_tokens
+        zone = self._services.settings.timezone
         messages = [line.message for line in lines]
         if self._group:
             messages = [fenced(message) for message in messages]
+        # After the fence, so that nobody's words look like the mark.
+        messages = [dated(message, zone) for message in messages]
         if sum(line.tokens for line in lines) <= most:
             return messages
         return fitted(messages, max_tokens=most)
@@ -244,7 +263,7 @@ class Turn:
         services.steps.watch.decided(rows)
         if message.text:
             state.texts.append(message.text)
-        self._append(line)
+        state.append(line)
         state.step += 1
         state.pending = rows
         state.extra = []
@@ -279,8 +298,8 @@ class Turn:
             self._events()
             services.bus.publish(OUTBOX, {"channel": self._run.target.channel})
             return False
-        if outcome.line is not None:
-            self._append(outcome.line)
+        state.append(*outcome.lines)
+        _tell_step(services, state)
         if outcome.session is not None:
             self._session = outcome.session
             self._bounds = bounds_for(self._policy, outcome.session, self._run)
@@ -296,6 +315,9 @@ class Turn:
             lambda conn: steps.finish(conn, self._holder, self._run.id, end, claim=claim),
             name="finish",
         )
+        self._state.outcome = finished.state.value
+        _tell_step(services, self._state)
+        services.observer.ended(finished.state)
         self._remember((*self._state.window.lines, *finished.lines))
         self._events()
         self._wake(finished)
@@ -308,10 +330,6 @@ class Turn:
             bus.publish(OUTBOX, {"channel": target.channel, "account": target.account})
         if finished.lane_ready:
             bus.publish(RUNS, {"session_id": self._session.id})
-
-    def _append(self, line: Line) -> None:
-        state = self._state
-        state.window = Window(state.window.transcript, (*state.window.lines, line))
 
     def _remember(self, lines: Sequence[Line]) -> None:
         window = Window(self._state.window.transcript, tuple(lines))
@@ -329,6 +347,15 @@ def fenced(message: TranscriptMessage) -> TranscriptMessage:
     return message.model_copy(update={"text": fence(message.text, source)})
 
 
+def dated(message: TranscriptMessage, zone: str) -> TranscriptMessage:
+    """What arrived long after it was sent, with its time (MSG-17)."""
+    if not isinstance(message, UserMessage) or message.late_ms is None:
+        return message
+    return message.model_copy(
+        update={"text": f"{late_mark(message.late_ms, zone)}\n{message.text}"}
+    )
+
+
 def _people(lines: Sequence[Line]) -> tuple[str, ...]:
     names = {
         line.message.name: None
@@ -341,3 +368,9 @@ def _people(lines: Sequence[Line]) -> tuple[str, ...]:
 def _tell_start(observer: Observer, run: Run) -> None:
     if run.started_ms is not None and run.step == 0 and run.attempt == 0:
         observer.started((run.started_ms - run.created_ms) / 1000)
+
+
+def _tell_step(services: TurnServices, state: TurnState) -> None:
+    if state.began is not None:
+        services.observer.stepped(services.clock.monotonic() - state.began)
+        state.began = None

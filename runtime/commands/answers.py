@@ -38,13 +38,12 @@ def find(conn: Connection, code: str, *, kind: str | None = None) -> OpenCall:
 
 
 REFUSED = "Only an approver of this conversation may answer that."
+NEWER = "That card is newer than your words, which arrived late. Look at it and answer again."
 
 
 def may_answer(conn: Connection, call: OpenCall, speaker: Speaker, approvers: Approvers) -> bool:
     """Whether `speaker` may answer `call`; a refusal is recorded, so the unit must not fail."""
-    if approvers.include(speaker):
-        return True
-    if call.kind != APPROVAL and _same_account(runs.get(conn, call.run_id).speaker, speaker):
+    if permitted(conn, call, speaker, approvers):
         return True
     audit.append(
         conn,
@@ -55,6 +54,15 @@ def may_answer(conn: Connection, call: OpenCall, speaker: Speaker, approvers: Ap
         data={"request_id": call.id, "trust": speaker.trust.value},
     )
     return False
+
+
+def permitted(conn: Connection, call: OpenCall, speaker: Speaker, approvers: Approvers) -> bool:
+    """The same of somebody who has not tried: nothing is recorded."""
+    if approvers.include(speaker):
+        return True
+    if call.kind == APPROVAL:
+        return False
+    return _same_account(runs.get(conn, call.run_id).speaker, speaker)
 
 
 def _same_account(one: Speaker, other: Speaker) -> bool:

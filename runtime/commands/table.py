@@ -16,15 +16,13 @@ from runtime.domain.events import EventKind
 from runtime.domain.people import Speaker, Trust
 from runtime.domain.value import JsonObject
 from runtime.inbox import stopping
+from runtime.inbox.enqueue import QUEUE_MODES
 from runtime.inbox.parking import Choice
 from runtime.ports.bus import CANCEL, RUNS
 from runtime.store import Connection, budgets, lanes, open_calls, runs, sessions, totals
 from runtime.store.lanes import Lane
 from runtime.store.open_calls import APPROVAL, QUESTION
 from runtime.store.sessions import Session
-
-QUEUE_MODES = ("followup", "collect")
-"""What `/queue` offers now; steering and interrupting come with the chat issue."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +39,8 @@ class CommandSettings:
 
 @dataclass(slots=True)
 class Call:
-    """One command at work. Handlers add `signals` to publish once the unit is durable."""
+    """One command at work. Handlers add `signals` to publish once the unit is durable. `said_ms` is
+    when a late one was said, None for one that came in time."""
 
     conn: Connection
     lane: Lane
@@ -49,6 +48,7 @@ class Call:
     speaker: Speaker
     rest: str
     settings: CommandSettings
+    said_ms: int | None = None
     signals: list[tuple[str, JsonObject]] = field(default_factory=list)
 
 
@@ -188,6 +188,8 @@ def _settle(call: Call, code: str, *, kind: str, choice: Choice | None, text: st
         found = answers.find(call.conn, code, kind=kind)
         if not answers.may_answer(call.conn, found, call.speaker, call.settings.approvers):
             return answers.REFUSED
+        if call.said_ms is not None and found.created_ms > call.said_ms:
+            return answers.NEWER
         lane = call.lane if found.session_id == call.lane.session_id else None
         done = answers.answer(call.conn, found, call.speaker, choice=choice, text=text, lane=lane)
     except (NotFound, Conflict) as error:

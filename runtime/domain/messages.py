@@ -12,7 +12,9 @@ from runtime.domain.people import Sender
 from runtime.domain.value import Value
 
 ChatKind = Literal["direct", "group", "channel", "topic"]
-RESERVED_COMPONENTS = frozenset({"dm", "user"})
+MOVED = "moved"
+"""Stands in the key of a session whose chat went on as another."""
+RESERVED_COMPONENTS = frozenset({"dm", "user", MOVED})
 
 
 def escape_component(component: str) -> str:
@@ -38,17 +40,29 @@ class ChatAddress(Value):
 
 
 class Attachment(Value):
-    """A file that came with a message; ``reference`` is what the platform needs to fetch it."""
+    """A file that came with a message; ``reference`` is what the platform needs to fetch it.
+
+    ``duration_s`` is the length of a recording, ``kind`` its name where that says more than the
+    type does: ``voice message``, ``video note``, ``sticker``.
+    """
 
     name: str
     media_type: str = "application/octet-stream"
     size_bytes: int | None = None
+    duration_s: int | None = None
+    kind: str = ""
     reference: str = ""
     path: str | None = None
 
 
 class InboundMessage(Value):
-    """One message as a platform delivered it. Times are milliseconds since the epoch."""
+    """One message as a platform delivered it. Times are milliseconds since the epoch.
+
+    ``album`` names the messages that were sent as one: the platform delivers each by itself.
+
+    ``sent_at_ms`` is the platform's own time. ``late`` is the engine's mark, not the platform's:
+    the message was old when it arrived (MSG-17).
+    """
 
     channel: str
     account: str
@@ -63,9 +77,11 @@ class InboundMessage(Value):
     reply_to: str | None = None
     replies_to_bot: bool = False
     attachments: tuple[Attachment, ...] = ()
+    album: str | None = None
     received_at_ms: int
     sent_at_ms: int | None = None
     platform_event_id: str = ""
+    late: bool = False
 
     @property
     def address(self) -> ChatAddress:
@@ -87,8 +103,33 @@ class InboundMessage(Value):
         return ":".join(escape_component(part) for part in parts)
 
 
+class Deletion(Value):
+    """Somebody deleted a message; ``sender`` is who wrote it, where the platform tells."""
+
+    channel: str
+    account: str
+    chat_id: str
+    message_id: str
+    sender: Sender | None = None
+    received_at_ms: int
+
+
+class Move(Value):
+    """A platform gave a chat a new id: Telegram, when a group becomes a supergroup (TEL-6)."""
+
+    channel: str
+    account: str
+    old_chat_id: str
+    new_chat_id: str
+
+
 class ButtonPress(Value):
-    """A person pressed a button of a card; ``choice`` is one of the choices that it offered."""
+    """A person pressed a button of a card; ``choice`` is one of the choices that it offered.
+
+    ``text`` is what they wrote into its form: a question's free answer, a denial's reason.
+    ``option`` is the number of the chosen option of a question, from 1, where the platform's
+    buttons are too small for its text; ``choice`` is empty then.
+    """
 
     channel: str
     account: str
@@ -98,6 +139,8 @@ class ButtonPress(Value):
     choice: str
     press_id: str
     received_at_ms: int
+    text: str = ""
+    option: int | None = None
 
 
 class TextPart(Value):

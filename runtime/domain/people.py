@@ -14,6 +14,12 @@ class Trust(StrEnum):
     BOT = "bot"
 
 
+def trusted_less(one: Trust, other: Trust) -> bool:
+    """Whether `one` may cause less than `other`."""
+    order = list(Trust)
+    return order.index(one) > order.index(other)
+
+
 class Sender(Value):
     """The platform's account behind a message."""
 

@@ -16,7 +16,8 @@ CHARACTERS_PER_TOKEN = 4
 
 
 class UserMessage(Value):
-    """What a person said, as it enters the model's context."""
+    """What a person said, as it enters the model's context. ``late_ms``: when they said it, where
+    that was long before it arrived (MSG-17)."""
 
     role: Literal["user"] = "user"
     text: str
@@ -24,6 +25,7 @@ class UserMessage(Value):
     trust: Trust = Trust.OWNER
     attachments: tuple[Attachment, ...] = ()
     input_id: str | None = None
+    late_ms: int | None = None
 
 
 class AssistantMessage(Value):

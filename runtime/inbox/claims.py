@@ -7,13 +7,12 @@ from dataclasses import dataclass, replace
 from runtime.domain.errors import StaleLease
 from runtime.domain.events import EventKind
 from runtime.domain.runs import RunState
-from runtime.domain.transcript import UserMessage
-from runtime.inbox.closing import close_step, last_word
+from runtime.inbox import steering
+from runtime.inbox.closing import close_step, end_as_asked, last_word, stands_open
 from runtime.sessions.window import Window, WindowCache
 from runtime.store import (
     Connection,
     calls,
-    inputs,
     lanes,
     leases,
     open_calls,
@@ -59,20 +58,35 @@ def claim(conn: Connection, holder: Holder, *, most: int, cache: WindowCache) ->
     name = f"{leases.PROCESS}{holder.worker}"
     if not leases.holds(conn, name=name, holder=holder.worker, fence=holder.fence):
         return ()
+    ready = lanes.lock_ready(conn, most=most)
+    if not ready:
+        return ()
+    # For all of them at once: an exchange with a server costs more than the rows in it.
+    ids = [lane.session_id for lane in ready]
+    heads, found = runs.heads(conn, ids), sessions.get_all(conn, ids)
     taken = []
-    for lane in lanes.lock_ready(conn, most=most):
-        run = runs.head(conn, lane.session_id)
+    for lane in ready:
+        run = heads.get(lane.session_id)
         if run is None or lane.active_run is not None:
             lanes.settle(conn, lane)
-            lanes.save(conn, lane)
-            continue
-        taken.append(_take(conn, lane, run, holder, cache))
+        else:
+            taken.append(_take(conn, lane, run, holder, cache=cache, session=found[run.session_id]))
+    runs.keep_claims(conn, [one.run for one in taken])
+    lanes.save(conn, *ready)
     return taken
 
 
-def _take(conn: Connection, lane: Lane, run: Run, holder: Holder, cache: WindowCache) -> Claimed:
+def _take(
+    conn: Connection,
+    lane: Lane,
+    run: Run,
+    holder: Holder,
+    *,
+    cache: WindowCache,
+    session: Session,
+) -> Claimed:
+    """The run as claimed; the caller writes it and the lane."""
     resumed = run.started_ms is not None
-    session = sessions.get(conn, lane.session_id)
     remembered = cache.get(lane.session_id, lane.transcript)
     first = max(lane.window_from, remembered.last + 1)
     lines = [line for line in remembered.lines if line.seq >= lane.window_from]
@@ -81,8 +95,7 @@ def _take(conn: Connection, lane: Lane, run: Run, holder: Holder, cache: WindowC
             transcripts.since(conn, lane.session_id, transcript=lane.transcript, first=first)
         )
     lines.extend(_take_inputs(conn, lane, run))
-    claimed = runs.claim(
-        conn,
+    claimed = runs.claimed(
         run,
         worker=holder.worker,
         fence=holder.fence,
@@ -92,7 +105,6 @@ def _take(conn: Connection, lane: Lane, run: Run, holder: Holder, cache: WindowC
     lane.active_run, lane.ready_ms = run.id, None
     kind = EventKind.RUN_RESUMED if resumed else EventKind.RUN_STARTED
     lane.record(kind, run.id, {"step": run.step, "attempt": run.attempt})
-    lanes.save(conn, lane)
     return Claimed(
         run=claimed,
         session=session,
@@ -103,26 +115,10 @@ def _take(conn: Connection, lane: Lane, run: Run, holder: Holder, cache: WindowC
 
 
 def _take_inputs(conn: Connection, lane: Lane, run: Run) -> Sequence[Line]:
-    taken = []
-    for item in inputs.pending_of_run(conn, run.id):
-        message = UserMessage(
-            text=item.message.text,
-            name=item.speaker.name,
-            trust=item.speaker.trust,
-            attachments=item.message.attachments,
-            input_id=item.id,
-        )
-        taken.append(line_of(lane, message, run_id=run.id, step=0))
-    if taken:
-        inputs.take(conn, run.id)
-    return taken
-
-
-def line_of(lane: Lane, message: UserMessage, *, run_id: str, step: int) -> Line:
-    """Append a message and give it back as the window sees it."""
-    seq = lane.say(message, run_id=run_id, step=step)
-    tokens = lane.new_messages[-1]["tokens"]
-    return Line(seq, run_id, step, int(str(tokens)), lane.now_ms, message)
+    if run.started_ms is None:
+        return steering.first_words(conn, lane, run)
+    # What was said to a run that goes on in the middle of a step is heard behind its results.
+    return () if stands_open(conn, lane, run) else steering.heard(conn, lane, run)
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,9 +161,7 @@ def release(conn: Connection, run: Run, *, died: bool = True) -> None:
     lane.active_run = None
     queued = replace(run, state=RunState.QUEUED)
     if run.cancel is not None:
-        close_step(conn, lane, run, run.cancel)
-        runs.move(conn, queued, RunState.CANCELLED, {"ended_ms": lane.now_ms})
-        lane.record(EventKind.RUN_CANCELLED, run.id, {"reason": run.cancel})
+        end_as_asked(conn, lane, queued, run.cancel)
     elif attempt >= MAX_ATTEMPTS:
         _give_up(conn, lane, queued, attempt)
     else:
@@ -187,3 +181,4 @@ def _give_up(conn: Connection, lane: Lane, run: Run, attempt: int) -> None:
     )
     last_word(conn, lane, run, text)
     lane.record(EventKind.RUN_INTERRUPTED, run.id, {"reason": reason})
+    steering.pass_on(conn, lane, run)

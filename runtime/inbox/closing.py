@@ -2,19 +2,24 @@
 
 from collections.abc import Sequence
 
+from runtime.domain.events import EventKind
 from runtime.domain.ids import IdPrefix, new_id
 from runtime.domain.messages import OutboundMessage, TextPart
+from runtime.domain.runs import RunState
 from runtime.domain.tools import Effect, ToolResult
 from runtime.domain.transcript import ToolMessage, message_tokens
-from runtime.store import Connection, calls, outbox, transcripts
+from runtime.inbox import streams
+from runtime.inbox.steering import MOST_HEARD, pass_on
+from runtime.store import Connection, calls, outbox, runs, transcripts
 from runtime.store.calls import CallRow
 from runtime.store.lanes import Lane
 from runtime.store.outbox import FINAL_RANK, NewRow
 from runtime.store.runs import Run
 from runtime.store.transcripts import Line
 
-LAST_MESSAGES = 4
-"""How far from the end of a transcript an active run's last step can be."""
+LAST_MESSAGES = 8 * MOST_HEARD
+"""How far from the end of a transcript an active run's last step can be: what it was told since,
+which is more than once `MOST_HEARD` only where its workers died."""
 
 
 def close_step(conn: Connection, lane: Lane, run: Run, reason: str) -> Sequence[Line]:
@@ -34,6 +39,35 @@ def close_step(conn: Connection, lane: Lane, run: Run, reason: str) -> Sequence[
     seq = lane.say(message, run_id=run.id, step=run.step, transcript=run.transcript)
     tokens = message_tokens(message)
     return (Line(seq, run.id, run.step, tokens, lane.now_ms, message),)
+
+
+def end_as_asked(
+    conn: Connection, lane: Lane, run: Run, reason: str, *, replaced: bool | None = None
+) -> None:
+    """End a run outside its turn because somebody asked for it; the caller settles the lane.
+
+    `replaced` by newer input it is interrupted, stopped by somebody it is cancelled (MSG-6). What
+    it was asked counts where nothing is said.
+    """
+    close_step(conn, lane, run, reason)
+    streams.cut(conn, run)
+    ending = asked_ending(run) if replaced is None else _ENDINGS[replaced]
+    runs.move(conn, run, ending, {"ended_ms": lane.now_ms, "cancel": reason})
+    lane.record(EventKind(f"run.{ending.value}"), run.id, {"reason": reason})
+    pass_on(conn, lane, run)
+
+
+def asked_ending(run: Run) -> RunState:
+    """How a run ends that was asked to."""
+    return _ENDINGS[run.replaced]
+
+
+_ENDINGS = {True: RunState.INTERRUPTED, False: RunState.CANCELLED}
+
+
+def stands_open(conn: Connection, lane: Lane, run: Run) -> bool:
+    """Whether calls of the run's last step still wait for their results."""
+    return run.step > 0 and not _has_results(conn, lane, run)
 
 
 def _has_results(conn: Connection, lane: Lane, run: Run) -> bool:
@@ -62,4 +96,5 @@ def last_word(conn: Connection, lane: Lane, run: Run, text: str) -> None:
         session_id=run.session_id,
         final=True,
     )
-    outbox.add(conn, NewRow(kind="final", message=message, rank=FINAL_RANK))
+    if streams.become(conn, message) is None:
+        outbox.add(conn, NewRow(kind="final", message=message, rank=FINAL_RANK))

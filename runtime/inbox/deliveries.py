@@ -9,6 +9,7 @@ from runtime.domain.errors import StaleLease
 from runtime.domain.events import EventKind
 from runtime.domain.ids import made_at_ms
 from runtime.domain.messages import OutboundMessage, Receipt
+from runtime.domain.value import JsonObject
 from runtime.inbox.claims import Holder
 from runtime.store import Connection, audit, lanes, leases, outbox
 from runtime.store.database import now_ms
@@ -92,16 +93,18 @@ def progress(
 
 def sent(conn: Connection, message: OutboundMessage, receipt: Receipt, holder: Holder) -> None:
     """Keep the receipt. Raises `StaleLease`."""
+    # The lane first, like every unit; it also knows the time.
+    at = _record(conn, message, EventKind.DELIVERY_SENT, "")
     kept = outbox.sent(
         conn,
         message.outbox_id,
         receipt.message_ids,
         worker=holder.worker,
         fence=holder.fence,
+        at=at,
     )
     if not kept:
         raise StaleLease(f"message {message.outbox_id}")
-    _record(conn, message, EventKind.DELIVERY_SENT, "")
 
 
 def end(
@@ -134,6 +137,8 @@ def unfenced(conn: Connection, message: OutboundMessage, posted: Sequence[str]) 
     """
     row = outbox.get(conn, message.outbox_id)
     kept = row.posted if row is not None else ()
+    if row is not None and row.stream is not None and row.stream.id:
+        kept = (row.stream.id, *kept)
     if posted and set(posted) <= set(kept):
         return False
     audit.append(
@@ -167,7 +172,9 @@ def _change(
         raise StaleLease(f"message {message.outbox_id}")
 
 
-def _record(conn: Connection, message: OutboundMessage, kind: EventKind, reason: str) -> None:
-    if message.session_id is not None:
-        data = {"outbox_id": message.outbox_id, "reason": reason}
-        lanes.record_event(conn, message.session_id, kind, message.run_id, dict(data))
+def _record(conn: Connection, message: OutboundMessage, kind: EventKind, reason: str) -> int:
+    """Tell of a delivery's end in its session; when that was."""
+    if message.session_id is None:
+        return now_ms(conn)
+    data: JsonObject = {"outbox_id": message.outbox_id, "reason": reason}
+    return lanes.record_event(conn, message.session_id, kind, message.run_id, data)

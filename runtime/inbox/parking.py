@@ -25,8 +25,9 @@ from runtime.domain.people import Trust
 from runtime.domain.runs import RunState
 from runtime.domain.tools import ToolResult
 from runtime.domain.value import JsonObject
+from runtime.inbox import streams
 from runtime.inbox.claims import Holder
-from runtime.inbox.closing import close_step
+from runtime.inbox.closing import end_as_asked
 from runtime.store import (
     Connection,
     audit,
@@ -98,6 +99,7 @@ def park(
     if run.cancel is not None:
         _end_instead(conn, lane, run, run.cancel)
         return ()
+    streams.rest(conn, run)
     made = [_open(conn, lane, run, wait, expires_in_ms=expires_in_ms) for wait in waits]
     approvals = any(wait.kind == APPROVAL for wait in waits)
     state = RunState.WAITING_FOR_APPROVAL if approvals else RunState.WAITING_FOR_USER_QUESTION
@@ -110,11 +112,9 @@ def park(
 
 
 def _end_instead(conn: Connection, lane: Lane, run: Run, reason: str) -> None:
-    close_step(conn, lane, run, reason)
-    runs.move(conn, run, RunState.CANCELLED, {"ended_ms": lane.now_ms})
+    end_as_asked(conn, lane, run, reason)
     lane.active_run = None
     lanes.settle(conn, lane)
-    lane.record(EventKind.RUN_CANCELLED, run.id, {"reason": reason})
     lanes.save(conn, lane)
 
 

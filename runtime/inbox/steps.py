@@ -11,8 +11,9 @@ from runtime.domain.runs import RunState, Usage
 from runtime.domain.tools import ToolResult
 from runtime.domain.transcript import AssistantMessage, ToolMessage
 from runtime.domain.value import JsonObject
+from runtime.inbox import steering, streams
 from runtime.inbox.claims import Holder
-from runtime.inbox.closing import close_step
+from runtime.inbox.closing import asked_ending, close_step
 from runtime.store import Connection, audit, budgets, calls, lanes, outbox, runs, sessions
 from runtime.store.budgets import Charge
 from runtime.store.calls import CallRow
@@ -62,12 +63,14 @@ class Finish:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """What a finish left: new transcript lines, the reply, and whether it is ours to send."""
+    """What a finish left: new transcript lines, the reply, whether it is ours to send, and how the
+    run ended."""
 
     lines: tuple[Line, ...]
     reply: OutboundMessage | None
     claimed: bool
     lane_ready: bool
+    state: RunState
 
 
 def commit_model(conn: Connection, holder: Holder, run_id: str, step: ModelStep) -> Line:
@@ -108,10 +111,11 @@ def commit_results(
     *,
     message: ToolMessage | None,
     tainted: bool = False,
-) -> tuple[Line | None, Session]:
+) -> tuple[tuple[Line, ...], Session]:
     """Keep results; `message` is the whole step's, once its last call has ended.
 
-    Gives the session too, because its mode holds from the next step on (POL-2).
+    Its line comes back, with those of what people said meanwhile behind it (MSG-5); and the
+    session, because its mode holds from the next step on (POL-2).
     """
     lane = lanes.lock_of_run(conn, run_id)
     run = runs.owned(conn, run_id, worker=holder.worker, fence=holder.fence)
@@ -119,10 +123,13 @@ def commit_results(
         calls.end(conn, one.row, one.result, one.decision, now=lane.now_ms)
     if tainted and not run.tainted:
         runs.change(conn, run_id, {"tainted": True})
-    line = None if message is None else _say(lane, run, message, step=run.step)
+    lines: tuple[Line, ...] = ()
+    if message is not None:
+        results = _say(lane, run, message, step=run.step)
+        lines = (results, *steering.heard(conn, lane, run))
     lane.record(EventKind.STEP_TOOLS, run_id, _tools_event(run.step, ended))
     lanes.save(conn, lane)
-    return line, sessions.get(conn, run.session_id)
+    return lines, sessions.get(conn, run.session_id)
 
 
 def finish(
@@ -137,7 +144,8 @@ def finish(
     lane = lanes.lock_of_run(conn, run_id)
     run = runs.owned(conn, run_id, worker=holder.worker, fence=holder.fence)
     lines = list[Line]()
-    if end.state is not RunState.COMPLETED:
+    state = asked_ending(run) if end.state is RunState.CANCELLED else end.state
+    if state is not RunState.COMPLETED:
         # Read from the rows: a stop may have come between a unit and what its turn remembers.
         lines += close_step(conn, lane, run, end.reason or "The run failed.")
     if end.message is not None and (end.message.text or end.message.tool_calls):
@@ -146,15 +154,14 @@ def finish(
     runs.move(
         conn,
         run,
-        end.state,
+        state,
         {"ended_ms": lane.now_ms, "error": end.error, **_usage(run, end.usage, model)},
     )
     reply, claimed = _reply(conn, lane, run, end, claim=claim)
     _keep_window(lane, run, end.window_from)
     lane.active_run = None
-    lanes.settle(conn, lane)
     lane.record(
-        EventKind(f"run.{end.state.value}"),
+        EventKind(f"run.{state.value}"),
         run_id,
         {
             "outbox_id": reply.outbox_id if reply else None,
@@ -162,17 +169,20 @@ def finish(
             "reason": end.reason,
         },
     )
+    steering.pass_on(conn, lane, run)
+    lanes.settle(conn, lane, ended=run.seq)
     lanes.save(conn, lane)
     if end.charge is not None:
         budgets.settle(conn, run_id, end.charge)
     ready = lane.ready_ms is not None
-    return Finished(tuple(lines), reply, claimed, ready)
+    return Finished(tuple(lines), reply, claimed, ready, state)
 
 
 def _reply(
     conn: Connection, lane: Lane, run: Run, end: Finish, *, claim: tuple[str, int] | None
 ) -> tuple[OutboundMessage | None, bool]:
     if not end.parts:
+        streams.cut(conn, run, end.message.text if end.message else None)
         return None, False
     reply = OutboundMessage(
         outbox_id=new_id(IdPrefix.OUTBOX, lane.now_ms),
@@ -183,8 +193,11 @@ def _reply(
         session_id=run.session_id,
         final=True,
     )
+    grown = streams.become(conn, reply)
+    if grown is not None:
+        return grown, False
     row = NewRow(kind="final", message=reply, rank=FINAL_RANK, claim=claim)
-    return reply, outbox.add(conn, row)
+    return reply, outbox.add(conn, row, now=lane.now_ms)
 
 
 def notice(
@@ -199,7 +212,7 @@ def notice(
         run_id=run.id,
         session_id=run.session_id,
     )
-    outbox.add(conn, NewRow(kind=kind, message=message))
+    outbox.add(conn, NewRow(kind=kind, message=message), now=now)
     return message
 
 

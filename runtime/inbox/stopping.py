@@ -3,13 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from runtime.domain.events import EventKind
 from runtime.domain.runs import TERMINAL, WAITING, RunState
 from runtime.inbox import parking
-from runtime.inbox.closing import close_step
+from runtime.inbox.closing import end_as_asked
 from runtime.store import Connection, audit, lanes, runs
 from runtime.store.lanes import Lane
 from runtime.store.runs import Run
+
+REPLACED = "replaced by a newer message"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +40,10 @@ def stop_in(conn: Connection, lane: Lane, *, by: str, reason: str) -> Stopped:
         found: Sequence[Run] = [runs.get(conn, lane.active_run)]
     else:
         found, waiting = waiting, ()
+    # What a run was told and never heard comes next, like all that waits.
+    unheard = sum(run.steered for run in found)
     stopped = _stop(conn, lane, found, by=by, reason=reason)
-    return Stopped(stopped.running, stopped.ended, len(waiting))
+    return Stopped(stopped.running, stopped.ended, len(waiting) + unheard)
 
 
 def stop_run(conn: Connection, run_id: str, *, by: str, reason: str) -> Stopped:
@@ -76,10 +79,21 @@ def _stop(conn: Connection, lane: Lane, found: Sequence[Run], *, by: str, reason
     return Stopped(tuple(running), tuple(ended))
 
 
-def _end(conn: Connection, lane: Lane, run: Run, reason: str) -> None:
+def replace(conn: Connection, lane: Lane, run: Run) -> str | None:
+    """End a locked lane's run for newer input; its id where its worker must be told (MSG-5).
+
+    A run that waits for a person keeps waiting (MSG-4), and one that was stopped stays so.
+    """
+    if run.state is RunState.RUNNING and run.cancel is None:
+        runs.change(conn, run.id, {"cancel": REPLACED, "replaced": True})
+        return run.id
+    if run.state is RunState.QUEUED:
+        _end(conn, lane, run, REPLACED, replaced=True)
+    return None
+
+
+def _end(conn: Connection, lane: Lane, run: Run, reason: str, *, replaced: bool = False) -> None:
     if run.state in WAITING:
         parking.withdraw(conn, lane, run, reason)
         lane.active_run = None
-    close_step(conn, lane, run, reason)
-    runs.move(conn, run, RunState.CANCELLED, {"ended_ms": lane.now_ms, "cancel": reason})
-    lane.record(EventKind.RUN_CANCELLED, run.id, {"reason": reason})
+    end_as_asked(conn, lane, run, reason, replaced=replaced)

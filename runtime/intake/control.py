@@ -11,17 +11,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from runtime.commands.table import QUEUE_MODES
 from runtime.domain.decisions import PermissionMode, SessionMode
 from runtime.domain.errors import Conflict, Forbidden, InvalidInput
 from runtime.domain.events import EventKind
-from runtime.domain.ids import IdPrefix, new_id
-from runtime.domain.messages import ChatAddress, OutboundMessage, TextPart
+from runtime.domain.messages import ChatAddress
 from runtime.domain.people import Trust
 from runtime.domain.value import JsonObject, Value
 from runtime.inbox import stopping
+from runtime.inbox.enqueue import QUEUE_MODES
 from runtime.inbox.stopping import Stopped
-from runtime.intake import decisions, pairing
+from runtime.intake import decisions, introductions, pairing
 from runtime.intake.decisions import Actor, Reply, Resolution
 from runtime.intake.submissions import ACCOUNT, OWNER, Item, Key, Submitted, Submitter, key_of
 from runtime.policy.decide import narrower
@@ -29,10 +28,8 @@ from runtime.ports.bus import CANCEL, EVENTS, OUTBOX, RUNS, Bus
 from runtime.ports.clock import Clock
 from runtime.ports.gatehouse import Gatehouse
 from runtime.sessions.keys import session_key
-from runtime.store import Connection, Database, audit, lanes, outbox, sessions
-from runtime.store.database import now_ms
+from runtime.store import Connection, Database, audit, lanes, sessions
 from runtime.store.lanes import NewSession
-from runtime.store.outbox import NewRow
 from runtime.store.people import Pairing
 from runtime.views.models import PairingView, RunView, SessionView
 from runtime.views.reader import one_run, one_session
@@ -216,13 +213,8 @@ class Control:
             raise InvalidInput("trust", "must be owner, member or guest")
 
         def work(conn: Connection) -> PairingView:
-            found = pairing.approve(conn, code, trust=trust, by=self._actor.id)
-            welcome = OutboundMessage(
-                outbox_id=new_id(IdPrefix.OUTBOX, now_ms(conn)),
-                target=found.address,
-                parts=(TextPart(markdown="You are let in. Write to me whenever you like."),),
-            )
-            outbox.add(conn, NewRow(kind="notice", message=welcome))
+            by, name = self._actor.id, self._actor.name
+            found, _ = introductions.let_in(conn, code, by=by, name=name, trust=trust)
             return _pairing_view(found)
 
         view = await self._database.write(work, name="pairing")
@@ -231,9 +223,13 @@ class Control:
 
     async def deny_pairing(self, code: str) -> PairingView:
         """Turn a stranger away. Raises `NotFound` or `Conflict`."""
-        return await self._database.write(
-            lambda conn: _pairing_view(pairing.deny(conn, code, by=self._actor.id)), name="pairing"
+        by, name = self._actor.id, self._actor.name
+        view = await self._database.write(
+            lambda conn: _pairing_view(introductions.turn_away(conn, code, by=by, name=name)[0]),
+            name="pairing",
         )
+        self._services.bus.publish(OUTBOX, {"channel": view.channel, "account": view.account})
+        return view
 
     async def new_owner_code(self) -> str:
         """A one-time code that makes its sender an owner; an earlier one stops working."""

@@ -70,7 +70,7 @@ class Logins:
 
 def _load(conn: Connection) -> dict[str, Login]:
     kept = json.loads(settings.get(conn, NAME) or "{}")
-    return {key: Login.model_validate(one) for key, one in kept.items()}
+    return {key: Login.model_validate(one, extra="ignore") for key, one in kept.items()}
 
 
 def _save(conn: Connection, kept: dict[str, Login]) -> None:

@@ -4,6 +4,7 @@ import hashlib
 import hmac
 import re
 import secrets
+from dataclasses import dataclass
 from typing import Final
 
 from runtime.domain.errors import Conflict, NotFound
@@ -91,33 +92,39 @@ def claim_owner(conn: Connection, message: InboundMessage) -> Speaker | None:
     return speaker
 
 
-def request(conn: Connection, message: InboundMessage) -> str | None:
-    """What a stranger is told: a code for the owner, or None where too many wait already."""
+@dataclass(frozen=True, slots=True)
+class Requested:
+    """What a stranger is told; `new` is their request where it is the first."""
+
+    told: str
+    new: Pairing | None = None
+
+
+def request(conn: Connection, message: InboundMessage) -> Requested | None:
+    """Give a stranger a code for the owner; None where too many wait already."""
     pending = people.pending_of(
         conn, channel=message.channel, account=message.account, user_id=message.sender.id
     )
     if pending:
-        return _told(pending[0].code)
+        return Requested(_told(pending[0].code))
     waiting = people.count_pending(conn, channel=message.channel, account=message.account)
     if waiting >= MAX_PENDING:
         return None
     now = now_ms(conn)
     code = _random(6)
-    people.add_pairing(
-        conn,
-        Pairing(
-            code=code,
-            channel=message.channel,
-            account=message.account,
-            user_id=message.sender.id,
-            name=clean_name(message.sender.name or message.sender.id),
-            address=message.address,
-            created_ms=now,
-            expires_ms=now + CODE_LIFE_MS,
-            state="pending",
-        ),
+    new = Pairing(
+        code=code,
+        channel=message.channel,
+        account=message.account,
+        user_id=message.sender.id,
+        name=clean_name(message.sender.name or message.sender.id),
+        address=message.address,
+        created_ms=now,
+        expires_ms=now + CODE_LIFE_MS,
+        state="pending",
     )
-    return _told(code)
+    people.add_pairing(conn, new)
+    return Requested(_told(code), new)
 
 
 def approve(conn: Connection, code: str, *, trust: Trust, by: str) -> Pairing:

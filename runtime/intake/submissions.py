@@ -137,7 +137,7 @@ class Submitter:
             message_id = f"key-{idempotency_key}"
             kept = await self._first(key)
             if kept is not None:
-                return Submitted.model_validate(kept)
+                return Submitted.model_validate(kept, extra="ignore")
         if session.address.channel not in LOCAL:
             where = session.address.channel
             raise Conflict(f"this session belongs to {where}; write to it there", where)

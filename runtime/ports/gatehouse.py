@@ -2,10 +2,20 @@
 
 from typing import Literal, Protocol
 
-from runtime.domain.messages import ButtonPress, InboundMessage
+from runtime.domain.messages import (
+    ApprovalPart,
+    ButtonPress,
+    ChatAddress,
+    Deletion,
+    InboundMessage,
+    Move,
+    QuestionPart,
+)
+from runtime.domain.people import Sender
 from runtime.domain.value import Value
 
-Disposition = Literal["queued", "command", "answer", "duplicate", "pairing", "dropped"]
+Disposition = Literal["queued", "command", "answer", "duplicate", "pairing", "noted", "dropped"]
+"""``noted``: an edit or a deletion that the next run is told of."""
 
 
 class Accepted(Value):
@@ -28,6 +38,28 @@ class Pressed(Value):
     text: str
 
 
+class HomeSession(Value):
+    """A conversation on a person's home page; ``state`` is its run's, or ``idle``."""
+
+    session_id: str
+    title: str
+    address: ChatAddress
+    state: str
+    updated_at_ms: int
+
+
+class Home(Value):
+    """What a platform's home page shows one person: newest sessions first, at most 20 of each.
+
+    ``cards`` are open ones that this person may answer. ``known`` is false for strangers, who see
+    nothing else.
+    """
+
+    known: bool
+    sessions: tuple[HomeSession, ...] = ()
+    cards: tuple[ApprovalPart | QuestionPart, ...] = ()
+
+
 class Gatehouse(Protocol):
     """Everything an adapter may ask of the engine."""
 
@@ -40,4 +72,31 @@ class Gatehouse(Protocol):
 
     async def press(self, press: ButtonPress) -> Pressed:
         """Answer an approval or a question by button. Raises `StoreUnavailable`."""
+        ...
+
+    async def revise(self, message: InboundMessage) -> Accepted:
+        """A message was edited: `message` is its new form, with ``edited_at`` set (SLK-2, TEL-2).
+
+        An input that has not run yet is updated; afterwards the edit is noted for the next run; one
+        that was never taken is ignored, but where it now mentions the bot it is accepted as new.
+        Raises `StoreUnavailable`.
+        """
+        ...
+
+    async def withdraw(self, deletion: Deletion) -> Accepted:
+        """A message was deleted: an input that has not run yet never does, afterwards it is noted.
+
+        Raises `StoreUnavailable`.
+        """
+        ...
+
+    async def move(self, move: Move) -> None:
+        """A chat has a new id: its sessions, and what waits to be sent there, go with it.
+
+        Safe to repeat. Raises `StoreUnavailable`.
+        """
+        ...
+
+    async def home(self, *, channel: str, account: str, sender: Sender) -> Home:
+        """What the home page of one person shows. Raises `StoreUnavailable`."""
         ...

@@ -7,11 +7,12 @@ nothing and keep nothing that grows with the number of sessions, people or messa
 from typing import Final, Literal, Protocol
 
 from runtime.domain.decisions import Verdict
-from runtime.domain.runs import Usage
+from runtime.domain.runs import RunState, Usage
 
 ModelOutcome = Literal["answered", "failed", "rejected", "stopped"]
 """``failed`` is tried again or passed on to the next model; ``stopped`` was cut off by someone."""
-DeliveryResult = Literal["sent", "retry", "dead", "unknown"]
+DeliveryResult = Literal["sent", "retry", "dead", "unknown", "orphaned"]
+"""``orphaned``: a half text may stand in the chat; its message goes out whole beside it."""
 UNKNOWN_TOOL: Final = "unknown"
 """The tool of a call that no tool has the name of: a model may write any name."""
 
@@ -25,6 +26,15 @@ class Observer(Protocol):
 
     def started(self, waited: float) -> None:
         """A run began, `waited` after the first message that it answers was accepted."""
+        ...
+
+    def stepped(self, took: float) -> None:
+        """A step ended: from its request to the model until its results, or the run's end, were
+        durable. One that waits for a person is none until it goes on."""
+        ...
+
+    def ended(self, state: RunState) -> None:
+        """A run ended while it was at work in this process."""
         ...
 
     def asked(self, model: str, outcome: ModelOutcome, took: float) -> None:
@@ -66,6 +76,10 @@ class NoObserver:
     def accepted(self, channel: str, disposition: str) -> None: ...
 
     def started(self, waited: float) -> None: ...
+
+    def stepped(self, took: float) -> None: ...
+
+    def ended(self, state: RunState) -> None: ...
 
     def asked(self, model: str, outcome: ModelOutcome, took: float) -> None: ...
 

@@ -45,7 +45,7 @@ def window_start(
 def _cuts(lines: Sequence[Line]) -> list[int]:
     """Where a window may start: at a person's message, unless calls before it await results.
 
-    A message that reaches a run that waits for an answer stands between a call and its result.
+    What was said to a run at work belongs to its turn, so no window starts there (MSG-5).
     """
     places = []
     waiting = False
@@ -55,7 +55,7 @@ def _cuts(lines: Sequence[Line]) -> list[int]:
             waiting = bool(message.tool_calls)
         elif isinstance(message, ToolMessage):
             waiting = False
-        elif isinstance(message, UserMessage) and not waiting:
+        elif isinstance(message, UserMessage) and line.step == 0 and not waiting:
             places.append(place)
     return places
 

@@ -13,6 +13,7 @@ from sqlalchemy import Connection, Row, bindparam, insert, select, update
 from runtime.domain.decisions import Decision
 from runtime.domain.tools import Effect, ToolCall, ToolResult
 from runtime.store.hot import hot
+from runtime.store.payloads import kept
 from runtime.store.tables import tool_calls
 
 
@@ -137,10 +138,6 @@ def _row(row: Row[tuple[object, ...]]) -> CallRow:
         effect=Effect(found["effect"]),
         state=found["state"],
         digest=found["digest"],
-        decision=(
-            None if found["decision"] is None else Decision.model_validate_json(found["decision"])
-        ),
-        result=(
-            None if found["result"] is None else ToolResult.model_validate_json(found["result"])
-        ),
+        decision=(None if found["decision"] is None else kept(Decision, found["decision"])),
+        result=(None if found["result"] is None else kept(ToolResult, found["result"])),
     )

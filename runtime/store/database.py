@@ -11,10 +11,11 @@ This module holds what both databases share. It refuses to know either of them.
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Final, Literal, Protocol, TypeVar, runtime_checkable
 
-from sqlalchemy import Connection, text
+from sqlalchemy import BigInteger, ColumnElement, Connection, bindparam, literal_column, select
 
 from runtime.domain.errors import StoreUnavailable
 from runtime.ports.clock import Clock
@@ -22,12 +23,26 @@ from runtime.ports.clock import Clock
 T = TypeVar("T")
 Point = Callable[[str], None]
 DialectName = Literal["sqlite", "postgresql"]
+DIALECTS: Final[tuple[DialectName, ...]] = ("sqlite", "postgresql")
 
 WAITING_LIMIT: Final = 10_000
 """Writes that may wait at once, over the whole process."""
 
 CLOCK_OPTION: Final = "gatehouse_clock"
-_SERVER_NOW = text("SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint")
+_CLOCK_MS: ColumnElement[int] = bindparam("clock_ms", type_=BigInteger())
+_SERVER_MS: ColumnElement[int] = literal_column(
+    "(extract(epoch FROM clock_timestamp()) * 1000)::bigint", BigInteger()
+)
+STORE_TIME: Final[Mapping[DialectName, ColumnElement[int]]] = {
+    "sqlite": _CLOCK_MS,
+    "postgresql": _SERVER_MS + _CLOCK_MS,
+}
+"""The time of `now_ms` as a part of a statement, by dialect; it is told `clock_ms`.
+
+PostgreSQL reads its clock when it works out the expression, which for a condition is before the
+statement waits for a lock: where the time after the lock is wanted, see `dialect.timed`.
+"""
+_NOW: Final = select(_SERVER_MS)
 
 
 def no_point(name: str) -> None:
@@ -47,11 +62,27 @@ def now_ms(conn: Connection) -> int:
     PostgreSQL answers with its own clock, so replicas agree whatever theirs say; a `ShiftedClock`
     adds its offset. A SQLite database has one gateway, whose Clock port answers.
     """
+    if conn.dialect.name == "sqlite":
+        return clock_ms(conn)
+    return int(conn.execute(_NOW).scalar_one()) + clock_ms(conn)
+
+
+def clock_ms(conn: Connection) -> int:
+    """What `STORE_TIME` is told: the Clock port's time on SQLite, its offset on PostgreSQL."""
     clock: Clock = conn.get_execution_options()[CLOCK_OPTION]
     if conn.dialect.name == "sqlite":
         return clock.now_ms()
-    server = int(conn.execute(_SERVER_NOW).scalar_one())
-    return server + clock.offset_ms() if isinstance(clock, ShiftedClock) else server
+    return _offset_ms(clock) if _is_shifted(type(clock)) else 0
+
+
+@cache
+def _is_shifted(kind: type) -> bool:
+    """Asked once for each kind: a protocol's check looks at every name of it, each time."""
+    return issubclass(kind, ShiftedClock)
+
+
+def _offset_ms(clock: Clock) -> int:
+    return clock.offset_ms() if isinstance(clock, ShiftedClock) else 0
 
 
 class Outcome(asyncio.Future[T]):

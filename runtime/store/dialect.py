@@ -5,19 +5,23 @@ Everything else in the store is written once, in Core. Nothing here decides anyt
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final, TypeVarTuple
+from typing import Any, Final, TypeVarTuple
 
 from sqlalchemy import (
+    JSON,
     URL,
     BigInteger,
+    ColumnElement,
     Connection,
     Insert,
     Select,
     Table,
     Text,
+    any_,
     bindparam,
     cast,
     func,
+    literal_column,
     make_url,
     select,
 )
@@ -25,7 +29,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import ArgumentError
 
 from runtime.domain.errors import InvalidInput
-from runtime.store.database import DialectName
+from runtime.store.database import STORE_TIME, DialectName
 
 Ts = TypeVarTuple("Ts")
 
@@ -39,7 +43,7 @@ _RULE: Final = "must be sqlite:///path/to/file or postgresql://user@host/databas
 _NOTIFY = select(
     func.pg_notify(bindparam("channel", type_=Text()), bindparam("payload", type_=Text()))
 )
-_TRANSACTION_ID = select(cast(cast(func.pg_current_xact_id(), Text), BigInteger))
+_TRANSACTION_ID = cast(cast(func.pg_current_xact_id(), Text), BigInteger)
 _OLDEST_RUNNING = select(
     cast(cast(func.pg_snapshot_xmin(func.pg_current_snapshot()), Text), BigInteger)
 )
@@ -123,6 +127,27 @@ def lock_rows(
     return statement.with_for_update(skip_locked=skip_locked, key_share=True, of=of)
 
 
+def timed(on: DialectName, locking: Select[*Ts]) -> Select[Any]:
+    """The rows that `locking` locks, each with the store's time `at_ms` once its lock was had.
+
+    PostgreSQL works out what a locking SELECT gives before it waits for the locks, so the time is
+    read around it; a SELECT that locks is never folded into the one around it.
+    """
+    time = STORE_TIME[on].label("at_ms")
+    if on == "sqlite":
+        return locking.add_columns(time)
+    held = locking.subquery("held")
+    return select(*held.c, time)
+
+
+def one_of(on: DialectName, column: ColumnElement[str], name: str) -> ColumnElement[bool]:
+    """Whether `column` is in the list that is given as the one parameter `name`."""
+    if on == "sqlite":
+        given = func.json_each(bindparam(name, type_=JSON())).table_valued("value")
+        return column.in_(select(given.c.value))
+    return column == any_(bindparam(name, type_=postgresql.ARRAY(Text())))
+
+
 def advisory_lock(conn: Connection, key: int) -> None:
     """Hold the lock `key` of the database until the unit ends. SQLite: nothing, see `lock_rows`."""
     if dialect_name(conn) == "postgresql":
@@ -140,11 +165,9 @@ def notify(conn: Connection, channel: str, payload: str) -> None:
         conn.execute(_NOTIFY, {"channel": channel, "payload": payload})
 
 
-def transaction_id(conn: Connection) -> int:
-    """The number to store with an event, for `settled_below`. SQLite: 0."""
-    if dialect_name(conn) == "sqlite":
-        return 0
-    return int(conn.execute(_TRANSACTION_ID).scalar_one())
+def transaction_id(on: Connection | DialectName) -> ColumnElement[int]:
+    """The number to store with an event, for `settled_below`: a part of its INSERT. SQLite: 0."""
+    return literal_column("0", BigInteger()) if dialect_name(on) == "sqlite" else _TRANSACTION_ID
 
 
 def settled_below(conn: Connection) -> int:

@@ -7,13 +7,13 @@ writer of the missing one was rolled back.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
-from sqlalchemy import Connection, Row, func, insert, or_, select
+from sqlalchemy import Connection, Row, bindparam, func, insert, or_, select
 
 from runtime.domain.events import Event, EventKind
-from runtime.store.database import now_ms
+from runtime.store.database import DIALECTS, now_ms
 from runtime.store.dialect import NO_BOUND, dialect_name, settled_below, transaction_id
 from runtime.store.hot import hot
 from runtime.store.tables import events
@@ -22,14 +22,20 @@ HOLE_MS: Final = 10_000
 """Twice what the server lets a unit pause (`runtime.store.postgres`)."""
 _WINDOW: Final = 20_000
 """Events that may be younger than that; holes further back are old."""
-_INSERT = hot(insert(events))
+COLUMNS: Final = ("session_id", "seq", "run_id", "kind", "data", "at_ms")
+_INSERT: Final = {
+    name: hot(
+        insert(events).values(
+            {column: bindparam(column) for column in COLUMNS} | {"xid": transaction_id(name)}
+        )
+    )
+    for name in DIALECTS
+}
 
 
-def add(conn: Connection, rows: Sequence[dict[str, object]]) -> None:
+def add(conn: Connection, rows: Sequence[Mapping[str, object]]) -> None:
     """Append events, each with the transaction that writes it."""
-    xid = transaction_id(conn)
-    for row in rows:
-        _INSERT.change(conn, **row, xid=xid)
+    _INSERT[dialect_name(conn)].each(conn, rows)
 
 
 def after(

@@ -1,27 +1,28 @@
 """Statements of the hot path, compiled once and run without Core's work for each execution.
 
-On SQLite's writer a statement of one row costs more in Core (cache keys, contexts, cursor results)
-than in SQLite. `hot` compiles the same Core statement once, keeps its bind and result processors,
-and hands the text to the driver. Measured on CPython 3.11, two cores, statements of one row:
-INSERT 9.5 us through Core and 3.8 here, UPDATE 8.7 and 2.2, SELECT 10.6 and 3.8; 64 producers of
-units with three such statements get 46,000 units/s instead of 19,000. On PostgreSQL the round trip
-costs far more than Core does, and readers are off the hot path: both use Core as it is.
+A statement of one row costs more in Core (cache keys, contexts, cursor results) than in the driver.
+`hot` compiles the same Core statement once, keeps its bind and result processors, and hands the
+text to the driver. Measured on CPython 3.11, two cores, statements of one row: on SQLite INSERT
+9.5 us through Core and 3.8 here, UPDATE 8.7 and 2.2, SELECT 10.6 and 3.8; on PostgreSQL SELECT
+80 us of the processor through Core over asyncpg and 37 here. SQLite's readers are off the hot
+path and use Core.
 
-It refuses what needs Core for each execution: lists in IN, literal parameters, Python-side column
-defaults. Use `conn.execute` for those.
+It refuses what needs Core for each execution: lists in IN (`dialect.one_of` takes a list as one
+parameter), literal parameters, Python-side column defaults. Use `conn.execute` for those.
 """
 
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Generic, TypeVarTuple, overload
 
-from sqlalchemy import Connection, Row
+from sqlalchemy import Connection, Insert, Row
 from sqlalchemy.engine.interfaces import Dialect
 from sqlalchemy.engine.result import SimpleResultMetaData
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.dml import UpdateBase
 from sqlalchemy.sql.selectable import TypedReturnsRows
 
+from runtime.store import direct
 from runtime.store.faults import as_core_error
 
 Ts = TypeVarTuple("Ts")
@@ -30,13 +31,14 @@ _Process = Callable[[Any], Any]
 
 
 class _Compiled:
-    """A statement's text for SQLite, and how its values go in and come out."""
+    """A statement's text for one database, and how its values go in and come out.
 
-    def __init__(self, compiled: SQLCompiler, dialect: Dialect) -> None:
-        if compiled.post_compile_params or compiled.literal_execute_params:
-            raise TypeError(f"needs Core for each execution (a list or a literal): {compiled}")
-        if compiled.insert_prefetch or compiled.update_prefetch:
-            raise TypeError(f"has a default that Core computes for each execution: {compiled}")
+    `types` are the driver's own of the result's columns, where its processors depend on them.
+    """
+
+    def __init__(
+        self, compiled: SQLCompiler, dialect: Dialect, types: Sequence[int] | None = None
+    ) -> None:
         self.text = str(compiled)
         self._names = tuple(compiled.positiontup or ())
         self._fixed = {
@@ -49,8 +51,10 @@ class _Compiled:
             if callable(process)
         }
         columns = compiled._result_columns
+        unknown: Sequence[int | None] = [None] * len(columns)
         processors = [
-            column.type.dialect_impl(dialect).result_processor(dialect, None) for column in columns
+            column.type.dialect_impl(dialect).result_processor(dialect, known)
+            for column, known in zip(columns, types or unknown, strict=True)
         ]
         self.returns_rows = bool(columns)
         self.processors = processors if any(processors) else None
@@ -65,23 +69,31 @@ class _Compiled:
             values[name] = process(values[name])
         return tuple([values[name] for name in self._names])
 
+    def read(self, found: Sequence[Any]) -> list[Row[Any]]:
+        shape, processors = self.shape, self.processors
+        keys = shape._key_to_index
+        return [Row(shape, processors, keys, data) for data in found]
+
 
 class Hot(Generic[*Ts]):
     """A prepared statement. Every call names all of its parameters, and always the same ones."""
 
     def __init__(self, statement: TypedReturnsRows[*Ts] | UpdateBase) -> None:
-        self._statement = statement
-        self._compiled: _Compiled | None = None
+        # Core would ask for the number of a new row; whoever wants it says so by RETURNING.
+        self._statement = statement.inline() if isinstance(statement, Insert) else statement
+        self._compiled: dict[str, _Compiled] = {}
 
     def rows(self, conn: Connection, **params: object) -> Sequence[Row[*Ts]]:
         """The rows of a SELECT or of RETURNING. Raises what `conn.execute` would raise."""
-        if conn.dialect.driver != "pysqlite":
+        driver = conn.dialect.driver
+        if driver == "aiosqlite":
             result = conn.execute(self._statement, params)
             return result.all()
-        compiled, cursor = self._execute(conn, params)
-        shape, processors = compiled.shape, compiled.processors
-        keys = shape._key_to_index
-        return [Row(shape, processors, keys, data) for data in cursor.fetchall()]
+        compiled = self._compiled.get(driver) or self._compile(conn, params)
+        values = compiled.values(params)
+        if driver == "asyncpg":
+            return compiled.read(direct.fetch(conn, compiled.text, values))
+        return compiled.read(_on_sqlite(conn, compiled.text, values).fetchall())
 
     def first(self, conn: Connection, **params: object) -> Row[*Ts] | None:
         """The first row, or None."""
@@ -90,31 +102,49 @@ class Hot(Generic[*Ts]):
 
     def change(self, conn: Connection, **params: object) -> int:
         """How many rows an INSERT, UPDATE or DELETE touched. Raises as `rows` does."""
-        if conn.dialect.driver != "pysqlite":
+        driver = conn.dialect.driver
+        if driver == "aiosqlite":
             return conn.execute(self._statement, params).rowcount
-        compiled, cursor = self._execute(conn, params)
+        compiled = self._compiled.get(driver) or self._compile(conn, params)
         if compiled.returns_rows:
             raise TypeError(f"returns rows, which only `rows` reads: {compiled.text}")
-        return cursor.rowcount
-
-    def _execute(
-        self, conn: Connection, params: dict[str, object]
-    ) -> tuple[_Compiled, sqlite3.Cursor]:
-        compiled = self._compiled or self._compile(conn, params)
-        raw: Any = conn.connection.dbapi_connection
         values = compiled.values(params)
-        try:
-            return compiled, raw.execute(compiled.text, values)
-        except sqlite3.Error as error:
-            raise as_core_error(error, compiled.text, values) from error
+        if driver == "asyncpg":
+            return direct.change(conn, compiled.text, values)
+        return _on_sqlite(conn, compiled.text, values).rowcount
 
-    def _compile(self, conn: Connection, params: dict[str, object]) -> _Compiled:
+    def each(self, conn: Connection, many: Sequence[Mapping[str, object]]) -> None:
+        """Change rows once for each of `many`; over a network they travel together."""
+        if conn.dialect.driver != "asyncpg" or len(many) < 2:
+            for params in many:
+                self.change(conn, **params)
+            return
+        compiled = self._compiled.get("asyncpg") or self._compile(conn, many[0])
+        direct.change_each(conn, compiled.text, [compiled.values(dict(one)) for one in many])
+
+    def _compile(self, conn: Connection, params: Mapping[str, object]) -> _Compiled:
         keys = list(params) if isinstance(self._statement, UpdateBase) else None
         compiled = self._statement.compile(dialect=conn.dialect, column_keys=keys)
         if not isinstance(compiled, SQLCompiler):
             raise TypeError(f"not a statement of rows: {compiled}")
-        self._compiled = _Compiled(compiled, conn.dialect)
-        return self._compiled
+        if compiled.post_compile_params or compiled.literal_execute_params:
+            raise TypeError(f"needs Core for each execution (a list or a literal): {compiled}")
+        if compiled.insert_prefetch or compiled.update_prefetch:
+            raise TypeError(f"has a default that Core computes for each execution: {compiled}")
+        types = None
+        if conn.dialect.driver == "asyncpg" and compiled._result_columns:
+            types = direct.column_types(conn, str(compiled))
+        found = self._compiled[conn.dialect.driver] = _Compiled(compiled, conn.dialect, types)
+        return found
+
+
+def _on_sqlite(conn: Connection, statement: str, values: tuple[object, ...]) -> sqlite3.Cursor:
+    raw: Any = conn.connection.dbapi_connection
+    try:
+        cursor: sqlite3.Cursor = raw.execute(statement, values)
+    except sqlite3.Error as error:
+        raise as_core_error(error, statement, values) from error
+    return cursor
 
 
 @overload

@@ -8,6 +8,7 @@ from sqlalchemy import Connection, Text, bindparam, literal_column, select, upda
 from runtime.domain.messages import InboundMessage
 from runtime.domain.people import Speaker, Trust
 from runtime.store.hot import hot
+from runtime.store.payloads import kept
 from runtime.store.rows import insert_new
 from runtime.store.tables import inputs
 
@@ -15,7 +16,7 @@ from runtime.store.tables import inputs
 @dataclass(frozen=True, slots=True)
 class Input:
     """`state`: ``pending`` waits for its run, ``taken`` is in the transcript, ``command`` and
-    ``answer`` were applied at once."""
+    ``answer`` were applied at once, ``withdrawn`` was deleted before its run began."""
 
     id: str
     session_id: str
@@ -38,13 +39,25 @@ _IDENTITY = hot(
 )
 _OF_RUN = hot(
     select(inputs)
-    .where(inputs.c.run_id == bindparam("of_run"), inputs.c.state == _PENDING)
+    .where(
+        inputs.c.run_id.in_([bindparam("of_run"), bindparam("or_run")]),
+        inputs.c.state == _PENDING,
+    )
     .order_by(inputs.c.seq)
 )
 _TAKE = hot(
     update(inputs)
-    .where(inputs.c.run_id == bindparam("taken_run"), inputs.c.state == _PENDING)
+    .where(
+        inputs.c.run_id == bindparam("taken_run"),
+        inputs.c.state == _PENDING,
+        inputs.c.seq <= bindparam("up_to"),
+    )
     .values(state="taken")
+)
+_HAND_OVER = hot(
+    update(inputs)
+    .where(inputs.c.run_id == bindparam("taken_run"), inputs.c.state == _PENDING)
+    .values(run_id=bindparam("next_run"))
 )
 
 
@@ -74,8 +87,9 @@ def known(conn: Connection, identity: str) -> tuple[str, str, str | None] | None
     return None if row is None else (row.id, row.session_id, row.run_id)
 
 
-def pending_of_run(conn: Connection, run_id: str) -> Sequence[Input]:
-    """What a run is to answer and has not taken into the transcript yet, in order."""
+def pending_of_run(conn: Connection, run_id: str, *, notes: str | None = None) -> Sequence[Input]:
+    """What a run is to answer and has not taken into the transcript yet, in order; with the
+    `notes` that the next run of its session takes (`store.edits`)."""
     return [
         Input(
             id=row.id,
@@ -85,11 +99,11 @@ def pending_of_run(conn: Connection, run_id: str) -> Sequence[Input]:
             origin=row.origin,
             run_id=row.run_id,
             state=row.state,
-            speaker=Speaker.model_validate_json(row.speaker),
-            message=InboundMessage.model_validate_json(row.message),
+            speaker=kept(Speaker, row.speaker),
+            message=kept(InboundMessage, row.message),
             received_ms=row.received_ms,
         )
-        for row in _OF_RUN.rows(conn, of_run=run_id)
+        for row in _OF_RUN.rows(conn, of_run=run_id, or_run=notes or run_id)
     ]
 
 
@@ -103,12 +117,30 @@ def since_person(conn: Connection, session_id: str, *, most: int) -> int:
     )
     count = 0
     for row in rows:
-        if Speaker.model_validate_json(row.speaker).trust is not Trust.BOT:
+        if kept(Speaker, row.speaker).trust is not Trust.BOT:
             break
         count += 1
     return count
 
 
-def take(conn: Connection, run_id: str) -> None:
-    """Mark a run's inputs as being in the transcript."""
-    _TAKE.change(conn, taken_run=run_id)
+def said_last(conn: Connection, session_id: str, *, most: int) -> Sequence[int]:
+    """When a session's last `most` inputs were said, by their platforms where these told it."""
+    rows = conn.execute(
+        select(inputs.c.message)
+        .where(inputs.c.session_id == session_id)
+        .order_by(inputs.c.seq.desc())
+        .limit(most)
+    )
+    found = [kept(InboundMessage, row.message) for row in rows]
+    return [one.received_at_ms if one.sent_at_ms is None else one.sent_at_ms for one in found]
+
+
+def take(conn: Connection, run_id: str, found: Sequence[Input]) -> None:
+    """Mark what was `found` pending of a run, from its first on, as being in the transcript."""
+    if found:
+        _TAKE.change(conn, taken_run=run_id, up_to=found[-1].seq)
+
+
+def hand_over(conn: Connection, run_id: str, *, to: str) -> None:
+    """Give what a run has not taken to another."""
+    _HAND_OVER.change(conn, taken_run=run_id, next_run=to)

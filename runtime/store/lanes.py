@@ -5,10 +5,22 @@ saves it once. All counters of a session live here, so its numbers are dense and
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any, TypeVarTuple
 
-from sqlalchemy import Connection, Row, bindparam, insert, literal_column, select, update
+from sqlalchemy import (
+    Connection,
+    Integer,
+    Row,
+    Select,
+    bindparam,
+    cast,
+    insert,
+    literal_column,
+    select,
+    update,
+)
 
 from runtime.domain.errors import NotFound
 from runtime.domain.events import EventKind
@@ -16,13 +28,16 @@ from runtime.domain.ids import IdPrefix, new_id
 from runtime.domain.messages import ChatAddress
 from runtime.domain.transcript import TranscriptMessage, message_tokens
 from runtime.domain.value import JsonObject
-from runtime.store import events
-from runtime.store.database import now_ms
-from runtime.store.dialect import lock_rows
-from runtime.store.hot import hot
+from runtime.store import events, saving
+from runtime.store.database import DIALECTS, STORE_TIME, DialectName, clock_ms, now_ms
+from runtime.store.dialect import dialect_name, lock_rows, timed
+from runtime.store.hot import Hot, hot
 from runtime.store.rows import insert_new
 from runtime.store.runs import QUEUED
-from runtime.store.tables import inputs, lanes, messages, runs, sessions
+from runtime.store.saving import FIELDS
+from runtime.store.tables import inputs, lanes, runs, sessions
+
+Ts = TypeVarTuple("Ts")
 
 
 @dataclass(slots=True)
@@ -95,25 +110,19 @@ class NewSession:
     title: str = ""
 
 
-_FIELDS = (
-    "input_seq",
-    "run_seq",
-    "event_seq",
-    "message_seq",
-    "transcript",
-    "transcript_from",
-    "window_from",
-    "active_run",
-    "ready_ms",
-)
-_COLUMNS = (lanes.c.session_id, *(lanes.c[name] for name in _FIELDS))
-_LOCK = hot(
+def _timed(locking: Select[*Ts]) -> Mapping[DialectName, Hot[Any]]:
+    """A lane is told the time at which the unit had its lock, by the statement that locks it."""
+    return {name: hot(timed(name, locking)) for name in DIALECTS}
+
+
+_COLUMNS = (lanes.c.session_id, *(lanes.c[name] for name in FIELDS))
+_LOCK = _timed(
     lock_rows(
         select(*_COLUMNS).where(lanes.c.session_id == bindparam("lane_session")),
         skip_locked=False,
     )
 )
-_LOCK_OF_RUN = hot(
+_LOCK_OF_RUN = _timed(
     lock_rows(
         select(*_COLUMNS).where(
             lanes.c.session_id
@@ -122,7 +131,7 @@ _LOCK_OF_RUN = hot(
         skip_locked=False,
     )
 )
-_LOCK_BY_KEY = hot(
+_LOCK_BY_KEY = _timed(
     lock_rows(
         select(*_COLUMNS)
         .join(sessions, sessions.c.id == lanes.c.session_id)
@@ -131,41 +140,52 @@ _LOCK_BY_KEY = hot(
         of=lanes,
     )
 )
-# A bound LIMIT is not a parameter that Core would let the driver see, so this one goes by Core.
-_READY = lock_rows(
-    select(*_COLUMNS)
-    .where(lanes.c.ready_ms <= bindparam("moment"))
-    .order_by(lanes.c.ready_ms)
-    .limit(bindparam("most")),
-    skip_locked=True,
+_READY: Mapping[DialectName, Hot[Any]] = {
+    name: hot(
+        timed(
+            name,
+            lock_rows(
+                select(*_COLUMNS)
+                # A time of its own for each row could not be looked for in the index.
+                .where(lanes.c.ready_ms <= select(STORE_TIME[name]).scalar_subquery())
+                .order_by(lanes.c.ready_ms)
+                # A plain parameter here is Core's for each execution; an expression is not.
+                .limit(cast(bindparam("most", type_=Integer()), Integer)),
+                skip_locked=True,
+            ),
+        )
+    )
+    for name in DIALECTS
+}
+_ANY_READY = hot(
+    select(lanes.c.session_id)
+    .where(lanes.c.ready_ms <= select(STORE_TIME["postgresql"]).scalar_subquery())
+    .limit(literal_column("1"))
 )
-_ANY_READY = select(lanes.c.session_id).where(lanes.c.ready_ms <= bindparam("moment")).limit(1)
-_SAVE = hot(
-    update(lanes)
-    .where(lanes.c.session_id == bindparam("lane_session"))
-    .values({name: bindparam(f"new_{name}") for name in _FIELDS})
-)
-_INSERT_MESSAGES = hot(insert(messages))
 _NEXT_QUEUED = hot(
     select(runs.c.ready_ms)
     .where(runs.c.session_id == bindparam("lane_session"), runs.c.state == QUEUED)
     .order_by(runs.c.seq)
     .limit(literal_column("1"))
 )
-_NEXT_EVENT = hot(
-    update(lanes)
-    .where(lanes.c.session_id == bindparam("lane_session"))
-    .values(event_seq=lanes.c.event_seq + 1)
-    .returning(lanes.c.event_seq)
-)
+# What RETURNING gives is worked out after the row was locked and changed.
+_NEXT_EVENT: Mapping[DialectName, Hot[Any]] = {
+    name: hot(
+        update(lanes)
+        .where(lanes.c.session_id == bindparam("lane_session"))
+        .values(event_seq=lanes.c.event_seq + 1)
+        .returning(lanes.c.event_seq, STORE_TIME[name].label("at_ms"))
+    )
+    for name in DIALECTS
+}
 
 
 def lock(conn: Connection, session_id: str) -> Lane:
     """The lane, held until the unit ends. Raises `NotFound`."""
-    row = _LOCK.first(conn, lane_session=session_id)
+    row = _LOCK[dialect_name(conn)].first(conn, lane_session=session_id, clock_ms=clock_ms(conn))
     if row is None:
         raise NotFound("session", session_id)
-    return _lane(row, now_ms(conn))
+    return _lane(row)
 
 
 def lock_of_run(conn: Connection, run_id: str) -> Lane:
@@ -173,27 +193,32 @@ def lock_of_run(conn: Connection, run_id: str) -> Lane:
 
     What a unit reads of the run before it holds the lane may be over by the time it does.
     """
-    row = _LOCK_OF_RUN.first(conn, lane_run=run_id)
+    row = _LOCK_OF_RUN[dialect_name(conn)].first(conn, lane_run=run_id, clock_ms=clock_ms(conn))
     if row is None:
         raise NotFound("run", run_id)
-    return _lane(row, now_ms(conn))
+    return _lane(row)
 
 
 def lock_by_key(conn: Connection, key: str) -> Lane | None:
     """The lane of the session that has `key`, held until the unit ends."""
-    row = _LOCK_BY_KEY.first(conn, session_key=key)
-    return None if row is None else _lane(row, now_ms(conn))
+    row = _LOCK_BY_KEY[dialect_name(conn)].first(conn, session_key=key, clock_ms=clock_ms(conn))
+    return None if row is None else _lane(row)
 
 
 def lock_ready(conn: Connection, *, most: int) -> Sequence[Lane]:
     """Free lanes whose head run may start now, longest waiting first; busy rows are skipped."""
-    now = now_ms(conn)
-    return [_lane(row, now) for row in conn.execute(_READY, {"moment": now, "most": most})]
+    rows = _READY[dialect_name(conn)].rows(conn, most=most, clock_ms=clock_ms(conn))
+    return [_lane(row) for row in rows]
 
 
-def any_ready(conn: Connection) -> bool:
-    """Whether a claim would find something; cheaper than claiming nothing."""
-    return conn.execute(_ANY_READY, {"moment": now_ms(conn)}).first() is not None
+def passed_over(conn: Connection) -> bool:
+    """Whether lanes are ready that `lock_ready` left out, because another unit holds them.
+
+    On SQLite none is: there is one writer.
+    """
+    if dialect_name(conn) == "sqlite":
+        return False
+    return _ANY_READY.first(conn, clock_ms=clock_ms(conn)) is not None
 
 
 def create(conn: Connection, new: NewSession) -> Lane | None:
@@ -225,19 +250,26 @@ def create(conn: Connection, new: NewSession) -> Lane | None:
     return lane
 
 
-def save(conn: Connection, lane: Lane) -> None:
-    """Write the lane and what was collected in it."""
-    values: dict[str, object] = {f"new_{name}": getattr(lane, name) for name in _FIELDS}
-    _SAVE.change(conn, lane_session=lane.session_id, **values)
-    for message in lane.new_messages:
-        _INSERT_MESSAGES.change(conn, **message)
-    if lane.new_events:
-        events.add(conn, lane.new_events)
+def save(conn: Connection, *held: Lane) -> None:
+    """Write lanes and what was collected in them."""
+    saving.write(
+        conn,
+        [
+            {"lane_session": lane.session_id}
+            | {f"new_{name}": getattr(lane, name) for name in FIELDS}
+            for lane in held
+        ],
+        [message for lane in held for message in lane.new_messages],
+        [event for lane in held for event in lane.new_events],
+    )
 
 
-def settle(conn: Connection, lane: Lane) -> None:
-    """Set when the lane's head run may start: never while a run holds it."""
-    if lane.active_run is not None:
+def settle(conn: Connection, lane: Lane, *, ended: int | None = None) -> None:
+    """Set when the lane's head run may start: never while a run holds it.
+
+    `ended` is the number of the run that had the lane. Where it is the last, none waits behind it.
+    """
+    if lane.active_run is not None or ended == lane.run_seq:
         lane.ready_ms = None
     else:
         head = _NEXT_QUEUED.first(conn, lane_session=lane.session_id)
@@ -246,14 +278,18 @@ def settle(conn: Connection, lane: Lane) -> None:
 
 def record_event(
     conn: Connection, session_id: str, kind: EventKind, run_id: str | None, data: JsonObject
-) -> None:
-    """Add one event without holding the lane for more (a delivery's end)."""
-    numbered = _NEXT_EVENT.first(conn, lane_session=session_id)
+) -> int:
+    """Add one event without reading the lane (a delivery's end); the time of its lock."""
+    numbered = _NEXT_EVENT[dialect_name(conn)].first(
+        conn, lane_session=session_id, clock_ms=clock_ms(conn)
+    )
     if numbered is None:
         raise NotFound("session", session_id)
-    lane = Lane(session_id, now_ms(conn), event_seq=numbered.event_seq - 1)
+    now: int = numbered.at_ms
+    lane = Lane(session_id, now, event_seq=numbered.event_seq - 1)
     lane.record(kind, run_id, data)
     events.add(conn, lane.new_events)
+    return now
 
 
 def depth(conn: Connection, session_id: str) -> int:
@@ -264,6 +300,6 @@ def depth(conn: Connection, session_id: str) -> int:
     return len(rows.all())
 
 
-def _lane(row: Row[tuple[object, ...]], now: int) -> Lane:
+def _lane(row: Row[tuple[object, ...]]) -> Lane:
     values = row._asdict()
-    return Lane(now_ms=now, **values)
+    return Lane(now_ms=values.pop("at_ms"), **values)

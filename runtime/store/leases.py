@@ -7,9 +7,11 @@ one is recognised (I6). Times are the store's, never a replica's own.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, bindparam, select, update
+from sqlalchemy import BigInteger, Connection, bindparam, select, update
 
-from runtime.store.database import now_ms
+from runtime.store.database import DIALECTS, STORE_TIME, clock_ms, now_ms
+from runtime.store.dialect import dialect_name, one_of
+from runtime.store.hot import hot
 from runtime.store.rows import insert_new
 from runtime.store.tables import leases
 
@@ -31,8 +33,30 @@ class Lease:
     expires_ms: int
 
 
-_SELECT = select(leases).where(leases.c.name == bindparam("lease_name"))
-_TAKE = (
+# The time is read with the row, so it is never older than what the row says.
+_SELECT = {
+    name: hot(
+        select(leases, STORE_TIME[name].label("at_ms")).where(
+            leases.c.name == bindparam("lease_name")
+        )
+    )
+    for name in DIALECTS
+}
+# Whoever takes a lease over changes its row, and then the server asks all of this once more.
+_RENEW = {
+    name: hot(
+        update(leases)
+        .where(
+            one_of(name, leases.c.name, "lease_names"),
+            leases.c.holder == bindparam("by"),
+            leases.c.expires_ms > STORE_TIME[name],
+        )
+        .values(expires_ms=STORE_TIME[name] + bindparam("life_ms", type_=BigInteger()))
+        .returning(leases.c.name, leases.c.fence)
+    )
+    for name in DIALECTS
+}
+_TAKE = hot(
     update(leases)
     .where(leases.c.name == bindparam("lease_name"), leases.c.fence == bindparam("old_fence"))
     .values(
@@ -45,8 +69,8 @@ _TAKE = (
 
 def acquire(conn: Connection, *, name: str, holder: str, ttl_ms: int) -> int | None:
     """Take or keep a lease for `ttl_ms`; its fence, or None while another holds it."""
-    now = now_ms(conn)
-    row = conn.execute(_SELECT, {"lease_name": name}).first()
+    row = _SELECT[dialect_name(conn)].first(conn, lease_name=name, clock_ms=clock_ms(conn))
+    now = now_ms(conn) if row is None else row.at_ms
     if row is None:
         first = {"name": name, "holder": holder, "fence": 1, "expires_ms": now + ttl_ms}
         return 1 if insert_new(conn, leases, first) else None
@@ -56,33 +80,25 @@ def acquire(conn: Connection, *, name: str, holder: str, ttl_ms: int) -> int | N
         return None
     else:
         fence = row.fence + 1
-    taken = conn.execute(
-        _TAKE,
-        {
-            "lease_name": name,
-            "old_fence": row.fence,
-            "new_holder": holder,
-            "new_fence": fence,
-            "new_expiry": now + ttl_ms,
-        },
+    taken = _TAKE.change(
+        conn,
+        lease_name=name,
+        old_fence=row.fence,
+        new_holder=holder,
+        new_fence=fence,
+        new_expiry=now + ttl_ms,
     )
-    return fence if taken.rowcount == 1 else None
+    return fence if taken == 1 else None
 
 
-def renew(conn: Connection, *, name: str, holder: str, fence: int, ttl_ms: int) -> bool:
-    """Extend a lease that is still ours; False when it ran out or was taken."""
-    now = now_ms(conn)
-    changed = conn.execute(
-        update(leases)
-        .where(
-            leases.c.name == name,
-            leases.c.holder == holder,
-            leases.c.fence == fence,
-            leases.c.expires_ms > now,
-        )
-        .values(expires_ms=now + ttl_ms)
+def renew(
+    conn: Connection, names: Sequence[str], *, holder: str, ttl_ms: int
+) -> frozenset[tuple[str, int]]:
+    """Extend leases that are still `holder`'s; (name, fence) of those that did not run out."""
+    rows = _RENEW[dialect_name(conn)].rows(
+        conn, lease_names=list(names), by=holder, life_ms=ttl_ms, clock_ms=clock_ms(conn)
     )
-    return changed.rowcount == 1
+    return frozenset((row.name, row.fence) for row in rows)
 
 
 def release(conn: Connection, *, name: str, holder: str, fence: int) -> None:
@@ -101,12 +117,12 @@ def void_all(conn: Connection) -> None:
 
 def holds(conn: Connection, *, name: str, holder: str, fence: int) -> bool:
     """Whether a lease is ours at this moment, by the store's time."""
-    row = conn.execute(_SELECT, {"lease_name": name}).first()
+    row = _SELECT[dialect_name(conn)].first(conn, lease_name=name, clock_ms=clock_ms(conn))
     return (
         row is not None
         and row.holder == holder
         and row.fence == fence
-        and row.expires_ms > now_ms(conn)
+        and row.expires_ms > row.at_ms
     )
 
 

@@ -13,7 +13,7 @@ from sqlalchemy import ColumnElement, Connection, Select, and_, case, exists, fu
 
 from runtime.domain.messages import InboundMessage, OutboundMessage
 from runtime.domain.people import Speaker
-from runtime.domain.transcript import TRANSCRIPT_MESSAGE
+from runtime.store.payloads import kept, kept_message
 from runtime.store.tables import events, inputs, lanes, messages, outbox, runs, sessions
 from runtime.store.transcripts import Line
 
@@ -196,7 +196,7 @@ def lines_before(
             row.step,
             row.tokens,
             row.created_ms,
-            TRANSCRIPT_MESSAGE.validate_json(row.payload),
+            kept_message(row.payload),
         )
         for row in conn.execute(query)
     ]
@@ -272,7 +272,7 @@ def outcomes(conn: Connection, open_call_ids: Sequence[str]) -> Mapping[str, str
     )
     found = {}
     for row in rows:
-        for part in OutboundMessage.model_validate_json(row.message).parts:
+        for part in kept(OutboundMessage, row.message).parts:
             if part.kind in ("approval", "question"):
                 found[str(row.open_call_id)] = part.outcome
     return found
@@ -329,7 +329,7 @@ def _posts(conn: Connection, query: Select[*tuple[object, ...]]) -> Sequence[Pos
         Post(
             position=row.position,
             kind=row.kind,
-            message=OutboundMessage.model_validate_json(row.message),
+            message=kept(OutboundMessage, row.message),
             open_call_id=row.open_call_id,
             state=row.state,
             error=row.error,
@@ -347,8 +347,8 @@ def _inputs(conn: Connection, query: Select[*tuple[object, ...]]) -> Sequence[Sa
             seq=row.seq,
             run_id=row.run_id,
             state=row.state,
-            speaker=Speaker.model_validate_json(row.speaker),
-            message=InboundMessage.model_validate_json(row.message),
+            speaker=kept(Speaker, row.speaker),
+            message=kept(InboundMessage, row.message),
         )
         for row in conn.execute(query)
     ]

@@ -1,8 +1,8 @@
 """Bringing a database to the schema of this version; run at start and by `gatehouse migrate`.
 
 Safe to run twice, and from two processes at once: the second waits and finds nothing to do. A
-database that a newer version has migrated is left alone, because migrations are
-expand-then-contract and the version before runs on it too (SCALE-4).
+database that a newer version has migrated is left alone where its schema still carries this
+version's code, as during a rolling upgrade, and refused where it does not (SCALE-4).
 
 SQLite: a file with data is never altered in place. A copy is migrated with foreign keys off (a
 batch ALTER with foreign keys on deletes child rows), checked, and put in the file's place.
@@ -11,7 +11,6 @@ PostgreSQL: one transaction under an advisory lock.
 
 import asyncio
 import os
-import re
 import shutil
 import sqlite3
 import threading
@@ -21,18 +20,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from sqlalchemy import URL, Connection, inspect
+from sqlalchemy import URL, Connection, insert, inspect, select, update
 
 from runtime.domain.errors import StoreCorrupt, StoreUnavailable
+from runtime.domain.schemas import Schema, Standing
 from runtime.store.dialect import advisory_lock, database_url, sqlite_path
 from runtime.store.filelock import hold, holder_of, lock_file
 from runtime.store.postgres import postgres_engine, server_errors
+from runtime.store.revisions import Revisions
 from runtime.store.sqlite import BUSY_TIMEOUT_MS, create_file, driver_errors, writing_engine
+from runtime.store.tables import settings
 from runtime.store.writer import driver_connection
 
 MIGRATIONS: Final = Path(__file__).parent / "migrations"
 
-_NAMED: Final = re.compile(r"""^(revision|down_revision)\b[^=\n]*=\s*["'](\w+)["']""", re.MULTILINE)
+_COMPATIBLE_FROM: Final = "schema_compatible_from"
+"""The setting in which a migration leaves word for older versions. They look for it here, so
+neither the name nor the table `settings` can change."""
 _ADVISORY_KEY: Final = 0x6761746568  # "gateh"
 _LOCK_TIMEOUT: Final = "SET LOCAL lock_timeout = '30s'"
 """An ALTER that waits for a table makes every query behind it wait too, so it gives up."""
@@ -45,7 +49,8 @@ _ONE_AT_A_TIME: Final = threading.Lock()
 class MigrationReport:
     """Revisions: None is an empty database. `applied` is in the order in which they ran.
 
-    `ahead` says that a newer version has migrated the database; nothing was done then.
+    `ahead` says that a newer version has migrated the database, which still carries this one's
+    code; nothing was done then.
     """
 
     before: str | None
@@ -58,20 +63,26 @@ async def migrate(url: str, *, scripts: Path = MIGRATIONS) -> MigrationReport:
     """Apply what is missing.
 
     Raises StoreUnavailable when a gateway uses the SQLite file and there is something to apply,
-    StoreFull when there is no room for the copy, StoreCorrupt when rows break a foreign key or
-    the file is damaged. The database is as it was then.
+    or when the schema is too new for this version; StoreFull when there is no room for the copy;
+    StoreCorrupt when rows break a foreign key or the file is damaged. The database is as it was
+    then.
     """
     return await asyncio.to_thread(_migrate, database_url(url), scripts)
 
 
+async def schema(url: str, *, scripts: Path = MIGRATIONS) -> Schema:
+    """The database's revision, and what that means to this version. Creates nothing."""
+    return await asyncio.to_thread(_schema_of, database_url(url), scripts)
+
+
 async def current(url: str) -> str | None:
     """The revision of the database; None when it is empty. Creates nothing."""
-    return await asyncio.to_thread(_current, database_url(url))
+    return (await schema(url)).revision
 
 
-def head(*, scripts: Path = MIGRATIONS) -> str | None:
+def head(*, scripts: Path = MIGRATIONS) -> str:
     """The newest revision that this version knows."""
-    return _scripts(scripts).head
+    return Revisions(scripts).head
 
 
 def default_differs(*comparison: object) -> bool | None:
@@ -92,14 +103,14 @@ def _migrate(url: URL, scripts: Path) -> MigrationReport:
             return _migrate_sqlite(path, scripts)
 
 
-def _current(url: URL) -> str | None:
-    path = sqlite_path(url)
+def _schema_of(url: URL, scripts: Path) -> Schema:
+    known, path = Revisions(scripts), sqlite_path(url)
     if path is None:
-        return asyncio.run(_current_postgres(url))
+        return asyncio.run(_schema_of_postgres(url, known))
     if not path.exists():
-        return None
+        return known.schema(None, None)
     with driver_errors(path), closing(writing_engine(path).connect()) as conn:
-        return _revision(conn)
+        return _schema(conn, known)
 
 
 async def _migrate_postgres(url: URL, scripts: Path) -> MigrationReport:
@@ -117,12 +128,12 @@ async def _migrate_postgres(url: URL, scripts: Path) -> MigrationReport:
         await engine.dispose()
 
 
-async def _current_postgres(url: URL) -> str | None:
+async def _schema_of_postgres(url: URL, known: Revisions) -> Schema:
     engine = postgres_engine(url, size=1)
     try:
         with server_errors(url):
             async with engine.connect() as conn:
-                return await conn.run_sync(_revision)
+                return await conn.run_sync(lambda each: _schema(each, known))
     finally:
         await engine.dispose()
 
@@ -131,12 +142,12 @@ def _migrate_sqlite(path: Path, scripts: Path) -> MigrationReport:
     create_file(path)
     with hold(path.with_name(path.name + ".migrate.lock"), what="", wait=True):
         with closing(writing_engine(path).connect()) as conn:
-            before = _revision(conn)
+            found = _schema(conn, Revisions(scripts))
             tables = conn.exec_driver_sql("SELECT count(*) FROM sqlite_master").scalar_one()
-        done = _nothing_to_do(before, _scripts(scripts))
+        done = _nothing_to_do(found)
         if done is not None:
             return done
-        if tables and before is None:
+        if tables and found.standing is Standing.EMPTY:
             raise StoreUnavailable(
                 f"{path} holds tables that are not Gatehouse's.",
                 hint="Name another file in database.url.",
@@ -233,9 +244,9 @@ def _remove(copy: Path) -> None:
 
 def _upgrade(conn: Connection, scripts: Path) -> MigrationReport:
     """Run Alembic inside the transaction that has begun on `conn`."""
-    known = _scripts(scripts)
-    before = _revision(conn)
-    done = _nothing_to_do(before, known)
+    known = Revisions(scripts)
+    before = _schema(conn, known)
+    done = _nothing_to_do(before)
     if done is not None:
         return done
     # Only a database that is behind needs Alembic: 10 MB that a running gateway would keep.
@@ -247,49 +258,43 @@ def _upgrade(conn: Connection, scripts: Path) -> MigrationReport:
     config.set_main_option("path_separator", "os")
     config.attributes["connection"] = conn
     command.upgrade(config, "head")
-    return MigrationReport(before, _revision(conn), known.after(before))
+    _leave_word(conn, known.compatible_from)
+    after = _schema(conn, known).revision
+    return MigrationReport(before.revision, after, known.after(before.revision))
 
 
-@dataclass(frozen=True, slots=True)
-class _Scripts:
-    """The migration files: each revision's parent, read from their text."""
-
-    parents: dict[str, str | None]
-
-    @property
-    def head(self) -> str | None:
-        """The revision that is nobody's parent."""
-        return next((one for one in self.parents if one not in self.parents.values()), None)
-
-    def after(self, revision: str | None) -> tuple[str, ...]:
-        """What follows a revision, in order."""
-        found: list[str] = []
-        one = self.head
-        while one is not None and one != revision:
-            found.append(one)
-            one = self.parents[one]
-        return tuple(reversed(found))
-
-
-def _nothing_to_do(before: str | None, known: _Scripts) -> MigrationReport | None:
-    if before == known.head:
-        return MigrationReport(before, before)
-    if before is not None and before not in known.parents:
-        return MigrationReport(before, before, ahead=True)
+def _nothing_to_do(found: Schema) -> MigrationReport | None:
+    """Raises StoreUnavailable for a schema that this version must not touch."""
+    if found.standing is Standing.TOO_NEW:
+        least = found.compatible_from or "nothing that this version knows"
+        raise StoreUnavailable(
+            f"The database's schema is {found.revision}, made by a newer version. It can be used "
+            f"by versions with schema {least} or later; this one has {found.head}.",
+            hint="Start the newer version here too, or restore a backup from before the upgrade.",
+        )
+    if found.standing in (Standing.CURRENT, Standing.AHEAD):
+        ahead = found.standing is Standing.AHEAD
+        return MigrationReport(found.revision, found.revision, ahead=ahead)
     return None
 
 
-def _scripts(folder: Path) -> _Scripts:
-    parents: dict[str, str | None] = {}
-    for file in sorted((folder / "versions").glob("*.py")):
-        named = dict(_NAMED.findall(file.read_text("utf-8")))
-        if "revision" in named:
-            parents[named["revision"]] = named.get("down_revision")
-    return _Scripts(parents)
-
-
-def _revision(conn: Connection) -> str | None:
+def _schema(conn: Connection, known: Revisions) -> Schema:
     if not inspect(conn).has_table("alembic_version"):
+        return known.schema(None, None)
+    revision = conn.exec_driver_sql("SELECT version_num FROM alembic_version").scalar()
+    return known.schema(revision, _word_left(conn))
+
+
+def _word_left(conn: Connection) -> str | None:
+    if not inspect(conn).has_table(settings.name):
         return None
-    found: str | None = conn.exec_driver_sql("SELECT version_num FROM alembic_version").scalar()
-    return found
+    query = select(settings.c.value).where(settings.c.name == _COMPATIBLE_FROM)
+    return conn.execute(query).scalar()
+
+
+def _leave_word(conn: Connection, compatible_from: str) -> None:
+    # Without a moment: a migration has no clock, and nobody asks when.
+    row = {"value": compatible_from, "updated_ms": 0}
+    where = settings.c.name == _COMPATIBLE_FROM
+    if conn.execute(update(settings).where(where).values(row)).rowcount == 0:
+        conn.execute(insert(settings).values(name=_COMPATIBLE_FROM, **row))

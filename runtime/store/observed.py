@@ -4,32 +4,45 @@ It changes nothing about a unit: results, errors and cancellation are the store'
 """
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import TypeVar
 
 from sqlalchemy import Connection
 
+from runtime.domain.errors import StoreUnavailable
 from runtime.ports.clock import Clock
 from runtime.ports.metrics import Observer
 from runtime.store.database import Database, Point
+from runtime.store.writable import Writable
 
 T = TypeVar("T")
 
 
 class ObservedDatabase(Database):
-    """Passes everything on to `database` and tells `observer` of each write."""
+    """Passes everything on to `database` and tells `observer` of each write.
 
-    def __init__(self, database: Database, observer: Observer, clock: Clock) -> None:
+    `file` is that of a SQLite database, whose disk may be full.
+    """
+
+    def __init__(
+        self, database: Database, observer: Observer, clock: Clock, *, file: Path | None = None
+    ) -> None:
         self.dialect = database.dialect
+        self.writable = Writable(clock, file)
+        """Whether writes are taken, as they have found."""
         self.waiting = 0
         """Writes that were handed over and have not ended."""
         self._database = database
         self._observer = observer
         self._clock = clock
+        self._open = False
 
     async def start(self) -> None:
         await self._database.start()
+        self._open = True
 
     async def close(self) -> None:
+        self._open = False
         await self._database.close()
 
     async def write(self, work: Callable[[Connection], T], *, name: str, urgent: bool = False) -> T:
@@ -38,7 +51,12 @@ class ObservedDatabase(Database):
         try:
             result = await self._database.write(work, name=name, urgent=urgent)
             kept = True
+            self.writable.wrote()
             return result
+        except StoreUnavailable as error:
+            if self._open:
+                self.writable.failed(error)
+            raise
         finally:
             self.waiting -= 1
             self._observer.wrote(name, self._clock.monotonic() - began, kept=kept)

@@ -23,15 +23,28 @@ from sqlalchemy import (
 from runtime.domain.messages import OutboundMessage
 from runtime.store.database import now_ms
 from runtime.store.hot import hot
+from runtime.store.payloads import kept
 from runtime.store.tables import outbox
 
 UNSETTLED = ("pending", "sending", "streaming")
+_NOT_SENT = ("state IN ('pending','sending','streaming')", "state IN ('dead','unknown')")
+_COUNTS = select(outbox.c.state, func.count(), func.min(outbox.c.created_ms)).group_by(
+    outbox.c.state
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """The post in which a reply grew: its id, "" where it left none, None while it is not known."""
+
+    id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class OutboxRow:
-    """`kind`: final, notice, card, or edit (an earlier card, changed). `posted` are the
-    platform's ids of what went out so far."""
+    """`kind`: final, notice, card, edit (an earlier card, changed), stream (a run's text that is
+    shown while it grows), or said (such a text, whose run ended or waits without a reply).
+    `posted` are the platform's ids of what went out so far."""
 
     position: int
     kind: str
@@ -48,6 +61,7 @@ class OutboxRow:
     error: str | None
     created_ms: int
     settled_ms: int | None
+    stream: Stream | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,19 +79,20 @@ FINAL_RANK = 10
 _earlier = outbox.alias("earlier")
 # The very words of the partial index: SQLite uses it for nothing that it would have to conclude,
 # and without it each look at the outbox would read every message that was ever sent.
-_OPEN = "state IN ('pending','sending','streaming')"
+OPEN = "state IN ('pending','sending','streaming')"
+# What was posted and still grows holds nothing up: it has its place in the chat.
+GROWS = "state = 'streaming'"
 _INSERT = hot(insert(outbox))
 # The states are written out, because a prepared statement takes no list; the partial index of
 # unsettled rows then serves it.
+IN_CHAT = (
+    outbox.c.channel == bindparam("in_channel"),
+    outbox.c.account == bindparam("in_account"),
+    outbox.c.chat == bindparam("in_chat"),
+    text(OPEN),
+)
 _CHAT_BUSY = hot(
-    select(outbox.c.position)
-    .where(
-        outbox.c.channel == bindparam("in_channel"),
-        outbox.c.account == bindparam("in_account"),
-        outbox.c.chat == bindparam("in_chat"),
-        text("state IN ('pending','sending','streaming')"),
-    )
-    .limit(literal_column("1"))
+    select(outbox.c.position).where(*IN_CHAT, text(f"NOT ({GROWS})")).limit(literal_column("1"))
 )
 
 
@@ -91,7 +106,7 @@ _DUE = (
     select(outbox)
     .where(
         _of_account(outbox),
-        text(f"outbox.{_OPEN}"),
+        text(f"outbox.{OPEN}"),
         outbox.c.state == "pending",
         outbox.c.next_ms <= bindparam("moment"),
         ~exists().where(
@@ -99,9 +114,10 @@ _DUE = (
             _earlier.c.account == outbox.c.account,
             _earlier.c.chat == outbox.c.chat,
             _earlier.c.position < outbox.c.position,
-            text(f"earlier.{_OPEN}"),
+            text(f"earlier.{OPEN}"),
             # An edit of an old card that must be tried again holds nothing else up.
             _earlier.c.kind != "edit",
+            text(f"NOT (earlier.{GROWS})"),
         ),
     )
     .order_by(outbox.c.rank.desc(), outbox.c.position)
@@ -120,18 +136,14 @@ _SENT = hot(
 )
 
 
-def add(conn: Connection, new: NewRow) -> bool:
+def add(conn: Connection, new: NewRow, *, now: int | None = None) -> bool:
     """Put a message into the outbox; True when it was given to `claim`'s deliverer at once.
 
     A chat with something unsettled keeps its order: then the row waits for its turn.
     """
-    message, now = new.message, now_ms(conn)
-    place = {
-        "in_channel": message.target.channel,
-        "in_account": message.target.account,
-        "in_chat": message.target.chat_id,
-    }
-    claimed = new.claim is not None and _CHAT_BUSY.first(conn, **place) is None
+    message = new.message
+    now = now_ms(conn) if now is None else now
+    claimed = new.claim is not None and not busy(conn, message)
     worker, fence = new.claim if claimed and new.claim is not None else (None, None)
     _INSERT.change(
         conn,
@@ -155,13 +167,28 @@ def add(conn: Connection, new: NewRow) -> bool:
     return claimed
 
 
+def place_of(message: OutboundMessage) -> dict[str, object]:
+    """The parameters of `IN_CHAT`."""
+    target = message.target
+    return {
+        "in_channel": target.channel,
+        "in_account": target.account,
+        "in_chat": target.chat_id,
+    }
+
+
+def busy(conn: Connection, message: OutboundMessage) -> bool:
+    """Whether something of the message's chat waits to be sent, or is on its way."""
+    return _CHAT_BUSY.first(conn, **place_of(message)) is not None
+
+
 def due(conn: Connection, *, channel: str, account: str, most: int) -> Sequence[OutboxRow]:
     """The first unsettled message of each chat of an account, where it may be sent now."""
     rows = conn.execute(
         _DUE,
         {"of_channel": channel, "of_account": account, "moment": now_ms(conn), "most": most},
     )
-    return [_outbox_row(row) for row in rows]
+    return [row_of(row) for row in rows]
 
 
 def claim(conn: Connection, ids: Sequence[str], *, worker: str, fence: int) -> frozenset[str]:
@@ -181,13 +208,13 @@ def in_hand(conn: Connection, *, channel: str, account: str) -> Sequence[OutboxR
         select(outbox)
         .where(
             _of_account(outbox),
-            text(f"outbox.{_OPEN}"),
+            text(f"outbox.{OPEN}"),
             outbox.c.state.in_(("sending", "streaming")),
         )
         .order_by(outbox.c.position),
         {"of_channel": channel, "of_account": account},
     )
-    return [_outbox_row(row) for row in rows]
+    return [row_of(row) for row in rows]
 
 
 def adopt(conn: Connection, row: OutboxRow, *, worker: str, fence: int) -> bool:
@@ -196,17 +223,17 @@ def adopt(conn: Connection, row: OutboxRow, *, worker: str, fence: int) -> bool:
         update(outbox)
         .where(
             outbox.c.id == row.message.outbox_id,
-            outbox.c.state.in_(("sending", "streaming")),
+            outbox.c.state == "sending",
             outbox.c.worker == row.worker,
             outbox.c.fence == row.fence,
         )
-        .values(state="sending", worker=worker, fence=fence)
+        .values(worker=worker, fence=fence)
     )
     return taken.rowcount == 1
 
 
 def sent(
-    conn: Connection, outbox_id: str, posted: Sequence[str], *, worker: str, fence: int
+    conn: Connection, outbox_id: str, posted: Sequence[str], *, worker: str, fence: int, at: int
 ) -> bool:
     """Record the receipt; False when the row is another deliverer's by now."""
     changed = _SENT.change(
@@ -215,7 +242,7 @@ def sent(
         by=worker,
         under=fence,
         receipt=json.dumps(list(posted)),
-        at=now_ms(conn),
+        at=at,
     )
     return changed == 1
 
@@ -234,7 +261,7 @@ def change_owned(
 def get(conn: Connection, outbox_id: str) -> OutboxRow | None:
     """One row."""
     row = conn.execute(select(outbox).where(outbox.c.id == outbox_id)).first()
-    return None if row is None else _outbox_row(row)
+    return None if row is None else row_of(row)
 
 
 def card_of(conn: Connection, open_call_id: str) -> OutboxRow | None:
@@ -245,7 +272,7 @@ def card_of(conn: Connection, open_call_id: str) -> OutboxRow | None:
         .order_by(outbox.c.position.desc())
         .limit(1)
     ).first()
-    return None if row is None else _outbox_row(row)
+    return None if row is None else row_of(row)
 
 
 def card_posted_as(
@@ -280,22 +307,20 @@ def next_due_ms(conn: Connection, *, channel: str, account: str) -> int | None:
 
 def counts(conn: Connection) -> Mapping[str, int]:
     """Rows that are not sent, by state, and the age of the oldest as ``oldest_ms``."""
-    rows = conn.execute(
-        select(outbox.c.state, func.count(), func.min(outbox.c.created_ms))
-        .where(outbox.c.state != "sent")
-        .group_by(outbox.c.state)
-    ).all()
+    # By the two partial indexes, whose conditions are written out: what was sent is never read.
+    rows = [row for states in _NOT_SENT for row in conn.execute(_COUNTS.where(text(states)))]
     now = now_ms(conn)
     ages = [now - row[2] for row in rows if row[0] in UNSETTLED]
     return {**{row[0]: row[1] for row in rows}, "oldest_ms": max(ages, default=0)}
 
 
-def _outbox_row(row: Row[tuple[object, ...]]) -> OutboxRow:
+def row_of(row: Row[tuple[object, ...]]) -> OutboxRow:
+    """A row as it was read."""
     found = row._mapping
     return OutboxRow(
         position=found["position"],
         kind=found["kind"],
-        message=OutboundMessage.model_validate_json(found["message"]),
+        message=kept(OutboundMessage, found["message"]),
         state=found["state"],
         rank=found["rank"],
         attempt=found["attempt"],
@@ -308,4 +333,5 @@ def _outbox_row(row: Row[tuple[object, ...]]) -> OutboxRow:
         error=found["error"],
         created_ms=found["created_ms"],
         settled_ms=found["settled_ms"],
+        stream=None if found["stream"] is None else Stream(json.loads(found["stream"])),
     )

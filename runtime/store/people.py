@@ -9,6 +9,7 @@ from runtime.domain.messages import ChatAddress
 from runtime.domain.people import Speaker, Trust
 from runtime.store.database import now_ms
 from runtime.store.hot import hot
+from runtime.store.payloads import kept
 from runtime.store.rows import insert_new
 from runtime.store.tables import accounts, pairings
 
@@ -213,7 +214,7 @@ def _account(row: RowMapping) -> Account:
             name=row["name"],
             trust=Trust(row["trust"]),
         ),
-        None if chat is None else ChatAddress.model_validate_json(chat),
+        None if chat is None else kept(ChatAddress, chat),
         paired=row["source"] == "paired",
     )
 
@@ -225,7 +226,7 @@ def _pairing(row: RowMapping) -> Pairing:
         account=row["account"],
         user_id=row["user_id"],
         name=row["name"],
-        address=ChatAddress.model_validate_json(row["address"]),
+        address=kept(ChatAddress, row["address"]),
         created_ms=row["created_ms"],
         expires_ms=row["expires_ms"],
         state=row["state"],

@@ -10,6 +10,7 @@ from sqlalchemy import (
     Row,
     Text,
     bindparam,
+    exists,
     insert,
     literal_column,
     select,
@@ -20,14 +21,18 @@ from runtime.domain.errors import NotFound, StaleLease
 from runtime.domain.messages import ChatAddress
 from runtime.domain.people import Speaker
 from runtime.domain.runs import RunKind, RunState, Usage, check_transition
+from runtime.store.database import DIALECTS
+from runtime.store.dialect import dialect_name, one_of
 from runtime.store.hot import Hot, hot
+from runtime.store.payloads import kept
 from runtime.store.tables import runs
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One run. `cancel` holds the reason once somebody asked for its end; `attempt` counts the
-    workers that died with it."""
+    """One run. `cancel` holds the reason once somebody asked for its end, `replaced` says that a
+    newer message did; `steered`, that messages wait for its next step; `late`, that it gathers what
+    arrived late. `attempt` counts the workers that died with it."""
 
     id: str
     session_id: str
@@ -46,6 +51,9 @@ class Run:
     worker: str | None = None
     fence: int | None = None
     cancel: str | None = None
+    replaced: bool = False
+    steered: bool = False
+    late: bool = False
     model: str = ""
     usage: Usage = field(default_factory=Usage)
     tainted: bool = False
@@ -63,6 +71,26 @@ _HEAD = hot(
     .order_by(runs.c.seq)
     .limit(literal_column("1"))
 )
+_QUEUED = hot(
+    select(runs)
+    .where(runs.c.session_id == bindparam("of_session"), runs.c.state == QUEUED)
+    .order_by(runs.c.seq)
+)
+_earlier = runs.alias("earlier")
+_HEADS = {
+    name: hot(
+        select(runs).where(
+            one_of(name, runs.c.session_id, "of_sessions"),
+            runs.c.state == QUEUED,
+            ~exists().where(
+                _earlier.c.session_id == runs.c.session_id,
+                literal_column("earlier.state", Text) == QUEUED,
+                _earlier.c.seq < runs.c.seq,
+            ),
+        )
+    )
+    for name in DIALECTS
+}
 _CLAIM = hot(
     update(runs)
     .where(runs.c.id == bindparam("run"))
@@ -88,6 +116,7 @@ def add(conn: Connection, run: Run) -> None:
         kind=run.kind.value,
         state=run.state.value,
         collecting=run.collecting,
+        late=run.late,
         ready_ms=run.ready_ms,
         target=run.target.model_dump_json(),
         reply_to=run.reply_to,
@@ -120,28 +149,43 @@ def head(conn: Connection, session_id: str) -> Run | None:
 
 def queued(conn: Connection, session_id: str) -> Sequence[Run]:
     """All queued runs of a lane, in order."""
-    rows = conn.execute(
-        select(runs)
-        .where(runs.c.session_id == session_id, runs.c.state == QUEUED)
-        .order_by(runs.c.seq)
-    )
-    return [_run(row) for row in rows]
+    return [_run(row) for row in _QUEUED.rows(conn, of_session=session_id)]
 
 
-def claim(conn: Connection, run: Run, *, worker: str, fence: int, transcript: int, now: int) -> Run:
-    """Give a queued run to a worker; one that begins now speaks in `transcript`."""
+def heads(conn: Connection, session_ids: Sequence[str]) -> Mapping[str, Run]:
+    """The queued runs that are first in their lanes, by session."""
+    rows = _HEADS[dialect_name(conn)].rows(conn, of_sessions=list(session_ids))
+    return {run.session_id: run for run in map(_run, rows)}
+
+
+def claimed(run: Run, *, worker: str, fence: int, transcript: int, now: int) -> Run:
+    """A queued run in a worker's hands; one that begins now speaks in `transcript`."""
     check_transition(run.id, run.state, RunState.RUNNING)
-    started = run.started_ms if run.started_ms is not None else now
-    part = run.transcript or transcript
-    _CLAIM.change(conn, run=run.id, by=worker, under=fence, since=started, part=part)
     return replace(
         run,
         state=RunState.RUNNING,
         collecting=False,
-        transcript=part,
+        transcript=run.transcript or transcript,
         worker=worker,
         fence=fence,
-        started_ms=started,
+        started_ms=run.started_ms if run.started_ms is not None else now,
+    )
+
+
+def keep_claims(conn: Connection, taken: Sequence[Run]) -> None:
+    """Write what `claimed` made of runs."""
+    _CLAIM.each(
+        conn,
+        [
+            {
+                "run": run.id,
+                "by": run.worker,
+                "under": run.fence,
+                "since": run.started_ms,
+                "part": run.transcript,
+            }
+            for run in taken
+        ],
     )
 
 
@@ -200,9 +244,9 @@ def _run(row: Row[tuple[object, ...]]) -> Run:
         state=RunState(found["state"]),
         collecting=bool(found["collecting"]),
         ready_ms=found["ready_ms"],
-        target=ChatAddress.model_validate_json(found["target"]),
+        target=kept(ChatAddress, found["target"]),
         reply_to=found["reply_to"],
-        speaker=Speaker.model_validate_json(found["speaker"]),
+        speaker=kept(Speaker, found["speaker"]),
         created_ms=found["created_ms"],
         transcript=found["transcript"],
         step=found["step"],
@@ -210,6 +254,9 @@ def _run(row: Row[tuple[object, ...]]) -> Run:
         worker=found["worker"],
         fence=found["fence"],
         cancel=found["cancel"],
+        replaced=bool(found["replaced"]),
+        steered=bool(found["steered"]),
+        late=bool(found["late"]),
         model=found["model"],
         usage=Usage(
             input_tokens=found["input_tokens"],

@@ -9,8 +9,10 @@ from sqlalchemy import Connection, Row, bindparam, select, update
 from runtime.domain.decisions import PermissionMode, SessionMode
 from runtime.domain.errors import NotFound
 from runtime.domain.messages import ChatAddress
-from runtime.store.database import now_ms
+from runtime.store.database import DIALECTS, now_ms
+from runtime.store.dialect import dialect_name, one_of
 from runtime.store.hot import hot
+from runtime.store.payloads import kept
 from runtime.store.tables import lanes, sessions
 
 
@@ -35,6 +37,9 @@ class Session:
 
 
 _QUERY = select(sessions, lanes.c.transcript).join(lanes, lanes.c.session_id == sessions.c.id)
+_BY_IDS = {
+    name: hot(_QUERY.where(one_of(name, sessions.c.id, "the_sessions"))) for name in DIALECTS
+}
 _BY_ID = hot(_QUERY.where(sessions.c.id == bindparam("the_session")))
 
 
@@ -44,6 +49,12 @@ def get(conn: Connection, session_id: str) -> Session:
     if row is None:
         raise NotFound("session", session_id)
     return _session(row)
+
+
+def get_all(conn: Connection, session_ids: Sequence[str]) -> Mapping[str, Session]:
+    """Those sessions of `session_ids` that there are, by id."""
+    rows = _BY_IDS[dialect_name(conn)].rows(conn, the_sessions=list(session_ids))
+    return {session.id: session for session in map(_session, rows)}
 
 
 def by_key(conn: Connection, key: str) -> Session | None:
@@ -87,7 +98,7 @@ def _session(row: Row[tuple[object, ...]]) -> Session:
     return Session(
         id=found["id"],
         key=found["key"],
-        address=ChatAddress.model_validate_json(found["address"]),
+        address=kept(ChatAddress, found["address"]),
         title=found["title"],
         status=found["status"],
         mode=SessionMode(found["mode"]),

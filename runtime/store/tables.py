@@ -164,6 +164,9 @@ runs = Table(
     Column("worker", Text),
     Column("fence", BigInteger),
     Column("cancel", Text),
+    Column("replaced", Boolean, nullable=False, server_default=text("false")),
+    Column("steered", Boolean, nullable=False, server_default=text("false")),
+    Column("late", Boolean, nullable=False, server_default=text("false")),
     Column("model", Text, nullable=False, server_default=""),
     Column("input_tokens", BigInteger, nullable=False, server_default="0"),
     Column("output_tokens", BigInteger, nullable=False, server_default="0"),
@@ -301,6 +304,9 @@ outbox = Table(
     Column("fence", BigInteger),
     # When a send began that could not be looked up afterwards; null means that none has.
     Column("begun_ms", BigInteger),
+    # JSON: the id of the post in which the text grew, null while nobody knows it. SQL's NULL means
+    # that no stream was opened.
+    Column("stream", Text),
     Column("posted", Text, nullable=False, server_default="[]"),
     Column("error", Text),
     Column("created_ms", BigInteger, nullable=False),
@@ -321,6 +327,13 @@ outbox = Table(
         "position",
         sqlite_where=text("state IN ('pending','sending','streaming')"),
         postgresql_where=text("state IN ('pending','sending','streaming')"),
+    ),
+    # What was given up or is unknown: few rows, which metrics count and people look at.
+    Index(
+        "ix_outbox_problems",
+        "position",
+        sqlite_where=text("state IN ('dead','unknown')"),
+        postgresql_where=text("state IN ('dead','unknown')"),
     ),
     Index(
         "ix_outbox_open_call",

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, bindparam, select
 
-from runtime.domain.transcript import TRANSCRIPT_MESSAGE, TranscriptMessage
+from runtime.domain.transcript import TranscriptMessage
+from runtime.store.payloads import kept_message
 from runtime.store.tables import messages
 
 
@@ -42,7 +43,7 @@ def since(conn: Connection, session_id: str, *, transcript: int, first: int) -> 
             row.step,
             row.tokens,
             row.created_ms,
-            TRANSCRIPT_MESSAGE.validate_json(row.payload),
+            kept_message(row.payload),
         )
         for row in rows
     ]
@@ -87,7 +88,7 @@ def page(
             row.step,
             row.tokens,
             row.created_ms,
-            TRANSCRIPT_MESSAGE.validate_json(row.payload),
+            kept_message(row.payload),
         )
         for row in reversed(rows)
     ]

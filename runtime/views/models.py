@@ -194,6 +194,22 @@ class LeaseView(Value):
     expires_at_ms: int
 
 
+class LoadView(Value):
+    """What is open now, for metrics: it costs no more where there is a long past.
+
+    ``runs`` are those that have not ended, ``outbox`` what is not sent, by state; ``lane_deepest``
+    counts the runs that wait in the lane where most do.
+    """
+
+    leases: tuple[LeaseView, ...]
+    runs: dict[str, int]
+    outbox: dict[str, int]
+    outbox_oldest_ms: int
+    lanes_ready: int
+    lane_deepest: int
+    open_calls: int
+
+
 class StatusView(Value):
     """The engine in numbers. ``outbox`` counts what is not sent, by state."""
 

@@ -7,7 +7,7 @@ Each method is one read of one snapshot. They raise `NotFound` for an id that na
 from collections.abc import Sequence
 
 from runtime.domain.runs import RunState
-from runtime.store import Connection, Database, events, leases, listings, open_calls, outbox, totals
+from runtime.store import Connection, Database, events, listings, open_calls, outbox, totals
 from runtime.store import people as people_store
 from runtime.store import runs as run_store
 from runtime.store import sessions as session_store
@@ -15,10 +15,10 @@ from runtime.store.listings import RunFilter, SessionLine
 from runtime.store.open_calls import APPROVAL, QUESTION, OpenCall
 from runtime.views import conversation
 from runtime.views import cursor as cursors
+from runtime.views.load import LoadReader, held_leases
 from runtime.views.models import (
     DeliveryProblemView,
     EventView,
-    LeaseView,
     OpenCallView,
     Page,
     PairingView,
@@ -43,6 +43,7 @@ class Views:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self.load = LoadReader(database)
 
     async def sessions(self, *, limit: int = 50, cursor: str | None = None) -> Page[SessionView]:
         """Newest activity first."""
@@ -161,20 +162,12 @@ class Views:
         )
 
     async def status(self) -> StatusView:
-        """The engine in numbers, for /v1/status and metrics."""
+        """The engine in numbers, for /v1/status."""
 
         def work(conn: Connection) -> StatusView:
             counts, figures = outbox.counts(conn), listings.lane_figures(conn)
             return StatusView(
-                leases=tuple(
-                    LeaseView(
-                        name=one.name,
-                        holder=one.holder,
-                        fence=one.fence,
-                        expires_at_ms=one.expires_ms,
-                    )
-                    for one in leases.listing(conn)
-                ),
+                leases=held_leases(conn),
                 runs=dict(totals.runs_by_state(conn)),
                 outbox=unsent(counts),
                 outbox_oldest_ms=counts["oldest_ms"],

@@ -13,6 +13,7 @@ from runtime.ports.gatehouse import Gatehouse
 from runtime.store import leases
 from runtime.workers.delivery import Deliverer
 from runtime.workers.leases import LeaseKeeper
+from runtime.workers.looks import Looks
 from runtime.workers.sending import DeliveryServices
 from runtime.workers.typing import TypingSignals
 
@@ -52,14 +53,14 @@ class Account:
     def _listening_lease(self) -> str:
         return f"listen:{self.adapter.channel}:{self.adapter.account}"
 
-    async def run(self, services: DeliveryServices) -> None:
+    async def run(self, services: DeliveryServices, looks: Looks) -> None:
         """Connect, then receive and deliver until cancelled."""
         if not await self._connect(services.clock):
             return
         name = f"{self.adapter.channel}:{self.adapter.account}"
         lease = leases.delivery(self.adapter.channel, self.adapter.account)
         held = partial(self._keeper.holds, lease)
-        deliverer = Deliverer(self.adapter, services, held=held)
+        deliverer = Deliverer(self.adapter, services, looks=looks, held=held)
         self.deliverer = deliverer
         typing = TypingSignals(self.adapter, services.bus, services.clock, deliverer.buckets, held)
         try:

@@ -7,6 +7,7 @@ and the receipts; `sending` brings each message to its end.
 import asyncio
 from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import structlog
 
@@ -17,9 +18,12 @@ from runtime.inbox.claims import Holder
 from runtime.ports.bus import OUTBOX
 from runtime.ports.chat import ChatAdapter
 from runtime.store import outbox
+from runtime.store.due import Due
 from runtime.store.outbox import OutboxRow
 from runtime.workers.buckets import Buckets
+from runtime.workers.looks import Looks
 from runtime.workers.sending import DeliveryServices, Sender
+from runtime.workers.streaming import GrowingTexts
 from runtime.workers.wake import Wake
 
 log = structlog.get_logger(__name__)
@@ -31,13 +35,18 @@ REMEMBERED = 20_000
 
 
 class Deliverer:
-    """Sends one account's messages while its lease is held, which `held` knows without asking."""
+    """Sends one account's messages while its lease is held, which `held` knows without asking.
+
+    It asks the outbox when it was signalled, when a tick's look found something, and when a
+    delivery ended behind which there may be more. Without `looks` it has its own.
+    """
 
     def __init__(
         self,
         adapter: ChatAdapter,
         services: DeliveryServices,
         *,
+        looks: Looks | None = None,
         held: Callable[[], bool] = lambda: True,
     ) -> None:
         clock = services.clock
@@ -46,23 +55,36 @@ class Deliverer:
         self._database = services.database
         self._clock = clock
         self._wake = Wake(clock)
+        self._looks = looks or Looks(services.database, clock)
+        self._own_looks = looks is None
+        self._ask = self._sweep = True
+        self._signals = 0
+        self._offered: dict[str, int] = {}
         self._started: OrderedDict[str, None] = OrderedDict()
         self._busy: dict[str, set[str]] = {}
         self._handed: deque[OutboundMessage] = deque()
+        self._ticks = 0
         self._holder: Holder | None = None
+        self._held = held
+        self._growing: GrowingTexts | None = None
         can = adapter.capabilities
         self.buckets = Buckets(
             clock,
             chat=(can.chat_rate, can.chat_burst),
             account=(can.account_rate, can.account_burst),
+            group=None if can.group_rate is None else (can.group_rate, can.group_burst or 1),
         )
-        self._sender = Sender(adapter, services, self.buckets, self._wake_in, held=held)
+        retried = partial(clock.call_later, callback=self._look_again)
+        self._sender = Sender(adapter, services, self.buckets, retried, held=held)
 
     def offer(self, target: ChatAddress) -> tuple[str, int] | None:
         """What a finishing run may claim its reply with; None while this is not the deliverer."""
         holder = self._holder
         if holder is None or target.chat_id in self._busy:
             return None
+        if len(self._offered) > REMEMBERED:
+            self._offered.clear()
+        self._offered[target.chat_id] = self._signals
         return holder.worker, holder.fence
 
     def hand(self, message: OutboundMessage, *, fence: int | None = None) -> None:
@@ -83,41 +105,75 @@ class Deliverer:
         # What an earlier lease of this process had begun was cut off with it: it is swept up.
         self._started.clear()
         self._busy.clear()
+        self._growing = texts = GrowingTexts(
+            self._adapter,
+            self._services,
+            self.buckets,
+            self._holder,
+            held=self._held,
+            ended=self._look_again,
+        )
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._listen(), name="delivery signals")
-                ticks = 0
-                while True:
-                    full = await self._round(group, self._holder, sweep=ticks % SWEEP_TICKS == 0)
-                    if not full and not await self._wake.wait():
-                        ticks += 1
+                group.create_task(texts.run(), name="delivery streams")
+                if self._own_looks:
+                    group.create_task(self._looks.run(), name="delivery looks")
+                self._ask = self._sweep = True
+                with self._looks.for_outbox(
+                    self._adapter.channel, self._adapter.account, self._tell
+                ):
+                    while True:
+                        await self._round(group, self._holder)
+                        if not self._ask:
+                            await self._wake.wait(None)
         finally:
-            self._holder = None
+            self._holder = self._growing = None
             self._handed.clear()
 
     async def _listen(self) -> None:
         async with self._services.bus.subscribe(OUTBOX) as signals:
             async for _signal in signals:
-                self._wake.set()
+                self._look_again()
 
-    async def _round(self, group: asyncio.TaskGroup, holder: Holder, *, sweep: bool) -> bool:
-        """Start what can be sent now; True when there may be more."""
+    def _tell(self, due: Due) -> None:
+        """A tick: what is in hand keeps the sweep going, and what is due was not heard of."""
+        if (self._adapter.channel, self._adapter.account) in due.accounts:
+            self._ticks += 1
+            self._sweep = self._sweep or self._ticks % SWEEP_TICKS == 0
+            self._look_again()
+
+    def _look_again(self) -> None:
+        self._signals += 1
+        self._ask = True
+        self._wake.set()
+
+    async def _round(self, group: asyncio.TaskGroup, holder: Holder) -> None:
+        """Start what was handed over, and what the outbox has for us where that is to be asked."""
         while self._handed:
             message = self._handed.popleft()
             if self._first_start(message.outbox_id):
                 self._start(group, holder, deliveries.fresh_row(message, holder))
-        try:
-            if sweep:
-                for row in await self._left_behind(holder):
-                    if self._first_start(row.message.outbox_id):
-                        self._start(group, holder, row, resolve=True)
-            rows = await self._take_due(holder)
-        except StoreUnavailable as error:
-            log.warning("delivery_waits", reason=str(error))
-            return False
+        if self._ask:
+            self._ask = False
+            try:
+                await self._look(group, holder)
+            except StoreUnavailable as error:
+                log.warning("delivery_waits", reason=str(error))
+
+    async def _look(self, group: asyncio.TaskGroup, holder: Holder) -> None:
+        if self._sweep:
+            for row in await self._left_behind(holder):
+                if self._first_start(row.message.outbox_id):
+                    self._start(group, holder, row, resolve=True)
+            self._sweep = False
+        for row in await self._growing.to_close() if self._growing is not None else ():
+            if self._first_start(row.message.outbox_id):
+                self._start(group, holder, row)
+        rows = await self._take_due(holder)
         for row in rows:
             self._start(group, holder, row)
-        return len(rows) == BATCH
+        self._ask = self._ask or len(rows) == BATCH
 
     async def _take_due(self, holder: Holder) -> Sequence[OutboxRow]:
         adapter = self._adapter
@@ -143,10 +199,14 @@ class Deliverer:
         found = await self._database.read(
             lambda conn: outbox.in_hand(conn, channel=adapter.channel, account=adapter.account)
         )
+        shown = [row for row in found if row.state == "streaming"]
+        if shown and self._growing is not None:
+            await self._growing.care(shown)
         lost = [
             row
             for row in found
-            if row.message.outbox_id not in self._started
+            if row.state == "sending"
+            and row.message.outbox_id not in self._started
             and not self._in_hand(row)
             and (row.worker != holder.worker or row.created_ms < young)
         ]
@@ -179,6 +239,8 @@ class Deliverer:
         mine = row.worker == holder.worker and row.fence == holder.fence
         chat = row.message.target.chat_id
         try:
+            if self._growing is not None:
+                row = await self._growing.settled(row)
             if not await self._sender.deliver(row, holder, resolve=resolve and not mine):
                 self._started.pop(row.message.outbox_id, None)
         finally:
@@ -186,11 +248,10 @@ class Deliverer:
             rest.discard(row.message.outbox_id)
             if not rest:
                 self._busy.pop(chat, None)
-            self._wake.set()
+            # What came for the chat meanwhile waits behind this, and told us so when it came.
+            if self._offered.pop(chat, None) != self._signals:
+                self._look_again()
 
     def _in_hand(self, row: OutboxRow) -> bool:
         """Whether it is being delivered now. A chat may have two: a changed card beside a post."""
         return row.message.outbox_id in self._busy.get(row.message.target.chat_id, ())
-
-    def _wake_in(self, seconds: float) -> None:
-        self._clock.call_later(seconds, self._wake.set)

@@ -27,14 +27,17 @@ from runtime.ports.chat import ChatAdapter
 from runtime.ports.clock import Clock
 from runtime.ports.metrics import NO_OBSERVER, Observer
 from runtime.ports.model import Models
+from runtime.ports.tracing import NO_TRACER, Tracer
 from runtime.sessions.window import WindowCache
 from runtime.store import Database, Point, leases, no_point
 from runtime.tools.registry import Registry
 from runtime.workers.accounts import Account, LocalDeliverers
 from runtime.workers.leases import LeaseKeeper, LeaseSettings
+from runtime.workers.looks import Looks
 from runtime.workers.sending import DeliveryServices, DeliverySettings
-from runtime.workers.timers import RECOVERY_S, Timers
+from runtime.workers.timers import Timers
 from runtime.workers.turns import TurnWorker
+from runtime.workers.wake import TICK_S
 from runtime.workspace.snapshot import Workspace
 
 log = structlog.get_logger(__name__)
@@ -69,7 +72,8 @@ class EngineSettings:
 @dataclass(frozen=True, slots=True)
 class EngineParts:
     """What an engine is made of. `alone`: no other process can share the database. `redact`
-    takes the gateway's secrets out of a text. `observer` hears of the work as it happens.
+    takes the gateway's secrets out of a text. `observer` hears of the work as it happens, `tracer`
+    opens spans around it.
     `price` knows what a call costs before it is made; money is not reserved without it.
     `roles` are those of this process; `adapters` are the channels that these serve."""
 
@@ -85,6 +89,7 @@ class EngineParts:
     redact: Callable[[str], str] = str
     price: Price = no_price
     observer: Observer = NO_OBSERVER
+    tracer: Tracer = NO_TRACER
     roles: frozenset[Role] = ALL_ROLES
 
 
@@ -98,6 +103,9 @@ class Engine:
         self.intake = Intake(parts.database, parts.bus, settings.intake, observer=parts.observer)
         self._budgets = Budgets(parts.database, parts.clock, settings.budgets, parts.price)
         self._keeper = LeaseKeeper(parts.database, parts.clock, self.worker, settings.lease)
+        # Within two lease periods somebody must see that a lease ran out, however short it is.
+        every_s = min(TICK_S, settings.lease.ttl_s / 3)
+        self._looks = Looks(parts.database, parts.clock, every_s=every_s)
         self.accounts = [
             Account(one, self.intake, self._keeper, parts.clock) for one in parts.adapters
         ]
@@ -106,11 +114,10 @@ class Engine:
             policy=settings.policy,
             holder=lambda: self._keeper.holder,
             delivery=LocalDeliverers(self.accounts),
+            looks=self._looks,
             limit=settings.turns,
         )
-        # Within two lease periods somebody must see that a lease ran out, however short it is.
-        every_s = min(RECOVERY_S, settings.lease.ttl_s / 3)
-        self._timers = Timers(parts.database, parts.bus, parts.clock, every_s=every_s)
+        self._timers = Timers(parts.database, parts.bus, parts.clock, self._looks)
 
     @property
     def ready(self) -> bool:
@@ -137,9 +144,11 @@ class Engine:
             self.settings.delivery,
             point=parts.point,
             observer=parts.observer,
+            tracer=parts.tracer,
         )
         async with asyncio.TaskGroup() as group:
             group.create_task(self._keeper.keep_process(), name="process lease")
+            group.create_task(self._looks.run(), name="looks")
             if not parts.alone:
                 group.create_task(self._keeper.hold(self._presence, _stay), name="roles")
             if Role.TIMERS in parts.roles:
@@ -147,7 +156,9 @@ class Engine:
             if Role.WORKERS in parts.roles:
                 group.create_task(self.turns.run(), name="turns")
             for account in self.accounts:
-                group.create_task(account.run(services), name=f"account {account.adapter.channel}")
+                group.create_task(
+                    account.run(services, self._looks), name=f"account {account.adapter.channel}"
+                )
 
     async def drain(self, grace_s: float) -> None:
         """Take nothing new, let what runs finish for `grace_s`, and put the rest back (OPS-10)."""
@@ -170,13 +181,15 @@ class Engine:
             database=parts.database,
             bus=parts.bus,
             clock=parts.clock,
-            caller=ModelCaller(parts.models, parts.clock, observer=parts.observer),
+            caller=ModelCaller(
+                parts.models, parts.clock, observer=parts.observer, tracer=parts.tracer
+            ),
             steps=StepRunner(
                 parts.database,
                 parts.registry,
                 workspace=parts.workspace.root,
                 roots=settings.roots,
-                watch=Watch(parts.observer, parts.clock, parts.registry),
+                watch=Watch(parts.observer, parts.clock, parts.registry, parts.tracer),
                 redact=parts.redact,
             ),
             workspace=parts.workspace,
@@ -184,6 +197,7 @@ class Engine:
             settings=settings.agent,
             budgets=self._budgets,
             observer=parts.observer,
+            tracer=parts.tracer,
         )
 
 

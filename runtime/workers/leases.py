@@ -7,6 +7,7 @@ before the store would let another in, and the fence refuses what it still tries
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 
 import structlog
 
@@ -14,6 +15,7 @@ from runtime.domain.errors import StoreUnavailable
 from runtime.inbox.claims import Holder
 from runtime.ports.clock import Clock
 from runtime.store import Database, leases
+from runtime.workers.wake import Wake
 
 log = structlog.get_logger(__name__)
 
@@ -39,11 +41,13 @@ class LeaseLost(Exception):
 
 @dataclass(slots=True)
 class _Held:
-    """A lease in hand; `until` is when it runs out by this process's clock."""
+    """A lease in hand; `until` is when it runs out by this process's clock; `lost` is set when
+    the store says that it has."""
 
     name: str
     fence: int
     until: float
+    lost: Wake
 
 
 class LeaseKeeper:
@@ -82,7 +86,9 @@ class LeaseKeeper:
             finally:
                 self._fence = None
 
-        await self.hold(f"{leases.PROCESS}{self.worker}", body)
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._renew(), name="renew leases")
+            await self.hold(f"{leases.PROCESS}{self.worker}", body)
 
     async def hold(self, name: str, body: Body) -> None:
         """Run `body` whenever and as long as the lease `name` is ours, until cancelled."""
@@ -102,11 +108,10 @@ class LeaseKeeper:
                 raise asyncio.CancelledError
 
     async def _hold_once(self, name: str, fence: int, body: Body, asked: float) -> None:
-        held = _Held(name, fence, asked + self._settings.ttl_s)
+        held = _Held(name, fence, asked + self._settings.ttl_s, Wake(self._clock))
         self._held[name] = held
         try:
             async with asyncio.TaskGroup() as group:
-                group.create_task(self._renew(held), name=f"renew {name}")
                 group.create_task(self._watch(held), name=f"watch {name}")
                 task = group.create_task(_run(body, fence), name=f"hold {name}")
                 await asyncio.wait([task])
@@ -118,7 +123,8 @@ class LeaseKeeper:
     async def _watch(self, held: _Held) -> None:
         """End the body when the lease was not renewed in time, even if the store just hangs."""
         while (left := held.until - self._clock.monotonic()) > 0:
-            await self._clock.sleep(left)
+            if await held.lost.wait(left):
+                break
         raise LeaseLost(held.name)
 
     async def _acquire(self, name: str) -> int | None:
@@ -134,25 +140,29 @@ class LeaseKeeper:
             log.warning("lease_unavailable", name=name, reason=str(error))
             return None
 
-    async def _renew(self, held: _Held) -> None:
-        name, fence, ttl_ms = held.name, held.fence, self._settings.ttl_ms
+    async def _renew(self) -> None:
+        """Renew whatever this process holds, all by one statement, until cancelled."""
+        ttl_ms = self._settings.ttl_ms
         while True:
             await self._clock.sleep(self._settings.ttl_s / 3)
-            asked = self._clock.monotonic()
+            holding, asked = tuple(self._held.values()), self._clock.monotonic()
+            if not holding:
+                continue
+            names = [held.name for held in holding]
             try:
                 kept = await self._database.write(
-                    lambda conn: leases.renew(
-                        conn, name=name, holder=self.worker, fence=fence, ttl_ms=ttl_ms
-                    ),
+                    partial(leases.renew, names=names, holder=self.worker, ttl_ms=ttl_ms),
                     name="lease-renewal",
                     urgent=True,
                 )
             except StoreUnavailable as error:
-                log.warning("lease_renewal_failed", name=name, reason=str(error))
+                log.warning("lease_renewal_failed", names=names, reason=str(error))
                 continue
-            if not kept:
-                raise LeaseLost(name)
-            held.until = asked + self._settings.ttl_s
+            for held in holding:
+                if (held.name, held.fence) in kept:
+                    held.until = asked + self._settings.ttl_s
+                else:
+                    held.lost.set()
 
     async def _release(self, name: str, fence: int) -> None:
         try:

@@ -21,6 +21,11 @@ class Returns:
         self._database = database
         self._waiting: dict[str, Holder] = {}
 
+    @property
+    def waiting(self) -> bool:
+        """Whether there are any."""
+        return bool(self._waiting)
+
     def later(self, run_id: str, holder: Holder) -> None:
         """Give it back when the store answers again."""
         self._waiting[run_id] = holder

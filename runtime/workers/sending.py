@@ -5,9 +5,8 @@ and shown; it is never repeated blindly (MSG-11).
 """
 
 import asyncio
-import random
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Literal
 
 import structlog
@@ -23,52 +22,23 @@ from runtime.domain.ids import made_at_ms
 from runtime.domain.messages import Receipt
 from runtime.inbox import deliveries
 from runtime.inbox.claims import Holder
-from runtime.ports.bus import EVENTS, Bus
+from runtime.ports.bus import EVENTS
 from runtime.ports.chat import ChatAdapter
-from runtime.ports.clock import Clock
-from runtime.ports.metrics import NO_OBSERVER, DeliveryResult, Observer
-from runtime.store import Connection, Database, outbox
-from runtime.store.database import no_point
+from runtime.ports.metrics import DeliveryResult
 from runtime.store.outbox import OutboxRow
 from runtime.workers.buckets import Buckets
+from runtime.workers.posting import Attempt, DeliveryServices, DeliverySettings, Poster
+from runtime.workers.spans import delivery_span
+
+__all__ = ["DeliveryServices", "DeliverySettings", "Sender"]
 
 log = structlog.get_logger(__name__)
 
 BASE_BACKOFF_S = 1.0
 MAX_BACKOFF_S = 300.0
 ACCOUNT_PAUSE_S = 60.0
-
-
-@dataclass(frozen=True, slots=True)
-class DeliverySettings:
-    """`give_up_after_s`: how long a message is tried. `resend_unknown`: the operator's choice to
-    rather see a message twice than not at all."""
-
-    give_up_after_s: float = 24 * 3600.0
-    resend_unknown: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class DeliveryServices:
-    """What every deliverer of a process uses; `point` is called around each send, for tests that
-    end the process there; `jitter` is a source of numbers in [0, 1)."""
-
-    database: Database
-    bus: Bus
-    clock: Clock
-    worker: str
-    settings: DeliverySettings = field(default_factory=DeliverySettings)
-    jitter: Callable[[], float] = random.random
-    point: Callable[[str], None] = no_point
-    observer: Observer = NO_OBSERVER
-
-
-@dataclass(slots=True)
-class _Attempt:
-    """What a send came to so far: `handed` once the platform may have it; the ids of its posts."""
-
-    posted: list[str]
-    handed: bool = False
+LOOK_LATER_S = 0.005
+"""A look for a row that is to be tried again comes behind its time by the store's clock."""
 
 
 class Sender:
@@ -83,7 +53,7 @@ class Sender:
         adapter: ChatAdapter,
         services: DeliveryServices,
         buckets: Buckets,
-        retried: Callable[[float], None],
+        retried: Callable[[float], object],
         *,
         held: Callable[[], bool] = lambda: True,
     ) -> None:
@@ -93,6 +63,7 @@ class Sender:
         self._clock = services.clock
         self._retried = retried
         self._held = held
+        self._poster = Poster(adapter, services, buckets, held)
         self.buckets = buckets
 
     async def deliver(self, row: OutboxRow, holder: Holder, *, resolve: bool) -> bool:
@@ -123,7 +94,7 @@ class Sender:
             log.warning("delivery_lost", outbox_id=row.message.outbox_id, reason=str(error))
 
     async def _send(self, row: OutboxRow, holder: Holder) -> None:
-        attempt = _Attempt(list(row.posted))
+        attempt = Attempt(list(row.posted))
         try:
             await self._attempt(row, attempt, holder)
         except StaleLease:
@@ -134,26 +105,14 @@ class Sender:
                 await self._unfenced(row, attempt)
             raise
 
-    async def _attempt(self, row: OutboxRow, attempt: "_Attempt", holder: Holder) -> None:
+    async def _attempt(self, row: OutboxRow, attempt: Attempt, holder: Holder) -> None:
         message, posted = row.message, attempt.posted
-
-        async def on_posted(message_id: str) -> None:
-            posted.append(message_id)
-            await self._keep(
-                lambda conn: deliveries.progress(conn, message, posted, holder),
-                name="outbox-progress",
-            )
-
         row = await self._begun(row, holder)
         try:
             self._services.point("send:begin")
             attempt.handed = row.kind != "edit"
-            if row.kind == "edit":
-                receipt = await self._edit(row)
-            else:
-                receipt = await self._adapter.send(
-                    message, posted=tuple(row.posted), on_posted=on_posted
-                )
+            with delivery_span(self._services.tracer, row):
+                receipt = await self._poster.hand_over(row, attempt, holder)
             self._services.point("send:end")
         except DeliveryRetry as error:
             await self._retry(replace(row, posted=tuple(posted)), error, holder)
@@ -165,8 +124,8 @@ class Sender:
             else:
                 await self._settle(row, "dead", str(error), holder)
         except DeliveryUnknown as error:
-            if row.kind == "edit":
-                # Changing a card twice changes nothing more.
+            if row.kind == "edit" or _is_own_post(row, posted):
+                # Changing a post twice changes nothing more.
                 again = DeliveryRetry(str(error))
                 await self._retry(row, again, holder)
                 return
@@ -177,17 +136,17 @@ class Sender:
 
     async def _begun(self, row: OutboxRow, holder: Holder) -> OutboxRow:
         """The row when it may go out now, as it is then. Raises `StaleLease`."""
-        message, can = row.message, self._adapter.capabilities
-        await self.buckets.take(message.target.chat_id)
-        if not (can.lookup or can.repeatable):
-            await self._keep(lambda conn: deliveries.begin(conn, message, holder), name="begin")
+        message = row.message
+        await self._poster.take(message)
+        if row.stream is None or row.stream.id == "" or row.posted:
+            await self._poster.mark(message, holder)
             row = replace(row, begun_ms=self._clock.now_ms())
         if not self._held():
             # It was frozen or cut off since it took the row: the next deliverer sends it.
             raise StaleLease(f"message {message.outbox_id}")
         return row
 
-    async def _unfenced(self, row: OutboxRow, attempt: "_Attempt") -> None:
+    async def _unfenced(self, row: OutboxRow, attempt: Attempt) -> None:
         """Count what the platform was handed under a lease that another may hold by now.
 
         No fence reaches a request that is on its way: it may be a second post of the message.
@@ -203,25 +162,14 @@ class Sender:
         except StoreUnavailable as error:
             log.warning("delivery_unfenced_not_kept", reason=str(error))
 
-    async def _edit(self, row: OutboxRow) -> Receipt:
-        """Change a card that was posted; where it cannot be changed, nothing is sent."""
-        open_call = row.open_call_id
-        card = None
-        if open_call is not None:
-            card = await self._database.read(lambda conn: outbox.card_of(conn, open_call))
-        if card is None or not card.posted or not self._adapter.capabilities.edits:
-            return Receipt(message_ids=())
-        receipt = Receipt(message_ids=card.posted)
-        await self._adapter.edit(row.message, receipt)
-        return receipt
-
     async def _resolve(self, row: OutboxRow, holder: Holder) -> None:
         """Find out whether an unsettled send arrived."""
         if row.kind == "edit":
             await self._send(row, holder)
             return
         can = self._adapter.capabilities
-        if can.repeatable or (not can.lookup and row.begun_ms is None):
+        unbegun = not can.lookup and row.begun_ms is None
+        if can.repeatable or unbegun or _is_own_post(row, row.posted):
             await self._send(row, holder)
             return
         if not can.lookup:
@@ -262,7 +210,7 @@ class Sender:
         return age_ms > self._services.settings.give_up_after_s * 1000
 
     async def _sent(self, row: OutboxRow, receipt: Receipt, holder: Holder) -> None:
-        await self._keep(
+        await self._poster.keep(
             lambda conn: deliveries.sent(conn, row.message, receipt, holder), name="receipt"
         )
         _tell(self._services, row, "sent")
@@ -272,7 +220,7 @@ class Sender:
         self, row: OutboxRow, state: Literal["dead", "unknown"], reason: str, holder: Holder
     ) -> None:
         log.error("delivery_ended", outbox_id=row.message.outbox_id, state=state, reason=reason)
-        await self._keep(
+        await self._poster.keep(
             lambda conn: deliveries.end(conn, row.message, state, reason, holder), name="outbox-end"
         )
         _tell(self._services, row, state)
@@ -287,27 +235,23 @@ class Sender:
             doubled = BASE_BACKOFF_S * 2 ** min(row.attempt, 10) * (1 + self._services.jitter() / 4)
             wait = min(doubled, MAX_BACKOFF_S)
         else:
-            self.buckets.block(row.message.target.chat_id, wait)
+            target = row.message.target
+            self.buckets.block(target.chat_id, wait, group=target.chat_kind != "direct")
         delay_ms = int(wait * 1000)
-        await self._keep(
+        await self._poster.keep(
             lambda conn: deliveries.retry(conn, row, error.reason, delay_ms, holder),
             name="outbox-retry",
         )
         _tell(self._services, row, "retry")
-        self._retried(wait)
+        self._retried(wait + LOOK_LATER_S)
 
-    async def _keep(self, work: Callable[[Connection], None], *, name: str) -> None:
-        """Write what is known of a send however long the store is away: only this process knows.
 
-        It ends when the lease does. Raises `StaleLease`.
-        """
-        while True:
-            try:
-                await self._database.write(work, name=name)
-                return
-            except StoreUnavailable as error:
-                log.warning("receipt_waits", reason=str(error))
-            await self._clock.sleep(BASE_BACKOFF_S)
+def _is_own_post(row: OutboxRow, posted: Sequence[str]) -> bool:
+    """Whether all that may be on its way is a change of the post in which the text grew.
+
+    A further post is only begun once that one is among the `posted`.
+    """
+    return row.stream is not None and not posted and bool(row.stream.id)
 
 
 def _tell(services: DeliveryServices, row: OutboxRow, result: DeliveryResult) -> None:

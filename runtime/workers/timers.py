@@ -7,10 +7,11 @@ from runtime.inbox import claims, parking
 from runtime.ports.bus import EVENTS, OUTBOX, RUNS, Bus
 from runtime.ports.clock import Clock
 from runtime.store import Connection, Database, open_calls
+from runtime.store.due import Due
+from runtime.workers.looks import Looks
+from runtime.workers.wake import Wake
 
 log = structlog.get_logger(__name__)
-
-RECOVERY_S = 2.0
 
 
 def take_over(conn: Connection) -> int:
@@ -29,25 +30,29 @@ def expire_due(conn: Connection) -> int:
 class Timers:
     """Runs under the lease ``timers``."""
 
-    def __init__(
-        self, database: Database, bus: Bus, clock: Clock, *, every_s: float = RECOVERY_S
-    ) -> None:
+    def __init__(self, database: Database, bus: Bus, clock: Clock, looks: Looks) -> None:
         self._database = database
         self._bus = bus
-        self._clock = clock
-        self._every_s = every_s
+        self._wake = Wake(clock)
+        self._looks = looks
+        self._due = Due()
 
     async def run(self, _fence: int) -> None:
-        """Look for what is due until cancelled. The units check again what they change."""
-        while True:
-            try:
-                await self._round()
-            except StoreUnavailable as error:
-                log.warning("timers_wait", reason=str(error))
-            await self._clock.sleep(self._every_s)
+        """Do what is due until cancelled. The units check again what they change."""
+        with self._looks.for_care(self._tell):
+            while True:
+                await self._wake.wait(None)
+                try:
+                    await self._round(self._due)
+                except StoreUnavailable as error:
+                    log.warning("timers_wait", reason=str(error))
 
-    async def _round(self) -> None:
-        due = await self._database.read(claims.needs_care)
+    def _tell(self, due: Due) -> None:
+        self._due = due
+        if due.abandoned or due.expired:
+            self._wake.set()
+
+    async def _round(self, due: Due) -> None:
         if due.abandoned:
             await self._database.write(take_over, name="take-over")
             self._bus.publish(RUNS, {})

@@ -4,7 +4,7 @@ At most `limit` turns run at once in this process; a parked run is a row and tak
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
@@ -19,14 +19,18 @@ from runtime.inbox import claims
 from runtime.inbox.claims import Claimed, Holder
 from runtime.policy.bounds import PolicySettings
 from runtime.ports.bus import CANCEL, EVENTS, RUNS
-from runtime.store import lanes, runs
+from runtime.sessions.window import WindowCache
+from runtime.store import Connection, lanes, runs
+from runtime.store.due import Due
+from runtime.workers.looks import Looks
 from runtime.workers.returns import Returns
-from runtime.workers.wake import Wake
+from runtime.workers.wake import TICK_S, Wake
 
 log = structlog.get_logger(__name__)
 
 CLAIM_BATCH = 32
 CANCEL_CHECK_S = 0.5
+AGAIN_S = 0.005
 STOPPED = "stopped"
 
 
@@ -62,6 +66,14 @@ class _Live:
     stop: str | None = None
 
 
+def _claim(
+    conn: Connection, holder: Holder, *, most: int, cache: WindowCache
+) -> tuple[Sequence[Claimed], bool]:
+    """What could be claimed, and whether lanes that are ready were passed over."""
+    found = claims.claim(conn, holder, most=most, cache=cache)
+    return found, len(found) < most and lanes.passed_over(conn)
+
+
 class TurnWorker:
     """Runs turns until cancelled; `drain` ends it without losing any."""
 
@@ -72,13 +84,16 @@ class TurnWorker:
         policy: PolicySettings,
         holder: Callable[[], Holder | None],
         delivery: LocalDelivery,
+        looks: Looks,
         limit: int,
     ) -> None:
         self._services = services
         self._policy = policy
         self._holder = holder
         self._delivery = delivery
+        self._looks = looks
         self._limit = limit
+        self._again_s = AGAIN_S
         self._wake = Wake(services.clock)
         self._live: dict[str, _Live] = {}
         self._returns = Returns(services.database)
@@ -97,13 +112,18 @@ class TurnWorker:
 
     async def run(self) -> None:
         """Claim and run until cancelled; running turns are put back then, not lost."""
+
+        def tell(due: Due) -> None:
+            if due.runs or self._returns.waiting:
+                self._wake.set()
+
         async with asyncio.TaskGroup() as group:
             group.create_task(self._listen(), name="turns signals")
             group.create_task(self._watch_cancellations(), name="turns cancellations")
-            signalled = True
-            while True:
-                more = await self._claim(group, look_first=not signalled)
-                signalled = more or await self._wake.wait()
+            with self._looks.for_runs(tell):
+                while True:
+                    if not await self._claim(group):
+                        await self._wake.wait(None)
 
     def stop_taking(self) -> None:
         """Claim nothing more; what is queued waits for the next process."""
@@ -121,7 +141,7 @@ class TurnWorker:
         if tasks:
             await asyncio.wait(tasks)
 
-    async def _claim(self, group: asyncio.TaskGroup, *, look_first: bool) -> bool:
+    async def _claim(self, group: asyncio.TaskGroup) -> bool:
         """Take what there is room for; True when there may be more at once."""
         holder = self._holder()
         room = min(self._limit - len(self._live), CLAIM_BATCH)
@@ -130,10 +150,8 @@ class TurnWorker:
         database, cache = self._services.database, self._services.cache
         try:
             await self._returns.all_waiting()
-            if look_first and not await database.read(lanes.any_ready):
-                return False
-            found = await database.write(
-                lambda conn: claims.claim(conn, holder, most=room, cache=cache), name="claim"
+            found, passed_over = await database.write(
+                lambda conn: _claim(conn, holder, most=room, cache=cache), name="claim"
             )
         except StoreUnavailable as error:
             log.warning("claim_failed", reason=str(error))
@@ -141,6 +159,11 @@ class TurnWorker:
         for claimed in found:
             self._start(group, claimed, holder)
             self._services.bus.publish(EVENTS, {"session_id": claimed.session.id})
+        if passed_over:
+            # A ready lane was another unit's at that moment (a receipt's, most likely). It is free
+            # soon, and nobody else may have been told of it.
+            self._services.clock.call_later(self._again_s, self._wake.set)
+        self._again_s = min(self._again_s * 2, TICK_S) if passed_over else AGAIN_S
         return len(found) == room
 
     def _start(self, group: asyncio.TaskGroup, claimed: Claimed, holder: Holder) -> None:

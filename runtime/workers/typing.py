@@ -74,7 +74,7 @@ class TypingSignals:
                     await self._say(work.target, work.state)
 
     def _note(self, data: JsonObject) -> None:
-        target = ChatAddress.model_validate(data.get("target"))
+        target = ChatAddress.model_validate(data.get("target"), extra="ignore")
         if (target.channel, target.account) != (self._adapter.channel, self._adapter.account):
             return
         run_id, state = str(data.get("run_id")), str(data.get("state"))

@@ -19,8 +19,12 @@ class Wake:
         """There may be work."""
         self._event.set()
 
-    async def wait(self, seconds: float = TICK_S) -> bool:
-        """True when something was signalled, False when `seconds` passed."""
+    async def wait(self, seconds: float | None = TICK_S) -> bool:
+        """True when something was signalled, False when `seconds` passed; None: never that."""
+        if seconds is None:
+            await self._event.wait()
+            self._event.clear()
+            return True
         timed_out = False
 
         def expire() -> None:

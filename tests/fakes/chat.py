@@ -1,12 +1,12 @@
 """A chat platform in memory: what was sent is kept, failures happen on command."""
 
 import asyncio
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
 
-from runtime.domain.errors import DeliveryError
+from runtime.domain.errors import DeliveryError, DeliveryRejected
 from runtime.domain.messages import ChatAddress, OutboundMessage, Receipt, TextPart
-from runtime.ports.chat import AdapterStatus, Capabilities, Posted
+from runtime.ports.chat import AdapterStatus, Capabilities, Files, Posted, Streams, Webhook
 from runtime.ports.gatehouse import Gatehouse
 
 FAST = Capabilities(
@@ -33,7 +33,7 @@ class Sent:
 class FakeChat:
     """Implements `ChatAdapter`; one post for each message, `failures` are raised first.
 
-    `before_send` is awaited inside each send; `find` makes `lookup` answer from what was sent.
+    With `shows_edits`, an edit changes the post, else it is only kept in `edits`.
     """
 
     def __init__(
@@ -46,8 +46,11 @@ class FakeChat:
         self.edits: list[OutboundMessage] = []
         self.typings: list[tuple[str, str]] = []
         self.failures: list[DeliveryError] = []
-        self.lost_receipts = 0
+        self.shows_edits = False
         self.gatehouse: Gatehouse | None = None
+        self.streams: Streams | None = None
+        self.files: Files | None = None
+        self.webhook: Webhook | None = None
         self.listening = asyncio.Event()
         self._changed = asyncio.Event()
 
@@ -72,17 +75,32 @@ class FakeChat:
             return Receipt(message_ids=tuple(posted))
         if self.failures:
             raise self.failures.pop(0)
+        return Receipt(message_ids=(self.post(message),))
+
+    def post(self, message: OutboundMessage) -> str:
+        """The platform takes a message; the id of its post."""
         identifier = f"{self.channel}-{len(self.sent) + 1}"
-        text = "\n".join(
-            part.markdown if isinstance(part, TextPart) else part.kind for part in message.parts
+        self.sent.append(
+            Sent(identifier, message.outbox_id, message.target, _text(message), message)
         )
-        self.sent.append(Sent(identifier, message.outbox_id, message.target, text, message))
         self._changed.set()
-        return Receipt(message_ids=(identifier,))
+        return identifier
+
+    def change(self, identifier: str, message: OutboundMessage) -> bool:
+        """The platform changes a post; False where there is none of that id."""
+        for place, one in enumerate(self.sent):
+            if one.id == identifier:
+                self.sent[place] = replace(one, text=_text(message), message=message)
+                self._changed.set()
+                return True
+        return False
 
     async def edit(self, message: OutboundMessage, receipt: Receipt) -> None:
-        """Keep the edit."""
+        """Keep the edit; a post that is there reads so from now on."""
         self.edits.append(message)
+        if self.shows_edits:
+            for identifier in receipt.message_ids:
+                self.change(identifier, message)
         self._changed.set()
 
     async def typing(self, target: ChatAddress, state: str) -> None:
@@ -110,3 +128,72 @@ class FakeChat:
             while not condition():
                 self._changed.clear()
                 await self._changed.wait()
+
+
+class FakeStreams:
+    """Implements `Streams` on a `FakeChat`: a post that changes, or with `drafts` none that stays.
+
+    `calls` are what was asked, with the text; failures of an operation are raised first. With
+    `finds`, a post is found again by the message's outbox id.
+    """
+
+    def __init__(
+        self, chat: FakeChat, *, interval: float | None = 1.0, drafts: bool = False
+    ) -> None:
+        self.chat = chat
+        self.interval = interval
+        self.drafts = drafts
+        self.finds = True
+        self.calls: list[tuple[str, str]] = []
+        self.failures: dict[str, list[DeliveryError]] = {}
+        self.hold: dict[str, Callable[[], Awaitable[None]]] = {}
+
+    def interval_s(self, target: ChatAddress) -> float | None:
+        """The same for every chat."""
+        return self.interval
+
+    async def open(self, message: OutboundMessage) -> str:
+        """Post the first of it."""
+        await self._asked("open", message)
+        identifier = "" if self.drafts else self.chat.post(message)
+        await self._held("opened")
+        return identifier
+
+    async def grow(self, message: OutboundMessage, stream: str) -> None:
+        """Change the post."""
+        await self._asked("grow", message)
+        if not self.drafts and not self.chat.change(stream, message):
+            raise DeliveryRejected("there is no such post")
+
+    async def close(
+        self, message: OutboundMessage, stream: str, *, posted: Sequence[str], on_posted: Posted
+    ) -> Receipt:
+        """Put the reply in the post's place."""
+        await self._asked("close", message)
+        if stream == "":
+            return await self.chat.send(message, posted=posted, on_posted=on_posted)
+        if not self.chat.change(stream, message):
+            raise DeliveryRejected("there is no such post")
+        return Receipt(message_ids=(stream,))
+
+    async def find(self, message: OutboundMessage) -> str | None:
+        """The post of a message by its outbox id."""
+        await self._asked("find", message)
+        ids = [one.id for one in self.chat.sent if one.outbox_id == message.outbox_id]
+        return ids[0] if ids and self.finds else None
+
+    async def _asked(self, operation: str, message: OutboundMessage) -> None:
+        self.calls.append((operation, _text(message)))
+        await self._held(operation)
+        if self.failures.get(operation):
+            raise self.failures[operation].pop(0)
+
+    async def _held(self, operation: str) -> None:
+        if operation in self.hold:
+            await self.hold[operation]()
+
+
+def _text(message: OutboundMessage) -> str:
+    return "\n".join(
+        part.markdown if isinstance(part, TextPart) else part.kind for part in message.parts
+    )

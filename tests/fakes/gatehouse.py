@@ -8,12 +8,14 @@ import asyncio
 from collections.abc import Callable
 
 from runtime.domain.errors import StoreUnavailable
-from runtime.domain.messages import ButtonPress, InboundMessage
-from runtime.ports.gatehouse import Accepted, Pressed
+from runtime.domain.messages import ButtonPress, Deletion, InboundMessage, Move
+from runtime.domain.people import Sender
+from runtime.ports.gatehouse import Accepted, Home, Pressed
 
 
 class FakeGatehouse:
-    """`messages` and `presses` hold what is stored; every `accept` is counted in `offered`.
+    """`messages`, `presses`, `revisions`, `deletions` and `moves` hold what is stored, `homes` who
+    asked for their home page, which is `shown`; every `accept` is counted in `offered`.
 
     While `gate` is cleared, calls wait before they store anything. With `break_store`, the
     next calls raise `StoreUnavailable` and store nothing.
@@ -24,6 +26,11 @@ class FakeGatehouse:
         self.presses: list[ButtonPress] = []
         self.offered: list[InboundMessage] = []
         self.pressed = Pressed(accepted=True, text="Done.")
+        self.revisions: list[InboundMessage] = []
+        self.deletions: list[Deletion] = []
+        self.moves: list[Move] = []
+        self.homes: list[Sender] = []
+        self.shown = Home(known=True)
         self.gate = asyncio.Event()
         self.gate.set()
         self._failures = 0
@@ -61,6 +68,38 @@ class FakeGatehouse:
         self.presses.append(press)
         await self._notify()
         return self.pressed
+
+    async def revise(self, message: InboundMessage) -> Accepted:
+        """Raises `StoreUnavailable` where the test asked for it."""
+        await self.gate.wait()
+        await self._fail_if_asked()
+        if message.identity in [one.identity for one in self.revisions]:
+            return Accepted(disposition="duplicate")
+        self.revisions.append(message)
+        await self._notify()
+        return Accepted(disposition="queued")
+
+    async def withdraw(self, deletion: Deletion) -> Accepted:
+        """Raises `StoreUnavailable` where the test asked for it."""
+        await self.gate.wait()
+        await self._fail_if_asked()
+        self.deletions.append(deletion)
+        await self._notify()
+        return Accepted(disposition="queued")
+
+    async def move(self, move: Move) -> None:
+        """Raises `StoreUnavailable` where the test asked for it."""
+        await self.gate.wait()
+        await self._fail_if_asked()
+        self.moves.append(move)
+        await self._notify()
+
+    async def home(self, *, channel: str, account: str, sender: Sender) -> Home:
+        """Raises `StoreUnavailable` where the test asked for it."""
+        await self._fail_if_asked()
+        self.homes.append(sender)
+        await self._notify()
+        return self.shown
 
     async def until(self, condition: Callable[[], bool], within: float = 10.0) -> None:
         """Wait until a condition over what is stored holds.

@@ -10,6 +10,7 @@ revision = "0002"
 down_revision = "0001"
 branch_labels = None
 depends_on = None
+compatible_from = "0001"
 
 
 def upgrade() -> None:

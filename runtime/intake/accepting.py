@@ -1,0 +1,219 @@
+"""Accepting a message: one unit decides access, dedupes, then enqueues it or applies it (MSG-1)."""
+
+from runtime.commands import answers, parse, table
+from runtime.commands.parse import Words
+from runtime.commands.table import Call
+from runtime.domain.messages import InboundMessage
+from runtime.domain.people import Speaker, Trust
+from runtime.domain.value import JsonObject
+from runtime.inbox import stopping
+from runtime.inbox.enqueue import enqueue
+from runtime.intake import exchanges, introductions, lateness, pairing
+from runtime.intake.access import LOCAL, decide_access, speaker_of
+from runtime.intake.cards import said_to, waits_behind
+from runtime.intake.keeping import duplicate_of, keep
+from runtime.intake.unit import Unit
+from runtime.ports.bus import CANCEL, OUTBOX, RUNS
+from runtime.ports.gatehouse import Accepted
+from runtime.store import Connection, lanes, open_calls, outbox, people, sessions
+from runtime.store.idempotency import first_time, was_seen
+from runtime.store.lanes import Lane
+
+
+class Accepting(Unit):
+    """One message's unit of work."""
+
+    def accept(self, conn: Connection, message: InboundMessage) -> Accepted:
+        """Decide about one message, and keep or apply it."""
+        self.signals = []
+        rules = self.rules_of(message.channel)
+        known = people.find(
+            conn, channel=message.channel, account=message.account, user_id=message.sender.id
+        )
+        access = decide_access(message, known.trusted if known else None, rules)
+        claimed = self._claim(conn, message)
+        if claimed is not None:
+            return claimed
+        if access.kind == "drop":
+            return Accepted(disposition="dropped", reason=access.reason)
+        if access.kind == "pair":
+            return self._pair(conn, message)
+        speaker = speaker_of(message, known.speaker if known else None, access.trust)
+        self._know(conn, message, speaker, known)
+        return self._take(conn, message, speaker)
+
+    def _claim(self, conn: Connection, message: InboundMessage) -> Accepted | None:
+        if pairing.is_owner_code(message.text) and was_seen(conn, f"claim:{message.identity}"):
+            return Accepted(disposition="duplicate")
+        if pairing.give_away(conn, message):
+            self.say(conn, message.address, pairing.GIVEN_AWAY, reply_to=message.message_id)
+            return Accepted(disposition="dropped", reason="the owner code was said in a group")
+        speaker = pairing.claim_owner(conn, message)
+        if speaker is None:
+            return None
+        first_time(conn, f"claim:{message.identity}")
+        self.say(conn, message.address, f"Welcome, {speaker.name}. You are my owner now.")
+        return Accepted(disposition="pairing", reason="claimed by the owner code")
+
+    def _pair(self, conn: Connection, message: InboundMessage) -> Accepted:
+        if not first_time(conn, f"pairing:{message.identity}"):
+            return Accepted(disposition="duplicate")
+        requested = pairing.request(conn, message)
+        if requested is None:
+            return Accepted(disposition="dropped", reason="too many strangers wait already")
+        if requested.new is not None:
+            introductions.ask(conn, requested.new)
+        self.say(conn, message.address, requested.told)
+        return Accepted(disposition="pairing")
+
+    def _know(
+        self,
+        conn: Connection,
+        message: InboundMessage,
+        speaker: Speaker,
+        known: people.Account | None,
+    ) -> None:
+        """Keep people who may act, and where to reach them; guests leave no row.
+
+        What the configuration grants is not made lasting by it: it ends when the line is removed.
+        """
+        direct = message.address if message.chat_kind == "direct" else None
+        if speaker.trust not in (Trust.OWNER, Trust.MEMBER) or message.channel in LOCAL:
+            return
+        paired = known is not None and known.paired
+        if paired and known is not None:
+            speaker = speaker.model_copy(update={"trust": known.speaker.trust})
+        same = known is not None and known.speaker == speaker
+        if not same or (direct is not None and known is not None and known.direct_chat != direct):
+            people.put(conn, speaker, direct_chat=direct, paired=paired)
+
+    def _take(self, conn: Connection, message: InboundMessage, speaker: Speaker) -> Accepted:
+        lane = self.lane_of(conn, message)
+        ended = exchanges.over(conn, lane, message, speaker)
+        if ended is not None:
+            return self._end_exchange(conn, lane, message, ended)
+        message = lateness.marked(
+            message, now_ms=lane.now_ms, after_ms=self.settings.stale_after_ms
+        )
+        words = parse.parse(message.text, names=table.NAMES, mentioned=message.mentions_bot)
+        if words is not None:
+            return self._command(conn, lane, message, speaker, words)
+        answered = self._answer(conn, lane, message, speaker)
+        if answered is not None:
+            return answered
+        session = sessions.get(conn, lane.session_id)
+        queued = enqueue(
+            conn,
+            lane,
+            message,
+            speaker,
+            queue_mode=session.queue_mode,
+            debounce_ms=self.settings.debounce_ms,
+        )
+        if queued is None:
+            return duplicate_of(conn, message)
+        self._name_open_card(conn, lane, message)
+        lanes.save(conn, lane)
+        if queued.replaced is not None:
+            stop: JsonObject = {"run_id": queued.replaced, "reason": stopping.REPLACED}
+            self.signals.append((CANCEL, stop))
+        self.signals.append((RUNS, {"session_id": lane.session_id}))
+        return Accepted(
+            disposition="queued",
+            session_id=lane.session_id,
+            input_id=queued.input_id,
+            run_id=queued.run_id,
+        )
+
+    def _end_exchange(
+        self, conn: Connection, lane: Lane, message: InboundMessage, ended: exchanges.Over
+    ) -> Accepted:
+        if ended.tell:
+            self.say(
+                conn,
+                message.address,
+                exchanges.OVER,
+                session_id=lane.session_id,
+                reply_to=message.message_id,
+            )
+        lanes.save(conn, lane)
+        return Accepted(disposition="dropped", reason=ended.reason)
+
+    def _command(
+        self,
+        conn: Connection,
+        lane: Lane,
+        message: InboundMessage,
+        speaker: Speaker,
+        words: Words,
+    ) -> Accepted:
+        superseded = lateness.passed_by(conn, lane, message)
+        if not keep(conn, lane, message, speaker, "command"):
+            return duplicate_of(conn, message)
+        call = Call(
+            conn,
+            lane,
+            sessions.get(conn, lane.session_id),
+            speaker,
+            words.rest,
+            self.settings.commands,
+            said_ms=message.sent_at_ms if message.late else None,
+        )
+        if superseded:
+            said = lateness.left(words.name, lane, message)
+        else:
+            said = introductions.word(conn, words, speaker) or table.apply(call, words.name)
+        self.say(
+            conn,
+            message.address,
+            said,
+            session_id=lane.session_id,
+            reply_to=message.message_id,
+        )
+        lanes.save(conn, lane)
+        self.signals.extend(call.signals)
+        return Accepted(disposition="command", session_id=lane.session_id, reason=words.name)
+
+    def _answer(
+        self, conn: Connection, lane: Lane, message: InboundMessage, speaker: Speaker
+    ) -> Accepted | None:
+        """A reply to a question's card is its answer; one to an approval's may deny it (MSG-4)."""
+        if message.reply_to is None:
+            return None
+        open_call_id = outbox.card_posted_as(
+            conn,
+            channel=message.channel,
+            account=message.account,
+            chat=message.chat_id,
+            message_id=message.reply_to,
+        )
+        call = None if open_call_id is None else open_calls.get(conn, open_call_id)
+        given = None if call is None or call.state != "open" else said_to(call, message.text)
+        if call is None or given is None:
+            return None
+        if not keep(conn, lane, message, speaker, "answer"):
+            return duplicate_of(conn, message)
+        if answers.may_answer(conn, call, speaker, self.settings.commands.approvers):
+            # On Slack a reply to a card is a thread of its own, and so another lane's message.
+            held = lane if call.session_id == lane.session_id else None
+            choice, text = given
+            answers.answer(conn, call, speaker, choice=choice, text=text, lane=held)
+        else:
+            self.say(conn, message.address, answers.REFUSED, session_id=lane.session_id)
+        lanes.save(conn, lane)
+        self.signals.extend([(RUNS, {}), (OUTBOX, {})])
+        return Accepted(disposition="answer", session_id=lane.session_id, run_id=call.run_id)
+
+    def _name_open_card(self, conn: Connection, lane: Lane, message: InboundMessage) -> None:
+        """One line at once for a message that must wait behind a question to a person (MSG-4)."""
+        if lane.active_run is None:
+            return
+        waiting = open_calls.of_run(conn, lane.active_run, state="open")
+        if waiting:
+            self.say(
+                conn,
+                message.address,
+                waits_behind(waiting[0]),
+                session_id=lane.session_id,
+                reply_to=message.message_id,
+            )

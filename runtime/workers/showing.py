@@ -1,0 +1,223 @@
+"""Showing one text while it grows (REN-4): when it is worth it, at most once an interval.
+
+It talks to the platform and keeps what it learns of the post; who says what, and when a run is
+over, is `streaming`'s business. A failure here costs nobody the reply.
+"""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+import structlog
+
+from runtime.domain.errors import (
+    DeliveryRejected,
+    DeliveryRetry,
+    DeliveryUnknown,
+    StaleLease,
+    StoreUnavailable,
+)
+from runtime.domain.messages import ChatAddress, OutboundMessage, TextPart
+from runtime.inbox import deliveries, growing
+from runtime.inbox.claims import Holder
+from runtime.ports.chat import ChatAdapter
+from runtime.store.outbox import OutboxRow, Stream
+from runtime.workers.buckets import Buckets
+from runtime.workers.posting import DeliveryServices
+from runtime.workers.typing import FORGET_AFTER_S
+from runtime.workers.wake import Wake
+
+log = structlog.get_logger(__name__)
+
+WORTH_CHARACTERS = 20
+"""A text is shown once it is as long, or once `WORTH_S` have passed since its first word."""
+WORTH_S = 1.0
+KEEP_AGAIN_S = 1.0
+
+
+@dataclass(slots=True)
+class GrowingText:
+    """One run's text as far as it was heard, and what of it was shown."""
+
+    run_id: str
+    target: ChatAddress
+    heard: float
+    wake: Wake
+    step: int = 0
+    pieces: list[str] = field(default_factory=list)
+    length: int = 0
+    began: float = 0.0
+    missing: bool = False
+    row: OutboxRow | None = None
+    stream: Stream | None = None
+    shown: str = ""
+    shown_step: int = 0
+    not_before: float = 0.0
+    over: bool = False
+    given_up: bool = False
+    task: asyncio.Task[None] | None = None
+
+    @property
+    def text(self) -> str:
+        return "".join(self.pieces)
+
+    def take(self, step: int, offset: int, piece: str, now: float) -> bool:
+        """Add a piece; False where something before it was not heard."""
+        if offset == 0:
+            self.step, self.pieces, self.length, self.missing = step, [], 0, False
+        elif self.missing or step != self.step or offset != self.length:
+            self.missing = True
+            return False
+        if piece and not self.length:
+            self.began = now
+        self.pieces.append(piece)
+        self.length += len(piece)
+        return True
+
+
+class Showing:
+    """Shows the texts of one account under one lease; `held` says whether it is surely ours."""
+
+    def __init__(
+        self,
+        adapter: ChatAdapter,
+        services: DeliveryServices,
+        buckets: Buckets,
+        holder: Holder,
+        held: Callable[[], bool],
+    ) -> None:
+        self._adapter = adapter
+        self._services = services
+        self._clock = services.clock
+        self._buckets = buckets
+        self._holder = holder
+        self._held = held
+
+    async def show(self, one: GrowingText) -> None:
+        """Show one text as it grows, at most once an interval, until its run ends."""
+        while not one.over and not one.given_up:
+            wait = self._wait_s(one)
+            if wait > 0:
+                await one.wake.wait(wait)
+                continue
+            try:
+                await self._update(one)
+            except StaleLease as error:
+                log.warning("stream_lost", run_id=one.run_id, reason=str(error))
+                one.given_up = True
+            except StoreUnavailable as error:
+                log.warning("stream_waits", run_id=one.run_id, reason=str(error))
+                one.not_before = self._clock.monotonic() + KEEP_AGAIN_S
+            except Exception:  # the worker root: what is shown meanwhile must not cost the reply
+                log.exception("stream_failed", run_id=one.run_id)
+                one.given_up = True
+
+    def _wait_s(self, one: GrowingText) -> float:
+        """Seconds until there may be something to show; a long time where a signal comes first."""
+        now, text = self._clock.monotonic(), one.text
+        if one.missing or not text.strip() or text == one.shown:
+            return FORGET_AFTER_S
+        due = one.not_before
+        if one.step != one.shown_step and len(text) < WORTH_CHARACTERS:
+            due = max(due, one.began + WORTH_S)
+        return due - now
+
+    async def _update(self, one: GrowingText) -> None:
+        streams = self._adapter.streams
+        interval = None if streams is None else streams.interval_s(one.target)
+        if streams is None or interval is None or not self._held():
+            one.given_up = True
+            return
+        one.not_before = self._clock.monotonic() + interval
+        group = one.target.chat_kind != "direct"
+        if not self._buckets.spare_for(one.target.chat_id, group=group):
+            return
+        if one.stream is None and not await self._begin(one):
+            return
+        text, step = one.text, one.step
+        try:
+            await self._show_now(one, text)
+        except DeliveryRetry as error:
+            await self._later(one, error, interval)
+        except (DeliveryRejected, DeliveryUnknown) as error:
+            # It grows no more; what is known of its post decides how it is closed.
+            log.info("stream_refused", run_id=one.run_id, reason=str(error))
+            one.given_up = True
+            if isinstance(error, DeliveryRejected) and one.stream == Stream():
+                await self._keep(one, None)
+        else:
+            one.shown, one.shown_step = text, step
+
+    async def _begin(self, one: GrowingText) -> bool:
+        row = await self._services.database.write(
+            lambda conn: growing.begin(conn, one.run_id, self._holder), name="stream-begin"
+        )
+        if row is None:
+            return False
+        one.row, one.stream = row, row.stream
+        if row.stream is None:
+            one.stream = Stream()
+            self._services.point("stream:begun")
+        return self._held()
+
+    async def _show_now(self, one: GrowingText, text: str) -> None:
+        streams, row = self._adapter.streams, one.row
+        if streams is None or row is None or one.stream is None:
+            return
+        message = row.message.model_copy(update={"parts": (TextPart(markdown=text),)})
+        if one.stream.id is None and row.stream is not None:
+            # Whoever opened it died before its post was known.
+            found = await streams.find(message)
+            if found is None:
+                one.given_up = True
+                return
+            await self._keep(one, Stream(found))
+        elif one.stream.id is None:
+            await self._keep(one, Stream(await streams.open(message)))
+            self._services.point("stream:kept")
+            return
+        await streams.grow(message, one.stream.id or "")
+
+    async def _later(self, one: GrowingText, error: DeliveryRetry, interval: float) -> None:
+        wait = error.after_s or interval
+        if error.after_s is not None:
+            group = one.target.chat_kind != "direct"
+            self._buckets.block(one.target.chat_id, error.after_s, group=group)
+        one.not_before = self._clock.monotonic() + wait
+        opened_here = one.row is not None and one.row.stream is None
+        if one.stream == Stream() and opened_here:
+            await self._keep(one, None)
+
+    async def _keep(self, one: GrowingText, stream: Stream | None) -> None:
+        """Keep what is known of the post however long the store is away: only we know it.
+
+        Raises `StaleLease`; a post that was made under a lost lease is counted.
+        """
+        row = one.row
+        if row is None:
+            return
+        one.stream, message = stream, row.message
+        while True:
+            try:
+                await self._services.database.write(
+                    lambda conn: growing.keep(conn, message, stream, self._holder),
+                    name="stream-keep",
+                )
+            except StoreUnavailable as error:
+                log.warning("stream_not_kept", reason=str(error))
+            except StaleLease:
+                await self._unfenced(message, stream)
+                raise
+            else:
+                one.row = replace(row, stream=stream)
+                return
+            await self._clock.sleep(KEEP_AGAIN_S)
+
+    async def _unfenced(self, message: OutboundMessage, stream: Stream | None) -> None:
+        posted = [stream.id] if stream is not None and stream.id else []
+        if not posted:
+            return
+        log.error("delivery_unfenced", outbox_id=message.outbox_id, posted=posted)
+        await self._services.database.write(
+            lambda conn: deliveries.unfenced(conn, message, posted), name="unfenced"
+        )
