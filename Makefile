@@ -9,6 +9,9 @@ AIMOCK = @copilotkit/aimock@1.43.0
 # It needs Node 20.15; Debian 12 has 18, and there a newer one is put beside it.
 NODE_PACKAGE = node@26.10.0
 NODE_IS_NEW = const [a, b] = process.versions.node.split(".").map(Number); process.exit(a > 20 || (a === 20 && b >= 15) ? 0 : 1)
+# Looks at the locks from an environment of its own, so that it changes nothing that is shipped.
+AUDIT = .cache/audit
+PIP_AUDIT = pip-audit>=2.9,<3
 # Name another interpreter with: make run PYTHON=/path/to/python
 PYTHON =
 PIP_INSTALL = $(BIN)/python -m pip install --quiet --no-input --disable-pip-version-check --no-compile
@@ -19,7 +22,7 @@ UV_COMPILE = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 \
 # Tests find the checkout's own programs (gatehouse, aimock) first.
 TOOL_PATH = PATH="$$PWD/$(BIN):$$PWD/$(NODE)/node_modules/.bin:$$PATH"
 
-.PHONY: help run test check lint fmt requirements image-check bench faults replicas soak aimock lock build clean
+.PHONY: help run test check lint fmt requirements image-check gallery bench faults replicas soak aimock lock sbom audit build clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1	\2/p' Makefile | expand -t 24
@@ -48,14 +51,17 @@ requirements: $(VENV)/.ready-dev ## print each required behaviour, its state and
 image-check: $(VENV)/.ready-dev ## build the Dockerfile's image and run it, without a container engine (root, minutes)
 	@$(TOOL_PATH) $(BIN)/python -m pytest tests/long/image.py
 
+gallery: $(VENV)/.ready-dev ## write docs/rendering.md: each construct as each platform gets it
+	@$(BIN)/python -m tests.rendering.gallery
+
 bench: $(VENV)/.ready-dev ## run the benchmarks; they measure and assert nothing
 	@$(TOOL_PATH) $(BIN)/python -m pytest tests/benchmarks
 
 faults: $(VENV)/.ready-dev ## kill a gateway at every commit point and write docs/fault-matrix.md; RATE=20 is quick, N=1000 kills at random
 	@$(TOOL_PATH) $(BIN)/python -m tests.faults $(if $(RATE),--rate $(RATE)) $(if $(N),--kills $(N))
 
-replicas: $(VENV)/.ready-dev ## several gateways on one PostgreSQL, killed, frozen and cut off (GATEHOUSE_TEST_POSTGRES_URL)
-	@$(TOOL_PATH) $(BIN)/python -m pytest tests/replicas -o norecursedirs=node_modules
+replicas: $(VENV)/.ready-dev ## of the tests those with several gateways on one PostgreSQL, killed, frozen and cut off
+	@$(TOOL_PATH) $(BIN)/python -m pytest tests/replicas
 
 soak: $(VENV)/.ready-dev ## people and faults for ten minutes, then the books; SECONDS=7200 for longer, SEED=2, POSTGRES=url for two replicas
 	@$(TOOL_PATH) $(BIN)/python -m tests.soak $(if $(SECONDS),--seconds $(SECONDS)) $(if $(SEED),--seed $(SEED)) \
@@ -75,6 +81,18 @@ lock: $(VENV)/.ready-dev ## resolve the dependencies anew and write the locks wi
 		--output-file requirements-dev.lock
 	$(UV_COMPILE) --group build --constraints requirements-dev.lock \
 		--output-file requirements-build.lock
+
+sbom: $(VENV)/.ready-run ## write the bill of materials (CycloneDX 1.6) of what is shipped into dist/
+	@mkdir -p dist
+	@$(BIN)/python -B .ci/sbom.py > dist/gatehouse.cdx.json
+	@echo "dist/gatehouse.cdx.json"
+
+audit: $(VENV)/.python ## ask the advisory databases about every locked package (needs the network)
+	@[ -x $(AUDIT)/bin/pip-audit ] || { $(BIN)/python -m venv $(AUDIT) \
+		&& $(AUDIT)/bin/python -m pip install --quiet --no-input --disable-pip-version-check "$(PIP_AUDIT)"; }
+	@for lock in requirements.lock requirements-dev.lock requirements-build.lock; do \
+		$(AUDIT)/bin/pip-audit --disable-pip --require-hashes --requirement $$lock || exit 1; \
+	done
 
 build: $(VENV)/.ready-dev ## build the wheel into dist/
 	$(BIN)/python -m pip wheel --quiet --no-input --disable-pip-version-check \

@@ -31,8 +31,10 @@ PLAIN: Final[dict[str, Key]] = {
     "OPENAI_BASE_URL": ("models", "openai_base_url"),
     "ANTHROPIC_API_KEY": ("models", "anthropic_api_key"),
     "GEMINI_API_KEY": ("models", "gemini_api_key"),
+    "OTEL_EXPORTER_OTLP_ENDPOINT": ("observability", "otlp_endpoint"),
     "SLACK_BOT_TOKEN": ("slack", "bot_token"),
     "SLACK_APP_TOKEN": ("slack", "app_token"),
+    "SLACK_SIGNING_SECRET": ("slack", "signing_secret"),
     "SLACK_API_URL": ("slack", "api_url"),
     "TELEGRAM_BOT_TOKEN": ("telegram", "token"),
     "TELEGRAM_API_URL": ("telegram", "api_url"),
@@ -198,7 +200,16 @@ def _secret(settings: Settings, path: Key) -> list[str]:
     value: object = settings
     for name in path:
         value = getattr(value, name)
-    return [value.get_secret_value()] if isinstance(value, SecretStr) else []
+    return _secrets_in(value)
+
+
+def _secrets_in(value: object) -> list[str]:
+    """Of a key that holds a secret, or tables that do, such as further workspaces."""
+    if isinstance(value, SecretStr):
+        return [value.get_secret_value()]
+    inner = value.values() if isinstance(value, dict) else ()
+    found = [getattr(one, name) for one in inner for name in getattr(one, "model_fields_set", ())]
+    return [secret for each in found for secret in _secrets_in(each)]
 
 
 def _home(variables: Mapping[str, str]) -> Path:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from gateway.config import Config, gateway_version
-from gateway.config_model import ChannelAccess as AccessSection
+from gateway.config_chats import ChannelAccess as AccessSection
 from gateway.config_model import Settings
 from runtime.agent.settings import AgentSettings
 from runtime.commands.answers import Approvers
@@ -56,6 +56,11 @@ def engine_settings(config: Config, found: Found) -> EngineSettings:
         delivery=DeliverySettings(
             give_up_after_s=settings.delivery.give_up_after_s,
             resend_unknown=settings.delivery.ambiguous_sends == "resend",
+            quiet=frozenset(
+                name
+                for name, section in (("slack", settings.slack), ("telegram", settings.telegram))
+                if not section.stream
+            ),
         ),
         budgets=budget_settings(settings),
         turns=settings.workers.turns,
@@ -70,6 +75,7 @@ def intake_settings(config: Config, found: Found) -> IntakeSettings:
         access={"slack": access(settings.slack), "telegram": access(settings.telegram)},
         queue_mode=settings.queue.mode,
         debounce_ms=settings.queue.debounce_ms,
+        stale_after_ms=int(settings.queue.stale_after_s * 1000),
         mode=settings.sessions.mode.value,
         commands=CommandSettings(
             approvers=Approvers(frozenset(settings.approvals.approvers)),

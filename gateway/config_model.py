@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Annotated, Final, Literal, get_args
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr
+from pydantic import AfterValidator, Field, SecretStr
 
+from gateway.config_chats import Slack, Telegram
+from gateway.config_section import Section
 from runtime.domain.decisions import PermissionMode, SessionMode
 from runtime.domain.errors import InvalidInput
 from runtime.policy.rules import Rule
@@ -55,15 +57,6 @@ def _roles(names: tuple[RoleName, ...]) -> tuple[RoleName, ...]:
 RuleText = Annotated[str, AfterValidator(_rule)]
 AccountName = Annotated[str, AfterValidator(_account)]
 VariableName = Annotated[str, AfterValidator(_variable)]
-DmPolicy = Literal["pairing", "allowlist", "open", "disabled"]
-GroupPolicy = Literal["allowlist", "open", "disabled"]
-Scope = Literal["room", "thread", "user", "account"]
-
-
-class Section(BaseModel):
-    """The base of every table: frozen, and closed to keys that mean nothing."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class Log(Section):
@@ -82,6 +75,13 @@ class Http(Section):
 
     host: str = Field("127.0.0.1", min_length=1, description="The address to listen on.")
     port: int = Field(8080, ge=0, le=65535, description="The port; 0 takes any free one.")
+    health_port: int | None = Field(
+        None,
+        ge=0,
+        le=65535,
+        description="Where a process without the role `http` answers probes and `/metrics`, and "
+        "nothing else; unset: it listens to nobody.",
+    )
     admin_token: SecretStr | None = Field(
         None, description="The bearer token that may do everything."
     )
@@ -94,6 +94,20 @@ class Http(Section):
     )
     public_hosts: tuple[str, ...] = Field(
         (), description="Host names under which a proxy serves the gateway."
+    )
+
+
+class Observability(Section):
+    """`[observability]`: traces, by OTLP over HTTP. Metrics are always at `/metrics`."""
+
+    otlp_endpoint: str | None = Field(
+        None,
+        pattern=r"^https?://",
+        description="The collector's base address, such as `http://localhost:4318`; also "
+        "`OTEL_EXPORTER_OTLP_ENDPOINT`. Unset: no traces.",
+    )
+    traces_content: bool = Field(
+        False, description="Whether spans hold what people, models and tools said."
     )
 
 
@@ -223,11 +237,19 @@ class Approvals(Section):
 class Queue(Section):
     """`[queue]`: what becomes of messages that arrive while a run is active."""
 
-    mode: Literal["collect", "followup"] = Field(
-        "collect", description="`collect` joins them into one run, `followup` gives each its own."
+    mode: Literal["collect", "followup", "steer", "interrupt"] = Field(
+        "collect",
+        description="`collect` joins them into one run, `followup` gives each its own, `steer` "
+        "tells them to the run at work, `interrupt` ends it for them.",
     )
     debounce_ms: int = Field(
         700, ge=0, le=60_000, description="How long it must be quiet before they are joined."
+    )
+    stale_after_s: float = Field(
+        900.0,
+        ge=1,
+        description="What a platform delivers later than this after it was sent is answered "
+        "together, once.",
     )
 
 
@@ -257,46 +279,6 @@ class Delivery(Section):
     )
 
 
-class ChannelAccess(Section):
-    """Who may talk to the agent on one platform (ACC-1). Ids are the platform's."""
-
-    dm_policy: DmPolicy = Field("pairing", description="What happens to strangers who write.")
-    group_policy: GroupPolicy = Field("allowlist", description="In which groups it answers.")
-    require_mention: bool = Field(True, description="Whether a group must mention it.")
-    thread_without_mention: bool = Field(
-        True, description="A thread or reply chain that it takes part in needs no mention."
-    )
-    owners: tuple[str, ...] = Field((), description="Users who own the gateway.")
-    allow_users: tuple[str, ...] = Field((), description="Users who are members.")
-    allow_groups: tuple[str, ...] = Field((), description="Groups and channels it answers in.")
-    allow_bots: bool = Field(False, description="Whether other bots are heard.")
-    group_trust: Literal["guest", "member"] = Field(
-        "guest", description="The trust of unknown people in a group that is let in."
-    )
-    channel_scope: Scope = Field("thread", description="What one session covers in channels.")
-    group_scope: Scope = Field("room", description="What one session covers in groups.")
-
-
-class Slack(ChannelAccess):
-    """`[slack]`: one workspace. Both tokens switch it on."""
-
-    bot_token: SecretStr | None = Field(None, description="`xoxb-...`; also `SLACK_BOT_TOKEN`.")
-    app_token: SecretStr | None = Field(None, description="`xapp-...`; also `SLACK_APP_TOKEN`.")
-    api_url: str = Field("https://slack.com/api/", description="Also `SLACK_API_URL`.")
-    reply_in_thread: Literal["always", "channel-thread", "never"] = Field(
-        "channel-thread", description="Where replies go."
-    )
-    connections: int = Field(1, ge=1, le=10, description="Socket Mode connections at once.")
-    request_timeout_s: float = Field(30.0, gt=0, description="The longest a call may take.")
-
-
-class Telegram(ChannelAccess):
-    """`[telegram]`: one bot. The token switches it on."""
-
-    token: SecretStr | None = Field(None, description="From @BotFather; also `TELEGRAM_BOT_TOKEN`.")
-    api_url: str = Field("https://api.telegram.org", description="Also `TELEGRAM_API_URL`.")
-
-
 class Settings(Section):
     """Everything that an operator may set."""
 
@@ -311,6 +293,7 @@ class Settings(Section):
     )
     log: Log = Field(default_factory=Log)
     http: Http = Field(default_factory=Http)
+    observability: Observability = Field(default_factory=Observability)
     database: Database = Field(default_factory=Database)
     bus: Bus = Field(default_factory=Bus)
     workspace: Workspace = Field(default_factory=Workspace)

@@ -11,7 +11,7 @@ import os
 import signal
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -20,7 +20,7 @@ import structlog
 from gateway import wiring
 from gateway.config import Config, ConfigError, secrets_of
 from gateway.config_engine import needs_restart
-from gateway.http.app import build_app
+from gateway.http.app import build_app, build_probes
 from gateway.http.server import serve as http_serve
 from gateway.logs import Redactor
 from gateway.wiring import Assembly
@@ -47,6 +47,30 @@ class Started:
     owner_code: str | None
 
 
+@dataclass(frozen=True, slots=True)
+class _Door:
+    """Where to listen, and the key that says so."""
+
+    host: str
+    key: str
+    port: int
+
+    def refused(self, error: OSError) -> str:
+        """Why nobody can be let in there, and what to do."""
+        if error.errno == errno.EADDRINUSE:
+            variable = self.key.upper().replace(".", "__")
+            return (
+                f"Port {self.port} on {self.host} is in use by another program. Stop it, or choose "
+                f"another port: {self.key} in gatehouse.toml, or GATEHOUSE_{variable}."
+            )
+        if error.errno in (errno.EACCES, errno.EPERM):
+            return (
+                f"Port {self.port} may not be used by this user. "
+                f"Choose one above 1023 in {self.key}."
+            )
+        return f"The gateway cannot listen on {self.host}:{self.port}: {error.strerror or error}."
+
+
 class CannotStart(Exception):
     """The gateway cannot start; the text says why and what to do."""
 
@@ -69,16 +93,15 @@ async def running(start: Start) -> AsyncIterator[Started]:
     config = start.config
     async with AsyncExitStack() as stack:
         try:
-            roles = wiring.roles_of(config)
+            # Roles that cannot be are refused before anything is made.
+            wiring.roles_of(config)
             await asyncio.to_thread(wiring.make_home, config)
             await wiring.make_database(config)
             stack.enter_context(wiring.alone(config))
             assembly = await _prepare(config, start.redactor)
             stack.push_async_callback(assembly.close)
             code = await assembly.owner_code()
-            url = ""
-            if Role.HTTP in roles:
-                url = await stack.enter_async_context(_listening(config, assembly))
+            url = await stack.enter_async_context(_listening(config, assembly))
         except (Unavailable, InvalidInput) as error:
             raise CannotStart(str(error)) from error
         except OSError as error:
@@ -97,14 +120,23 @@ async def running(start: Start) -> AsyncIterator[Started]:
 
 @asynccontextmanager
 async def _listening(config: Config, assembly: Assembly) -> AsyncIterator[str]:
-    services = assembly.http_services()
+    """The page and the API with the role `http`. Without it, probes where a port is set for them;
+    that is no place for people, so the address is empty."""
+    services, http = assembly.http_services(), config.settings.http
+    whole = Role.HTTP in assembly.engine.parts.roles
+    key, port = ("http.port", http.port) if whole else ("http.health_port", http.health_port)
+    if port is None:
+        yield ""
+        return
+    door = _Door(http.host, key, port)
+    app = build_app(services) if whole else build_probes(services)
     async with AsyncExitStack() as stack:
-        serving = http_serve(build_app(services), services.settings)
+        serving = http_serve(app, replace(services.settings, port=port))
         try:
-            port = await stack.enter_async_context(serving)
+            got = await stack.enter_async_context(serving)
         except OSError as error:
-            raise CannotStart(_not_listening(config, error)) from error
-        yield address(config, port)
+            raise CannotStart(door.refused(error)) from error
+        yield address(config, got) if whole else ""
 
 
 async def _ready(assembly: Assembly) -> None:
@@ -238,15 +270,3 @@ def _state(path: Path) -> tuple[Path, int, int] | None:
     except OSError:
         return None
     return path, found.st_mtime_ns, found.st_size
-
-
-def _not_listening(config: Config, error: OSError) -> str:
-    http = config.settings.http
-    if error.errno == errno.EADDRINUSE:
-        return (
-            f"Port {http.port} on {http.host} is in use by another program. Stop it, or choose "
-            "another port: http.port in gatehouse.toml, or GATEHOUSE_HTTP__PORT."
-        )
-    if error.errno in (errno.EACCES, errno.EPERM):
-        return f"Port {http.port} may not be used by this user. Choose one above 1023 in http.port."
-    return f"The gateway cannot listen on {http.host}:{http.port}: {error.strerror or error}."

@@ -19,7 +19,7 @@ from adapters.rendering import render_html
 from adapters.sandbox.probe import choose
 from adapters.system.clock import SystemClock
 from adapters.system.fetch import GuardedFetch
-from adapters.web.adapter import CHANNELS, WebAdapter
+from adapters.web.adapter import CHANNELS
 from gateway.config import Config, gateway_version, tokens_of
 from gateway.config_engine import (
     Found,
@@ -30,8 +30,11 @@ from gateway.config_engine import (
 from gateway.explain import Explainer
 from gateway.http.observing import EngineMetrics
 from gateway.http.services import AdapterView, HttpServices, HttpSettings
+from gateway.tracing import open_tracer
+from gateway.wiring_chats import chat_adapters, local_adapters
 from runtime.bus.memory import MemoryBus
 from runtime.domain.errors import InvalidInput, Unavailable
+from runtime.domain.schemas import Schema
 from runtime.intake import pairing
 from runtime.intake.control import Control, ControlServices, ControlSettings
 from runtime.intake.logins import Logins
@@ -44,7 +47,7 @@ from runtime.store import open_database
 from runtime.store.backup import DatabaseBackup
 from runtime.store.dialect import sqlite_path
 from runtime.store.filelock import gateway_lock
-from runtime.store.migrate import MigrationReport, current, head, migrate
+from runtime.store.migrate import MigrationReport, migrate, schema
 from runtime.store.observed import ObservedDatabase, count_commits
 from runtime.tools.builtin import builtin_tools
 from runtime.tools.registry import Registry
@@ -100,6 +103,9 @@ class Assembly:
     sandbox: Sandbox
     views: Views
     metrics: EngineMetrics
+    end_traces: Callable[[], None]
+    called: tuple[ChatAdapter, ...] = ()
+    """Adapters that only answer what their platform sends here: other processes send for them."""
 
     def change(self, config: Config) -> None:
         """Take over what may change while the gateway runs (ACC-2, API-1)."""
@@ -131,7 +137,9 @@ class Assembly:
                 "engine": lambda: engine.ready,
                 "adapters": lambda: _reached(engine.accounts),
                 "taking": lambda: not current.draining,
+                "writes": lambda: not self.database.writable.trouble,
             },
+            reasons={"writes": lambda: engine.parts.redact(self.database.writable.trouble)},
             runtime=lambda: runtime_view(current.config, Found(self.catalog, self.sandbox)),
             explainer=self._explainer(),
             version=gateway_version(),
@@ -140,7 +148,12 @@ class Assembly:
             turns_limit=engine.settings.turns,
             writes_waiting=lambda: self.database.waiting,
             sandbox=self.sandbox.name,
+            hooks=[one.webhook for one in self._adapters() if one.webhook is not None],
+            gatehouse=engine.intake,
         )
+
+    def _adapters(self) -> list[ChatAdapter]:
+        return [*(account.adapter for account in self.engine.accounts), *self.called]
 
     def _explainer(self) -> Explainer:
         parts, settings = self.engine.parts, self.engine.settings
@@ -156,9 +169,12 @@ class Assembly:
 
     async def close(self) -> None:
         """Give everything back; in order, because the last writes need the database."""
+        for adapter in self.called:
+            await adapter.close()
         await self.catalog.close()
         await self.bus.close()
         await self.database.close()
+        await asyncio.to_thread(self.end_traces)
 
 
 def http_settings(current: Current) -> HttpSettings:
@@ -242,9 +258,14 @@ def database_backup(config: Config, clock: Clock) -> DatabaseBackup:
     return DatabaseBackup(config.database_url, clock=clock)
 
 
-async def revisions(config: Config) -> tuple[str | None, str | None]:
-    """The database's revision and the newest that this version knows. Creates nothing."""
-    return await current(config.database_url), head()
+def database_file(config: Config) -> Path | None:
+    """The file of a SQLite database; None for a server. Raises `InvalidInput`."""
+    return sqlite_path(config.database_url)
+
+
+async def schema_of(config: Config) -> Schema:
+    """The database's schema, and what it means to this version. Creates nothing."""
+    return await schema(config.database_url)
 
 
 async def choose_sandbox(config: Config, clock: Clock) -> Sandbox:
@@ -280,6 +301,7 @@ async def assemble(
         commands=exec_settings(config),
     )
     metrics = EngineMetrics()
+    tracer, end_traces = open_tracer(config, metrics.traced)
     database = open_observed(config, clock, metrics)
     bus = open_bus(config, clock)
     parts = EngineParts(
@@ -294,13 +316,24 @@ async def assemble(
         alone=database.dialect == "sqlite",
         redact=redact,
         observer=metrics,
+        tracer=tracer,
         price=price_of,
     )
     engine = Engine(parts, engine_settings(config, Found(catalog, sandbox)))
     await database.start()
     await bus.start()
     return Assembly(
-        Current(config), engine, database, bus, clock, catalog, sandbox, Views(database), metrics
+        current=Current(config),
+        engine=engine,
+        database=database,
+        bus=bus,
+        clock=clock,
+        catalog=catalog,
+        sandbox=sandbox,
+        views=Views(database),
+        metrics=metrics,
+        end_traces=end_traces,
+        called=tuple(called(config, clock)),
     )
 
 
@@ -309,7 +342,7 @@ def open_observed(config: Config, clock: Clock, observer: Observer) -> ObservedD
     grouped = config.database_url.startswith("sqlite")
     points = count_commits(observer, grouped=grouped)
     opened = open_database(config.database_url, clock=clock, points=points)
-    return ObservedDatabase(opened, observer, clock)
+    return ObservedDatabase(opened, observer, clock, file=sqlite_path(config.database_url))
 
 
 def _reached(accounts: Sequence[Account]) -> bool:
@@ -354,46 +387,9 @@ def served(config: Config, bus: Bus, clock: Clock) -> list[ChatAdapter]:
     return [*local, *(chat_adapters(config, clock) if Role.ADAPTERS in roles else [])]
 
 
-def local_adapters(bus: Bus) -> list[ChatAdapter]:
-    """The channels that the gateway's own HTTP server serves."""
-    return [WebAdapter(bus, channel=channel) for channel in CHANNELS]
-
-
-def chat_adapters(config: Config, clock: Clock) -> list[ChatAdapter]:
-    """The platforms that have credentials. A library is loaded only for those."""
-    slack, bot = config.settings.slack, config.settings.telegram
-    found: list[ChatAdapter] = []
-    if slack.bot_token is not None and slack.app_token is not None:
-        # Lazy: Slack's libraries take some 20 MB and half a second.
-        from adapters.slack.adapter import SlackAdapter
-        from adapters.slack.settings import SlackSettings
-
-        found.append(
-            SlackAdapter(
-                SlackSettings(
-                    bot_token=slack.bot_token,
-                    app_token=slack.app_token,
-                    api_url=slack.api_url,
-                    reply_in_thread=slack.reply_in_thread,
-                    thread_without_mention=slack.thread_without_mention,
-                    connections=slack.connections,
-                    request_timeout_s=slack.request_timeout_s,
-                ),
-                clock,
-            )
-        )
-    if bot.token is not None:
-        # Lazy: Telegram's library takes some 30 MB and half a second.
-        from adapters.telegram.adapter import TelegramAdapter
-        from adapters.telegram.settings import TelegramSettings
-
-        found.append(TelegramAdapter(TelegramSettings(token=bot.token, api_url=bot.api_url), clock))
-    return found
-
-
-def slack_manifest() -> str:
-    """The application manifest of Slack (SLK-6)."""
-    # Lazy: for this command only, and it needs a YAML library.
-    from adapters.slack.manifest import manifest
-
-    return manifest()
+def called(config: Config, clock: Clock) -> list[ChatAdapter]:
+    """Without the role `adapters`: what answers the platforms that call this process's server."""
+    roles = roles_of(config)
+    if Role.HTTP not in roles or Role.ADAPTERS in roles:
+        return []
+    return [one for one in chat_adapters(config, clock) if one.webhook is not None]

@@ -8,37 +8,26 @@ import os
 import shutil
 import stat
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final
 
 from gateway import wiring
+from gateway.cli.check import Check
+from gateway.cli.checks_platforms import platforms
 from gateway.config import Config
 from gateway.config_exposure import is_loopback, refusal
 from gateway.config_keys import leaves
 from gateway.config_report import masked_url
-from runtime.domain.errors import GatehouseError, InvalidInput, ModelError, Unavailable
+from runtime.domain.errors import InvalidInput, ModelError, Unavailable
+from runtime.domain.schemas import Standing
 from runtime.domain.transcript import UserMessage
-from runtime.ports.chat import ChatAdapter
 from runtime.ports.model import ModelRequest, ModelResponse
 
-State = Literal["ok", "warn", "fail"]
 MODEL_S: Final = 30.0
-PLATFORM_S: Final = 20.0
 DISK_FAIL: Final = 200 * 1024**2
 DISK_WARN: Final = 2 * 1024**3
 RELEASED_MS: Final = 1_795_000_000_000
 """A day before this version was made, in milliseconds since the epoch."""
-
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """What a check found; `fix` is empty where nothing needs one."""
-
-    name: str
-    state: State
-    found: str
-    fix: str = ""
 
 
 async def run(config: Config) -> AsyncIterator[Check]:
@@ -46,12 +35,12 @@ async def run(config: Config) -> AsyncIterator[Check]:
     yield _config(config)
     for check in (_workspace, _database, _model, _sandbox):
         yield await check(config)
-    async for found in _platforms(config):
+    async for found in platforms(config):
         yield found
     yield _exposure(config)
     yield _permissions(config)
     yield _disk(config)
-    yield _clock()
+    yield clock(wiring.system_clock().now_ms())
 
 
 def _config(config: Config) -> Check:
@@ -86,15 +75,22 @@ async def _workspace(config: Config) -> Check:
 async def _database(config: Config) -> Check:
     shown = masked_url(config.database_url)
     try:
-        now, newest = await wiring.revisions(config)
+        found = await wiring.schema_of(config)
     except (Unavailable, InvalidInput) as error:
         return Check("database", "fail", str(error), "See the sentence above; then run it again.")
-    if now is None:
-        fix = "`gatehouse serve` makes it."
-        return Check("database", "warn", f"{shown} is empty", fix)
-    if now != newest and newest is not None and now < newest:
-        return Check("database", "warn", f"{shown} is at {now}", "Run `gatehouse migrate`.")
-    return Check("database", "ok", f"{shown} at {now}")
+    match found.standing:
+        case Standing.EMPTY:
+            return Check("database", "warn", f"{shown} is empty", "`gatehouse serve` makes it.")
+        case Standing.BEHIND:
+            behind = f"{shown} is at {found.revision}, this version makes {found.head}"
+            return Check("database", "warn", behind, "Run `gatehouse migrate`.")
+        case Standing.TOO_NEW:
+            new = f"{shown} is at {found.revision}, which this version ({found.head}) cannot use"
+            return Check("database", "fail", new, "Install the newer version here too.")
+        case Standing.AHEAD:
+            ahead = f"{shown} is at {found.revision}, ahead of this version ({found.head})"
+            return Check("database", "warn", ahead, "Finish the upgrade: install it here too.")
+    return Check("database", "ok", f"{shown} at {found.revision}")
 
 
 async def _model(config: Config) -> Check:
@@ -139,34 +135,6 @@ async def _sandbox(config: Config) -> Check:
     return Check("sandbox", "ok", sandbox.describe())
 
 
-async def _platforms(config: Config) -> AsyncIterator[Check]:
-    slack, bot = config.settings.slack, config.settings.telegram
-    if (slack.bot_token is None) != (slack.app_token is None):
-        missing = "SLACK_APP_TOKEN" if slack.app_token is None else "SLACK_BOT_TOKEN"
-        yield Check("slack", "fail", "one of its two tokens is missing", f"Set {missing}.")
-    elif slack.bot_token is None:
-        yield Check("slack", "ok", "not configured")
-    if bot.token is None:
-        yield Check("telegram", "ok", "not configured")
-    for adapter in wiring.chat_adapters(config, wiring.system_clock()):
-        yield await _platform(adapter)
-
-
-async def _platform(adapter: ChatAdapter) -> Check:
-    try:
-        async with asyncio.timeout(PLATFORM_S):
-            await adapter.connect()
-    except (GatehouseError, TimeoutError) as error:
-        why = str(error) or f"no answer within {PLATFORM_S:g} s"
-        fix = "Check the token and the network."
-        if adapter.channel == "slack":
-            fix = "Check the tokens; `gatehouse slack manifest` prints the scopes it needs."
-        return Check(adapter.channel, "fail", why, fix)
-    finally:
-        await adapter.close()
-    return Check(adapter.channel, "ok", f"connected as {adapter.account}")
-
-
 def _exposure(config: Config) -> Check:
     http = config.settings.http
     refused = refusal(config)
@@ -185,6 +153,9 @@ def _permissions(config: Config) -> Check:
     if config.file is not None and _holds_secrets(config, config.file):
         private.append(config.file)
     open_ones = [path for path in private if _open_to_others(path)]
+    if _written_by_others(config.home):
+        fix = f"chmod 700 {config.home}"
+        return Check("permissions", "fail", f"others may write in {config.home}", fix)
     if open_ones:
         found = ", ".join(str(path) for path in open_ones)
         fix = f"chmod 600 {' '.join(str(path) for path in open_ones)}"
@@ -206,9 +177,20 @@ def _open_to_others(path: Path) -> bool:
         return False
 
 
+def _written_by_others(folder: Path) -> bool:
+    try:
+        return bool(stat.S_IMODE(folder.stat().st_mode) & 0o022)
+    except OSError:
+        return False
+
+
 def _disk(config: Config) -> Check:
-    place = next(path for path in (config.home, *config.home.parents) if path.exists())
-    free = shutil.disk_usage(place).free
+    """The least room of the disks that are written to."""
+    written = [config.home, config.workspace]
+    file = wiring.database_file(config)
+    written += [] if file is None else [file.parent]
+    places = {_there(path) for path in written}
+    free, place = min((shutil.disk_usage(path).free, path) for path in places)
     found = f"{free / 1024**3:.1f} GiB free in {place}"
     if free < DISK_FAIL:
         return Check("disk", "fail", found, "Free some space: writes will fail soon.")
@@ -217,9 +199,13 @@ def _disk(config: Config) -> Check:
     return Check("disk", "ok", found)
 
 
-def _clock() -> Check:
-    now = wiring.system_clock().now_ms()
-    if now < RELEASED_MS:
+def _there(path: Path) -> Path:
+    return next(one for one in (path, *path.parents) if one.exists())
+
+
+def clock(now_ms: int) -> Check:
+    """Whether the machine's time can be right: schedules, logins and TLS depend on it."""
+    if now_ms < RELEASED_MS:
         fix = "Set the clock: timedatectl set-ntp true"
         return Check("clock", "fail", "it is before this version was made", fix)
     synchronised = Path("/run/systemd/timesync/synchronized")

@@ -63,14 +63,22 @@ def fail(text: str, code: int = FAILED) -> NoReturn:
     raise typer.Exit(code)
 
 
-def read_config(context: typer.Context) -> "Config":
-    """The settings; ends with every problem that they have."""
+def load_config(context: typer.Context) -> "Config":
+    """The settings. Raises `ConfigError`."""
     # Lazy: pydantic and the settings' models take most of the time of `gatehouse --help`.
-    from gateway.config import ConfigError, load
+    from gateway.config import load
 
     options = context.find_object(Options) or Options()
+    return load(options.config)
+
+
+def read_config(context: typer.Context) -> "Config":
+    """The settings; ends with every problem that they have."""
+    # Lazy: as above.
+    from gateway.config import ConfigError
+
     try:
-        return load(options.config)
+        return load_config(context)
     except ConfigError as error:
         listed = "\n".join(f"  {problem}" for problem in error.problems)
         fail(f"the configuration has {len(error.problems)} problem(s):\n{listed}")

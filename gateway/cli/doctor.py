@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from gateway.cli.common import FAILED, AsJson, plain, print_json, read_config, say
+from gateway.cli.common import FAILED, AsJson, load_config, plain, print_json, say
 
 if TYPE_CHECKING:
-    from gateway.cli.checks import Check
+    from gateway.cli.check import Check
     from gateway.config import Config
 
 
@@ -20,12 +20,28 @@ def register(app: typer.Typer) -> None:
 
 def doctor(context: typer.Context, as_json: AsJson = False) -> None:
     """Check the installation and name the fix for what is wrong. Changes nothing."""
-    config = read_config(context)
-    found = asyncio.run(_run(config, quiet=as_json))
+    found = _checked(context, quiet=as_json)
     if as_json:
         print_json([asdict(check) for check in found])
     if any(check.state == "fail" for check in found):
         raise typer.Exit(FAILED)
+
+
+def _checked(context: typer.Context, *, quiet: bool) -> "list[Check]":
+    # Lazy: the settings take most of the time of `gatehouse --help`.
+    from gateway.cli.check import Check
+    from gateway.config import ConfigError
+
+    try:
+        config = load_config(context)
+    except ConfigError as error:
+        # Without it nothing else can be checked.
+        fix = "Change what is named; `gatehouse config schema` lists every key."
+        found = [Check("config", "fail", str(one), fix) for one in error.problems]
+        for one in () if quiet else found:
+            _show(one)
+        return found
+    return asyncio.run(_run(config, quiet=quiet))
 
 
 async def _run(config: "Config", *, quiet: bool) -> "list[Check]":
@@ -36,7 +52,11 @@ async def _run(config: "Config", *, quiet: bool) -> "list[Check]":
     async for check in run(config):
         found.append(check)
         if not quiet:
-            say(f"{check.state.ljust(4)}  {check.name.ljust(11)}  {plain(check.found)}")
-            if check.fix and check.state != "ok":
-                say(f"{' ' * 19}fix: {plain(check.fix)}")
+            _show(check)
     return found
+
+
+def _show(check: "Check") -> None:
+    say(f"{check.state.ljust(4)}  {check.name.ljust(16)}  {plain(check.found)}")
+    if check.fix and check.state != "ok":
+        say(f"{' ' * 24}fix: {plain(check.fix)}")

@@ -22,6 +22,7 @@ from gateway.cli import (
     status,
 )
 from gateway.cli.common import Options, group
+from gateway.cli.telegram import app as telegram_app
 
 app = group("A self-hosted gateway that puts an agent into a team's chat.")
 
@@ -47,6 +48,7 @@ for name, one in (
     ("approvals", approvals.app),
     ("policy", explain.policy),
     ("slack", slack.app),
+    ("telegram", telegram_app),
     ("backup", backup.app),
 ):
     app.add_typer(one, name=name)

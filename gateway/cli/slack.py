@@ -1,19 +1,34 @@
 """`slack`: setting up the Slack application."""
 
+from typing import Annotated
+
 import typer
 
-from gateway.cli.common import group, say
+from gateway.cli.common import fail, group, say
 
 app = group("Set up Slack.")
 
 
 @app.command()
-def manifest() -> None:
+def manifest(
+    http: Annotated[
+        str | None,
+        typer.Option(
+            "--http",
+            metavar="URL",
+            help="The public https address of the gateway: Slack then calls it, without a socket.",
+        ),
+    ] = None,
+) -> None:
     """Print the application manifest for api.slack.com, with exactly the scopes in use."""
     # Lazy: the composition root loads the adapters.
-    from gateway import wiring
+    from gateway import wiring_chats
+    from runtime.domain.errors import InvalidInput
 
-    say(wiring.slack_manifest().rstrip())
+    try:
+        say(wiring_chats.slack_manifest(http).rstrip())
+    except InvalidInput as error:
+        fail(str(error))
 
 
 @app.callback()

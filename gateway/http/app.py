@@ -8,6 +8,7 @@ from gateway.http.auth import Guard
 from gateway.http.events import EventRoutes
 from gateway.http.explain import ExplainRoutes
 from gateway.http.health import HealthRoutes
+from gateway.http.hooks import HookRoutes
 from gateway.http.metrics import Metrics
 from gateway.http.pages import PageRoutes
 from gateway.http.people import PeopleRoutes
@@ -45,10 +46,7 @@ def build_app(services: HttpServices) -> web.Application:
     """The application; it starts nothing and owns nothing that must be closed but its streams."""
     guard, metrics = Guard(services), Metrics(services)
     events = EventRoutes(services, guard)
-    app = web.Application(
-        middlewares=[metrics.middleware, problems, guard.middleware],
-        client_max_size=services.settings.max_body,
-    )
+    app = _guarded(services, guard, metrics)
     app.add_routes(
         [
             *PageRoutes(services, guard).routes(),
@@ -61,8 +59,27 @@ def build_app(services: HttpServices) -> web.Application:
     )
     if services.explainer is not None:
         app.add_routes(ExplainRoutes(services.explainer).routes())
-    app.on_response_prepare.append(_add_headers)
+    if services.gatehouse is not None:
+        app.add_routes(HookRoutes(services.hooks, services.gatehouse).routes())
     app.on_shutdown.append(events.close)
+    return app
+
+
+def build_probes(services: HttpServices) -> web.Application:
+    """What a process without the role `http` answers: `/healthz`, `/readyz` and, to a token,
+    `/metrics`."""
+    guard, metrics = Guard(services), Metrics(services)
+    app = _guarded(services, guard, metrics)
+    app.add_routes(HealthRoutes(services, metrics).probes())
+    return app
+
+
+def _guarded(services: HttpServices, guard: Guard, metrics: Metrics) -> web.Application:
+    app = web.Application(
+        middlewares=[metrics.middleware, problems, guard.middleware],
+        client_max_size=services.settings.max_body,
+    )
+    app.on_response_prepare.append(_add_headers)
     return app
 
 

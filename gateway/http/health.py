@@ -1,11 +1,24 @@
 """How the gateway is: `/healthz`, `/readyz`, `/metrics`, `/v1/status`, `/v1/runtime` (API-5)."""
 
+from collections.abc import Mapping
+from typing import Final
+
 from aiohttp import web
 
 from gateway.http.answers import answer, cursor_of, limit_of, listing
 from gateway.http.metrics import Metrics
 from gateway.http.services import HttpServices
 from runtime.domain.errors import StoreUnavailable
+from runtime.domain.value import JsonObject
+
+WHY: Final[Mapping[str, str]] = {
+    "database": "The database cannot be read; see writes, and the log.",
+    "bus": "Signals do not reach the other replicas: work waits for the next look, a second.",
+    "engine": "This process does not hold its lease, so it may not work; the log says why.",
+    "adapters": "No chat platform is connected; see adapters.",
+    "taking": "The gateway is stopping and takes nothing new.",
+}
+"""What the name of a check does not say by itself."""
 
 
 class HealthRoutes:
@@ -15,11 +28,17 @@ class HealthRoutes:
         self._services = services
         self._metrics = metrics
 
-    def routes(self) -> list[web.RouteDef]:
+    def probes(self) -> list[web.RouteDef]:
+        """What a supervisor asks any process, whatever its roles."""
         return [
             web.get("/healthz", self._healthz, name="healthz"),
             web.get("/readyz", self._readyz, name="readyz"),
             web.get("/metrics", self._metrics.scrape),
+        ]
+
+    def routes(self) -> list[web.RouteDef]:
+        return [
+            *self.probes(),
             web.get("/v1/status", self._status),
             web.get("/v1/runtime", self._runtime),
             web.get("/v1/deliveries/problems", self._problems),
@@ -42,6 +61,7 @@ class HealthRoutes:
                 "version": self._services.version,
                 "ready": all(checks.values()),
                 "checks": dict(checks),
+                "reasons": self._reasons(checks),
                 "sandbox": self._services.sandbox,
                 "turns_running": self._services.turns_running(),
                 "turns_limit": self._services.turns_limit,
@@ -58,6 +78,15 @@ class HealthRoutes:
             limit=limit_of(request), cursor=cursor_of(request)
         )
         return listing(page)
+
+    def _reasons(self, checks: Mapping[str, bool]) -> JsonObject:
+        """Why the gateway is not ready, for its operator; empty while it is."""
+        known = self._services.reasons
+        return {
+            name: known[name]() if name in known else WHY.get(name, "It is not up.")
+            for name, up in checks.items()
+            if not up
+        }
 
     async def _checks(self) -> dict[str, bool]:
         try:

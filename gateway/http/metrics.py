@@ -16,14 +16,14 @@ from prometheus_client import (
     disable_created_metrics,
     generate_latest,
 )
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from gateway.http.problems import Handler
 from gateway.http.services import AdapterView, HttpServices
 from runtime.domain.errors import StoreUnavailable
-from runtime.domain.runs import WAITING, RunState
-from runtime.views.models import StatusView
+from runtime.domain.runs import ACTIVE, TERMINAL, WAITING, RunState
+from runtime.views.models import LoadView
 
 OUTBOX_STATES: Final = ("pending", "sending", "streaming", "dead", "unknown")
 METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
@@ -66,9 +66,9 @@ class Metrics:
     async def scrape(self, _request: web.Request) -> web.Response:
         """The answer to Prometheus."""
         try:
-            self._gauges.status = await self._services.views.status()
+            self._gauges.load = await self._services.views.load()
         except StoreUnavailable:
-            self._gauges.status = None
+            self._gauges.load = None
         return web.Response(
             body=generate_latest(self._registry),
             headers={"Content-Type": "text/plain; version=0.0.4; charset=utf-8"},
@@ -76,10 +76,10 @@ class Metrics:
 
 
 class Gauges(Collector):
-    """What holds at the moment of a scrape. `status` is what the database said, None if nothing."""
+    """What holds at the moment of a scrape. `load` is what the database said, None if nothing."""
 
     def __init__(self, services: HttpServices) -> None:
-        self.status: StatusView | None = None
+        self.load: LoadView | None = None
         self._services = services
 
     def describe(self) -> Iterable[Metric]:
@@ -88,7 +88,7 @@ class Gauges(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """Every family, those of the database only while it answers."""
-        services, status = self._services, self.status
+        services, load = self._services, self.load
         adapters = services.adapters()
         yield from self._process()
         yield _labelled(
@@ -97,10 +97,10 @@ class Gauges(Collector):
             ("channel", "account"),
             {(one.channel, one.account): one.connected for one in adapters},
         )
-        yield _gauge("database_up", "1 while the database answers.", int(status is not None))
-        if status is not None:
-            yield from _work(status)
-            yield self._leases(status, adapters)
+        yield _gauge("database_up", "1 while the database answers.", int(load is not None))
+        if load is not None:
+            yield from _work(load)
+            yield self._leases(load, adapters)
 
     def _process(self) -> Iterator[Metric]:
         services = self._services
@@ -127,14 +127,14 @@ class Gauges(Collector):
             {(name,): check() for name, check in services.checks.items()},
         )
 
-    def _leases(self, status: StatusView, adapters: Iterable[AdapterView]) -> Metric:
+    def _leases(self, load: LoadView, adapters: Iterable[AdapterView]) -> Metric:
         """By the name of what is held, never by the holder's: each process has a new one."""
         names = {"timers": 0}
         for one in adapters:
             if one.account:
                 place = f"{one.channel}:{one.account}"
                 names |= {f"deliver:{place}": 0, f"listen:{place}": 0}
-        for lease in status.leases:
+        for lease in load.leases:
             name = "process" if lease.name.startswith("process:") else lease.name
             names[name] = names.get(name, 0) | int(lease.holder == self._services.worker)
         return _labelled(
@@ -145,26 +145,24 @@ class Gauges(Collector):
         )
 
 
-def _work(status: StatusView) -> Iterator[Metric]:
-    yield CounterMetricFamily(
-        "gatehouse_inputs", "Inputs ever accepted into a session.", value=status.inputs
-    )
-    yield _states("runs", "Runs by state.", status.runs, [state.value for state in RunState])
-    yield _states("outbox_messages", "Messages that are not sent.", status.outbox, OUTBOX_STATES)
+def _work(load: LoadView) -> Iterator[Metric]:
+    states = [state.value for state in RunState if state not in TERMINAL]
+    yield _states("runs", "Runs that have not ended, by state.", load.runs, states)
+    yield _states("outbox_messages", "Messages that are not sent.", load.outbox, OUTBOX_STATES)
     yield _gauge(
         "outbox_oldest_seconds",
         "Age of the oldest message that waits to be sent.",
-        status.outbox_oldest_ms / 1000,
+        load.outbox_oldest_ms / 1000,
     )
     lanes = {
-        "active": status.lanes_active,
-        "waiting": sum(status.runs.get(state.value, 0) for state in WAITING),
-        "ready": status.lanes_ready,
-        "idle": status.sessions - status.lanes_active - status.lanes_ready,
+        "active": sum(load.runs.get(state.value, 0) for state in ACTIVE),
+        "waiting": sum(load.runs.get(state.value, 0) for state in WAITING),
+        "ready": load.lanes_ready,
     }
-    text = "Sessions by their lane: a run holds it (waiting: for somebody), is due, or is none."
+    text = "Sessions by their lane: a run holds it (waiting: for somebody), or is due."
     yield _states("lanes", text, lanes, tuple(lanes))
-    yield _gauge("open_calls", "Approvals and questions that wait.", status.open_calls)
+    yield _gauge("lane_depth", "Runs that wait in the lane where most do.", load.lane_deepest)
+    yield _gauge("open_calls", "Approvals and questions that wait.", load.open_calls)
 
 
 def _gauge(name: str, text: str, value: float) -> Metric:

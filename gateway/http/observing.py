@@ -9,7 +9,7 @@ from typing import Final
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
 from runtime.domain.decisions import Verdict
-from runtime.domain.runs import Usage
+from runtime.domain.runs import RunState, Usage
 from runtime.ports.metrics import DeliveryResult, ModelOutcome
 
 MOST_NAMES: Final = 100
@@ -79,6 +79,18 @@ class _Times:
         return child
 
 
+class SpanCount:
+    """Counts spans that were sent to a collector, or dropped. Called from any thread."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._spans = _Counts(
+            registry, "trace_spans", "Spans of traces, sent to the collector or not.", ("result",)
+        )
+
+    def __call__(self, sent: bool, spans: int) -> None:
+        self._spans.add("sent" if sent else "dropped", amount=spans)
+
+
 class EngineMetrics:
     """Implements `Observer`; everything of one process is in `registry`."""
 
@@ -106,9 +118,27 @@ class EngineMetrics:
         self._deliveries = _Counts(
             registry, "deliveries", "Attempts to deliver a message.", ("channel", "result")
         )
+        self._step = _Times(
+            registry,
+            "step_seconds",
+            "From a step's request to the model until its results are kept, without people's time.",
+            _SLOW,
+        )
+        self._ended = _Counts(
+            registry, "runs_ended", "Runs that ended while at work here, by their end.", ("state",)
+        )
+        self.traced = SpanCount(registry)
         self._models(registry)
         self._tools(registry)
-        self._store(registry)
+        self._units = _Counts(
+            registry, "store_units", "Units of work by their end.", ("unit", "result")
+        )
+        self._unit_times = _Times(
+            registry, "store_unit_seconds", "Units of work, their wait included.", _QUICK
+        )
+        self._commits = _Counts(
+            registry, "store_commits", "Transactions; each holds one unit or more.", ()
+        )
 
     def _models(self, registry: CollectorRegistry) -> None:
         self._calls = _Counts(
@@ -134,17 +164,6 @@ class EngineMetrics:
         self._ran = _Counts(registry, "tool_calls", "Tool calls that ran.", ("tool", "status"))
         self._tool_times = _Times(registry, "tool_seconds", "Tool calls that ran.", _SLOW, "tool")
 
-    def _store(self, registry: CollectorRegistry) -> None:
-        self._units = _Counts(
-            registry, "store_units", "Units of work by their end.", ("unit", "result")
-        )
-        self._unit_times = _Times(
-            registry, "store_unit_seconds", "Units of work, their wait included.", _QUICK
-        )
-        self._commits = _Counts(
-            registry, "store_commits", "Transactions; each holds one unit or more.", ()
-        )
-
     def accepted(self, channel: str, disposition: str) -> None:
         """As `Observer.accepted`."""
         self._inbound.add(channel, disposition)
@@ -152,6 +171,14 @@ class EngineMetrics:
     def started(self, waited: float) -> None:
         """As `Observer.started`."""
         self._queue.add(waited)
+
+    def stepped(self, took: float) -> None:
+        """As `Observer.stepped`."""
+        self._step.add(took)
+
+    def ended(self, state: RunState) -> None:
+        """As `Observer.ended`."""
+        self._ended.add(state.value)
 
     def asked(self, model: str, outcome: ModelOutcome, took: float) -> None:
         """As `Observer.asked`."""

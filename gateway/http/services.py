@@ -9,7 +9,9 @@ from runtime.domain.value import JsonObject, Value
 from runtime.intake.control import Control
 from runtime.intake.logins import Logins
 from runtime.ports.bus import Bus
+from runtime.ports.chat import Webhook
 from runtime.ports.clock import Clock
+from runtime.ports.gatehouse import Gatehouse
 from runtime.views.reader import Views
 
 Tokens = Callable[[], Sequence[str]]
@@ -49,9 +51,11 @@ class HttpServices:
     """Everything behind the handlers.
 
     `render` makes sanitised HTML of Markdown. `checks` are the parts that must be up besides the
-    database for the gateway to be ready, by name. `runtime` is the effective policy, no secrets.
+    database for the gateway to be ready, by name, and `reasons` says why one of them is not, where
+    that is known. `runtime` is the effective policy, no secrets.
     `metrics` are what the engine has counted so far; `worker` is its name among the lease holders,
-    `writes_waiting` the units that wait for the store, `sandbox` what confines commands.
+    `writes_waiting` the units that wait for the store, `sandbox` what confines commands. `hooks`
+    are where platforms call us; what they bring goes to `gatehouse`.
     """
 
     settings: HttpSettings
@@ -64,6 +68,7 @@ class HttpServices:
     adapters: Callable[[], Sequence[AdapterView]] = tuple
     turns_running: Callable[[], int] = int
     checks: Mapping[str, Callable[[], bool]] = field(default_factory=dict)
+    reasons: Mapping[str, Callable[[], str]] = field(default_factory=dict)
     runtime: Callable[[], JsonObject] = dict
     explainer: Explainer | None = None
     version: str = ""
@@ -72,3 +77,5 @@ class HttpServices:
     turns_limit: int = 0
     writes_waiting: Callable[[], int] = int
     sandbox: str = ""
+    hooks: Sequence[Webhook] = ()
+    gatehouse: Gatehouse | None = None

@@ -1,7 +1,8 @@
 // The event stream of one conversation: reconnects, goes on behind the last event it saw.
 
 const DURABLE = [
-  "session.created", "session.changed", "input.accepted",
+  "session.created", "session.changed", "input.accepted", "input.taken",
+  "input.revised", "input.withdrawn",
   "run.queued", "run.started", "run.resumed", "run.waiting",
   "run.completed", "run.failed", "run.interrupted", "run.cancelled",
   "step.model", "step.tools", "approval.requested", "approval.decided",

@@ -1,0 +1,180 @@
+"""The channels of a process, built from the configuration: the gateway's own and the platforms.
+
+The other half of the composition root; `wiring` joins what is made here with the engine.
+"""
+
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING, Literal
+
+from adapters.web.adapter import CHANNELS, WebAdapter
+from gateway.config import Config
+from gateway.config_chats import Slack, SlackWorkspace, Telegram, TelegramBot
+from runtime.commands.table import COMMANDS
+from runtime.domain.errors import InvalidInput
+from runtime.domain.value import JsonObject
+from runtime.ports.bus import Bus
+from runtime.ports.chat import ChatAdapter
+from runtime.ports.clock import Clock
+
+if TYPE_CHECKING:
+    from adapters.telegram.checkup import WayIn
+    from adapters.telegram.settings import TelegramSettings
+
+__all__ = [
+    "chat_adapters",
+    "local_adapters",
+    "missing_scopes",
+    "slack_adapters",
+    "slack_manifest",
+    "telegram_adapters",
+    "telegram_ways_in",
+    "telegram_webhook",
+]
+
+
+def local_adapters(bus: Bus) -> list[ChatAdapter]:
+    """The channels that the gateway's own HTTP server serves."""
+    return [WebAdapter(bus, channel=channel) for channel in CHANNELS]
+
+
+def chat_adapters(config: Config, clock: Clock) -> list[ChatAdapter]:
+    """The platforms that have credentials. A library is loaded only for those."""
+    settings = config.settings
+    return [
+        *slack_adapters(settings.slack, clock),
+        *telegram_adapters(settings.telegram, clock),
+    ]
+
+
+def slack_adapters(slack: Slack, clock: Clock) -> list[ChatAdapter]:
+    """One for each workspace, the unnamed first (SLK-7)."""
+    places = dict(slack.workspaces)
+    if slack.bot_token is not None and (slack.app_token or slack.signing_secret) is not None:
+        own = SlackWorkspace(
+            bot_token=slack.bot_token,
+            app_token=slack.app_token,
+            signing_secret=slack.signing_secret,
+        )
+        places = {"": own, **places}
+    if not places:
+        return []
+    # Lazy: Slack's libraries take some 20 MB and half a second.
+    from adapters.slack.adapter import SlackAdapter
+    from adapters.slack.settings import SlackSettings
+
+    return [
+        SlackAdapter(
+            SlackSettings(
+                bot_token=place.bot_token,
+                app_token=place.app_token,
+                signing_secret=place.signing_secret,
+                name=name,
+                api_url=slack.api_url,
+                reply_in_thread=slack.reply_in_thread,
+                thread_without_mention=slack.thread_without_mention,
+                greeting=slack.greeting,
+                connections=slack.connections,
+                request_timeout_s=slack.request_timeout_s,
+            ),
+            clock,
+        )
+        for name, place in places.items()
+    ]
+
+
+def telegram_adapters(section: Telegram, clock: Clock) -> list[ChatAdapter]:
+    """One for each bot, the unnamed first."""
+    bots = telegram_bots(section)
+    if not bots:
+        return []
+    # Lazy: nothing of a platform is loaded where it is not used.
+    from adapters.telegram.adapter import TelegramAdapter
+
+    return [TelegramAdapter(one, clock) for one in bots]
+
+
+def telegram_bots(section: Telegram) -> "list[TelegramSettings]":
+    """Every bot that the section names, in its adapter's shape."""
+    bots = dict(section.bots)
+    if section.token is not None:
+        own = TelegramBot(
+            token=section.token,
+            webhook_url=section.webhook_url,
+            webhook_secret=section.webhook_secret,
+        )
+        bots = {"": own, **bots}
+    # Lazy: as above.
+    from adapters.telegram.settings import BotCommand, TelegramSettings
+
+    menu = tuple(
+        BotCommand(name=one.name, help=one.help, guests=one.guests) for one in COMMANDS.values()
+    )
+    return [
+        TelegramSettings(
+            token=bot.token,
+            name=name,
+            api_url=section.api_url,
+            webhook_url=bot.webhook_url,
+            webhook_secret=bot.webhook_secret,
+            webhook_connections=section.webhook_connections,
+            request_timeout_s=section.request_timeout_s,
+            greeting=section.greeting,
+            commands=menu,
+        )
+        for name, bot in bots.items()
+    ]
+
+
+async def telegram_ways_in(
+    section: Telegram, *, within_s: float
+) -> "AsyncIterator[tuple[str, WayIn]]":
+    """For each bot its name and what Telegram says of its webhook. Raises as `way_in`."""
+    for one in telegram_bots(section):
+        # Lazy: as above.
+        from adapters.telegram.checkup import way_in
+
+        yield one.name, await way_in(one, within_s=within_s)
+
+
+async def telegram_webhook(
+    section: Telegram, name: str, action: Literal["set", "info", "delete"]
+) -> JsonObject:
+    """What an operator does by hand about the webhook of one bot; what Telegram says of it.
+
+    Raises `InvalidInput` where no bot of that name, or no webhook, is configured, `Forbidden` and
+    `Unavailable`.
+    """
+    found = [one for one in telegram_bots(section) if one.name == name]
+    if not found:
+        named = f"bot named {name!r}" if name else "bot"
+        raise InvalidInput("telegram", f"there is no {named}: set its token first")
+    # Lazy: as above.
+    from adapters.telegram.admin import WebhookAdmin
+
+    admin = WebhookAdmin(found[0])
+    match action:
+        case "set":
+            await admin.set()
+        case "delete":
+            await admin.delete()
+    return await admin.info()
+
+
+def slack_manifest(url: str | None = None) -> str:
+    """The application manifest of Slack (SLK-6), for HTTP where `url` is our public address.
+
+    Raises `InvalidInput`.
+    """
+    # Lazy: for this command only, and it needs a YAML library.
+    from adapters.slack.manifest import manifest
+
+    return manifest(url)
+
+
+def missing_scopes(adapter: ChatAdapter) -> tuple[str, ...]:
+    """Scopes of the manifest that a connected adapter's token lacks; none where it needs none."""
+    # Lazy: it needs a YAML library, and a gateway without Slack none of this.
+    from adapters.slack.adapter import SlackAdapter
+    from adapters.slack.manifest import missing
+
+    return missing(adapter.reception.granted_scopes) if isinstance(adapter, SlackAdapter) else ()
