@@ -31,7 +31,7 @@ OWNERS: dict[str, tuple[str, ...]] = {
     "pydantic_ai": ("adapters/models/",),
     "pydantic_settings": ("gateway/config.py",),
     "requests": (),
-    "rich": ("adapters/terminal/", "gateway/cli/"),
+    "rich": ("adapters/rendering/terminal.py", "adapters/terminal/", "gateway/cli/"),
     "slack_bolt": ("adapters/slack/",),
     "slack_sdk": ("adapters/slack/",),
     "sqlite3": ("runtime/store/",),

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from adapters.system.clock import SystemClock
+from runtime.domain.errors import StoreUnavailable
 from runtime.domain.runs import Usage
 from runtime.domain.tools import ToolCall
 from runtime.ports.model import ModelRequest, ModelResponse, TextChunk
@@ -19,6 +20,7 @@ from tests.fakes.chat import FAST, FakeChat
 from tests.fakes.model import ScriptedModels
 from tests.scenario.engine import Setup, World, setup_at
 
+FINDABLE = replace(FAST, lookup=True)
 USAGE = Usage(input_tokens=100, output_tokens=3)
 
 
@@ -70,7 +72,7 @@ class Figures:
 
 def findable() -> FakeChat:
     """A chat whose sends can be looked up, as Slack's can."""
-    return FakeChat(capabilities=replace(FAST, lookup=True))
+    return FakeChat(capabilities=FINDABLE)
 
 
 async def prepared(path: Path, model: InstantModel) -> Setup:
@@ -81,7 +83,7 @@ async def prepared(path: Path, model: InstantModel) -> Setup:
 
 
 async def flood(world: World, *, messages: int, sessions: int, first: int = 0) -> Figures:
-    """`messages` from `sessions` people at once, each person without waiting for replies."""
+    """`messages` in `sessions` groups at once, in each without waiting for replies."""
     before = len(world.chat.sent)
     begun = time.perf_counter()
 
@@ -89,7 +91,8 @@ async def flood(world: World, *, messages: int, sessions: int, first: int = 0) -
         for place in range(messages // sessions):
             await world.says(
                 f"message {place}",
-                chat_id=f"D{number}",
+                chat_id=f"G{number}",
+                kind="group",
                 message_id=f"{first}-{number}-{place}",
             )
 
@@ -109,6 +112,32 @@ async def conversation(world: World, *, messages: int, first: int = 0) -> Figure
         await world.chat.until(lambda sent=sent: len(world.chat.sent) > sent, within=60)
         latencies.append((time.perf_counter() - asked) * 1000)
     return Figures(messages, time.perf_counter() - begun, tuple(latencies))
+
+
+async def paced(world: World, *, rate: float, seconds: float, sessions: int) -> Figures:
+    """Messages at a steady rate, whatever becomes of them; the latencies are those of accept."""
+    before, amount = len(world.chat.sent), int(rate * seconds)
+    latencies: list[float] = []
+    clock = SystemClock()
+    begun = time.perf_counter()
+
+    async def one(number: int) -> None:
+        asked = time.perf_counter()
+        chat_id = f"G{number % sessions}"
+        try:
+            await world.says(f"m {number}", chat_id=chat_id, kind="group", message_id=f"p-{number}")
+        except StoreUnavailable:
+            # More than this machine can take at present: the platform would deliver it again.
+            return
+        latencies.append((time.perf_counter() - asked) * 1000)
+
+    async with asyncio.TaskGroup() as group:
+        for number in range(amount):
+            await clock.sleep(max(begun + number / rate - time.perf_counter(), 0))
+            group.create_task(one(number), name=f"message {number}")
+    accepted = time.perf_counter() - begun
+    await world.chat.until(lambda: len(world.chat.sent) >= before + len(latencies), within=60)
+    return Figures(len(latencies), accepted, tuple(latencies))
 
 
 def resident_mb() -> float:

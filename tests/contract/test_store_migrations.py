@@ -12,8 +12,9 @@ from typing import TypeVar
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
-from sqlalchemy import Connection, insert, select, text
+from sqlalchemy import Connection, delete, insert, select, text, update
 
+from runtime.domain.schemas import Schema, Standing
 from runtime.store import Database, StoreCorrupt, StoreUnavailable, open_database
 from runtime.store.dialect import sqlite_path
 from runtime.store.filelock import gateway_lock
@@ -24,7 +25,9 @@ from runtime.store.migrate import (
     default_differs,
     head,
     migrate,
+    schema,
 )
+from runtime.store.revisions import Revisions
 from runtime.store.tables import metadata, settings
 from tests.conftest import FailAfter
 from tests.contract.store_support import StillClock
@@ -37,6 +40,7 @@ from alembic import op
 
 revision = "9999"
 down_revision = {head!r}
+compatible_from = {compatible_from!r}
 
 
 def upgrade() -> None:
@@ -50,11 +54,11 @@ _BROKEN = 'op.execute("INSERT INTO nowhere VALUES (1)")'
 _MIGRATE = "import asyncio, sys; from runtime.store.migrate import migrate; "
 
 
-def next_version(folder: Path, *, then: str = "pass") -> Path:
+def next_version(folder: Path, *, then: str = "pass", compatible_from: str = "") -> Path:
     """The migrations as they would be in the next version, with one more."""
     scripts = folder / "migrations"
     shutil.copytree(MIGRATIONS, scripts)
-    text_of_it = _SECOND.format(head=head(), then=then)
+    text_of_it = _SECOND.format(head=head(), compatible_from=compatible_from or head(), then=then)
     (scripts / "versions" / "9999_next.py").write_text(text_of_it)
     return scripts
 
@@ -73,7 +77,8 @@ async def inside(url: str, work: Callable[[Database], Awaitable[T]]) -> T:
 
 
 async def rows(url: str) -> list[tuple[object, ...]]:
-    query = text("SELECT * FROM settings")
+    # Without the word that a migration leaves for older versions.
+    query = text("SELECT * FROM settings WHERE name = 'a'")
     return await inside(
         url,
         lambda database: database.read(lambda conn: [tuple(r) for r in conn.execute(query)]),
@@ -84,7 +89,8 @@ async def keep_a_row(url: str) -> None:
     await inside(url, lambda database: database.write(setting, name="setting"))
 
 
-EACH = ("0001", "0002")
+KNOWN = Revisions(MIGRATIONS)
+EACH = KNOWN.after(None)
 """Every revision, in order."""
 
 
@@ -141,19 +147,94 @@ async def test_a_migration_that_fails_changes_nothing(migrated_url: str, tmp_pat
 
 
 @pytest.mark.requirement("SCALE-4")
-async def test_the_version_before_leaves_a_newer_database_alone(
+async def test_the_version_before_starts_on_a_newer_schema_that_carries_it(
     migrated_url: str, tmp_path: Path
 ) -> None:
     await migrate(migrated_url, scripts=next_version(tmp_path))
     assert await migrate(migrated_url) == MigrationReport("9999", "9999", ahead=True)
+    assert (await schema(migrated_url)).standing is Standing.AHEAD
     await keep_a_row(migrated_url)
     assert await rows(migrated_url) == [("a", "kept", 1, "new")]
+
+
+@pytest.mark.requirement("SCALE-4")
+async def test_a_version_that_a_newer_schema_no_longer_carries_is_refused_with_the_way_out(
+    migrated_url: str, tmp_path: Path
+) -> None:
+    await keep_a_row(migrated_url)
+    await migrate(migrated_url, scripts=next_version(tmp_path, compatible_from="9999"))
+    for _ in range(2):
+        with pytest.raises(StoreUnavailable) as refused:
+            await migrate(migrated_url)
+    assert "schema is 9999" in str(refused.value)
+    assert "9999 or later" in str(refused.value)
+    assert f"this one has {head()}" in str(refused.value)
+    assert "Start the newer version here too" in str(refused.value)
+    assert (await schema(migrated_url)).standing is Standing.TOO_NEW
+    assert await rows(migrated_url) == [("a", "kept", 1, "new")], "nothing was touched"
+
+
+@pytest.mark.requirement("SCALE-4")
+async def test_a_newer_schema_that_left_no_word_is_refused(
+    migrated_url: str, tmp_path: Path
+) -> None:
+    await migrate(migrated_url, scripts=next_version(tmp_path))
+    await inside(
+        migrated_url,
+        lambda database: database.write(lambda conn: conn.execute(delete(settings)), name="lost"),
+    )
+    with pytest.raises(StoreUnavailable, match="by versions with schema nothing"):
+        await migrate(migrated_url)
+
+
+@pytest.mark.requirement("SCALE-4")
+async def test_what_a_database_is_to_this_version(database_url: str, tmp_path: Path) -> None:
+    assert (await schema(database_url)).standing is Standing.EMPTY
+    await migrate(database_url)
+    found = await schema(database_url)
+    assert found == Schema(head(), found.compatible_from, head(), Standing.CURRENT)
+    later = await schema(database_url, scripts=next_version(tmp_path))
+    assert (later.standing, later.head) == (Standing.BEHIND, "9999")
 
 
 def files(url: str) -> set[str]:
     path = sqlite_path(url)
     assert path is not None
     return {file.name for file in path.parent.iterdir()}
+
+
+class TestPostgresServer:
+    """What concerns a database that several gateways share."""
+
+    @pytest.fixture
+    def dialect(self) -> str:
+        return "postgresql"
+
+    @pytest.mark.requirement("SCALE-4")
+    async def test_a_gateway_that_runs_goes_on_while_another_migrates(
+        self, migrated_url: str, tmp_path: Path, fail_after: FailAfter
+    ) -> None:
+        """Its connections keep statements that were prepared before the tables changed."""
+        query = select(settings).where(settings.c.name == "a")
+
+        async def over_it(database: Database) -> None:
+            for _ in range(20):
+                await database.read(lambda conn: conn.execute(query).all())
+            await migrate(migrated_url, scripts=next_version(tmp_path))
+            for _ in range(20):
+                found = await database.read(lambda conn: conn.execute(query).all())
+                assert [tuple(row) for row in found] == [("a", "kept", 1)]
+            await database.write(
+                lambda conn: conn.execute(
+                    update(settings).where(settings.c.name == "a").values(value="changed")
+                ),
+                name="after",
+            )
+
+        async with fail_after():
+            await keep_a_row(migrated_url)
+            await inside(migrated_url, over_it)
+        assert await rows(migrated_url) == [("a", "changed", 1, "new")]
 
 
 class TestSqliteFile:
@@ -252,4 +333,6 @@ async def test_migrating_leaves_the_logging_of_the_process_alone(database_url: s
 async def test_the_template_of_the_suite_is_current(store: Database) -> None:
     names = text("SELECT version_num FROM alembic_version")
     assert await store.read(lambda conn: conn.execute(names).scalar_one()) == head()
-    assert await store.read(lambda conn: conn.execute(select(settings)).all()) == []
+    found = await store.read(lambda conn: conn.execute(select(settings)).all())
+    left = [("schema_compatible_from", KNOWN.compatible_from)]
+    assert [(row.name, row.value) for row in found] == left

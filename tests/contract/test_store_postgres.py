@@ -5,10 +5,11 @@ from collections.abc import AsyncIterator, Callable
 
 import asyncpg
 import pytest
-from sqlalchemy import Connection, text
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy import Connection, Text, bindparam, column, func, insert, select, table, text
+from sqlalchemy.exc import DBAPIError, IntegrityError
 
 from runtime.store import CommitUnknown, Database, StoreUnavailable, open_database
+from runtime.store.hot import hot
 from tests.conftest import FailAfter
 from tests.contract.store_support import PostgresServer, StillClock, postgres_server
 
@@ -157,6 +158,66 @@ async def test_a_unit_that_hides_an_error_is_not_reported_as_committed(
         await database.write(unit, name="u")
     half = text("SELECT to_regclass('half')")
     assert await database.read(lambda conn: conn.execute(half).scalar()) is None
+
+
+def unique(conn: Connection) -> None:
+    conn.execute(text("CREATE TABLE said (id text PRIMARY KEY, words text)"))
+
+
+_SAID = table("said", column("id", Text), column("words", Text))
+_SAY = hot(insert(_SAID).values(id=bindparam("id"), words=bindparam("words")))
+
+
+async def test_a_prepared_statement_s_error_keeps_what_was_said_to_itself(
+    database: Database,
+) -> None:
+    await database.write(unique, name="schema")
+
+    def unit(conn: Connection) -> None:
+        for _ in range(2):
+            _SAY.change(conn, id="a", words="between us")
+
+    with pytest.raises(IntegrityError) as caught:
+        await database.write(unit, name="u")
+    assert "between us" not in str(caught.value)
+
+
+async def test_a_unit_that_hides_a_prepared_statement_s_error_is_not_committed(
+    database: Database,
+) -> None:
+    await database.write(unique, name="schema")
+
+    def unit(conn: Connection) -> None:
+        _SAY.change(conn, id="a", words="x")
+        with pytest.raises(IntegrityError):
+            _SAY.change(conn, id="a", words="y")
+
+    with pytest.raises(DBAPIError, match="aborted"):
+        await database.write(unit, name="u")
+    found = text("SELECT count(*) FROM said")
+    assert await database.read(lambda conn: conn.execute(found).scalar_one()) == 0
+
+
+async def test_a_connection_that_dies_in_a_prepared_statement_is_tried_once_more(
+    database: Database,
+) -> None:
+    die = hot(select(func.pg_terminate_backend(func.pg_backend_pid())))
+    runs: list[int] = []
+
+    def unit(conn: Connection) -> None:
+        runs.append(1)
+        die.rows(conn)
+
+    with pytest.raises(StoreUnavailable):
+        await database.write(unit, name="u")
+    assert len(runs) == 2
+    assert await database.write(one, name="u") == 1
+
+
+async def test_a_read_by_a_prepared_statement_cannot_write(database: Database) -> None:
+    await database.write(unique, name="schema")
+    with pytest.raises(DBAPIError, match="read-only"):
+        await database.read(lambda conn: _SAY.change(conn, id="a", words="x"))
 
 
 async def test_a_server_that_is_not_there_is_named_without_the_password(clock: StillClock) -> None:

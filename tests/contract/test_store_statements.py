@@ -24,6 +24,7 @@ from runtime.store.dialect import (
     insert_ignore,
     lock_rows,
     notify,
+    one_of,
     settled_below,
     transaction_id,
     upsert,
@@ -106,6 +107,18 @@ async def test_a_prepared_statement_does_what_core_does(database: Database) -> N
     assert await database.read(lambda conn: len(find.rows(conn, note="a"))) == 1
 
 
+async def test_a_prepared_statement_takes_many_rows_and_a_list(database: Database) -> None:
+    put = hot(insert(notes))
+    some = hot(select(notes.c.id).where(one_of(database.dialect, notes.c.id, "wanted")))
+
+    def unit(conn: Connection) -> list[str]:
+        put.each(conn, [{"id": name, "body": name, "seq": 1} for name in "abc"])
+        assert some.rows(conn, wanted=[]) == []
+        return sorted(row.id for row in some.rows(conn, wanted=["a", "c", "z"]))
+
+    assert await database.write(unit, name="u") == ["a", "c"]
+
+
 async def test_notify_bounds_its_payload_and_locks_are_plain_selects(database: Database) -> None:
     def unit(conn: Connection) -> list[str]:
         add("a")(conn)
@@ -117,20 +130,24 @@ async def test_notify_bounds_its_payload_and_locks_are_plain_selects(database: D
     assert await database.write(unit, name="u") == ["a"]
 
 
+def stamp(conn: Connection) -> int:
+    return conn.execute(select(transaction_id(conn))).scalar_one()
+
+
 async def test_a_feed_stops_before_the_transaction_that_still_runs(
     database: Database, gate: Gate, fail_after: FailAfter
 ) -> None:
     stamps: list[int] = []
 
     def slow(conn: Connection) -> None:
-        stamps.append(transaction_id(conn))
+        stamps.append(stamp(conn))
         gate.hold(conn)
 
     async with fail_after():
         caller = asyncio.create_task(database.write(slow, name="u"))
         await gate.entered()
         if database.dialect == "postgresql":
-            later = await database.write(transaction_id, name="u")
+            later = await database.write(stamp, name="u")
             assert stamps[0] < later
             assert await database.read(settled_below) <= stamps[0]
         await gate.open()

@@ -33,7 +33,7 @@ from runtime.ports.model import ModelRequest
 from runtime.tools.base import Arguments, Tool, ToolContext, ToolOutput
 from runtime.workers.leases import LeaseSettings
 from tests.crash.clock import RATE, FastClock
-from tests.fakes.model import Said, ScriptedModel, ScriptedModels
+from tests.fakes.model import Gate, Said, ScriptedModel, ScriptedModels
 from tests.scenario.engine import setup_at, world
 
 LEASE_S = 60.0
@@ -66,6 +66,7 @@ class Order:
     skew_ms: int = 0
     pause_s: float = 0.0
     lease_s: float = LEASE_S
+    queue_mode: str = "followup"
 
     @property
     def effects(self) -> Path:
@@ -126,12 +127,17 @@ class Writes(Tool[TextArguments]):
 
 
 def script(request: ModelRequest) -> Said | str:
-    """A person's "note X" or "pay X" becomes calls; results become an answer that names them."""
+    """A person's "note X" or "pay X" becomes calls; results become an answer that names them.
+
+    "hold X" is thought about for ever.
+    """
     last = request.messages[-1]
     asked = next(one.text for one in reversed(request.messages) if isinstance(one, UserMessage))
     if isinstance(last, ToolMessage):
         return f"{asked}: {' '.join(result.status for result in last.results)}"
     verb, _, what = asked.partition(" ")
+    if verb == "hold":
+        return Said("never", before=Gate())
     arguments = json.dumps({"text": what})
     calls = [(verb, arguments), ("look", arguments)] if verb == "note" else [(verb, arguments)]
     return Said("I am on it.", calls=tuple(calls))
@@ -142,6 +148,7 @@ class SocketChat:
 
     channel = "test"
     account = "A1"
+    streams = files = webhook = None
 
     def __init__(self, port: int, *, lookup: bool, pause_s: float) -> None:
         self.capabilities = Capabilities(
@@ -242,7 +249,8 @@ async def serve(order: Order) -> None:
         point=Points(order),
         alone=order.url.startswith("sqlite"),
     )
-    settings = replace(setup.settings, lease=LeaseSettings(order.lease_s))
+    intake = replace(setup.settings.intake, queue_mode=order.queue_mode)
+    settings = replace(setup.settings, intake=intake, lease=LeaseSettings(order.lease_s))
     chat: Any = SocketChat(order.port, lookup=order.lookup, pause_s=order.pause_s)
     async with world(replace(setup, settings=settings), chat):
         await asyncio.Event().wait()

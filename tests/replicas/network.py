@@ -10,7 +10,7 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,6 +31,8 @@ NO_SERVER: Final = (
 USER: Final = "postgres"
 PORT: Final = 5432
 NETWORK: Final = "10.213.{number}.{host}"
+HOSTS: Final = "10.214.0.{host}"
+NAMES: Final = Path("/etc/netns")
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,59 @@ class Cable:
     def mend(self) -> None:
         """As before; what was lost is for TCP to repeat."""
         _ip("-n", self.namespace, "link", "set", self.end, "up")
+
+
+@dataclass(frozen=True)
+class Host:
+    """A namespace that stands for a machine: its name on the network, and its address."""
+
+    namespace: str
+    address: str
+
+    def enter(self) -> tuple[str, ...]:
+        """What a command is put behind to run there."""
+        return ("ip", "netns", "exec", self.namespace)
+
+
+@contextmanager
+def hosts(*names: str) -> Iterator[Mapping[str, Host]]:
+    """Machines on one network that know each other by name; gone afterwards."""
+    bridge = f"ghb{os.getpid()}"
+    made = {
+        name: Host(f"{bridge}n{number}", HOSTS.format(host=number))
+        for number, name in enumerate(names, 2)
+    }
+    if shutil.which("ip") is None or os.geteuid() != 0:
+        pytest.skip(NO_NETWORK)
+    if _tried("link", "add", bridge, "type", "bridge"):
+        pytest.skip(NO_NETWORK)
+    try:
+        _ip("addr", "add", f"{HOSTS.format(host=1)}/24", "dev", bridge)
+        _ip("link", "set", bridge, "up")
+        known = "".join(f"{host.address} {name}\n" for name, host in made.items())
+        for host in made.values():
+            _plugged(host, bridge, f"127.0.0.1 localhost\n{known}")
+        yield made
+    finally:
+        for host in made.values():
+            _tried("netns", "del", host.namespace)
+            shutil.rmtree(NAMES / host.namespace, ignore_errors=True)
+        _tried("link", "del", bridge)
+
+
+def _plugged(host: Host, bridge: str, known: str) -> None:
+    if _tried("netns", "add", host.namespace):
+        pytest.skip(NO_NETWORK)
+    inner = f"{host.namespace}i"
+    _ip("link", "add", host.namespace, "type", "veth", "peer", "name", inner)
+    _ip("link", "set", inner, "netns", host.namespace)
+    _ip("link", "set", host.namespace, "master", bridge, "up")
+    _ip("-n", host.namespace, "addr", "add", f"{host.address}/24", "dev", inner)
+    _ip("-n", host.namespace, "link", "set", inner, "up")
+    _ip("-n", host.namespace, "link", "set", "lo", "up")
+    # `ip netns exec` lays these files over those of /etc.
+    (NAMES / host.namespace).mkdir(parents=True)
+    (NAMES / host.namespace / "hosts").write_text(known, encoding="utf-8")
 
 
 @contextmanager
@@ -87,25 +142,26 @@ def _tried(*words: str) -> int:
 @asynccontextmanager
 async def private_server(namespace: str, address: str) -> AsyncIterator[PostgresServer]:
     """A PostgreSQL of the test's own inside a namespace, asked at `address`; stopped afterwards."""
-    programs = _programs()
+    programs = postgres_programs()
     with tempfile.TemporaryDirectory(prefix="gh-") as path:
         shutil.chown(path, USER)
         data = Path(path) / "data"
-        run = ("ip", "netns", "exec", namespace, "setpriv", f"--reuid={USER}", f"--regid={USER}")
-        run += ("--init-groups",)
-        await _run(*run, f"{programs}/initdb", "-D", str(data), "-U", USER, "-A", "trust", "-N")
+        inside = ("ip", "netns", "exec", namespace, "setpriv", f"--reuid={USER}", f"--regid={USER}")
+        inside += ("--init-groups",)
+        await run(*inside, f"{programs}/initdb", "-D", str(data), "-U", USER, "-A", "trust", "-N")
         with (data / "pg_hba.conf").open("a", encoding="utf-8") as rules:
             rules.write("host all all 10.213.0.0/16 trust\n")
         options = f"-c listen_addresses=* -c port={PORT} -c fsync=off -k {path}"
-        control = (*run, f"{programs}/pg_ctl", "-D", str(data), "-l", f"{path}/log", "-w")
-        await _run(*control, "-o", options, "start")
+        control = (*inside, f"{programs}/pg_ctl", "-D", str(data), "-l", f"{path}/log", "-w")
+        await run(*control, "-o", options, "start")
         try:
             yield PostgresServer(f"postgresql://{USER}@{address}:{PORT}/postgres")
         finally:
-            await _run(*control, "-m", "immediate", "stop")
+            await run(*control, "-m", "immediate", "stop")
 
 
-def _programs() -> Path:
+def postgres_programs() -> Path:
+    """The folder of PostgreSQL's own programs."""
     found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
     if found:
         return found[-1].parent
@@ -115,9 +171,11 @@ def _programs() -> Path:
     return Path(on_path).parent
 
 
-async def _run(*command: str) -> None:
-    nothing = asyncio.subprocess.DEVNULL
+async def run(*command: str, typed: str = "") -> None:
+    """Run a command to its end, with `typed` on its standard input; it must end well."""
+    pipe, nothing = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
     process = await asyncio.create_subprocess_exec(
-        *command, stdin=nothing, stdout=nothing, stderr=nothing, cwd="/"
+        *command, stdin=pipe, stdout=nothing, stderr=nothing, cwd="/"
     )
-    assert await process.wait() == 0, command
+    await process.communicate(typed.encode())
+    assert process.returncode == 0, command

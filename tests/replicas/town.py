@@ -4,6 +4,7 @@ Each replica has a home of its own and shares the workspace, as on machines with
 """
 
 import asyncio
+import itertools
 import re
 import signal
 import sys
@@ -25,7 +26,10 @@ from tests.wire.openai import ModelServer, Prompt
 from tests.wire.slack import ANNA, SlackServer
 from tests.wire.telegram import Chat, TelegramServer, User
 
-LEASE_S = 3.0
+SHORT_LEASE_S = 3.0
+"""Where a replica is lost. Other tests keep the program's own lease, which outlasts any load."""
+LIMIT_S = 240.0
+"""Against hanging alone. How fast others take over is proven in virtual time, by the scenarios."""
 CLOCK = SystemClock()
 
 
@@ -39,12 +43,10 @@ class Replica:
     client: GatewayClient
     feed: Feed
 
-    async def killed(self) -> float:
-        """SIGKILL, and gone; the moment, by the monotonic clock."""
-        moment = CLOCK.monotonic()
+    async def killed(self) -> None:
+        """SIGKILL, and gone."""
         self.program.signal(signal.SIGKILL)
         assert await self.program.ended() == -signal.SIGKILL
-        return moment
 
     def freeze(self) -> None:
         """SIGSTOP: it does nothing more, and none of its connections is closed."""
@@ -62,11 +64,13 @@ class Deployment:
     path: Path
     server: PostgresServer
     database: str
+    eye: asyncpg.Connection
     slack: SlackServer
     telegram: TelegramServer
     model: ModelServer
     ann: User = field(init=False)
     chat: Chat = field(init=False)
+    lease_s: float | None = None
 
     def __post_init__(self) -> None:
         self.ann = self.telegram.world.user("Ann")
@@ -84,7 +88,6 @@ class Deployment:
         place = Place(path)
         place.variables |= {
             "GATEHOUSE_DATABASE__URL": asyncpg_url(url or self.server.url(self.database)),
-            "GATEHOUSE_WORKERS__LEASE_TTL_S": str(LEASE_S),
             "GATEHOUSE_WORKSPACE__PATH": str(self.path / "workspace"),
             "SLACK_BOT_TOKEN": self.slack.install.bot_token,
             "SLACK_APP_TOKEN": self.slack.install.app_token,
@@ -95,6 +98,8 @@ class Deployment:
             "OPENAI_BASE_URL": self.model.url,
             "GATEHOUSE_MODELS__DEFAULT": "openai:scripted",
         }
+        if self.lease_s is not None:
+            place.variables["GATEHOUSE_WORKERS__LEASE_TTL_S"] = str(self.lease_s)
         owners = f'[slack]\nowners = ["{ANNA}"]\n[telegram]\nowners = ["{self.ann.id}"]\n'
         place.configure(owners + SETTINGS + more)
         return place
@@ -131,21 +136,22 @@ class Deployment:
     async def workers(self) -> set[object]:
         """Whoever holds, or once held, a process's lease."""
         query = "SELECT DISTINCT holder FROM leases WHERE name LIKE 'process:%'"
-        made = "SELECT to_regclass('leases') IS NOT NULL"
-        if not (await self.rows(made))[0][0]:
+        if not await self.is_made():
             return set()
         return {row[0] for row in await self.rows(query)}
 
+    async def is_made(self) -> bool:
+        """Whether a replica has made the tables."""
+        return bool((await self.rows("SELECT to_regclass('leases') IS NOT NULL"))[0][0])
+
     async def rows(self, query: str) -> list[tuple[object, ...]]:
         """A look into the shared database from outside."""
-        connection = await asyncpg.connect(self.server.url(self.database))
-        try:
-            return [tuple(row) for row in await connection.fetch(query)]
-        finally:
-            await connection.close()
+        return [tuple(row) for row in await self.eye.fetch(query)]
 
     async def tell(self) -> None:
         """What is left open and who holds what: captured, and so shown where a test fails."""
+        if not await self.is_made():
+            return
         for query in (
             "SELECT id, state, worker, fence, session_id FROM runs WHERE ended_ms IS NULL",
             "SELECT id, kind, state, channel, worker, fence, error FROM outbox "
@@ -170,15 +176,13 @@ class Deployment:
         )
         await self.until(open_ones, runs)
 
-    async def holder(self, lease: str) -> str:
-        """The worker that holds a lease, once somebody does."""
+    async def held_by_another(self, lease: str, lost: object) -> None:
+        """Until a lease is in the hands of a replica other than the lost one."""
         query = (
-            f"SELECT holder FROM leases WHERE name LIKE '{lease}%' "
+            f"SELECT count(*) > 0 FROM leases WHERE name LIKE '{lease}%' AND holder <> '{lost}' "
             "AND expires_ms > extract(epoch FROM clock_timestamp()) * 1000"
         )
-        while not (found := await self.rows(query)):
-            await CLOCK.sleep(0.05)
-        return str(found[0][0])
+        await self.until(query, True)
 
     def slack_texts(self) -> list[str]:
         """What Anna reads from the bot."""
@@ -204,16 +208,28 @@ def asyncpg_url(url: str) -> str:
 
 
 @asynccontextmanager
+async def looking(url: str) -> AsyncIterator[asyncpg.Connection]:
+    """One connection for everything that a test asks the database."""
+    connection = await asyncpg.connect(url)
+    try:
+        yield connection
+    finally:
+        await connection.close()
+
+
+@asynccontextmanager
 async def deployment_at(path: Path, server: PostgresServer) -> AsyncIterator[Deployment]:
     """The servers and a fresh database; fails at its end if a platform's rule was broken."""
     name = await server.create()
     try:
         async with (
+            looking(server.url(name)) as eye,
             SlackServer(installed(), now=lambda: CLOCK.now_ms() / 1000).running() as slack,
-            TelegramServer() as telegram,
+            # Of today, so that nothing seems late, and never twice the same second.
+            TelegramServer(now=itertools.count(CLOCK.now_ms() / 1000).__next__) as telegram,
             ModelServer().running() as model,
         ):
-            made = Deployment(path, server, name, slack, telegram, model)
+            made = Deployment(path, server, name, eye, slack, telegram, model)
             try:
                 yield made
             finally:

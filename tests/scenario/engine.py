@@ -18,6 +18,7 @@ from runtime.intake.access import ChannelAccess
 from runtime.ports.clock import Clock
 from runtime.ports.gatehouse import Accepted, Pressed
 from runtime.ports.model import Models
+from runtime.ports.tracing import NO_TRACER, Tracer
 from runtime.store import Database, Point, no_point, open_database
 from runtime.tools.base import AnyTool
 from runtime.tools.builtin import builtin_tools
@@ -36,11 +37,13 @@ OPEN = ChannelAccess(dm_policy="pairing", group_policy="open", owners=frozenset(
 
 
 class Details(TypedDict, total=False):
-    """What few messages need: the card or message replied to, a mention or none, a bot's hand."""
+    """What few messages need: the card or message replied to, a mention or none, a bot's hand, the
+    platform's own time."""
 
     reply_to: str | None
     mentions: bool
     is_bot: bool
+    sent_ms: int
 
 
 @dataclass
@@ -75,6 +78,7 @@ class World:
             mentions_bot=more.get("mentions", True) and kind != "direct",
             reply_to=more.get("reply_to"),
             received_at_ms=self.engine.parts.clock.now_ms(),
+            sent_at_ms=more.get("sent_ms"),
         )
         return await self.engine.intake.accept(message)
 
@@ -111,6 +115,7 @@ class Setup:
     point: Point = no_point
     alone: bool = True
     redact: Callable[[str], str] = str
+    tracer: Tracer = NO_TRACER
 
 
 def setup_at(path: Path, url: str, models: Models, **changes: object) -> Setup:
@@ -130,6 +135,31 @@ async def drained(database: Database) -> None:
         return
 
 
+def engine_on(setup: Setup, database: Database, workspace: Workspace, chat: FakeChat) -> Engine:
+    """An engine that is not started yet, on a bus of its own."""
+    tools = setup.tools or builtin_tools(
+        sandbox=FakeSandbox(setup.clock),
+        fetch=FakeFetch(),
+        skills=workspace.skills,
+        clock=setup.clock,
+        commands=ExecSettings(),
+    )
+    parts = EngineParts(
+        database=database,
+        bus=MemoryBus(),
+        clock=setup.clock,
+        models=setup.models,
+        registry=Registry(tools),
+        workspace=workspace,
+        adapters=[chat],
+        alone=setup.alone,
+        redact=setup.redact,
+        tracer=setup.tracer,
+        point=setup.point,
+    )
+    return Engine(parts, setup.settings)
+
+
 @asynccontextmanager
 async def world(setup: Setup, chat: FakeChat | None = None) -> AsyncIterator[World]:
     """A running engine; leaving it is a crash without a goodbye: everything is cancelled."""
@@ -141,26 +171,7 @@ async def world(setup: Setup, chat: FakeChat | None = None) -> AsyncIterator[Wor
     await database.start()
     if isinstance(clock, FakeClock):
         clock.drain = partial(drained, database)
-    tools = setup.tools or builtin_tools(
-        sandbox=FakeSandbox(clock),
-        fetch=FakeFetch(),
-        skills=workspace.skills,
-        clock=clock,
-        commands=ExecSettings(),
-    )
-    parts = EngineParts(
-        database=database,
-        bus=MemoryBus(),
-        clock=clock,
-        models=setup.models,
-        registry=Registry(tools),
-        workspace=workspace,
-        adapters=[chat],
-        alone=setup.alone,
-        redact=setup.redact,
-        point=setup.point,
-    )
-    engine = Engine(parts, setup.settings)
+    engine = engine_on(setup, database, workspace, chat)
     task = asyncio.create_task(engine.run(), name="engine")
     try:
         await asyncio.wait(

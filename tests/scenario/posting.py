@@ -66,6 +66,11 @@ class Post:
         self.fence: int | None = None
         self.worker = WORKER
 
+    def serve(self, chat: FakeChat) -> None:
+        """Deliver to another platform, from the next start on."""
+        self.chat = chat
+        self.deliverer = Deliverer(chat, self.services)
+
     async def start(self, worker: str = WORKER, **settings: object) -> None:
         """A worker takes the lease and delivers."""
         services = replace(self.services, worker=worker, settings=DeliverySettings(**settings))

@@ -7,11 +7,13 @@ import pytest
 
 from runtime.domain.errors import StoreUnavailable
 from runtime.domain.runs import RunState
+from runtime.ports.gatehouse import Accepted
 from runtime.store import events, runs
+from tests.fakes.chat import FakeChat
 from tests.fakes.clock import FakeClock, settle
 from tests.fakes.model import Gate, Said, ScriptedModel
 from tests.scenario.conftest import Worlds, engine, intake
-from tests.scenario.engine import OPEN
+from tests.scenario.engine import OPEN, World
 
 
 def last_text(request) -> str:
@@ -164,9 +166,61 @@ async def test_two_bots_stop_after_six_turns_until_a_person_speaks(worlds: World
             return said.disposition
 
         assert [await beep() for _ in range(8)] == ["queued"] * 6 + ["dropped"] * 2
+        assert len(await world.sees(7, "G")) == 7
+        told = [text for text in world.chat.texts("G") if text.startswith("I answered 6 messages")]
+        assert len(told) == 1
         await world.says("carry on", kind="group", chat_id="G")
         assert await beep() == "queued"
-        assert len(await world.sees(8, "G")) == 8
+        assert len(await world.sees(9, "G")) == 9
+
+
+@pytest.mark.requirement("MSG-16")
+async def test_the_end_of_an_exchange_of_bots_holds_over_a_restart_and_is_told_once(
+    worlds: Worlds,
+) -> None:
+    change = intake(access={"test": replace(OPEN, allow_bots=True)})
+    chat = FakeChat()
+
+    async def beep(world: World, number: int) -> Accepted:
+        return await world.says(
+            "beep",
+            user="U-bot",
+            kind="group",
+            chat_id="G",
+            is_bot=True,
+            message_id=f"b{number}",
+        )
+
+    async with worlds(ScriptedModel(lambda _: "beep back"), chat=chat, change=change) as world:
+        for number in range(7):
+            last = await beep(world, number)
+        assert (last.disposition, last.reason) == (
+            "dropped",
+            "6 turns between bots without a person",
+        )
+        await world.sees(7, "G")
+    chat = FakeChat()
+    model = ScriptedModel(lambda _: "beep again")
+    async with worlds(model, chat=chat, change=change) as world:
+        again = [(await beep(world, number)).disposition for number in (7, 8, 5)]
+        assert again == ["dropped", "dropped", "duplicate"]
+        await world.says("/status", kind="group", chat_id="G")
+        (text,) = await world.sees(1, "G")
+        assert text.startswith("Gatehouse"), "nobody was told a second time"
+        assert (await beep(world, 9)).disposition == "queued", "a person's word began a new count"
+
+
+@pytest.mark.requirement("MSG-16")
+async def test_one_chat_of_bots_says_nothing_about_another(worlds: Worlds) -> None:
+    change = intake(access={"test": replace(OPEN, allow_bots=True)})
+    async with worlds(ScriptedModel(lambda _: "beep back"), change=change) as world:
+
+        async def beep(chat_id: str) -> str:
+            said = await world.says("b", user="U-bot", kind="group", chat_id=chat_id, is_bot=True)
+            return said.disposition
+
+        assert [await beep("G") for _ in range(7)][-1] == "dropped"
+        assert await beep("H") == "queued"
 
 
 @pytest.mark.requirement("MSG-21")

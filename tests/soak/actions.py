@@ -80,7 +80,8 @@ class Repeat(_Anywhere):
 
 
 class Edit:
-    """A message that its author changes at once: the changed one is a message of its own."""
+    """A message that its author changes at once: one of its two forms is answered, the first one
+    where it had been read already."""
 
     weight = 1
 
@@ -91,7 +92,10 @@ class Edit:
         first = await stage.says(place, "talk")
         second = stage.wish(place, "talk")
         await place.changes(f"{second.token} talk, please")
-        await stage.answered([first, second])
+        both, ledger = (first, second), stage.ledger
+        if await stage.within(ledger.signal.until(lambda: not all(one.is_open for one in both))):
+            for one in both:
+                ledger.excuse(one, "edited")
 
 
 class Approve(_Anywhere):

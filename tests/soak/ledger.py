@@ -17,7 +17,7 @@ FAILED = re.compile(r"could not be reached|went wrong inside|I was stopped \d+ t
 REMEMBERED = 200
 """Texts of a place that are kept to find a card in."""
 
-Excuse = Literal["", "stopped", "failed", "unknown"]
+Excuse = Literal["", "stopped", "edited", "failed", "unknown"]
 
 
 @dataclass(slots=True)

@@ -1,5 +1,8 @@
 """Rules of what people do: they write, again and twice, they answer cards, and they stop things."""
 
+import json
+from typing import Any
+
 import hypothesis.strategies as st
 from hypothesis.stateful import precondition, rule
 from sqlalchemy import Connection
@@ -7,13 +10,14 @@ from sqlalchemy import Connection
 from runtime.domain.decisions import SessionMode
 from runtime.domain.errors import Conflict
 from runtime.domain.people import Trust
-from runtime.domain.runs import TERMINAL, RunState
+from runtime.domain.runs import ACTIVE, TERMINAL, RunState
 from runtime.inbox import parking, stopping
-from runtime.inbox.enqueue import Enqueued, enqueue
+from runtime.inbox.enqueue import QUEUE_MODES, Enqueued, enqueue
 from runtime.inbox.parking import Answer
 from runtime.store import lanes, open_calls
 from runtime.store.lanes import NewSession
 from tests.stateful.bench import ACCOUNT, CHANNEL, CHATS, Bench, address, inbound, pick, speaker
+from tests.stateful.snapshot import Record
 
 DEBOUNCE_MS = 700
 MOST_STOPS = 4
@@ -23,7 +27,7 @@ CHAT = st.integers(0, len(CHATS) - 1)
 
 
 def deliver(
-    conn: Connection, chat: int, number: int, trust: Trust, *, queue_mode: str
+    conn: Connection, chat: int, number: int, trust: Trust, *, queue_mode: str, late: bool = False
 ) -> Enqueued | None:
     """One delivery of a message, as the unit of `accept` does it."""
     key = f"{CHANNEL}:{ACCOUNT}:{CHATS[chat]}"
@@ -36,7 +40,7 @@ def deliver(
     queued = enqueue(
         conn,
         lane,
-        inbound(chat, number),
+        inbound(chat, number, late=late),
         speaker(trust),
         queue_mode=queue_mode,
         debounce_ms=DEBOUNCE_MS,
@@ -46,23 +50,56 @@ def deliver(
     return queued
 
 
+def speaker_of(row: Record) -> dict[str, Any]:
+    """Whom a run acts for."""
+    return dict(json.loads(row["speaker"]))
+
+
 class Arriving(Bench):
     """People and their platform."""
 
-    def deliver(self, chat: int, number: int, trust: Trust) -> Enqueued | None:
+    def deliver(
+        self, chat: int, number: int, trust: Trust, *, late: bool = False
+    ) -> Enqueued | None:
         mode = self.modes[chat]
-        return self.run(lambda conn: deliver(conn, chat, number, trust, queue_mode=mode))
+        return self.run(lambda conn: deliver(conn, chat, number, trust, queue_mode=mode, late=late))
 
     @rule(
         chat=CHAT,
         trust=st.sampled_from([Trust.OWNER, Trust.OWNER, Trust.MEMBER]),
-        mode=st.sampled_from(["followup", "collect"]),
+        mode=st.sampled_from(QUEUE_MODES),
+        late=st.sampled_from([False, False, True]),
     )
-    def a_message_arrives(self, chat: int, trust: Trust, mode: str) -> None:
+    def a_message_arrives(self, chat: int, trust: Trust, mode: str, late: bool = False) -> None:
         self.modes[chat] = mode
         number = len(self.accepted)
-        assert self.deliver(chat, number, trust) is not None
+        before = self.now.run
+        queued = self.deliver(chat, number, trust, late=late)
+        assert queued is not None
         self.accepted.append((chat, number))
+        self.everything_holds()
+        if queued.steered:
+            assert RunState(before[queued.run_id]["state"]) not in TERMINAL
+            assert (mode, late) == ("steer", False)
+            assert before[queued.run_id]["cancel"] is None, "a run that is to end is told nothing"
+        if queued.replaced is not None:
+            assert (mode, late) == ("interrupt", False)
+            assert self.now.run[queued.replaced]["replaced"]
+
+    @precondition(lambda self: self.at_work())
+    @rule(which=NUMBERS, mode=st.sampled_from(["steer", "steer", "steer", "interrupt"]))
+    def somebody_speaks_to_a_run(self, which: int, mode: str) -> None:
+        """While it is at work or waits, and trusted as much as it is."""
+        chat, trust = pick(self.at_work(), which)
+        self.a_message_arrives(chat, trust, mode)
+
+    def at_work(self) -> list[tuple[int, Trust]]:
+        """(chat, trust) of each run that has its lane."""
+        return [
+            (CHATS.index(json.loads(row["target"])["chat_id"]), Trust(speaker_of(row)["trust"]))
+            for row in self.now.runs
+            if RunState(row["state"]) in ACTIVE
+        ]
 
     @precondition(lambda self: self.accepted)
     @rule(which=NUMBERS)
@@ -120,4 +157,4 @@ class Arriving(Bench):
         kept = self.now.run[row["id"]]
         assert kept["state"] in ("running", "cancelled", row["state"])
         if kept["state"] == "running":
-            assert kept["cancel"] == "stop"
+            assert kept["cancel"] in ("stop", stopping.REPLACED)

@@ -52,7 +52,7 @@ def address(chat: int) -> ChatAddress:
     return ChatAddress(channel=CHANNEL, account=ACCOUNT, chat_id=CHATS[chat], chat_kind="group")
 
 
-def inbound(chat: int, number: int) -> InboundMessage:
+def inbound(chat: int, number: int, *, late: bool = False) -> InboundMessage:
     return InboundMessage(
         channel=CHANNEL,
         account=ACCOUNT,
@@ -62,6 +62,8 @@ def inbound(chat: int, number: int) -> InboundMessage:
         sender=Sender(id="U1", name="Ada"),
         text=f"message {number}",
         received_at_ms=number,
+        sent_at_ms=number if late else None,
+        late=late,
     )
 
 

@@ -6,11 +6,11 @@ import hypothesis.strategies as st
 from hypothesis.stateful import precondition, rule
 
 from runtime.domain.errors import StaleLease
-from runtime.domain.messages import Receipt
-from runtime.inbox import deliveries
+from runtime.domain.messages import OutboundMessage, Receipt
+from runtime.inbox import deliveries, growing
 from runtime.inbox.claims import Holder
-from runtime.store import Connection, leases, outbox
-from runtime.store.outbox import OutboxRow
+from runtime.store import Connection, leases, outbox, streams
+from runtime.store.outbox import OutboxRow, Stream
 from tests.stateful.bench import ACCOUNT, CHANNEL, DELIVERERS, DELIVERY_LEASE, Bench, Hands, pick
 from tests.stateful.invariants import UNSETTLED
 
@@ -123,6 +123,55 @@ class Delivering(Bench):
         self.everything_holds()
         left = [row for row in self.now.outbox if row["state"] == "sending"]
         assert all((row["worker"], row["fence"]) == (who, holder.fence) for row in left)
+
+    @precondition(lambda self: any(row["state"] == "running" for row in self.now.runs))
+    @rule(who=WHO, which=NUMBERS, known=st.sampled_from(["opened", "unknown", "refused"]))
+    def a_text_grows(self, who: str, which: int, known: str) -> None:
+        """A deliverer shows what a run writes; it may learn of the post, or be refused one."""
+        holder = self.deliverers[who].holder
+        if holder is None:
+            return
+        running = [row["id"] for row in self.now.runs if row["state"] == "running"]
+        may = self.delivers(self.deliverers[who])
+        row = self.run(lambda conn: growing.begin(conn, pick(running, which), holder))
+        assert may or row is None, "nothing is begun under a lease that ran out"
+        if row is None or row.stream is not None or known == "unknown":
+            return
+        kept = Stream("p0") if known == "opened" else None
+        self.run(lambda conn: growing.keep(conn, row.message, kept, holder))
+
+    @precondition(lambda self: any(row["stream"] for row in self.now.outbox))
+    @rule(who=WHO)
+    def a_deliverer_closes_streams(self, who: str) -> None:
+        """It takes over what others had shown, and finds what is to be closed."""
+        hands = self.deliverers[who]
+        holder = hands.holder
+        if holder is None or not self.delivers(hands):
+            return
+
+        def work(conn: Connection) -> Sequence[OutboxRow]:
+            found = outbox.in_hand(conn, channel=CHANNEL, account=ACCOUNT)
+            growing.care(conn, [row for row in found if row.state == "streaming"], holder)
+            return streams.ended(
+                conn, channel=CHANNEL, account=ACCOUNT, worker=who, fence=holder.fence
+            )
+
+        for row in self.run(work):
+            hands.rows[row.message.outbox_id] = row
+        self.everything_holds()
+        left = [row for row in self.now.outbox if row["state"] == "streaming"]
+        assert all((row["worker"], row["fence"]) == (who, holder.fence) for row in left)
+
+    @precondition(lambda self: any(row["state"] == "streaming" for row in self.now.outbox))
+    @rule(which=NUMBERS)
+    def a_stale_deliverer_keeps_a_stream(self, which: int) -> None:
+        rows = [row for row in self.now.outbox if row["state"] == "streaming"]
+        row = pick(rows, which)
+        stale = Holder("d9", row["fence"])
+        message = OutboundMessage.model_validate_json(row["message"])
+        self.must_not_write(
+            lambda conn: growing.keep(conn, message, Stream("p9"), stale), StaleLease
+        )
 
     @precondition(lambda self: self.rested_at != self.units_run)
     @rule(seconds=st.sampled_from([0.5, 0.8, 1, 6, 16, 30]), look=st.booleans())

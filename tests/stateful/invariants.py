@@ -11,6 +11,9 @@ from tests.stateful.snapshot import Record, Said, Snapshot, result_of, verdict_o
 
 UNSETTLED: Final = {"pending", "sending", "streaming"}
 SETTLED: Final = {"sent", "dead", "unknown"}
+APPLIED: Final = {"command", "answer"}
+"""Inputs that were done with as they came, and have no run."""
+GROWN: Final = {"edit", "stream", "said"}
 ANSWERED: Final = {RunState.COMPLETED.value, RunState.FAILED.value}
 
 
@@ -29,6 +32,8 @@ def no_input_is_lost(now: Snapshot) -> None:
         if isinstance(line.message, UserMessage)
     )
     for row in now.inputs:
+        if row["state"] in APPLIED:
+            continue
         run = now.run[row["run_id"]]
         assert run["session_id"] == row["session_id"]
         in_transcript = said.pop((row["id"], row["run_id"]), 0)
@@ -37,7 +42,9 @@ def no_input_is_lost(now: Snapshot) -> None:
         else:
             assert row["state"] == "pending"
             assert in_transcript == 0
-            assert run["state"] in ("queued", "cancelled"), "a run began without its input"
+            waits = run["started_ms"] is None and run["state"] in ("queued", "cancelled")
+            told = run["steered"] and RunState(run["state"]) not in TERMINAL
+            assert waits or told, "a run began without its input, or ended without hearing it"
     assert not said, "the transcript holds what nobody said"
 
 
@@ -64,7 +71,7 @@ def order_within_a_lane(now: Snapshot) -> None:
         passed = [r for r in rows if r["started_ms"] is None and r["state"] != "cancelled"]
         assert all(row["seq"] > max(began, default=0) for row in passed), "a run was overtaken"
     for rows in now.inputs_of.values():
-        answering = [now.run[row["run_id"]] for row in rows]
+        answering = [now.run[row["run_id"]] for row in rows if row["state"] not in APPLIED]
         seqs = [run["seq"] for run in answering if run["state"] != "cancelled"]
         assert seqs == sorted(seqs), "a later input is in an earlier run"
     for session, lines in now.transcript_of.items():
@@ -80,6 +87,14 @@ def one_reply_a_finished_run(now: Snapshot) -> None:
     for row in now.runs:
         wanted = 1 if row["state"] in ANSWERED else 0
         assert len(now.finals_of(row["id"])) == wanted, f"replies of a {row['state']} run"
+
+
+def texts_grow_for_runs_alone(now: Snapshot) -> None:
+    """REN-4: one growing text a run, of one that works or will again; nothing of it is final."""
+    growing = Counter(row["run_id"] for row in now.outbox if row["state"] == "streaming")
+    assert all(count == 1 for count in growing.values()), "two texts of one run grow"
+    for run_id in growing:
+        assert now.run[run_id]["state"] in ("queued", "running"), "a text was left growing"
 
 
 def no_call_without_a_decision(now: Snapshot) -> None:
@@ -100,14 +115,18 @@ def no_call_without_a_decision(now: Snapshot) -> None:
 
 
 def outbox_rows_are_legal(now: Snapshot) -> None:
-    """I7, and the order within a chat: nothing passes an unsettled message (an edit is none)."""
+    """I7, and the order within a chat: nothing passes an unsettled message.
+
+    An edit is none; a text that grew has its place already, and what comes after it does not wait.
+    """
     chats: dict[tuple[str, str, str], list[Record]] = defaultdict(list)
     for row in now.outbox:
         assert row["state"] in UNSETTLED | SETTLED
         assert (row["settled_ms"] is not None) == (row["state"] in SETTLED)
         assert (row["fence"] is None) == (row["worker"] is None)
-        if row["state"] == "sending":
+        if row["state"] in ("sending", "streaming"):
             assert row["fence"] is not None
+        assert (row["kind"] == "stream") == (row["state"] == "streaming")
         if row["state"] == "pending":
             assert row["fence"] is None
         if row["state"] in ("dead", "unknown"):
@@ -115,7 +134,9 @@ def outbox_rows_are_legal(now: Snapshot) -> None:
         chats[row["channel"], row["account"], row["chat"]].append(row)
     for rows in chats.values():
         waiting = [
-            row["position"] for row in rows if row["state"] in UNSETTLED and row["kind"] != "edit"
+            row["position"]
+            for row in rows
+            if row["state"] in UNSETTLED and row["kind"] not in GROWN and row["stream"] is None
         ]
         moved = [row["position"] for row in rows if row["state"] != "pending"]
         if waiting:
@@ -209,6 +230,7 @@ INVARIANTS: Sequence = (
     no_lane_is_stuck,
     order_within_a_lane,
     one_reply_a_finished_run,
+    texts_grow_for_runs_alone,
     no_call_without_a_decision,
     outbox_rows_are_legal,
     numbers_are_dense,

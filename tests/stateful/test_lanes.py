@@ -5,14 +5,16 @@ from functools import partial
 from itertools import count
 from pathlib import Path
 
+import hypothesis.strategies as st
 import pytest
 from hypothesis import settings
-from hypothesis.stateful import run_state_machine_as_test
+from hypothesis.stateful import precondition, rule, run_state_machine_as_test
 
 from runtime.domain.people import Trust
 from runtime.domain.runs import RunState
 from tests.contract.store_support import postgres_server, schema_templates
 from tests.stateful.arriving import Arriving
+from tests.stateful.bench import WORKERS, pick
 from tests.stateful.conftest import LONG
 from tests.stateful.delivering import Delivering
 from tests.stateful.snapshot import result_of
@@ -26,6 +28,28 @@ Templates = Callable[[str], str]
 
 class MessagePath(Arriving, Working, Delivering):
     """People, workers, deliverers and the clock, on one database."""
+
+    @precondition(lambda self: self.at_work() and any(self.held(who) for who in WORKERS))
+    @rule(
+        which=st.integers(0, 7),
+        then=st.sampled_from(["ends", "dies", "goes on"]),
+        end=st.sampled_from([RunState.COMPLETED, RunState.FAILED, RunState.CANCELLED]),
+    )
+    def a_run_is_told_something(self, which: int, then: str, end: RunState) -> None:
+        """And ends, or loses its worker, before or after it has heard it."""
+        chat, trust = pick(self.at_work(), which)
+        self.a_message_arrives(chat, trust, "steer")
+        who = pick([who for who in WORKERS if self.held(who)], which)
+        held = pick(self.held(who), which)
+        if then == "ends" and (end is not RunState.COMPLETED or not held.pending):
+            self.run_ends(who, held, end)
+        elif then == "dies":
+            self.a_worker_is_paused_or_dies(who, missed=True)
+            self.everything_holds()
+            other = next(one for one in WORKERS if one != who)
+            self.goes_on(other, which, claim=True, kinds=[], end=RunState.COMPLETED)
+        else:
+            self.goes_on(who, which, claim=False, kinds=["read"], end=RunState.COMPLETED)
 
 
 def assert_holds(make: Callable[[], Units], *, examples: int) -> None:

@@ -197,8 +197,9 @@ class Working(Bench):
         del self.workers[who].runs[held.run_id]
         self.everything_holds()
         if asked_to_end:
-            state = self.now.state(held.run_id)
-            assert state is RunState.CANCELLED, "a run that was stopped does not wait for anybody"
+            row = self.now.run[held.run_id]
+            ended = RunState.INTERRUPTED if row["replaced"] else RunState.CANCELLED
+            assert row["state"] == ended, "a run that was stopped does not wait for anybody"
 
     def run_ends(self, who: str, held: Held, end: RunState) -> None:
         holder = self.workers[who].holder

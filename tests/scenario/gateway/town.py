@@ -5,6 +5,7 @@ Slack, Telegram and the model are servers in the test's own process on real sock
 """
 
 import asyncio
+import itertools
 import signal
 import sqlite3
 import sys
@@ -152,7 +153,8 @@ async def town_at(path: Path) -> AsyncIterator[Town]:
     async with (
         # Slack's clock is the gateway's, as far as a lookup by time is concerned.
         SlackServer(installed(), now=lambda: clock.now_ms() / 1000).running() as slack,
-        TelegramServer() as telegram,
+        # Of today, so that nothing seems late, and never twice the same second.
+        TelegramServer(now=itertools.count(clock.now_ms() / 1000).__next__) as telegram,
         ModelServer().running() as model,
         CommandGate().running() as commands,
     ):

@@ -119,6 +119,13 @@ class Program:
 async def gateway(place: Place, *arguments: str) -> AsyncIterator[Program]:
     """`gatehouse serve` in the background; killed when the block ends before it does."""
     process = await _start(place, arguments or ("serve",), stdin=False)
+    async with followed(process) as program:
+        yield program
+
+
+@asynccontextmanager
+async def followed(process: asyncio.subprocess.Process) -> AsyncIterator[Program]:
+    """A process whose outputs are read; killed when the block ends before it does."""
     program = Program(process)
     readers = (
         asyncio.create_task(program.read(process.stdout, program.out), name="stdout"),

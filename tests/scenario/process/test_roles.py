@@ -1,42 +1,50 @@
 """A gateway whose roles are split over processes that share a PostgreSQL database."""
 
 import asyncio
+import json
 import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+from pydantic import SecretStr
 
-from gateway.cli.client import GatewayClient
+from gateway.cli.client import GatewayClient, Refused
 from gateway.cli.client import objects as objects_of
 from tests.conftest import FailAfter
 from tests.contract.store_support import postgres_server
 from tests.scenario.gateway.page import Feed, Page
 from tests.scenario.gateway.town import ALLOWED, Town, town_at
 from tests.scenario.process.program import Place, Program, command, gateway
+from tests.scenario.process.test_store_away import until_ready
 from tests.wire.openai import Answer, Prompt, calls, says, use
 
 FRONT, BACK = "adapters,http", "workers,timers"
 
 
 @asynccontextmanager
-async def town_on_postgres(path: Path) -> AsyncIterator[Town]:
-    """A town whose gateways share a database and a workspace."""
+async def database_url() -> AsyncIterator[str]:
+    """A fresh database, as the configuration names it."""
     server = postgres_server()
     name = await server.create()
-    url = server.url(name).replace("postgresql://", "postgresql+asyncpg://", 1)
     try:
-        async with town_at(path) as town:
-            town.place.variables |= {
-                "GATEHOUSE_DATABASE__URL": url,
-                "GATEHOUSE_WORKERS__LEASE_TTL_S": "2",
-                "GATEHOUSE_WORKSPACE__PATH": str(path / "home" / "workspace"),
-            }
-            town.configure(ALLOWED)
-            yield town
+        yield server.url(name).replace("postgresql://", "postgresql+asyncpg://", 1)
     finally:
         await server.drop(name)
+
+
+@asynccontextmanager
+async def town_on_postgres(path: Path) -> AsyncIterator[Town]:
+    """A town whose gateways share a database and a workspace."""
+    async with database_url() as url, town_at(path) as town:
+        town.place.variables |= {
+            "GATEHOUSE_DATABASE__URL": url,
+            "GATEHOUSE_WORKERS__LEASE_TTL_S": "2",
+            "GATEHOUSE_WORKSPACE__PATH": str(path / "home" / "workspace"),
+        }
+        town.configure(ALLOWED)
+        yield town
 
 
 @asynccontextmanager
@@ -51,9 +59,9 @@ async def following(client: GatewayClient) -> AsyncIterator[Feed]:
         await asyncio.wait([reading])
 
 
-async def ready(program: Program) -> None:
-    """Until a process without a page says that it works."""
-    await program.until(program.out, lambda line: line.startswith("Gatehouse is ready: "))
+async def ready(program: Program) -> str:
+    """Until a process without a page says that it works; what it says."""
+    return await program.until(program.out, lambda line: line.startswith("Gatehouse is ready: "))
 
 
 async def roles_of(client: GatewayClient) -> set[str]:
@@ -125,6 +133,58 @@ async def test_a_worker_process_that_is_killed_is_replaced_and_nothing_is_double
                 async with following(client) as feed:
                     await feed.settled(1)
             assert town.slack_texts() == ["Half and whole."]
+
+
+async def ask(url: str, path: str, token: str | None = None) -> int:
+    """The status of an answer."""
+    async with GatewayClient(url, token and SecretStr(token)) as client:
+        try:
+            await client.get(path)
+        except Refused as error:
+            return error.status
+        return 200
+
+
+@pytest.mark.requirement("SCALE-1", "API-5", "SEC-3")
+async def test_a_process_of_workers_alone_answers_probes_and_nothing_else(
+    tmp_path: Path, fail_after: FailAfter
+) -> None:
+    async with fail_after(120), database_url() as url:
+        place = Place(tmp_path)
+        place.variables |= {
+            "GATEHOUSE_DATABASE__URL": url,
+            "GATEHOUSE_HTTP__HEALTH_PORT": "0",
+            "GATEHOUSE_HTTP__HOST": "0.0.0.0",
+            "GATEHOUSE_HTTP__ADMIN_TOKEN": "made-up-token",
+            "GATEHOUSE_LOG__FORMAT": "json",
+        }
+        async with gateway(place, "serve", "--roles", "workers") as program:
+            assert (await ready(program)) == "Gatehouse is ready: workers"
+            port = json.loads(await program.says("http_listening"))["port"]
+            probes = f"http://127.0.0.1:{port}"
+            assert await ask(probes, "/healthz") == 200
+            await until_ready(probes, ready=True)
+            assert await ask(probes, "/metrics") == 401
+            assert await ask(probes, "/metrics", "made-up-token") == 200
+            for path in ("/v1/status", "/v1/sessions", "/login", "/"):
+                assert await ask(probes, path, "made-up-token") == 404, path
+            program.signal(signal.SIGTERM)
+            assert await program.ended() == 0
+
+
+async def test_a_port_for_probes_that_is_taken_is_named_by_its_key(
+    tmp_path: Path, fail_after: FailAfter
+) -> None:
+    taken = await asyncio.start_server(lambda _reader, _writer: None, "127.0.0.1", 0)
+    async with fail_after(120), taken, database_url() as url:
+        place = Place(tmp_path)
+        place.variables |= {
+            "GATEHOUSE_DATABASE__URL": url,
+            "GATEHOUSE_HTTP__HEALTH_PORT": str(taken.sockets[0].getsockname()[1]),
+        }
+        ended = await command(place, "serve", "--roles", "workers,timers")
+    assert ended.code == 1
+    assert "http.health_port in gatehouse.toml, or GATEHOUSE_HTTP__HEALTH_PORT" in ended.err
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ pytestmark = pytest.mark.requirement("OPS-1")
         ('timezone = "Mars/Base"\n', "timezone: must be a time zone such as Europe/Berlin"),
         ('[approvals]\napprovers = ["ann"]\n', "must look like channel:account:user"),
         ('[tools.exec.env]\n"A B" = "x"\n', "must be names of environment variables"),
-        ("[queue]\nmode = 'stack'\n", "queue.mode: must be 'collect' or 'followup'"),
+        ("[queue]\nmode = 'stack'\n", "queue.mode: must be 'collect', 'followup', 'steer'"),
     ],
 )
 def test_each_error_names_the_key_the_rule_and_the_place(read: Read, text: str, said: str) -> None:

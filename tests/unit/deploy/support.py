@@ -12,7 +12,7 @@ import yaml
 
 from gateway.http.app import build_app
 from gateway.http.server import serve
-from runtime.domain.runs import Usage
+from runtime.domain.runs import RunState, Usage
 from tests.fakes.model import ScriptedModel
 from tests.unit.http.metrics_support import TOKEN, Scrape, counted
 
@@ -55,6 +55,9 @@ async def every_metric(path: Path) -> AsyncIterator[Scrape]:
         metrics = world.services.metrics
         metrics.accepted("slack", "queued")
         metrics.started(1.0)
+        metrics.stepped(1.0)
+        metrics.ended(RunState.FAILED)
+        metrics.traced(True, 1)
         metrics.asked("m", "answered", 1.0)
         metrics.used("m", Usage(cost_usd=0.1))
         metrics.used("m", Usage())

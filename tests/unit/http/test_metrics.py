@@ -50,8 +50,8 @@ async def test_messages_models_and_replies_are_counted(
     assert tokens == {"input": 71, "output": 5, "cached": 30}
     assert found.of("model_cost_usd_total", model=MODEL) == 0.25
     assert found.of("model_unpriced_calls_total", model=MODEL) == 1
-    assert found.of("inputs_total") == 3, "the command is one as well"
-    assert found.of("runs", state="completed") == 2
+    assert found.of("runs_ended_total", state="completed") == 2
+    assert found.of("step_seconds_count") == 2
 
 
 KINDS = ("input", "output", "cached")
@@ -122,7 +122,8 @@ async def test_what_ends_badly_is_counted(tmp_path: Path, fail_after: FailAfter)
     assert found.of("outbox_messages", state="dead") == 1
     assert found.of("model_calls_total", model=MODEL, outcome="rejected") == 1
     assert found.of("model_calls_total", model=MODEL, outcome="stopped") == 1
-    assert (found.of("runs", state="failed"), found.of("runs", state="cancelled")) == (1, 1)
+    ended = [found.of("runs_ended_total", state=state) for state in ("failed", "cancelled")]
+    assert ended == [1, 1]
 
 
 @pytest.mark.requirement("OPS-8", "TOOL-5")
@@ -150,7 +151,7 @@ async def test_the_process_says_what_it_is_and_holds(tmp_path: Path, fail_after:
     assert found.of("store_units_waiting") == 0
     assert world.engine.worker not in found.text
     assert (found.of("database_up"), away.of("database_up")) == (1, 0)
-    assert away.of("runs", state="completed") is None
+    assert away.of("runs", state="queued") is None
     assert away.of("deliveries_total", channel="test", result="sent") == 1
 
 

@@ -46,7 +46,7 @@ async def test_a_running_gateway_counts_what_it_does(tmp_path: Path, fail_after:
     assert status["sandbox"] in chosen
     for part in ("bus", "engine", "adapters", "taking"):
         assert found.of("part_up", part=part) == 1, part
-    assert found.types["gatehouse_inputs"] == "counter"
+    assert found.types["gatehouse_runs_ended"] == "counter"
     assert not any(name.endswith("_created") for name in found.names)
 
 

@@ -1,0 +1,29 @@
+"""How close delivery comes to what a platform's limits and its refusals allow, in virtual time."""
+
+import asyncio
+from pathlib import Path
+
+from tests.scenario.flood import FloodedChat
+from tests.scenario.posting import post
+
+CHATS, EACH = 50, 10
+
+
+async def test_500_replies_to_50_chats_with_a_third_of_all_calls_refused(
+    tmp_path: Path,
+) -> None:
+    async with post(tmp_path) as at:
+        chat = FloodedChat(at.clock, seed=1)
+        at.serve(chat)
+        for number in range(EACH):
+            for place in range(CHATS):
+                await at.put(f"{number}", f"C{place}", final=True)
+        await at.start()
+        async with asyncio.timeout(240):
+            while len(chat.sent) < CHATS * EACH:
+                await at.clock.advance(0.5)
+        took, needed = chat.last, chat.needed_s()
+    print(
+        f"\n500 replies to 50 chats in {chat.calls} calls, a third refused: "
+        f"{took:.1f} s where {needed:.1f} s are needed ({took / needed:.2f} times)"
+    )

@@ -1,0 +1,130 @@
+"""What follows a chat, an edit, a home page or a growing text in the rows, on each database."""
+
+import pytest
+from sqlalchemy import Connection
+
+from runtime.domain.messages import Deletion, InboundMessage, Move
+from runtime.domain.people import Sender
+from runtime.domain.runs import RunState
+from runtime.inbox import growing
+from runtime.inbox.claims import Holder
+from runtime.intake.accepting import Accepting
+from runtime.intake.access import ChannelAccess
+from runtime.intake.home import Homing
+from runtime.intake.moving import Moving
+from runtime.intake.revising import Revising
+from runtime.intake.settings import IntakeSettings
+from runtime.ports.gatehouse import Accepted
+from runtime.store import Database, edits, inputs, leases, outbox, runs, sessions, streams
+from runtime.store.outbox import Stream
+
+OWNER = Sender(id="U%1_", name="Ada")
+RULES = IntakeSettings(
+    access={"test": ChannelAccess(group_policy="open", owners=frozenset({OWNER.id}))},
+    queue_mode="collect",
+)
+
+
+def said(
+    text: str, message_id: str, *, chat: str = "-1", edited: str | None = None
+) -> InboundMessage:
+    return InboundMessage(
+        channel="test",
+        account="A1",
+        chat_id=chat,
+        chat_kind="group",
+        message_id=message_id,
+        edited_at=edited,
+        sender=OWNER,
+        text=text,
+        mentions_bot=True,
+        received_at_ms=1,
+    )
+
+
+async def accept(store: Database, message: InboundMessage) -> Accepted:
+    unit = Accepting(RULES)
+    return await store.write(lambda conn: unit.accept(conn, message), name="accept")
+
+
+@pytest.mark.requirement("SLK-2", "TEL-2")
+async def test_edits_and_deletions_find_their_input(store: Database) -> None:
+    accepted = await accept(store, said("by milk", "1"))
+    unit = Revising(RULES)
+    revised = await store.write(
+        lambda conn: unit.revise(conn, said("buy milk", "1", edited="2")), name="revise"
+    )
+    assert (revised.disposition, revised.input_id) == ("queued", accepted.input_id)
+    waiting = await store.read(lambda conn: inputs.pending_of_run(conn, accepted.run_id or ""))
+    assert [one.message.text for one in waiting] == ["buy milk"]
+    gone = Deletion(channel="test", account="A1", chat_id="-1", message_id="1", received_at_ms=1)
+    await store.write(lambda conn: unit.withdraw(conn, gone), name="withdraw")
+    run = await store.read(lambda conn: runs.get(conn, accepted.run_id or ""))
+    assert run.state is RunState.CANCELLED
+    linked = await store.read(lambda conn: edits.of_message(conn, said("", "1").identity))
+    assert linked is not None
+    assert linked.state == "withdrawn"
+
+
+@pytest.mark.requirement("TEL-6")
+async def test_a_chat_moves_with_all_that_waits(store: Database) -> None:
+    accepted = await accept(store, said("first", "1"))
+    await accept(store, said("/status", "2"))
+    unit = Moving(RULES)
+    move = Move(channel="test", account="A1", old_chat_id="-1", new_chat_id="-100")
+    for _ in range(2):
+        await store.write(lambda conn: unit.move(conn, move), name="move")
+
+    def look(conn: Connection) -> tuple[str, str, list[str]]:
+        run = runs.get(conn, accepted.run_id or "")
+        session = sessions.get(conn, run.session_id)
+        due = outbox.due(conn, channel="test", account="A1", most=5)
+        return session.key, run.target.chat_id, [row.message.target.chat_id for row in due]
+
+    assert await store.read(look) == ("test:A1:-100", "-100", ["-100"])
+
+
+@pytest.mark.requirement("SLK-4")
+async def test_a_home_page_lists_where_the_person_spoke(store: Database) -> None:
+    await accept(store, said("mine", "1"))
+    other = said("not mine", "2", chat="-2").model_copy(update={"sender": Sender(id="Ux1y")})
+    await accept(store, other)
+    unit = Homing(RULES)
+    home = await store.read(
+        lambda conn: unit.home(conn, channel="test", account="A1", sender=OWNER)
+    )
+    assert [(one.title, one.state) for one in home.sessions] == [("mine", "queued")]
+
+
+@pytest.mark.requirement("REN-4", "MSG-9")
+async def test_a_growing_text_is_one_row_until_its_end(store: Database) -> None:
+    accepted = await accept(store, said("tell me", "1"))
+    run_id, holder = accepted.run_id or "", Holder("w1", 1)
+
+    def begin(conn: Connection) -> str:
+        name = leases.delivery("test", "A1")
+        assert leases.acquire(conn, name=name, holder="w1", ttl_ms=60_000) == 1
+        runs.change(conn, run_id, {"state": "running", "worker": "w1", "fence": 1})
+        row = growing.begin(conn, run_id, holder)
+        again = growing.begin(conn, run_id, holder)
+        assert row is not None
+        assert again is not None
+        assert again.message.outbox_id == row.message.outbox_id
+        assert (row.stream, again.stream) == (None, Stream())
+        growing.keep(conn, row.message, Stream("p1"), holder)
+        return row.message.outbox_id
+
+    outbox_id = await store.write(begin, name="begin")
+    asked = {"channel": "test", "account": "A1"}
+    assert await store.read(lambda conn: streams.over(conn, **asked)) == frozenset()
+    await store.write(
+        lambda conn: runs.change(conn, run_id, {"state": "cancelled", "ended_ms": 1}), name="end"
+    )
+    assert await store.read(lambda conn: streams.over(conn, **asked)) == {outbox_id}
+    rows = await store.read(lambda conn: outbox.in_hand(conn, **asked))
+    later = Holder("w2", 2)
+    cared = await store.write(lambda conn: growing.care(conn, rows, later), name="care")
+    (closing,) = cared.closing
+    assert (closing.kind, closing.state, closing.stream) == ("said", "sending", Stream("p1"))
+    found = await store.read(lambda conn: streams.ended(conn, **asked, worker="w2", fence=2))
+    assert [row.message.outbox_id for row in found] == [outbox_id]

@@ -1,0 +1,209 @@
+"""`gatehouse doctor` against the platforms' servers: what is wrong, each with its fix (OPS-5)."""
+
+import json
+import os
+import sqlite3
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import aiohttp
+import pytest
+
+from gateway.cli.checks import RELEASED_MS, clock
+from tests.conftest import FailAfter
+from tests.scenario.gateway.disks import disk
+from tests.scenario.gateway.town import Town, installed
+from tests.scenario.process.conftest import place
+from tests.scenario.process.program import Place, command
+from tests.wire.openai import Answer, says
+from tests.wire.slack import SlackServer
+
+__all__ = ["place"]
+
+CHECKED = {
+    *("config", "workspace", "database", "model", "sandbox", "slack", "slack scopes"),
+    *("telegram", "telegram webhook", "exposure", "permissions", "disk", "clock"),
+}
+"""What the requirement lists; the webhook and the scopes are checks of their own."""
+
+
+async def doctor(place: Place) -> tuple[int, dict[str, dict[str, str]]]:
+    """The exit code and the checks by name. Each one that is not fine names its fix."""
+    ended = await command(place, "doctor", "--json")
+    assert "Traceback" not in ended.err, ended.err
+    checks = {one["name"]: one for one in json.loads(ended.out)}
+    assert all(one["fix"] for one in checks.values() if one["state"] != "ok"), checks
+    failed = any(one["state"] == "fail" for one in checks.values())
+    assert ended.code == int(failed)
+    return ended.code, checks
+
+
+async def set_webhook(town: Town, url: str) -> None:
+    """As another program with the bot's token does."""
+    address = f"{town.telegram.url}/bot{town.telegram.token}/setWebhook"
+    async with (
+        aiohttp.ClientSession() as session,
+        session.post(address, data={"url": url}) as answer,
+    ):
+        assert answer.status == 200, await answer.text()
+
+
+@pytest.mark.requirement("OPS-5")
+async def test_everything_is_checked_and_a_whole_installation_passes(
+    town: Town, fail_after: FailAfter
+) -> None:
+    town.model.plays = lambda prompt: says("OK")
+    async with fail_after(90):
+        assert (await command(town.place, "init")).code == 0
+        assert (await command(town.place, "migrate")).code == 0
+        code, checks = await doctor(town.place)
+        people = await command(town.place, "doctor")
+    assert code == 0, checks
+    assert set(checks) == CHECKED
+    for name in CHECKED - {"sandbox", "disk", "permissions", "clock"}:
+        assert checks[name]["state"] == "ok", checks[name]
+    assert [len(prompt.body["messages"]) for prompt in town.model.prompts] == [2, 2]
+    assert town.slack_texts() == town.telegram_texts() == [], "it sends nothing"
+    assert all(name in people.out for name in CHECKED)
+    assert "fix: " in people.out
+    shown = json.dumps(checks) + people.out
+    for secret in (town.slack.install.bot_token, town.telegram.token, "sk-test-key"):
+        assert secret not in shown
+
+
+@pytest.mark.requirement("OPS-5")
+async def test_scopes_that_slack_has_not_granted_are_named(
+    town: Town, fail_after: FailAfter
+) -> None:
+    older = installed()
+    older = replace(older, scopes=(older.scopes or frozenset()) - {"users:read"})
+    async with fail_after(60), SlackServer(older).running() as slack:
+        town.place.variables["SLACK_API_URL"] = slack.api_url
+        _, checks = await doctor(town.place)
+    assert checks["slack"]["state"] == "ok"
+    assert checks["slack scopes"]["state"] == "fail"
+    assert "lacks users:read" in checks["slack scopes"]["found"]
+    assert "gatehouse slack manifest" in checks["slack scopes"]["fix"]
+    assert "reinstall" in checks["slack scopes"]["fix"]
+
+
+@pytest.mark.requirement("OPS-5")
+async def test_wrong_tokens_and_a_wrong_key_are_said_apart(
+    town: Town, fail_after: FailAfter
+) -> None:
+    town.model.plays = lambda prompt: Answer(status=401)
+    variables = town.place.variables
+    variables["SLACK_APP_TOKEN"] = "xapp-made-up"
+    variables["TELEGRAM_BOT_TOKEN"] = "654321:MADE-UP"
+    async with fail_after(60):
+        code, checks = await doctor(town.place)
+        assert code == 1
+        for name in ("model", "slack", "telegram", "telegram webhook"):
+            assert checks[name]["state"] == "fail", checks[name]
+        assert "key" in checks["model"]["fix"]
+        assert "token" in checks["slack"]["fix"]
+        assert "@BotFather" in checks["telegram"]["fix"]
+        del variables["SLACK_APP_TOKEN"]
+        _, checks = await doctor(town.place)
+    assert checks["slack"]["found"] == "the bot token is alone: no way in"
+    assert "SLACK_APP_TOKEN" in checks["slack"]["fix"]
+    assert "made-up" not in json.dumps(checks).lower()
+
+
+@pytest.mark.requirement("OPS-5")
+async def test_a_webhook_in_the_way_of_polling_is_named_without_its_path(
+    town: Town, fail_after: FailAfter
+) -> None:
+    async with fail_after(60):
+        await set_webhook(town, f"{town.telegram.url}/a-secret-path")
+        _, checks = await doctor(town.place)
+    assert checks["telegram"]["state"] == "ok"
+    assert checks["telegram webhook"]["state"] == "warn", checks["telegram webhook"]
+    assert "a webhook is set to 127.0.0.1" in checks["telegram webhook"]["found"]
+    assert "gatehouse serve" in checks["telegram webhook"]["fix"]
+    assert "a-secret-path" not in json.dumps(checks)
+
+
+@pytest.mark.requirement("OPS-5")
+async def test_a_broken_configuration_is_a_check_too(town: Town, fail_after: FailAfter) -> None:
+    town.place.configure('[slack]\nownerz = ["U0ANNA"]\nconnections = "many"\n')
+    async with fail_after(60):
+        ended = await command(town.place, "doctor", "--json")
+        people = await command(town.place, "doctor")
+    checks = json.loads(ended.out)
+    assert (ended.code, people.code) == (1, 1)
+    assert {one["name"] for one in checks} == {"config"}
+    assert any("slack.owners" in one["found"] for one in checks)
+    assert "gatehouse config schema" in checks[0]["fix"]
+    assert "fix: " in people.out
+
+
+@pytest.mark.requirement("OPS-5", "SCALE-4")
+async def test_what_the_database_is_to_this_version(place: Place, fail_after: FailAfter) -> None:
+    wanted = {
+        ("0001", "0001"): ("warn", "Run `gatehouse migrate`."),
+        ("9999", "0001"): ("warn", "Finish the upgrade"),
+        ("9999", "9999"): ("fail", "Install the newer version"),
+    }
+    async with fail_after(90):
+        await command(place, "migrate")
+        for (revision, carried), (state, fix) in wanted.items():
+            with closing(sqlite3.connect(place.home / "gatehouse.db")) as rows, rows:
+                rows.execute("UPDATE alembic_version SET version_num = ?", (revision,))
+                rows.execute(
+                    "UPDATE settings SET value = ? WHERE name = 'schema_compatible_from'",
+                    (carried,),
+                )
+            _, checks = await doctor(place)
+            assert checks["database"]["state"] == state
+            assert revision in checks["database"]["found"]
+            assert checks["database"]["fix"].startswith(fix)
+        (place.home / "gatehouse.db").write_bytes(b"no database at all" * 100)
+        _, checks = await doctor(place)
+    assert checks["database"]["state"] == "fail"
+
+
+@pytest.mark.requirement("OPS-5")
+async def test_what_others_may_read_or_write_is_named(place: Place, fail_after: FailAfter) -> None:
+    async with fail_after(60):
+        await command(place, "migrate")
+        (place.home / "gatehouse.db").chmod(0o644)
+        _, checks = await doctor(place)
+        assert checks["permissions"]["state"] == "warn"
+        assert f"chmod 600 {place.home}/gatehouse.db" in checks["permissions"]["fix"]
+        place.home.chmod(0o777)
+        _, checks = await doctor(place)
+    assert checks["permissions"]["state"] == "fail"
+    assert checks["permissions"]["fix"] == f"chmod 700 {place.home}"
+
+
+@pytest.mark.requirement("OPS-5")
+async def test_the_fullest_disk_counts(place: Place, tmp_path: Path, fail_after: FailAfter) -> None:
+    with disk(tmp_path / "small", megabytes=16) as small:
+        place.variables["GATEHOUSE_WORKSPACE__PATH"] = str(small.path / "workspace")
+        async with fail_after(60):
+            _, checks = await doctor(place)
+    assert checks["disk"]["state"] == "fail"
+    assert checks["disk"]["found"].endswith(f"GiB free in {small.path}")
+    assert "Free some space" in checks["disk"]["fix"]
+
+
+@pytest.mark.requirement("OPS-5")
+def test_a_clock_of_the_past_is_found() -> None:
+    assert clock(RELEASED_MS - 1).state == "fail"
+    assert "set-ntp" in clock(RELEASED_MS - 1).fix
+    assert clock(RELEASED_MS).state != "fail"
+
+
+@pytest.mark.requirement("OPS-5")
+async def test_a_workspace_that_cannot_be_written_is_named(
+    place: Place, fail_after: FailAfter
+) -> None:
+    with disk(place.path / "small", megabytes=1) as small:
+        place.variables["GATEHOUSE_WORKSPACE__PATH"] = str(small.path)
+        small.read_only()
+        async with fail_after(60):
+            _, checks = await doctor(place)
+    assert checks["workspace"]["state"] == "fail", os.fspath(small.path)
+    assert "cannot be written" in checks["workspace"]["found"]

@@ -1,0 +1,65 @@
+"""What an idle gateway asks of its database: one look a tick, and the renewal of its leases."""
+
+from collections.abc import Iterator
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runtime.store.migrate import migrate
+from runtime.workers.leases import LeaseSettings
+from runtime.workers.wake import TICK_S
+from tests.contract.store_support import BOTH, postgres_server
+from tests.fakes.clock import FakeClock
+from tests.fakes.model import ScriptedModel, ScriptedModels
+from tests.scenario.engine import World, setup_at, world
+from tests.scenario.heard import Heard
+from tests.scenario.replicas import beside
+
+TICKS = 60
+
+
+@pytest.fixture
+def heard() -> Iterator[Heard]:
+    made = Heard()
+    yield made
+    made.close()
+
+
+@pytest.fixture(params=BOTH)
+async def idle(request: pytest.FixtureRequest, tmp_path: Path, heard: Heard) -> Any:
+    """A world in which nobody says anything, on each database, under a clock that stands still."""
+    model = ScriptedModel([])
+    async with AsyncExitStack() as stack:
+        if request.param == "postgresql":
+            place = await stack.enter_async_context(beside(tmp_path, postgres_server()))
+            replica = await stack.enter_async_context(place.replica("one", model))
+            yield replica.world
+            return
+        url = f"sqlite:///{tmp_path}/gatehouse.db"
+        await migrate(url)
+        setup = setup_at(tmp_path, url, ScriptedModels(model), clock=FakeClock())
+        yield await stack.enter_async_context(world(setup))
+
+
+def clock_of(running: World) -> FakeClock:
+    clock = running.engine.parts.clock
+    assert isinstance(clock, FakeClock)
+    return clock
+
+
+@pytest.mark.requirement("SCALE-3")
+async def test_an_idle_gateway_looks_once_a_tick_and_renews_its_leases_together(
+    idle: World, heard: Heard
+) -> None:
+    clock = clock_of(idle)
+    await clock.advance(LeaseSettings().ttl_s)
+    heard.clear()
+    await clock.advance(TICKS * TICK_S)
+    renewals = TICKS * TICK_S / (LeaseSettings().ttl_s / 3)
+    looks = [one for one in heard if one.lstrip().upper().startswith(("SELECT", "WITH"))]
+    others = [one for one in heard if one not in looks]
+    assert TICKS - 1 <= len(looks) <= TICKS + 1, looks
+    assert renewals - 1 <= len(others) <= renewals + 1, others
+    assert all("leases" in one for one in others)

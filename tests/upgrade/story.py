@@ -1,0 +1,297 @@
+"""A broad story, told to learn what the code says to its database.
+
+It asks for nothing but that each part comes to its end; that the parts work is proven elsewhere.
+A feature that brings statements of its own gets its words here.
+"""
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+from runtime.bus.memory import MemoryBus
+from runtime.domain.budgets import BudgetSettings, Limit
+from runtime.domain.errors import DeliveryRejected, DeliveryRetry, DeliveryUnknown, GatehouseError
+from runtime.domain.people import Trust
+from runtime.domain.runs import TERMINAL, RunState
+from runtime.domain.tools import Effect
+from runtime.intake.control import Control, ControlServices, ControlSettings, NewConversation
+from runtime.intake.gatehouse import IntakeSettings
+from runtime.intake.logins import Logins
+from runtime.tools.builtin.ask import AskUser
+from runtime.views.reader import Views
+from runtime.workers.leases import LeaseSettings
+from tests.fakes.chat import FakeChat
+from tests.fakes.model import Gate, Said, ScriptedModel, ScriptedModels
+from tests.scenario.cards import (
+    GUEST,
+    MEMBER,
+    asks,
+    call,
+    card,
+    cards,
+    outcome,
+    reaches,
+    script,
+    state,
+)
+from tests.scenario.engine import OPEN, Setup, World, setup_at, world
+from tests.scenario.tools import Note
+
+_LEASE = LeaseSettings(ttl_s=1.0)
+_COMMANDS = (
+    *("/help", "/status", "/usage", "/model", "/plan", "/edit", "/queue collect"),
+    *("/queue followup", "/queue wrong", "/approve nothing", "/deny nothing", "/answer nothing x"),
+    *("/stop", "/new"),
+)
+
+
+async def tell(url: str, folder: Path) -> None:
+    """The whole story on a migrated database."""
+    await _small(url, folder)
+    await _people(url, folder)
+    await _waiting(url, folder)
+    await _expiring(url, folder)
+    await _sending(url, folder)
+    await _dying(url, folder)
+    await _owning(url, folder)
+    await _spending(url, folder)
+
+
+async def tell_briefly(url: str, folder: Path) -> None:
+    """One message with a tool and an approval, and what an owner does beside it."""
+    await _small(url, folder)
+    await _spending(url, folder)
+
+
+def _setup(
+    url: str, folder: Path, model: ScriptedModel, change: Callable[[Setup], Setup] = lambda one: one
+) -> Setup:
+    setup = setup_at(folder, url, ScriptedModels(model), alone=url.startswith("sqlite"))
+    settings = replace(setup.settings, lease=_LEASE)
+    tools = (Note(command=True), Note("keep"), Note("look", effect=Effect.READ))
+    return change(replace(setup, settings=settings, tools=(*tools, AskUser())))
+
+
+async def _done(at: World, run_id: str | None) -> None:
+    await reaches(at, run_id, *TERMINAL)
+
+
+async def _small(url: str, folder: Path) -> None:
+    model = ScriptedModel(
+        script(Said(calls=(call("a", "look"), call("b", "keep"))), Said(calls=(call("c"),)), "done")
+    )
+    async with world(_setup(url, folder, model)) as at:
+        accepted = await at.says("do it", message_id="first")
+        await at.presses((await card(at)).open_call_id, "once")
+        await at.sees(2)
+        await outcome(at)
+        await _done(at, accepted.run_id)
+        await at.says("do it", message_id="first")
+
+
+async def _people(url: str, folder: Path) -> None:
+    def strict(setup: Setup) -> Setup:
+        rules = replace(OPEN, allow_users=frozenset({MEMBER}))
+        intake = replace(setup.settings.intake, access={"test": rules})
+        return replace(setup, settings=replace(setup.settings, intake=intake))
+
+    async with world(_setup(url, folder, ScriptedModel(lambda _: "yes"), strict)) as at:
+        control, views = _control(at), Views(at.database)
+        for user in ("U-stranger", "U-other"):
+            await at.says("let me in", user=user)
+            await at.says("please", user=user)
+        for pending, trust in zip(
+            (await views.pairings()).items, (Trust.MEMBER, None), strict=True
+        ):
+            if trust is None:
+                await control.deny_pairing(pending.code)
+            else:
+                await control.approve_pairing(pending.code, trust=trust)
+        with suppress(GatehouseError):
+            await control.approve_pairing("nothing")
+        code = await control.new_owner_code()
+        await at.says("000000", user="U-late")
+        await at.says(code, user="U-late")
+        for number, (user, kind) in enumerate(((MEMBER, "direct"), (GUEST, "group"))):
+            accepted = await at.says("hello", user=user, kind=kind, chat_id=f"C{number}")
+            await _done(at, accepted.run_id)
+        await at.says("psst", user=GUEST, kind="group", chat_id="C1", mentions=False)
+        await at.says("beep", user="U-robot", kind="group", chat_id="C1", is_bot=True)
+        for text in _COMMANDS:
+            await at.says(text)
+        await views.people()
+
+
+async def _waiting(url: str, folder: Path) -> None:
+    gate = Gate()
+    steps = {
+        "ask": (Said(calls=(asks("Which?", "a", "b"),)), "thanks"),
+        "allow": (Said(calls=(call("x"),)), Said(calls=(call("x"),)), "done"),
+        "deny": (Said(calls=(call("y"), call("z"))), "as you like"),
+        "park": (Said(calls=(call("p"),)), "done"),
+        "hold": (Said("some words and more", middle=gate, at=1), "done"),
+    }
+
+    def says(request: object) -> Said | str:
+        said = next(one for one in reversed(request.messages) if getattr(one, "role", "") == "user")
+        told = next((steps[word] for word in steps if word in said.text), ("fine",))
+        return told[min(request.step, len(told)) - 1]
+
+    async with world(_setup(url, folder, ScriptedModel(says))) as at:
+        asked = await at.says("ask")
+        question = await card(at)
+        await at.says("in the meantime")
+        await at.says("/answer nothing a")
+        await at.presses(question.open_call_id, "a")
+        await _done(at, asked.run_id)
+        allowed = await at.says("allow", chat_id="D-1")
+        await at.presses((await _next_card(at)).open_call_id, "session")
+        await _done(at, allowed.run_id)
+        denied = await at.says("deny", chat_id="D-2")
+        await reaches(at, denied.run_id, RunState.WAITING_FOR_APPROVAL)
+        await at.says("/deny", chat_id="D-2")
+        for waiting in (await Views(at.database).approvals()).items:
+            await at.presses(waiting.request_id, "deny")
+        await _done(at, denied.run_id)
+        parked = await at.says("park", chat_id="D-3")
+        await reaches(at, parked.run_id, RunState.WAITING_FOR_APPROVAL)
+        await at.says("and this", chat_id="D-3")
+        await at.says("/stop", chat_id="D-3")
+        await _done(at, parked.run_id)
+        held = await at.says("hold", chat_id="D-4")
+        await gate.reached.wait()
+        await at.says("behind it", chat_id="D-4")
+        await at.says("/status", chat_id="D-4")
+        await at.says("/stop", chat_id="D-4")
+        await _done(at, held.run_id)
+        await at.says("/queue collect", chat_id="D-5")
+        burst = [await at.says(f"part {number}", chat_id="D-5") for number in range(3)]
+        await _done(at, burst[-1].run_id)
+        await at.says("/new", chat_id="D-5")
+        again = await at.says("anew", chat_id="D-5")
+        await _done(at, again.run_id)
+
+
+async def _next_card(at: World) -> object:
+    await at.chat.until(lambda: len(cards(at)) > 1)
+    return cards(at)[-1][1]
+
+
+async def _expiring(url: str, folder: Path) -> None:
+    def soon(setup: Setup) -> Setup:
+        agent = replace(setup.settings.agent, approval_expiry_ms=1)
+        return replace(setup, settings=replace(setup.settings, agent=agent))
+
+    model = ScriptedModel(script(Said(calls=(call("late"),)), "denied, then"))
+    async with world(_setup(url, folder, model, soon)) as at:
+        accepted = await at.says("go", chat_id="D-late")
+        await _done(at, accepted.run_id)
+
+
+async def _sending(url: str, folder: Path) -> None:
+    chat = FakeChat()
+    chat.failures = [
+        DeliveryRetry("busy", after_s=0.1),
+        DeliveryRejected("the bot was removed"),
+        DeliveryUnknown("the line broke"),
+    ]
+    async with world(_setup(url, folder, ScriptedModel(lambda _: "yes")), chat) as at:
+        views = Views(at.database)
+        for number in range(3):
+            await _done(at, (await at.says("hi", chat_id=f"D-out{number}")).run_id)
+        # One is tried again and arrives, one is dead, one is unknown.
+        await chat.until(lambda: bool(chat.sent))
+        while len((await views.delivery_problems()).items) < 2:
+            await views.last_position()
+        await views.status()
+
+
+async def _dying(url: str, folder: Path) -> None:
+    gate = Gate()
+    held = Said("it begins", middle=gate, at=1)
+    first = script(Said(calls=(call("once", "keep"),)), held)
+    async with world(_setup(url, folder, ScriptedModel(first))) as at:
+        accepted = await at.says("die", chat_id="D-dying")
+        await gate.reached.wait()
+    async with world(_setup(url, folder, ScriptedModel(lambda _: "still here"))) as at:
+        await _done(at, accepted.run_id)
+        await at.engine.drain(1.0)
+
+
+def _control(at: World) -> Control:
+    parts = at.engine.parts
+    settings = ControlSettings(workspace=at.workspace)
+    services = ControlServices(
+        at.database, MemoryBus(), parts.clock, at.engine.intake, lambda: settings
+    )
+    return Control(services)
+
+
+async def _owning(url: str, folder: Path) -> None:
+    async with world(_setup(url, folder, ScriptedModel(lambda _: "yes"))) as at:
+        control, views = _control(at), Views(at.database)
+        new = NewConversation(title="Plans", key="room-1")
+        made, _ = await control.create_session(new, idempotency_key="one")
+        await control.create_session(new, idempotency_key="one")
+        for key in ("a", "a"):
+            said = await control.submit(made.id, ["hello"], idempotency_key=key)
+        await _done(at, said.run_id)
+        await control.cancel(str(said.run_id))
+        await control.interrupt(made.id)
+        for name, value in (("mode", "plan"), ("permission_mode", None), ("queue_mode", "collect")):
+            await control.change_session(made.id, {name: value})
+        await _reading(at, views, made.id)
+        await control.end_session(made.id)
+        logins = Logins(at.database, at.engine.parts.clock)
+        secret = await logins.create(role="admin", token="made-up-token")
+        await logins.find(secret)
+        await logins.end(secret)
+        at.engine.intake.change(IntakeSettings(access={"test": OPEN}))
+
+
+async def _reading(at: World, views: Views, session_id: str) -> None:
+    first = await views.sessions(limit=1)
+    await views.sessions(limit=1, cursor=first.next_cursor)
+    await views.session(session_id)
+    for one in (await views.sessions()).items:
+        page = await views.transcript(one.id, limit=1)
+        await views.transcript(one.id, transcript=1)
+        if page.next_cursor is not None:
+            await views.transcript(one.id, before=page.next_cursor)
+    runs = await views.runs(limit=1)
+    await views.runs(limit=1, cursor=runs.next_cursor)
+    await views.runs(session_id=session_id, status=RunState.COMPLETED)
+    run = runs.items[0]
+    await views.run(run.id)
+    events = await views.run_events(run.id, limit=1)
+    await views.run_events(run.id, cursor=events.next_cursor)
+    await views.events_after(0, session_id=session_id)
+    await views.events_after(0, run_id=run.id)
+    await views.events_after(0)
+    await views.last_position()
+    for listed in (views.approvals, views.questions):
+        await listed(limit=1)
+        await listed(session_id=session_id)
+    await views.status()
+    await views.pairings()
+    problems = await views.delivery_problems(limit=1)
+    await views.delivery_problems(cursor=problems.next_cursor)
+    assert await state(at, run.id)
+
+
+async def _spending(url: str, folder: Path) -> None:
+    def bounded(setup: Setup) -> Setup:
+        budgets = BudgetSettings(
+            run=Limit(100_000), session=Limit(200), person_day=Limit(100_000), day=Limit(10**6)
+        )
+        intake = setup.settings.intake
+        commands = replace(intake.commands, budgets=budgets)
+        intake = replace(intake, commands=commands)
+        settings = replace(setup.settings, budgets=budgets, intake=intake)
+        return replace(setup, settings=settings)
+
+    async with world(_setup(url, folder, ScriptedModel(lambda _: "cheap"), bounded)) as at:
+        for text in ("one", "two", "three"):
+            await _done(at, (await at.says(text, chat_id="D-money")).run_id)
+        await at.says("/usage", chat_id="D-money")
