@@ -12,7 +12,7 @@ from typing import Final
 from adapters.web.egress import message_event
 from runtime.domain.messages import ChatAddress, OutboundMessage, Receipt
 from runtime.ports.bus import LIVE, Bus
-from runtime.ports.chat import AdapterStatus, Capabilities, Posted
+from runtime.ports.chat import AdapterStatus, Capabilities, Files, Posted, Streams, Webhook
 from runtime.ports.gatehouse import Gatehouse
 
 ACCOUNT: Final = "local"
@@ -52,6 +52,21 @@ class WebAdapter:
     @property
     def capabilities(self) -> Capabilities:
         return _CAPABILITIES
+
+    @property
+    def streams(self) -> Streams | None:
+        """The page follows the live events itself."""
+        return None
+
+    @property
+    def files(self) -> Files | None:
+        """They were uploaded with the message."""
+        return None
+
+    @property
+    def webhook(self) -> Webhook | None:
+        """The page comes in through the gateway's own server."""
+        return None
 
     def status(self) -> AdapterStatus:
         """Connected from `connect` to `close`: there is no other side that could be away."""
