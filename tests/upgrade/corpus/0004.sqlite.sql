@@ -161,8 +161,6 @@ SELECT runs.id FROM runs WHERE runs.id < ? ORDER BY runs.id DESC LIMIT ? OFFSET 
 
 SELECT runs.id FROM runs WHERE runs.session_id = ? AND runs.state = ? ORDER BY runs.id DESC LIMIT ? OFFSET ?;
 
-SELECT runs.id, runs.cancel FROM runs WHERE runs.worker = ? AND runs.state = ? AND runs.cancel IS NOT NULL;
-
 SELECT runs.id, runs.session_id, runs.seq, runs.transcript, runs.kind, runs.state, runs.collecting, runs.ready_ms, runs.target, runs.reply_to, runs.speaker, runs.step, runs.attempt, runs.worker, runs.fence, runs.cancel, runs.replaced, runs.steered, runs.late, runs.model, runs.input_tokens, runs.output_tokens, runs.cached_tokens, runs.cost_usd, runs.tainted, runs.error, runs.created_ms, runs.started_ms, runs.ended_ms FROM runs WHERE runs.id = ?;
 
 SELECT runs.id, runs.session_id, runs.seq, runs.transcript, runs.kind, runs.state, runs.collecting, runs.ready_ms, runs.target, runs.reply_to, runs.speaker, runs.step, runs.attempt, runs.worker, runs.fence, runs.cancel, runs.replaced, runs.steered, runs.late, runs.model, runs.input_tokens, runs.output_tokens, runs.cached_tokens, runs.cost_usd, runs.tainted, runs.error, runs.created_ms, runs.started_ms, runs.ended_ms FROM runs WHERE runs.session_id = ? AND runs.state = 'queued' ORDER BY runs.seq;
