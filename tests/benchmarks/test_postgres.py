@@ -75,7 +75,8 @@ async def rate_of(url: str, replicas: int, **order: object) -> tuple[float, floa
             sys.executable,
             "-m",
             "tests.benchmarks.replica",
-            json.dumps({"url": url, "account": f"A{number}", **order}),
+            # An account of its own: what another one said to it would be told again.
+            json.dumps({"url": url, "account": f"A{replicas}{number}", **order}),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
         )
