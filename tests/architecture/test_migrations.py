@@ -21,7 +21,9 @@ NAMED: Final = "f"
 EXPANDING: Final = frozenset(
     {"create_table", "create_index", "add_column", "batch_alter_table", "f"}
 )
-CONTRACTIONS: Final[dict[str, str]] = {}
+CONTRACTIONS: Final[dict[str, str]] = {
+    "0003": "code of 0001 and 0002 refuses values with fields that it does not know",
+}
 """Revision -> why nothing that still runs needs what it takes away."""
 
 

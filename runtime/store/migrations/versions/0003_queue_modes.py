@@ -12,7 +12,7 @@ revision = "0003"
 down_revision = "0002"
 branch_labels = None
 depends_on = None
-compatible_from = "0001"
+compatible_from = "0003"
 
 
 def upgrade() -> None:

@@ -10,7 +10,7 @@ revision = "0004"
 down_revision = "0003"
 branch_labels = None
 depends_on = None
-compatible_from = "0001"
+compatible_from = "0003"
 
 
 def upgrade() -> None:
