@@ -1,5 +1,6 @@
-# The base is an argument, so that a mirror or a hardened image can stand in.
-ARG BASE=python:3.11-slim
+# The base is an argument, so that a mirror or a hardened image can stand in. It names Debian's
+# release, which decides the major of PostgreSQL's client programs: docs/backup.md.
+ARG BASE=python:3.11-slim-bookworm
 
 FROM ${BASE} AS build
 WORKDIR /src
@@ -22,6 +23,11 @@ RUN /opt/build/bin/python -m pip wheel --no-cache-dir --no-input --disable-pip-v
     && /opt/gatehouse/bin/python -m pip uninstall --yes --quiet pip setuptools wheel
 
 FROM ${BASE}
+# `gatehouse backup` runs pg_dump and pg_restore.
+RUN apt-get update \
+    && DEBIAN_FRONTEND=noninteractive apt-get install --yes --no-install-recommends \
+        postgresql-client \
+    && rm -rf /var/lib/apt/lists/*
 RUN mkdir -p /data && chown 10001:10001 /data
 COPY --from=build /opt/gatehouse /opt/gatehouse
 # Everything that is written goes to the volume; the rest of the file system may be read-only.

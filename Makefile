@@ -6,7 +6,11 @@ BIN = $(VENV)/bin
 NODE = .cache/node
 # A foreign server that speaks the model providers' wire formats; pinned, as its answers are asserted.
 AIMOCK = @copilotkit/aimock@1.43.0
-# It needs Node 20.15; Debian 12 has 18, and there a newer one is put beside it.
+# A foreign Slack; it needs Node 22.15.
+EMULATE = emulate@0.12.2
+EMULATE_AT = .cache/emulate
+NODE_HAS_HOOKS = const [a, b] = process.versions.node.split(".").map(Number); process.exit(a > 22 || (a === 22 && b >= 15) ? 0 : 1)
+# aimock needs Node 20.15; Debian 12 has 18, and there a newer one is put beside it.
 NODE_PACKAGE = node@26.10.0
 NODE_IS_NEW = const [a, b] = process.versions.node.split(".").map(Number); process.exit(a > 20 || (a === 20 && b >= 15) ? 0 : 1)
 # Looks at the locks from an environment of its own, so that it changes nothing that is shipped.
@@ -14,6 +18,7 @@ AUDIT = .cache/audit
 PIP_AUDIT = pip-audit>=2.9,<3
 # Name another interpreter with: make run PYTHON=/path/to/python
 PYTHON =
+JOBS = 2
 PIP_INSTALL = $(BIN)/python -m pip install --quiet --no-input --disable-pip-version-check --no-compile
 LOCKS = requirements.lock requirements-build.lock pyproject.toml
 UV_COMPILE = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 \
@@ -22,7 +27,7 @@ UV_COMPILE = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 \
 # Tests find the checkout's own programs (gatehouse, aimock) first.
 TOOL_PATH = PATH="$$PWD/$(BIN):$$PWD/$(NODE)/node_modules/.bin:$$PATH"
 
-.PHONY: help run test check lint fmt requirements image-check gallery bench faults replicas soak aimock lock sbom audit build clean
+.PHONY: help run test check lint fmt requirements image-check gallery bench faults replicas soak aimock emulate lock sbom audit build clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1	\2/p' Makefile | expand -t 24
@@ -30,8 +35,8 @@ help: ## list the targets
 run: $(VENV)/.ready-run ## start the gateway; the first time this installs it
 	@exec $(BIN)/gatehouse serve
 
-test: $(VENV)/.ready-dev ## run the tests
-	@$(TOOL_PATH) $(BIN)/python -m pytest
+test: $(VENV)/.ready-dev ## run the tests, two files at a time; JOBS=4 for more
+	@$(TOOL_PATH) $(BIN)/python -m pytest -p no:benchmark --numprocesses $(JOBS) --dist loadfile
 
 check: lint test ## everything that CI holds: format, lint, types, imports, tests
 
@@ -63,8 +68,9 @@ faults: $(VENV)/.ready-dev ## kill a gateway at every commit point and write doc
 replicas: $(VENV)/.ready-dev ## of the tests those with several gateways on one PostgreSQL, killed, frozen and cut off
 	@$(TOOL_PATH) $(BIN)/python -m pytest tests/replicas
 
-soak: $(VENV)/.ready-dev ## people and faults for ten minutes, then the books; SECONDS=7200 for longer, SEED=2, POSTGRES=url for two replicas
+soak: $(VENV)/.ready-dev ## people and faults for ten minutes, then the books; SECONDS=7200, or MESSAGES=10000 RESTART_EVERY=500, SEED=2, POSTGRES=url for two replicas
 	@$(TOOL_PATH) $(BIN)/python -m tests.soak $(if $(SECONDS),--seconds $(SECONDS)) $(if $(SEED),--seed $(SEED)) \
+		$(if $(MESSAGES),--messages $(MESSAGES)) $(if $(RESTART_EVERY),--restart-every $(RESTART_EVERY)) \
 		$(if $(POSTGRES),--postgres $(POSTGRES) --replicas 2)
 
 aimock: ## install the model server that some scenarios need (npm)
@@ -72,6 +78,12 @@ aimock: ## install the model server that some scenarios need (npm)
 		|| { mkdir -p $(NODE) \
 			&& node=; node -e '$(NODE_IS_NEW)' >/dev/null 2>&1 || node=$(NODE_PACKAGE); \
 			npm install --prefix $(NODE) --no-save --no-audit --no-fund --loglevel=error $(AIMOCK) $$node; }
+
+emulate: ## install the Slack of somebody else that some tests need (npm)
+	@grep -qs '"version": "$(lastword $(subst @, ,$(EMULATE)))"' $(EMULATE_AT)/node_modules/emulate/package.json \
+		|| { mkdir -p $(EMULATE_AT) \
+			&& node=; node -e '$(NODE_HAS_HOOKS)' >/dev/null 2>&1 || node=$(NODE_PACKAGE); \
+			npm install --prefix $(EMULATE_AT) --no-save --no-audit --no-fund --loglevel=error $(EMULATE) $$node; }
 
 lock: $(VENV)/.ready-dev ## resolve the dependencies anew and write the locks with hashes
 	$(PIP_INSTALL) uv
@@ -91,7 +103,7 @@ audit: $(VENV)/.python ## ask the advisory databases about every locked package 
 	@[ -x $(AUDIT)/bin/pip-audit ] || { $(BIN)/python -m venv $(AUDIT) \
 		&& $(AUDIT)/bin/python -m pip install --quiet --no-input --disable-pip-version-check "$(PIP_AUDIT)"; }
 	@for lock in requirements.lock requirements-dev.lock requirements-build.lock; do \
-		$(AUDIT)/bin/pip-audit --disable-pip --require-hashes --requirement $$lock || exit 1; \
+		$(AUDIT)/bin/pip-audit --strict --disable-pip --require-hashes --requirement $$lock || exit 1; \
 	done
 
 build: $(VENV)/.ready-dev ## build the wheel into dist/

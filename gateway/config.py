@@ -32,6 +32,7 @@ PLAIN: Final[dict[str, Key]] = {
     "ANTHROPIC_API_KEY": ("models", "anthropic_api_key"),
     "GEMINI_API_KEY": ("models", "gemini_api_key"),
     "OTEL_EXPORTER_OTLP_ENDPOINT": ("observability", "otlp_endpoint"),
+    "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": ("observability", "otlp_endpoint"),
     "SLACK_BOT_TOKEN": ("slack", "bot_token"),
     "SLACK_APP_TOKEN": ("slack", "app_token"),
     "SLACK_SIGNING_SECRET": ("slack", "signing_secret"),

@@ -1,22 +1,27 @@
 """The operator's settings in the engine's own shapes. Pure: it reads and builds nothing else."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gateway.config import Config, gateway_version
 from gateway.config_chats import ChannelAccess as AccessSection
 from gateway.config_model import Settings
-from runtime.agent.settings import AgentSettings
+from runtime.agent.settings import MEGABYTE, AgentSettings, AttachmentSettings, ChildSettings
 from runtime.commands.answers import Approvers
 from runtime.commands.table import CommandSettings
 from runtime.domain.budgets import BudgetSettings, Limit, micro_usd
 from runtime.domain.people import Trust
+from runtime.domain.rates import Rate, RateSettings
 from runtime.domain.value import JsonObject
 from runtime.intake.access import ChannelAccess
 from runtime.intake.gatehouse import IntakeSettings
 from runtime.policy.bounds import PolicySettings, rule_lists
+from runtime.ports.chat import ChatAdapter
 from runtime.ports.model import Models
 from runtime.ports.sandbox import Sandbox, SandboxLimits
+from runtime.subagents.requests import Limits as SpawnLimits
 from runtime.tools.builtin.shell import ExecSettings
+from runtime.tools.outgoing import SendLimits
 from runtime.workers.engine import EngineSettings
 from runtime.workers.leases import LeaseSettings
 from runtime.workers.sending import DeliverySettings
@@ -43,6 +48,8 @@ def engine_settings(config: Config, found: Found) -> EngineSettings:
             max_output_tokens=settings.agents.max_output_tokens,
             approval_expiry_ms=int(settings.approvals.expiry_s * 1000),
             timezone=settings.timezone,
+            attachments=attachment_settings(settings),
+            children=child_settings(settings),
         ),
         intake=intake_settings(config, found),
         policy=PolicySettings(
@@ -56,6 +63,7 @@ def engine_settings(config: Config, found: Found) -> EngineSettings:
         delivery=DeliverySettings(
             give_up_after_s=settings.delivery.give_up_after_s,
             resend_unknown=settings.delivery.ambiguous_sends == "resend",
+            keep_files_s=settings.delivery.keep_files_s,
             quiet=frozenset(
                 name
                 for name, section in (("slack", settings.slack), ("telegram", settings.telegram))
@@ -76,6 +84,7 @@ def intake_settings(config: Config, found: Found) -> IntakeSettings:
         queue_mode=settings.queue.mode,
         debounce_ms=settings.queue.debounce_ms,
         stale_after_ms=int(settings.queue.stale_after_s * 1000),
+        max_waiting=settings.queue.max_waiting,
         mode=settings.sessions.mode.value,
         commands=CommandSettings(
             approvers=Approvers(frozenset(settings.approvals.approvers)),
@@ -84,7 +93,49 @@ def intake_settings(config: Config, found: Found) -> IntakeSettings:
             version=gateway_version(),
             sandbox=found.sandbox.name,
             budgets=budget_settings(settings),
+            rates=rate_settings(settings),
         ),
+    )
+
+
+def rate_settings(settings: Settings) -> RateSettings:
+    """How fast people and rooms may ask, and the zone in which they are told until when."""
+    given = settings.limits
+    return RateSettings(
+        person=Rate(given.person_runs_per_minute, given.person_runs_per_hour),
+        room=Rate(given.room_runs_per_minute, given.room_runs_per_hour),
+        words=Rate(given.replies_per_minute),
+        owners=given.owners,
+        timezone=settings.timezone,
+    )
+
+
+def child_settings(settings: Settings) -> ChildSettings:
+    """How many subagents there may be, and how long one is awaited."""
+    given = settings.agents
+    return ChildSettings(
+        concurrency=given.concurrency,
+        limits=SpawnLimits(
+            max_depth=given.max_depth,
+            live_per_parent=given.live_per_parent,
+            live_per_tree=given.live_per_tree,
+            spawned_per_run=given.spawned_per_run,
+            spawned_per_minute=given.spawned_per_minute,
+        ),
+        await_ms=int(given.auto_background_after * 1000),
+    )
+
+
+def attachment_settings(settings: Settings) -> AttachmentSettings:
+    """How much of what people send is taken."""
+    given = settings.attachments
+    return AttachmentSettings(
+        file_bytes=int(given.file_mb * MEGABYTE),
+        files=given.message_files,
+        message_bytes=int(given.message_mb * MEGABYTE),
+        session_bytes=int(given.session_mb * MEGABYTE),
+        shown=given.shown,
+        timeout_s=given.timeout_s,
     )
 
 
@@ -134,6 +185,16 @@ def exec_settings(config: Config) -> ExecSettings:
     )
 
 
+def send_limits(config: Config, adapters: Sequence[ChatAdapter]) -> SendLimits:
+    """What the agent may send, and what the platforms of this process take."""
+    given = config.settings.delivery
+    return SendLimits(
+        file_bytes=int(given.file_mb * MEGABYTE),
+        per_run=given.files_per_run,
+        channels={one.channel: one.capabilities for one in adapters},
+    )
+
+
 def own_files(config: Config) -> tuple[str, ...]:
     """Files of the gateway that no command may see: secrets, the configuration, the database."""
     database = [config.home / f"gatehouse.db{end}" for end in ("", "-wal", "-shm", ".lock")]
@@ -141,7 +202,7 @@ def own_files(config: Config) -> tuple[str, ...]:
     return tuple(dict.fromkeys(str(file) for file in files if file.is_file()))
 
 
-RELOADED = ("approvals", "budgets", "policy", "queue", "sessions", "slack", "telegram")
+RELOADED = ("approvals", "budgets", "limits", "policy", "queue", "sessions", "slack", "telegram")
 """Sections that are taken over while the gateway runs; the rest wait for a restart."""
 
 
@@ -171,6 +232,8 @@ def runtime_view(config: Config, found: Found) -> JsonObject:
         },
         "agents": dict(settings.agents.model_dump(mode="json")),
         "budgets": dict(settings.budgets.model_dump(mode="json")),
+        "attachments": dict(settings.attachments.model_dump(mode="json")),
+        "limits": dict(settings.limits.model_dump(mode="json")),
         "queue": dict(settings.queue.model_dump(mode="json")),
         "workers": dict(settings.workers.model_dump(mode="json")),
         "delivery": dict(settings.delivery.model_dump(mode="json")),

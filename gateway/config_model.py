@@ -11,6 +11,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from pydantic import AfterValidator, Field, SecretStr
 
 from gateway.config_chats import Slack, Telegram
+from gateway.config_files import Attachments, Transcription
 from gateway.config_section import Section
 from runtime.domain.decisions import PermissionMode, SessionMode
 from runtime.domain.errors import InvalidInput
@@ -104,7 +105,8 @@ class Observability(Section):
         None,
         pattern=r"^https?://",
         description="The collector's base address, such as `http://localhost:4318`; also "
-        "`OTEL_EXPORTER_OTLP_ENDPOINT`. Unset: no traces.",
+        "`OTEL_EXPORTER_OTLP_ENDPOINT`, or, as the whole address, "
+        "`OTEL_EXPORTER_OTLP_TRACES_ENDPOINT`. Unset: no traces.",
     )
     traces_content: bool = Field(
         False, description="Whether spans hold what people, models and tools said."
@@ -163,11 +165,25 @@ class Models(Section):
 
 
 class Agents(Section):
-    """`[agents]`: the limits of a turn."""
+    """`[agents]`: the limits of a turn, and of the subagents that it may start."""
 
     max_steps: int = Field(40, ge=1, le=1000, description="Model calls of one run at most.")
     window_tokens: int = Field(32_000, ge=1000, description="History that a request may carry.")
     max_output_tokens: int = Field(8192, ge=64, description="The length of one response at most.")
+    concurrency: int = Field(
+        10,
+        ge=0,
+        le=1000,
+        description="Subagents that run at once, everywhere; 0: any number.",
+    )
+    max_depth: int = Field(3, ge=1, le=10, description="Levels of agents, the one you talk to too.")
+    live_per_parent: int = Field(8, ge=0, description="Live subagents of one agent.")
+    live_per_tree: int = Field(24, ge=0, description="Live subagents of a conversation.")
+    spawned_per_run: int = Field(16, ge=0, description="Subagents that one run may start.")
+    spawned_per_minute: int = Field(60, ge=0, description="Subagents a conversation, in a minute.")
+    auto_background_after: float = Field(
+        120.0, gt=0, description="Seconds for which a subagent is awaited; then its agent goes on."
+    )
 
 
 class Budgets(Section):
@@ -188,6 +204,29 @@ class Budgets(Section):
     )
     day_tokens: int | None = Field(None, ge=1, description="Everybody together, each day.")
     day_usd: float | None = Field(None, gt=0, description="Everybody together, each day.")
+
+
+class Limits(Section):
+    """`[limits]`: how fast people and rooms may ask. 0 is no limit."""
+
+    person_runs_per_minute: int = Field(
+        20, ge=0, description="Runs that one person may begin in a minute."
+    )
+    person_runs_per_hour: int = Field(
+        240, ge=0, description="Runs that one person may begin in an hour."
+    )
+    room_runs_per_minute: int = Field(
+        60, ge=0, description="Runs that a group or channel may begin in a minute."
+    )
+    room_runs_per_hour: int = Field(
+        1200, ge=0, description="Runs that a group or channel may begin in an hour."
+    )
+    replies_per_minute: int = Field(
+        30,
+        ge=0,
+        description="Answers to commands, and lines that say that a message waits, to one person.",
+    )
+    owners: bool = Field(False, description="Whether these limits hold for owners too.")
 
 
 class Exec(Section):
@@ -251,6 +290,13 @@ class Queue(Section):
         description="What a platform delivers later than this after it was sent is answered "
         "together, once.",
     )
+    max_waiting: int = Field(
+        500,
+        ge=1,
+        le=10_000,
+        description="Messages of one session that may wait. Who sends more is told so, once a "
+        "minute, and the message is not taken.",
+    )
 
 
 class Sessions(Section):
@@ -277,6 +323,17 @@ class Delivery(Section):
     give_up_after_s: float = Field(
         24 * 3600.0, gt=0, description="How long a message is tried before it is given up."
     )
+    file_mb: float = Field(
+        50.0, gt=0, le=1_000, description="The largest file that the agent may send, in MB."
+    )
+    files_per_run: int = Field(
+        10, ge=0, le=1_000, description="Files that one run may send; 0 lets none out."
+    )
+    keep_files_s: float = Field(
+        7 * 24 * 3600.0,
+        ge=3600,
+        description="How long copies of sent files are kept, and the page's links to them work.",
+    )
 
 
 class Settings(Section):
@@ -300,6 +357,9 @@ class Settings(Section):
     models: Models = Field(default_factory=Models)
     agents: Agents = Field(default_factory=Agents)
     budgets: Budgets = Field(default_factory=Budgets)
+    limits: Limits = Field(default_factory=Limits)
+    attachments: Attachments = Field(default_factory=Attachments)
+    transcription: Transcription = Field(default_factory=Transcription)
     tools: Tools = Field(default_factory=Tools)
     policy: Policy = Field(default_factory=Policy)
     approvals: Approvals = Field(default_factory=Approvals)

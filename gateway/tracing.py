@@ -6,7 +6,7 @@ from gateway.config import Config, gateway_version
 from runtime.domain.errors import InvalidInput
 from runtime.ports.tracing import NO_TRACER, Tracer
 
-OTLP_VARIABLE = "OTEL_EXPORTER_OTLP_ENDPOINT"
+OTLP_VARIABLES = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
 
 
 def open_tracer(
@@ -25,8 +25,8 @@ def open_tracer(
     except ImportError as error:
         hint = 'needs the extra: pip install "gatehouse[otel]"'
         raise InvalidInput("observability.otlp_endpoint", hint) from error
-    # Set by the standard variable, it is the library's to read, with the others of its kind.
-    own = config.origins.get(("observability", "otlp_endpoint"), "").endswith(OTLP_VARIABLE)
+    # Set by a standard variable, it is the library's to read, with the others of its kind.
+    own = config.origins.get(("observability", "otlp_endpoint"), "").endswith(OTLP_VARIABLES)
     settings = TelemetrySettings(
         None if own else given.otlp_endpoint, given.traces_content, gateway_version()
     )

@@ -21,17 +21,19 @@ from adapters.system.clock import SystemClock
 from adapters.system.fetch import GuardedFetch
 from adapters.web.adapter import CHANNELS
 from gateway.config import Config, gateway_version, tokens_of
-from gateway.config_engine import (
-    Found,
-    engine_settings,
-    exec_settings,
-    runtime_view,
-)
+from gateway.config_engine import Found, engine_settings, exec_settings, runtime_view, send_limits
 from gateway.explain import Explainer
 from gateway.http.observing import EngineMetrics
-from gateway.http.services import AdapterView, HttpServices, HttpSettings
+from gateway.http.services import HttpServices, HttpSettings
 from gateway.tracing import open_tracer
-from gateway.wiring_chats import chat_adapters, local_adapters
+from gateway.wiring_chats import (
+    adapter_view,
+    chat_adapters,
+    fetching_adapters,
+    local_adapters,
+    transcriber_of,
+)
+from runtime.agent.family import AgentFamily
 from runtime.bus.memory import MemoryBus
 from runtime.domain.errors import InvalidInput, Unavailable
 from runtime.domain.schemas import Schema
@@ -50,6 +52,7 @@ from runtime.store.filelock import gateway_lock
 from runtime.store.migrate import MigrationReport, migrate, schema
 from runtime.store.observed import ObservedDatabase, count_commits
 from runtime.tools.builtin import builtin_tools
+from runtime.tools.outgoing import sending_by_rows
 from runtime.tools.registry import Registry
 from runtime.views.reader import Views
 from runtime.workers.accounts import Account
@@ -130,7 +133,7 @@ class Assembly:
             bus=self.bus,
             clock=self.clock,
             render=render_html,
-            adapters=lambda: [_adapter_view(one) for one in engine.accounts],
+            adapters=lambda: [adapter_view(one) for one in engine.accounts],
             turns_running=lambda: engine.turns.running,
             checks={
                 "bus": lambda: self.bus.connected,
@@ -139,7 +142,10 @@ class Assembly:
                 "taking": lambda: not current.draining,
                 "writes": lambda: not self.database.writable.trouble,
             },
-            reasons={"writes": lambda: engine.parts.redact(self.database.writable.trouble)},
+            reasons={
+                "database": lambda: engine.parts.redact(self.database.unreadable),
+                "writes": lambda: engine.parts.redact(self.database.writable.trouble),
+            },
             runtime=lambda: runtime_view(current.config, Found(self.catalog, self.sandbox)),
             explainer=self._explainer(),
             version=gateway_version(),
@@ -150,6 +156,7 @@ class Assembly:
             sandbox=self.sandbox.name,
             hooks=[one.webhook for one in self._adapters() if one.webhook is not None],
             gatehouse=engine.intake,
+            workspace=engine.parts.workspace.root,
         )
 
     def _adapters(self) -> list[ChatAdapter]:
@@ -169,8 +176,10 @@ class Assembly:
 
     async def close(self) -> None:
         """Give everything back; in order, because the last writes need the database."""
-        for adapter in self.called:
+        for adapter in (*self.called, *self.engine.parts.fetchers):
             await adapter.close()
+        if (transcriber := self.engine.parts.transcriber) is not None:
+            await transcriber.close()
         await self.catalog.close()
         await self.bus.close()
         await self.database.close()
@@ -186,17 +195,6 @@ def http_settings(current: Current) -> HttpSettings:
         host=http.host,
         port=http.port,
         public_hosts=http.public_hosts,
-    )
-
-
-def _adapter_view(account: Account) -> AdapterView:
-    status = account.status()
-    adapter = account.adapter
-    return AdapterView(
-        channel=adapter.channel,
-        account=adapter.account,
-        connected=status.connected,
-        detail=status.detail,
     )
 
 
@@ -293,17 +291,21 @@ async def assemble(
 ) -> Assembly:
     """Join the parts; the database is open and has this version's schema on return."""
     workspace = Workspace(config.workspace, template=find_template(), env=config.variables)
+    metrics = EngineMetrics()
+    tracer, end_traces = open_tracer(config, metrics.traced)
+    database = open_observed(config, clock, metrics)
+    bus = open_bus(config, clock)
+    adapters = served(config, bus, clock)
+    settings = engine_settings(config, Found(catalog, sandbox))
     tools = builtin_tools(
         sandbox=sandbox,
         fetch=GuardedFetch(),
         skills=workspace.skills,
         clock=clock,
         commands=exec_settings(config),
+        sending=sending_by_rows(database, send_limits(config, adapters), redact=redact),
+        family=AgentFamily(database, bus, clock, settings.agent, workspace.agents),
     )
-    metrics = EngineMetrics()
-    tracer, end_traces = open_tracer(config, metrics.traced)
-    database = open_observed(config, clock, metrics)
-    bus = open_bus(config, clock)
     parts = EngineParts(
         database=database,
         bus=bus,
@@ -311,7 +313,9 @@ async def assemble(
         models=catalog,
         registry=Registry(tools),
         workspace=workspace,
-        adapters=served(config, bus, clock),
+        adapters=adapters,
+        fetchers=fetching_adapters(config, clock),
+        transcriber=transcriber_of(config),
         roles=roles_of(config),
         alone=database.dialect == "sqlite",
         redact=redact,
@@ -319,7 +323,7 @@ async def assemble(
         tracer=tracer,
         price=price_of,
     )
-    engine = Engine(parts, engine_settings(config, Found(catalog, sandbox)))
+    engine = Engine(parts, settings)
     await database.start()
     await bus.start()
     return Assembly(

@@ -9,19 +9,24 @@ from typing import TYPE_CHECKING, Literal
 from adapters.web.adapter import CHANNELS, WebAdapter
 from gateway.config import Config
 from gateway.config_chats import Slack, SlackWorkspace, Telegram, TelegramBot
+from gateway.config_files import OPENAI_URL
+from gateway.http.services import AdapterView
 from runtime.commands.table import COMMANDS
 from runtime.domain.errors import InvalidInput
 from runtime.domain.value import JsonObject
 from runtime.ports.bus import Bus
 from runtime.ports.chat import ChatAdapter
 from runtime.ports.clock import Clock
+from runtime.workers.accounts import Account
 
 if TYPE_CHECKING:
     from adapters.telegram.checkup import WayIn
     from adapters.telegram.settings import TelegramSettings
+    from adapters.transcription.openai import OpenAITranscriber
 
 __all__ = [
     "chat_adapters",
+    "fetching_adapters",
     "local_adapters",
     "missing_scopes",
     "slack_adapters",
@@ -29,6 +34,7 @@ __all__ = [
     "telegram_adapters",
     "telegram_ways_in",
     "telegram_webhook",
+    "transcriber_of",
 ]
 
 
@@ -80,6 +86,32 @@ def slack_adapters(slack: Slack, clock: Clock) -> list[ChatAdapter]:
         )
         for name, place in places.items()
     ]
+
+
+def fetching_adapters(config: Config, clock: Clock) -> list[ChatAdapter]:
+    """What a process that runs turns, and does not listen, fetches people's files with."""
+    roles = config.settings.roles
+    return chat_adapters(config, clock) if "workers" in roles and "adapters" not in roles else []
+
+
+def transcriber_of(config: Config) -> "OpenAITranscriber | None":
+    """Who writes speech down; None where no model for it is set."""
+    section = config.settings.transcription
+    if section.model is None:
+        return None
+    # Lazy: nothing of it is loaded where it is not used.
+    from adapters.transcription.openai import OpenAITranscriber, TranscriptionSettings
+
+    # The key of OpenAI goes to nobody else.
+    own = config.settings.models.openai_api_key if section.url == OPENAI_URL else None
+    return OpenAITranscriber(
+        TranscriptionSettings(
+            url=section.url,
+            model=section.model,
+            key=section.key or own,
+            timeout_s=section.timeout_s,
+        )
+    )
 
 
 def telegram_adapters(section: Telegram, clock: Clock) -> list[ChatAdapter]:
@@ -178,3 +210,15 @@ def missing_scopes(adapter: ChatAdapter) -> tuple[str, ...]:
     from adapters.slack.manifest import missing
 
     return missing(adapter.reception.granted_scopes) if isinstance(adapter, SlackAdapter) else ()
+
+
+def adapter_view(account: Account) -> AdapterView:
+    """An account as `/v1/status` shows it."""
+    status = account.status()
+    adapter = account.adapter
+    return AdapterView(
+        channel=adapter.channel,
+        account=adapter.account,
+        connected=status.connected,
+        detail=status.detail,
+    )

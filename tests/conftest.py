@@ -15,7 +15,6 @@ from typing import Protocol
 
 import pytest
 
-SKIPPED = pytest.StashKey[dict[str, list[str]]]()
 GENEROUS_S = 30.0
 
 
@@ -46,9 +45,34 @@ def fail_after() -> FailAfter:
     return guard
 
 
+class Skips:
+    """Where the skips of a run are noted: in the process that prints the summary.
+
+    With several workers that is the one which runs no test, so it reads reports, never items.
+    """
+
+    def __init__(self) -> None:
+        self.by_reason: dict[str, set[str]] = defaultdict(set)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.skipped and not hasattr(report, "wasxfail"):
+            self._note(report)
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        if report.skipped:
+            self._note(report)
+
+    def _note(self, report: pytest.TestReport | pytest.CollectReport) -> None:
+        self.by_reason[_reason(report)].add(report.nodeid)
+
+
+SKIPPED = pytest.StashKey[Skips]()
+
+
 def pytest_configure(config: pytest.Config) -> None:
-    skipped: dict[str, list[str]] = defaultdict(list)
-    config.stash[SKIPPED] = skipped
+    skips = Skips()
+    config.stash[SKIPPED] = skips
+    config.pluginmanager.register(skips)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -57,7 +81,7 @@ def pytest_runtest_makereport(
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     report = yield
     if report.skipped and not hasattr(report, "wasxfail"):
-        _note_skip(item.config, report)
+        _refuse_skip(report)
     return report
 
 
@@ -67,27 +91,30 @@ def pytest_make_collect_report(
 ) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
     report = yield
     if report.skipped:
-        _note_skip(collector.config, report)
+        _refuse_skip(report)
     return report
 
 
-def _note_skip(config: pytest.Config, report: pytest.TestReport | pytest.CollectReport) -> None:
-    reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
-    reason = reason.removeprefix("Skipped: ")
-    config.stash[SKIPPED][reason].append(report.nodeid)
+def _reason(report: pytest.TestReport | pytest.CollectReport) -> str:
+    said = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+    return said.removeprefix("Skipped: ")
+
+
+def _refuse_skip(report: pytest.TestReport | pytest.CollectReport) -> None:
     if os.environ.get("CI") == "true":
+        said = f"{report.nodeid} was skipped, and CI skips nothing: {_reason(report)}"
         report.outcome = "failed"
-        report.longrepr = f"{report.nodeid} was skipped, and CI skips nothing: {reason}"
+        report.longrepr = said
 
 
 def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, config: pytest.Config
 ) -> None:
-    skipped = config.stash[SKIPPED]
+    skipped = config.stash[SKIPPED].by_reason
     if not skipped:
         return
     terminalreporter.section("not tested here")
     for reason, tests in sorted(skipped.items()):
         terminalreporter.line(f"{len(tests)} x {reason}")
-        for test in sorted(set(tests)):
+        for test in sorted(tests):
             terminalreporter.line(f"    {test}")

@@ -9,10 +9,12 @@ from typing import Final
 
 from adapters.models.grammar import Wanted
 from adapters.models.sentences import Step
+from runtime.domain.files import ReceivedFile
 from runtime.domain.tools import ToolCall, ToolResult
 
 _SHOWN: Final = 3_000
 _QUOTED: Final = 80
+_FILES: Final = 10
 _GREETING: Final = re.compile(
     r"\s*(?:hi|hello|hey|good (?:morning|afternoon|evening)|greetings|yo|howdy|hallo|moin|hola|"
     r"salut|test|ping)\b[\s,!.?]*(?:there|gatehouse|all|everyone)?[\s!.?]*",
@@ -39,6 +41,7 @@ _EXAMPLES: Final[tuple[tuple[str, str], ...]] = (
     ("read_file", "read README.md and notes/today.md"),
     ("write_file", "write 'hello' to hello.txt"),
     ("edit_file", "replace 'hello' with 'goodbye' in hello.txt"),
+    ("send_file", "send me README.md"),
     ("glob", "find files *.md"),
     ("grep", "search for TODO in notes"),
     ("exec", "run `ls -l`"),
@@ -67,6 +70,7 @@ _INTRODUCTIONS: Final[Mapping[str, str]] = {
     "remember": "I will remember that.",
     "schedule_create": "It is scheduled.",
     "write_file": "It is written.",
+    "send_file": "Here it is.",
     "edit_file": "It is changed.",
 }
 
@@ -85,6 +89,14 @@ def about(text: str, *, wish: str, tools: Sequence[str]) -> str:
     quoted = f"{said[:_QUOTED]}..." if len(said) > _QUOTED else said
     heard = f"You said: \u201c{quoted}\u201d. " if quoted else ""
     return f"{WHO} {heard}I cannot follow that; say `help` to see what I can.\n\n{HOW}"
+
+
+def received(files: Sequence[ReceivedFile]) -> str:
+    """One sentence about the files that came with what was asked."""
+    lines = "; ".join(f"`{one.line}`" for one in files[:_FILES])
+    more = f" and {len(files) - _FILES} more" if len(files) > _FILES else ""
+    count = "a file" if len(files) == 1 else f"{len(files)} files"
+    return f"I got {count}, which I cannot look into: {lines}{more}."
 
 
 def noticed(notices: Sequence[str]) -> str:

@@ -23,6 +23,8 @@ from pydantic_ai.exceptions import (
 from runtime.domain.errors import ModelRejected, ModelRetry
 
 RETRYABLE: Final = frozenset({408, 409, 425, 429})
+_CONTENT: Final = frozenset({400, 404, 413, 415, 422})
+"""What is answered to a request whose content is not taken; 404 is OpenRouter's for pictures."""
 _REASON_LENGTH: Final = 300
 _SHORTEST_KEY: Final = 6  # a shorter one is no key, and would take the words apart
 _KEY_SHAPED: Final = re.compile(
@@ -37,7 +39,10 @@ def classify(
     reason = _reason(error, model=model, secrets=secrets)
     if _worth_repeating(error):
         return ModelRetry(reason, retry_after_s(error))
-    return ModelRejected(reason, _public(error, model=model))
+    refused = isinstance(error, ModelHTTPError) and error.status_code in _CONTENT
+    return ModelRejected(
+        reason, _public(error, model=model), content=refused or isinstance(error, UserError)
+    )
 
 
 def retry_after_s(error: Exception) -> float | None:

@@ -213,6 +213,7 @@ def _any_tool(groups: Groups) -> Wanted | None:
 _BACKGROUND: Final = r"(?P<background>\s+in the background)?"
 _ID: Final = r"(?P<id>\S+)"
 _PATH: Final = r"(?P<path>Q|\S+)"
+_FILE: Final = r"(?P<path>Q|[^\s\x00]*[./\\][^\s\x00]*|(?:README|LICENSE|Makefile|Dockerfile))"
 _CLOCK: Final = r"(?P<hour>\d{1,2})(?::(?P<minute>\d{2}))?"
 
 RULES: Final = (
@@ -341,6 +342,11 @@ RULES: Final = (
         "resolve_path",
         kind="workspace",
     ),
+    _rule(
+        rf"(?:send|give|upload|attach)(?: me)?(?: the| a)?(?: file)? {_FILE}"
+        r"(?: (?:with|saying)(?: the)?(?: caption| words)? (?P<caption>Q))?",
+        "send_file",
+    ),
     _rule(r"send (?P<text>Q) to (?P<to>Q|\S+)", "send_message"),
     _rule(
         r"publish (?P<text>Q) (?:to|in) (?:the )?(?:channel )?(?P<channel>Q|\S+)",
@@ -353,7 +359,7 @@ RULES: Final = (
     ),
     _rule(
         r"(?:read|show|open|cat|print)(?: me)?(?: the)?(?: file)? "
-        r"(?P<path>Q|[^\s\x00]*[./\\][^\s\x00]*|(?:README|LICENSE|Makefile|Dockerfile))",
+        rf"{_FILE}",
         "read_file",
     ),
     _rule(r"(?:read|cat) (?:the )?(?:file )?(?P<path>[^\s\x00]+)", "read_file"),

@@ -15,6 +15,7 @@ from adapters.models.names import OFFLINE, context_tokens
 from adapters.models.sentences import Step, understand
 from adapters.models.settings import ModelSettings
 from adapters.models.shapes import arguments_for
+from runtime.domain.files import ReceivedFile
 from runtime.domain.runs import Usage
 from runtime.domain.tools import ToolCall, ToolResult
 from runtime.domain.transcript import (
@@ -72,6 +73,7 @@ class _Turn:
     notices: tuple[str, ...] = ()
     rounds: tuple[AssistantMessage, ...] = ()
     results: tuple[ToolResult, ...] = ()
+    files: tuple[ReceivedFile, ...] = ()
 
     @property
     def failed(self) -> bool:
@@ -88,6 +90,14 @@ def _reply(request: ModelRequest) -> tuple[str, tuple[ToolCall, ...]]:
     turn = _turn(request.messages)
     if not turn.asked and turn.notices:
         return answers.noticed(turn.notices), ()
+    text, calls = _done(request, turn) if turn.asked.strip() or not turn.files else ("", ())
+    if turn.files and not calls:
+        # In one sentence, before anything else: who sent a file sees that it came.
+        text = f"{answers.received(turn.files)}\n\n{text}".strip()
+    return text, calls
+
+
+def _done(request: ModelRequest, turn: _Turn) -> tuple[str, tuple[ToolCall, ...]]:
     wish = _UNTRUSTED.sub(" ", turn.asked)
     steps = understand(wish)
     done = len(turn.rounds)
@@ -136,7 +146,14 @@ def _turn(messages: Sequence[TranscriptMessage]) -> _Turn:
     after = since[last + 1 :]
     return _Turn(
         asked="\n".join(asked),
-        notices=tuple(one.text for one in after if isinstance(one, NoticeMessage)),
+        notices=tuple(
+            one.text for one in after if isinstance(one, NoticeMessage) and one.file is None
+        ),
+        files=tuple(
+            one.file
+            for one in since[max(first, 0) :]
+            if isinstance(one, NoticeMessage) and one.file is not None
+        ),
         rounds=tuple(one for one in after if isinstance(one, AssistantMessage)),
         results=tuple(
             result for one in after if isinstance(one, ToolMessage) for result in one.results

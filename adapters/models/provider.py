@@ -28,6 +28,7 @@ from pydantic_ai.usage import RequestUsage
 
 from adapters.models.clients.client import Client
 from adapters.models.clients.open import open_client
+from adapters.models.enclosures import taken_by
 from adapters.models.faults import classify
 from adapters.models.names import split
 from adapters.models.prices import cost_usd
@@ -96,7 +97,7 @@ class ProviderModel:
         settings.update(self._client.request)
         return model_request_stream(
             self._client.model,
-            to_messages(request),
+            to_messages(request, takes=taken_by(split(self._name)[0])),
             model_settings=settings,
             model_request_parameters=to_parameters(request.tools),
         )
@@ -194,4 +195,5 @@ def _input_tokens(request: ModelRequest) -> int:
         for tool in request.tools
     )
     said = sum(message_tokens(message) for message in request.messages)
+    said += request.enclosed_tokens
     return estimate_tokens(request.system) + estimate_tokens(request.present) + said + tools

@@ -7,7 +7,8 @@ dropped. It renders nothing and measures nothing.
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from adapters.rendering.controls import clean
@@ -25,6 +26,7 @@ from adapters.rendering.nodes import (
     Span,
     Style,
     Table,
+    make,
 )
 from adapters.rendering.parser import read_events, unhide
 
@@ -32,7 +34,6 @@ if TYPE_CHECKING:
     # The library's names for a tag where it opens and where it closes are private.
     from pyromark.event import Event
     from pyromark.event import _Tag as StartTag
-    from pyromark.event import _TagEnd as EndTag
 
 DEEPEST = 24
 """Block levels that are kept: 24 quotes, or 12 lists (a list and its item are two levels)."""
@@ -69,16 +70,19 @@ class _Blocks:
         self.table = _Table()
 
     def read(self, events: Iterable["Event"]) -> tuple[Block, ...]:
-        inline = self.inline
+        # Not kept by `self`, which they hold: a cycle would live until the collector comes by.
+        inline, opened, closed = self.inline, _opened(self), _closed(self)
         for event in events:
             if isinstance(event, str):
                 self.rule() if event == "Rule" else inline.line_break()
             elif "Text" in event:
                 inline.add(event["Text"]) if self.code is None else self.code.append(event["Text"])
             elif "Start" in event:
-                self._start(event["Start"])
+                tag = event["Start"]
+                opened[tag]() if isinstance(tag, str) else self._start(tag)
             elif "End" in event:
-                self._end(event["End"])
+                end = event["End"]
+                closed[end if isinstance(end, str) else next(iter(end))]()
             elif "Code" in event:
                 inline.add(event["Code"], Style.CODE)
             elif "InlineHtml" in event:
@@ -90,8 +94,8 @@ class _Blocks:
 
     def flush(self) -> None:
         """End the paragraph that is being collected, if there is one."""
-        if spans := self.inline.take():
-            self.stack[-1].append(Paragraph(spans))
+        if self.inline.pieces and (spans := self.inline.take()):
+            self.stack[-1].append(make(Paragraph, (spans,)))
 
     def rule(self) -> None:
         self.flush()
@@ -99,30 +103,24 @@ class _Blocks:
 
     def _start(self, tag: "StartTag") -> None:
         if isinstance(tag, str):
-            opened = _OPENED.get(tag)
-            if opened is not None:
-                opened(self)
-        elif "Link" in tag:
+            return
+        if "Link" in tag:
             self.inline.open_link(tag["Link"])
         elif "Image" in tag:
             self.inline.open_image(tag["Image"])
         else:
-            self._start_block(tag)
-
-    def _end(self, tag: "EndTag") -> None:
-        closed = _CLOSED.get(tag if isinstance(tag, str) else next(iter(tag)))
-        if closed is not None:
-            closed(self)
+            if self.inline.pieces and not self.deep.marked:
+                self.flush()
+            if "List" in tag:
+                if not self.deep.holds(tag["List"], levels=2):
+                    self.lists.append(_List(tag["List"]))
+            else:
+                self._start_block(tag)
 
     def _start_block(self, tag: "StartTag") -> None:
-        if not self.deep.marked:
-            self.flush()
         if isinstance(tag, str):
             return
-        if "List" in tag:
-            if not self.deep.holds(tag["List"], levels=2):
-                self.lists.append(_List(tag["List"]))
-        elif "BlockQuote" in tag:
+        if "BlockQuote" in tag:
             if not self.deep.holds(None, levels=1, marker="> "):
                 self.stack.append([])
                 self.owners.append(None)
@@ -137,7 +135,8 @@ class _Blocks:
     def end_list(self) -> None:
         if not self.deep.closes(levels=2):
             done = self.lists.pop()
-            self.stack[-1].append(ListBlock(tuple(done.items), done.start, done.tight))
+            block = make(ListBlock, (tuple(done.items), done.start, done.tight))
+            self.stack[-1].append(block)
 
     def end_quote(self) -> None:
         self.flush()
@@ -147,20 +146,22 @@ class _Blocks:
             self.stack[-1].append(Quote(blocks))
 
     def item(self) -> None:
-        if self.deep.marks_item():
+        if self.deep.numbers:
+            self.deep.mark_item()
             return
         self.stack.append([])
         self.owners.append(self.lists[-1])
 
     def end_item(self) -> None:
-        self.flush()
-        if not self.deep.open:
+        if self.inline.pieces:
+            self.flush()
+        if not self.deep.numbers:
             self.owners.pop()
             self.lists[-1].items.append(tuple(self.stack.pop()))
 
     def paragraph(self) -> None:
         owner = self.owners[-1]
-        if owner is not None and not self.deep.open:
+        if owner is not None and not self.deep.numbers:
             owner.tight = False
 
     def heading(self) -> None:
@@ -186,48 +187,42 @@ class _Deep:
     def __init__(self, inline: Inline) -> None:
         self._inline = inline
         self._level = 0
-        self._numbers: list[int | None] = []
+        # The next number of each such list, None for bullets and quotes; empty where none is open.
+        self.numbers: list[int | None] = []
         self._size = -1
-
-    @property
-    def open(self) -> bool:
-        return bool(self._numbers)
 
     @property
     def marked(self) -> bool:
         """Whether nothing but such markers was collected since the last paragraph."""
-        return bool(self._numbers) and self._inline.size == self._size
+        return bool(self.numbers) and len(self._inline.pieces) == self._size
 
     def holds(self, start: int | None, *, levels: int, marker: str = "") -> bool:
         """Whether a container that opens here, with what belongs to it, is beyond."""
-        if not self._numbers and self._level + levels <= DEEPEST:
+        if not self.numbers and self._level + levels <= DEEPEST:
             self._level += levels
             return False
-        self._numbers.append(start)
+        self.numbers.append(start)
         self._mark(marker)
         return True
 
-    def marks_item(self) -> bool:
-        if not self._numbers:
-            return False
-        number = self._numbers[-1]
+    def mark_item(self) -> None:
+        number = self.numbers[-1]
         self._mark("- " if number is None else f"{number}. ")
         if number is not None:
-            self._numbers[-1] = number + 1
-        return True
+            self.numbers[-1] = number + 1
 
     def closes(self, *, levels: int) -> bool:
-        if self._numbers:
-            self._numbers.pop()
+        if self.numbers:
+            self.numbers.pop()
             return True
         self._level -= levels
         return False
 
     def _mark(self, marker: str) -> None:
-        marked = self.marked or not self._inline.size
+        marked = self.marked or not self._inline.pieces
         self._inline.add(marker)
         if marked:
-            self._size = self._inline.size
+            self._size = len(self._inline.pieces)
 
 
 class _Table:
@@ -245,31 +240,54 @@ class _Table:
 
 
 _ALIGNS = {"None": "", "Left": "left", "Center": "center", "Right": "right"}
-_OPENED: Mapping[str, Callable[[_Blocks], None]] = {
-    "Strong": lambda blocks: blocks.inline.open_style(Style.BOLD),
-    "Emphasis": lambda blocks: blocks.inline.open_style(Style.ITALIC),
-    "Strikethrough": lambda blocks: blocks.inline.open_style(Style.STRIKE),
-    "Item": _Blocks.item,
-    "Paragraph": _Blocks.paragraph,
-    "HtmlBlock": _Blocks.flush,
-    "TableHead": lambda blocks: blocks.table.rows.append([]),
-    "TableRow": lambda blocks: blocks.table.rows.append([]),
-    "Subscript": lambda blocks: blocks.inline.add("~"),
-}
-_CLOSED: Mapping[str, Callable[[_Blocks], None]] = {
-    "Strong": lambda blocks: blocks.inline.close_style(),
-    "Emphasis": lambda blocks: blocks.inline.close_style(),
-    "Strikethrough": lambda blocks: blocks.inline.close_style(),
-    "Item": _Blocks.end_item,
-    "List": _Blocks.end_list,
-    "BlockQuote": _Blocks.end_quote,
-    "Paragraph": _Blocks.flush,
-    "HtmlBlock": _Blocks.flush,
-    "Heading": _Blocks.heading,
-    "CodeBlock": _Blocks.end_code,
-    "Table": lambda blocks: blocks.stack[-1].append(blocks.table.finish()),
-    "TableCell": lambda blocks: blocks.table.rows[-1].append(blocks.inline.take(one_line=True)),
-    "Link": lambda blocks: blocks.inline.close_link(),
-    "Image": lambda blocks: blocks.inline.close_image(),
-    "Subscript": lambda blocks: blocks.inline.add("~"),
-}
+
+
+class _Handlers(dict[str, Callable[[], object]]):
+    """What to do at each tag, nothing where the tag is not named."""
+
+    def __missing__(self, tag: str) -> Callable[[], object]:
+        return _nothing
+
+
+def _nothing() -> None:
+    pass
+
+
+def _opened(blocks: _Blocks) -> _Handlers:
+    inline = blocks.inline
+    return _Handlers(
+        {
+            "Strong": partial(inline.open_style, Style.BOLD),
+            "Emphasis": partial(inline.open_style, Style.ITALIC),
+            "Strikethrough": partial(inline.open_style, Style.STRIKE),
+            "Item": blocks.item,
+            "Paragraph": blocks.paragraph,
+            "HtmlBlock": blocks.flush,
+            "TableHead": lambda: blocks.table.rows.append([]),
+            "TableRow": lambda: blocks.table.rows.append([]),
+            "Subscript": partial(inline.add, "~"),
+        }
+    )
+
+
+def _closed(blocks: _Blocks) -> _Handlers:
+    inline = blocks.inline
+    return _Handlers(
+        {
+            "Strong": inline.close_style,
+            "Emphasis": inline.close_style,
+            "Strikethrough": inline.close_style,
+            "Item": blocks.end_item,
+            "List": blocks.end_list,
+            "BlockQuote": blocks.end_quote,
+            "Paragraph": blocks.flush,
+            "HtmlBlock": blocks.flush,
+            "Heading": blocks.heading,
+            "CodeBlock": blocks.end_code,
+            "Table": lambda: blocks.stack[-1].append(blocks.table.finish()),
+            "TableCell": lambda: blocks.table.rows[-1].append(inline.take(one_line=True)),
+            "Link": inline.close_link,
+            "Image": inline.close_image,
+            "Subscript": partial(inline.add, "~"),
+        }
+    )

@@ -7,9 +7,7 @@ platform that is split into messages shows either.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from enum import Enum, auto
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from adapters.rendering.nodes import (
     Block,
@@ -23,23 +21,23 @@ from adapters.rendering.nodes import (
     Rule,
     Span,
     Table,
+    make,
 )
 from adapters.rendering.tables import align
 
 RULE_TEXT = "\N{EM DASH}" * 3
 
 
-class Kind(Enum):
-    """What a leaf is."""
+class Kind:
+    """What a leaf is: plain ints, since an `Enum`'s member takes four times as long to look up."""
 
-    TEXT = auto()
-    HEADING = auto()
-    CODE = auto()
+    TEXT: Final = 0
+    HEADING: Final = 1
+    CODE: Final = 2
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Frame:
-    """One quote (no marker) or one list item around a leaf. Frames compare by identity.
+class Frame(NamedTuple):
+    """One quote (no marker) or one list item around a leaf. Tell frames apart by `is`.
 
     `marker` is `-` for a bullet, else the number with its full stop; `depth` counts the lists
     around a list item, itself not included.
@@ -58,7 +56,7 @@ class Leaf(NamedTuple):
     characters that a `Gutter` writes before one of its lines.
     """
 
-    kind: Kind
+    kind: int
     spans: tuple[Span, ...]
     frames: tuple[Frame, ...] = ()
     opened: int = 0
@@ -72,12 +70,33 @@ class Leaf(NamedTuple):
         spans = self.spans
         return spans[0].text if len(spans) == 1 else "".join([span.text for span in spans])
 
+    @property
+    def bare(self) -> str | None:
+        """The text of prose that is one span without a style and a link; None of any other leaf."""
+        if self.kind != Kind.TEXT or len(self.spans) != 1:
+            return None
+        text, style, link = self.spans[0]
+        return text if not style and link is None else None
+
 
 def flatten(document: Document) -> list[Leaf]:
     """The leaves of `document` in reading order. A list item without text still has its leaf."""
     walk = _Walk()
-    walk.blocks(document.blocks, (), tight=False)
+    walk.blocks(document.blocks, _Place(), tight=False)
     return walk.leaves
+
+
+class _Place(NamedTuple):
+    """What is around a block: its frames, how many of them are lists, the width of their gutter."""
+
+    frames: tuple[Frame, ...] = ()
+    depth: int = 0
+    width: int = 0
+
+    def inside(self, marker: str) -> "_Place":
+        frame = make(Frame, (marker, self.depth))
+        width = self.width + (len(marker) + 1 if marker else 2)
+        return make(_Place, ((*self.frames, frame), self.depth + bool(marker), width))
 
 
 class _Walk:
@@ -86,71 +105,68 @@ class _Walk:
     def __init__(self) -> None:
         self.leaves: list[Leaf] = []
         self._gap = 2
-        self._open: tuple[Frame, ...] = ()
-        self._width = 0
+        # How many frames of the last leaf are still open.
+        self._open = 0
 
-    def blocks(self, blocks: Sequence[Block], frames: tuple[Frame, ...], *, tight: bool) -> None:
-        for index, block in enumerate(blocks):
-            if index:
-                self._gap = 1 if tight else 2
-            self._block(block, frames)
+    def blocks(self, blocks: Sequence[Block], place: _Place, *, tight: bool) -> None:
+        gap = 0
+        for block in blocks:
+            if gap:
+                self._gap = gap
+            gap = 1 if tight else 2
+            if isinstance(block, Paragraph):
+                self._emit(Kind.TEXT, block.spans, place)
+            elif isinstance(block, ListBlock):
+                self._list(block, place)
+            else:
+                self._block(block, place)
 
-    def _block(self, block: Block, frames: tuple[Frame, ...]) -> None:
+    def _block(self, block: Block, place: _Place) -> None:
         match block:
-            case Paragraph():
-                self._emit(Kind.TEXT, block.spans, frames)
-            case ListBlock():
-                self._list(block, frames)
             case Heading():
-                self._emit(Kind.HEADING, block.spans, frames, level=block.level)
+                self._emit(Kind.HEADING, block.spans, place, level=block.level)
             case CodeBlock():
-                self._emit(Kind.CODE, (Span(block.text),), frames, language=block.language)
+                self._emit(Kind.CODE, (Span(block.text),), place, language=block.language)
             case Table():
-                self._emit(Kind.CODE, (Span(align(block)),), frames)
+                self._emit(Kind.CODE, (Span(align(block)),), place)
             case Quote():
-                self.blocks(block.blocks, (*frames, Frame()), tight=False)
+                self._open = min(self._open, len(place.frames))
+                self.blocks(block.blocks, place.inside(""), tight=False)
             case Rule():
-                self._emit(Kind.TEXT, (Span(RULE_TEXT),), frames)
+                self._emit(Kind.TEXT, (Span(RULE_TEXT),), place)
 
-    def _list(self, block: ListBlock, frames: tuple[Frame, ...]) -> None:
-        depth = sum(1 for frame in frames if frame.marker)
-        for index, item in enumerate(block.items):
-            if index:
-                self._gap = 1 if block.tight else 2
-            marker = "-" if block.start is None else f"{block.start + index}."
-            inside = (*frames, Frame(marker, depth))
+    def _list(self, block: ListBlock, place: _Place) -> None:
+        items, start, tight = block
+        around = len(place.frames)
+        gap = 0
+        for index, item in enumerate(items):
+            if gap:
+                self._gap = gap
+            gap = 1 if tight else 2
+            if self._open > around:
+                self._open = around
+            inside = place.inside("-" if start is None else f"{start + index}.")
             before = len(self.leaves)
-            self.blocks(item, inside, tight=block.tight)
+            self.blocks(item, inside, tight=tight)
             if len(self.leaves) == before:
                 self._emit(Kind.TEXT, (), inside)
 
     def _emit(
         self,
-        kind: Kind,
+        kind: int,
         spans: tuple[Span, ...],
-        frames: tuple[Frame, ...],
+        place: _Place,
         *,
         level: int = 0,
         language: str = "",
     ) -> None:
-        opened = 0
-        if frames:
-            opened = _shared(self._open, frames)
-            if frames is not self._open:
-                self._width = sum(len(one.marker) + 1 if one.marker else 2 for one in frames)
-        self._open = frames
-        gap, self._gap = self._gap, 2
-        width = self._width if frames else 0
-        self.leaves.append(Leaf(kind, spans, frames, opened, gap, level, language, width))
-
-
-def _shared(left: Sequence[Frame], right: Sequence[Frame]) -> int:
-    count = 0
-    for one, other in zip(left, right, strict=False):
-        if one is not other:
-            break
-        count += 1
-    return count
+        frames, _, width = place
+        opened, around = self._open, len(frames)
+        if opened > around:
+            opened = around
+        leaf = make(Leaf, (kind, spans, frames, opened, self._gap, level, language, width))
+        self.leaves.append(leaf)
+        self._gap, self._open = 2, around
 
 
 def without_tabs(leaf: Leaf) -> Leaf:
@@ -174,54 +190,47 @@ class Gutter:
         self._quote = quote
         self._outer_quote = quote if outer_quote is None else outer_quote
         self._bullets = bullets
-        self._indents: dict[Frame, str] = {}
+        # What stands before a further line of the last leaf: of its first frames, 0, 1, 2, ...
+        self._rests = [""]
         self._started = False
 
     def enter(self, leaf: Leaf) -> tuple[str, str, str]:
         """What stands between the last leaf and this one, before its first line, before others."""
-        frames, opened = leaf.frames, leaf.opened
+        _, _, frames, opened, gap, _, _, _ = leaf
+        started, self._started = self._started, True
         if not frames:
-            separator = ("\n" if leaf.gap == 1 else "\n\n") if self._started else ""
-            self._started = True
-            return separator, "", ""
+            return ("\n" if gap == 1 else "\n\n") if started else "", "", ""
         # The leaf before this one in the document is also the one before it in the part.
-        shared = opened if self._started else 0
-        first, rest, between = "", "", ""
-        for index, frame in enumerate(frames):
-            if index == shared:
-                between = rest
-            if not frame.marker:
+        shared = opened if started else 0
+        rests = self._rests
+        del rests[shared + 1 :]
+        between = first = rest = rests[shared]
+        for index in range(shared, len(frames)):
+            marker, depth = frames[index]
+            if not marker:
                 quote = self._quote if index else self._outer_quote
                 first += quote
                 rest += quote
             elif index >= opened:
-                marker = self._bullet(frame) if frame.marker == "-" else frame.marker
+                if marker == "-":
+                    marker = self._bullets[min(depth, len(self._bullets) - 1)]
                 first += f"{marker} "
-                indent = self._indents[frame] = " " * (len(marker) + 1)
-                rest += indent
-            elif frame in self._indents:
-                first += self._indents[frame]
-                rest += self._indents[frame]
-        if shared == len(frames):
-            between = rest
-        separator = ""
-        if self._started:
-            separator = "\n" if leaf.gap == 1 else f"\n{between.rstrip()}\n"
-        self._started = True
-        return separator, first, rest
-
-    def _bullet(self, frame: Frame) -> str:
-        return self._bullets[min(frame.depth, len(self._bullets) - 1)]
+                rest += " " * (len(marker) + 1)
+            rests.append(rest)
+        if not started:
+            return "", first, rest
+        return "\n" if gap == 1 else f"\n{between.rstrip()}\n", first, rest
 
 
 def links(spans: Sequence[Span]) -> list[tuple[Link | None, list[Span]]]:
     """Neighbouring spans of the same link together, the others one group between two links."""
     groups: list[tuple[Link | None, list[Span]]] = []
-    if len(spans) == 1:
-        return [(spans[0].link, [spans[0]])]
+    current: Link | None = None
+    group: list[Span] = []
     for span in spans:
-        if groups and groups[-1][0] is span.link:
-            groups[-1][1].append(span)
+        if group and span[2] is current:
+            group.append(span)
         else:
-            groups.append((span.link, [span]))
+            current, group = span[2], [span]
+            groups.append((current, group))
     return groups

@@ -6,7 +6,7 @@ out as the text that it was. Raw HTML is text.
 
 from typing import TYPE_CHECKING
 
-from adapters.rendering.nodes import Link, Span, Style
+from adapters.rendering.nodes import Link, Span, Style, make
 from adapters.rendering.parser import address, unhide
 
 if TYPE_CHECKING:
@@ -17,35 +17,43 @@ _BREAK = Span("\n")
 
 
 class Inline:
-    """One run of text at a time: events in, `take` gives the spans and begins anew."""
+    """One run of text at a time: events in, `take` gives the spans and begins anew.
+
+    `pieces` is what was collected so far; anything that is added makes it longer.
+    """
 
     def __init__(self) -> None:
-        self._spans: list[Span] = []
+        self.pieces: list[Span] = []
         self._styles: list[int] = []
         self._style: int = Style.PLAIN
         self._link: Link | None = None
         self._link_start = 0
         self._closings: list[str | None] = []
         self._images: list[tuple[list[Span], str | None]] = []
-
-    @property
-    def size(self) -> int:
-        """How many pieces were collected; anything that is added raises it."""
-        return len(self._spans)
+        # The looks of the last piece, and whether two neighbours had the same: see `take`.
+        self._last: int = -1
+        self._last_link: Link | None = None
+        self._alike = False
 
     def add(self, text: str, style: int = 0) -> None:
         """Text in the style of the place, and in `style` besides."""
         if "\n" in text:
             text = text.replace("\n", " ")
         if text:
-            self._spans.append(Span(text, self._style | style, self._link))
+            style |= self._style
+            link = self._link
+            if style == self._last and link is self._last_link:
+                self._alike = True
+            self._last, self._last_link = style, link
+            self.pieces.append(make(Span, (text, style, link)))
 
     def line_break(self) -> None:
         """A new line; a space inside a link or the text of an image."""
         if self._link is not None or self._images:
             self.add(" ")
         else:
-            self._spans.append(_BREAK)
+            self._last = -1
+            self.pieces.append(_BREAK)
 
     def add_lines(self, text: str) -> None:
         """Text whose line feeds are line breaks."""
@@ -72,7 +80,7 @@ class Inline:
             # A link inside a link or the text of an image is its label alone.
             self._closings.append("")
         else:
-            self._link, self._link_start = Link(target), len(self._spans)
+            self._link, self._link_start = Link(target), len(self.pieces)
             self._closings.append(None)
 
     def close_link(self) -> None:
@@ -80,38 +88,40 @@ class Inline:
         if closing is not None:
             self.add(closing)
         elif self._link is not None:
-            if not any(span.text.strip() for span in self._spans[self._link_start :]):
+            if not any(span.text.strip() for span in self.pieces[self._link_start :]):
                 self.add(self._link.url)
             self._link = None
 
     def open_image(self, data: "LinkData") -> None:
-        self._images.append((self._spans, address(unhide(data["dest_url"]))))
-        self._spans = []
+        self._images.append((self.pieces, address(unhide(data["dest_url"]))))
+        self.pieces = []
+        self._alike = True
         self._closings.append(_closing(data))
 
     def close_image(self) -> None:
-        text = "".join(span.text for span in self._spans).strip()
-        self._spans, target = self._images.pop()
+        text = "".join(span.text for span in self.pieces).strip()
+        self.pieces, target = self._images.pop()
         closing = self._closings.pop()
         if target is None:
             self.add(f"![{text}{closing}")
         elif self._images:
             self.add(text)
         else:
-            self._spans.append(Span(text or target, self._style, self._link or Link(target)))
+            self.pieces.append(Span(text or target, self._style, self._link or Link(target)))
 
     def take(self, *, one_line: bool = False) -> tuple[Span, ...]:
         """What was collected, without white space and line breaks at either end."""
-        spans = self._spans
+        spans = self.pieces
         if not spans:
             return ()
-        self._spans = []
-        if len(spans) == 1 and not spans[0].text[0].isspace() and not spans[0].text[-1].isspace():
-            return (spans[0],)
-        if one_line:
-            spans = [Span(" ") if span.text == "\n" else span for span in spans]
-        spans = _joined(spans)
-        if not spans[0].text[0].isspace() and not spans[-1].text[-1].isspace():
+        alike, self._alike, self._last = self._alike, False, -1
+        self.pieces = []
+        if one_line and _BREAK in spans:
+            spans = [Span(" ") if span is _BREAK else span for span in spans]
+            alike = True
+        if alike:
+            spans = _joined(spans)
+        if not (spans[0][0][0].isspace() or spans[-1][0][-1].isspace()):
             return tuple(spans)
         first, last = 0, len(spans)
         while first < last and not spans[first].text.strip():
@@ -132,7 +142,7 @@ def _joined(spans: list[Span]) -> list[Span]:
             run.append(span.text)
             continue
         if run:
-            out.append(Span("".join(run), style, link))
+            out.append(make(Span, ("".join(run), style, link)))
         text, style, link = span
         run = [text]
     out.append(Span("".join(run), style, link))

@@ -26,9 +26,10 @@ def defuse_url(url: str) -> str:
     """
     if "@" in url:
         url = _CALL_IN_URL.sub("%40", url)
-    return url.translate(_ENCODED)
+    return url.translate(_ENCODED) if _SPLITS.search(url) else url
 
 
+_SPLITS = re.compile(r"[<>|()\\ *_~`\[\]]")
 _ENCODED = {ord(char): f"%{ord(char):02X}" for char in "<>|()\\ *_~`[]"}
 
 

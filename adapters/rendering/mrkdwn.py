@@ -16,14 +16,16 @@ from adapters.rendering.nodes import Span, Style
 _BULLETS = ("\N{BULLET}", "\N{WHITE BULLET}", "\N{BLACK SMALL SQUARE}")
 _ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 _ESCAPED = re.compile("[&<>@]")
-_MARKS = [
-    "".join(
-        mark
-        for flag, mark in ((Style.STRIKE, "~"), (Style.ITALIC, "_"), (Style.BOLD, "*"))
-        if flag & style
-    )
-    for style in range(16)
-]
+
+
+def _marks(style: int) -> tuple[str, str]:
+    """What stands before and behind; each mark in the opposite order at the other end."""
+    used = ((Style.STRIKE, "~"), (Style.ITALIC, "_"), (Style.BOLD, "*"))
+    after = "".join(mark for flag, mark in used if flag & style)
+    return after[::-1], after
+
+
+_MARKS = [_marks(style) for style in range(16)]
 
 
 def write_mrkdwn(leaves: Sequence[Leaf]) -> str:
@@ -33,22 +35,29 @@ def write_mrkdwn(leaves: Sequence[Leaf]) -> str:
     for leaf in leaves:
         separator, first, rest = gutter.enter(leaf)
         pieces.append(separator)
-        if leaf.kind is Kind.CODE:
+        if leaf.kind == Kind.CODE:
             marker = first.replace("> ", "").strip()
             pieces.append(f"{marker}\n" if marker else "")
             pieces.append(f"```\n{break_fences(_escape(leaf.text))}\n```")
         else:
             line = break_fences(_line(leaf))
-            pieces += (first, line.replace("\n", f"\n{rest}") if rest else line)
+            if rest and "\n" in line:
+                line = line.replace("\n", f"\n{rest}")
+            pieces += (first, line)
     return "".join(pieces).rstrip()
 
 
 def _line(leaf: Leaf) -> str:
-    always = Style.BOLD if leaf.kind is Kind.HEADING else Style.PLAIN
-    pieces = []
+    bare = leaf.bare
+    if bare is not None:
+        return _escape(bare)
+    always = Style.BOLD if leaf.kind == Kind.HEADING else Style.PLAIN
+    pieces: list[str] = []
     for link, group in links(leaf.spans):
         if link is None:
-            pieces += [_span(span, always) for span in group]
+            pieces += [
+                _span(span, always) if span[1] or always else _escape(span[0]) for span in group
+            ]
             continue
         label = "".join([_escape(span.text) for span in group]).replace("|", "\N{BROKEN BAR}")
         linked = f"<{_escape(defuse_url(link.url))}|{label}>"
@@ -60,20 +69,20 @@ def _line(leaf: Leaf) -> str:
 
 
 def _span(span: Span, always: int) -> str:
-    text = _escape(span.text)
-    if span.style & Style.CODE:
+    text, style, _ = span
+    text = _escape(text)
+    if style & Style.CODE:
         return text if "`" in text or not text.strip() else f"`{text}`"
-    style = span.style | always
+    style |= always
     return _marked(text, style) if style else text
 
 
 def _marked(text: str, style: int) -> str:
     inside = text.strip()
-    mark = _MARKS[style]
-    if not mark or not inside:
+    before, after = _MARKS[style]
+    if not after or not inside:
         return text
-    # Each mark stands in the opposite order at the other end.
-    marked = f"{mark[::-1]}{inside}{mark}"
+    marked = f"{before}{inside}{after}"
     return marked if inside == text else text.replace(inside, marked, 1)
 
 

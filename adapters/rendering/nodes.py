@@ -1,11 +1,16 @@
 """The tree that a Markdown text becomes: frozen values, blocks with flat runs of text inside.
 
-The tree says what the text is, never how a platform shows it.
+The tree says what the text is, never how a platform shows it. What comes by the ten thousand
+(spans, paragraphs, lists) is a named tuple, and made by `make` where it is made by the thousand:
+that takes a third of the time of the class's own constructor, and of a frozen dataclass.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
+
+make = tuple.__new__
+"""`make(Span, (text, style, link))` is `Span(text, style, link)`; all fields must be given."""
 
 
 class Style:
@@ -36,8 +41,7 @@ class Span(NamedTuple):
     link: Link | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Paragraph:
+class Paragraph(NamedTuple):
     """Prose. `spans` may hold line breaks and is not empty."""
 
     spans: tuple[Span, ...]
@@ -66,8 +70,7 @@ class Quote:
     blocks: tuple["Block", ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ListBlock:
+class ListBlock(NamedTuple):
     """A list. `start` is the first number of an ordered list and None for a bulleted one.
 
     A `tight` list has no blank lines between its items.
@@ -107,7 +110,10 @@ class Document:
 
 def unlink(spans: Sequence[Span]) -> tuple[Span, ...]:
     """The same spans with each link written out as `label (address)`, and only once where equal."""
-    if not any(span.link for span in spans):
+    for span in spans:
+        if span[2] is not None:
+            break
+    else:
         return tuple(spans)
     out: list[Span] = []
     for index, span in enumerate(spans):

@@ -103,10 +103,9 @@ def _markdown_cost(text: str) -> int:
     `& >` count double in code too: the mrkdwn beside the block writes them as entities, and the
     cost of a part bounds the length of both.
     """
-    cost = utf16_length(text) + 1
-    if _COSTLY.search(text):
-        cost += len(_COSTLY.findall(text)) + text.count("<")
-    return cost
+    length = len(text) if text.isascii() else utf16_length(text)
+    costly = _COSTLY.findall(text)
+    return length + 1 + len(costly) + text.count("<") if costly else length + 1
 
 
 def _mrkdwn_cost(text: str) -> int:
@@ -118,10 +117,11 @@ def _mrkdwn_cost(text: str) -> int:
 
 
 def _markdown_span(span: Span) -> int:
-    cost = _STYLE_COST[span.style]
-    if span.link is not None:
+    text, style, link = span
+    cost = _STYLE_COST[style]
+    if link is not None:
         cost += _link_cost(span)
-    if span.style & Style.CODE and "`" in span.text:
+    if style & Style.CODE and "`" in text:
         cost += 2 * LONGEST_FENCE
     return cost
 
@@ -141,9 +141,10 @@ def _link_cost(span: Span) -> int:
 
 def _leaf_cost(leaf: Leaf) -> int:
     """Two fences on lines of their own with a language, or the marks of a heading."""
-    if leaf.kind is Kind.CODE:
+    kind = leaf.kind
+    if kind == Kind.CODE:
         return 2 * (LONGEST_FENCE + 1 + leaf.gutter) + len(leaf.language) + 4
-    return 10 if leaf.kind is Kind.HEADING else 1
+    return 10 if kind == Kind.HEADING else 1
 
 
 def _ruler(limit: int, text: Callable[[str], int], span: Callable[[Span], int]) -> Ruler:

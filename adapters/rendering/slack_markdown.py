@@ -34,8 +34,10 @@ def write_markdown(leaves: Sequence[Leaf]) -> str:
     pieces: list[str] = []
     for leaf in leaves:
         separator, first, rest = gutter.enter(leaf)
-        body = _code(leaf) if leaf.kind is Kind.CODE else _prose(leaf)
-        pieces += (separator, first, body.replace("\n", f"\n{rest}") if rest else body)
+        body = _code(leaf) if leaf.kind == Kind.CODE else _prose(leaf)
+        if rest and "\n" in body:
+            body = body.replace("\n", f"\n{rest}")
+        pieces += (separator, first, body)
     return "".join(pieces).rstrip()
 
 
@@ -54,15 +56,20 @@ def _break_runs(code: str) -> str:
 
 
 def _prose(leaf: Leaf) -> str:
+    bare = leaf.bare
+    if bare is not None:
+        return _escape_start(_escape(bare).strip())
     pieces: list[str] = []
     for link, group in links(leaf.spans):
-        written = [_span(group, index) for index in range(len(group))]
+        written = [
+            _span(group, index) if span[1] else _escape(span[0]) for index, span in enumerate(group)
+        ]
         if link is None:
             pieces += written
         else:
             pieces.append(f"[{''.join(written)}]({_url(link.url)})")
     text = "".join(pieces)
-    if leaf.kind is Kind.HEADING:
+    if leaf.kind == Kind.HEADING:
         text = _HEADING_END.sub(r"\\#", _escape_start(text.strip()))
         return f"{'#' * leaf.level} {text}"
     if "\n" not in text:
@@ -87,13 +94,12 @@ def _escape_start(line: str) -> str:
 
 
 def _span(group: Sequence[Span], index: int) -> str:
+    """A span with a style, between its neighbours."""
     text, style, _ = group[index]
     if style & Style.CODE:
-        return _marked(_inline_code(text), _MARKS[style])
-    if _RISKY.search(text):
-        text = _SPECIAL.sub(_escaped, defuse(text))
-    if not style:
-        return text
+        code = _inline_code(text)
+        return code if style == Style.CODE else _marked(code, _MARKS[style])
+    text = _escape(text)
     if not style & Style.ITALIC:
         return _marked(text, _MARKS[style])
     before = group[index - 1].text[-1:] if index else ""
@@ -101,6 +107,12 @@ def _span(group: Sequence[Span], index: int) -> str:
     # An underscore inside a word marks nothing.
     inside_word = before.isalnum() or after.isalnum()
     return _marked(text, _MARKS_IN_WORD[style] if inside_word else _MARKS[style])
+
+
+def _escape(text: str) -> str:
+    if not _RISKY.search(text):
+        return text
+    return _SPECIAL.sub(_escaped, defuse(text) if _CALLS.search(text) else text)
 
 
 def _escaped(found: re.Match[str]) -> str:

@@ -86,6 +86,7 @@ def _without_oversized_links(leaf: Leaf, ruler: Ruler) -> Leaf:
 class _Packer:
     def __init__(self, ruler: Ruler) -> None:
         self._ruler = ruler
+        self._small = ruler.limit // 4
         self._parts: list[tuple[Leaf, ...]] = []
         self._start(())
 
@@ -97,7 +98,10 @@ class _Packer:
 
     def add(self, leaf: Leaf) -> None:
         cost, marks = self._measure(leaf)
-        if cost > self._ruler.limit // 4:
+        if cost <= self._small and cost <= self._left and marks <= self._marks:
+            self._take(leaf, cost, marks)
+            return
+        if cost > self._small:
             leaf = _without_oversized_links(leaf, self._ruler)
             cost, marks = self._measure(leaf)
         if self._fits(cost, marks):
@@ -123,7 +127,7 @@ class _Packer:
         self._marks -= marks
 
     def _flush(self) -> None:
-        keep = 1 if len(self._current) > 1 and self._current[-1].kind is Kind.HEADING else 0
+        keep = 1 if len(self._current) > 1 and self._current[-1].kind == Kind.HEADING else 0
         done = len(self._current) - keep
         self._parts.append(tuple(self._current[:done]))
         self._start(self._current[done:])
@@ -133,13 +137,17 @@ class _Packer:
         return self._ruler.leaf(leaf) + 2 + 2 * leaf.gutter
 
     def _measure(self, leaf: Leaf) -> tuple[int, int]:
-        ruler, text = self._ruler, leaf.text
-        cost, marks = self._head(leaf) + ruler.text(text), ruler.leaf_marks(leaf)
-        if leaf.gutter:
-            cost += text.count("\n") * leaf.gutter
-        always = leaf.kind is Kind.HEADING
-        for span in leaf.spans:
-            if always or span.style or span.link is not None:
+        ruler = self._ruler
+        kind, spans, _, _, _, _, _, gutter = leaf
+        text = spans[0][0] if len(spans) == 1 else "".join([span[0] for span in spans])
+        # As in `_head`.
+        cost, marks = ruler.leaf(leaf) + 2 + ruler.text(text), ruler.leaf_marks(leaf)
+        if gutter:
+            cost += (2 + text.count("\n")) * gutter
+        always = kind == Kind.HEADING
+        for span in spans:
+            _, style, link = span
+            if always or style or link is not None:
                 cost += ruler.span(span)
                 marks += ruler.marks(leaf, span)
         return cost, marks
@@ -159,7 +167,7 @@ class _Packer:
 
 
 def _is_marked(leaf: Leaf, span: Span) -> bool:
-    return bool(span.style) or span.link is not None or leaf.kind is Kind.HEADING
+    return bool(span.style) or span.link is not None or leaf.kind == Kind.HEADING
 
 
 class _Cursor:
@@ -251,7 +259,7 @@ class _Cursor:
 
     def _choose(self, reach: int, *, fresh: bool) -> int:
         """The best place to cut at or before `reach`, the position itself if it should not be."""
-        if self._leaf.kind is Kind.CODE:
+        if self._leaf.kind == Kind.CODE:
             end = self._text.rfind("\n", self._pos + 1, reach + 1)
             return end if end > 0 else self._snap(reach)
         end = self._outside(self._boundary(reach))
@@ -308,7 +316,7 @@ class _Cursor:
         return last if last > self._pos else end
 
     def _piece(self, start: int, end: int) -> Leaf | None:
-        if self._leaf.kind is not Kind.CODE:
+        if self._leaf.kind != Kind.CODE:
             while end > start and self._text[end - 1] in _SPACES:
                 end -= 1
         spans: list[Span] = []
@@ -326,7 +334,7 @@ class _Cursor:
         return self._leaf._replace(spans=tuple(spans), opened=opened)
 
     def _advance(self, end: int) -> None:
-        if self._leaf.kind is Kind.CODE:
+        if self._leaf.kind == Kind.CODE:
             end += self._text.startswith("\n", end)
         elif match := _SKIPPED.match(self._text, end):
             end = match.end()

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from adapters.rendering.controls import visible
 from adapters.rendering.document import parse
 from adapters.rendering.flow import Gutter, Kind, Leaf, flatten, links, without_tabs
-from adapters.rendering.nodes import Span, Style, unlink
+from adapters.rendering.nodes import Span, Style, make, unlink
 from adapters.rendering.splitting import Ruler, split, utf16_length
 
 MOST_UNITS = 4096
@@ -86,7 +86,11 @@ def plain_telegram(part: TelegramPart) -> list[str]:
 
 def _linkable(leaf: Leaf) -> Leaf:
     """The leaf with every link that Telegram refuses written out as `label (address)`."""
-    if not any(span.link and not _LINKABLE.match(span.link.url) for span in leaf.spans):
+    for span in leaf.spans:
+        link = span[2]
+        if link is not None and not _LINKABLE.match(link.url):
+            break
+    else:
         return leaf
     spans: list[Span] = []
     for link, group in links(leaf.spans):
@@ -95,14 +99,14 @@ def _linkable(leaf: Leaf) -> Leaf:
 
 
 def _span_marks(leaf: Leaf, span: Span) -> int:
-    heading = leaf.kind is Kind.HEADING
-    return len(_TYPES[span.style]) + (span.link is not None) + heading
+    _, style, link = span
+    return len(_TYPES[style]) + (link is not None) + (leaf.kind == Kind.HEADING)
 
 
 def _leaf_marks(leaf: Leaf) -> int:
     """One for `pre`, one for the quote around the leaf."""
-    quoted = bool(leaf.frames) and not leaf.frames[0].marker
-    return int(quoted) + (leaf.kind is Kind.CODE)
+    kind, frames = leaf.kind, leaf.frames
+    return int(bool(frames) and not frames[0].marker) + (kind == Kind.CODE)
 
 
 def _entity_types(style: int) -> tuple[str, ...]:
@@ -119,7 +123,7 @@ _RULER = Ruler(
     text=utf16_length,
     span=lambda _: 0,
     # A list marker before code stands on a line of its own.
-    leaf=lambda leaf: 1 if leaf.kind is Kind.CODE else 0,
+    leaf=lambda leaf: 1 if leaf.kind == Kind.CODE else 0,
     marks=_span_marks,
     leaf_marks=_leaf_marks,
     most_marks=MOST_ENTITIES,
@@ -143,16 +147,17 @@ class _Writer:
         self._quote_start = 0
 
     def leaf(self, leaf: Leaf) -> None:
-        if leaf.kind is Kind.CODE:
+        if leaf.kind == Kind.CODE:
             leaf = leaf._replace(spans=(Span(_without_blank_ends(leaf.text)),))
         separator, first, rest = self._gutter.enter(leaf)
-        outer = leaf.frames[0] if leaf.frames and not leaf.frames[0].marker else None
+        frames = leaf.frames
+        outer = frames[0] if frames and not frames[0][0] else None
         if outer is not self._quote:
             self._close_quote()
         self._put(separator)
         if outer is not self._quote:
             self._quote, self._quote_start = outer, self._at
-        if leaf.kind is Kind.CODE:
+        if leaf.kind == Kind.CODE:
             self._code(leaf, first.rstrip())
         else:
             self._text(leaf, first, rest)
@@ -191,29 +196,28 @@ class _Writer:
             self._entities.append(Entity("pre", start, self._at - start, language=language))
 
     def _text(self, leaf: Leaf, first: str, rest: str) -> None:
-        if leaf.kind is Kind.TEXT and len(leaf.spans) == 1 and leaf.spans[0][1:] == _BARE:
+        if leaf.kind == Kind.TEXT and len(leaf.spans) == 1 and leaf.spans[0][1:] == _BARE:
             self._put(first + leaf.spans[0].text)
             return
         self._put(first if leaf.spans else first.rstrip())
+        heading = leaf.kind == Kind.HEADING
         for link, group in links(leaf.spans):
             start = self._at
-            for span in group:
-                if span.text == "\n":
+            for text, style, _ in group:
+                if text == "\n":
                     self._put(f"\n{rest}")
                     continue
-                style = span.style if link is None else span.style & ~Style.CODE
-                if leaf.kind is Kind.HEADING and not style & Style.CODE:
+                if link is not None:
+                    style &= ~Style.CODE
+                if heading and not style & Style.CODE:
                     style |= Style.BOLD
-                self._span(span.text, style)
+                begin = self._at
+                self._put(text)
+                if style:
+                    self._mark(text, begin, _TYPES[style])
             if link is not None:
                 label = "".join(span.text for span in group)
                 self._mark(label, start, ("text_link",), url=link.url)
-
-    def _span(self, text: str, style: int) -> None:
-        start = self._at
-        self._put(text)
-        if style:
-            self._mark(text, start, _TYPES[style])
 
     def _mark(self, text: str, start: int, types: Sequence[str], url: str | None = None) -> None:
         """Entities over `text` at `start`, without the white space at its ends."""
@@ -222,9 +226,9 @@ class _Writer:
             return
         if inside != text:
             start += utf16_length(text[: text.index(inside)])
-        length = utf16_length(inside)
+        length = len(inside) if inside.isascii() else utf16_length(inside)
         for name in types:
-            self._entities.append(Entity(name, start, length, url))
+            self._entities.append(make(Entity, (name, start, length, url, None)))
 
     def _close_quote(self) -> None:
         if self._quote is not None and self._at > self._quote_start:

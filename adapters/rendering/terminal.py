@@ -10,6 +10,7 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import accumulate
 
 import regex
@@ -22,7 +23,7 @@ from rich.syntax import Syntax
 from adapters.rendering.controls import strip_controls
 from adapters.rendering.document import parse
 from adapters.rendering.flow import Gutter, Kind, Leaf, flatten, without_tabs
-from adapters.rendering.nodes import Span, Style, unlink
+from adapters.rendering.nodes import Span, Style, make, unlink
 from adapters.rendering.tables import char_width
 
 COLOURED = 1_000
@@ -39,6 +40,7 @@ _GRAPHEME = regex.compile(r"\X")
 _SIMPLE = re.compile(
     "[ -~\u3001-\u3003\u3041-\u3096\u30a1-\u30fa\u30fc\u3400-\u9fff\uac00-\ud7a3]*"
 )
+_LONGEST_KNOWN = 16
 _LINE = Segment.line()
 
 
@@ -75,21 +77,23 @@ class _Writer:
 
     def leaf(self, leaf: Leaf) -> None:
         separator, first, rest = self._gutter.enter(leaf)
-        if leaf.kind is Kind.CODE:
+        if leaf.kind == Kind.CODE:
             first, rest = f"{first}  ", f"{rest}  "
         if len(separator) > 1:
             self.lines.append(_margin(separator.strip("\n")))
-        if _columns(first) + _NARROWEST > self._width:
+        taken = _columns(first) if first else 0
+        if taken + _NARROWEST > self._width:
             if any(map(str.isalnum, first)):
                 self.lines.append(_margin(first.strip()))
-            first = rest = ""
-        room = self._width - _columns(first)
-        spans = self._coloured(leaf) if leaf.kind is Kind.CODE else _styled(leaf)
+            first, rest, taken = "", "", 0
+        room = self._width - taken
+        spans = self._coloured(leaf) if leaf.kind == Kind.CODE else _styled(leaf)
         text = "".join([part for part, _ in spans])
         if len(text) <= room and text.isascii() and "\n" not in text:
-            self.lines.append(_margin(first) + [Segment(part, style) for part, style in spans])
+            line = [make(Segment, (part, style, None)) for part, style in spans]
+            self.lines.append([*_margin(first), *line] if first else line)
             return
-        stretches = _wrapped(text, room, literal=leaf.kind is Kind.CODE)
+        stretches = _wrapped(text, room, literal=leaf.kind == Kind.CODE)
         for number, line in enumerate(_sliced(spans, stretches)):
             self.lines.append(_margin(rest if number else first) + line)
 
@@ -111,13 +115,13 @@ class _Writer:
 
 
 def _margin(text: str) -> list[Segment]:
-    return [Segment(text, _DIM)] if text else []
+    return [make(Segment, (text, _DIM, None))] if text else []
 
 
 def _styled(leaf: Leaf) -> list[tuple[str, RichStyle | None]]:
     spans: Sequence[Span] = unlink(leaf.spans)
-    if leaf.kind is not Kind.HEADING:
-        return [(span.text, _STYLES[span.style]) for span in spans]
+    if leaf.kind != Kind.HEADING:
+        return [(text, _STYLES[style]) for text, style, _ in spans]
     heading = _HEADING if leaf.level <= 2 else _MINOR_HEADING
     return [(span.text, heading + _STYLES[span.style]) for span in spans]
 
@@ -159,9 +163,20 @@ def _ascii_lines(line: str, width: int, literal: bool) -> Iterator[tuple[int, in
 
 def _wide_lines(line: str, width: int, literal: bool) -> Iterator[tuple[int, int]]:
     """As `_ascii_lines`, in columns, and never inside a grapheme."""
-    graphemes = list(line) if _SIMPLE.fullmatch(line) else _GRAPHEME.findall(line)
-    ends = list(accumulate(map(len, graphemes), initial=0))
-    columns = list(accumulate(map(_size, graphemes), initial=0))
+    simple = _SIMPLE.fullmatch(line) is not None
+    graphemes = line if simple else _GRAPHEME.findall(line)
+    if simple:
+        columns = list(accumulate([1 if char <= "~" else 2 for char in line], initial=0))
+    else:
+        # A grapheme may be as long as the text, which the cache would keep.
+        short = max(map(len, graphemes)) <= _LONGEST_KNOWN
+        columns = list(accumulate(map(_known_size if short else _size, graphemes), initial=0))
+    if columns[-1] <= width:
+        yield 0, len(line)
+        return
+    ends: Sequence[int] = range(len(line) + 1)
+    if not simple:
+        ends = list(accumulate(map(len, graphemes), initial=0))
     first = 0
     while columns[-1] - columns[first] > width:
         last = max(bisect_right(columns, columns[first] + width) - 1, first + 1)
@@ -183,6 +198,9 @@ def _size(grapheme: str) -> int:
     return char_width(grapheme) if len(grapheme) == 1 else max(map(char_width, grapheme))
 
 
+_known_size = lru_cache(maxsize=4096)(_size)
+
+
 def _columns(text: str) -> int:
     return len(text) if text.isascii() else sum(map(char_width, text))
 
@@ -198,7 +216,7 @@ def _sliced(
             text, style = spans[index]
             stop = begin + len(text)
             if piece := text[max(start - begin, 0) : max(end - begin, 0)]:
-                line.append(Segment(piece, style))
+                line.append(make(Segment, (piece, style, None)))
             if stop > end:
                 break
             begin, index = stop, index + 1

@@ -130,8 +130,9 @@ def _submission(payload: JsonObject) -> Submission | Ignored:
 
 
 def _text(source: JsonObject, key: str) -> str:
+    """The string of a field, or an empty one. Lone surrogates, which no store keeps, become "?"."""
     value = source.get(key)
-    return value if isinstance(value, str) else ""
+    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else ""
 
 
 def _object(source: JsonObject, key: str) -> JsonObject:

@@ -42,6 +42,8 @@ _CAPABILITIES = Capabilities(
     edits=True,
     threads=True,
     files=True,
+    # "Add files to Slack": up to 1 GB.
+    file_bytes=1_000_000_000,
 )
 
 

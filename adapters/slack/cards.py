@@ -18,6 +18,7 @@ LONGEST_INPUT = 3000
 _LABELS = {
     "once": ("Allow once", "primary"),
     "session": ("Allow for this session", ""),
+    "approve": ("Approve", "primary"),
     "deny": ("Deny", "danger"),
 }
 _STATES = {"idle": "", "queued": " · waiting", "running": " · working", "parked": " · asks you"}
@@ -33,7 +34,7 @@ def approval_buttons(part: ApprovalPart) -> JsonObject | None:
         for choice, (label, style) in _LABELS.items()
         if choice in offered
     ]
-    if "deny" in offered:
+    if "deny" in offered and "approve" not in offered:
         buttons.append((WRITE, "Deny with a reason...", value_of(part.open_call_id, "deny"), ""))
     return _row(buttons)
 

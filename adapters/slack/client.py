@@ -181,7 +181,8 @@ async def _answer(
         if arguments is None:
             response = await web.api_call(method, json=body)
         else:
-            response = await web.api_call(method, http_verb="GET", params=dict(arguments))
+            # A form, not a query: addresses end up in the logs of whatever stands in between.
+            response = await web.api_call(method, data=_form(arguments))
     except SlackApiError as error:
         raise _failure(method, error) from error
     except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
@@ -190,6 +191,13 @@ async def _answer(
         raise Unanswered(f"{method}: {_named(error)}") from error
     headers = {name.lower(): value for name, value in response.headers.items()}
     return (response.data if isinstance(response.data, dict) else {}), headers
+
+
+def _form(arguments: Mapping[str, str | int | bool]) -> dict[str, str]:
+    return {
+        name: str(given).lower() if isinstance(given, bool) else str(given)
+        for name, given in arguments.items()
+    }
 
 
 def _failure(method: str, error: SlackApiError) -> SlackFailure:

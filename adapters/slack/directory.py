@@ -150,5 +150,6 @@ def _name(user: object) -> str:
         for source in sources:
             name = source.get(key)
             if isinstance(name, str) and name:
-                return name
+                # A lone surrogate could not be stored with the message.
+                return name.encode("utf-8", "replace").decode()
     return ""

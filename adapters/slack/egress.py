@@ -14,6 +14,7 @@ from pydantic import JsonValue
 
 from adapters.rendering import SlackLimits, SlackPart, render_slack
 from adapters.slack.cards import approval_buttons, question_buttons
+from runtime.domain.files import size_text
 from runtime.domain.messages import (
     ApprovalPart,
     FilePart,
@@ -40,10 +41,11 @@ class Post:
 
 @dataclass(frozen=True, slots=True)
 class Upload:
-    """One file; `path` is on the gateway's machine."""
+    """One file; `path` is on the gateway's machine, `facts` are its kind and size in words."""
 
     name: str
     path: str
+    facts: str = ""
 
 
 def posts_of(message: OutboundMessage) -> tuple[Post | Upload, ...]:
@@ -83,9 +85,44 @@ def metadata_of(message: OutboundMessage, number: int) -> JsonObject:
     return {"event_type": METADATA_TYPE, "event_payload": carried}
 
 
-def missing_file(upload: Upload) -> Post:
-    """What stands where a file would that is not there any more; its name is never lost."""
-    return _post(render_slack(f"File: {_code(upload.name)} (it cannot be read any more)")[0])
+def share_blocks(message: OutboundMessage, upload: Upload, number: int) -> list[JsonValue]:
+    """What stands beside a shared file: a small line, and in its id the mark of the post.
+
+    A share takes no metadata, so a block's id says which post of which row it is; `markdown`
+    blocks are answered with `internal_error` there.
+    """
+    line: JsonObject = {"type": "plain_text", "text": upload.facts or upload.name, "emoji": False}
+    return [
+        {"type": "context", "block_id": file_mark(message.outbox_id, number), "elements": [line]}
+    ]
+
+
+def file_mark(outbox_id: str, number: int) -> str:
+    """The mark of a shared file as the `number`-th post of a row of the outbox."""
+    return f"{METADATA_TYPE}:{outbox_id}:{number}"
+
+
+def marks_of(posted: JsonObject) -> frozenset[str]:
+    """The marks on a message of the history; none where it is no file of ours that has one."""
+    blocks = posted.get("blocks")
+    ids = (
+        [block.get("block_id") for block in blocks if isinstance(block, dict)]
+        if isinstance(blocks, list)
+        else []
+    )
+    return frozenset(
+        found for found in ids if isinstance(found, str) and found.startswith(f"{METADATA_TYPE}:")
+    )
+
+
+def file_facts(part: FilePart) -> str:
+    """The kind and the size of a file; empty where its size is not known."""
+    return f"{part.media_type}, {size_text(part.size_bytes)}" if part.size_bytes else ""
+
+
+def file_not_sent(upload: Upload, reason: str) -> Post:
+    """What stands where a file would that is not sent; its name is never lost."""
+    return _post(render_slack(f"File: {_code(upload.name)} ({reason})")[0])
 
 
 def part_number(posted: JsonObject, outbox_id: str) -> int | None:
@@ -135,7 +172,7 @@ def _posts(part: OutboundPart) -> Iterable[Post | Upload]:
         case QuestionPart():
             return _question(part)
         case FilePart():
-            return [Upload(part.name, part.path)]
+            return [Upload(part.name, part.path, file_facts(part))]
 
 
 def _approval(part: ApprovalPart) -> tuple[Post, ...]:
@@ -149,6 +186,8 @@ def _approval(part: ApprovalPart) -> tuple[Post, ...]:
         for choice in part.choices
         if choice in _CHOICES
     ]
+    if "approve" in part.choices:
+        ways.append(f"`!approve {part.code}`")
     if "deny" in part.choices:
         ways.append(f"`!deny {part.code}`")
     hint = f"Press a button, or reply {', '.join(ways)}, or use `/gatehouse approve {part.code}`."

@@ -25,6 +25,13 @@ TokenName = Literal["bot", "app"]
 
 #: Slack does not like the layout; the words may still go (REN-3).
 FORMAT_REFUSALS = frozenset({"invalid_blocks", "invalid_blocks_format", "msg_blocks_too_long"})
+#: Slack will not take this file, whoever sends it; what else the message says may still go.
+FILE_REFUSALS = {
+    "file_type_not_allowed": "this workspace does not allow files of its type",
+    "file_upload_size_restricted": "it is larger than this workspace allows",
+    "file_uploads_disabled": "this workspace allows no files",
+    "file_uploads_except_images_disabled": "this workspace allows no files but images",
+}
 
 _ACCOUNT_WIDE = frozenset(
     {

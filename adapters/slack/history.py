@@ -1,8 +1,8 @@
 """Finding out what became of a send: the posts of an outbox row, by the metadata they carry.
 
 It reads a bounded number of pages and refuses to guess: where the posts may lie further back than
-it looks, the outcome stays unknown. A file carries no metadata; it is known by its name where only
-one of that name was shared since the question.
+it looks, the outcome stays unknown. A file carries no metadata; it is known by the mark beside it,
+or, where Slack took none, by its name if only one unmarked file of that name was shared since.
 """
 
 import re
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from adapters.slack.client import SlackClient
 from adapters.slack.directory import messages_of, next_cursor
-from adapters.slack.egress import Upload, part_number, posts_of
+from adapters.slack.egress import Upload, file_mark, marks_of, part_number, posts_of
 from adapters.slack.failures import Refused, SlackFailure, lookup_error
 from adapters.slack.ingress import Bot
 from adapters.slack.memory import Asker
@@ -38,7 +38,9 @@ async def find_posts(
         raise lookup_error(failure) from failure
     posts, ids = posts_of(message), list(posted)
     for post in posts[len(ids) :]:
-        found = look.file_of(post, ids) if isinstance(post, Upload) else look.numbered.get(len(ids))
+        found = look.numbered.get(len(ids))
+        if found is None and isinstance(post, Upload):
+            found = look.file_of(post, len(ids), ids)
         if found is None:
             break
         ids.append(found)
@@ -53,6 +55,7 @@ class _Look:
         self._bot = bot
         self.numbered: dict[int, str] = {}
         self._files: list[tuple[str, str]] = []
+        self._marked: dict[str, str] = {}
 
     def see(self, posted: JsonObject) -> None:
         number, ts = part_number(posted, self._outbox_id), posted.get("ts")
@@ -61,14 +64,20 @@ class _Look:
         files = posted.get("files")
         if self._bot is None or posted.get("bot_id") != self._bot.bot_id:
             return
+        marks = marks_of(posted)
         for file in files if isinstance(files, list) else []:
-            if isinstance(file, dict):
+            if isinstance(file, dict) and marks:
+                self._marked.update(dict.fromkeys(marks, str(file.get("id"))))
+            elif isinstance(file, dict):
                 self._files.append((str(file.get("id")), str(file.get("name"))))
 
-    def file_of(self, upload: Upload, taken: Sequence[str]) -> str | None:
+    def file_of(self, upload: Upload, number: int, taken: Sequence[str]) -> str | None:
         """Raises `DeliveryRejected` where nobody can tell."""
         if self._bot is None:
             raise DeliveryRejected("the bot's own files cannot be told before it is connected")
+        marked = self._marked.get(file_mark(self._outbox_id, number))
+        if marked is not None:
+            return marked
         same = [key for key, name in self._files if name == upload.name and key not in taken]
         if len(same) > 1:
             raise DeliveryRejected(f"several files are called {upload.name}")

@@ -306,18 +306,23 @@ def _chat_kind(channel_type: str, chat: str) -> ChatKind:
 
 
 def _attachments(message: JsonObject) -> tuple[Attachment, ...]:
-    files = message.get("files")
+    files, user = message.get("files"), _text(message, "user")
     found = []
     for file in files if isinstance(files, list) else []:
         if not isinstance(file, dict) or not _text(file, "id"):
             continue
-        size = file.get("size")
+        size, length = file.get("size"), file.get("duration_ms")
+        voice = _text(file, "subtype") == "slack_audio"
         found.append(
             Attachment(
                 name=_text(file, "name") or _text(file, "id"),
                 media_type=_text(file, "mimetype") or "application/octet-stream",
                 size_bytes=size if isinstance(size, int) else None,
+                duration_s=round(length / 1000) if isinstance(length, int) else None,
+                kind="voice message" if voice else "",
                 reference=_reference(file),
+                # Whoever shares a file again did not make it; without a name it is nobody's word.
+                own=bool(user) and _text(file, "user") == user,
             )
         )
     return tuple(found)
@@ -338,8 +343,9 @@ def _milliseconds(ts: str) -> int:
 
 
 def _text(source: JsonObject, key: str) -> str:
+    """The string of a field, or an empty one. Lone surrogates, which no store keeps, become "?"."""
     value = source.get(key)
-    return value if isinstance(value, str) else ""
+    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else ""
 
 
 def _object(source: JsonObject, key: str) -> JsonObject:

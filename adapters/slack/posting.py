@@ -52,10 +52,11 @@ class Poster:
 
     async def _upload(self, message: OutboundMessage, upload: Upload, number: int) -> str:
         try:
-            return await self._uploader.upload(message.target, upload)
+            blocks = egress.share_blocks(message, upload, number)
+            return await self._uploader.upload(message.target, upload, blocks)
         except NoFile as error:
-            log.warning("slack.no_file", reason=str(error))
-            return await self.post(message, egress.missing_file(upload), number)
+            log.warning("slack.no_file", file=upload.name, reason=error.reason)
+            return await self.post(message, egress.file_not_sent(upload, error.reason), number)
 
     async def post(self, message: OutboundMessage, post: Post, number: int) -> str:
         """Make the `number`-th post and return its `ts`. Raises `DeliveryError`."""

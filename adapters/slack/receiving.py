@@ -68,12 +68,18 @@ class Receiver:
         self._order: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def receive(self, envelope: Envelope, gatehouse: Gatehouse) -> Ack | None:
-        """For Socket Mode: None leaves it unacknowledged."""
+        """For Socket Mode: None leaves it unacknowledged.
+
+        What nobody expected costs one envelope, never the sockets; Slack delivers it again a few
+        times. By HTTP, the route of the hooks is that root.
+        """
         try:
             return await self.take(envelope, gatehouse)
         except (SlackFailure, Unavailable) as failure:
             log.warning("slack.not_acknowledged", reason=str(failure))
-            return None
+        except Exception:  # the worker root of an envelope: a defect must not end every socket
+            log.exception("slack.envelope_failed", kind=envelope.kind, envelope=envelope.id)
+        return None
 
     async def take(self, envelope: Envelope, gatehouse: Gatehouse) -> Ack:
         """Store it. Raises `SlackFailure` or `Unavailable` where it must come again."""

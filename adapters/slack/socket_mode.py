@@ -30,6 +30,9 @@ PING_INTERVAL_S = 7.0
 # in which the last frame came, a dead socket is found within 28 seconds.
 SILENT_INTERVALS = 3
 STABLE_S = 30.0
+MOST_AT_WORK = 500
+"""Envelopes of a socket that are being stored at once. What comes beyond is left unacknowledged:
+Slack delivers it again, and meanwhile the store or Slack's own answers may be there again."""
 LONGEST_DELAY_S = 60.0
 _EXPECTED_ENDS = frozenset({"warning", "refresh_requested"})
 _REFUSALS = {
@@ -139,6 +142,8 @@ class Link:
             case "disconnect", _, _:
                 self.reason = str(frame.get("reason"))
                 self.leaving.set()
+            case str(), str(identifier), dict() if len(self._busy) >= MOST_AT_WORK:
+                log.warning("slack.too_much_at_once", envelope=identifier, at_work=MOST_AT_WORK)
             case str(kind), str(identifier), dict(payload):
                 envelope = Envelope(identifier, kind, payload)
                 task = group.create_task(self._handle(envelope), name=f"slack-{identifier}")

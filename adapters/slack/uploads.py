@@ -6,21 +6,38 @@ the answer to it is missing, Slack is asked where the file is.
 
 import asyncio
 import os
+from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
+import structlog
+from pydantic import JsonValue
+
 from adapters.slack.client import SlackClient
 from adapters.slack.egress import Upload
-from adapters.slack.failures import SlackFailure, Unanswered, delivery_error, repeatable_error
+from adapters.slack.failures import (
+    FILE_REFUSALS,
+    FORMAT_REFUSALS,
+    Refused,
+    SlackFailure,
+    Unanswered,
+    delivery_error,
+    repeatable_error,
+)
 from runtime.domain.errors import DeliveryUnknown
 from runtime.domain.messages import ChatAddress
 from runtime.domain.value import JsonObject
 
+log = structlog.get_logger(__name__)
+
 _PLACES = ("channels", "groups", "ims")
 
 
+@dataclass(eq=False)
 class NoFile(Exception):
-    """There is nothing to send: the file is gone, cannot be read, or is empty."""
+    """The file is not sent: it is gone or empty, or Slack does not take it; `reason` says which."""
+
+    reason: str
 
 
 class Uploader:
@@ -29,21 +46,25 @@ class Uploader:
     def __init__(self, client: SlackClient) -> None:
         self._client = client
 
-    async def upload(self, target: ChatAddress, upload: Upload) -> str:
-        """The id of the file that was shared. Raises `NoFile` or `DeliveryError`."""
+    async def upload(self, target: ChatAddress, upload: Upload, blocks: list[JsonValue]) -> str:
+        """The id of the file that was shared, with `blocks` beside it.
+
+        Raises `NoFile` or `DeliveryError`.
+        """
         try:
             content, length = await asyncio.to_thread(_opened, Path(upload.path))
         except OSError as error:
-            raise NoFile(f"{upload.name}: {error.strerror}") from error
+            raise NoFile("it cannot be read any more") from error
         with content:
             if length == 0:
-                raise NoFile(f"{upload.name} is empty")
+                raise NoFile("it cannot be read any more: it is empty")
             try:
                 file_id = await self._sent(upload, content, length)
             except SlackFailure as failure:
+                _refuse(failure)
                 # Nobody sees the file before it is shared.
                 raise repeatable_error(failure) from failure
-        await self._share(target, upload, file_id)
+        await self._share(target, upload, file_id, blocks)
         return file_id
 
     async def _sent(self, upload: Upload, content: BinaryIO, length: int) -> str:
@@ -55,7 +76,9 @@ class Uploader:
         await self._client.put(address, content)
         return file_id
 
-    async def _share(self, target: ChatAddress, upload: Upload, file_id: str) -> None:
+    async def _share(
+        self, target: ChatAddress, upload: Upload, file_id: str, blocks: list[JsonValue]
+    ) -> None:
         body: JsonObject = {
             "files": [{"id": file_id, "title": upload.name}],
             "channel_id": target.chat_id,
@@ -63,12 +86,22 @@ class Uploader:
         if target.thread_id is not None:
             body["thread_ts"] = target.thread_id
         try:
-            await self._client.write("files.completeUploadExternal", body)
+            await self._complete(body, blocks)
         except SlackFailure as failure:
+            _refuse(failure)
             verdict = delivery_error(failure)
             if isinstance(verdict, DeliveryUnknown) and await self._is_in(target, file_id):
                 return
             raise verdict from failure
+
+    async def _complete(self, body: JsonObject, blocks: list[JsonValue]) -> None:
+        try:
+            await self._client.write("files.completeUploadExternal", {**body, "blocks": blocks})
+        except Refused as refusal:
+            if refusal.error not in FORMAT_REFUSALS:
+                raise
+            log.warning("slack.file_without_mark", reason=str(refusal))
+            await self._client.write("files.completeUploadExternal", body)
 
     async def _is_in(self, target: ChatAddress, file_id: str) -> bool:
         try:
@@ -77,6 +110,12 @@ class Uploader:
             return False
         listed = [found.get(place) for place in _PLACES] if isinstance(found, dict) else []
         return any(isinstance(chats, list) and target.chat_id in chats for chats in listed)
+
+
+def _refuse(failure: SlackFailure) -> None:
+    """Raises `NoFile` where Slack will never take the file."""
+    if isinstance(failure, Refused) and failure.error in FILE_REFUSALS:
+        raise NoFile(FILE_REFUSALS[failure.error]) from failure
 
 
 def _opened(path: Path) -> tuple[BinaryIO, int]:

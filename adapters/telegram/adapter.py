@@ -29,6 +29,7 @@ from adapters.telegram.posting import Posting
 from adapters.telegram.settings import TelegramSettings
 from adapters.telegram.shapes import number_of, text_of
 from adapters.telegram.streaming import TelegramStreams
+from adapters.telegram.uploads import MOST_FILE_BYTES
 from adapters.telegram.webhook import Registration, TelegramWebhook
 from runtime.domain.errors import DeliveryRejected, Forbidden, StoreUnavailable, Unavailable
 from runtime.domain.messages import ChatAddress, Move, OutboundMessage, Receipt
@@ -53,6 +54,7 @@ _CAPABILITIES = Capabilities(
     edits=True,
     threads=True,
     files=True,
+    file_bytes=MOST_FILE_BYTES,
 )
 
 

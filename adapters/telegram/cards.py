@@ -17,7 +17,12 @@ from runtime.domain.messages import ApprovalPart, QuestionPart
 from runtime.domain.value import JsonObject
 
 _CHOICES = {"once": "once", "session": "for this session"}
-_LABELS = {"once": "Allow once", "session": "Allow for this session", "deny": "Deny"}
+_LABELS = {
+    "once": "Allow once",
+    "session": "Allow for this session",
+    "approve": "Approve",
+    "deny": "Deny",
+}
 # What a phone shows of a button in a row of its own.
 _LABEL_GRAPHEMES = 40
 # The Bot API takes 100 buttons; a list of so many is better read and answered by its number.
@@ -80,6 +85,10 @@ def question(part: QuestionPart, seal: Seal) -> tuple[Post, ...]:
 
 
 def _ways(part: ApprovalPart) -> Iterable[str]:
+    if "approve" in part.choices:
+        yield f"`/approve {part.code}`"
+        yield f"`/deny {part.code}`"
+        return
     for choice in part.choices:
         if choice in _CHOICES:
             scope = "" if choice == "once" else f" {choice}"

@@ -29,7 +29,7 @@ class GroupWindow:
         now = self._clock.monotonic()
         if len(self._posts) > _MANY:
             self._posts = {k: v for k, v in self._posts.items() if now - v[-1] < WINDOW_S}
-        posts = self._posts.setdefault(chat, deque())
+        posts = self._posts.setdefault(chat, deque(maxlen=MOST))
         while posts and now - posts[0] >= WINDOW_S:
             posts.popleft()
         over = len(posts) + spare - MOST

@@ -12,7 +12,7 @@ from adapters.rendering import clean
 from adapters.telegram.media import attachments_of
 from adapters.telegram.shapes import number_of, object_of, objects_of, text_of
 from adapters.telegram.wording import Wording, read_wording
-from runtime.domain.messages import ChatKind, InboundMessage, Move
+from runtime.domain.messages import Attachment, ChatKind, InboundMessage, Move
 from runtime.domain.people import Sender
 from runtime.domain.value import JsonObject
 
@@ -144,7 +144,7 @@ def _message(
         mentions_bot=_mentioned(wording, group=group),
         reply_to=_number_text(replied),
         replies_to_bot=_wrote(replied, bot),
-        attachments=attachments,
+        attachments=attachments or _files_asked_about(replied, bot),
         album=text_of(message, "media_group_id") or None,
         received_at_ms=received_at_ms,
         sent_at_ms=None if sent is None else sent * 1000,
@@ -252,6 +252,15 @@ def _replied(message: JsonObject, place: _Place) -> JsonObject:
 
 def _wrote(message: JsonObject, bot: Bot) -> bool:
     return number_of(object_of(message, "from"), "id") == bot.id
+
+
+def _files_asked_about(replied: JsonObject, bot: Bot) -> tuple[Attachment, ...]:
+    """Who replies to somebody's photo with words is speaking of the photo, and did not make it."""
+    number = number_of(replied, "message_id")
+    if number is None or _wrote(replied, bot):
+        return ()
+    files = attachments_of(replied, number)
+    return tuple(file.model_copy(update={"own": False}) for file in files)
 
 
 def _number_text(message: JsonObject) -> str | None:

@@ -20,22 +20,31 @@ _STICKERS = (
     ("is_animated", ".tgs", "application/x-tgsticker"),
     ("is_video", ".webm", "video/webm"),
 )
+# A forwarded message names where it came from, by old servers of the Bot API in its other words;
+# what an inline bot made is the bot's.
+_PASSED_ON = frozenset({"forward_origin", "forward_date", "forward_from", "via_bot"})
 
 
 def attachments_of(message: JsonObject, number: int) -> tuple[Attachment, ...]:
-    """At most one file: Telegram sends an album as several messages."""
+    """At most one file: Telegram sends an album as several messages.
+
+    What was forwarded is not its sender's own.
+    """
+    own = _PASSED_ON.isdisjoint(message)
     for kind, ending, media_type in _KINDS:
         file = object_of(message, kind)
         if kind == "sticker":
             ending, media_type = _sticker(file, ending, media_type)
         if text_of(file, "file_id"):
             found = _attachment(file, f"{kind}-{number}{ending}", media_type)
-            return (found.model_copy(update={"kind": _NAMES.get(kind, "")}),)
+            facts = {"kind": _NAMES.get(kind, ""), "own": own}
+            return (found.model_copy(update=facts),)
     sizes = [size for size in objects_of(message, "photo") if text_of(size, "file_id")]
     if not sizes:
         return ()
     largest = max(sizes, key=lambda size: number_of(size, "width") or 0)
-    return (_attachment(largest, f"photo-{number}.jpg", "image/jpeg"),)
+    photo = _attachment(largest, f"photo-{number}.jpg", "image/jpeg")
+    return (photo.model_copy(update={"own": own}),)
 
 
 def _attachment(file: JsonObject, name: str, media_type: str) -> Attachment:

@@ -1,4 +1,4 @@
-"""Files of ours on their way into a chat: as a photo, a voice message or a document.
+"""Files of ours on their way into a chat: as a photo, speech, music, a video or a document.
 
 A file that cannot be sent is named in its place with the reason, so that its post is always there.
 Limits: "Sending files" of the Bot API.
@@ -25,6 +25,8 @@ MOST_FILE_BYTES = 50_000_000
 # `sendVoice`: what is not OGG with Opus is better heard as a file.
 _VOICES = frozenset({"audio/ogg", "audio/opus"})
 _PHOTOS = frozenset({"image/jpeg", "image/png", "image/webp"})
+# `sendAudio`: MP3 or M4A; `sendVideo`: MPEG4, others may be sent as documents.
+_PLAYED = {"audio/mpeg": "audio", "audio/mp4": "audio", "video/mp4": "video"}
 
 
 class Uploads:
@@ -106,7 +108,7 @@ def _shape(file: FilePart, size: int) -> str:
     """As what people see it: the argument's name, which is also the method's."""
     if file.media_type in _PHOTOS and size <= MOST_PHOTO_BYTES:
         return "photo"
-    return "voice" if file.media_type in _VOICES else "document"
+    return "voice" if file.media_type in _VOICES else _PLAYED.get(file.media_type, "document")
 
 
 def _size(file: FilePart) -> int:

@@ -61,7 +61,7 @@ class Card(Protocol):
 
 
 class Entry(Protocol):
-    """One thing that was said; `kind` is user, assistant, notice, system or card."""
+    """One thing that was said; `kind` is user, assistant, notice, system, file or card."""
 
     @property
     def key(self) -> str: ...

@@ -105,12 +105,7 @@ def _ending(one: Card) -> str:
         return "This is settled."
     if one.kind == "question":
         return "Type your answer" + (", or a number." if one.options else ".")
-    keys = {
-        "once": "Ctrl+Y allow",
-        "session": "Ctrl+T allow for this session",
-        "deny": "Ctrl+N deny",
-    }
-    return ", ".join(keys[choice] for choice in keys if choice in one.choices) + "."
+    return ", ".join(_KEYS[choice] for choice in _KEYS if choice in one.choices) + "."
 
 
 def _line(text: str) -> str:

@@ -4,9 +4,12 @@ The event is a hint; the message itself stands in the outbox, from where the con
 so that a page that was closed misses nothing.
 """
 
+import json
 from typing import Final
 
-from runtime.domain.messages import OutboundMessage
+from pydantic import JsonValue
+
+from runtime.domain.messages import FilePart, OutboundMessage
 from runtime.domain.value import JsonObject
 
 MAX_PARTS: Final = 4_000
@@ -18,8 +21,8 @@ def message_event(message: OutboundMessage, *, changed: bool = False) -> JsonObj
 
     ``parts`` is left out where it is long, and ``complete`` says so.
     """
-    dumped = message.model_dump(mode="json", include={"parts"})
-    short = len(message.model_dump_json(include={"parts"})) <= MAX_PARTS
+    parts = [_part(message, place) for place in range(len(message.parts))]
+    short = len(json.dumps(parts, ensure_ascii=False)) <= MAX_PARTS
     return {
         "type": "message",
         "session_id": message.session_id,
@@ -28,5 +31,14 @@ def message_event(message: OutboundMessage, *, changed: bool = False) -> JsonObj
         "final": message.final,
         "changed": changed,
         "complete": short,
-        "parts": dumped["parts"] if short else [],
+        "parts": parts if short else [],
     }
+
+
+def _part(message: OutboundMessage, place: int) -> JsonValue:
+    """A part as it is read outside: a file by where it is downloaded, never by its path."""
+    part = message.parts[place]
+    if not isinstance(part, FilePart):
+        return part.model_dump(mode="json")
+    facts = part.model_dump(mode="json", include={"kind", "name", "media_type", "size_bytes"})
+    return {**facts, "url": f"/v1/files/{message.outbox_id}/{place}"}

@@ -102,13 +102,23 @@ async def _screen(conversation: "Conversation") -> None:
 
 async def _once(conversation: "Conversation", message: str) -> int:
     """Say one thing, wait for what becomes of it, print the reply."""
+    # Lazy, as above.
+    from gateway.cli.client import Refused, Unreachable
+
     seen = {entry.key for entry in conversation.entries}
     submitted = await conversation.submit(message)
     if submitted.disposition != "queued":
         await conversation.refresh()
         _print([one for one in conversation.entries if one.key not in seen and one.kind != "user"])
         return 0
-    state = await _finished(conversation, submitted.run_id)
+    try:
+        state = await _finished(conversation, submitted.run_id)
+    except (Refused, Unreachable):
+        note(
+            "gatehouse: your message was taken, and its run goes on with the gateway; read the "
+            f"answer with `gatehouse sessions show {conversation.session_id}`"
+        )
+        raise
     if state.startswith("waiting"):
         _tell_waiting(conversation)
         return WAITS
@@ -117,7 +127,8 @@ async def _once(conversation: "Conversation", message: str) -> int:
         for one in conversation.entries
         if one.run_id == submitted.run_id and one.kind in ("assistant", "notice") and one.text
     ]
-    _print(said[-1:])
+    sent = [one for one in conversation.entries if one.run_id == submitted.run_id]
+    _print([*(one for one in sent if one.kind == "file"), *said[-1:]])
     if state != "completed":
         note(f"gatehouse: the run {submitted.run_id} is {state}")
         return FAILED
@@ -125,25 +136,39 @@ async def _once(conversation: "Conversation", message: str) -> int:
 
 
 async def _finished(conversation: "Conversation", run_id: str) -> str:
-    """The state of a run once it is over or waits for a person."""
+    """The state of a run once it is over or waits for a person. Raises as the client."""
+    # Lazy, as above.
+    from gateway.cli.client import Refused, Unreachable
+
+    changed = asyncio.Event()
+    state, trouble = "", None
+    async with asyncio.TaskGroup() as group:
+        following = group.create_task(conversation.follow(changed.set), name="conversation")
+        try:
+            state = await _settled(conversation, run_id, changed)
+        except (Refused, Unreachable) as error:
+            # Raised in here, it would leave the group wrapped, and nobody would know it.
+            trouble = error
+        following.cancel()
+    if trouble is not None:
+        raise trouble
+    await conversation.refresh()
+    return state
+
+
+async def _settled(conversation: "Conversation", run_id: str, changed: asyncio.Event) -> str:
     # Lazy, as above.
     from gateway.cli.conversation import TERMINAL
 
-    changed = asyncio.Event()
-    async with asyncio.TaskGroup() as group:
-        following = group.create_task(conversation.follow(changed.set), name="conversation")
-        while True:
-            changed.clear()
-            state = str((await conversation.run(run_id)).get("state"))
-            if state == "queued" and conversation.cards():
-                # It stands behind a run that waits for a person, for as long as that takes.
-                state = "waiting_in_line"
-            if state in TERMINAL or state.startswith("waiting"):
-                break
-            await changed.wait()
-        following.cancel()
-    await conversation.refresh()
-    return state
+    while True:
+        changed.clear()
+        state = str((await conversation.run(run_id)).get("state"))
+        if state == "queued" and conversation.cards():
+            # It stands behind a run that waits for a person, for as long as that takes.
+            state = "waiting_in_line"
+        if state in TERMINAL or state.startswith("waiting"):
+            return state
+        await changed.wait()
 
 
 def _tell_waiting(conversation: "Conversation") -> None:

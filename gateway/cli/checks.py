@@ -28,6 +28,8 @@ DISK_FAIL: Final = 200 * 1024**2
 DISK_WARN: Final = 2 * 1024**3
 RELEASED_MS: Final = 1_795_000_000_000
 """A day before this version was made, in milliseconds since the epoch."""
+SYNCHRONISED: Final = Path("/run/systemd/timesync/synchronized")
+"""timesyncd has the folder while it runs, and makes the file once it was told the time."""
 
 
 async def run(config: Config) -> AsyncIterator[Check]:
@@ -127,7 +129,9 @@ async def _model(config: Config) -> Check:
 async def _sandbox(config: Config) -> Check:
     sandbox = await wiring.choose_sandbox(config, wiring.system_clock())
     if sandbox.name == "refused":
-        fix = "Install bubblewrap: apt install bubblewrap"
+        fix = "Install bubblewrap (apt install bubblewrap), or use Linux 6.2 with Landlock."
+        if config.settings.tools.sandbox != "auto":
+            fix = f'{fix} Or set tools.sandbox = "auto", which tries both.'
         return Check("sandbox", "fail", sandbox.describe(), fix)
     if sandbox.name == "none":
         fix = 'Set tools.sandbox = "auto".'
@@ -203,13 +207,12 @@ def _there(path: Path) -> Path:
     return next(one for one in (path, *path.parents) if one.exists())
 
 
-def clock(now_ms: int) -> Check:
+def clock(now_ms: int, *, synchronised: Path = SYNCHRONISED) -> Check:
     """Whether the machine's time can be right: schedules, logins and TLS depend on it."""
     if now_ms < RELEASED_MS:
         fix = "Set the clock: timedatectl set-ntp true"
         return Check("clock", "fail", "it is before this version was made", fix)
-    synchronised = Path("/run/systemd/timesync/synchronized")
     if synchronised.parent.is_dir() and not synchronised.exists():
-        fix = "timedatectl set-ntp true"
+        fix = "timedatectl set-ntp true; `timedatectl timesync-status` says what fails"
         return Check("clock", "warn", "systemd has not synchronised it", fix)
     return Check("clock", "ok", "plausible")

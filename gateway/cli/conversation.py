@@ -115,7 +115,8 @@ class Conversation:
         """Read the newest messages; what was read before and is older stays."""
         query = {"limit": str(HISTORY)}
         page = await self._client.get(f"/v1/sessions/{self.session_id}/messages", query)
-        read = (_entry(one) for one in objects_of(page.get("items")))
+        server = self._client.url
+        read = (_entry(one, server) for one in objects_of(page.get("items")))
         fresh = tuple(
             one for one in read if one.text or one.calls or one.card or one.kind == "user"
         )
@@ -243,19 +244,28 @@ async def _pause(seconds: float) -> None:
             await asyncio.Event().wait()
 
 
-def _entry(one: JsonObject) -> Entry:
+def _entry(one: JsonObject, server: str) -> Entry:
     card, step = one.get("card"), one.get("step")
     return Entry(
         key=_text(one, "key"),
         kind=_text(one, "kind"),
         name=_text(one, "name"),
-        text=_text(one, "text"),
+        text=_said(one, server),
         run_id=_text(one, "run_id"),
         step=step if isinstance(step, int) else -1,
         calls=tuple(_call(call) for call in objects_of(one.get("calls"))),
         card=_card(card) if isinstance(card, dict) else None,
         waiting=one.get("waiting") is True,
     )
+
+
+def _said(one: JsonObject, server: str) -> str:
+    """The words of an entry; a file that was sent is a line that says where to get it."""
+    files = [
+        f"File `{escaped(_text(file, 'name'))}`: `{server}{_text(file, 'url')}`"
+        for file in objects_of(one.get("files"))
+    ]
+    return "\n\n".join(part for part in (_text(one, "text"), *files) if part)
 
 
 def _call(one: Mapping[str, Json]) -> Call:

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from gateway import logs, wiring
+from gateway.cli.client import Refused, Unreachable
 from gateway.cli.common import Options, fail, note
 from gateway.config import Config, load, secrets_of
 from gateway.service import CannotStart, Start, running
@@ -14,7 +15,10 @@ from runtime.domain.errors import Unavailable
 
 @asynccontextmanager
 async def own_gateway(config: Config, options: Options) -> AsyncIterator[str]:
-    """The address of a gateway that lives as long as the block; only this machine reaches it."""
+    """The address of a gateway that lives as long as the block; only this machine reaches it.
+
+    The client's errors pass as they are.
+    """
     own = config.with_address("127.0.0.1", _port(config.settings.http.port))
     try:
         wiring.make_home(own)
@@ -26,14 +30,21 @@ async def own_gateway(config: Config, options: Options) -> AsyncIterator[str]:
         redactor = logs.setup(
             level=own.settings.log.level, style="json", secrets=secrets_of(own), stream=stream
         )
+        trouble = None
         start = Start(own, lambda: load(options.config), redactor)
         try:
             async with running(start) as started:
                 if started.owner_code is not None:
                     note(f"Owner code for the chat platforms, shown once: {started.owner_code}")
-                yield started.url
+                try:
+                    yield started.url
+                except (Refused, Unreachable) as error:
+                    # The gateway's tasks are a group: what passes it would come out wrapped.
+                    trouble = error
         except CannotStart as error:
             fail(str(error))
+    if trouble is not None:
+        raise trouble
 
 
 def _port(wanted: int) -> int:

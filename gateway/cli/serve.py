@@ -1,12 +1,12 @@
 """`serve`: run the gateway until it is told to stop."""
 
-import asyncio
 import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from gateway.cli import loop
 from gateway.cli.common import Options, fail, note, read_config
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def serve(context: typer.Context, roles: Roles = None) -> None:
     options = context.find_object(Options) or Options()
     start = Start(config, lambda: with_roles(load(options.config), roles), redactor)
     try:
-        code = asyncio.run(run(start, announce))
+        code = loop.run(run(start, announce))
     except CannotStart as error:
         fail(str(error))
     raise typer.Exit(code)

@@ -7,6 +7,7 @@ from aiohttp import web
 from gateway.http.auth import Guard
 from gateway.http.events import EventRoutes
 from gateway.http.explain import ExplainRoutes
+from gateway.http.files import FileRoutes
 from gateway.http.health import HealthRoutes
 from gateway.http.hooks import HookRoutes
 from gateway.http.metrics import Metrics
@@ -52,6 +53,7 @@ def build_app(services: HttpServices) -> web.Application:
             *PageRoutes(services, guard).routes(),
             *SessionRoutes(services).routes(),
             *RunRoutes(services).routes(),
+            *FileRoutes(services).routes(),
             *PeopleRoutes(services).routes(),
             *HealthRoutes(services, metrics).routes(),
             *events.routes(),

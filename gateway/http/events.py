@@ -32,6 +32,10 @@ HEARTBEAT_S: Final = 15.0
 WAITING: Final = 2_048
 """Signals that may wait for one slow reader; beyond that the oldest are dropped, and it is said."""
 BATCH: Final = 200
+MOST_READERS: Final = 256
+"""Streams that are open at once: each reads the database for itself, and holds a connection that
+a request may need. A page or program that finds no place is told when to come back."""
+FULL_RETRY_AFTER_S: Final = 10
 MAX_SNAPSHOTS: Final = 50
 _ENDS: Final = frozenset(
     {"step.model", "run.completed", "run.failed", "run.interrupted", "run.cancelled"}
@@ -46,6 +50,7 @@ class EventRoutes:
         self._services = services
         self._guard = guard
         self._readers: set[asyncio.Task[None]] = set()
+        self._open = 0
 
     def routes(self) -> list[web.RouteDef]:
         return [web.get("/v1/events", self._events, name=STREAM)]
@@ -57,6 +62,17 @@ class EventRoutes:
 
     async def _events(self, request: web.Request) -> web.StreamResponse:
         wanted, position = _filter(request), _last_event_id(request)
+        if self._open >= MOST_READERS:
+            raise _full()
+        self._open += 1
+        try:
+            return await self._stream(request, wanted, position)
+        finally:
+            self._open -= 1
+
+    async def _stream(
+        self, request: web.Request, wanted: Filter, position: int
+    ) -> web.StreamResponse:
         views = self._services.views
         if wanted.session_id is not None:
             await views.session(wanted.session_id)
@@ -114,7 +130,7 @@ class _Reader:
     allowed: Callable[[], Awaitable[bool]]
     greeting: bytes = b""
     texts: Texts = field(default_factory=Texts)
-    waiting: deque[Signal] = field(default_factory=deque)
+    waiting: deque[Signal] = field(default_factory=partial(deque[Signal], maxlen=WAITING))
     dropped: bool = False
     written: float = 0.0
     checked: float = 0.0
@@ -130,11 +146,8 @@ class _Reader:
             if signal.topic == LIVE and not self.wanted.wants_live(signal.data):
                 self.dropped |= signal.gap
                 continue
-            if len(self.waiting) >= WAITING:
-                self.waiting.popleft()
-                self.dropped = True
+            self.dropped |= signal.gap or len(self.waiting) == WAITING
             self.waiting.append(signal)
-            self.dropped |= signal.gap
             self.wake.set()
 
     async def run(self) -> None:
@@ -186,7 +199,9 @@ class _Reader:
     async def _overtaken(self) -> None:
         """Pass on the live events that were signalled before a step's end was committed."""
         live = [signal for signal in self.waiting if signal.topic == LIVE]
-        self.waiting = deque(signal for signal in self.waiting if signal.topic != LIVE)
+        kept = [signal for signal in self.waiting if signal.topic != LIVE]
+        self.waiting.clear()
+        self.waiting.extend(kept)
         for signal in live:
             await self._pass_on(signal.data)
 
@@ -249,6 +264,15 @@ class _Reader:
     async def _write(self, data: bytes) -> None:
         await self.response.write(data)
         self.written = self.services.clock.monotonic()
+
+
+def _full() -> HttpProblem:
+    return HttpProblem(
+        429,
+        "queue_full",
+        f"{MOST_READERS} event streams are open already; close one, or come back.",
+        {"Retry-After": str(FULL_RETRY_AFTER_S)},
+    )
 
 
 def _filter(request: web.Request) -> Filter:

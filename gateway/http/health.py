@@ -54,8 +54,13 @@ class HealthRoutes:
 
     async def _status(self, _request: web.Request) -> web.Response:
         """Also while the database is away: then its numbers are missing, and ``checks`` says so."""
-        checks = await self._checks()
-        numbers = await self._services.views.status() if checks["database"] else None
+        checks, numbers = await self._checks(), None
+        if checks["database"]:
+            try:
+                numbers = await self._services.views.status()
+            except StoreUnavailable:
+                # One look may come through where the next does not, as on a damaged file.
+                checks["database"] = False
         return answer(
             {
                 "version": self._services.version,

@@ -19,6 +19,7 @@ from runtime.domain.errors import (
     GatehouseError,
     InvalidInput,
     NotFound,
+    QueueFull,
     StaleLease,
     Unavailable,
 )
@@ -28,6 +29,8 @@ log = structlog.get_logger(__name__)
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 CONTENT_TYPE = "application/problem+json"
 RETRY_AFTER_S = "2"
+FULL_RETRY_AFTER_S = "10"
+"""A queue that is full needs longer: some of what waits must be worked off first."""
 _TITLES = {
     "bad_request": "The request cannot be read",
     "invalid": "A value breaks a rule",
@@ -35,6 +38,7 @@ _TITLES = {
     "conflict": "The state moved on",
     "forbidden": "This is not allowed",
     "unauthorized": "Authentication is needed",
+    "queue_full": "Too much waits already",
     "unavailable": "A part of the gateway is down",
     "internal": "Something went wrong inside",
 }
@@ -108,6 +112,9 @@ def _of_engine(error: GatehouseError, request: web.Request) -> web.Response:
             return problem(409, "conflict", str(error), extra={"state": "taken over"})
         case Forbidden():
             return problem(403, "forbidden", str(error))
+        case QueueFull():
+            headers = {"Retry-After": FULL_RETRY_AFTER_S}
+            return problem(429, "queue_full", str(error), headers=headers)
         case Unavailable():
             log.warning("request_unavailable", path=request.path, reason=str(error))
             headers = {"Retry-After": RETRY_AFTER_S}

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from gateway.explain import Explainer
 from gateway.http.observing import EngineMetrics
@@ -79,3 +80,4 @@ class HttpServices:
     sandbox: str = ""
     hooks: Sequence[Webhook] = ()
     gatehouse: Gatehouse | None = None
+    workspace: Path = Path()

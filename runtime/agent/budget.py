@@ -174,10 +174,11 @@ def over_budget(state: TurnState, line: str) -> Finish:
 
 
 def prompt_tokens(request: ModelRequest) -> int:
-    """Tokens of all that goes to the model, by characters / 4 (CTX-12)."""
+    """Tokens of all that goes to the model, by characters / 4 (CTX-12), and of the files in it."""
     tools = sum(
         estimate_tokens(tool.name + tool.description + json.dumps(tool.parameters))
         for tool in request.tools
     )
     texts = estimate_tokens(request.system) + estimate_tokens(request.present)
-    return texts + tools + sum(message_tokens(message) for message in request.messages)
+    said = sum(message_tokens(message) for message in request.messages)
+    return texts + tools + said + request.enclosed_tokens

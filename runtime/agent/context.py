@@ -16,10 +16,10 @@ from types import MappingProxyType
 from zoneinfo import ZoneInfo
 
 from runtime.domain.decisions import SessionMode
+from runtime.domain.fence import fence
 from runtime.domain.people import Trust
 from runtime.domain.tools import ToolSpec
 from runtime.domain.transcript import CHARACTERS_PER_TOKEN, estimate_tokens
-from runtime.tools.fence import fence
 from runtime.workspace.content import IDENTITY_FILES, MEMORY_FILE, Skill, WorkspaceSnapshot
 
 DEFAULT_BUDGETS: Mapping[str, int] = MappingProxyType(
@@ -47,7 +47,7 @@ _FAMILIES: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("files", ("read_file", "write_file", "edit_file", "list_dir", "glob", "grep", "resolve_path")),
     ("commands", ("exec",)),
     ("web", ("web_fetch",)),
-    ("people", ("ask_user",)),
+    ("people", ("ask_user", "send_file")),
     ("skills", ("use_skill",)),
 )
 _SYSTEMS = {"linux": "Linux", "darwin": "macOS"}

@@ -6,7 +6,7 @@ from runtime.domain.errors import ModelRejected, ModelRetry
 from runtime.domain.messages import TextPart
 from runtime.domain.runs import RunState, Usage
 from runtime.domain.transcript import AssistantMessage, TranscriptMessage
-from runtime.inbox.steps import Finish
+from runtime.inbox.steps import AT_LIMIT, Finish
 from runtime.sessions.window import Window
 from runtime.store.calls import CallRow
 from runtime.store.transcripts import Line
@@ -51,7 +51,7 @@ def at_limit(state: TurnState, limit: int) -> Finish:
         state.window_from,
         AssistantMessage(text=text),
         (TextPart(markdown=text),),
-        reason="max_steps",
+        reason=AT_LIMIT,
     )
 
 

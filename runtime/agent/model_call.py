@@ -6,8 +6,8 @@ final at once: repeating a bad key or a bad request helps nobody.
 """
 
 import random
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 
 import structlog
 
@@ -41,6 +41,7 @@ class ModelCaller:
     jitter: Callable[[], float] = random.random
     observer: Observer = NO_OBSERVER
     tracer: Tracer = NO_TRACER
+    refused: "RefusedFiles" = field(default_factory=lambda: RefusedFiles())
 
     def order(self, chosen: str | None) -> Sequence[str]:
         """The models to try: the session's choice, the default, then the fallback list."""
@@ -61,7 +62,7 @@ class ModelCaller:
                 continue
             for attempt in range(RETRIES + 1):
                 try:
-                    return sound(await self._traced(name, model, request, on_text))
+                    return sound(await self._showing(name, model, request, on_text))
                 except ModelRetry as error:
                     last = error
                     log.warning(
@@ -74,6 +75,28 @@ class ModelCaller:
                 if attempt < RETRIES:
                     await self.clock.sleep(self._wait(attempt, last.after_s))
         raise last
+
+    async def _showing(
+        self, name: str, model: Model, request: ModelRequest, on_text: OnText
+    ) -> ModelResponse:
+        """A model that takes no pictures, or not these, is asked once more without (MSG-19).
+
+        The newest is left out first: what stood before it was taken, as a rule, and one broken
+        picture must not cost the model the sight of the others.
+        """
+        asked = tried = self.refused.without(name, request)
+        while True:
+            try:
+                response = await self._traced(name, model, tried, on_text)
+            except ModelRejected as error:
+                if not error.content or not tried.enclosed:
+                    raise
+                log.warning("files_refused", model=name, run_id=asked.run_id, reason=error.reason)
+                tried = _without_newest(asked) if tried is asked else replace(asked, enclosed={})
+            else:
+                # Only now it is known that these files were what it would not take.
+                self.refused.note(name, asked.enclosed.keys() - tried.enclosed.keys())
+                return response
 
     async def _traced(
         self, name: str, model: Model, request: ModelRequest, on_text: OnText
@@ -108,6 +131,38 @@ class ModelCaller:
         if asked is not None:
             return min(max(asked, 0.0), MAX_WAIT_S)
         return float(min(BASE_WAIT_S * 2**attempt * (1 + self.jitter() / 2), MAX_WAIT_S))
+
+
+class RefusedFiles:
+    """Which files a model would not take, by digest, so that it is not asked with them each time.
+
+    Bounded, and forgotten when the process ends.
+    """
+
+    def __init__(self, limit: int = 4096) -> None:
+        self._limit = limit
+        self._files: dict[tuple[str, str], None] = {}
+
+    def note(self, model: str, digests: Iterable[str]) -> None:
+        """The files without which a request passed."""
+        self._files.update(dict.fromkeys((model, digest) for digest in digests))
+        while len(self._files) > self._limit:
+            del self._files[next(iter(self._files))]
+
+    def without(self, model: str, request: ModelRequest) -> ModelRequest:
+        """The request, with what the model takes of its files."""
+        left = {
+            digest: content
+            for digest, content in request.enclosed.items()
+            if (model, digest) not in self._files
+        }
+        return request if len(left) == len(request.enclosed) else replace(request, enclosed=left)
+
+
+def _without_newest(request: ModelRequest) -> ModelRequest:
+    """The request without its last file: they stand in the order in which they came."""
+    *older, _ = request.enclosed.items()
+    return replace(request, enclosed=dict(older))
 
 
 async def _stream(model: Model, request: ModelRequest, on_text: OnText) -> ModelResponse:

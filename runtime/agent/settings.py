@@ -1,6 +1,37 @@
 """The settings of turns, as the engine sees them; `gateway.config` fills them in."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Final
+
+from runtime.subagents.requests import Limits
+
+MEGABYTE: Final = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class AttachmentSettings:
+    """How much of what people send is taken: bytes of one file, files and bytes of one message,
+    bytes of all that a session keeps.
+
+    `shown` files at most go along with a request; `timeout_s` is for all files of a message.
+    """
+
+    file_bytes: int = 20 * MEGABYTE
+    files: int = 10
+    message_bytes: int = 50 * MEGABYTE
+    session_bytes: int = 1000 * MEGABYTE
+    shown: int = 20
+    timeout_s: float = 120.0
+
+
+@dataclass(frozen=True, slots=True)
+class ChildSettings:
+    """How many subagents run at once over the deployment (0: any number), how many there may be,
+    and how long one is awaited before its parent goes on without it."""
+
+    concurrency: int = 10
+    limits: Limits = field(default_factory=Limits)
+    await_ms: int = 120_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,3 +43,5 @@ class AgentSettings:
     max_output_tokens: int = 8_192
     approval_expiry_ms: int = 7 * 24 * 3600 * 1000
     timezone: str = "UTC"
+    attachments: AttachmentSettings = field(default_factory=AttachmentSettings)
+    children: ChildSettings = field(default_factory=ChildSettings)

@@ -33,6 +33,7 @@ from runtime.store.sessions import Session
 from runtime.store.transcripts import Line
 from runtime.tools.base import ToolContext
 from runtime.tools.builtin.ask import AskArguments
+from runtime.tools.builtin.spawning import SpawnArguments
 from runtime.tools.executor import Executor, Planned, call_digest
 from runtime.tools.files import SeenFiles
 from runtime.tools.registry import Registry
@@ -111,6 +112,7 @@ class StepRunner:
         workspace: Path,
         roots: tuple[Path, ...],
         watch: Watch,
+        max_steps: int,
         redact: Callable[[str], str] = str,
     ) -> None:
         self.watch = watch
@@ -120,6 +122,7 @@ class StepRunner:
         self._workspace = workspace
         self._roots = (workspace, *roots)
         self._seen = SeenFilesBySession()
+        self._max_steps = max_steps
 
     def specs(self, bounds: Bounds) -> tuple[ToolSpec, ...]:
         """What the model is offered within `bounds`."""
@@ -157,9 +160,12 @@ class StepRunner:
         session_id: str,
         bounds: Bounds,
         live: LiveStep,
-        events: Callable[[], None],
+        kept: Callable[[bool], None],
     ) -> StepOutcome:
-        """Run a step's calls until all have ended, or until a person must answer."""
+        """Run a step's calls until all have ended, or until a person must answer.
+
+        `kept` is called after each unit, and told whether it put something out.
+        """
         run_id = rows[0].run_id
         work = _StepWork(
             self._database,
@@ -171,21 +177,23 @@ class StepRunner:
             watch=self.watch,
         )
         current = list(rows)
+        # Behind the last step nothing is asked any more, so nobody would answer what is heard.
+        hears = rows[0].step < self._max_steps
         while True:
             planned = [work.replan(row, bounds) for row in current]
             batch = _next_batch(current, planned)
             if batch.waits:
                 return StepOutcome(waits=batch.waits)
             if not batch.places:
-                lines, session = await work.commit([], current)
-                events()
+                lines, session = await work.commit([], current, hears=hears)
+                kept(False)
                 return StepOutcome(lines=lines, session=session)
             ended = await work.run_batch([(current[p], planned[p]) for p in batch.places])
             for one in ended:
                 current[one.row.place] = replace(one.row, state="ended", result=one.result)
             last = all(row.state == "ended" for row in current)
-            lines, session = await work.commit(ended, current if last else None)
-            events()
+            lines, session = await work.commit(ended, current if last else None, hears=hears)
+            kept(any(one.sends for one in ended))
             if last:
                 return StepOutcome(lines=lines, session=session)
 
@@ -199,6 +207,7 @@ class StepRunner:
             files=self._seen.of(session_id),
             emit=lambda _text: None,
             notes=bounds.notes,
+            read_only=bounds.read_only,
         )
 
 
@@ -275,13 +284,13 @@ class _StepWork:
             return Ended(row, planned.row.result, decision)
         began = self._watch.clock.monotonic()
         with self._watch.span(row) as span:
-            result = await self._executor.run(planned, self._context(row.call.id))
-            spans.executed(span, row, result)
-        self._watch.called(row, result, began)
-        return Ended(row, result, decision)
+            ran = await self._executor.run(planned, self._context(row.call.id))
+            spans.executed(span, row, ran.result)
+        self._watch.called(row, ran.result, began)
+        return Ended(row, ran.result, decision, ran.sends)
 
     async def commit(
-        self, ended: Sequence[Ended], whole: Sequence[CallRow] | None
+        self, ended: Sequence[Ended], whole: Sequence[CallRow] | None, *, hears: bool
     ) -> tuple[tuple[Line, ...], Session]:
         """Keep results; `whole` is the step's rows once all have ended."""
         message = None
@@ -290,7 +299,13 @@ class _StepWork:
         tainted = any(one.result.untrusted for one in ended)
         return await self._database.write(
             lambda conn: steps.commit_results(
-                conn, self._holder, self._run_id, ended, message=message, tainted=tainted
+                conn,
+                self._holder,
+                self._run_id,
+                ended,
+                message=message,
+                tainted=tainted,
+                hears=hears,
             ),
             name="tools-end",
         )
@@ -312,12 +327,8 @@ def _settle(row: CallRow) -> CallRow:
     return replace(row, result=result)
 
 
-def as_waits(planned: Sequence[Planned]) -> tuple[Wait, ...]:
-    """The cards of calls that need a person."""
-    return tuple(_wait(one) for one in planned)
-
-
-def _wait(one: Planned) -> Wait:
+def as_wait(one: Planned) -> Wait:
+    """The card of a call that needs a person."""
     arguments = one.prepared.arguments if one.prepared else None
     if isinstance(arguments, AskArguments):
         return Wait(
@@ -358,7 +369,7 @@ def _next_batch(rows: Sequence[CallRow], planned: Sequence[Planned]) -> _Batch:
                 waits=tuple(
                     planned[later]
                     for later in range(place, len(rows))
-                    if rows[later].state == "proposed" and _asks(planned[later])
+                    if rows[later].state in ("proposed", "approved") and _asks(planned[later])
                 )
             )
         read = row.effect is Effect.READ
@@ -375,4 +386,7 @@ def _asks(planned: Planned) -> bool:
         return False
     if isinstance(planned.prepared.arguments, AskArguments):
         return planned.row.state != "approved"
+    if isinstance(planned.prepared.arguments, SpawnArguments):
+        # The unit that parks makes the children, and may end the call at once.
+        return True
     return planned.row.decision is not None and planned.row.decision.verdict == "ask"

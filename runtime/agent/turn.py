@@ -13,11 +13,15 @@ from runtime.agent import endings, spans
 from runtime.agent.budget import Budgets, over_budget
 from runtime.agent.context import PresentFacts, PromptFacts, build_present, build_system, late_mark
 from runtime.agent.endings import TurnState
+from runtime.agent.files import FileServices
+from runtime.agent.filewords import with_troubles
 from runtime.agent.live import LiveStep
 from runtime.agent.model_call import ModelCaller
 from runtime.agent.settings import AgentSettings
-from runtime.agent.step import StepRunner, as_waits, settle_crashed
+from runtime.agent.step import StepRunner, settle_crashed
+from runtime.agent.waiting import Parking
 from runtime.domain.errors import ModelRejected, ModelRetry
+from runtime.domain.fence import fence
 from runtime.domain.messages import ChatAddress, OutboundMessage
 from runtime.domain.people import Trust
 from runtime.domain.runs import Usage
@@ -28,12 +32,12 @@ from runtime.domain.transcript import (
     TranscriptMessage,
     UserMessage,
 )
-from runtime.inbox import parking, steps
+from runtime.inbox import steps
 from runtime.inbox.claims import Claimed, Holder
 from runtime.inbox.steps import Finish, Finished, ModelStep
 from runtime.policy.bounds import PolicySettings, bounds_for
 from runtime.ports import tracing
-from runtime.ports.bus import EVENTS, OUTBOX, RUNS, Bus
+from runtime.ports.bus import CHILDREN, EVENTS, OUTBOX, RUNS, Bus
 from runtime.ports.clock import Clock
 from runtime.ports.metrics import NO_OBSERVER, Observer
 from runtime.ports.model import ModelRequest, ModelResponse
@@ -42,7 +46,7 @@ from runtime.sessions.window import Window, WindowCache, fitted, window_start
 from runtime.store import Database
 from runtime.store.runs import Run
 from runtime.store.transcripts import Line
-from runtime.tools.fence import fence
+from runtime.tools.executor import Planned
 from runtime.workspace.snapshot import Workspace
 
 log = structlog.get_logger(__name__)
@@ -67,6 +71,8 @@ class TurnServices:
     cache: WindowCache
     settings: AgentSettings
     budgets: Budgets
+    files: FileServices
+    parking: Parking
     observer: Observer = NO_OBSERVER
     tracer: Tracer = NO_TRACER
 
@@ -91,6 +97,7 @@ class Turn:
         self._bounds = bounds_for(policy, claimed.session, claimed.run)
         self._offer = offer
         self._budget = services.budgets.of(claimed.run, holder)
+        self._files = services.files.of(claimed.run, holder)
         self._group = claimed.run.target.chat_kind != "direct"
         self.live = LiveStep(
             services.bus,
@@ -181,6 +188,7 @@ class Turn:
     async def _ask_model(self) -> ModelResponse | Finish:
         """The model's response; or the end of the run, where its budget leaves no further call."""
         services, state = self._services, self._state
+        state.append(*await self._files.take(state.window.lines))
         state.began = services.clock.monotonic()
         self.live.begin(state.step + 1)
         snapshot = await services.workspace.snapshot()
@@ -199,14 +207,16 @@ class Turn:
             trust=self._run.speaker.trust,
             late=self._run.late,
         )
+        messages = (*self._history(), *state.extra)
         request = ModelRequest(
             system=build_system(snapshot, facts, specs).text,
-            messages=(*self._history(), *state.extra),
+            messages=messages,
             present=build_present(present),
             tools=specs,
             max_output_tokens=services.settings.max_output_tokens,
             run_id=self._run.id,
             step=state.step + 1,
+            enclosed=await self._files.enclosed(messages),
         )
         chosen = self._session.model
         over = await self._budget.reserve(request, services.caller.order(chosen))
@@ -279,25 +289,10 @@ class Turn:
             session_id=self._session.id,
             bounds=self._bounds,
             live=self.live,
-            events=self._events,
+            kept=self._events,
         )
         if outcome.waits:
-            waits = as_waits(outcome.waits)
-            await services.database.write(
-                lambda conn: parking.park(
-                    conn,
-                    self._holder,
-                    self._run.id,
-                    waits,
-                    expires_in_ms=services.settings.approval_expiry_ms,
-                    window_from=state.window_from,
-                ),
-                name="park",
-            )
-            self._remember(state.window.lines)
-            self._events()
-            services.bus.publish(OUTBOX, {"channel": self._run.target.channel})
-            return False
+            return await self._park(outcome.waits)
         state.append(*outcome.lines)
         _tell_step(services, state)
         if outcome.session is not None:
@@ -306,10 +301,26 @@ class Turn:
         state.pending = ()
         return True
 
+    async def _park(self, planned: Sequence[Planned]) -> bool:
+        """Open what calls wait for; False where the run waits, True where it can go on."""
+        services, state = self._services, self._state
+        parked = await services.parking.park(
+            self._holder, self._run, self._session, planned, window_from=state.window_from
+        )
+        self._events()
+        services.bus.publish(CHILDREN, {})
+        if not parked.waits:
+            state.pending = tuple(parked.rows)
+            return True
+        self._remember(state.window.lines)
+        services.bus.publish(OUTBOX, {"channel": self._run.target.channel})
+        return False
+
     async def _finish(self, end: Finish) -> OutboundMessage | None:
         services = self._services
         # Asked at the last moment: an offer holds only as long as the deliverer's lease.
         claim = self._offer(self._run.target) if end.parts else None
+        end = with_troubles(end, self._state.window.lines, self._run.id)
         end = replace(end, charge=self._budget.charge_at_end(end, self.live.text))
         finished = await services.database.write(
             lambda conn: steps.finish(conn, self._holder, self._run.id, end, claim=claim),
@@ -319,24 +330,21 @@ class Turn:
         _tell_step(services, self._state)
         services.observer.ended(finished.state)
         self._remember((*self._state.window.lines, *finished.lines))
-        self._events()
-        self._wake(finished)
+        # A run that ends without a reply may owe a word about its files.
+        self._events(sends=not end.parts)
+        _wake(services.bus, self._session.id, finished)
         return finished.reply if finished.claimed else None
-
-    def _wake(self, finished: Finished) -> None:
-        bus = self._services.bus
-        if finished.reply is not None and not finished.claimed:
-            target = finished.reply.target
-            bus.publish(OUTBOX, {"channel": target.channel, "account": target.account})
-        if finished.lane_ready:
-            bus.publish(RUNS, {"session_id": self._session.id})
 
     def _remember(self, lines: Sequence[Line]) -> None:
         window = Window(self._state.window.transcript, tuple(lines))
         self._services.cache.put(self._session.id, window)
 
-    def _events(self) -> None:
-        self._services.bus.publish(EVENTS, {"session_id": self._session.id})
+    def _events(self, sends: bool = False) -> None:
+        """Tell that something was kept, and the deliverers where something is to be sent."""
+        bus, target = self._services.bus, self._run.target
+        bus.publish(EVENTS, {"session_id": self._session.id})
+        if sends:
+            bus.publish(OUTBOX, {"channel": target.channel, "account": target.account})
 
 
 def fenced(message: TranscriptMessage) -> TranscriptMessage:
@@ -374,3 +382,13 @@ def _tell_step(services: TurnServices, state: TurnState) -> None:
     if state.began is not None:
         services.observer.stepped(services.clock.monotonic() - state.began)
         state.began = None
+
+
+def _wake(bus: Bus, session_id: str, finished: Finished) -> None:
+    if finished.reply is not None and not finished.claimed:
+        target = finished.reply.target
+        bus.publish(OUTBOX, {"channel": target.channel, "account": target.account})
+    if finished.lane_ready or finished.child:
+        bus.publish(RUNS, {"session_id": session_id})
+    if finished.child:
+        bus.publish(CHILDREN, {})

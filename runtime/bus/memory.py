@@ -18,15 +18,12 @@ class _Subscription:
 
     def __init__(self, topics: tuple[str, ...], limit: int) -> None:
         self.topics = topics
-        self._limit = limit
-        self._waiting: deque[Signal] = deque()
+        self._waiting: deque[Signal] = deque(maxlen=limit)
         self._lost = False
         self._arrived = asyncio.Event()
 
     def put(self, signal: Signal) -> None:
-        if len(self._waiting) >= self._limit:
-            self._waiting.popleft()
-            self._lost = True
+        self._lost |= len(self._waiting) == self._waiting.maxlen
         self._waiting.append(signal)
         self._arrived.set()
 

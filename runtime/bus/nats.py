@@ -29,6 +29,10 @@ log = structlog.get_logger(__name__)
 
 PREFIX: Final = "gatehouse"
 TIMEOUT_S: Final = 10
+MAX_PENDING: Final = 65_536
+MAX_PENDING_BYTES: Final = 32 * 1024 * 1024
+"""Payloads that came and were not read yet. The client drops what comes beyond; the numbering
+shows it to every reader as a gap."""
 _PREFIX: Final = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*")
 
 
@@ -102,7 +106,12 @@ class _NatsLink:
             reconnect_time_wait=0,
             no_echo=True,
         )
-        await self._client.subscribe(self._subject, cb=arrived)
+        await self._client.subscribe(
+            self._subject,
+            cb=arrived,
+            pending_msgs_limit=MAX_PENDING,
+            pending_bytes_limit=MAX_PENDING_BYTES,
+        )
         await self._client.flush(TIMEOUT_S)
 
     async def send(self, payloads: Sequence[str]) -> None:

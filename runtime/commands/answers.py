@@ -9,7 +9,7 @@ from runtime.inbox import parking
 from runtime.inbox.parking import Answer, Answered, Choice
 from runtime.store import Connection, audit, open_calls, runs
 from runtime.store.lanes import Lane
-from runtime.store.open_calls import APPROVAL, OpenCall
+from runtime.store.open_calls import APPROVAL, CHILDREN, OpenCall
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,13 +28,17 @@ def find(conn: Connection, code: str, *, kind: str | None = None) -> OpenCall:
     """The open call that an id or its last characters name. Raises `NotFound` or `Conflict`."""
     if len(code.strip()) < 4:
         raise NotFound("request", code)
-    found = [call for call in open_calls.by_code(conn, code.strip()) if kind in (None, call.kind)]
+    found = [call for call in open_calls.by_code(conn, code.strip()) if _fits(call, kind)]
     if not found:
         raise NotFound("request", code)
     waiting = [call for call in found if call.state == "open"]
     if len(waiting) > 1:
         raise Conflict(f"{code} names several requests: {', '.join(c.id for c in waiting)}")
     return waiting[0] if waiting else found[0]
+
+
+def _fits(call: OpenCall, kind: str | None) -> bool:
+    return call.kind != CHILDREN and kind in (None, call.kind)
 
 
 REFUSED = "Only an approver of this conversation may answer that."

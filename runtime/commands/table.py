@@ -7,19 +7,21 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from runtime.commands import answers
+from runtime.commands import agents, answers
 from runtime.commands.answers import Approvers
 from runtime.domain.budgets import BudgetSettings, budgets_of, spender_of, standing_lines
 from runtime.domain.decisions import SessionMode
 from runtime.domain.errors import Conflict, GatehouseError, NotFound
 from runtime.domain.events import EventKind
 from runtime.domain.people import Speaker, Trust
+from runtime.domain.rates import RateSettings, limits_of_runs, rate_lines
 from runtime.domain.value import JsonObject
 from runtime.inbox import stopping
 from runtime.inbox.enqueue import QUEUE_MODES
 from runtime.inbox.parking import Choice
-from runtime.ports.bus import CANCEL, RUNS
-from runtime.store import Connection, budgets, lanes, open_calls, runs, sessions, totals
+from runtime.ports.bus import CANCEL, CHILDREN, RUNS
+from runtime.store import Connection, budgets, lanes, open_calls, rates, runs, sessions, totals
+from runtime.store import agents as agent_store
 from runtime.store.lanes import Lane
 from runtime.store.open_calls import APPROVAL, QUESTION
 from runtime.store.sessions import Session
@@ -35,6 +37,7 @@ class CommandSettings:
     version: str = ""
     sandbox: str = ""
     budgets: BudgetSettings = field(default_factory=BudgetSettings)
+    rates: RateSettings = field(default_factory=RateSettings)
 
 
 @dataclass(slots=True)
@@ -86,7 +89,11 @@ def _status(call: Call) -> str:
         f"- model: {session.model or call.settings.default_model}",
         f"- commands run in: {call.settings.sandbox}",
     ]
-    lines += [f"- waiting for an answer: `{answers.code(one)}` ({one.kind})" for one in waiting]
+    lines += [
+        f"- waiting for an answer: `{answers.code(one)}` ({one.kind})"
+        for one in waiting
+        if one.kind != open_calls.CHILDREN
+    ]
     return "\n".join(lines)
 
 
@@ -97,6 +104,8 @@ def _new(call: Call) -> str:
             call.conn, lane, by=call.speaker.person_id, reason="a new conversation was started"
         )
         _signal_stop(call, stopped)
+    elif agent_store.mark_stopped(call.conn, lane.session_id, "a new conversation was started"):
+        call.signals.append((CHILDREN, {}))
     lane.transcript += 1
     lane.transcript_from = lane.window_from = lane.message_seq + 1
     lane.record(EventKind.SESSION_CHANGED, None, {"transcript": lane.transcript})
@@ -108,7 +117,7 @@ def _stop(call: Call) -> str:
         call.conn, call.lane, by=call.speaker.person_id, reason=f"stopped by {call.speaker.name}"
     )
     _signal_stop(call, stopped)
-    if not stopped.running and not stopped.ended:
+    if not (stopped.running or stopped.ended or stopped.children):
         return "There is nothing to stop."
     rest = f" {stopped.still_queued} waiting message(s) come next." if stopped.still_queued else ""
     return f"Stopped.{rest}"
@@ -118,7 +127,7 @@ def _signal_stop(call: Call, stopped: stopping.Stopped) -> None:
     for run_id in stopped.running:
         reason = f"stopped by {call.speaker.name}"
         call.signals.append((CANCEL, {"run_id": run_id, "reason": reason}))
-    call.signals.append((RUNS, {}))
+    call.signals += [(RUNS, {}), (CHILDREN, {})]
 
 
 def _queue(call: Call) -> str:
@@ -205,7 +214,11 @@ def _usage(call: Call) -> str:
         f"This session used {spent.input_tokens:,} tokens in "
         f"({spent.cached_tokens:,} cached) and {spent.output_tokens:,} out. Cost: {cost}."
     )
-    return "\n".join([used, *_budget_lines(call)])
+    return "\n".join([used, *_budget_lines(call), *_rate_lines(call)])
+
+
+def _agents(call: Call) -> str:
+    return agents.tree_text(call.conn, call.session.id, now_ms=call.lane.now_ms)
 
 
 def _budget_lines(call: Call) -> Sequence[str]:
@@ -218,6 +231,16 @@ def _budget_lines(call: Call) -> Sequence[str]:
     found = budgets.standings(call.conn, [one.key for one in held])
     standing = [(one, found[one.key]) for one in held]
     return standing_lines(standing, timezone=limits.timezone)
+
+
+def _rate_lines(call: Call) -> Sequence[str]:
+    """The limits of what this person may begin here, and what is left of each."""
+    settings = call.settings.rates
+    spender = spender_of(call.speaker, call.session.address, session_id=call.session.id)
+    held = limits_of_runs(settings, call.speaker, spender)
+    found = rates.standings(call.conn, [one.name for one in held])
+    standing = [(one, found[one.name]) for one in held]
+    return rate_lines(standing, call.lane.now_ms, timezone=settings.timezone)
 
 
 def _change(call: Call, values: dict[str, object]) -> None:
@@ -247,6 +270,7 @@ COMMANDS = {
         Command("approve", "`CODE` allows a call (`session`: for this session)", _decide("once")),
         Command("deny", "`CODE reason` denies a call", _decide("deny")),
         Command("answer", "`CODE text` answers a question", _answer),
+        Command("agents", "shows the subagents of this session", _agents),
         Command("usage", "shows what this session used, and what is left", _usage),
     )
 }

@@ -16,6 +16,7 @@ GatehouseError
 |  `- ModelRejected          authentication, refusal or a bad request: do not repeat
 |- ToolError                 tell the model, in one plain sentence
 `- Unavailable               a part of ours is down; nothing was done, try later
+   |- QueueFull              so much waits already that no more is taken
    `- StoreUnavailable
       |- StoreFull
       |- StoreCorrupt
@@ -142,10 +143,12 @@ class ModelRetry(ModelError):
 
 @dataclass(eq=False)
 class ModelRejected(ModelError):
-    """Not worth repeating. `public` is a sentence that may be shown to a person."""
+    """Not worth repeating. `public` is a sentence that may be shown to a person. `content`: what
+    was asked is refused, so that a request which holds less may pass."""
 
     reason: str
     public: str = "The model provider refused the request."
+    content: bool = False
 
     def __str__(self) -> str:
         return self.reason
@@ -170,6 +173,10 @@ class Unavailable(GatehouseError):
 
     def __str__(self) -> str:
         return f"{self.detail} {self.hint}".strip()
+
+
+class QueueFull(Unavailable):
+    """As much waits as may; the caller tries again once some of it is done (SCALE-5)."""
 
 
 class StoreUnavailable(Unavailable):

@@ -32,6 +32,8 @@ class EventKind(StrEnum):
     APPROVAL_DECIDED = "approval.decided"
     QUESTION_ASKED = "question.asked"
     QUESTION_ANSWERED = "question.answered"
+    AGENT_SPAWNED = "agent.spawned"
+    AGENT_SETTLED = "agent.settled"
     DELIVERY_SENT = "delivery.sent"
     DELIVERY_DEAD = "delivery.dead"
     DELIVERY_UNKNOWN = "delivery.unknown"

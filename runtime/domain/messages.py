@@ -43,7 +43,8 @@ class Attachment(Value):
     """A file that came with a message; ``reference`` is what the platform needs to fetch it.
 
     ``duration_s`` is the length of a recording, ``kind`` its name where that says more than the
-    type does: ``voice message``, ``video note``, ``sticker``.
+    type does: ``voice message``, ``video note``, ``sticker``. ``own`` is False where the message
+    only points at the file or passes it on: nobody is trusted for another's words (TOOL-11).
     """
 
     name: str
@@ -53,6 +54,7 @@ class Attachment(Value):
     kind: str = ""
     reference: str = ""
     path: str | None = None
+    own: bool = True
 
 
 class InboundMessage(Value):
@@ -151,18 +153,28 @@ class TextPart(Value):
 
 
 class FilePart(Value):
-    """A file of the workspace, by its absolute path on the gateway's machine."""
+    """A file on its way out: where it is on the gateway's machine, and what it holds.
+
+    ``path`` is one of the workspace where the message is kept, so that the workspace may be moved,
+    and absolute where it is handed to an adapter.
+    ``digest`` is the SHA-256 of what is to be sent, in hexadecimal digits: a file that has another
+    one is not sent. Where it is empty nothing is compared.
+    """
 
     kind: Literal["file"] = "file"
     name: str
     path: str
     media_type: str = "application/octet-stream"
+    size_bytes: int = 0
+    digest: str = ""
 
 
 class ApprovalPart(Value):
     """A card that asks whether one exact tool call may run (APR-1).
 
-    ``outcome`` is empty while the card is open, afterwards one sentence that says who decided.
+    A card whose choices are ``approve`` and ``deny`` asks for more than a call: a stranger is let
+    in for good, or not; no reason is asked. ``outcome`` is empty while the card is open, afterwards
+    one sentence that says who decided.
     """
 
     kind: Literal["approval"] = "approval"

@@ -49,7 +49,9 @@ class ToolResult(Value):
 class Touches(Value):
     """What one call would touch, derived from its arguments before it runs; policy reads this.
 
-    Paths are absolute and resolved. ``command`` is the shell text of an ``exec``.
+    Paths are absolute and resolved. ``command`` is the shell text of an ``exec``. ``replies`` is a
+    send to nowhere but the chat that the run answers anyway; ``sends`` are other places.
+    ``own_agents`` reaches subagents of the session and nothing else; what they do is decided anew.
     """
 
     reads: tuple[str, ...] = ()
@@ -57,5 +59,7 @@ class Touches(Value):
     command: str | None = None
     network: tuple[str, ...] = ()
     sends: tuple[str, ...] = ()
+    replies: bool = False
+    own_agents: bool = False
     asks_person: bool = False
     subject: str = Field(default="", description="what a rule's pattern in brackets is held to")

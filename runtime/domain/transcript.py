@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, TypeAdapter
 
+from runtime.domain.files import ReceivedFile
 from runtime.domain.messages import Attachment
 from runtime.domain.people import Trust
 from runtime.domain.tools import ToolCall, ToolResult
@@ -46,10 +47,14 @@ class ToolMessage(Value):
 
 
 class NoticeMessage(Value):
-    """Something the machinery tells the model: a restart, a limit, a dropped part of history."""
+    """Something the machinery tells the model: a restart, a limit, a dropped part of history.
+
+    With ``file`` it tells what became of a file that came with a message before it.
+    """
 
     role: Literal["notice"] = "notice"
     text: str
+    file: ReceivedFile | None = None
 
 
 TranscriptMessage = Annotated[

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from runtime.domain.errors import StaleLease
 from runtime.domain.events import EventKind
 from runtime.domain.runs import RunState
-from runtime.inbox import steering
+from runtime.inbox import settling, steering
 from runtime.inbox.closing import close_step, end_as_asked, last_word, stands_open
 from runtime.sessions.window import Window, WindowCache
 from runtime.store import (
@@ -182,3 +182,4 @@ def _give_up(conn: Connection, lane: Lane, run: Run, attempt: int) -> None:
     last_word(conn, lane, run, text)
     lane.record(EventKind.RUN_INTERRUPTED, run.id, {"reason": reason})
     steering.pass_on(conn, lane, run)
+    settling.ended(conn, lane, RunState.FAILED, text)

@@ -8,13 +8,14 @@ from runtime.domain.messages import OutboundMessage, TextPart
 from runtime.domain.runs import RunState
 from runtime.domain.tools import Effect, ToolResult
 from runtime.domain.transcript import ToolMessage, message_tokens
-from runtime.inbox import streams
+from runtime.inbox import settling, streams, troubles
 from runtime.inbox.steering import MOST_HEARD, pass_on
 from runtime.store import Connection, calls, outbox, runs, transcripts
 from runtime.store.calls import CallRow
 from runtime.store.lanes import Lane
 from runtime.store.outbox import FINAL_RANK, NewRow
 from runtime.store.runs import Run
+from runtime.store.streams import last_said
 from runtime.store.transcripts import Line
 
 LAST_MESSAGES = 8 * MOST_HEARD
@@ -50,11 +51,15 @@ def end_as_asked(
     it was asked counts where nothing is said.
     """
     close_step(conn, lane, run, reason)
-    streams.cut(conn, run)
+    if lane.gate is None:
+        streams.cut(conn, run)
+        troubles.tell(conn, lane, run)
     ending = asked_ending(run) if replaced is None else _ENDINGS[replaced]
     runs.move(conn, run, ending, {"ended_ms": lane.now_ms, "cancel": reason})
     lane.record(EventKind(f"run.{ending.value}"), run.id, {"reason": reason})
     pass_on(conn, lane, run)
+    if lane.gate is not None and lane.active_run in (None, run.id):
+        settling.ended(conn, lane, ending, last_said(conn, run.session_id, run.id))
 
 
 def asked_ending(run: Run) -> RunState:
@@ -86,7 +91,9 @@ def _given_up(row: CallRow, reason: str) -> ToolResult:
 
 
 def last_word(conn: Connection, lane: Lane, run: Run, text: str) -> None:
-    """Put the final reply of a run that no turn will finish into the outbox."""
+    """Put the final reply of a run that no turn will finish into the outbox; a child has none."""
+    if lane.gate is not None:
+        return
     message = OutboundMessage(
         outbox_id=new_id(IdPrefix.OUTBOX, lane.now_ms),
         target=run.target,

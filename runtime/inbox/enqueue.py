@@ -9,6 +9,7 @@ What arrives late, and the parts of an album, are collected in every mode, also 
 more of it may follow.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -19,7 +20,7 @@ from runtime.domain.people import Speaker, trusted_less
 from runtime.domain.runs import RunKind, RunState
 from runtime.inbox import steering, stopping
 from runtime.store import Connection, inputs, lanes, runs
-from runtime.store.inputs import Input
+from runtime.store.inputs import PERSON, Input
 from runtime.store.lanes import Lane
 from runtime.store.runs import Run
 
@@ -40,6 +41,11 @@ class Enqueued:
 
 
 @dataclass(frozen=True, slots=True)
+class Refused:
+    """The message would have begun a run and may not; nothing of it is kept, and no run ended."""
+
+
+@dataclass(frozen=True, slots=True)
 class _Place:
     """The run that a message becomes part of, None for one of its own; and the one it ends."""
 
@@ -56,8 +62,12 @@ def enqueue(
     *,
     queue_mode: str,
     debounce_ms: int,
-) -> Enqueued | None:
-    """Add a message to a locked lane; None when it is there already. The caller saves the lane."""
+    may_begin: Callable[[], bool] = lambda: True,
+) -> Enqueued | Refused | None:
+    """Add a message to a locked lane; None when it is there already. The caller saves the lane.
+
+    `may_begin` is asked about a message that is new and needs a run of its own.
+    """
     place = _place(conn, lane, message, speaker, mode=queue_mode)
     run_id = place.run.id if place.run else new_id(IdPrefix.RUN, lane.now_ms)
     lane.input_seq += 1
@@ -66,7 +76,7 @@ def enqueue(
         session_id=lane.session_id,
         seq=lane.input_seq,
         identity=message.identity,
-        origin="person",
+        origin=PERSON,
         run_id=run_id,
         state="pending",
         speaker=speaker,
@@ -76,6 +86,10 @@ def enqueue(
     if not inputs.add(conn, new):
         lane.input_seq -= 1
         return None
+    if place.run is None and not may_begin():
+        inputs.take_back(conn, new.id)
+        lane.input_seq -= 1
+        return Refused()
     replaced = None if place.ends is None else stopping.replace(conn, lane, place.ends)
     if place.run is None:
         busy = queue_mode in COLLECTING and lane.active_run is not None
@@ -96,7 +110,7 @@ def enqueue(
 def _place(
     conn: Connection, lane: Lane, message: InboundMessage, speaker: Speaker, *, mode: str
 ) -> _Place:
-    if lane.active_run is None and lane.ready_ms is None:
+    if lane.is_idle:
         return _Place()
     if mode == "steer" and not message.late:
         at_work = steering.steerable(conn, lane, message, speaker)
@@ -126,10 +140,9 @@ def _joinable(
     People of different trust never share one: the run would have to act on the lower. Only what
     came late does, because it is answered once (MSG-17), and there it does act on the lower.
     """
-    waiting = runs.queued(conn, lane.session_id)
-    if not waiting:
+    last = runs.last_queued(conn, lane.session_id)
+    if last is None:
         return None
-    last = waiting[-1]
     fresh = last.step == 0 and last.started_ms is None and last.kind is RunKind.INPUT
     if not fresh or last.target != message.address:
         return None
@@ -164,9 +177,9 @@ def _begin(conn: Connection, lane: Lane, new: Input, *, collecting: bool, ready_
         created_ms=lane.now_ms,
     )
     runs.add(conn, run)
-    if lane.active_run is None and lane.ready_ms is None:
+    if lane.is_idle:
         # Nothing waited, so this is the head, and nobody needs to ask for it.
-        lane.ready_ms = ready_ms
+        lane.begin_at(ready_ms)
     lane.record(EventKind.RUN_QUEUED, run.id, {"input_id": new.id, "kind": "input"})
 
 

@@ -25,9 +25,12 @@ def begin(conn: Connection, run_id: str, holder: Holder) -> OutboxRow | None:
     or messages of the chat wait to be sent, which a new post would overtake.
     """
     try:
-        lanes.lock_of_run(conn, run_id)
+        lane = lanes.lock_of_run(conn, run_id)
         run = runs.get(conn, run_id)
     except NotFound:
+        return None
+    if lane.gate is not None:
+        # What a child says is for its parent.
         return None
     if run.state is not RunState.RUNNING or run.cancel is not None:
         return None

@@ -8,7 +8,7 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Literal
+from typing import Final, Literal
 
 from runtime.domain.decisions import Decision
 from runtime.domain.errors import Conflict
@@ -25,7 +25,7 @@ from runtime.domain.people import Trust
 from runtime.domain.runs import RunState
 from runtime.domain.tools import ToolResult
 from runtime.domain.value import JsonObject
-from runtime.inbox import streams
+from runtime.inbox import resuming, streams
 from runtime.inbox.claims import Holder
 from runtime.inbox.closing import end_as_asked
 from runtime.store import (
@@ -38,14 +38,21 @@ from runtime.store import (
     people,
     runs,
     sessions,
+    slots,
 )
 from runtime.store.calls import CallRow
 from runtime.store.lanes import Lane
-from runtime.store.open_calls import APPROVAL, QUESTION, OpenCall
+from runtime.store.open_calls import APPROVAL, CHILDREN, QUESTION, OpenCall
 from runtime.store.outbox import NewRow
 from runtime.store.runs import Run
 
 Choice = Literal["once", "session", "deny"]
+WAITS_FOR: Final = {
+    APPROVAL: RunState.WAITING_FOR_APPROVAL,
+    QUESTION: RunState.WAITING_FOR_USER_QUESTION,
+    CHILDREN: RunState.WAITING_FOR_CHILDREN,
+}
+"""How a run is called that waits, by what it waits for; the first of them where it is several."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,28 +104,36 @@ def park(
     lane = lanes.lock_of_run(conn, run_id)
     run = runs.owned(conn, run_id, worker=holder.worker, fence=holder.fence)
     if run.cancel is not None:
-        _end_instead(conn, lane, run, run.cancel)
+        end_instead(conn, lane, run, run.cancel)
         return ()
-    streams.rest(conn, run)
-    made = [_open(conn, lane, run, wait, expires_in_ms=expires_in_ms) for wait in waits]
-    approvals = any(wait.kind == APPROVAL for wait in waits)
-    state = RunState.WAITING_FOR_APPROVAL if approvals else RunState.WAITING_FOR_USER_QUESTION
-    runs.move(conn, run, state, {"worker": None, "fence": None})
-    if run.transcript == lane.transcript:
-        lane.window_from = window_from
-    lane.record(EventKind.RUN_WAITING, run_id, {"state": state.value})
+    made = [ask(conn, lane, run, wait, expires_in_ms=expires_in_ms) for wait in waits]
+    rest(conn, lane, run, window_from=window_from)
     lanes.save(conn, lane)
     return made
 
 
-def _end_instead(conn: Connection, lane: Lane, run: Run, reason: str) -> None:
+def rest(conn: Connection, lane: Lane, run: Run, *, window_from: int) -> None:
+    """Let a run of a locked lane wait for its open calls; it holds neither worker nor slot."""
+    if lane.gate is None:
+        streams.rest(conn, run)
+    kinds = {call.kind for call in open_calls.of_run(conn, run.id, state="open")}
+    state = next(state for kind, state in WAITS_FOR.items() if kind in kinds)
+    runs.move(conn, run, state, {"worker": None, "fence": None})
+    if run.transcript == lane.transcript:
+        lane.window_from = window_from
+    lane.record(EventKind.RUN_WAITING, run.id, {"state": state.value})
+    slots.give_back(conn, lane)
+
+
+def end_instead(conn: Connection, lane: Lane, run: Run, reason: str) -> None:
     end_as_asked(conn, lane, run, reason)
     lane.active_run = None
     lanes.settle(conn, lane)
     lanes.save(conn, lane)
 
 
-def _open(conn: Connection, lane: Lane, run: Run, wait: Wait, *, expires_in_ms: int) -> OpenCall:
+def ask(conn: Connection, lane: Lane, run: Run, wait: Wait, *, expires_in_ms: int) -> OpenCall:
+    """Open a call that a person must answer, and show its card."""
     prefix = IdPrefix.APPROVAL if wait.kind == APPROVAL else IdPrefix.QUESTION
     identifier = new_id(prefix, lane.now_ms)
     payload: JsonObject = {
@@ -226,6 +241,8 @@ def answer(
     held = lane is not None
     lane = lane or lanes.lock(conn, call.session_id)
     offered = call.payload.get("choices")
+    if call.kind == CHILDREN:
+        raise Conflict("this waits for subagents, not for a person", call.state)
     if call.kind == APPROVAL and not (isinstance(offered, list) and given.choice in offered):
         raise Conflict(f"the card offers no choice {given.choice!r}", call.state)
     data: JsonObject = {"choice": given.choice, "text": given.text, "name": given.name}
@@ -290,6 +307,8 @@ def withdraw(conn: Connection, lane: Lane, run: Run, reason: str) -> None:
     for call in open_calls.of_run(conn, run.id, state="open"):
         if open_calls.settle(conn, call, state="withdrawn", answer={"text": reason}, by=None):
             _end_call(conn, lane, _row_of(conn, call), "cancelled", reason)
+            if call.kind == CHILDREN:
+                continue
             _update_card(conn, lane, call, f"Withdrawn: {reason}")
             lane.record(_decided(call), run.id, {"request_id": call.id, "outcome": "withdrawn"})
 
@@ -307,13 +326,7 @@ def _settled(
         run_id=call.run_id,
         data={"request_id": call.id, "digest": call.digest, "outcome": outcome},
     )
-    resumed = not open_calls.of_run(conn, call.run_id, state="open")
-    if resumed:
-        run = runs.get(conn, call.run_id)
-        runs.move(conn, run, RunState.QUEUED, {"ready_ms": lane.now_ms})
-        lane.active_run = None
-        lane.record(EventKind.RUN_QUEUED, run.id, {"kind": run.kind.value, "attempt": run.attempt})
-        lanes.settle(conn, lane)
+    resumed = resuming.resume(conn, lane, call.run_id)
     return Answered(replace(call, state="answered"), resumed, outcome)
 
 

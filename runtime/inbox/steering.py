@@ -12,9 +12,9 @@ from runtime.domain.ids import IdPrefix, new_id
 from runtime.domain.messages import InboundMessage
 from runtime.domain.people import Speaker
 from runtime.domain.runs import RunKind, RunState
-from runtime.domain.transcript import UserMessage
+from runtime.domain.transcript import NoticeMessage, UserMessage
 from runtime.store import Connection, edits, inputs, runs
-from runtime.store.inputs import Input
+from runtime.store.inputs import NOTICE, Input
 from runtime.store.lanes import Lane
 from runtime.store.runs import Run
 from runtime.store.transcripts import Line
@@ -27,7 +27,7 @@ def begun(conn: Connection, lane: Lane) -> Run | None:
     """The run that has the lane: it is at work, waits, or was put back and goes on next."""
     if lane.active_run is not None:
         return runs.get(conn, lane.active_run)
-    head = None if lane.ready_ms is None else runs.head(conn, lane.session_id)
+    head = None if lane.is_idle else runs.head(conn, lane.session_id)
     return head if head is not None and head.started_ms is not None else None
 
 
@@ -44,8 +44,8 @@ def steerable(
         return None
     if run.speaker.trust is not speaker.trust or run.target != message.address:
         return None
-    behind = [one for one in runs.queued(conn, lane.session_id) if one.id != run.id]
-    return None if behind else run
+    behind = runs.last_queued(conn, lane.session_id)
+    return run if behind is None or behind.id == run.id else None
 
 
 def first_words(conn: Connection, lane: Lane, run: Run) -> Sequence[Line]:
@@ -67,8 +67,10 @@ def heard(conn: Connection, lane: Lane, run: Run) -> Sequence[Line]:
     waiting = inputs.pending_of_run(conn, run.id)
     items = waiting[:MOST_HEARD]
     changed: dict[str, object] = {"steered": len(waiting) > len(items)}
+    said = [item for item in items if item.origin != NOTICE]
+    if said:
+        changed["reply_to"] = said[-1].message.message_id
     if items:
-        changed["reply_to"] = items[-1].message.message_id
         lane.record(
             EventKind.INPUT_TAKEN,
             run.id,
@@ -126,15 +128,22 @@ def _say(
     inputs.take(conn, run.id, items)
     lines = []
     for item in items:
-        message = UserMessage(
-            text=item.message.text,
-            name=item.speaker.name,
-            trust=item.speaker.trust,
-            attachments=item.message.attachments,
-            input_id=item.id,
-            late_ms=item.message.sent_at_ms if item.message.late else None,
-        )
+        message = _message(item)
         seq = lane.say(message, run_id=run.id, step=step)
         tokens = int(str(lane.new_messages[-1]["tokens"]))
         lines.append(Line(seq, run.id, step, tokens, lane.now_ms, message))
     return lines
+
+
+def _message(item: Input) -> UserMessage | NoticeMessage:
+    """What an input is in the transcript: a person's words, or what the machinery tells."""
+    if item.origin == NOTICE:
+        return NoticeMessage(text=item.message.text)
+    return UserMessage(
+        text=item.message.text,
+        name=item.speaker.name,
+        trust=item.speaker.trust,
+        attachments=item.message.attachments,
+        input_id=item.id,
+        late_ms=item.message.sent_at_ms if item.message.late else None,
+    )

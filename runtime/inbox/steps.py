@@ -11,7 +11,7 @@ from runtime.domain.runs import RunState, Usage
 from runtime.domain.tools import ToolResult
 from runtime.domain.transcript import AssistantMessage, ToolMessage
 from runtime.domain.value import JsonObject
-from runtime.inbox import steering, streams
+from runtime.inbox import files, settling, steering, streams, troubles
 from runtime.inbox.claims import Holder
 from runtime.inbox.closing import asked_ending, close_step
 from runtime.store import Connection, audit, budgets, calls, lanes, outbox, runs, sessions
@@ -24,6 +24,8 @@ from runtime.store.sessions import Session
 from runtime.store.transcripts import Line
 
 ARGUMENT_PREVIEW = 400
+AT_LIMIT = "max_steps"
+"""Why a run ended that took as many steps as it may."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +42,13 @@ class ModelStep:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """A call's end: its row, the result, and the decision it ran or was refused under."""
+    """A call's end: its row, the result, the decision it ran or was refused under, and the message
+    that goes out with it."""
 
     row: CallRow
     result: ToolResult
     decision: Decision | None = None
+    sends: tuple[OutboundPart, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,14 +67,15 @@ class Finish:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """What a finish left: new transcript lines, the reply, whether it is ours to send, and how the
-    run ended."""
+    """What a finish left: new transcript lines, the reply, whether it is ours to send, how the run
+    ended, and whether it was a `child`'s."""
 
     lines: tuple[Line, ...]
     reply: OutboundMessage | None
     claimed: bool
     lane_ready: bool
     state: RunState
+    child: bool = False
 
 
 def commit_model(conn: Connection, holder: Holder, run_id: str, step: ModelStep) -> Line:
@@ -111,22 +116,26 @@ def commit_results(
     *,
     message: ToolMessage | None,
     tainted: bool = False,
+    hears: bool = True,
 ) -> tuple[tuple[Line, ...], Session]:
     """Keep results; `message` is the whole step's, once its last call has ended.
 
-    Its line comes back, with those of what people said meanwhile behind it (MSG-5); and the
-    session, because its mode holds from the next step on (POL-2).
+    Its line comes back, with those of what people said meanwhile behind it (MSG-5), unless the run
+    `hears` nothing more: then that is for the run after it. So does the session, because its mode
+    holds from the next step on (POL-2).
     """
     lane = lanes.lock_of_run(conn, run_id)
     run = runs.owned(conn, run_id, worker=holder.worker, fence=holder.fence)
     for one in ended:
         calls.end(conn, one.row, one.result, one.decision, now=lane.now_ms)
+        if one.sends:
+            files.send(conn, run, one.row, one.sends, now=lane.now_ms)
     if tainted and not run.tainted:
         runs.change(conn, run_id, {"tainted": True})
     lines: tuple[Line, ...] = ()
     if message is not None:
         results = _say(lane, run, message, step=run.step)
-        lines = (results, *steering.heard(conn, lane, run))
+        lines = (results, *(steering.heard(conn, lane, run) if hears else ()))
     lane.record(EventKind.STEP_TOOLS, run_id, _tools_event(run.step, ended))
     lanes.save(conn, lane)
     return lines, sessions.get(conn, run.session_id)
@@ -157,7 +166,9 @@ def finish(
         state,
         {"ended_ms": lane.now_ms, "error": end.error, **_usage(run, end.usage, model)},
     )
-    reply, claimed = _reply(conn, lane, run, end, claim=claim)
+    reply, claimed = None, False
+    if lane.gate is None:
+        reply, claimed = _reply(conn, lane, run, end, claim=claim)
     _keep_window(lane, run, end.window_from)
     lane.active_run = None
     lane.record(
@@ -170,12 +181,14 @@ def finish(
         },
     )
     steering.pass_on(conn, lane, run)
+    said = end.message.text if end.message else end.reason
+    settling.ended(conn, lane, state, said or end.error or "", forced=end.reason == AT_LIMIT)
     lanes.settle(conn, lane, ended=run.seq)
     lanes.save(conn, lane)
     if end.charge is not None:
         budgets.settle(conn, run_id, end.charge)
     ready = lane.ready_ms is not None
-    return Finished(tuple(lines), reply, claimed, ready, state)
+    return Finished(tuple(lines), reply, claimed, ready, state, child=lane.gate is not None)
 
 
 def _reply(
@@ -183,6 +196,7 @@ def _reply(
 ) -> tuple[OutboundMessage | None, bool]:
     if not end.parts:
         streams.cut(conn, run, end.message.text if end.message else None)
+        troubles.tell(conn, lane, run)
         return None, False
     reply = OutboundMessage(
         outbox_id=new_id(IdPrefix.OUTBOX, lane.now_ms),

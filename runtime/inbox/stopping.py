@@ -2,11 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from dataclasses import replace as replace_fields
 
 from runtime.domain.runs import TERMINAL, WAITING, RunState
 from runtime.inbox import parking
 from runtime.inbox.closing import end_as_asked
-from runtime.store import Connection, audit, lanes, runs
+from runtime.store import Connection, agents, audit, lanes, runs
 from runtime.store.lanes import Lane
 from runtime.store.runs import Run
 
@@ -15,11 +16,17 @@ REPLACED = "replaced by a newer message"
 
 @dataclass(frozen=True, slots=True)
 class Stopped:
-    """`running` are runs whose worker must be told; `ended` are over already."""
+    """`running` are runs whose worker must be told; `ended` are over already. `children` are agents
+    that are to end now too, each by a unit of its own (SUB-19)."""
 
     running: tuple[str, ...]
     ended: tuple[str, ...]
     still_queued: int = 0
+    children: int = 0
+    reason: str = ""
+
+
+NOTHING = Stopped((), ())
 
 
 def stop_session(conn: Connection, session_id: str, *, by: str, reason: str) -> Stopped:
@@ -31,10 +38,13 @@ def stop_session(conn: Connection, session_id: str, *, by: str, reason: str) -> 
 
 
 def stop_in(conn: Connection, lane: Lane, *, by: str, reason: str) -> Stopped:
-    """Stop a locked lane's active run, or where there is none, what is queued.
+    """Stop a locked lane's active run, or where there is none, what is queued; a child is to end.
 
     The caller saves the lane.
     """
+    if lane.gate is not None:
+        # Also one that has nothing to do now: it would wait for children that tell it nothing.
+        agents.ask_to_stop(conn, lane.session_id, reason)
     waiting = runs.queued(conn, lane.session_id)
     if lane.active_run is not None:
         found: Sequence[Run] = [runs.get(conn, lane.active_run)]
@@ -43,21 +53,25 @@ def stop_in(conn: Connection, lane: Lane, *, by: str, reason: str) -> Stopped:
     # What a run was told and never heard comes next, like all that waits.
     unheard = sum(run.steered for run in found)
     stopped = _stop(conn, lane, found, by=by, reason=reason)
-    return Stopped(stopped.running, stopped.ended, len(waiting) + unheard)
+    children = agents.mark_stopped(conn, lane.session_id, reason)
+    return Stopped(stopped.running, stopped.ended, len(waiting) + unheard, children)
 
 
 def stop_run(conn: Connection, run_id: str, *, by: str, reason: str) -> Stopped:
     """Stop one run; doing it twice changes nothing. Raises `NotFound`."""
     run = runs.get(conn, run_id)
     lane = lanes.lock(conn, run.session_id)
-    stopped = _stop(conn, lane, [runs.get(conn, run_id)], by=by, reason=reason)
+    stopped = _stop(conn, lane, [run], by=by, reason=reason)
+    children = agents.mark_stopped(conn, lane.session_id, reason) if stopped != NOTHING else 0
     lanes.save(conn, lane)
-    return stopped
+    return replace_fields(stopped, children=children)
 
 
 def _stop(conn: Connection, lane: Lane, found: Sequence[Run], *, by: str, reason: str) -> Stopped:
     running, ended = [], []
-    for run in found:
+    for one in found:
+        # The end of a run before it may have ended a child, and this with it.
+        run = runs.get(conn, one.id)
         if run.state in TERMINAL:
             continue
         if run.state is RunState.RUNNING:

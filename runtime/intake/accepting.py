@@ -7,11 +7,12 @@ from runtime.domain.messages import InboundMessage
 from runtime.domain.people import Speaker, Trust
 from runtime.domain.value import JsonObject
 from runtime.inbox import stopping
-from runtime.inbox.enqueue import enqueue
-from runtime.intake import exchanges, introductions, lateness, pairing
+from runtime.inbox.enqueue import Enqueued, Refused, enqueue
+from runtime.intake import crowding, exchanges, introductions, lateness, pairing
 from runtime.intake.access import LOCAL, decide_access, speaker_of
 from runtime.intake.cards import said_to, waits_behind
 from runtime.intake.keeping import duplicate_of, keep
+from runtime.intake.limits import Limits, Over
 from runtime.intake.unit import Unit
 from runtime.ports.bus import CANCEL, OUTBOX, RUNS
 from runtime.ports.gatehouse import Accepted
@@ -101,18 +102,14 @@ class Accepting(Unit):
         answered = self._answer(conn, lane, message, speaker)
         if answered is not None:
             return answered
-        session = sessions.get(conn, lane.session_id)
-        queued = enqueue(
-            conn,
-            lane,
-            message,
-            speaker,
-            queue_mode=session.queue_mode,
-            debounce_ms=self.settings.debounce_ms,
-        )
+        if crowding.is_full(conn, lane, message, most=self.settings.max_waiting):
+            return self._full(conn, lane, message)
+        queued = self._enqueue(conn, lane, message, speaker)
         if queued is None:
             return duplicate_of(conn, message)
-        self._name_open_card(conn, lane, message)
+        if isinstance(queued, Over):
+            return self._limited(conn, lane, message, queued)
+        self._name_open_card(conn, lane, message, speaker)
         lanes.save(conn, lane)
         if queued.replaced is not None:
             stop: JsonObject = {"run_id": queued.replaced, "reason": stopping.REPLACED}
@@ -125,17 +122,82 @@ class Accepting(Unit):
             run_id=queued.run_id,
         )
 
+    def _enqueue(
+        self, conn: Connection, lane: Lane, message: InboundMessage, speaker: Speaker
+    ) -> Enqueued | Over | None:
+        limits = self._limits(lane, message, speaker)
+        over = list[Over]()
+
+        def may_begin() -> bool:
+            found = limits.begin(conn)
+            over.extend([] if found is None else [found])
+            return found is None
+
+        session = sessions.get(conn, lane.session_id)
+        queued = enqueue(
+            conn,
+            lane,
+            message,
+            speaker,
+            queue_mode=session.queue_mode,
+            debounce_ms=self.settings.debounce_ms,
+            may_begin=may_begin,
+        )
+        return over[0] if isinstance(queued, Refused) else queued
+
+    def _limits(self, lane: Lane, message: InboundMessage, speaker: Speaker) -> Limits:
+        return Limits(self.settings.commands, speaker, message.address, lane.now_ms)
+
+    def _limited(
+        self, conn: Connection, lane: Lane, message: InboundMessage, over: Over
+    ) -> Accepted:
+        known = not lane.is_new
+        if over.line is not None:
+            self.say(
+                conn,
+                message.address,
+                over.line,
+                session_id=lane.session_id if known else None,
+                reply_to=message.message_id,
+            )
+        if known:
+            lanes.save(conn, lane)
+        else:
+            lanes.take_back(conn, lane)
+        session_id = lane.session_id if known else None
+        return Accepted(disposition="limited", session_id=session_id, reason=over.reason)
+
+    def _reply(self, conn: Connection, lane: Lane, message: InboundMessage, text: str) -> None:
+        self.say(
+            conn,
+            message.address,
+            text,
+            session_id=lane.session_id,
+            reply_to=message.message_id,
+        )
+
+    def _remark(
+        self, conn: Connection, lane: Lane, message: InboundMessage, speaker: Speaker, text: str
+    ) -> None:
+        """Reply by ourselves, unless this person was told as much as may be already (POL-8)."""
+        over = self._limits(lane, message, speaker).speak(conn)
+        said = text if over is None else over.line
+        if said is not None:
+            self._reply(conn, lane, message, said)
+
+    def _full(self, conn: Connection, lane: Lane, message: InboundMessage) -> Accepted:
+        if crowding.tells(conn, lane):
+            said = crowding.FULL.format(most=self.settings.max_waiting)
+            self._reply(conn, lane, message, said)
+        lanes.save(conn, lane)
+        reason = f"{self.settings.max_waiting} messages wait in its session"
+        return Accepted(disposition="full", session_id=lane.session_id, reason=reason)
+
     def _end_exchange(
         self, conn: Connection, lane: Lane, message: InboundMessage, ended: exchanges.Over
     ) -> Accepted:
         if ended.tell:
-            self.say(
-                conn,
-                message.address,
-                exchanges.OVER,
-                session_id=lane.session_id,
-                reply_to=message.message_id,
-            )
+            self._reply(conn, lane, message, exchanges.OVER)
         lanes.save(conn, lane)
         return Accepted(disposition="dropped", reason=ended.reason)
 
@@ -163,13 +225,7 @@ class Accepting(Unit):
             said = lateness.left(words.name, lane, message)
         else:
             said = introductions.word(conn, words, speaker) or table.apply(call, words.name)
-        self.say(
-            conn,
-            message.address,
-            said,
-            session_id=lane.session_id,
-            reply_to=message.message_id,
-        )
+        self._remark(conn, lane, message, speaker, said)
         lanes.save(conn, lane)
         self.signals.extend(call.signals)
         return Accepted(disposition="command", session_id=lane.session_id, reason=words.name)
@@ -199,21 +255,21 @@ class Accepting(Unit):
             choice, text = given
             answers.answer(conn, call, speaker, choice=choice, text=text, lane=held)
         else:
-            self.say(conn, message.address, answers.REFUSED, session_id=lane.session_id)
+            self._remark(conn, lane, message, speaker, answers.REFUSED)
         lanes.save(conn, lane)
         self.signals.extend([(RUNS, {}), (OUTBOX, {})])
         return Accepted(disposition="answer", session_id=lane.session_id, run_id=call.run_id)
 
-    def _name_open_card(self, conn: Connection, lane: Lane, message: InboundMessage) -> None:
+    def _name_open_card(
+        self, conn: Connection, lane: Lane, message: InboundMessage, speaker: Speaker
+    ) -> None:
         """One line at once for a message that must wait behind a question to a person (MSG-4)."""
         if lane.active_run is None:
             return
-        waiting = open_calls.of_run(conn, lane.active_run, state="open")
+        waiting = [
+            call
+            for call in open_calls.of_run(conn, lane.active_run, state="open")
+            if call.kind != open_calls.CHILDREN
+        ]
         if waiting:
-            self.say(
-                conn,
-                message.address,
-                waits_behind(waiting[0]),
-                session_id=lane.session_id,
-                reply_to=message.message_id,
-            )
+            self._remark(conn, lane, message, speaker, waits_behind(waiting[0]))

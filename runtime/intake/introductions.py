@@ -23,6 +23,8 @@ TOOL: Final = "pairing"
 ONLY_OWNERS: Final = "Only an owner may answer that."
 LET_IN: Final = "You are let in. Write to me whenever you like."
 _APPROVE: Final = frozenset({"once", "approve"})
+"""``once`` is what the cards of earlier versions carry, as if letting in were for one message."""
+_CHOICES: Final = _APPROVE | {"deny"}
 
 
 def ask(conn: Connection, found: Pairing) -> ChatAddress | None:
@@ -42,7 +44,7 @@ def card_of(found: Pairing, outcome: str = "") -> ApprovalPart:
         tool=TOOL,
         arguments=f"{found.name} ({found.user_id})",
         reason="asks to talk to me",
-        choices=("once", "deny"),
+        choices=("approve", "deny"),
         outcome=outcome,
     )
 
@@ -75,7 +77,7 @@ def waiting(conn: Connection, *, channel: str, account: str) -> Sequence[Approva
 
 def press(conn: Connection, open_call_id: str, choice: str, speaker: Speaker) -> Pressed:
     """Answer a request by its card's button."""
-    if choice not in ("once", "deny"):
+    if choice not in _CHOICES:
         return Pressed(accepted=False, text="The card offers no such choice.")
     accepted, said = _decide(conn, open_call_id.removeprefix(PREFIX), choice, speaker)
     return Pressed(accepted=accepted, text=said)

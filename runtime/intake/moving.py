@@ -25,6 +25,14 @@ class Moving(Unit):
             lane.record(EventKind.SESSION_CHANGED, None, {"key": given, "moved_to": wanted})
             lanes.save(conn, lane)
             moved.append(session_id)
+        shared = moves.shared_session(conn, move)
+        if shared is not None:
+            # Its key names no chat, but what waits in it may be of this one.
+            lane = lanes.lock(conn, shared)
+            if moves.session(conn, shared, move):
+                lane.record(EventKind.SESSION_CHANGED, None, {"moved_to": move.new_chat_id})
+                lanes.save(conn, lane)
+                moved.append(shared)
         waiting = moves.messages(conn, move)
         moves.people(conn, move)
         if moved or waiting:

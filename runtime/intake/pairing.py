@@ -37,16 +37,19 @@ def new_owner_code(conn: Connection) -> str | None:
 
     Only its digest is stored: the code is shown once, on the operator's terminal.
     """
-    if settings.get(conn, OWNER_CODE) is not None:
-        return None
-    return replace_owner_code(conn)
+    code = _owner_code()
+    return code if settings.put_new(conn, OWNER_CODE, _digest(code)) else None
 
 
 def replace_owner_code(conn: Connection) -> str:
     """Make a new one-time code; an earlier one stops working."""
-    code = f"GH-{_random(5)}-{_random(5)}"
+    code = _owner_code()
     settings.put(conn, OWNER_CODE, _digest(code))
     return code
+
+
+def _owner_code() -> str:
+    return f"GH-{_random(5)}-{_random(5)}"
 
 
 def is_owner_code(text: str) -> bool:
@@ -61,17 +64,20 @@ def _code_in(text: str) -> str | None:
     return None if found is None else found[1]
 
 
-def _is_unused(conn: Connection, code: str) -> bool:
-    kept = settings.get(conn, OWNER_CODE)
-    return bool(kept) and hmac.compare_digest(_digest(code), kept or "")
+def _use(conn: Connection, code: str) -> bool:
+    """Whether this is the unused code, which it is no longer: of two who say it at once one is
+    told True."""
+    kept, digest = settings.get(conn, OWNER_CODE), _digest(code)
+    if not kept or not hmac.compare_digest(digest, kept):
+        return False
+    return settings.swap(conn, OWNER_CODE, digest, "")
 
 
 def give_away(conn: Connection, message: InboundMessage) -> bool:
     """Make the unused code void when it is said where others read it."""
     code = _code_in(message.text)
-    if message.chat_kind == "direct" or code is None or not _is_unused(conn, code):
+    if message.chat_kind == "direct" or code is None or not _use(conn, code):
         return False
-    settings.put(conn, OWNER_CODE, "")
     audit.append(conn, actor="system", action="owner.code_void", data={"chat": message.chat_id})
     return True
 
@@ -79,9 +85,8 @@ def give_away(conn: Connection, message: InboundMessage) -> bool:
 def claim_owner(conn: Connection, message: InboundMessage) -> Speaker | None:
     """Make the sender an owner if their direct message is the unused code."""
     code = _code_in(message.text)
-    if message.chat_kind != "direct" or code is None or not _is_unused(conn, code):
+    if message.chat_kind != "direct" or code is None or not _use(conn, code):
         return None
-    settings.put(conn, OWNER_CODE, "")
     known = people.find(
         conn, channel=message.channel, account=message.account, user_id=message.sender.id
     )

@@ -25,6 +25,9 @@ DELETED = "its message was deleted"
 EDITED_NOTE = "[I edited an earlier message of mine. It reads now:]\n{text}"
 DELETED_NOTE = "[I deleted this earlier message of mine:]\n{text}"
 _WORDS = ("command", "answer")
+MOST_NOTES = 50
+"""Edits and deletions that wait for a session's next run, which reads all of them (SCALE-5)."""
+TOO_MANY = f"{MOST_NOTES} edits wait for the session's next run"
 
 
 class Revising(Accepting):
@@ -54,6 +57,8 @@ class Revising(Accepting):
                 "mentions_bot": message.mentions_bot,
             }
             edits.change(conn, found.id, found.message.model_copy(update=changes))
+        elif edits.notes_wait(conn, found.session_id, most=MOST_NOTES):
+            return _full(found)
         elif found.state == "taken":
             said = EDITED_NOTE.format(text=message.text)
             _note(conn, lane, found, message.model_copy(update={"text": said}), message.identity)
@@ -78,6 +83,8 @@ class Revising(Accepting):
             return _of(found, "duplicate")
         if found.state == "pending":
             self._take_out(conn, lane, found)
+        elif edits.notes_wait(conn, found.session_id, most=MOST_NOTES):
+            return _full(found)
         elif found.state == "taken":
             said = DELETED_NOTE.format(text=found.message.text)
             note = found.message.model_copy(update={"text": said, "attachments": ()})
@@ -174,6 +181,10 @@ def _of(found: Input, disposition: Disposition) -> Accepted:
         input_id=found.id,
         run_id=found.run_id,
     )
+
+
+def _full(found: Input) -> Accepted:
+    return Accepted(disposition="full", session_id=found.session_id, reason=TOO_MANY)
 
 
 def _dropped(found: Input, reason: str) -> Accepted:

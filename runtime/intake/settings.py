@@ -20,5 +20,6 @@ class IntakeSettings:
     queue_mode: str = "collect"
     debounce_ms: int = 700
     stale_after_ms: int = 15 * 60 * 1000
+    max_waiting: int = 500
     mode: str = "edit"
     commands: CommandSettings = field(default_factory=CommandSettings)

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
-from runtime.domain.errors import Conflict, InvalidInput
-from runtime.domain.messages import Attachment, ChatAddress, InboundMessage
+from runtime.domain.errors import Conflict, InvalidInput, QueueFull
+from runtime.domain.messages import Attachment, InboundMessage
 from runtime.domain.people import Sender
 from runtime.domain.value import JsonObject, Value
 from runtime.intake import uploads
@@ -24,6 +24,7 @@ from runtime.intake.uploads import Upload
 from runtime.ports.clock import Clock
 from runtime.ports.gatehouse import Accepted, Gatehouse
 from runtime.store import Connection, Database, idempotency, sessions
+from runtime.store.sessions import Session
 
 OWNER: Final = Sender(id="owner", name="Owner")
 ACCOUNT: Final = "local"
@@ -128,7 +129,7 @@ class Submitter:
         """The same key gives the same answer, also after a restart.
 
         Raises `NotFound`, `InvalidInput`, `Conflict` (an ended session, a session of a platform,
-        a key that came with other items) and `StoreUnavailable`.
+        a key that came with other items), `QueueFull` and `StoreUnavailable`.
         """
         session = await self._database.read(lambda conn: sessions.get(conn, session_id))
         key, message_id = None, secrets.token_hex(16)
@@ -143,8 +144,10 @@ class Submitter:
             raise Conflict(f"this session belongs to {where}; write to it there", where)
         if session.status != "open":
             raise Conflict("this session has ended", session.status)
-        message = await self._message(session.address, items, message_id)
+        message = await self._message(session, items, message_id)
         accepted = await self._gatehouse.accept(message)
+        if accepted.disposition == "full":
+            raise QueueFull(f"This session is full: {accepted.reason}.")
         answer = submitted(accepted, session_id)
         await self._after(session_id, "" if session.title else message.text, key, answer)
         return answer
@@ -160,10 +163,11 @@ class Submitter:
         return await self._database.write(work, name="request")
 
     async def _message(
-        self, address: ChatAddress, items: Sequence[Item], message_id: str
+        self, session: Session, items: Sequence[Item], message_id: str
     ) -> InboundMessage:
+        address, workspace = session.address, self._workspace()
         files = [one for one in items if isinstance(one, Upload)]
-        kept = [await asyncio.to_thread(uploads.keep, self._workspace(), one) for one in files]
+        kept = [await asyncio.to_thread(uploads.keep, workspace, session.id, one) for one in files]
         text = compose(items, kept)
         if not text.strip() and not kept:
             raise InvalidInput("content", "must say something")

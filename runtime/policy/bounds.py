@@ -39,4 +39,5 @@ def bounds_for(settings: PolicySettings, session: Session, run: Run) -> Bounds:
         sandboxed=settings.sandboxed,
         rules=settings.rules,
         grants=tuple(Rule.parse(text) for text in session.grants),
+        tools=session.tools,
     )

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from runtime.domain.decisions import Decision, Link, PermissionMode, SessionMode, Verdict
 from runtime.domain.people import Trust
 from runtime.domain.tools import Effect, Touches
+from runtime.policy.read_only import not_read_only
 from runtime.policy.rules import Rule
 
 PRIVATE_FILES = ("USER.md", "memory/")
@@ -30,6 +31,11 @@ class CallFacts:
     touches: Touches
     outside_workspace: bool = False
     private: bool = False
+
+    @property
+    def harmless(self) -> bool:
+        """Whether it changes nothing itself; subagents that it reaches are bounded themselves."""
+        return self.effect is Effect.READ or self.touches.own_agents
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +65,11 @@ class Bounds:
         """Whether private notes exist for it: never in a group, nor for guests and bots."""
         return not self.group and self.trust in (Trust.OWNER, Trust.MEMBER)
 
+    @property
+    def read_only(self) -> bool:
+        """Whether nothing may be changed: the operator's plan mode, or the chat's plan or ask."""
+        return self.mode is PermissionMode.PLAN or self.session_mode is not SessionMode.EDIT
+
 
 def narrower(one: PermissionMode, other: PermissionMode | None) -> PermissionMode:
     """The narrower of two permission modes; None bounds nothing."""
@@ -67,17 +78,19 @@ def narrower(one: PermissionMode, other: PermissionMode | None) -> PermissionMod
 
 def decide(facts: CallFacts, bounds: Bounds) -> Decision:
     """Allow, ask or deny, with the rule that decided and the whole chain (POL-1)."""
+    mode = _mode(facts, bounds)
     chain = [
         link
         for link in (
             _tools(facts, bounds),
             _trust(facts, bounds),
             _denied(facts, bounds),
-            _mode(facts, bounds),
+            mode,
         )
         if link is not None
     ]
-    chain.append(_permission(facts, bounds))
+    reads = mode is not None and mode.verdict == "allow"
+    chain.append(_permission(facts, bounds, only_reads=reads))
     deciding = min(chain, key=lambda link: ("deny", "ask", "allow").index(link.verdict))
     if deciding.verdict == "ask":
         deciding = _resolve_ask(deciding, bounds)
@@ -99,7 +112,7 @@ def _tools(facts: CallFacts, bounds: Bounds) -> Link | None:
 def _trust(facts: CallFacts, bounds: Bounds) -> Link | None:
     if bounds.trust in (Trust.OWNER, Trust.MEMBER):
         return _private(facts, bounds)
-    if facts.effect is not Effect.READ or facts.touches.command is not None:
+    if not facts.harmless or facts.touches.command is not None:
         return Link(bound="trust", verdict="deny", rule=f"a {bounds.trust} causes no side effects")
     return _private(facts, bounds)
 
@@ -120,18 +133,26 @@ def _denied(facts: CallFacts, bounds: Bounds) -> Link | None:
 
 
 def _mode(facts: CallFacts, bounds: Bounds) -> Link | None:
-    plan = bounds.mode is PermissionMode.PLAN
-    if not plan and bounds.session_mode is SessionMode.EDIT:
+    """In a read-only mode only reads, and commands that are known to read and cannot write."""
+    if not bounds.read_only:
         return None
-    name = "plan" if plan else bounds.session_mode.value
-    if facts.touches.command is not None:
-        return Link(bound="mode", verdict="deny", rule=f"{name} mode runs no commands")
-    if facts.effect is not Effect.READ:
+    name = "plan" if bounds.mode is PermissionMode.PLAN else bounds.session_mode.value
+    command = facts.touches.command
+    if command is None:
+        if facts.harmless:
+            return None
         return Link(bound="mode", verdict="deny", rule=f"{name} mode is read-only")
-    return None
+    if not bounds.sandboxed:
+        rule = f"{name} mode runs no commands where no sandbox can keep them from writing"
+        return Link(bound="mode", verdict="deny", rule=rule)
+    doubt = not_read_only(command)
+    if doubt is not None:
+        rule = f"{name} mode runs commands that only read, and refuses {doubt}"
+        return Link(bound="mode", verdict="deny", rule=rule)
+    return Link(bound="mode", verdict="allow", rule=f"{name} mode runs commands that only read")
 
 
-def _permission(facts: CallFacts, bounds: Bounds) -> Link:
+def _permission(facts: CallFacts, bounds: Bounds, *, only_reads: bool) -> Link:
     tool, subject = facts.tool, facts.touches.subject
     for rule in bounds.rules.ask:
         if rule.touches(tool, subject):
@@ -142,6 +163,9 @@ def _permission(facts: CallFacts, bounds: Bounds) -> Link:
     for rule in bounds.grants:
         if rule.allows(tool, subject):
             return Link(bound="session grant", verdict="allow", rule=rule.text)
+    if only_reads and bounds.mode is not PermissionMode.DONT_ASK:
+        said = f"{bounds.mode.value} on commands that only read"
+        return Link(bound="permission mode", verdict="allow", rule=said)
     return Link(
         bound="permission mode", verdict=_by_mode(facts, bounds), rule=_mode_rule(facts, bounds)
     )
@@ -159,6 +183,10 @@ def _by_mode(facts: CallFacts, bounds: Bounds) -> Verdict:
 def _mode_rule(facts: CallFacts, bounds: Bounds) -> str:
     if facts.touches.command is not None:
         return f"{bounds.mode.value} on commands"
+    if facts.touches.replies and not (facts.touches.sends or facts.outside_workspace):
+        return f"{bounds.mode.value} on what goes to the chat of the session itself"
+    if facts.touches.own_agents:
+        return f"{bounds.mode.value} on what the session's own subagents are told"
     place = "outside the workspace" if facts.outside_workspace else "in the workspace"
     return f"{bounds.mode.value} on {facts.effect.value} effects {place}"
 

@@ -12,6 +12,8 @@ from runtime.domain.value import JsonObject, Value
 
 RUNS: Final = "runs"
 """There may be a queued run."""
+CHILDREN: Final = "children"
+"""A subagent may start, run, or has to end."""
 OUTBOX: Final = "outbox"
 """There may be a message to deliver; data: {channel, account}."""
 CANCEL: Final = "cancel"

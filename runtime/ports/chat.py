@@ -15,6 +15,7 @@ class Capabilities:
     ``lookup``: a send whose outcome is unknown can be found again. ``repeatable``: whoever reads
     recognises a repeated send by its outbox id, so repeating one does no harm. ``group_rate`` and
     ``group_burst`` are for chats that are not direct; None where they are like the others.
+    ``file_bytes`` is the largest file that may be sent; None where no limit is known.
     """
 
     chat_rate: float = 1.0
@@ -30,6 +31,7 @@ class Capabilities:
     edits: bool = False
     threads: bool = False
     files: bool = False
+    file_bytes: int | None = None
     reactions: bool = False
 
 

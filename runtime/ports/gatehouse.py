@@ -14,8 +14,11 @@ from runtime.domain.messages import (
 from runtime.domain.people import Sender
 from runtime.domain.value import Value
 
-Disposition = Literal["queued", "command", "answer", "duplicate", "pairing", "noted", "dropped"]
-"""``noted``: an edit or a deletion that the next run is told of."""
+Disposition = Literal[
+    "queued", "command", "answer", "duplicate", "pairing", "noted", "full", "limited", "dropped"
+]
+"""``noted``: an edit or a deletion that the next run is told of. ``full``: as much waits there as
+may, so it was not taken, and its sender is told. ``limited``: so it is beyond a limit (POL-8)."""
 
 
 class Accepted(Value):

@@ -1,12 +1,13 @@
 """The model: one request in, a stream of text and one response out."""
 
-from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, field
 from typing import Protocol
 
+from runtime.domain.files import ReceivedFile
 from runtime.domain.runs import Usage
 from runtime.domain.tools import ToolCall, ToolSpec
-from runtime.domain.transcript import TranscriptMessage
+from runtime.domain.transcript import NoticeMessage, TranscriptMessage
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,7 +16,8 @@ class ModelRequest:
 
     ``system`` and ``messages`` but for the newest turn are byte-stable between turns (CTX-3);
     ``present`` changes every turn and is put with the newest turn. ``run_id`` and ``step`` are
-    for logs and for deterministic fakes, never sent.
+    for logs and for deterministic fakes, never sent. ``enclosed`` holds, by digest, the content of
+    those files of ``messages`` that may be shown themselves; each provider shows what it can.
     """
 
     system: str
@@ -25,6 +27,18 @@ class ModelRequest:
     max_output_tokens: int
     run_id: str
     step: int
+    enclosed: Mapping[str, bytes] = field(default_factory=dict)
+
+    @property
+    def enclosed_tokens(self) -> int:
+        """What the enclosed files cost, by estimate."""
+        return sum(file.tokens for file in self.files if file.digest in self.enclosed)
+
+    @property
+    def files(self) -> tuple[ReceivedFile, ...]:
+        """The files that are told of, each once, in order."""
+        found = (one.file for one in self.messages if isinstance(one, NoticeMessage))
+        return tuple({file.digest or file.line: file for file in found if file}.values())
 
 
 @dataclass(frozen=True, slots=True)

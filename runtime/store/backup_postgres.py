@@ -21,7 +21,7 @@ from runtime.domain.errors import StoreCorrupt, StoreUnavailable
 from runtime.store.backup_units import compare, counts, revision
 from runtime.store.dialect import advisory_lock
 from runtime.store.postgres import postgres_engine, server_errors, server_name
-from runtime.store.tables import metadata
+from runtime.store.tables_agents import metadata
 
 _KEY: Final = 0x6761746573  # beside the key of the migrations
 _VERSIONS: Final = "alembic_version"

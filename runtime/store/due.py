@@ -22,12 +22,14 @@ from sqlalchemy import (
     union_all,
 )
 
+from runtime.store.agents import ENDING, STARTABLE
 from runtime.store.database import STORE_TIME, DialectName, clock_ms
 from runtime.store.dialect import dialect_name
 from runtime.store.hot import Hot, hot
 from runtime.store.leases import PROCESS
 from runtime.store.outbox import OPEN
 from runtime.store.tables import lanes, leases, open_calls, outbox, runs
+from runtime.store.tables_agents import agents
 
 Place = tuple[str, str]
 """A platform's account: its channel and its name there."""
@@ -45,17 +47,21 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """What there is of it. `accounts` have messages that may be sent now, or are in hand."""
+    """What there is of it. `children` are to start, to run or to end.
+
+    `accounts` have messages that may be sent now, or are in hand."""
 
     runs: bool = False
     abandoned: bool = False
     expired: bool = False
+    children: bool = False
     accounts: frozenset[Place] = frozenset()
 
 
 _RUNS: Final = "runs"
 _ABANDONED: Final = "abandoned"
 _EXPIRED: Final = "expired"
+_CHILDREN: Final = "children"
 _OUTBOX: Final = "outbox"
 
 
@@ -73,6 +79,7 @@ def look(conn: Connection, wanted: Wanted) -> Due:
         runs=_RUNS in kinds,
         abandoned=_ABANDONED in kinds,
         expired=_EXPIRED in kinds,
+        children=_CHILDREN in kinds,
         accounts=frozenset(wanted.accounts[place] for what, place in found if what == _OUTBOX),
     )
 
@@ -84,6 +91,9 @@ def _statement(on: DialectName, ready: bool, care: bool, accounts: int) -> Hot[A
     now = select(STORE_TIME[on]).scalar_subquery()
     if ready:
         parts.append(_told(_RUNS, 0).where(exists().where(lanes.c.ready_ms <= now)))
+        wants = exists().where(lanes.c.wants_ms <= now)
+        asked = exists().where(text(ENDING)).select_from(agents)
+        parts.append(_told(_CHILDREN, 0).where(or_(wants, asked, STARTABLE.exists())))
     if care:
         live = exists().where(
             leases.c.holder == runs.c.worker,

@@ -5,7 +5,7 @@ from sqlalchemy import Connection, insert, select, update
 from runtime.domain.messages import InboundMessage
 from runtime.domain.people import Speaker
 from runtime.store import idempotency
-from runtime.store.inputs import Input
+from runtime.store.inputs import PENDING, Input
 from runtime.store.payloads import kept
 from runtime.store.tables import inputs
 
@@ -76,6 +76,16 @@ def note(conn: Connection, new: Input) -> None:
     )
 
 
+def notes_wait(conn: Connection, session_id: str, *, most: int) -> bool:
+    """Whether `most` notes wait for the next run of a session."""
+    found = conn.execute(
+        select(inputs.c.id)
+        .where(inputs.c.run_id == notes_of(session_id), inputs.c.state == PENDING)
+        .limit(most)
+    )
+    return len(found.all()) == most
+
+
 def notes_of(session_id: str) -> str:
     """What stands for the run of a session's notes until one takes them."""
     return f"notes:{session_id}"
@@ -85,7 +95,7 @@ def take_notes(conn: Connection, session_id: str, run_id: str) -> None:
     """Mark a session's notes as being in the transcript of a run."""
     conn.execute(
         update(inputs)
-        .where(inputs.c.run_id == notes_of(session_id), inputs.c.state == "pending")
+        .where(inputs.c.run_id == notes_of(session_id), inputs.c.state == PENDING)
         .values(state="taken", run_id=run_id)
     )
 

@@ -34,10 +34,29 @@ _OUT_OF_REACH: Final = {
 RETRIED: Final = frozenset({"40001", "40P01"})
 """Serialization failure and deadlock: the server rolled the unit back, another try may pass."""
 
+READ_ONLY: Final = "25006"
+"""The server takes no writes: a standby, or set so by its operator."""
+
 _PG_FULL: Final = frozenset({"53100"})
 _PG_CORRUPT: Final = frozenset({"XX001", "XX002"})
 _PG_LOST: Final = frozenset({"57P01", "57P02", "57P03"})
-_PG_BUSY: Final = frozenset({"53000", "53200", "53300", "53400", "55P03", "57014"})
+_PG_OWN: Final = frozenset({"22", "23", "42"})
+"""Classes of what is wrong with a statement or its values. All others tell of the server
+(postgresql.org/docs, appendix A)."""
+_PG_ABORTED: Final = "25P02"
+"""The unit hid an error and went on: its own matter too."""
+_PG_AWAY: Final = "cannot be reached or is busy"
+_PG_SAID: Final = {
+    **dict.fromkeys(RETRIED, "refused the unit again and again"),
+    READ_ONLY: "takes no writes, it is read-only",
+    "3D000": "refused the connection",
+    "28": "refused the connection",
+    **dict.fromkeys(("08", "53", "55", "57"), _PG_AWAY),
+}
+"""In words what a code says, or else its class."""
+_PG_HINT: Final = {
+    READ_ONLY: "Make it writable, or let database.url lead to the server that takes writes."
+}
 
 
 def sqlite_fault(error: BaseException, path: str) -> BaseException:
@@ -104,20 +123,20 @@ def postgres_fault(error: BaseException, server: str) -> BaseException:
 
     `server` names host, port and database, never the password.
     """
-    state = sqlstate(error)
-    detail = str(error.orig) if isinstance(error, DBAPIError) else str(error)
     if isinstance(error, PoolTimeoutError):
         return StoreUnavailable(f"Every connection to {server} is busy.")
+    state = sqlstate(error)
+    detail = str(error.orig) if isinstance(error, DBAPIError) else str(error)
+    if state is None:
+        lost = connection_lost(error)
+        return StoreUnavailable(f"{server} {_PG_AWAY}: {detail}.") if lost else error
     if state in _PG_FULL:
         return StoreFull(f"The disk of {server} is full.", hint="Free space, then it works again.")
     if state in _PG_CORRUPT:
         return StoreCorrupt(
             f"{server} reports damaged data: {detail}.", hint="Restore a backup of the server."
         )
-    if state in RETRIED:
-        return StoreUnavailable(f"{server} refused the unit again and again: {detail}.")
-    if connection_lost(error) or state in _PG_BUSY:
-        return StoreUnavailable(f"{server} cannot be reached or is busy: {detail}.")
-    if state is not None and (state.startswith("28") or state == "3D000"):
-        return StoreUnavailable(f"{server} refused the connection: {detail}.")
-    return error
+    if state[:2] in _PG_OWN or state == _PG_ABORTED:
+        return error
+    said = _PG_SAID.get(state) or _PG_SAID.get(state[:2], "is in trouble")
+    return StoreUnavailable(f"{server} {said}: {detail}.", hint=_PG_HINT.get(state, ""))

@@ -3,14 +3,15 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, Text, bindparam, literal_column, select, update
+from sqlalchemy import Connection, Text, bindparam, delete, func, literal_column, select, update
 
 from runtime.domain.messages import InboundMessage
 from runtime.domain.people import Speaker, Trust
 from runtime.store.hot import hot
 from runtime.store.payloads import kept
 from runtime.store.rows import insert_new
-from runtime.store.tables import inputs
+from runtime.store.runs import QUEUED
+from runtime.store.tables import inputs, runs
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +31,10 @@ class Input:
     received_ms: int
 
 
+PERSON, NOTICE = "person", "notice"
+"""Where an input is from: somebody said it, or the machinery tells it (a handoff)."""
 # Written out: SQLite uses a partial index only for a condition that it can read.
-_PENDING = literal_column("'pending'", Text)
+PENDING = literal_column("'pending'", Text)
 _IDENTITY = hot(
     select(inputs.c.id, inputs.c.session_id, inputs.c.run_id).where(
         inputs.c.identity == bindparam("the_identity")
@@ -41,7 +44,7 @@ _OF_RUN = hot(
     select(inputs)
     .where(
         inputs.c.run_id.in_([bindparam("of_run"), bindparam("or_run")]),
-        inputs.c.state == _PENDING,
+        inputs.c.state == PENDING,
     )
     .order_by(inputs.c.seq)
 )
@@ -49,14 +52,29 @@ _TAKE = hot(
     update(inputs)
     .where(
         inputs.c.run_id == bindparam("taken_run"),
-        inputs.c.state == _PENDING,
+        inputs.c.state == PENDING,
         inputs.c.seq <= bindparam("up_to"),
     )
     .values(state="taken")
 )
+_OLDEST = hot(
+    select(func.min(inputs.c.seq).label("seq")).where(
+        inputs.c.run_id.in_(
+            [
+                bindparam("at_work"),
+                select(runs.c.id)
+                .where(runs.c.session_id == bindparam("of_session"), runs.c.state == QUEUED)
+                .order_by(runs.c.seq)
+                .limit(literal_column("1"))
+                .scalar_subquery(),
+            ]
+        ),
+        inputs.c.state == PENDING,
+    )
+)
 _HAND_OVER = hot(
     update(inputs)
-    .where(inputs.c.run_id == bindparam("taken_run"), inputs.c.state == _PENDING)
+    .where(inputs.c.run_id == bindparam("taken_run"), inputs.c.state == PENDING)
     .values(run_id=bindparam("next_run"))
 )
 
@@ -79,6 +97,11 @@ def add(conn: Connection, new: Input) -> bool:
             "received_ms": new.received_ms,
         },
     )
+
+
+def take_back(conn: Connection, input_id: str) -> None:
+    """Remove an input that this unit added: it was not taken after all."""
+    conn.execute(delete(inputs).where(inputs.c.id == input_id))
 
 
 def known(conn: Connection, identity: str) -> tuple[str, str, str | None] | None:
@@ -105,6 +128,14 @@ def pending_of_run(conn: Connection, run_id: str, *, notes: str | None = None) -
         )
         for row in _OF_RUN.rows(conn, of_run=run_id, or_run=notes or run_id)
     ]
+
+
+def oldest_waiting(conn: Connection, session_id: str, *, at_work: str | None) -> int | None:
+    """The number of the first input that waits in a lane: for the run `at_work` there, or for the
+    one that is next."""
+    row = _OLDEST.first(conn, of_session=session_id, at_work=at_work or "")
+    found: int | None = None if row is None else row.seq
+    return found
 
 
 def since_person(conn: Connection, session_id: str, *, most: int) -> int:

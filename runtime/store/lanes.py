@@ -16,6 +16,7 @@ from sqlalchemy import (
     Select,
     bindparam,
     cast,
+    delete,
     insert,
     literal_column,
     select,
@@ -40,9 +41,16 @@ from runtime.store.tables import inputs, lanes, runs, sessions
 Ts = TypeVarTuple("Ts")
 
 
+SHUT, OPEN = "shut", "open"
+
+
 @dataclass(slots=True)
 class Lane:
-    """A session's lane while one unit holds it; mutable on purpose, saved by `save`."""
+    """A session's lane while one unit holds it; mutable on purpose, saved by `save`.
+
+    `gate` is None but for a subagent's lane: `SHUT` or held it never is ready, and where it is shut
+    `wants_ms` says since when its head run could start if there was a slot.
+    """
 
     session_id: str
     now_ms: int
@@ -55,8 +63,25 @@ class Lane:
     window_from: int = 1
     active_run: str | None = None
     ready_ms: int | None = None
+    gate: str | None = None
+    wants_ms: int | None = None
     new_events: list[dict[str, object]] = field(default_factory=list)
     new_messages: list[dict[str, object]] = field(default_factory=list)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing runs in it and nothing waits to."""
+        return self.active_run is None and self.ready_ms is None and self.wants_ms is None
+
+    def begin_at(self, when: int | None) -> None:
+        """Set when its head run may start; None where there is none."""
+        self.ready_ms = when if self.gate in (None, OPEN) else None
+        self.wants_ms = when if self.gate == SHUT else None
+
+    @property
+    def is_new(self) -> bool:
+        """Whether the unit that holds it made it: all its events are still to be saved."""
+        return self.event_seq == len(self.new_events)
 
     def record(self, kind: EventKind, run_id: str | None, data: JsonObject | None = None) -> None:
         """Add a durable event; it gets its place in the session now."""
@@ -157,6 +182,21 @@ _READY: Mapping[DialectName, Hot[Any]] = {
     )
     for name in DIALECTS
 }
+_WANTING = {
+    name: hot(
+        timed(
+            name,
+            lock_rows(
+                select(*_COLUMNS)
+                .where(lanes.c.wants_ms <= select(STORE_TIME[name]).scalar_subquery())
+                .order_by(lanes.c.wants_ms)
+                .limit(cast(bindparam("most", type_=Integer()), Integer)),
+                skip_locked=True,
+            ),
+        )
+    )
+    for name in DIALECTS
+}
 _ANY_READY = hot(
     select(lanes.c.session_id)
     .where(lanes.c.ready_ms <= select(STORE_TIME["postgresql"]).scalar_subquery())
@@ -211,6 +251,12 @@ def lock_ready(conn: Connection, *, most: int) -> Sequence[Lane]:
     return [_lane(row) for row in rows]
 
 
+def lock_wanting(conn: Connection, *, most: int) -> Sequence[Lane]:
+    """Lanes of children whose head run could start if it had a slot, longest waiting first."""
+    rows = _WANTING[dialect_name(conn)].rows(conn, most=most, clock_ms=clock_ms(conn))
+    return [_lane(row) for row in rows]
+
+
 def passed_over(conn: Connection) -> bool:
     """Whether lanes are ready that `lock_ready` left out, because another unit holds them.
 
@@ -221,10 +267,13 @@ def passed_over(conn: Connection) -> bool:
     return _ANY_READY.first(conn, clock_ms=clock_ms(conn)) is not None
 
 
-def create(conn: Connection, new: NewSession) -> Lane | None:
-    """Make a session and its lane; None when another unit made the key meanwhile."""
+def create(conn: Connection, new: NewSession, *, session_id: str = "") -> Lane | None:
+    """Make a session and its lane; None when another unit made the key meanwhile.
+
+    Its id is `session_id`, where the caller has told it to somebody already.
+    """
     now = now_ms(conn)
-    session_id = new_id(IdPrefix.SESSION, now)
+    session_id = session_id or new_id(IdPrefix.SESSION, now)
     made = insert_new(
         conn,
         sessions,
@@ -250,6 +299,12 @@ def create(conn: Connection, new: NewSession) -> Lane | None:
     return lane
 
 
+def take_back(conn: Connection, lane: Lane) -> None:
+    """Remove a session and its lane that this unit made, instead of saving them."""
+    conn.execute(delete(lanes).where(lanes.c.session_id == lane.session_id))
+    conn.execute(delete(sessions).where(sessions.c.id == lane.session_id))
+
+
 def save(conn: Connection, *held: Lane) -> None:
     """Write lanes and what was collected in them."""
     saving.write(
@@ -270,10 +325,10 @@ def settle(conn: Connection, lane: Lane, *, ended: int | None = None) -> None:
     `ended` is the number of the run that had the lane. Where it is the last, none waits behind it.
     """
     if lane.active_run is not None or ended == lane.run_seq:
-        lane.ready_ms = None
+        lane.begin_at(None)
     else:
         head = _NEXT_QUEUED.first(conn, lane_session=lane.session_id)
-        lane.ready_ms = None if head is None else head.ready_ms
+        lane.begin_at(None if head is None else head.ready_ms)
 
 
 def record_event(

@@ -83,6 +83,7 @@ class LaneFigures:
     inputs: int
 
 
+_POSTS = ("notice", "card", "file")
 _OVER = ("completed", "failed", "interrupted", "cancelled")
 _last_activity = case(
     (messages.c.created_ms > sessions.c.updated_ms, messages.c.created_ms),
@@ -205,7 +206,7 @@ def lines_before(
 def posts_before(
     conn: Connection, session_id: str, span: Span, *, before: Place | None, limit: int
 ) -> Sequence[Post]:
-    """Notices, cards and the last words of failed runs in front of a place, newest first."""
+    """Notices, cards, files and the last words of failed runs in front of a place, newest first."""
     failed = exists().where(runs.c.id == outbox.c.run_id, runs.c.state == "failed")
     query = (
         select(outbox)
@@ -213,7 +214,7 @@ def posts_before(
             outbox.c.session_id == session_id,
             outbox.c.created_ms >= span.since,
             outbox.c.created_ms < span.until,
-            or_(outbox.c.kind.in_(("notice", "card")), and_(outbox.c.kind == "final", failed)),
+            or_(outbox.c.kind.in_(_POSTS), and_(outbox.c.kind == "final", failed)),
         )
         .order_by(outbox.c.created_ms.desc(), outbox.c.position.desc())
         .limit(limit)

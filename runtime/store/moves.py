@@ -52,23 +52,31 @@ def taken(conn: Connection, key: str) -> bool:
     return conn.execute(select(sessions.c.id).where(sessions.c.key == key)).first() is not None
 
 
-def session(conn: Connection, session_id: str, move: Move, *, key: str) -> None:
-    """Give a session its new key and place, and its open runs and waiting inputs with it."""
+def shared_session(conn: Connection, move: Move) -> str | None:
+    """The session of all chats of the account (the scope ``account``), if it has one."""
+    key = ":".join(escape_component(one) for one in (move.channel, move.account))
+    return conn.execute(select(sessions.c.id).where(sessions.c.key == key)).scalar()
+
+
+def session(conn: Connection, session_id: str, move: Move, *, key: str | None = None) -> int:
+    """Let a session's place go along, and its open runs and waiting inputs of the old chat; how
+    many of these. A session of this chat alone gets its new key too."""
     row = conn.execute(select(sessions.c.address).where(sessions.c.id == session_id)).one()
-    address = _moved(kept(ChatAddress, row.address), move)
-    conn.execute(
-        update(sessions)
-        .where(sessions.c.id == session_id)
-        .values(key=key, address=address.model_dump_json())
-    )
+    changed = {"address": _moved(kept(ChatAddress, row.address), move).model_dump_json()}
+    if key is not None:
+        changed["key"] = key
+    conn.execute(update(sessions).where(sessions.c.id == session_id).values(changed))
+    followed = 0
     open_runs = conn.execute(
         select(runs.c.id, runs.c.target).where(
             runs.c.session_id == session_id, runs.c.state.not_in(_ENDED)
         )
     ).all()
     for one in open_runs:
-        target = _moved(kept(ChatAddress, one.target), move)
-        _set(conn, runs, one.id, {"target": target.model_dump_json()})
+        target = kept(ChatAddress, one.target)
+        if target.chat_id == move.old_chat_id:
+            _set(conn, runs, one.id, {"target": _moved(target, move).model_dump_json()})
+            followed += 1
     waiting = conn.execute(
         select(inputs.c.id, inputs.c.message).where(
             inputs.c.session_id == session_id, inputs.c.state == "pending"
@@ -76,8 +84,11 @@ def session(conn: Connection, session_id: str, move: Move, *, key: str) -> None:
     ).all()
     for one in waiting:
         message = kept(InboundMessage, one.message)
-        moved = message.model_copy(update={"chat_id": move.new_chat_id})
-        _set(conn, inputs, one.id, {"message": moved.model_dump_json(exclude_defaults=True)})
+        if message.chat_id == move.old_chat_id:
+            moved = message.model_copy(update={"chat_id": move.new_chat_id})
+            _set(conn, inputs, one.id, {"message": moved.model_dump_json(exclude_defaults=True)})
+            followed += 1
+    return followed
 
 
 def messages(conn: Connection, move: Move) -> int:

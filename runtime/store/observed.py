@@ -5,7 +5,7 @@ It changes nothing about a unit: results, errors and cancellation are the store'
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from sqlalchemy import Connection
 
@@ -16,6 +16,8 @@ from runtime.store.database import Database, Point
 from runtime.store.writable import Writable
 
 T = TypeVar("T")
+_TOLD_CHARACTERS: Final = 1_000
+"""Of a cause: a server's words may be long."""
 
 
 class ObservedDatabase(Database):
@@ -30,6 +32,8 @@ class ObservedDatabase(Database):
         self.dialect = database.dialect
         self.writable = Writable(clock, file)
         """Whether writes are taken, as they have found."""
+        self.unreadable = ""
+        """Why the last read failed; empty while the database can be read."""
         self.waiting = 0
         """Writes that were handed over and have not ended."""
         self._database = database
@@ -62,7 +66,14 @@ class ObservedDatabase(Database):
             self._observer.wrote(name, self._clock.monotonic() - began, kept=kept)
 
     async def read(self, work: Callable[[Connection], T]) -> T:
-        return await self._database.read(work)
+        try:
+            result = await self._database.read(work)
+        except StoreUnavailable as error:
+            if self._open:
+                self.unreadable = str(error)[:_TOLD_CHARACTERS]
+            raise
+        self.unreadable = ""
+        return result
 
 
 def count_commits(observer: Observer, *, grouped: bool) -> Point:

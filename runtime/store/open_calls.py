@@ -4,14 +4,16 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, Row, func, insert, select, update
+from sqlalchemy import Connection, Row, bindparam, func, insert, select, update
 
 from runtime.domain.value import JsonObject
 from runtime.store.database import now_ms
+from runtime.store.hot import hot
 from runtime.store.tables import open_calls
 
 APPROVAL = "approval"
 QUESTION = "question"
+CHILDREN = "children"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +38,14 @@ class OpenCall:
 
 # Ids of one millisecond are in no order of their own.
 _IN_ORDER = (open_calls.c.created_ms, open_calls.c.run_id, open_calls.c.step, open_calls.c.place)
+_ALL_OF_RUN = (
+    select(open_calls)
+    .where(open_calls.c.run_id == bindparam("the_run"))
+    .order_by(open_calls.c.step, open_calls.c.place)
+)
+_OF_RUN = hot(_ALL_OF_RUN)
+# Every message that comes while a run is at work asks whether that run waits for somebody.
+_OF_RUN_IN = hot(_ALL_OF_RUN.where(open_calls.c.state == bindparam("the_state")))
 
 
 def add(conn: Connection, call: OpenCall) -> None:
@@ -65,10 +75,10 @@ def get(conn: Connection, open_call_id: str) -> OpenCall | None:
 
 def of_run(conn: Connection, run_id: str, *, state: str | None = None) -> Sequence[OpenCall]:
     """A run's, in the order of their calls."""
-    query = select(open_calls).where(open_calls.c.run_id == run_id)
-    if state is not None:
-        query = query.where(open_calls.c.state == state)
-    rows = conn.execute(query.order_by(open_calls.c.step, open_calls.c.place))
+    if state is None:
+        rows = _OF_RUN.rows(conn, the_run=run_id)
+    else:
+        rows = _OF_RUN_IN.rows(conn, the_run=run_id, the_state=state)
     return [_open_call(row) for row in rows]
 
 

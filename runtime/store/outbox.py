@@ -20,11 +20,11 @@ from sqlalchemy import (
     update,
 )
 
-from runtime.domain.messages import OutboundMessage
+from runtime.domain.messages import FilePart, OutboundMessage
 from runtime.store.database import now_ms
 from runtime.store.hot import hot
 from runtime.store.payloads import kept
-from runtime.store.tables import outbox
+from runtime.store.tables import open_calls, outbox
 
 UNSETTLED = ("pending", "sending", "streaming")
 _NOT_SENT = ("state IN ('pending','sending','streaming')", "state IN ('dead','unknown')")
@@ -42,8 +42,9 @@ class Stream:
 
 @dataclass(frozen=True, slots=True)
 class OutboxRow:
-    """`kind`: final, notice, card, edit (an earlier card, changed), stream (a run's text that is
-    shown while it grows), or said (such a text, whose run ended or waits without a reply).
+    """`kind`: final, notice, card, edit (an earlier card, changed), file (what a tool sends),
+    stream (a run's text that is shown while it grows), or said (such a text, whose run ended or
+    waits without a reply).
     `posted` are the platform's ids of what went out so far."""
 
     position: int
@@ -93,6 +94,19 @@ IN_CHAT = (
 )
 _CHAT_BUSY = hot(
     select(outbox.c.position).where(*IN_CHAT, text(f"NOT ({GROWS})")).limit(literal_column("1"))
+)
+
+# Every reply in a chat asks this, so it begins with the few calls that are open: by the chat it
+# would read all that was ever sent.
+_OPEN_CARDS = hot(
+    select(outbox.c.open_call_id, outbox.c.posted).where(
+        outbox.c.open_call_id.in_(select(open_calls.c.id).where(text("open_calls.state = 'open'"))),
+        text("outbox.open_call_id IS NOT NULL"),
+        outbox.c.kind == literal_column("'card'"),
+        outbox.c.channel == bindparam("of_channel"),
+        outbox.c.account == bindparam("of_account"),
+        outbox.c.chat == bindparam("of_chat"),
+    )
 )
 
 
@@ -278,23 +292,20 @@ def card_of(conn: Connection, open_call_id: str) -> OutboxRow | None:
 def card_posted_as(
     conn: Connection, *, channel: str, account: str, chat: str, message_id: str
 ) -> str | None:
-    """The open call whose card was posted under a platform's message id."""
-    rows = conn.execute(
-        select(outbox.c.open_call_id, outbox.c.posted)
-        .where(
-            outbox.c.channel == channel,
-            outbox.c.account == account,
-            outbox.c.chat == chat,
-            outbox.c.kind == "card",
-        )
-        .order_by(outbox.c.position.desc())
-        .limit(50)
+    """The call that is still open whose card was posted under a platform's message id."""
+    found = _OPEN_CARDS.rows(conn, of_channel=channel, of_account=account, of_chat=chat)
+    return next((row.open_call_id for row in found if message_id in json.loads(row.posted)), None)
+
+
+def unsettled_files(conn: Connection) -> frozenset[str]:
+    """The paths of the files in messages that are not settled yet."""
+    rows = conn.execute(select(outbox.c.message).where(text(OPEN), outbox.c.kind == "file"))
+    return frozenset(
+        part.path
+        for found in rows.scalars()
+        for part in kept(OutboundMessage, found).parts
+        if isinstance(part, FilePart)
     )
-    for row in rows:
-        if message_id in json.loads(row.posted):
-            found: str | None = row.open_call_id
-            return found
-    return None
 
 
 def next_due_ms(conn: Connection, *, channel: str, account: str) -> int | None:

@@ -28,7 +28,7 @@ from runtime.store.database import (
     queue_full,
     unit_ends_transaction,
 )
-from runtime.store.faults import RETRIED, connection_lost, postgres_fault, sqlstate
+from runtime.store.faults import READ_ONLY, RETRIED, connection_lost, postgres_fault, sqlstate
 
 T = TypeVar("T")
 
@@ -102,7 +102,7 @@ class PostgresDatabase(Database):
         engine = self._engines[False].sync_engine.execution_options(
             isolation_level="REPEATABLE READ", postgresql_readonly=True
         )
-        with server_errors(self._url):
+        with server_errors(self._url, reading=True):
             return await greenlet_spawn(_read, engine, work)
 
     async def _settle(
@@ -121,13 +121,13 @@ class PostgresDatabase(Database):
             outcome.succeed(result)
 
     async def _unit(self, work: Callable[[Connection], T], name: str, engine: AsyncEngine) -> T:
-        """Run the unit, again if the server asked for it or a pooled connection was dead."""
+        """Run the unit, again if the server asked for it or a pooled connection was no good."""
         dead = False
         for _ in range(_RETRIES):
             try:
                 return await greenlet_spawn(self._transaction, work, name, engine.sync_engine)
             except DBAPIError as error:
-                lost = connection_lost(error)
+                lost = connection_lost(error) or sqlstate(error) == READ_ONLY
                 if not (sqlstate(error) in RETRIED or (lost and not dead)):
                     raise
                 dead = dead or lost
@@ -203,6 +203,7 @@ def postgres_engine(
     )
     event.listen(engine.sync_engine, "commit", _refuse_in_unit)
     event.listen(engine.sync_engine, "rollback", _refuse_in_unit)
+    event.listen(engine.sync_engine, "handle_error", _drop_read_only)
     event.listen(engine.sync_engine, "handle_error", _remember_failure)
     return engine
 
@@ -232,15 +233,28 @@ def _refuse_in_unit(conn: Connection) -> None:
 
 
 @contextmanager
-def server_errors(url: URL) -> Iterator[None]:
-    """Raise the store's errors for the server's and the network's, as `postgres_fault` says."""
+def server_errors(url: URL, *, reading: bool = False) -> Iterator[None]:
+    """Raise the store's errors for the server's and the network's, as `postgres_fault` says.
+
+    A unit that was to read (`reading`) and tries to write is refused by its own transaction, which
+    says nothing of the server.
+    """
     try:
         yield
     except _TROUBLE as error:
+        if reading and sqlstate(error) == READ_ONLY:
+            raise
         fault = postgres_fault(error, server_name(url))
         if fault is error:
             raise
         raise fault from error
+
+
+def _drop_read_only(context: ExceptionContext) -> None:
+    """Give up the pool's connections: each stays as read-only as it was opened, and leads to the
+    server of that time, also when another takes the writes by now."""
+    if sqlstate(context.original_exception) == READ_ONLY:
+        context.is_disconnect = True
 
 
 def _remember_failure(context: ExceptionContext) -> None:

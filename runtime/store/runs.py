@@ -64,6 +64,7 @@ class Run:
 
 # Written out: SQLite uses a partial index only for a condition that it can read.
 QUEUED = literal_column("'queued'", Text)
+_RUNNING = literal_column("'running'", Text)
 _ONE = hot(select(runs).where(runs.c.id == bindparam("the_run")))
 _HEAD = hot(
     select(runs)
@@ -75,6 +76,12 @@ _QUEUED = hot(
     select(runs)
     .where(runs.c.session_id == bindparam("of_session"), runs.c.state == QUEUED)
     .order_by(runs.c.seq)
+)
+_LAST = hot(
+    select(runs)
+    .where(runs.c.session_id == bindparam("of_session"), runs.c.state == QUEUED)
+    .order_by(runs.c.seq.desc())
+    .limit(literal_column("1"))
 )
 _earlier = runs.alias("earlier")
 _HEADS = {
@@ -147,6 +154,12 @@ def head(conn: Connection, session_id: str) -> Run | None:
     return None if row is None else _run(row)
 
 
+def last_queued(conn: Connection, session_id: str) -> Run | None:
+    """The queued run that is last in its lane, however many there are."""
+    row = _LAST.first(conn, of_session=session_id)
+    return None if row is None else _run(row)
+
+
 def queued(conn: Connection, session_id: str) -> Sequence[Run]:
     """All queued runs of a lane, in order."""
     return [_run(row) for row in _QUEUED.rows(conn, of_session=session_id)]
@@ -214,12 +227,9 @@ def _update_of(columns: frozenset[str]) -> Hot[()]:
 
 def abandoned(conn: Connection, live: Sequence[str]) -> Sequence[Run]:
     """Running runs whose worker is not among the `live` ones."""
-    rows = conn.execute(
-        select(runs)
-        .where(runs.c.state == RunState.RUNNING.value, runs.c.worker.not_in(live))
-        .order_by(runs.c.id)
-    )
-    return [_run(row) for row in rows]
+    rows = conn.execute(select(runs).where(runs.c.state == _RUNNING, runs.c.worker.not_in(live)))
+    # Not by the database: it would rather read all runs in order than sort these few.
+    return sorted((_run(row) for row in rows), key=lambda run: run.id)
 
 
 def cancelled_of(conn: Connection, *, worker: str) -> Sequence[tuple[str, str]]:
@@ -227,7 +237,7 @@ def cancelled_of(conn: Connection, *, worker: str) -> Sequence[tuple[str, str]]:
     rows = conn.execute(
         select(runs.c.id, runs.c.cancel).where(
             runs.c.worker == worker,
-            runs.c.state == RunState.RUNNING.value,
+            runs.c.state == _RUNNING,
             runs.c.cancel.is_not(None),
         )
     )

@@ -28,6 +28,8 @@ FIELDS: Final = (
     "window_from",
     "active_run",
     "ready_ms",
+    "gate",
+    "wants_ms",
 )
 """The columns of a lane that units change."""
 _MESSAGE: Final = tuple(column.name for column in messages.columns)

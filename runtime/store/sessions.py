@@ -18,7 +18,8 @@ from runtime.store.tables import lanes, sessions
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """One conversation. `grants` are rules that a person allowed for this session (APR-1)."""
+    """One conversation. `grants` are rules that a person allowed for this session (APR-1); `tools`
+    are those that it may use, None where nothing bounds them (POL-5)."""
 
     id: str
     key: str
@@ -31,6 +32,7 @@ class Session:
     model: str | None
     agent: str
     grants: tuple[str, ...]
+    tools: frozenset[str] | None
     created_ms: int
     updated_ms: int
     transcript: int
@@ -92,9 +94,32 @@ def grant(conn: Connection, session: Session, rule: str) -> None:
         change(conn, session.id, {"grants": json.dumps([*session.grants, rule])})
 
 
+def inherit(
+    conn: Connection,
+    session_id: str,
+    parent: Session,
+    *,
+    agent: str,
+    tools: Sequence[str],
+    model: str | None,
+) -> None:
+    """Give a child's session what it has of its parent's, as copies, and the tools of its own."""
+    change(
+        conn,
+        session_id,
+        {
+            "agent": agent,
+            "permission_mode": parent.permission_mode,
+            "grants": json.dumps(list(parent.grants)),
+            "scope": json.dumps({"tools": sorted(tools)}),
+            "model": model or parent.model,
+        },
+    )
+
+
 def _session(row: Row[tuple[object, ...]]) -> Session:
     found = row._mapping
-    mode = found["permission_mode"]
+    mode, scope = found["permission_mode"], found["scope"]
     return Session(
         id=found["id"],
         key=found["key"],
@@ -107,6 +132,7 @@ def _session(row: Row[tuple[object, ...]]) -> Session:
         model=found["model"],
         agent=found["agent"],
         grants=tuple(json.loads(found["grants"])),
+        tools=None if scope is None else frozenset(json.loads(scope)["tools"]),
         created_ms=found["created_ms"],
         updated_ms=found["updated_ms"],
         transcript=found["transcript"],

@@ -113,6 +113,9 @@ lanes = Table(
     # The run that holds the lane; while it is null, `ready_ms` is when the head run may start.
     Column("active_run", Text),
     Column("ready_ms", BigInteger),
+    # Of a child's lane alone (`tables_agents`): whether it may run, and since when it wants to.
+    Column("gate", Text),
+    Column("wants_ms", BigInteger),
     Index(
         "ix_lanes_ready",
         "ready_ms",

@@ -12,6 +12,7 @@ from typing import Generic, Protocol, TypeVar
 from pydantic import JsonValue
 from typing_extensions import override
 
+from runtime.domain.messages import OutboundPart
 from runtime.domain.tools import Effect, ToolSpec, Touches
 from runtime.domain.value import Value
 from runtime.tools.files import SeenFiles
@@ -32,7 +33,9 @@ class ToolContext:
 
     ``roots`` are the folders that file tools may reach, the workspace first. ``emit`` takes
     progress text for whoever watches; it keeps nothing and must not block. ``notes`` says that
-    the private notes exist for this call; who does not say so does not see them.
+    the private notes exist for this call; who does not say so does not see them. ``read_only``
+    says that the session is in a mode in which nothing may be changed: a command gets a view of
+    the files that cannot be written (TOOL-7).
     """
 
     session_id: str
@@ -43,6 +46,7 @@ class ToolContext:
     files: SeenFiles
     emit: Callable[[str], None]
     notes: bool = False
+    read_only: bool = False
 
     @property
     def hidden(self) -> Hidden:
@@ -52,11 +56,16 @@ class ToolContext:
 
 @dataclass(frozen=True, slots=True)
 class ToolOutput:
-    """What a call gave. ``source`` labels the fence around content from outside (TOOL-11)."""
+    """What a call gave. ``source`` labels the fence around content from outside (TOOL-11).
+
+    ``sends`` is one message for the chat that the run answers: it goes into the outbox by the unit
+    that keeps the result, and nowhere where that is never kept.
+    """
 
     content: str
     untrusted: bool = False
     source: str = ""
+    sends: tuple[OutboundPart, ...] = ()
 
 
 class SkillReader(Protocol):
@@ -93,6 +102,7 @@ class Prepared:
 
     tool: AnyTool
     arguments: Arguments
+    effect: Effect
     touches: Callable[[ToolContext], Touches]
     run: Callable[[ToolContext], Awaitable[ToolOutput]]
 
@@ -113,6 +123,10 @@ class Tool(AnyTool, Generic[A]):
     async def run(self, arguments: A, context: ToolContext) -> ToolOutput:
         """Do it. Raises `ToolError` for what the model can mend."""
 
+    def effect_of(self, arguments: A) -> Effect:  # noqa: ARG002 - for those that depend on them
+        """What a rerun of this very call would do; `effect` is what the tool is offered by."""
+        return self.effect
+
     @override
     def spec(self) -> ToolSpec:
         parameters = terse(self.arguments.model_json_schema())
@@ -124,6 +138,7 @@ class Tool(AnyTool, Generic[A]):
         return Prepared(
             tool=self,
             arguments=arguments,
+            effect=self.effect_of(arguments),
             touches=lambda context: self.touches(arguments, context),
             run=lambda context: self.run(arguments, context),
         )

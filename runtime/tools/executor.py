@@ -15,12 +15,13 @@ import structlog
 
 from runtime.domain.decisions import Decision
 from runtime.domain.errors import ToolError
+from runtime.domain.messages import OutboundPart
 from runtime.domain.tools import Effect, ToolCall, ToolResult
 from runtime.policy.decide import Bounds, CallFacts, decide
 from runtime.store.calls import CallRow
 from runtime.tools.base import ToolContext, ToolOutput
-from runtime.tools.hidden import is_note
-from runtime.tools.output import LIMIT, to_result
+from runtime.tools.hidden import canonical, is_note
+from runtime.tools.output import LIMIT, error_result, to_result
 from runtime.tools.registry import Prepared, Registry
 
 log = structlog.get_logger(__name__)
@@ -28,6 +29,13 @@ UNFIT = Decision(
     verdict="deny", rule="check: the call does not fit its tool", reason="It cannot be run."
 )
 """The decision about a call that was never prepared: nothing of it may run (POL-1)."""
+MOST_CALLS = 64
+"""Calls of one response that are looked at; no task needs more at once, and a flood would."""
+TOO_MANY = Decision(
+    verdict="deny",
+    rule=f"check: at most {MOST_CALLS} calls in one response",
+    reason="It was not looked at.",
+)
 ContextFor = Callable[[str], ToolContext]
 """Makes the context of the call with this id."""
 
@@ -39,6 +47,14 @@ class Planned:
     row: CallRow
     prepared: Prepared | None
     subject: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """What a call came to, and what is to be sent once its result is kept."""
+
+    result: ToolResult
+    sends: tuple[OutboundPart, ...] = ()
 
 
 class Executor:
@@ -60,9 +76,14 @@ class Executor:
         bounds: Bounds,
         context_for: ContextFor,
     ) -> tuple[Planned, ...]:
-        """Prepare and decide a response's calls; nothing has run when this returns."""
+        """Prepare and decide a response's calls; nothing has run when this returns.
+
+        Those behind the first `MOST_CALLS` are refused unread.
+        """
         return tuple(
             self._plan_one(call, run_id, step, place, bounds, context_for)
+            if place < MOST_CALLS
+            else _unread(call, run_id, step, place, len(found))
             for place, call in enumerate(found)
         )
 
@@ -91,11 +112,11 @@ class Executor:
                 run_id, step, place, call, Effect.READ, "ended", digest, UNFIT, result=result
             )
             return Planned(row, None)
-        workspace = context.workspace.resolve()
+        workspace = canonical(context.workspace)
         paths = [Path(path) for path in (*touches.reads, *touches.writes)]
         facts = CallFacts(
             tool=call.name,
-            effect=prepared.tool.effect,
+            effect=prepared.effect,
             touches=touches,
             outside_workspace=any(not path.is_relative_to(workspace) for path in paths),
             private=any(is_note(path, workspace) for path in paths),
@@ -106,7 +127,7 @@ class Executor:
             step,
             place,
             call,
-            prepared.tool.effect,
+            prepared.effect,
             "proposed",
             call_digest(call),
             decision,
@@ -114,7 +135,7 @@ class Executor:
         )
         return Planned(row, prepared, touches.subject)
 
-    async def run(self, planned: Planned, context: ToolContext) -> ToolResult:
+    async def run(self, planned: Planned, context: ToolContext) -> Ran:
         """Run one prepared call. Every failure becomes a result that the model can read."""
         call = planned.row.call
         if planned.prepared is None:
@@ -127,11 +148,14 @@ class Executor:
         except Exception:  # a tool is a worker root: its defect must not end the run
             log.exception("tool_failed", tool=call.name, run_id=planned.row.run_id)
             output = ToolError(f"{call.name} failed inside; try another way.")
-        if isinstance(output, ToolOutput):
-            output = replace(output, content=self._redact(output.content))
-        if isinstance(output, ToolOutput) and len(output.content) > LIMIT // 2:
-            return await asyncio.to_thread(to_result, call, output, context=context)
-        return to_result(call, output, context=context)
+        if isinstance(output, ToolError):
+            return Ran(to_result(call, output, context=context))
+        output = replace(output, content=self._redact(output.content))
+        if len(output.content) > LIMIT // 2:
+            result = await asyncio.to_thread(to_result, call, output, context=context)
+        else:
+            result = to_result(call, output, context=context)
+        return Ran(result, output.sends)
 
     def _masked(self, context: ToolContext) -> ToolContext:
         """The context with what is shown live masked like what is kept."""
@@ -145,6 +169,16 @@ def call_digest(call: ToolCall) -> str:
     except (ValueError, RecursionError):
         arguments = call.arguments
     return hashlib.sha256(f"{call.name}\0{arguments}".encode()).hexdigest()
+
+
+def _unread(call: ToolCall, run_id: str, step: int, place: int, amount: int) -> Planned:
+    error = ToolError(
+        f"This response asked for {amount} calls; only the first {MOST_CALLS} were looked at, and "
+        "this is none of them. Ask for what you still need in the next step."
+    )
+    result, digest = error_result(call, error), call_digest(call)
+    row = CallRow(run_id, step, place, call, Effect.READ, "ended", digest, TOO_MANY, result=result)
+    return Planned(row, None)
 
 
 def _refusal(call: ToolCall, decision: Decision) -> ToolResult | None:

@@ -11,38 +11,46 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
+from runtime.domain.ids import IdPrefix
 from runtime.policy.decide import PRIVATE_FILES
 
 PRIVATE = ".gatehouse"
 """The gateway's folder at the top of a root: tools may read in it, never write."""
 OUTPUTS = (PRIVATE, "outputs")
 """Where whole results are kept in the workspace: ``<session>/<run>/`` below it (TOOL-4)."""
+UPLOADS = "uploads"
+"""Where files that people sent are kept: ``<session>/<digest>/`` below it (MSG-19)."""
+_SESSIONS = f"{IdPrefix.SESSION}_"
 
 
 @dataclass(frozen=True, slots=True)
 class Hidden:
     """Paths that are absent for one call, each with all that is below it.
 
-    `masks` are absolute and may be links. `trees` are canonical and, like `shelf`, case-folded and
-    ending in a slash: some file systems do not tell cases apart. In `shelf` only `own` exists.
+    `masks` are absolute and may be links. `trees` are canonical and, like shelves, case-folded:
+    some file systems do not tell cases apart. Of what begins like one of `shelves`, only what is
+    in the folder beside it exists.
     """
 
     masks: tuple[str, ...] = ()
     trees: tuple[str, ...] = ()
-    shelf: str = ""
-    own: str = ""
+    shelves: tuple[tuple[str, str], ...] = ()
 
     @classmethod
     def of(cls, workspace: Path, session_id: str, *, notes: bool) -> Self:
         """For calls of a session; `notes` says that private notes exist for it. Reads links."""
-        real = workspace.resolve()
-        shelf = real.joinpath(*OUTPUTS)
+        real = canonical(workspace)
+        mine = file_name(session_id)
+        outputs, uploads = real.joinpath(*OUTPUTS), real / UPLOADS
         found = () if notes else note_paths(real)
         return cls(
             masks=tuple(str(path) for path in found),
             trees=tuple(_folder(path).casefold() for path in found),
-            shelf=_folder(shelf).casefold(),
-            own=_folder(shelf / file_name(session_id)),
+            shelves=(
+                (_folder(outputs).casefold(), _folder(outputs / mine)),
+                # Files of versions that kept them without their session stay open to all.
+                (str(uploads / _SESSIONS).casefold(), _folder(uploads / mine)),
+            ),
         )
 
     def covers(self, path: Path | str) -> bool:
@@ -51,25 +59,36 @@ class Hidden:
         asked = exact.casefold()
         if self.trees and asked.startswith(self.trees):
             return True
-        if not self.shelf or not asked.startswith(self.shelf) or asked == self.shelf:
-            return False
-        return not exact.startswith(self.own)
+        return any(
+            asked.startswith(shelf) and asked != shelf and not exact.startswith(own)
+            for shelf, own in self.shelves
+        )
 
     def below(self, folder: Path) -> Callable[[str], bool]:
         """`covers` for paths relative to the canonical `folder`."""
         return lambda path: self.covers(folder / path)
 
 
+def canonical(path: Path) -> Path:
+    """`path.resolve()` without the look for loops of links, which is one more question to the disk.
+
+    A path in a loop comes back as it was, and opens nowhere.
+    """
+    return Path(os.path.realpath(path))
+
+
 def note_paths(workspace: Path) -> tuple[Path, ...]:
     """Where the private notes of the canonical `workspace` are, and where links lead from there."""
     named = [workspace / name.rstrip("/") for name in PRIVATE_FILES]
-    led = [Path(os.path.realpath(path)) for path in named]
+    # The workspace is canonical, so that only the last part can be a link. `Path.is_symlink`
+    # raises where the folder may not be looked into.
+    led = [canonical(path) for path in named if os.path.islink(path)]  # noqa: PTH114
     return tuple(dict.fromkeys([*named, *led]))
 
 
 def is_note(path: Path, workspace: Path) -> bool:
-    """Whether the canonical `path` is a private note, or a folder of them."""
-    trees = tuple(_folder(note).casefold() for note in note_paths(workspace.resolve()))
+    """Whether the canonical `path` is a private note of the canonical `workspace`, or in them."""
+    trees = tuple(_folder(note).casefold() for note in note_paths(workspace))
     return _folder(path).casefold().startswith(trees)
 
 
@@ -78,8 +97,17 @@ def outputs_folder(workspace: Path) -> Path | None:
 
     Once commands run in the workspace they can put anything where there is nothing yet.
     """
+    return _made(workspace, *OUTPUTS)
+
+
+def uploads_folder(workspace: Path) -> Path | None:
+    """The folder of files that people sent; as `outputs_folder`."""
+    return _made(workspace, UPLOADS)
+
+
+def _made(workspace: Path, *names: str) -> Path | None:
     path = workspace.resolve()
-    for name in OUTPUTS:
+    for name in names:
         path /= name
         try:
             path.mkdir(mode=0o700)

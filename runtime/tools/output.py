@@ -11,10 +11,10 @@ from pathlib import Path
 import regex
 
 from runtime.domain.errors import ToolError
+from runtime.domain.fence import fence
 from runtime.domain.tools import ToolCall, ToolResult
 from runtime.tools.base import ToolContext, ToolOutput
 from runtime.tools.binary import describe, is_binary
-from runtime.tools.fence import fence
 from runtime.tools.hidden import OUTPUTS, file_name
 from runtime.tools.paths import relative
 

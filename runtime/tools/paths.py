@@ -19,7 +19,7 @@ from types import TracebackType
 from typing import Self
 
 from runtime.domain.errors import ToolError
-from runtime.tools.hidden import PRIVATE, Hidden
+from runtime.tools.hidden import PRIVATE, UPLOADS, Hidden, canonical
 
 _HOPS = 40
 """As many links as Linux follows in one path, path_resolution(7)."""
@@ -59,7 +59,7 @@ class PathGuard:
             # a link to anywhere by whoever may write in the outer one.
             if any(outer in root.parents for outer in lexical):
                 continue
-            real = root.resolve()
+            real = canonical(root)
             self._real[PurePosixPath(root)] = self._real[PurePosixPath(real)] = real
 
     @contextmanager
@@ -120,14 +120,15 @@ class PathGuard:
 
 def relative(path: Path, roots: Sequence[Path]) -> str:
     """`path` as the model writes it: relative in the workspace, else absolute."""
-    workspace = roots[0].resolve()
+    workspace = canonical(roots[0])
     return str(path.relative_to(workspace)) if _inside(path, workspace) else str(path)
 
 
 def foreign(path: Path, workspace: Path) -> bool:
-    """Whether content at `path` is not the workspace's own: other roots, and kept outputs."""
-    workspace = workspace.resolve()
-    return not _inside(path, workspace) or _inside(path, workspace / PRIVATE)
+    """Whether content at `path` is not the workspace's own: other roots, kept outputs, uploads."""
+    workspace = canonical(workspace)
+    outside = (workspace / PRIVATE, workspace / UPLOADS)
+    return not _inside(path, workspace) or any(_inside(path, one) for one in outside)
 
 
 def refuse_private(spot: Spot) -> None:

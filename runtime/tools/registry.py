@@ -32,6 +32,11 @@ class Registry:
             self._tools[tool.name] = tool
         self._specs = {name: tool.spec() for name, tool in self._tools.items()}
 
+    @property
+    def tools(self) -> tuple[AnyTool, ...]:
+        """All of them, in their order."""
+        return tuple(self._tools.values())
+
     def specs(self, names: Collection[str] | None = None) -> tuple[ToolSpec, ...]:
         """What the model is told; of `names` only, where given. Unknown names are passed over."""
         return tuple(spec for name, spec in self._specs.items() if names is None or name in names)

@@ -5,12 +5,13 @@ from collections.abc import Mapping, Sequence
 
 from runtime.domain.errors import NotFound
 from runtime.domain.messages import TextPart
-from runtime.domain.transcript import AssistantMessage, UserMessage
+from runtime.domain.transcript import AssistantMessage, NoticeMessage, UserMessage
 from runtime.store import Connection, calls, events, listings, open_calls, sessions
 from runtime.store.calls import CallRow
 from runtime.store.listings import INPUT, MESSAGE, POST, Place, Post, SaidInput, Span
 from runtime.store.transcripts import Line
 from runtime.views import cursor as cursors
+from runtime.views.files import file_views
 from runtime.views.models import CallView, MessageView, TranscriptView
 from runtime.views.shapes import open_call_view
 
@@ -110,8 +111,13 @@ def _line_view(conn: Connection, line: Line) -> MessageView:
         at_ms=line.created_ms,
         run_id=line.run_id,
         seq=line.seq,
-        text=message.text if message.role == "notice" else "",
+        text=_told(message) if isinstance(message, NoticeMessage) else "",
     )
+
+
+def _told(notice: NoticeMessage) -> str:
+    """A file in one line: the rest of what the model is told would be the file once more."""
+    return notice.text if notice.file is None or not notice.file.line else notice.file.line
 
 
 def _call_view(row: CallRow) -> CallView:
@@ -138,14 +144,16 @@ def _unfenced(content: str) -> str:
 def _post_view(conn: Connection, post: Post, results: Mapping[str, str]) -> MessageView:
     call = None if post.open_call_id is None else open_calls.get(conn, post.open_call_id)
     said = results.get(post.open_call_id or "", "")
+    files = file_views(post.message)
     return MessageView(
         key=post.message.outbox_id,
-        kind="notice" if call is None else "card",
+        kind="card" if call is not None else "file" if files else "notice",
         at_ms=post.created_ms,
         run_id=post.message.run_id,
         text="\n\n".join(
             part.markdown for part in post.message.parts if isinstance(part, TextPart)
         ),
+        files=files,
         card=None if call is None else open_call_view(call, said),
         delivery=post.state,
     )

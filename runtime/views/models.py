@@ -111,16 +111,26 @@ class CallView(Value):
     result_characters: int
 
 
+class FileView(Value):
+    """A file that the agent sent. ``url`` is where this server has it, with the caller's token."""
+
+    name: str
+    media_type: str
+    size_bytes: int
+    url: str
+
+
 class MessageView(Value):
     """One thing that was said. ``html`` is filled in by whoever shows it.
 
     ``kind``: what a person wrote is ``user``, what the model said ``assistant``; ``notice`` is the
-    gateway's own word, ``system`` one that the model was told too, ``card`` a question to a person.
+    gateway's own word, ``system`` one that the model was told too, ``card`` a question to a person,
+    ``file`` what the agent sent, with its caption as the text.
     ``delivery`` is what became of a reply on its way to the chat.
     """
 
     key: str
-    kind: Literal["user", "assistant", "system", "notice", "card"]
+    kind: Literal["user", "assistant", "system", "notice", "card", "file"]
     at_ms: int
     run_id: str | None = None
     step: int | None = None
@@ -130,6 +140,7 @@ class MessageView(Value):
     text: str = ""
     html: str = ""
     attachments: tuple[Attachment, ...] = ()
+    files: tuple[FileView, ...] = ()
     calls: tuple[CallView, ...] = ()
     model: str = ""
     partial: bool = False

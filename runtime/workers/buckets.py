@@ -1,19 +1,31 @@
 """Token buckets: how often a platform may be called, per chat and per account (MSG-10)."""
 
+import asyncio
+import heapq
+import itertools
 from dataclasses import dataclass
 
 from runtime.ports.clock import Clock
 
+ROUNDING = 1e-9
+KEEPS_S = 10.0
+"""How far back a refused message keeps its place among those that wait for the account."""
+
 
 @dataclass(slots=True)
 class TokenBucket:
-    """`rate` tokens a second up to `burst`; `take` says how many seconds to wait first."""
+    """`rate` tokens a second up to `burst`; `take` says how many seconds to wait first.
+
+    A chat's bucket remembers which `message` asked last, and `since` when that one is asking.
+    """
 
     rate: float
     burst: int
     tokens: float
     at: float
     silent_until: float = 0.0
+    message: str = ""
+    since: float = 0.0
 
     @classmethod
     def full(cls, clock: Clock, *, rate: float, burst: int) -> "TokenBucket":
@@ -39,6 +51,14 @@ class TokenBucket:
         self.tokens -= 1
         return True
 
+    def take_whole(self, now: float) -> float:
+        """Take a token if there is one; else the seconds until there is."""
+        self._fill(now)
+        if self.tokens < 1 - ROUNDING:
+            return (1 - self.tokens) / self.rate
+        self.tokens -= 1
+        return 0.0
+
     def is_full(self, now: float) -> bool:
         """Whether forgetting this bucket would change nothing."""
         full = self.tokens + (now - self.at) * self.rate >= self.burst
@@ -51,6 +71,42 @@ class TokenBucket:
 
 Rate = tuple[float, int]
 """Messages a second, and how many may come at once."""
+
+
+class Turns:
+    """The tokens of an account, each to whoever has asked for the longest.
+
+    A message that its platform refused keeps its place: it has waited out the refusal already, and
+    would else wait once more for every chat that was not refused.
+    """
+
+    def __init__(self, clock: Clock, bucket: TokenBucket) -> None:
+        self._clock = clock
+        self._bucket = bucket
+        self._order = itertools.count()
+        self._waiting: list[tuple[float, int, asyncio.Future[None]]] = []
+
+    async def take(self, since: float) -> None:
+        """Wait for a token as one who asks `since` that moment of the clock."""
+        if not self._waiting and not self._bucket.take_whole(self._clock.monotonic()):
+            return
+        turn = asyncio.get_running_loop().create_future()
+        heapq.heappush(self._waiting, (since, next(self._order), turn))
+        if len(self._waiting) == 1:
+            self._serve()
+        await turn
+
+    def _serve(self) -> None:
+        """Give out what there is, and come back for the rest."""
+        while self._waiting:
+            turn = self._waiting[0][2]
+            if not turn.cancelled():
+                wait = self._bucket.take_whole(self._clock.monotonic())
+                if wait > 0:
+                    self._clock.call_later(wait, self._serve)
+                    return
+                turn.set_result(None)
+            heapq.heappop(self._waiting)
 
 
 class Buckets:
@@ -66,13 +122,21 @@ class Buckets:
         self._chat = chat
         self._group = group or chat
         self._account = TokenBucket.full(clock, rate=account[0], burst=account[1])
+        self._turns = Turns(clock, self._account)
         self._chats: dict[str, TokenBucket] = {}
 
-    async def take(self, chat: str, *, group: bool = False) -> None:
+    async def take(self, chat: str, *, group: bool = False, message: str = "") -> None:
         """Wait until a message may go to `chat`: for the chat first, so that a silent one holds
-        no token of the account that another could use."""
-        await self._wait(self._bucket(chat, group=group))
-        await self._wait(self._account)
+        no token of the account that another could use. `message` is its id: one that asks again
+        has asked since the first time."""
+        bucket, now = self._bucket(chat, group=group), self._clock.monotonic()
+        if message != bucket.message or not message:
+            bucket.message, bucket.since = message, now
+        # Not for ever: a chat that is refused again and again must not keep the others waiting.
+        since, wait = max(bucket.since, now - KEEPS_S), bucket.take(now)
+        if wait > 0:
+            await self._clock.sleep(wait)
+        await self._turns.take(since)
 
     def spare(self) -> bool:
         """Take an account token only if one is free: signals must not delay messages."""
@@ -92,11 +156,6 @@ class Buckets:
     def block(self, chat: str, seconds: float, *, group: bool = False) -> None:
         """Keep a chat silent for as long as its platform asked."""
         self._bucket(chat, group=group).block(self._clock.monotonic(), seconds)
-
-    async def _wait(self, bucket: TokenBucket) -> None:
-        wait = bucket.take(self._clock.monotonic())
-        if wait > 0:
-            await self._clock.sleep(wait)
 
     def _bucket(self, chat: str, *, group: bool) -> TokenBucket:
         found = self._chats.get(chat)

@@ -6,7 +6,7 @@ and the receipts; `sending` brings each message to its end.
 
 import asyncio
 from collections import OrderedDict, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Sized
 from functools import partial
 
 import structlog
@@ -32,6 +32,9 @@ BATCH = 32
 SWEEP_TICKS = 5
 HAND_OVER_MS = 5_000
 REMEMBERED = 20_000
+MOST = 500
+"""Chats of one account to which something is on its way at once. The others wait in the outbox:
+only a platform that answers nobody has so many, and it must not fill the memory too (SCALE-5)."""
 
 
 class Deliverer:
@@ -58,6 +61,7 @@ class Deliverer:
         self._looks = looks or Looks(services.database, clock)
         self._own_looks = looks is None
         self._ask = self._sweep = True
+        self._full = False
         self._signals = 0
         self._offered: dict[str, int] = {}
         self._started: OrderedDict[str, None] = OrderedDict()
@@ -80,7 +84,7 @@ class Deliverer:
     def offer(self, target: ChatAddress) -> tuple[str, int] | None:
         """What a finishing run may claim its reply with; None while this is not the deliverer."""
         holder = self._holder
-        if holder is None or target.chat_id in self._busy:
+        if holder is None or target.chat_id in self._busy or _room(self._busy, self._handed) <= 0:
             return None
         if len(self._offered) > REMEMBERED:
             self._offered.clear()
@@ -176,13 +180,23 @@ class Deliverer:
         self._ask = self._ask or len(rows) == BATCH
 
     async def _take_due(self, holder: Holder) -> Sequence[OutboxRow]:
-        adapter = self._adapter
+        adapter, room = self._adapter, min(BATCH, _room(self._busy, self._handed))
+        if room <= 0:
+            # Each delivery that ends looks again.
+            if not self._full:
+                log.warning("delivery_full", channel=adapter.channel, chats=MOST)
+            self._full = True
+            return ()
+        self._full = False
+        # A chat whose changed card is on its way may have a post due: it must not take the place
+        # of a chat that is free.
+        most = BATCH + len(self._busy)
         found = await self._database.read(
             lambda conn: outbox.due(
-                conn, channel=adapter.channel, account=adapter.account, most=BATCH
+                conn, channel=adapter.channel, account=adapter.account, most=most
             )
         )
-        free = [row for row in found if row.message.target.chat_id not in self._busy]
+        free = [row for row in found if row.message.target.chat_id not in self._busy][:room]
         if not free:
             return ()
         return await self._database.write(
@@ -255,3 +269,8 @@ class Deliverer:
     def _in_hand(self, row: OutboxRow) -> bool:
         """Whether it is being delivered now. A chat may have two: a changed card beside a post."""
         return row.message.outbox_id in self._busy.get(row.message.target.chat_id, ())
+
+
+def _room(busy: Sized, handed: Sized) -> int:
+    """To how many more chats something may be on its way."""
+    return MOST - len(busy) - len(handed)

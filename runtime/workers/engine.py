@@ -14,10 +14,13 @@ from typing import Final
 import structlog
 
 from runtime.agent.budget import Budgets, Price, no_price
+from runtime.agent.fetching import Fetcher
+from runtime.agent.files import FileServices
 from runtime.agent.model_call import ModelCaller
 from runtime.agent.settings import AgentSettings
 from runtime.agent.step import StepRunner, Watch
 from runtime.agent.turn import TurnServices
+from runtime.agent.waiting import Parking
 from runtime.domain.budgets import BudgetSettings
 from runtime.domain.ids import IdPrefix, new_id
 from runtime.intake.gatehouse import Intake, IntakeSettings
@@ -28,12 +31,16 @@ from runtime.ports.clock import Clock
 from runtime.ports.metrics import NO_OBSERVER, Observer
 from runtime.ports.model import Models
 from runtime.ports.tracing import NO_TRACER, Tracer
+from runtime.ports.transcription import Transcriber
 from runtime.sessions.window import WindowCache
 from runtime.store import Database, Point, leases, no_point
 from runtime.tools.registry import Registry
 from runtime.workers.accounts import Account, LocalDeliverers
+from runtime.workers.children import ChildKeeper
+from runtime.workers.filesources import FileSources
 from runtime.workers.leases import LeaseKeeper, LeaseSettings
 from runtime.workers.looks import Looks
+from runtime.workers.outgoing import SentFiles
 from runtime.workers.sending import DeliveryServices, DeliverySettings
 from runtime.workers.timers import Timers
 from runtime.workers.turns import TurnWorker
@@ -75,7 +82,8 @@ class EngineParts:
     takes the gateway's secrets out of a text. `observer` hears of the work as it happens, `tracer`
     opens spans around it.
     `price` knows what a call costs before it is made; money is not reserved without it.
-    `roles` are those of this process; `adapters` are the channels that these serve."""
+    `roles` are those of this process; `adapters` are the channels that these serve, `fetchers`
+    those that it only fetches files from, for its turns."""
 
     database: Database
     bus: Bus
@@ -91,6 +99,8 @@ class EngineParts:
     observer: Observer = NO_OBSERVER
     tracer: Tracer = NO_TRACER
     roles: frozenset[Role] = ALL_ROLES
+    fetchers: Sequence[ChatAdapter] = ()
+    transcriber: Transcriber | None = None
 
 
 class Engine:
@@ -117,7 +127,20 @@ class Engine:
             looks=self._looks,
             limit=settings.turns,
         )
+        self._children = ChildKeeper(
+            parts.database,
+            parts.bus,
+            parts.clock,
+            self._looks,
+            most=settings.agent.children.concurrency,
+        )
         self._timers = Timers(parts.database, parts.bus, parts.clock, self._looks)
+        self._sent_files = SentFiles(
+            parts.database,
+            parts.clock,
+            parts.workspace.root,
+            keep_s=settings.delivery.keep_files_s,
+        )
 
     @property
     def ready(self) -> bool:
@@ -145,6 +168,7 @@ class Engine:
             point=parts.point,
             observer=parts.observer,
             tracer=parts.tracer,
+            workspace=parts.workspace.root,
         )
         async with asyncio.TaskGroup() as group:
             group.create_task(self._keeper.keep_process(), name="process lease")
@@ -153,8 +177,10 @@ class Engine:
                 group.create_task(self._keeper.hold(self._presence, _stay), name="roles")
             if Role.TIMERS in parts.roles:
                 group.create_task(self._keeper.hold("timers", self._timers.run), name="timers")
+                group.create_task(self._sent_files.run(), name="sent files")
             if Role.WORKERS in parts.roles:
                 group.create_task(self.turns.run(), name="turns")
+                group.create_task(self._children.run(), name="children")
             for account in self.accounts:
                 group.create_task(
                     account.run(services, self._looks), name=f"account {account.adapter.channel}"
@@ -190,14 +216,28 @@ class Engine:
                 workspace=parts.workspace.root,
                 roots=settings.roots,
                 watch=Watch(parts.observer, parts.clock, parts.registry, parts.tracer),
+                max_steps=settings.agent.max_steps,
                 redact=parts.redact,
             ),
             workspace=parts.workspace,
             cache=WindowCache(),
             settings=settings.agent,
             budgets=self._budgets,
+            files=self._file_services(),
+            parking=Parking(parts.database, parts.registry, settings.agent, parts.workspace.agents),
             observer=parts.observer,
             tracer=parts.tracer,
+        )
+
+    def _file_services(self) -> FileServices:
+        parts = self.parts
+        return FileServices(
+            database=parts.database,
+            clock=parts.clock,
+            workspace=parts.workspace.root,
+            fetcher=Fetcher(FileSources(self.accounts, parts.fetchers).find, parts.clock),
+            settings=self.settings.agent,
+            transcriber=parts.transcriber,
         )
 
 

@@ -4,8 +4,11 @@ What may be on its way is always in the rows first; what became of it is for `se
 """
 
 import random
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
 
 import structlog
 
@@ -22,27 +25,34 @@ from runtime.store import Connection, Database, outbox
 from runtime.store.database import no_point
 from runtime.store.outbox import OutboxRow, Stream
 from runtime.workers.buckets import Buckets
+from runtime.workers.outgoing import intact
 
 log = structlog.get_logger(__name__)
 
+T = TypeVar("T")
+
 KEEP_AGAIN_S = 1.0
+IN_FLIGHT_S = 2.0
+"""How long after its sender's death a request may still be carried out, and then be seen."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeliverySettings:
     """`give_up_after_s`: how long a message is tried. `resend_unknown`: the operator's choice to
     rather see a message twice than not at all. `quiet` are channels in which no text is shown
-    while it grows."""
+    while it grows. `keep_files_s`: how long copies of sent files are kept."""
 
     give_up_after_s: float = 24 * 3600.0
     resend_unknown: bool = False
     quiet: frozenset[str] = frozenset()
+    keep_files_s: float = 7 * 24 * 3600.0
 
 
 @dataclass(frozen=True, slots=True)
 class DeliveryServices:
     """What every deliverer of a process uses; `point` is called around each send, for tests that
-    end the process there; `jitter` is a source of numbers in [0, 1)."""
+    end the process there; `jitter` is a source of numbers in [0, 1); the paths of files that are
+    sent begin at `workspace`."""
 
     database: Database
     bus: Bus
@@ -53,14 +63,32 @@ class DeliveryServices:
     point: Callable[[str], None] = no_point
     observer: Observer = NO_OBSERVER
     tracer: Tracer = NO_TRACER
+    workspace: Path = Path()
+
+
+async def believed(clock: Clock, ask: Callable[[], Awaitable[T | None]]) -> T | None:
+    """What `ask` finds at the platform; None only once it said so twice, `IN_FLIGHT_S` apart.
+
+    Whoever sent it may have died with the request on its way: what is not there yet may still come,
+    and would stand there twice.
+    """
+    found = await ask()
+    if found is None:
+        await clock.sleep(IN_FLIGHT_S)
+        found = await ask()
+    return found
 
 
 @dataclass(slots=True)
 class Attempt:
-    """What a send came to so far: `handed` once the platform may have it; the ids of its posts."""
+    """What a send came to so far: `handed` once the platform may have it; the ids of its posts;
+    the post in which its text grew, None once that was given up for new ones; when it was noted
+    that a new one begins."""
 
     posted: list[str]
+    stream: Stream | None = None
     handed: bool = False
+    begun_ms: int | None = None
 
 
 class Poster:
@@ -89,7 +117,7 @@ class Poster:
                 name="outbox-progress",
             )
             if row.begun_ms is None:
-                await self.mark(message, holder)
+                await self._begin(message, attempt, holder)
             await self.take(message)
             if not self._held():
                 raise StaleLease(f"message {message.outbox_id}")
@@ -98,7 +126,8 @@ class Poster:
             return await self._edit(row)
         if row.stream is not None:
             return await self._close(row, attempt, on_posted, holder)
-        return await self._adapter.send(message, posted=tuple(row.posted), on_posted=on_posted)
+        whole = await intact(message, self._services.workspace)
+        return await self._adapter.send(whole, posted=tuple(row.posted), on_posted=on_posted)
 
     async def _edit(self, row: OutboxRow) -> Receipt:
         """Change a card that was posted; where it cannot be changed, nothing is sent."""
@@ -120,13 +149,16 @@ class Poster:
         reason = "nobody can tell where it is"
         found = row.stream.id if row.stream is not None else None
         if found is None and streams is not None:
-            found = await streams.find(message)
+            find = partial(streams.find, message)
+            can_find = self._adapter.capabilities.lookup
+            found = await (believed(self._services.clock, find) if can_find else find())
             if found is not None:
                 # Kept before it is changed, so that a repetition changes the same post.
                 await self.keep(
                     lambda conn: growing.keep(conn, message, Stream(found), holder),
                     name="stream-keep",
                 )
+                attempt.stream = Stream(found)
         if found is not None and streams is not None:
             try:
                 receipt = await streams.close(message, found, posted=posted, on_posted=on_posted)
@@ -142,9 +174,14 @@ class Poster:
             lambda conn: growing.orphaned(conn, message, Stream(found), reason, holder),
             name="stream-orphaned",
         )
+        attempt.stream = None
         self._services.observer.delivered(message.target.channel, "orphaned")
-        await self.mark(message, holder)
+        await self._begin(message, attempt, holder)
         return await self._adapter.send(message, posted=posted, on_posted=on_posted)
+
+    async def _begin(self, message: OutboundMessage, attempt: Attempt, holder: Holder) -> None:
+        attempt.begun_ms = self._services.clock.now_ms()
+        await self.mark(message, holder)
 
     async def mark(self, message: OutboundMessage, holder: Holder) -> None:
         """Keep that a post begins, where nobody could look it up afterwards."""
@@ -155,7 +192,8 @@ class Poster:
     async def take(self, message: OutboundMessage) -> None:
         """Wait for the message's turn; each of its posts takes one (MSG-10)."""
         target = message.target
-        await self._buckets.take(target.chat_id, group=target.chat_kind != "direct")
+        is_group = target.chat_kind != "direct"
+        await self._buckets.take(target.chat_id, group=is_group, message=message.outbox_id)
 
     async def keep(self, work: Callable[[Connection], None], *, name: str) -> None:
         """Write what is known of a send however long the store is away: only this process knows.

@@ -7,6 +7,7 @@ and shown; it is never repeated blindly (MSG-11).
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Literal
 
 import structlog
@@ -25,9 +26,10 @@ from runtime.inbox.claims import Holder
 from runtime.ports.bus import EVENTS
 from runtime.ports.chat import ChatAdapter
 from runtime.ports.metrics import DeliveryResult
-from runtime.store.outbox import OutboxRow
+from runtime.store.outbox import OutboxRow, Stream
 from runtime.workers.buckets import Buckets
-from runtime.workers.posting import Attempt, DeliveryServices, DeliverySettings, Poster
+from runtime.workers.outgoing import fitting
+from runtime.workers.posting import Attempt, DeliveryServices, DeliverySettings, Poster, believed
 from runtime.workers.spans import delivery_span
 
 __all__ = ["DeliveryServices", "DeliverySettings", "Sender"]
@@ -71,6 +73,7 @@ class Sender:
 
         False when the store went away in front of it: then it is still to be done.
         """
+        row = replace(row, message=fitting(row.message, self._adapter.capabilities))
         try:
             if resolve:
                 await self._resolve(row, holder)
@@ -94,7 +97,7 @@ class Sender:
             log.warning("delivery_lost", outbox_id=row.message.outbox_id, reason=str(error))
 
     async def _send(self, row: OutboxRow, holder: Holder) -> None:
-        attempt = Attempt(list(row.posted))
+        attempt = Attempt(list(row.posted), row.stream)
         try:
             await self._attempt(row, attempt, holder)
         except StaleLease:
@@ -124,6 +127,8 @@ class Sender:
             else:
                 await self._settle(row, "dead", str(error), holder)
         except DeliveryUnknown as error:
+            begun_ms = row.begun_ms or attempt.begun_ms
+            row = replace(row, stream=attempt.stream, begun_ms=begun_ms)
             if row.kind == "edit" or _is_own_post(row, posted):
                 # Changing a post twice changes nothing more.
                 again = DeliveryRetry(str(error))
@@ -169,7 +174,9 @@ class Sender:
             return
         can = self._adapter.capabilities
         unbegun = not can.lookup and row.begun_ms is None
-        if can.repeatable or unbegun or _is_own_post(row, row.posted):
+        # A post that grew may be half: it is found and closed, and never taken for the reply.
+        half = row.stream == Stream() and not row.posted
+        if can.repeatable or unbegun or half or _is_own_post(row, row.posted):
             await self._send(row, holder)
             return
         if not can.lookup:
@@ -196,9 +203,10 @@ class Sender:
         Raises `DeliveryRejected` once the message is too old to be worth asking for.
         """
         wait = BASE_BACKOFF_S
+        ask = partial(self._adapter.lookup, row.message, posted=row.posted)
         while True:
             try:
-                return await self._adapter.lookup(row.message, posted=row.posted)
+                return await believed(self._clock, ask)
             except DeliveryRetry as error:
                 if self._too_old(row):
                     raise DeliveryRejected(error.reason) from error

@@ -5,7 +5,8 @@ over, is `streaming`'s business. A failure here costs nobody the reply.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 
 import structlog
@@ -33,6 +34,20 @@ WORTH_CHARACTERS = 20
 """A text is shown once it is as long, or once `WORTH_S` have passed since its first word."""
 WORTH_S = 1.0
 KEEP_AGAIN_S = 1.0
+OPENING_CHARACTERS = 80
+
+
+def opening(text: str, *, findable: bool) -> str:
+    """What of a text the post begins with in which it is to grow.
+
+    Where nobody can find that post again, a crash before its id is known leaves it standing beside
+    the reply (MSG-11): so it holds no more than half of what was said, and says that more follows.
+    """
+    if findable:
+        return text
+    said = text.strip()
+    begun = said[: min(len(said) // 2, OPENING_CHARACTERS)].rstrip()
+    return f"{begun} \N{HORIZONTAL ELLIPSIS}".lstrip()
 
 
 @dataclass(slots=True)
@@ -136,7 +151,7 @@ class Showing:
             return
         text, step = one.text, one.step
         try:
-            await self._show_now(one, text)
+            text = await self._show_now(one, text)
         except DeliveryRetry as error:
             await self._later(one, error, interval)
         except (DeliveryRejected, DeliveryUnknown) as error:
@@ -160,23 +175,47 @@ class Showing:
             self._services.point("stream:begun")
         return self._held()
 
-    async def _show_now(self, one: GrowingText, text: str) -> None:
+    async def _show_now(self, one: GrowingText, text: str) -> str:
+        """Show it; what of it is seen now."""
         streams, row = self._adapter.streams, one.row
         if streams is None or row is None or one.stream is None:
-            return
+            return text
+        if one.stream.id is None and row.stream is None:
+            text = opening(text, findable=self._adapter.capabilities.lookup)
         message = row.message.model_copy(update={"parts": (TextPart(markdown=text),)})
         if one.stream.id is None and row.stream is not None:
             # Whoever opened it died before its post was known.
             found = await streams.find(message)
             if found is None:
                 one.given_up = True
-                return
+                return text
             await self._keep(one, Stream(found))
         elif one.stream.id is None:
-            await self._keep(one, Stream(await streams.open(message)))
+            async with self._handing(message):
+                opened = await streams.open(message)
+            await self._keep(one, Stream(opened))
             self._services.point("stream:kept")
-            return
-        await streams.grow(message, one.stream.id or "")
+            return text
+        async with self._handing(message):
+            await streams.grow(message, one.stream.id or "")
+        if not self._held():
+            # The next holder may have put the reply there before: this half text is over it.
+            await self._unfenced(message, ())
+            raise StaleLease(f"message {message.outbox_id}")
+        return text
+
+    @asynccontextmanager
+    async def _handing(self, message: OutboundMessage) -> AsyncIterator[None]:
+        """A request to the platform; counted where its end is not known and the lease is lost."""
+        if not self._held():
+            # It was frozen or cut off meanwhile: the next deliverer goes on with the post.
+            raise StaleLease(f"message {message.outbox_id}")
+        try:
+            yield
+        except (asyncio.CancelledError, DeliveryUnknown):
+            if not self._held():
+                await self._unfenced(message, ())
+            raise
 
     async def _later(self, one: GrowingText, error: DeliveryRetry, interval: float) -> None:
         wait = error.after_s or interval
@@ -206,18 +245,23 @@ class Showing:
             except StoreUnavailable as error:
                 log.warning("stream_not_kept", reason=str(error))
             except StaleLease:
-                await self._unfenced(message, stream)
+                if stream is not None and stream.id:
+                    await self._unfenced(message, (stream.id,))
                 raise
             else:
                 one.row = replace(row, stream=stream)
                 return
             await self._clock.sleep(KEEP_AGAIN_S)
 
-    async def _unfenced(self, message: OutboundMessage, stream: Stream | None) -> None:
-        posted = [stream.id] if stream is not None and stream.id else []
-        if not posted:
-            return
-        log.error("delivery_unfenced", outbox_id=message.outbox_id, posted=posted)
-        await self._services.database.write(
-            lambda conn: deliveries.unfenced(conn, message, posted), name="unfenced"
-        )
+    async def _unfenced(self, message: OutboundMessage, posted: Sequence[str]) -> None:
+        """Keep that the platform was handed something under a lost lease.
+
+        `posted` are the posts that were made; none where one was changed, or nobody knows.
+        """
+        log.error("delivery_unfenced", outbox_id=message.outbox_id, posted=list(posted))
+        try:
+            await self._services.database.write(
+                lambda conn: deliveries.unfenced(conn, message, posted), name="unfenced"
+            )
+        except StoreUnavailable as error:
+            log.warning("delivery_unfenced_not_kept", reason=str(error))

@@ -18,7 +18,7 @@ from runtime.inbox.claims import Holder
 from runtime.ports.bus import LIVE
 from runtime.ports.chat import ChatAdapter
 from runtime.store import streams
-from runtime.store.outbox import OutboxRow
+from runtime.store.outbox import OutboxRow, Stream
 from runtime.workers.buckets import Buckets
 from runtime.workers.posting import DeliveryServices
 from runtime.workers.showing import GrowingText, Showing
@@ -119,16 +119,17 @@ class GrowingTexts:
         """A row that is to be closed, with what is known of its stream, once nothing of it is on
         its way to the platform any more."""
         one = self._texts.get(row.message.run_id or "")
-        if one is None or one.row is None or one.row.message.outbox_id != row.message.outbox_id:
+        if one is None or not _is_of(one, row):
             return row
         del self._texts[one.run_id]
         one.over = True
         one.wake.set()
         if one.task is not None:
             await asyncio.wait([one.task])
-        # The row may have been read before the post of its stream was known.
-        known = one.stream is not None and one.stream.id is not None
-        return replace(row, stream=one.stream) if known else row
+        if one.row is None or one.stream == Stream():
+            return row
+        # The row may have been read before the post of its stream was known, or that it has none.
+        return replace(row, stream=one.stream)
 
     def _note(self, data: JsonObject) -> None:
         run_id = str(data.get("run_id"))
@@ -170,7 +171,8 @@ class GrowingTexts:
         for one in [one for one in self._texts.values() if one.heard < before]:
             one.over = True
             one.wake.set()
-            del self._texts[one.run_id]
+            if one.task is None or one.task.done():
+                del self._texts[one.run_id]
 
     def _hear(self, group: asyncio.TaskGroup, data: JsonObject) -> None:
         run_id = str(data.get("run_id"))
@@ -197,6 +199,9 @@ class GrowingTexts:
         await self._showing.show(one)
         if one.over and one.row is None:
             _drop(self._texts, one)
+        elif one.over:
+            # Its row was written when its run had ended: nobody looked for it then.
+            self._ended()
 
     def _ask_all(self) -> None:
         for one in self._texts.values():
@@ -206,6 +211,13 @@ class GrowingTexts:
 
     def _ask(self, run_id: str) -> None:
         self._services.bus.publish(SNAPSHOT, {"run_id": run_id})
+
+
+def _is_of(one: GrowingText, row: OutboxRow) -> bool:
+    """Whether a row to be closed is the one of a text, which learns of it after it is kept."""
+    if one.row is None:
+        return row.stream is not None and one.task is not None
+    return one.row.message.outbox_id == row.message.outbox_id
 
 
 def _drop(texts: dict[str, GrowingText], one: GrowingText) -> None:

@@ -3,11 +3,12 @@
 import structlog
 
 from runtime.domain.errors import StoreUnavailable
-from runtime.inbox import claims, parking
+from runtime.inbox import claims, parking, settling
 from runtime.ports.bus import EVENTS, OUTBOX, RUNS, Bus
 from runtime.ports.clock import Clock
 from runtime.store import Connection, Database, open_calls
 from runtime.store.due import Due
+from runtime.store.open_calls import CHILDREN
 from runtime.workers.looks import Looks
 from runtime.workers.wake import Wake
 
@@ -23,7 +24,10 @@ def expire_due(conn: Connection) -> int:
     """Deny what waited too long for a person (APR-5); how many."""
     found = open_calls.expired(conn)
     for call in found:
-        parking.expire(conn, call)
+        if call.kind == CHILDREN:
+            settling.let_go(conn, call)
+        else:
+            parking.expire(conn, call)
     return len(found)
 
 

@@ -15,6 +15,7 @@ IDENTITY_FILES = ("AGENTS.md", "SOUL.md", "USER.md", "TOOLS.md", "IDENTITY.md")
 """In the order of the prompt (CTX-2)."""
 MEMORY_FILE = "memory/MEMORY.md"
 SKILLS_FOLDER = "skills"
+AGENTS_FOLDER = "agents"
 SKILL_FILE = "SKILL.md"
 
 SkillSource = Literal["built-in", "workspace"]

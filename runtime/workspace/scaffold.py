@@ -1,7 +1,7 @@
 """Filling a workspace from the template: what is missing is made, what is there stays (CTX-1).
 
-Built-in skills are not copied: they are read where they are, so that an update reaches them, and a
-skill of the same name in the workspace wins.
+Built-in skills and definitions of subagents are not copied: they are read where they are, so that
+an update reaches them, and one of the same name in the workspace wins.
 """
 
 import os
@@ -15,11 +15,11 @@ from itertools import count
 from pathlib import Path
 
 from runtime.domain.errors import Unavailable
-from runtime.workspace.content import SKILLS_FOLDER
+from runtime.workspace.content import AGENTS_FOLDER, SKILLS_FOLDER
 from runtime.workspace.reading import real
 
 TEMPLATE = "workspace_template"
-FOLDERS = ("memory", SKILLS_FOLDER, "agents")
+FOLDERS = ("memory", SKILLS_FOLDER, AGENTS_FOLDER)
 """Made even where the template has nothing for them."""
 
 
@@ -95,7 +95,7 @@ def _folders(root: Path) -> None:
 def _sources(template: Path) -> Iterator[tuple[Path, str]]:
     for path in sorted(template.rglob("*")):
         relative = path.relative_to(template)
-        if path.is_file() and relative.parts[0] != SKILLS_FOLDER:
+        if path.is_file() and relative.parts[0] not in (SKILLS_FOLDER, AGENTS_FOLDER):
             yield path, relative.as_posix()
 
 

@@ -13,19 +13,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
-import yaml
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, StringConstraints, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, StringConstraints
 
 from runtime.domain.value import Value
 from runtime.workspace.content import SKILL_FILE, SKILLS_FOLDER, Skill, SkillSource
+from runtime.workspace.frontmatter import FrontmatterProblem, parse
 from runtime.workspace.reading import Skipped, read_text, real
 
 MAX_SKILLS = 200
 """Of one folder; a prompt that lists more is of no use."""
-MAX_HEADER = 8 * 1024
-"""Characters of frontmatter."""
 _NAME = r"[a-z0-9][a-z0-9-]{0,63}"
-_HEADER = re.compile(r"---[ \t]*\n(.*?)^---[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
 
 Program = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.+-]*$")]
 Variable = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
@@ -63,51 +60,6 @@ class ReadSkill:
     skill: Skill
     body: str = ""
     programs: tuple[str, ...] = ()
-
-
-class SkillProblem(Exception):
-    """A skill's file breaks a rule; the message says which, for whoever wrote it."""
-
-
-def parse(text: str) -> tuple[Header, str]:
-    """The header and the body of a skill's file. Raises `SkillProblem`."""
-    found = _HEADER.match(text)
-    if found is None:
-        raise SkillProblem("it does not begin with frontmatter between two lines of ---")
-    if len(found[1]) > MAX_HEADER:
-        raise SkillProblem(f"its frontmatter is longer than {MAX_HEADER:,} characters")
-    try:
-        # Plain strings only: nobody's name becomes a date or a truth value.
-        raw = yaml.load(found[1], Loader=_Loader)
-    except yaml.MarkedYAMLError as error:
-        line = "" if error.problem_mark is None else f" (line {error.problem_mark.line + 2})"
-        raise SkillProblem(f"its frontmatter is no YAML: {error.problem}{line}") from error
-    except (yaml.YAMLError, RecursionError) as error:
-        raise SkillProblem("its frontmatter is no YAML that can be read") from error
-    if not isinstance(raw, dict):
-        raise SkillProblem("its frontmatter is no mapping")
-    try:
-        header = Header.model_validate(raw)
-    except ValidationError as error:
-        raise SkillProblem(_sentence(error)) from error
-    return header, text[found.end() :].strip("\n")
-
-
-class _Loader(yaml.BaseLoader):
-    """Without aliases: a few lines of them can stand for more data than there is memory."""
-
-    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
-        if self.check_event(yaml.AliasEvent):
-            raise yaml.composer.ComposerError(None, None, "aliases are not allowed", None)
-        return super().compose_node(parent, index)
-
-
-def _sentence(error: ValidationError) -> str:
-    told = []
-    for detail in error.errors(include_url=False, include_context=False)[:3]:
-        where = ".".join(str(part) for part in detail["loc"])
-        told.append(f"{where}: {detail['msg'][:1].lower()}{detail['msg'][1:]}")
-    return "; ".join(told)
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,10 +120,11 @@ class SkillShelf:
             text = read_text(place, f"{SKILLS_FOLDER}/{folder}/{SKILL_FILE}")
             if text is None:
                 return None
-            header, body = parse(text)
+            header, body = parse(text, Header)
             if header.name != folder:
-                raise SkillProblem(f"its name is {header.name}, but its folder is {shown(folder)}")
-        except (Skipped, SkillProblem) as problem:
+                said = f"its name is {header.name}, but its folder is {shown(folder)}"
+                raise FrontmatterProblem(said)
+        except (Skipped, FrontmatterProblem) as problem:
             return ReadSkill(Skill(shown(folder), "", source, reason=str(problem)))
         skill = Skill(
             name=folder,

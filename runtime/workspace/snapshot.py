@@ -21,6 +21,7 @@ from runtime.workspace.content import (
     WorkspaceSnapshot,
     snapshot_of,
 )
+from runtime.workspace.definitions import DefinitionShelf
 from runtime.workspace.reading import Skipped, read_text
 from runtime.workspace.skills import MAX_SKILLS, FindProgram, SkillShelf, skill_folders
 
@@ -47,6 +48,7 @@ class Workspace:
     ) -> None:
         self.root = root
         self.skills = SkillShelf(root, template, frozenset(env), find_program)
+        self.agents = DefinitionShelf(root, template)
         self._find_program = find_program
         self._loading = asyncio.Lock()
         self._current: WorkspaceSnapshot | None = None

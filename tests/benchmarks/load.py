@@ -101,6 +101,34 @@ async def flood(world: World, *, messages: int, sessions: int, first: int = 0) -
     return Figures(messages, time.perf_counter() - begun, ())
 
 
+async def talks(world: World, *, messages: int, sessions: int, first: int = 0) -> Figures:
+    """`messages` in `sessions` groups, in each the next one when the reply to the last is there."""
+    replies: dict[str, asyncio.Semaphore] = {f"G{n}": asyncio.Semaphore(0) for n in range(sessions)}
+    sent, seen = world.chat.sent, len(world.chat.sent)
+    due, begun = seen + messages, time.perf_counter()
+
+    async def person(number: int) -> None:
+        chat_id = f"G{number}"
+        for place in range(messages // sessions):
+            await world.says(
+                f"message {place}",
+                chat_id=chat_id,
+                kind="group",
+                message_id=f"{first}-{number}-{place}",
+            )
+            await replies[chat_id].acquire()
+
+    async with asyncio.TaskGroup() as group:
+        for number in range(sessions):
+            group.create_task(person(number), name=f"person {number}")
+        while seen < due:
+            await world.chat.until(lambda seen=seen: len(sent) > seen, within=60)
+            for one in sent[seen:]:
+                replies[one.message.target.chat_id].release()
+            seen = len(sent)
+    return Figures(messages, time.perf_counter() - begun, ())
+
+
 async def conversation(world: World, *, messages: int, first: int = 0) -> Figures:
     """One person who waits for each reply before the next message."""
     latencies = []

@@ -19,12 +19,13 @@ from pathlib import Path
 
 import structlog
 
+from gateway.cli import loop
 from runtime.bus.postgres import PostgresBus
 from runtime.store import open_database
 from runtime.workers.engine import Engine
 from runtime.workspace.scaffold import find_template, scaffold
 from runtime.workspace.snapshot import Workspace
-from tests.benchmarks.load import FINDABLE, InstantModel, flood
+from tests.benchmarks.load import FINDABLE, InstantModel, flood, talks
 from tests.fakes.chat import FakeChat
 from tests.fakes.model import ScriptedModels
 from tests.scenario.engine import World, engine_on, setup_at
@@ -73,7 +74,8 @@ async def main(order: dict[str, object]) -> None:
             print("ready", flush=True)
             await asyncio.to_thread(sys.stdin.readline)
             busy = time.process_time()
-            figures = await flood(
+            begin = talks if order["talks"] else flood
+            figures = await begin(
                 world, messages=int(str(order["messages"])), sessions=sessions, first=2
             )
             told = {
@@ -88,4 +90,4 @@ async def main(order: dict[str, object]) -> None:
 
 if __name__ == "__main__":
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
-    asyncio.run(main(json.loads(sys.argv[1])))
+    loop.run(main(json.loads(sys.argv[1])))

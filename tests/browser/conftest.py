@@ -84,8 +84,9 @@ def visits(browser: Browser) -> Visits:
 
 
 def _is_defect(said: object) -> bool:
-    # A cut connection is reported too, and is what some tests are about.
-    return said.type == "error" and "net::ERR" not in said.text
+    # A cut connection or a gateway that is away is reported too: some tests are about them.
+    away = "net::ERR" in said.text or "status of 503" in said.text
+    return said.type == "error" and not away
 
 
 def _leaves(url: str) -> bool:

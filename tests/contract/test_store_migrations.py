@@ -28,7 +28,8 @@ from runtime.store.migrate import (
     schema,
 )
 from runtime.store.revisions import Revisions
-from runtime.store.tables import metadata, settings
+from runtime.store.tables import settings
+from runtime.store.tables_agents import metadata
 from tests.conftest import FailAfter
 from tests.contract.store_support import StillClock
 

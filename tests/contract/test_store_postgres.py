@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import Connection, Text, bindparam, column, func, insert, select, table, text
 from sqlalchemy.exc import DBAPIError, IntegrityError
 
-from runtime.store import CommitUnknown, Database, StoreUnavailable, open_database
+from runtime.store import CommitUnknown, Database, StoreFull, StoreUnavailable, open_database
 from runtime.store.hot import hot
 from tests.conftest import FailAfter
 from tests.contract.store_support import PostgresServer, StillClock, postgres_server
@@ -218,6 +218,75 @@ async def test_a_read_by_a_prepared_statement_cannot_write(database: Database) -
     await database.write(unique, name="schema")
     with pytest.raises(DBAPIError, match="read-only"):
         await database.read(lambda conn: _SAY.change(conn, id="a", words="x"))
+
+
+_TROUBLES = [
+    ("08P01", "cannot be reached or is busy"),
+    ("0A000", "is in trouble"),
+    ("25P01", "is in trouble"),
+    ("28000", "refused the connection"),
+    ("3D000", "refused the connection"),
+    ("53200", "cannot be reached or is busy"),
+    ("53400", "cannot be reached or is busy"),
+    ("55P03", "cannot be reached or is busy"),
+    ("57014", "cannot be reached or is busy"),
+    ("57P05", "cannot be reached or is busy"),
+    ("58030", "is in trouble"),
+    ("F0001", "is in trouble"),
+    ("XX000", "is in trouble"),
+]
+
+
+@pytest.mark.requirement("MSG-1")
+@pytest.mark.parametrize(("state", "said"), _TROUBLES)
+async def test_what_fails_in_the_server_is_trouble_of_the_store(
+    database: Database, state: str, said: str
+) -> None:
+    with pytest.raises(StoreUnavailable, match=said):
+        await database.write(lambda conn: fail(conn, state), name="u")
+
+
+@pytest.mark.requirement("MSG-1")
+async def test_a_server_whose_disk_is_full_says_so(database: Database) -> None:
+    with pytest.raises(StoreFull, match=r"disk of .* is full.*Free space"):
+        await database.write(lambda conn: fail(conn, "53100"), name="u")
+    assert await database.write(one, name="u") == 1
+
+
+@pytest.mark.parametrize("state", ["22003", "23505", "42P01", "42501"])
+async def test_what_is_wrong_with_a_statement_is_no_trouble_of_the_store(
+    database: Database, state: str
+) -> None:
+    with pytest.raises(DBAPIError) as caught:
+        await database.write(lambda conn: fail(conn, state), name="u")
+    assert getattr(caught.value.orig, "sqlstate", None) == state
+
+
+async def read_only(server: PostgresServer, database_url: str, state: str) -> None:
+    """Set how the sessions start that are opened from now on."""
+    name = database_url.rpartition("/")[2]
+    await server.run(f"ALTER DATABASE {name} SET default_transaction_read_only = {state}")
+
+
+@pytest.mark.requirement("MSG-1")
+async def test_a_server_that_takes_no_writes_says_so_and_is_tried_on_a_new_connection(
+    database: Database, database_url: str, server: PostgresServer
+) -> None:
+    await database.write(unique, name="schema")
+    await read_only(server, database_url, "on")
+    await server.run(
+        f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+        f"WHERE datname = '{database_url.rpartition('/')[2]}'"
+    )
+    say = text("INSERT INTO said VALUES (:id, 'x')")
+    for number in range(2):
+        with pytest.raises(StoreUnavailable, match=r"takes no writes, it is read-only.*writable"):
+            await database.write(lambda conn: conn.execute(say, {"id": "a"}), name="u")
+        with pytest.raises(StoreUnavailable, match="takes no writes, it is read-only"):
+            await database.write(lambda conn: _SAY.change(conn, id="a", words="x"), name="u")
+        assert await database.read(one) == 1, number
+    await read_only(server, database_url, "off")
+    assert await database.write(lambda conn: _SAY.change(conn, id="a", words="x"), name="u") == 1
 
 
 async def test_a_server_that_is_not_there_is_named_without_the_password(clock: StillClock) -> None:

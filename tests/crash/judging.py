@@ -5,6 +5,8 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Final
 
+from tests.crash.growing import whole
+from tests.crash.platform import Post
 from tests.crash.play import MESSAGES, Case
 from tests.stateful import invariants
 
@@ -39,7 +41,7 @@ def unsent(case: Case) -> Sequence[dict[str, object]]:
 
 def doubled(case: Case) -> Sequence[str]:
     """What people saw twice, and runs that are not one for each message."""
-    times = Counter(post.outbox_id for post in case.posts)
+    times = Counter(post.outbox_id for post in complete(case))
     found = [f"{outbox_id} was posted {n} times" for outbox_id, n in times.items() if n > 1]
     for asked in MESSAGES:
         if len(case.answers(asked)) > 1:
@@ -50,6 +52,25 @@ def doubled(case: Case) -> Sequence[str]:
     if len(case.rows.runs) != len(MESSAGES):
         found.append(f"{len(case.rows.runs)} runs")
     return found
+
+
+def complete(case: Case) -> Sequence[Post]:
+    """The posts that are whole: cards, and texts to their end."""
+    return [post for post in case.posts if post.text.startswith("card") or whole(post.text)]
+
+
+def halves(case: Case) -> Sequence[str]:
+    """Texts that were left standing half."""
+    left = [post for post in case.posts if post not in complete(case)]
+    return [f"half of {post.outbox_id} stands there: {post.text!r}" for post in left]
+
+
+def halves_not_told(case: Case) -> Sequence[str]:
+    """The same, but for those that nobody can find again and that the audit log tells of."""
+    left = [post for post in case.posts if post not in complete(case)]
+    posts = Counter(post.outbox_id for post in left)
+    told = Counter(case.orphaned)
+    return [f"{n} halves of {one} stand there" for one, n in posts.items() if n > told[one]]
 
 
 def effects_not_as_told(case: Case) -> Sequence[str]:
@@ -78,7 +99,7 @@ def broken_rows(case: Case) -> Sequence[str]:
 def unresolved(case: Case) -> Sequence[str]:
     """On a platform that cannot be asked: sent once, or unknown, at most once, and visible."""
     found = []
-    times = Counter(post.outbox_id for post in case.posts)
+    times = Counter(post.outbox_id for post in complete(case))
     shown = {
         json.loads(row["data"])["outbox_id"]
         for row in case.rows.events

@@ -4,12 +4,18 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tests.scenario.engine import OWNER
 
 CHAT = f"D-{OWNER}"
+GROUP = "G-1"
+Kept = tuple[int, str]
+"""(which message of the gateway, or which edit of a card; point): what the platform did, before
+its sender hears of it."""
+OUTSIDE = frozenset(f"{done}:kept" for done in ("post", "grow", "draft", "close", "edit"))
+"""The points of the platform."""
 
 
 @dataclass(frozen=True)
@@ -25,21 +31,27 @@ class Post:
 class Platform:
     """Delivers until it is acknowledged, keeps posts, and hears the gateway's crash points.
 
-    `on_post` is called when a post is kept and before its sender is told; True hangs up instead.
+    `on_kept` is called when a request was carried out and before its sender is told; True hangs up
+    instead. `kept` are these moments. A draft is a text that is shown and leaves no post.
     """
 
     posts: list[Post] = field(default_factory=list)
+    drafts: list[str] = field(default_factory=list)
     edits: list[str] = field(default_factory=list)
+    kept: list[Kept] = field(default_factory=list)
     points: list[tuple[int, str]] = field(default_factory=list)
     acknowledged: set[str] = field(default_factory=set)
-    on_post: Callable[[Post], bool] = lambda _post: False
+    on_kept: Callable[[Kept], bool] = lambda _kept: False
     port: int = 0
 
     def __post_init__(self) -> None:
         self._inbound: dict[str, dict[str, Any]] = {}
         self._listeners: list[asyncio.StreamWriter] = []
         self._open: set[asyncio.StreamWriter] = set()
+        self._numbers: dict[str, int] = {}
         self.changed = asyncio.Event()
+        self.worked = asyncio.Event()
+        """Set by each point that a gateway passes."""
 
     @asynccontextmanager
     async def serving(self) -> AsyncIterator[None]:
@@ -60,11 +72,14 @@ class Platform:
         return len(self._listeners)
 
     def says(self, message_id: str, text: str, chat: str = CHAT) -> None:
-        """A person writes a message."""
+        """A person writes a message; a chat is a group where its id begins with a G."""
+        group = chat.startswith("G")
         message = {
             "channel": "test",
             "account": "A1",
             "chat_id": chat,
+            "chat_kind": "group" if group else "direct",
+            "mentions_bot": group,
             "message_id": message_id,
             "sender": {"id": OWNER, "name": "Ada"},
             "text": text,
@@ -120,25 +135,43 @@ class Platform:
     def _heard(self, role: str, said: Any, writer: asyncio.StreamWriter) -> None:
         if role == "points":
             self.points.append((said[0], said[1]))
+            self.worked.set()
         elif role == "listen":
             self.acknowledged.add(said["acknowledged"])
         else:
             self._request(said, writer)
 
     def _request(self, said: dict[str, Any], writer: asyncio.StreamWriter) -> None:
-        if said["op"] == "send":
-            post = Post(f"post-{len(self.posts) + 1}", said["outbox_id"], said["text"])
-            self.posts.append(post)
-            if self.on_post(post):
-                writer.close()
-            else:
-                _write(writer, {"id": post.id})
-        elif said["op"] == "edit":
-            self.edits.append(said["text"])
-            _write(writer, {})
-        else:
+        if said["op"] == "lookup":
             found = [post.id for post in self.posts if post.outbox_id == said["outbox_id"]]
             _write(writer, {"id": found[0] if found else None})
+            return
+        answer = self._done(said)
+        number = len(self.edits)
+        if said["op"] != "edit":
+            number = self._numbers.setdefault(said["outbox_id"], len(self._numbers) + 1)
+        kept = (number, f"{said['op']}:kept")
+        self.kept.append(kept)
+        if self.on_kept(kept):
+            writer.close()
+        else:
+            _write(writer, answer)
+
+    def _done(self, said: dict[str, Any]) -> dict[str, Any]:
+        """Carry a request out: a post is made or changed, a draft shown, a card edited."""
+        match said["op"]:
+            case "post":
+                post = Post(f"post-{len(self.posts) + 1}", said["outbox_id"], said["text"])
+                self.posts.append(post)
+                return {"id": post.id}
+            case "grow" | "close":
+                place = [post.id for post in self.posts].index(said["of"])
+                self.posts[place] = replace(self.posts[place], text=said["text"])
+            case "draft":
+                self.drafts.append(said["text"])
+            case _:
+                self.edits.append(said["text"])
+        return {}
 
 
 def _write(writer: asyncio.StreamWriter, item: dict[str, Any]) -> None:

@@ -5,6 +5,7 @@ asserts: a case says what happened, and its reader says what must not.
 """
 
 import asyncio
+import json
 import multiprocessing
 import os
 import signal
@@ -15,25 +16,28 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+from sqlalchemy import Connection, select
+
 from adapters.system.clock import SystemClock
 from runtime.domain.runs import TERMINAL, RunState
 from runtime.store import Database, open_database
-from tests.crash.platform import Platform, Post
+from runtime.store.tables import audit
+from tests.crash.growing import whole
+from tests.crash.platform import GROUP, OUTSIDE, Platform, Post
 from tests.crash.process import ANY_PHASE, Kill, Order, main
 from tests.stateful import snapshot
 from tests.stateful.invariants import UNSETTLED
 from tests.stateful.snapshot import Snapshot
 
-PATIENCE_S: Final = 90.0
+PATIENCE_S: Final = 180.0
 SIDE_BY_SIDE: Final = 4
 UNHURRIED_S: Final = 20.0
 TRIES: Final = 3
 BOTH: Final = 2
 MESSAGES: Final = ("note milk", "pay rent")
+ASKS_TEAM: Final = "team home"
 RENEWAL: Final = "lease-renewal"
 """The unit that comes by the clock alone: while the card is open, the conversation waits for it."""
-POSTED: Final = "post:kept"
-"""A point of the platform: it has the post, and its sender dies before it is told."""
 
 Make = Callable[[str], Awaitable[Order]]
 """Makes an order with a database of its own, for a case's name."""
@@ -47,13 +51,16 @@ _processes.set_forkserver_preload(["tests.crash.process"])
 @dataclass(frozen=True)
 class Case:
     """A conversation that ended. `kills` counts the deaths of its gateways; `recovered_s` says
-    how long each time the person waited from then on, in seconds of the machine's clock."""
+    how long each time the person waited from then on, in seconds of the machine's clock. `kept` are
+    the points of the platform; `orphaned` the rows whose growing post was given up."""
 
     order: Order
     kills: int
     recovered_s: Sequence[float]
     points: Sequence[Kill]
+    kept: Sequence[Kill]
     posts: Sequence[Post]
+    orphaned: Sequence[str]
     edits: Sequence[str]
     acknowledged: frozenset[str]
     effects: Sequence[str]
@@ -67,7 +74,8 @@ class Case:
 
     def answers(self, asked: str) -> Sequence[Post]:
         """The final posts that answer a message."""
-        return [post for post in self.posts if post.text.startswith(f"{asked}: ")]
+        answers = [post for post in self.posts if post.text.startswith(f"{asked}: ")]
+        return [post for post in answers if whole(post.text)]
 
 
 class Gateway:
@@ -168,6 +176,10 @@ class Conversation:
                 self.platform.changed.clear()
                 await self.platform.changed.wait()
 
+    async def orphaned(self) -> Sequence[str]:
+        """The rows whose growing post was given up, so that half a text may stand there."""
+        return await self._database.read(orphans)
+
     async def first_message(self) -> None:
         """A person asks for something that is done at once."""
         self.platform.says("m1", MESSAGES[0])
@@ -175,7 +187,7 @@ class Conversation:
 
     async def card(self) -> str:
         """A person asks for something that must be approved; the open call, once all is quiet."""
-        self.platform.says("m2", MESSAGES[1])
+        self.platform.says("m2", MESSAGES[1], GROUP)
         rows = await self.until(
             lambda rows: _quiet(rows) and any(row["state"] == "open" for row in rows.open_calls)
         )
@@ -185,6 +197,11 @@ class Conversation:
         """The person presses the button; the rows, once everything has ended."""
         self.platform.presses(open_call_id, "once")
         return await self.until(lambda rows: _done(rows, len(MESSAGES)))
+
+    async def team(self) -> Snapshot:
+        """A person asks for what children do; the rows, once nothing is left to do."""
+        self.platform.says("m1", ASKS_TEAM)
+        return await self.until(lambda rows: _calm(rows) and _answered(self.platform))
 
 
 @asynccontextmanager
@@ -207,20 +224,26 @@ async def run(order: Order) -> Case:
     """The whole conversation, with its kills. Raises TimeoutError when something gets stuck."""
     platform = Platform()
     async with conversation(_within(order), platform) as talk:
-        if order.kill is not None and order.kill[1] == POSTED:
-            platform.on_post = partial(_dies_at, talk, order.kill[0])
-        await talk.first_message()
-        card = await talk.card()
-        await talk.renewal(order.kill)
-        rows = await talk.approve(card)
+        if order.kill is not None and order.kill[1] in OUTSIDE:
+            platform.on_kept = partial(_dies_at, talk, order.kill)
+        if order.team:
+            rows = await talk.team()
+        else:
+            await talk.first_message()
+            card = await talk.card()
+            await talk.renewal(order.kill)
+            rows = await talk.approve(card)
         await talk.died(sum(kill is not None for kill in (order.kill, order.then)))
         kills = talk.gateway.kills
+        orphaned = await talk.orphaned()
     return Case(
         order=order,
         kills=kills,
         recovered_s=tuple(talk.recovered_s),
         points=tuple(platform.points),
+        kept=tuple(platform.kept),
         posts=tuple(platform.posts),
+        orphaned=orphaned,
         edits=tuple(platform.edits),
         acknowledged=frozenset(platform.acknowledged),
         effects=order.effects.read_text().split() if order.effects.exists() else (),
@@ -230,12 +253,13 @@ async def run(order: Order) -> Case:
 
 def _within(order: Order) -> Order:
     """The order without a kill that comes from outside of the process."""
-    outside = order.kill is not None and order.kill[1] == POSTED
+    outside = order.kill is not None and order.kill[1] in OUTSIDE
     return replace(order, kill=None) if outside else order
 
 
-def _dies_at(talk: Conversation, number: int, _post: Post) -> bool:
-    if len(talk.platform.posts) != number:
+def _dies_at(talk: Conversation, kill: Kill, kept: Kill) -> bool:
+    """The first time that the platform gets there, the gateway dies before it hears of it."""
+    if kept != kill or talk.platform.kept.count(kept) > 1:
         return False
     talk.gateway.kill()
     return True
@@ -251,8 +275,7 @@ async def discover(order: Order) -> Sequence[Kill]:
     for phase, name in case.points:
         key: object = name if name.startswith("lease") else (phase, name)
         seen.setdefault(key, (phase, name))
-    posts = [(number, POSTED) for number in range(1, len(case.posts) + 1)]
-    return (*seen.values(), *posts)
+    return (*seen.values(), *dict.fromkeys(case.kept))
 
 
 async def faults(
@@ -320,6 +343,12 @@ def folder(parent: Path, name: str) -> Path:
     return made
 
 
+def orphans(conn: Connection) -> Sequence[str]:
+    """What the audit log has of growing posts that were given up, as ids of the outbox."""
+    given_up = select(audit.c.data).where(audit.c.action == "delivery.orphaned")
+    return [json.loads(data)["outbox_id"] for data in conn.execute(given_up).scalars()]
+
+
 def _quiet(rows: Snapshot) -> bool:
     return not any(row["state"] in UNSETTLED for row in rows.outbox)
 
@@ -327,6 +356,14 @@ def _quiet(rows: Snapshot) -> bool:
 def _done(rows: Snapshot, runs: int) -> bool:
     ended = [row for row in rows.runs if RunState(row["state"]) in TERMINAL]
     return len(ended) == len(rows.runs) == runs and _quiet(rows)
+
+
+def _calm(rows: Snapshot) -> bool:
+    return all(RunState(row["state"]) in TERMINAL for row in rows.runs) and _quiet(rows)
+
+
+def _answered(platform: Platform) -> bool:
+    return any(post.text.startswith(f"{ASKS_TEAM}: ") for post in platform.posts)
 
 
 async def _readable(descriptor: int) -> None:

@@ -23,7 +23,6 @@ from runtime.domain.messages import (
     InboundMessage,
     OutboundMessage,
     Receipt,
-    TextPart,
 )
 from runtime.domain.tools import Effect, Touches
 from runtime.domain.transcript import ToolMessage, UserMessage
@@ -31,9 +30,11 @@ from runtime.ports.chat import AdapterStatus, Capabilities, Posted
 from runtime.ports.gatehouse import Gatehouse
 from runtime.ports.model import ModelRequest
 from runtime.tools.base import Arguments, Tool, ToolContext, ToolOutput
+from runtime.tools.builtin.spawning import SessionsSpawn
 from runtime.workers.leases import LeaseSettings
 from tests.crash.clock import RATE, FastClock
-from tests.fakes.model import Gate, Said, ScriptedModel, ScriptedModels
+from tests.crash.growing import ENDING, Shown, SlowModel, SocketStreams, slowly, text_of
+from tests.fakes.model import Gate, Said, ScriptedModels
 from tests.scenario.engine import setup_at, world
 
 LEASE_S = 60.0
@@ -51,7 +52,9 @@ class Order:
     `then` is where the gateway dies that is started after it. With `freeze` it does not die at the
     point, but stops until somebody wakes it. `rate` is how many times as fast as the machine's its
     clock runs, `skew_ms` how wrong its wall clock is; `lease_s` and `pause_s`, how long a chat
-    waits between two posts, are by that clock.
+    waits between two posts, are by that clock. `patience_s` is how long the model waits, by the
+    machine's clock, for what it has said to be shown; 0: no text grows. With `team` children are
+    asked for, and nothing else.
     """
 
     url: str
@@ -67,6 +70,8 @@ class Order:
     pause_s: float = 0.0
     lease_s: float = LEASE_S
     queue_mode: str = "followup"
+    patience_s: float = 3.0
+    team: bool = False
 
     @property
     def effects(self) -> Path:
@@ -133,14 +138,43 @@ def script(request: ModelRequest) -> Said | str:
     """
     last = request.messages[-1]
     asked = next(one.text for one in reversed(request.messages) if isinstance(one, UserMessage))
-    if isinstance(last, ToolMessage):
-        return f"{asked}: {' '.join(result.status for result in last.results)}"
     verb, _, what = asked.partition(" ")
+    if verb in ("team", "explore"):
+        return team(request, verb, what)
+    if isinstance(last, ToolMessage):
+        return slowly(f"{asked}: {' '.join(result.status for result in last.results)}")
     if verb == "hold":
         return Said("never", before=Gate())
     arguments = json.dumps({"text": what})
     calls = [(verb, arguments), ("look", arguments)] if verb == "note" else [(verb, arguments)]
-    return Said("I am on it.", calls=tuple(calls))
+    return slowly("I am on it.", *calls)
+
+
+def team(request: ModelRequest, verb: str, what: str) -> Said:
+    """Two children, of whom the second needs the first, are sent out in the background, and a third
+    is awaited; each has an effect. The answer names what all of them found."""
+    told = "\n".join(str(message) for message in request.messages)
+    if verb == "explore":
+        if isinstance(request.messages[-1], ToolMessage):
+            return Said(f"Found {what}.")
+        return Said(calls=(("note", json.dumps({"text": what})),))
+    found = [one for one in ("north", "east", "south") if f"Found {one}." in told]
+    if "accepted" not in told:
+        agents = [
+            {"task": "explore north", "id": "n", "type": "general"},
+            {"task": "explore east", "id": "e", "type": "general", "depends_on": ["n"]},
+        ]
+        sent = {"mode": "background", "agents": agents}
+        awaited = {"task": "explore south", "type": "general"}
+        return Said(
+            calls=(("sessions_spawn", json.dumps(sent)), ("sessions_spawn", json.dumps(awaited)))
+        )
+    if len(found) == TEAM:
+        return Said(f"team {what}: {' '.join(found)}{ENDING}")
+    return Said(f"So far: {len(found)}.{ENDING}")
+
+
+TEAM = 3
 
 
 class SocketChat:
@@ -148,9 +182,9 @@ class SocketChat:
 
     channel = "test"
     account = "A1"
-    streams = files = webhook = None
+    files = webhook = None
 
-    def __init__(self, port: int, *, lookup: bool, pause_s: float) -> None:
+    def __init__(self, port: int, shown: Shown | None, *, lookup: bool, pause_s: float) -> None:
         self.capabilities = Capabilities(
             chat_rate=1 / pause_s if pause_s else 1e6,
             chat_burst=1 if pause_s else 1_000_000,
@@ -163,13 +197,14 @@ class SocketChat:
         self.listening = asyncio.Event()
         self._port = port
         self._lock = asyncio.Lock()
-        self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
+        self._connection: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
+        self.streams = shown and SocketStreams(self._ask, shown, lookup=lookup)
 
     def status(self) -> AdapterStatus:
         return AdapterStatus(connected=True)
 
     async def connect(self) -> None:
-        self._streams = await self._open("requests")
+        self._connection = await self._open("requests")
 
     async def _open(self, role: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         reader, writer = await asyncio.open_connection("127.0.0.1", self._port)
@@ -195,12 +230,12 @@ class SocketChat:
     ) -> Receipt:
         if posted:
             return Receipt(message_ids=tuple(posted))
-        answer = await self._ask({"op": "send", **_shown(message)})
+        answer = await self._ask({"op": "post", **_said(message)})
         await on_posted(answer["id"])
         return Receipt(message_ids=(answer["id"],))
 
     async def edit(self, message: OutboundMessage, receipt: Receipt) -> None:
-        await self._ask({"op": "edit", "of": list(receipt.message_ids), **_shown(message)})
+        await self._ask({"op": "edit", "of": list(receipt.message_ids), **_said(message)})
 
     async def typing(self, target: ChatAddress, state: str) -> None:
         return
@@ -213,8 +248,8 @@ class SocketChat:
         return
 
     async def _ask(self, request: dict[str, Any]) -> dict[str, Any]:
-        assert self._streams is not None
-        reader, writer = self._streams
+        assert self._connection is not None
+        reader, writer = self._connection
         async with self._lock:
             writer.write(json.dumps(request).encode() + b"\n")
             await writer.drain()
@@ -224,9 +259,9 @@ class SocketChat:
         return dict(json.loads(line))
 
 
-def _shown(message: OutboundMessage) -> dict[str, str]:
+def _said(message: OutboundMessage) -> dict[str, str]:
     part = message.parts[0]
-    text = part.markdown if isinstance(part, TextPart) else part.kind
+    text = text_of(message)
     if isinstance(part, ApprovalPart):
         text = f"card {part.tool} {part.outcome}".strip()
     return {"outbox_id": message.outbox_id, "text": text}
@@ -238,8 +273,11 @@ async def serve(order: Order) -> None:
         Writes("note", order.effects, effect=Effect.ONCE),
         Writes("look", order.effects, effect=Effect.READ),
         Writes("pay", order.effects, effect=Effect.ONCE, command=True),
+        SessionsSpawn(),
     )
-    models = ScriptedModels(ScriptedModel(script))
+    model = SlowModel(script)
+    model.shown = Shown(order.patience_s)
+    models = ScriptedModels(model)
     setup = setup_at(
         order.folder,
         order.url,
@@ -251,7 +289,8 @@ async def serve(order: Order) -> None:
     )
     intake = replace(setup.settings.intake, queue_mode=order.queue_mode)
     settings = replace(setup.settings, intake=intake, lease=LeaseSettings(order.lease_s))
-    chat: Any = SocketChat(order.port, lookup=order.lookup, pause_s=order.pause_s)
+    shown = model.shown if order.patience_s else None
+    chat: Any = SocketChat(order.port, shown, lookup=order.lookup, pause_s=order.pause_s)
     async with world(replace(setup, settings=settings), chat):
         await asyncio.Event().wait()
 

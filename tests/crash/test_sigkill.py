@@ -9,31 +9,37 @@ from pathlib import Path
 import pytest
 
 from tests.contract.store_support import postgres_server, schema_templates
+from tests.crash.growing import ENDING
 from tests.crash.judging import (
     broken_rows,
     doubled,
     effects_not_as_told,
+    halves,
+    halves_not_told,
     lost,
     not_reached,
     problems,
     unresolved,
 )
 from tests.crash.places import on_postgres, on_sqlite
-from tests.crash.platform import Platform
-from tests.crash.play import POSTED, Case, Make, conversation, discover, faults, recoveries
+from tests.crash.platform import OUTSIDE, Platform
+from tests.crash.play import Case, Make, conversation, discover, faults, recoveries
 from tests.crash.process import Kill
 from tests.stateful import invariants
 
 __all__ = ["schema_templates"]
 
 Templates = Callable[[str], str]
-DELIVERY = ("begin", "send", "receipt", "outbox", "finish", "post")
+DELIVERY = ("begin", "send", "receipt", "outbox", "finish", "stream")
 BEFORE_A_SEND = ("outbox-claim:commit", "finish:commit", "begin:begin")
 """A gateway that dies here has surely not sent what it was about to send."""
 UNITS = {"accept", "claim", "step", "tools-start", "tools-end", "park", "press", "finish"}
 UNITS |= {"outbox-claim", "outbox-progress", "receipt", "lease", "lease-renewal", "void-leases"}
 POINTS = {f"{unit}:{side}" for unit in UNITS for side in ("begin", "commit")}
-POINTS |= {"send:begin", "send:end", POSTED}
+POINTS |= {f"stream-{unit}:{side}" for unit in ("begin", "keep") for side in ("begin", "commit")}
+POINTS |= {"send:begin", "send:end", "stream:begun", "stream:kept", "stream:closed"}
+ASKED = {f"{done}:kept" for done in ("post", "grow", "close", "edit")}
+POINTS |= ASKED
 ON_POSTGRES: Sequence[Kill] = (
     (1, "accept:commit"),
     (1, "claim:commit"),
@@ -44,7 +50,12 @@ ON_POSTGRES: Sequence[Kill] = (
     (2, "park:commit"),
     (3, "press:commit"),
     (3, "tools-start:commit"),
-    (1, POSTED),
+    (1, "stream:begun"),
+    (1, "post:kept"),
+    (1, "stream:kept"),
+    (1, "grow:kept"),
+    (1, "close:kept"),
+    (1, "stream:closed"),
 )
 
 
@@ -56,7 +67,8 @@ async def play_all(make: Make) -> Sequence[Case]:
 
 async def play_sends(make: Make) -> Sequence[Case]:
     points = await discover(await make("recorded"))
-    return await faults(make, [point for point in points if point[1].startswith(DELIVERY)])
+    sends = [one for one in points if one[1].startswith(DELIVERY) or one[1] in OUTSIDE]
+    return await faults(make, sends)
 
 
 @pytest.fixture(scope="module")
@@ -112,12 +124,18 @@ def test_nobody_is_answered_twice(killed: Sequence[Case]) -> None:
     assert problems(killed, doubled) == ""
 
 
+@pytest.mark.requirement("REN-4", "MSG-11")
+def test_no_text_is_left_half(killed: Sequence[Case]) -> None:
+    assert problems(killed, halves) == ""
+
+
 @pytest.mark.requirement("MSG-8", "APR-4")
 def test_an_effect_is_had_once_or_the_model_knows_that_it_may_have_been(
     killed: Sequence[Case],
 ) -> None:
     assert problems(killed, effects_not_as_told) == ""
     told = {post.text for case in killed for post in case.posts}
+    told = {text.removesuffix(ENDING) for text in told}
     assert {"note milk: unknown ok", "pay rent: unknown"} <= told
 
 
@@ -133,6 +151,7 @@ def test_where_the_platform_cannot_be_asked_the_unknown_is_shown_and_not_repeate
     assert problems(killed_unasked, not_reached) == ""
     assert problems(killed_unasked, unresolved) == ""
     assert problems(killed_unasked, doubled) == ""
+    assert problems(killed_unasked, halves_not_told) == ""
     assert problems(killed_unasked, broken_rows) == ""
     ends = Counter(row["state"] for case in killed_unasked for row in case.rows.outbox)
     assert ends["unknown"] > 0
@@ -143,7 +162,7 @@ def test_where_the_platform_cannot_be_asked_the_unknown_is_shown_and_not_repeate
 
 @pytest.mark.requirement("MSG-1", "MSG-7", "MSG-8", "MSG-9", "MSG-11")
 def test_the_same_on_postgresql(killed_on_postgres: Sequence[Case]) -> None:
-    for look in (not_reached, lost, doubled, effects_not_as_told, broken_rows):
+    for look in (not_reached, lost, doubled, halves, effects_not_as_told, broken_rows):
         assert problems(killed_on_postgres, look) == ""
 
 
@@ -160,7 +179,7 @@ async def test_an_approval_asked_before_a_kill_is_answered_after_it(
         rows = await talk.approve(card)
         assert talk.gateway.kills == 1
     assert order.effects.read_text().split() == ["milk", "rent"]
-    assert [post.text for post in platform.posts][-1] == "pay rent: ok"
+    assert [post.text for post in platform.posts][-1] == f"pay rent: ok{ENDING}"
     assert len(platform.edits) == 1
     assert platform.edits[0].startswith("card pay Allowed by Ada")
     assert [row["state"] for row in rows.open_calls] == ["answered"]

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 
-from runtime.domain.errors import DeliveryError, DeliveryRejected
+from runtime.domain.errors import DeliveryError, DeliveryRejected, DeliveryUnknown
 from runtime.domain.messages import ChatAddress, OutboundMessage, Receipt, TextPart
 from runtime.ports.chat import AdapterStatus, Capabilities, Files, Posted, Streams, Webhook
 from runtime.ports.gatehouse import Gatehouse
@@ -33,7 +33,8 @@ class Sent:
 class FakeChat:
     """Implements `ChatAdapter`; one post for each message, `failures` are raised first.
 
-    With `shows_edits`, an edit changes the post, else it is only kept in `edits`.
+    With `shows_edits`, an edit changes the post, else it is only kept in `edits`. The next
+    `unanswered` posts are kept, and their senders hear nothing of it.
     """
 
     def __init__(
@@ -47,6 +48,7 @@ class FakeChat:
         self.typings: list[tuple[str, str]] = []
         self.failures: list[DeliveryError] = []
         self.shows_edits = False
+        self.unanswered = 0
         self.gatehouse: Gatehouse | None = None
         self.streams: Streams | None = None
         self.files: Files | None = None
@@ -75,7 +77,11 @@ class FakeChat:
             return Receipt(message_ids=tuple(posted))
         if self.failures:
             raise self.failures.pop(0)
-        return Receipt(message_ids=(self.post(message),))
+        receipt = Receipt(message_ids=(self.post(message),))
+        if self.unanswered:
+            self.unanswered -= 1
+            raise DeliveryUnknown("no answer")
+        return receipt
 
     def post(self, message: OutboundMessage) -> str:
         """The platform takes a message; the id of its post."""
@@ -170,7 +176,8 @@ class FakeStreams:
     ) -> Receipt:
         """Put the reply in the post's place."""
         await self._asked("close", message)
-        if stream == "":
+        if stream == "" or posted:
+            # What is among `posted` is whole already.
             return await self.chat.send(message, posted=posted, on_posted=on_posted)
         if not self.chat.change(stream, message):
             raise DeliveryRejected("there is no such post")

@@ -34,11 +34,16 @@ class FakeGatehouse:
         self.gate = asyncio.Event()
         self.gate.set()
         self._failures = 0
+        self._failure: Exception = StoreUnavailable("the test broke the store")
         self._changed = asyncio.Condition()
 
     def break_store(self, times: int = 1) -> None:
         """The next `times` calls find the store down."""
-        self._failures = times
+        self._failures, self._failure = times, StoreUnavailable("the test broke the store")
+
+    def fail(self, failure: Exception, times: int = 1) -> None:
+        """The next `times` calls meet a defect."""
+        self._failures, self._failure = times, failure
 
     @property
     def texts(self) -> list[str]:
@@ -118,7 +123,7 @@ class FakeGatehouse:
         if self._failures:
             self._failures -= 1
             await self._notify()
-            raise StoreUnavailable("the test broke the store")
+            raise self._failure
 
     async def _notify(self) -> None:
         async with self._changed:

@@ -12,8 +12,11 @@ from dataclasses import dataclass
 
 from tests.crash.judging import (
     broken_rows,
+    complete,
     doubled,
     effects_not_as_told,
+    halves,
+    halves_not_told,
     not_reached,
     unresolved,
 )
@@ -31,17 +34,20 @@ class Unknown:
 
 @dataclass(frozen=True)
 class Outcome:
-    """One case. `recovered_s` is the longest wait after a death; None: nobody waited."""
+    """One case. `half` are texts that were left standing half and that the audit log tells of;
+    `recovered_s` is the longest wait after a death; None: nobody waited."""
 
     lost: Sequence[str]
     doubled: Sequence[str]
+    half: Sequence[str]
     unknown: Sequence[Unknown]
     broken: Sequence[str]
     recovered_s: float | None
 
     @property
     def good(self) -> bool:
-        """Whether nothing happened that must not; an unknown outcome may happen."""
+        """Whether nothing happened that must not; an unknown outcome may happen, and half a text
+        where nobody can find it again."""
         return not (self.lost or self.doubled or self.broken)
 
 
@@ -49,9 +55,11 @@ def outcome(case: Case) -> Outcome:
     """A case, judged."""
     broken = [*not_reached(case), *effects_not_as_told(case), *broken_rows(case)]
     broken += unresolved(case)
+    broken += halves(case) if case.order.lookup else halves_not_told(case)
     return Outcome(
         lost=lost(case),
         doubled=doubled(case),
+        half=halves(case),
         unknown=unknown(case),
         broken=broken,
         recovered_s=max(case.recovered_s, default=None),
@@ -74,7 +82,7 @@ def lost(case: Case) -> Sequence[str]:
 
 def unknown(case: Case) -> Sequence[Unknown]:
     """The rows of which nobody inside knows whether they were sent."""
-    posted = {post.outbox_id for post in case.posts}
+    posted = {post.outbox_id for post in complete(case)}
     return [
         Unknown(str(row["kind"]), row["id"] in posted)
         for row in case.rows.outbox

@@ -9,6 +9,7 @@ import pytest
 from tests.crash.platform import Post
 from tests.crash.play import Case, run
 from tests.faults import page
+from tests.faults.load import Tally, count_halves, is_complete
 from tests.faults.outcomes import Unknown, outcome
 from tests.faults.worlds import WORLDS, Pace, orders
 from tests.stateful.snapshot import Record
@@ -66,6 +67,31 @@ def test_a_post_that_is_seen_twice_is_doubled(case: Case) -> None:
     assert not found.good
 
 
+def test_half_a_text_is_broken_but_for_one_that_nobody_can_find_and_that_is_told_of(
+    case: Case,
+) -> None:
+    whole = case.posts[0]
+    standing = replace(case, posts=[replace(whole, id="post-0", text="note mi"), *case.posts])
+    assert outcome(standing).broken
+    told = outcome(replace(standing, orphaned=[whole.outbox_id]))
+    assert told.good
+    assert len(told.half) == 1
+    findable = replace(standing, orphaned=[whole.outbox_id], order=replace(case.order, lookup=True))
+    assert outcome(findable).broken
+
+
+@pytest.mark.parametrize("findable", [False, True])
+def test_under_load_half_a_text_is_counted_as_in_the_cases(findable: bool) -> None:
+    post = Post("post-1", "out_1", "note n0: o")
+    assert not is_complete(post, ())
+    assert is_complete(post, ("out_1",)), "a line of the engine's own is whole"
+    told, untold = Tally(), Tally()
+    count_halves(told, [post], ["out_1"], findable=findable)
+    count_halves(untold, [post], [], findable=findable)
+    assert (told.half, told.good) == (1, not findable)
+    assert not untold.good
+
+
 def test_an_effect_that_was_had_twice_and_a_point_that_was_not_reached_are_broken(
     case: Case,
 ) -> None:
@@ -80,6 +106,6 @@ def test_the_page_keeps_the_result_of_the_other_run(case: Case, tmp_path: Path) 
     page.update(page.POINTS, page.points_text(played, "About."), path=path)
     text = path.read_text(encoding="utf-8")
     assert "the kills" in text
-    assert "| SQLite, cannot be asked | 1 | 0 | 0 | 0 |" in text
+    assert "| SQLite, cannot be asked | 1 | 0 | 0 | 0 | 0 |" in text
     assert "| `claim:commit` | 1st message |" in text
     assert "Not run yet" not in text

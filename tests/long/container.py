@@ -31,8 +31,6 @@ NEEDED: Final = {
     "nsenter": "util-linux",
 }
 """Program -> Debian package."""
-SUITE: Final = "bookworm"
-"""The Debian of which the Dockerfile's base is made."""
 PACKAGES: Final = "ca-certificates,python3,python3-venv"
 AUTHORITIES: Final = Path("etc/ssl/certs/ca-certificates.crt")
 BUILD_S: Final = 1200
@@ -126,9 +124,12 @@ def built(place: Path) -> Iterator[Image]:
 
 
 def _make_base(folder: Path, buildah: Sequence[str]) -> None:
-    found = re.search(r"^ARG BASE=(\S+)$", (ROOT / "Dockerfile").read_text("utf-8"), re.MULTILINE)
+    text = (ROOT / "Dockerfile").read_text("utf-8")
+    found = re.search(r"^ARG BASE=(\S+-slim-([a-z]+))$", text, re.MULTILINE)
     assert found is not None
-    run("debootstrap", "--variant=minbase", f"--include={PACKAGES}", SUITE, folder)
+    run("debootstrap", "--variant=minbase", f"--include={PACKAGES}", found[2], folder)
+    # A slim base has no pages of manuals and no folders for them, which some packages stumble over.
+    shutil.rmtree(folder / "usr/share/man")
     # A network may have an authority of its own: the base trusts whom this machine trusts.
     shutil.copyfile(Path("/") / AUTHORITIES, folder / AUTHORITIES)
     (folder / "etc/pip.conf").write_text(f"[global]\ncert = /{AUTHORITIES}\n", encoding="utf-8")
@@ -162,7 +163,8 @@ async def running(image: Image, volume: Path, *arguments: str) -> AsyncIterator[
     settings = [part for one in variables(image, port) for part in ("--setenv", *one.split("=", 1))]
     process = await asyncio.create_subprocess_exec(
         *("bwrap", "--ro-bind", str(image.root), "/", "--bind", str(volume), image.volumes[0]),
-        *("--tmpfs", "/tmp", "--proc", "/proc", "--dev", "/dev", "--clearenv", *settings),
+        *("--perms", "1777", "--tmpfs", "/tmp"),
+        *("--proc", "/proc", "--dev", "/dev", "--clearenv", *settings),
         *("--unshare-pid", "--unshare-ipc", "--unshare-uts", "--as-pid-1", "--die-with-parent"),
         *("--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID", "--cap-add", "CAP_SETPCAP"),
         *("--chdir", image.volumes[0], "setpriv", f"--reuid={uid}", f"--regid={gid}"),

@@ -13,8 +13,10 @@ import pytest
 from gateway.cli.conversation import Conversation
 from tests.architecture.test_distribution import pins
 from tests.conftest import FailAfter
+from tests.contract.store_support import postgres_server
 from tests.long.container import ROOT, Container, Image, built, running
 from tests.scenario.process.talk import conversation, finished, reply
+from tests.unit.deploy.support import server_major
 
 PACKAGES = "opt/gatehouse/lib/python3.11/site-packages"
 MOST_BYTES = 350 * 1024**2
@@ -132,3 +134,29 @@ async def test_what_is_installed_is_what_was_locked(
     locked = pins((ROOT / "requirements.lock").read_text(encoding="utf-8"))
     assert len(installed) > 50
     assert {name: locked.get(name) for name in installed} == installed
+
+
+@pytest.mark.requirement("OPS-6", "OPS-9")
+async def test_it_backs_up_a_database_of_postgresql(
+    image: Image, volume: Path, fail_after: FailAfter
+) -> None:
+    """By programs of the image, of the major of the server that the compose file has."""
+    async with fail_after(120), running(image, volume) as container:
+        for program in ("pg_dump", "pg_restore"):
+            code, said = await container.execute(program, "--version")
+            assert code == 0, said
+            assert re.search(rf"\(PostgreSQL\) {server_major()}\.", said), said
+        server = postgres_server()
+        name = await server.create()
+        try:
+            url = server.url(name).replace("postgresql://", "postgresql+asyncpg://", 1)
+            command = ("env", f"GATEHOUSE_DATABASE__URL={url}", "gatehouse")
+            for arguments in (
+                ("migrate",),
+                ("backup", "create", "/data/one.tar.gz"),
+                ("backup", "verify", "/data/one.tar.gz"),
+            ):
+                code, said = await container.execute(*command, *arguments)
+                assert code == 0, said
+        finally:
+            await server.drop(name)

@@ -6,6 +6,7 @@ a reset. It needs root and iproute2; a skip says so.
 """
 
 import asyncio
+import fcntl
 import os
 import shutil
 import subprocess
@@ -33,6 +34,7 @@ PORT: Final = 5432
 NETWORK: Final = "10.213.{number}.{host}"
 HOSTS: Final = "10.214.0.{host}"
 NAMES: Final = Path("/etc/netns")
+ONE_AT_A_TIME: Final = Path(tempfile.gettempdir()) / "gatehouse-test-network.lock"
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,18 @@ class Host:
 
 
 @contextmanager
+def _addresses() -> Iterator[None]:
+    """The addresses above belong to the machine: a second test that wants them waits its turn.
+
+    Tests run in several processes, and each has a checkout's run beside it at times. The lock ends
+    with the process that holds it.
+    """
+    with ONE_AT_A_TIME.open("a") as turn:
+        fcntl.flock(turn, fcntl.LOCK_EX)
+        yield
+
+
+@contextmanager
 def hosts(*names: str) -> Iterator[Mapping[str, Host]]:
     """Machines on one network that know each other by name; gone afterwards."""
     bridge = f"ghb{os.getpid()}"
@@ -74,6 +88,11 @@ def hosts(*names: str) -> Iterator[Mapping[str, Host]]:
     }
     if shutil.which("ip") is None or os.geteuid() != 0:
         pytest.skip(NO_NETWORK)
+    with _addresses():
+        yield from _joined(bridge, made)
+
+
+def _joined(bridge: str, made: Mapping[str, Host]) -> Iterator[Mapping[str, Host]]:
     if _tried("link", "add", bridge, "type", "bridge"):
         pytest.skip(NO_NETWORK)
     try:
@@ -109,7 +128,14 @@ def _plugged(host: Host, bridge: str, known: str) -> None:
 def network(cables: int) -> Iterator[Sequence[Cable]]:
     """A namespace that is joined to this one by so many cables; gone afterwards."""
     namespace = f"gh{os.getpid()}"
-    if shutil.which("ip") is None or os.geteuid() != 0 or _tried("netns", "add", namespace):
+    if shutil.which("ip") is None or os.geteuid() != 0:
+        pytest.skip(NO_NETWORK)
+    with _addresses():
+        yield from _cabled(namespace, cables)
+
+
+def _cabled(namespace: str, cables: int) -> Iterator[Sequence[Cable]]:
+    if _tried("netns", "add", namespace):
         pytest.skip(NO_NETWORK)
     try:
         _ip("-n", namespace, "link", "set", "lo", "up")

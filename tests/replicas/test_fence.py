@@ -17,11 +17,11 @@ from sqlalchemy import Connection, select
 
 from adapters.system.clock import SystemClock
 from runtime.store import Database, lanes, open_database
-from runtime.store.tables import audit
+from runtime.store.tables import audit, leases
 from tests.contract.store_support import postgres_server, schema_templates
 from tests.crash.judging import MESSAGES
 from tests.crash.places import on_postgres
-from tests.crash.platform import Platform, Post
+from tests.crash.platform import Kept, Platform, Post
 from tests.crash.play import Conversation, Gateway, folder
 from tests.crash.process import Kill, Order
 from tests.stateful import invariants
@@ -90,10 +90,11 @@ async def pair(
     after: Kill = (0, "lease:commit"),
 ) -> AsyncIterator[Pair]:
     """`first` says what the first replica is to do; the second works as it should, and comes when
-    the first has passed the point `after`: until then everything is the first one's."""
+    the first has passed the point `after`: until then everything is the first one's. No text grows,
+    so that every send is of its own."""
     platform = Platform()
     async with on_postgres(postgres_server(), template, path) as make, platform.serving():
-        order = replace(await make("first"), port=platform.port, lease_s=LEASE_S)
+        order = replace(await make("first"), port=platform.port, lease_s=LEASE_S, patience_s=0)
         other = replace(order, folder=folder(path, "second"), skew_ms=skew_ms)
         database = open_database(order.url, clock=CLOCK, pool_size=2)
         await database.start()
@@ -177,12 +178,12 @@ async def test_a_post_that_arrived_before_the_freeze_is_found_and_is_one_post(
 ) -> None:
     async with pair(template, tmp_path, lambda order: order) as two:
 
-        def freeze(post: Post) -> bool:
-            if post.text.startswith("card"):
+        def freeze(kept: Kept) -> bool:
+            if kept[1] == "post:kept" and two.cards():
                 two.first.freeze()
             return False
 
-        two.platform.on_post = freeze
+        two.platform.on_kept = freeze
         await card(two)
         two.first.thaw()
         await two.said("lease_lost")
@@ -238,6 +239,28 @@ async def test_replicas_whose_clocks_are_a_minute_wrong_lose_and_double_nothing(
         invariants.check(rows)
 
 
+@pytest.mark.requirement("SCALE-2", "MSG-9")
+async def test_a_replica_whose_clock_is_a_lease_ahead_takes_nothing_from_one_that_lives(
+    template: str, tmp_path: Path
+) -> None:
+    """By its own clock everything that the first holds ran out long ago."""
+    ahead_ms = int(LEASE_S * 2000)
+
+    def held(conn: Connection) -> dict[str, tuple[str, int]]:
+        return {row.name: (row.holder, row.fence) for row in conn.execute(select(leases))}
+
+    async with pair(template, tmp_path, lambda order: order, skew_ms=ahead_ms) as two:
+        before = await two.database.read(held)
+        while len({holder for holder, _ in (await two.database.read(held)).values()}) < 2:
+            await CLOCK.sleep(0.05)
+        await two.talk.first_message()
+        rows = await two.talk.approve(await two.talk.card())
+        after = await two.database.read(held)
+        assert {name: after[name] for name in before} == before
+        assert {row["attempt"] for row in rows.runs} == {0}
+        invariants.check(rows)
+
+
 def _stop_inside(url: str, session_id: str) -> None:
     """A process that freezes in the middle of a unit, with a lane in its hands."""
 
@@ -266,7 +289,11 @@ async def test_a_replica_frozen_inside_a_unit_holds_its_lane_for_seconds_only(
         frozen.start()
         try:
             await until_locked(two.database, session_id)
-            rows = await two.talk.approve(await two.talk.card())
+            # In the same chat, so that it needs the very lane.
+            two.platform.says("m2", MESSAGES[1])
+            rows = await card(two, said=True)
+            assert len(rows.lanes) == 1
+            rows = await two.talk.approve(rows.open_calls[0]["id"])
             assert frozen.is_alive(), "it never gave the lane back by itself"
         finally:
             frozen.kill()

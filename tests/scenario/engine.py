@@ -3,13 +3,14 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import TypedDict, Unpack
 
 from adapters.system.clock import SystemClock
+from runtime.agent.family import AgentFamily
 from runtime.bus.memory import MemoryBus
 from runtime.domain.errors import StoreUnavailable
 from runtime.domain.messages import ButtonPress, ChatKind, InboundMessage
@@ -19,10 +20,12 @@ from runtime.ports.clock import Clock
 from runtime.ports.gatehouse import Accepted, Pressed
 from runtime.ports.model import Models
 from runtime.ports.tracing import NO_TRACER, Tracer
+from runtime.ports.transcription import Transcriber
 from runtime.store import Database, Point, no_point, open_database
 from runtime.tools.base import AnyTool
 from runtime.tools.builtin import builtin_tools
 from runtime.tools.builtin.shell import ExecSettings
+from runtime.tools.outgoing import SendLimits, sending_by_rows
 from runtime.tools.registry import Registry
 from runtime.workers.engine import Engine, EngineParts, EngineSettings
 from runtime.workspace.scaffold import find_template, scaffold
@@ -116,6 +119,8 @@ class Setup:
     alone: bool = True
     redact: Callable[[str], str] = str
     tracer: Tracer = NO_TRACER
+    sends: SendLimits = field(default_factory=SendLimits)
+    transcriber: Transcriber | None = None
 
 
 def setup_at(path: Path, url: str, models: Models, **changes: object) -> Setup:
@@ -137,16 +142,23 @@ async def drained(database: Database) -> None:
 
 def engine_on(setup: Setup, database: Database, workspace: Workspace, chat: FakeChat) -> Engine:
     """An engine that is not started yet, on a bus of its own."""
+    bus = MemoryBus()
     tools = setup.tools or builtin_tools(
         sandbox=FakeSandbox(setup.clock),
         fetch=FakeFetch(),
         skills=workspace.skills,
         clock=setup.clock,
         commands=ExecSettings(),
+        sending=sending_by_rows(
+            database,
+            replace(setup.sends, channels={chat.channel: chat.capabilities}),
+            redact=setup.redact,
+        ),
+        family=AgentFamily(database, bus, setup.clock, setup.settings.agent, workspace.agents),
     )
     parts = EngineParts(
         database=database,
-        bus=MemoryBus(),
+        bus=bus,
         clock=setup.clock,
         models=setup.models,
         registry=Registry(tools),
@@ -156,6 +168,7 @@ def engine_on(setup: Setup, database: Database, workspace: Workspace, chat: Fake
         redact=setup.redact,
         tracer=setup.tracer,
         point=setup.point,
+        transcriber=setup.transcriber,
     )
     return Engine(parts, setup.settings)
 

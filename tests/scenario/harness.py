@@ -27,6 +27,7 @@ from runtime.store.migrate import migrate
 from runtime.tools.base import AnyTool
 from runtime.tools.builtin import builtin_tools
 from runtime.tools.builtin.shell import ExecSettings
+from runtime.tools.outgoing import SendLimits, sending_by_rows
 from runtime.tools.registry import Registry
 from runtime.views.reader import Views
 from runtime.workers.engine import Engine, EngineParts, EngineSettings
@@ -258,6 +259,7 @@ def _engine(plan: Plan, database: Database) -> Engine:
         skills=workspace.skills,
         clock=plan.clock,
         commands=ExecSettings(),
+        sending=sending_by_rows(database, SendLimits()),
     )
     settings = EngineSettings()
     return Engine(
@@ -299,6 +301,7 @@ def _services(plan: Plan, engine: Engine, database: Database, tokens: list[str])
         turns_running=lambda: engine.turns.running,
         checks={"engine": lambda: engine.ready},
         runtime=lambda: {"permission_mode": control.permission_mode.value},
+        workspace=plan.workspace,
         explainer=Explainer(
             views,
             Workspace(plan.workspace),

@@ -68,7 +68,9 @@ async def test_the_owner_lets_a_stranger_in_by_a_button(worlds: Worlds) -> None:
         part = await stranger_writes(world)
         assert cards(world)[0][0].target.chat_id == f"D-{OWNER}"
         assert part.arguments == "stranger (U-stranger)"
-        pressed = await presses(world, part.open_call_id, choice="once")
+        assert part.choices == ("approve", "deny")
+        assert not (await presses(world, part.open_call_id, choice="session")).accepted
+        pressed = await presses(world, part.open_call_id, choice="approve")
         assert pressed.accepted
         assert "Let in by owner" in await outcome(world)
         await world.chat.until(lambda: len(world.chat.texts(f"D-{STRANGER}")) == 2)

@@ -5,19 +5,22 @@ from pathlib import Path
 
 import pytest
 
-from tests.scenario.flood import FloodedChat
+from runtime.ports.chat import Capabilities
+from tests.scenario.flood import SLACK, TELEGRAM, FloodedChat
 from tests.scenario.posting import post
 
 CHATS, EACH = 50, 10
 
 
 @pytest.mark.requirement("MSG-10")
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize(
+    ("limits", "seed"), [(TELEGRAM, 1), (TELEGRAM, 2), (SLACK, 7)], ids=["tg-1", "tg-2", "slack"]
+)
 async def test_500_replies_to_50_chats_arrive_once_in_order_and_in_time(
-    tmp_path: Path, seed: int
+    tmp_path: Path, limits: Capabilities, seed: int
 ) -> None:
     async with post(tmp_path) as at:
-        chat = FloodedChat(at.clock, seed=seed)
+        chat = FloodedChat(at.clock, seed=seed, limits=limits)
         at.serve(chat)
         for number in range(EACH):
             for place in range(CHATS):

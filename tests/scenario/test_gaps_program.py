@@ -78,7 +78,12 @@ async def test_every_bound_that_was_asked_and_every_blocks_tokens_are_printed(
         asked = ("policy", "explain", session["id"], "exec", '{"command": "rm x"}')
         explained = await command(there, *asked)
         prompt = await command(there, "context", session["id"])
-    for said in ("deny rule", "exec(rm:*)", "plan mode runs no commands", "permission mode"):
+    for said in (
+        "deny rule",
+        "exec(rm:*)",
+        "plan mode runs commands that only read, and refuses rm",
+        "permission mode",
+    ):
         assert said in explained.out, said
     lines = [line.split() for line in prompt.out.splitlines()]
     tokens = {line[0]: int(line[1]) for line in lines if len(line) > 1 and line[1].isdecimal()}

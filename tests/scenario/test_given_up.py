@@ -7,9 +7,10 @@ from runtime.inbox import claims
 from runtime.store import runs
 from tests.fakes.model import Gate, Said, ScriptedModel
 from tests.scenario.conftest import Worlds
+from tests.stateful import invariants, snapshot
 
 
-@pytest.mark.requirement("MSG-6")
+@pytest.mark.requirement("MSG-6", "MSG-9")
 async def test_a_run_that_could_not_be_resumed_is_interrupted_and_the_lane_goes_on(
     worlds: Worlds,
 ) -> None:
@@ -29,5 +30,6 @@ async def test_a_run_that_could_not_be_resumed_is_interrupted_and_the_lane_goes_
         assert run_id in told
         run = await after.database.read(lambda conn: runs.get(conn, run_id))
         assert run.state is RunState.INTERRUPTED
+        invariants.check(await after.database.read(snapshot.take))
         await after.says("and now?", message_id="m-later")
         assert (await after.sees(2))[1] == "on we go"

@@ -1,5 +1,7 @@
 """A group that becomes a supergroup has a new id: everything of it goes along (TEL-6)."""
 
+from dataclasses import replace
+
 import pytest
 
 from runtime.domain.errors import DeliveryRetry
@@ -9,8 +11,8 @@ from runtime.store import Connection, sessions
 from tests.fakes.chat import FakeChat
 from tests.fakes.model import Gate, Said, ScriptedModel
 from tests.scenario.cards import audited, call, card, offering, outcome
-from tests.scenario.conftest import Worlds
-from tests.scenario.engine import World
+from tests.scenario.conftest import Worlds, intake
+from tests.scenario.engine import OPEN, OWNER, World
 from tests.scenario.tools import Note
 
 MOVE = Move(channel="test", account="A1", old_chat_id="-1", new_chat_id="-100")
@@ -55,6 +57,30 @@ async def test_what_waits_and_what_runs_is_told_in_the_new_chat(worlds: Worlds) 
         await chat.until(lambda: len(chat.texts("-100")) == 3)
         assert chat.texts("-1") == []
         assert chat.texts("-100")[1:] == ["one", "two"]
+
+
+@pytest.mark.requirement("TEL-6", "MSG-3")
+async def test_what_waits_in_the_session_of_a_whole_account_goes_along(worlds: Worlds) -> None:
+    gate = Gate()
+    model = ScriptedModel([Said("one", before=gate), "two", "three"])
+    scope = replace(OPEN, group_scope="account", owners=frozenset({OWNER}))
+    change = intake(access={"test": scope}, queue_mode="followup")
+    async with worlds(model, change=change) as world:
+        await world.says("first", chat_id="-1", kind="group")
+        await gate.reached.wait()
+        for chat_id in ("-1", "-2"):
+            await world.says("next", chat_id=chat_id, kind="group")
+        await world.engine.intake.move(MOVE)
+        await world.engine.intake.move(MOVE)
+        assert await keys(world) == ["test:A1"]
+        gate.open.set()
+        await world.sees(3)
+        assert world.chat.texts("-1") == []
+        assert world.chat.texts("-100") == ["one", "two"]
+        assert world.chat.texts("-2") == ["three"], "another chat of the session stays where it is"
+        moved = await world.database.read(lambda conn: sessions.listing(conn, limit=1))
+        assert moved[0].address.chat_id == "-100"
+        assert len(await audited(world, "chat.moved")) == 1, "the second move found nothing to do"
 
 
 @pytest.mark.requirement("TEL-6", "APR-4")

@@ -109,13 +109,13 @@ async def test_a_call_that_was_approved_names_the_approval_as_its_rule(worlds: W
 @pytest.mark.parametrize("mode", ["bypassPermissions", "acceptEdits", "dontAsk", "plan"])
 async def test_the_operators_mode_bounds_what_a_turn_does(worlds: Worlds, mode: str) -> None:
     shell, note = Note("shell", command=True), Note("note")
-    model = ScriptedModel([Said(calls=(call("ls", "shell"), call("x"))), "done"])
+    model = ScriptedModel([Said(calls=(call("make", "shell"), call("x"))), "done"])
     settings = PolicySettings(PermissionMode(mode))
     async with worlds(model, change=both(offering(shell, note), policy(settings))) as world:
         await world.says("go")
         assert await world.sees(1) == ["done"]
     ran = mode in ("bypassPermissions", "acceptEdits")
-    assert shell.kept == (["ls"] if ran else [])
+    assert shell.kept == (["make"] if ran else [])
     assert note.kept == ([] if mode == "plan" else ["x"])
 
 

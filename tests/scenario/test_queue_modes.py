@@ -187,7 +187,7 @@ async def test_what_was_said_to_a_run_survives_its_process(worlds: Worlds) -> No
 
 
 @pytest.mark.requirement("MSG-5", "MSG-15")
-async def test_a_run_that_ends_at_its_limit_has_heard_what_came_before(worlds: Worlds) -> None:
+async def test_what_is_said_in_the_last_step_before_the_limit_is_answered(worlds: Worlds) -> None:
     gate = Gate()
     model = ScriptedModel([ONE_CALL, "next"])
     change = both(mode("steer"), offering(Note(gate=gate)), agent(max_steps=1))
@@ -196,8 +196,12 @@ async def test_a_run_that_ends_at_its_limit_has_heard_what_came_before(worlds: W
         await gate.reached.wait()
         await world.says("and b")
         gate.open.set()
-        assert "I stopped here" in (await world.sees(1))[0]
+        stopped, answer = await world.sees(2)
+        assert "I stopped here" in stopped
+        assert answer == "next"
+        assert told(model.requests[1])[-1] == ("user", "and b")
         assert await said_in(world, first.session_id) == ["do a", "and b"]
+        assert len(await runs_of(world, first.session_id)) == 2
 
 
 @pytest.mark.requirement("MSG-5", "MSG-6", "MSG-13")

@@ -1,4 +1,5 @@
-"""PostgreSQL in trouble: restarted in the middle, out of connections, refusing what conflicts.
+"""PostgreSQL in trouble: restarted in the middle, out of connections, refusing what conflicts,
+taking no writes.
 
 People see nothing of it but a delay: what the platforms were not told that it arrived they deliver
 again, and a run goes on where its rows are.
@@ -24,12 +25,14 @@ from tests.wire.slack import Said
 
 WITHIN_S = 60.0
 FOREVER = 2**40
+CONFLICT = "40001"
+DISK_FULL = "53100"
 REFUSE = """
 CREATE SEQUENCE asked;
 CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
 BEGIN
   IF nextval('asked') <= TG_ARGV[0]::bigint THEN
-    RAISE EXCEPTION 'could not serialize access' USING ERRCODE = '40001';
+    RAISE EXCEPTION 'refused' USING ERRCODE = TG_ARGV[1];
   END IF;
   RETURN NEW;
 END $$;
@@ -67,12 +70,19 @@ class Server:
         """How many connections the gateway's role may have; -1 is any number."""
         await self.run(f"ALTER ROLE {self.name} CONNECTION LIMIT {connections}")
 
-    async def refuse(self, table: str, event: str, *, times: int = FOREVER) -> None:
-        """Fail the next units that touch a table as one that conflicts with others."""
+    async def write_nothing(self, state: str) -> None:
+        """Set ("on" or "off") whether the sessions that open from now on may only read."""
+        change = f"ALTER DATABASE {self.name} SET default_transaction_read_only = {state}"
+        await self.run(f"BEGIN READ WRITE; {change}; COMMIT")
+
+    async def refuse(
+        self, table: str, event: str, *, times: int = FOREVER, state: str = CONFLICT
+    ) -> None:
+        """Fail the next units that touch a table with an SQLSTATE."""
         await self.run(REFUSE)
         await self.run(
             f"CREATE TRIGGER refuse BEFORE {event} ON {table} "
-            f"FOR EACH ROW EXECUTE FUNCTION refuse({times})"
+            f"FOR EACH ROW EXECUTE FUNCTION refuse({times}, '{state}')"
         )
 
     async def relent(self, table: str) -> None:
@@ -228,6 +238,55 @@ async def test_a_server_without_connections_left_takes_no_message_and_loses_none
         said = await written_to_nobody(town, here)
         await server.allow(-1)
         await until_ready(here.client.url, ready=True)
+        await delivered_again(town, said)
+        await all_is_well(town, here, slack=["I am here."] * 2, telegram=["I am here."] * 2)
+
+
+@pytest.mark.requirement("MSG-1", "MSG-7", "API-5")
+async def test_a_server_that_takes_no_writes_for_a_while_costs_nothing(
+    tmp_path: Path, fail_after: FailAfter
+) -> None:
+    async with (
+        fail_after(180),
+        place_with_server(tmp_path) as (town, server),
+        town.serving() as here,
+    ):
+        await greeted(town)
+        await town.on_slack("something long")
+        await town.model.gate("half").entered.wait()
+        await server.write_nothing("on")
+        await server.hang_up()
+        await here.program.says("takes no writes, it is read-only")
+        await says_why(here, "writes")
+        said = await written_to_nobody(town, here)
+        town.model.gate("half").opened.set()
+        await here.program.says("run_interrupted")
+        # The sessions that are open stay read-only: the gateway opens others by itself.
+        await server.write_nothing("off")
+        await until_ready(here.client.url, ready=True)
+        await delivered_again(town, said)
+        await all_is_well(
+            town,
+            here,
+            slack=["I am here.", "Half and whole.", "I am here."],
+            telegram=["I am here."] * 2,
+        )
+
+
+@pytest.mark.requirement("MSG-1", "API-5")
+async def test_a_server_whose_disk_is_full_takes_no_message_and_loses_none(
+    tmp_path: Path, fail_after: FailAfter
+) -> None:
+    async with (
+        fail_after(180),
+        place_with_server(tmp_path) as (town, server),
+        town.serving() as here,
+    ):
+        await greeted(town)
+        await server.refuse("inputs", "INSERT", state=DISK_FULL)
+        said = await written_to_nobody(town, here)
+        await here.program.says("Free space, then it works again")
+        await server.relent("inputs")
         await delivered_again(town, said)
         await all_is_well(town, here, slack=["I am here."] * 2, telegram=["I am here."] * 2)
 

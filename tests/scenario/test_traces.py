@@ -10,12 +10,14 @@ import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
 from gateway.telemetry import MOST_WAITING, Telemetry, TelemetrySettings
+from gateway.tracing import open_tracer
 from runtime.domain.errors import ModelRejected, ModelRetry
 from runtime.domain.runs import RunState, Usage
 from runtime.ports.tracing import NO_TRACER, Tracer
@@ -25,6 +27,7 @@ from tests.scenario.cards import both, call, card, offering, reaches
 from tests.scenario.conftest import Worlds, intake
 from tests.scenario.engine import Setup, World
 from tests.scenario.tools import Note
+from tests.unit.config.support import reader
 from tests.wire.otlp import ERROR, Collector, Span, collector
 
 SECRET = "the-word-that-was-said"
@@ -88,6 +91,28 @@ async def settled(world: World, run_id: str | None, state: RunState) -> None:
 
 def of(spans: list[Span], operation: str) -> list[Span]:
     return [one for one in spans if one.operation == operation]
+
+
+@pytest.mark.requirement("OPS-8")
+@pytest.mark.parametrize(
+    ("variable", "path"),
+    [
+        ("OTEL_EXPORTER_OTLP_ENDPOINT", ""),
+        ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "/v1/traces"),
+        ("GATEHOUSE_OBSERVABILITY__OTLP_ENDPOINT", "/"),
+    ],
+)
+async def test_each_way_to_name_the_collector_reaches_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str, path: str
+) -> None:
+    async with collector() as found:
+        monkeypatch.setenv(variable, f"{found.url}{path}")
+        config = reader(tmp_path / "home")("", {variable: f"{found.url}{path}"})
+        tracer, end = open_tracer(config, Counted())
+        with tracer.span("chat", "run_1", "a:model", {}):
+            pass
+        await asyncio.to_thread(end)
+        assert [one.name for one in await found.until(1)] == ["chat a:model"]
 
 
 @pytest.mark.requirement("OPS-8")

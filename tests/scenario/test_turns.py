@@ -12,8 +12,10 @@ from runtime.domain.tools import Effect
 from runtime.domain.transcript import AssistantMessage, ToolMessage
 from runtime.store import runs, transcripts
 from runtime.tools.base import AnyTool
+from runtime.tools.executor import MOST_CALLS
 from tests.fakes.clock import FakeClock
 from tests.fakes.model import Gate, Said, ScriptedModel, ScriptedModels
+from tests.scenario.cards import audited
 from tests.scenario.conftest import Worlds, agent
 from tests.scenario.engine import Setup
 from tests.scenario.tools import Note
@@ -181,6 +183,26 @@ async def test_a_defect_in_a_turn_ends_in_words_and_the_lane_goes_on(worlds: Wor
         assert "/secret" not in text
         await world.says("second")
         assert (await world.sees(2))[1] == "fine again"
+
+
+@pytest.mark.requirement("TOOL-1", "POL-1")
+async def test_of_a_flood_of_calls_only_the_first_are_looked_at(worlds: Worlds) -> None:
+    note = Note(effect=Effect.IDEMPOTENT)
+    flood = Said(calls=tuple(call(str(number)) for number in range(MOST_CALLS + 2)))
+    model = ScriptedModel([flood, "done"])
+    async with worlds(model, change=offering(note)) as world:
+        accepted = await world.says("go")
+        assert await world.sees(1) == ["done"]
+        denied = await audited(world, "tool.deny")
+    assert note.kept == [str(number) for number in range(MOST_CALLS)]
+    answered = model.requests[1].messages[-1]
+    assert isinstance(answered, ToolMessage)
+    assert len(answered.results) == MOST_CALLS + 2, "every call has a result"
+    assert {one.status for one in answered.results[:MOST_CALLS]} == {"ok"}
+    for result in answered.results[MOST_CALLS:]:
+        assert result.status == "error"
+        assert f"asked for {MOST_CALLS + 2} calls; only the first {MOST_CALLS}" in result.content
+    assert [one.run_id for one in denied] == [accepted.run_id] * 2
 
 
 @pytest.mark.requirement("MSG-15")

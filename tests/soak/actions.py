@@ -91,11 +91,9 @@ class Edit:
     async def play(self, stage: Stage, place: Place) -> None:
         first = await stage.says(place, "talk")
         second = stage.wish(place, "talk")
+        first.twin, second.twin = second, first
         await place.changes(f"{second.token} talk, please")
-        both, ledger = (first, second), stage.ledger
-        if await stage.within(ledger.signal.until(lambda: not all(one.is_open for one in both))):
-            for one in both:
-                ledger.excuse(one, "edited")
+        await stage.answered([first, second])
 
 
 class Approve(_Anywhere):
@@ -137,22 +135,18 @@ class Question(_Anywhere):
 
 
 class Stop(_Anywhere):
-    """A turn that somebody stops while the model speaks."""
+    """A turn that somebody stops while the model speaks; the notice may come when they left."""
 
     weight = 1
 
     async def play(self, stage: Stage, place: Place) -> None:
-        before = stage.ledger.count(place.name, "Stopped")
         wish = await stage.says(place, "stop")
         gate = stage.model.gate(wish.token)
         try:
             if await stage.within(gate.entered.wait()):
+                wish.stopping = True
                 await place.commands("stop")
-                told = stage.ledger.signal.until(
-                    lambda: stage.ledger.count(place.name, "Stopped") > before
-                )
-                if await stage.within(told):
-                    stage.ledger.excuse(wish, "stopped")
+                await stage.answered([wish])
         finally:
             # Whoever missed the stop says its answer after all.
             gate.opened.set()

@@ -11,20 +11,33 @@ from tests.soak.report import Report
 from tests.soak.stage import Stage
 
 NEAR_S: Final = 10.0
+ASK_S: Final = 0.2
+SETTLE_S: Final = 30.0
+"""How long what people already see may be without its receipt, lookups and a takeover included."""
 
 
 async def close(stage: Stage, report: Report) -> None:
     """Explain the unknown deliveries, count effects, and look for what is still in hand."""
     async with stage.gateways.client() as client:
+        report.unsent = await _unsent(stage, client)
         await _unknown(stage, report, client)
-        status = await client.get("/v1/status")
-    report.unsent = {
-        state: int(str(count))
-        for state, count in _object(status["outbox"]).items()
-        if state in ("pending", "sending") and count
-    }
     report.latest_s = stage.now()
     _effects(stage, report)
+
+
+async def _unsent(stage: Stage, client: GatewayClient) -> dict[str, int]:
+    """What the outbox still holds, by state, once it had time to write what people saw."""
+    until = stage.now() + SETTLE_S
+    while True:
+        status = await client.get("/v1/status")
+        unsent = {
+            state: int(str(count))
+            for state, count in _object(status["outbox"]).items()
+            if state in ("pending", "sending") and count
+        }
+        if not unsent or stage.now() >= until:
+            return unsent
+        await stage.clock.sleep(ASK_S)
 
 
 async def _unknown(stage: Stage, report: Report, client: GatewayClient) -> None:

@@ -1,9 +1,12 @@
 """The soak itself: a town, people in many places, faults, an operator, and scales.
 
     result = await soak(path, Order(seconds=60, seed=1))
+    result = await soak(path, Order(messages=10_000, restart_every=500, people=20, pages=0))
 
-Everything random comes from the seed; what the machine does with it is its own. The lethal faults
-stop after `lethal_share` of the time, and all of them before the books are closed.
+It ends after a time, or with a number of messages, and then the gateway is restarted with every so
+many of them instead of now and then: in turns as an operator does it and by SIGKILL. Everything
+random comes from the seed; what the machine does with it is its own. The lethal faults of a soak by
+time stop after `lethal_share` of it, and all of them before the books are closed.
 """
 
 import asyncio
@@ -20,7 +23,7 @@ from tests.scenario.process.program import Place as Machine
 from tests.soak.actions import ACTIONS
 from tests.soak.books import close
 from tests.soak.deciding import decide_for_the_absent
-from tests.soak.faults import FAULTS, Fault
+from tests.soak.faults import FAULTS, Fault, Kill, Terminate
 from tests.soak.gateways import Gateways, Replica
 from tests.soak.ledger import Ledger, Struck
 from tests.soak.places import (
@@ -42,6 +45,8 @@ SLOW_THINK_S: Final = (6.0, 12.0)
 """Groups of Telegram take twenty messages a minute."""
 SAMPLE_S: Final = 2.0
 OPERATOR_S: Final = 5.0
+THREADS: Final = 3
+"""All threads are in one channel, which takes one post a second."""
 SETTINGS: Final = """
 shutdown_grace_s = 2.0
 [log]
@@ -54,23 +59,33 @@ sandbox = "none"
 allow = ["exec", "write_file"]
 ask = ["exec(printf:*)", "write_file(permit/**)"]
 [workers]
-lease_ttl_s = 3.0
+lease_ttl_s = {lease_s}
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """How long, with whom and on what. `people` counts each kind of place; times are seconds."""
+    """How long, with whom and on what. `people` counts each kind of place; times are seconds.
+
+    With `messages` the soak ends when so many were said, not after `seconds`; `restart_every` are
+    messages too. `beside` is a checkout of another version, which every second replica runs.
+    """
 
     seconds: float = 60.0
     seed: int = 1
     people: int = 3
+    pages: int = 2
+    messages: int = 0
+    restart_every: int = 0
     replicas: int = 1
     database_url: str = ""
+    beside: str = ""
     fault_every_s: float = 4.0
     lethal_every_s: float = 12.0
     lethal_share: float = 0.4
     settle_s: float = 90.0
+    lease_s: float = 3.0
+    """How long a gateway may stand still and keep what it works at."""
 
 
 async def soak(path: Path, order: Order) -> Report:
@@ -90,6 +105,7 @@ async def soak(path: Path, order: Order) -> Report:
             # The books begin when everybody can be heard.
             stage.began = clock.monotonic()
             await _play(stage, cast, order)
+            report.seconds = stage.now()
             await _calm(stage, order)
             await close(stage, report)
         report.oddities += gateways.oddities
@@ -101,7 +117,11 @@ def _replicas(town: Town, order: Order) -> list[Replica]:
     variables = {**town.place.variables}
     if order.database_url:
         variables["GATEHOUSE_DATABASE__URL"] = order.database_url
-    return [Replica(Machine(town.place.path, variables)) for _ in range(order.replicas)]
+    other = {**variables, "PYTHONPATH": order.beside} if order.beside else variables
+    return [
+        Replica(Machine(town.place.path, other if number % 2 else variables))
+        for number in range(order.replicas)
+    ]
 
 
 def _cast(town: Town, order: Order, gateways: Gateways) -> Cast:
@@ -111,16 +131,17 @@ def _cast(town: Town, order: Order, gateways: Gateways) -> Cast:
         slack.workspace.channels[GENERAL].members.add(user)
     slack.workspace.channels[GENERAL].members.add(slack.install.bot_user)
     cast.slack += [SlackDirect(slack, user) for user in users]
-    cast.slack += [SlackThread(slack, users, number) for number in range(order.people)]
+    cast.slack += [
+        SlackThread(slack, users, number) for number in range(min(order.people, THREADS))
+    ]
     others = [telegram.world.user(f"Person{number}") for number in range(order.people)]
     cast.telegram += [TelegramDirect(telegram, user) for user in others]
     cast.telegram += [TelegramGroup(telegram, others, number) for number in range(2)]
-    cast.pages += [WebPage(number, gateways.clock, gateways.url) for number in range(2)]
+    cast.pages += [WebPage(number, gateways.clock, gateways.url) for number in range(order.pages)]
     quoted = ", ".join(f'"{user}"' for user in users)
     ids = ", ".join(f'"{user.id}"' for user in others)
-    head, tables = SETTINGS.split("[log]", 1)
     town.place.configure(
-        f"{head}[log]{tables}"
+        f"{SETTINGS.format(lease_s=order.lease_s)}"
         f'[slack]\nowners = [{quoted}]\ngroup_policy = "open"\n'
         f'[telegram]\nowners = [{ids}]\ngroup_policy = "open"\n'
     )
@@ -128,20 +149,29 @@ def _cast(town: Town, order: Order, gateways: Gateways) -> Cast:
 
 
 async def _play(stage: Stage, cast: Cast, order: Order) -> None:
-    """People and faults, until the time is over; scenes that are begun are played to their end."""
+    """People and faults until it is over; scenes that are begun are played to their end."""
     async with asyncio.TaskGroup() as group:
         for number, place in enumerate(cast.places):
             dice = Random(f"{order.seed}-{number}")
             group.create_task(_person(stage, place, order, dice), name=f"people of {place.name}")
         group.create_task(_faults(stage, order, lethal=False), name="faults")
-        group.create_task(_faults(stage, order, lethal=True), name="lethal faults")
+        if order.restart_every:
+            group.create_task(_restarts(stage, order), name="restarts")
+        else:
+            group.create_task(_faults(stage, order, lethal=True), name="lethal faults")
+
+
+def _is_over(stage: Stage, order: Order) -> bool:
+    if order.messages:
+        return len(stage.ledger.wishes) >= order.messages
+    return stage.now() >= order.seconds
 
 
 async def _person(stage: Stage, place: Place, order: Order, dice: Random) -> None:
     scenes = [one for one in ACTIONS if one.fits(place)]
     weights = [one.weight for one in scenes]
     think = SLOW_THINK_S if place.slow else THINK_S
-    while stage.now() < order.seconds:
+    while not _is_over(stage, order):
         (scene,) = dice.choices(scenes, weights)
         await scene.play(stage, place)
         await stage.clock.sleep(dice.uniform(*think))
@@ -151,13 +181,20 @@ async def _faults(stage: Stage, order: Order, *, lethal: bool) -> None:
     dice = Random(f"{order.seed}-{lethal}")
     faults = [one for one in FAULTS if one.lethal is lethal]
     every = order.lethal_every_s if lethal else order.fault_every_s
-    until = order.seconds * (order.lethal_share if lethal else 1.0)
+    until = order.seconds * order.lethal_share
     while True:
         await stage.clock.sleep(dice.uniform(0.5, 1.5) * every)
-        if stage.now() >= until:
+        if _is_over(stage, order) or (lethal and stage.now() >= until):
             return
         (fault,) = dice.choices(faults, [one.weight for one in faults])
         await _strike(stage, fault)
+
+
+async def _restarts(stage: Stage, order: Order) -> None:
+    """One with every so many messages, whatever is under way then: SIGTERM and SIGKILL by turns."""
+    for number in range(1, order.messages // order.restart_every + 1):
+        await stage.said(number * order.restart_every)
+        await _strike(stage, Terminate() if number % 2 else Kill())
 
 
 async def _strike(stage: Stage, fault: Fault) -> None:
@@ -166,6 +203,7 @@ async def _strike(stage: Stage, fault: Fault) -> None:
     stage.ledger.faults.append(struck)
     await fault.strike(stage)
     struck.until = stage.now()
+    struck.lies_in_wait = fault.lies_in_wait(stage)
 
 
 async def _calm(stage: Stage, order: Order) -> None:
@@ -198,6 +236,7 @@ async def _watched(stage: Stage, cast: Cast, report: Report) -> AsyncIterator[No
 async def _weigh(stage: Stage, report: Report) -> None:
     while True:
         await stage.clock.sleep(SAMPLE_S)
+        stage.ledger.linger(stage.now())
         for one in stage.gateways.replicas:
             weighed = one.resident_mb()
             if weighed is not None:

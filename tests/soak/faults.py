@@ -6,7 +6,7 @@ delivery there soon after it is explained by it.
 """
 
 import signal
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from tests.scenario.gateway.test_platforms import outage
@@ -28,11 +28,35 @@ class Fault(Protocol):
         """Do it, and return when nothing needs to be undone any more."""
         ...
 
+    def lies_in_wait(self, stage: Stage) -> Callable[[], bool] | None:
+        """Asked after `strike`: tells whether nobody has met it yet. None for what is over."""
+        ...
+
 
 class _Harmless:
     weight = 2
     lethal = False
     costs: frozenset[str] = frozenset()
+
+    def lies_in_wait(self, _stage: Stage) -> Callable[[], bool] | None:
+        return None
+
+
+class _WaitsInSlack(_Harmless):
+    costs = frozenset({"slack"})
+
+    def lies_in_wait(self, stage: Stage) -> Callable[[], bool] | None:
+        armed = stage.town.slack.faults.armed
+        planned = armed[-1]
+        return lambda: planned in armed
+
+
+class _WaitsInTelegram(_Harmless):
+    costs = frozenset({"telegram"})
+
+    def lies_in_wait(self, stage: Stage) -> Callable[[], bool] | None:
+        planned = stage.town.telegram._planned[-1]
+        return lambda: planned.left > 0
 
 
 class SlackCutsSockets(_Harmless):
@@ -56,19 +80,15 @@ class SlackIsBusy(_Harmless):
         stage.town.slack.rate_limit("chat.postMessage", times=2, retry_after=1)
 
 
-class SlackStumbles(_Harmless):
+class SlackStumbles(_WaitsInSlack):
     """A page of an overloaded edge instead of an answer."""
-
-    costs = frozenset({"slack"})
 
     async def strike(self, stage: Stage) -> None:
         stage.town.slack.break_http("chat.postMessage", 503)
 
 
-class SlackCutsAPost(_Harmless):
+class SlackCutsAPost(_WaitsInSlack):
     """The post is made, and its answer lost."""
-
-    costs = frozenset({"slack"})
 
     async def strike(self, stage: Stage) -> None:
         stage.town.slack.hang("chat.postMessage", cut=True)
@@ -86,6 +106,22 @@ class SlackIsAway(_Harmless):
         await stage.town.slack.up()
 
 
+class SlackIsImpatient(_Harmless):
+    """What was not acknowledged yet comes once more."""
+
+    async def strike(self, stage: Stage) -> None:
+        await stage.town.slack.redeliver_unacked()
+
+
+class SlackRepeats(_Harmless):
+    """An event of some time ago is delivered again, as if it were new."""
+
+    async def strike(self, stage: Stage) -> None:
+        kept = [one for one in stage.town.slack.deliveries.all if one.kind == "events_api"]
+        if kept:
+            await stage.town.slack.duplicate(stage.random.choice(kept))
+
+
 class TelegramIsBusy(_Harmless):
     """429 with retry_after."""
 
@@ -93,19 +129,15 @@ class TelegramIsBusy(_Harmless):
         stage.town.telegram.rate_limit("sendMessage", times=2, retry_after=1)
 
 
-class TelegramStumbles(_Harmless):
+class TelegramStumbles(_WaitsInTelegram):
     """A bad gateway instead of an answer."""
-
-    costs = frozenset({"telegram"})
 
     async def strike(self, stage: Stage) -> None:
         stage.town.telegram.fail("sendMessage", 502, "Bad Gateway")
 
 
-class TelegramCutsAPost(_Harmless):
+class TelegramCutsAPost(_WaitsInTelegram):
     """The message is sent, and its answer lost."""
-
-    costs = frozenset({"telegram"})
 
     async def strike(self, stage: Stage) -> None:
         stage.town.telegram.hang("sendMessage")
@@ -121,6 +153,15 @@ class TelegramIsAway(_Harmless):
         await stage.town.telegram.down()
         await stage.clock.sleep(AWAY_S)
         await stage.town.telegram.up()
+
+
+class TelegramRepeats(_Harmless):
+    """An update of some time ago comes again under its old number."""
+
+    async def strike(self, stage: Stage) -> None:
+        queue = stage.town.telegram.queue
+        if queue.history:
+            queue.redeliver(int(str(stage.random.choice(queue.history)["update_id"])))
 
 
 class ModelStumbles(_Harmless):
@@ -161,10 +202,13 @@ FAULTS: Sequence[Fault] = (
     SlackStumbles(),
     SlackCutsAPost(),
     SlackIsAway(),
+    SlackIsImpatient(),
+    SlackRepeats(),
     TelegramIsBusy(),
     TelegramStumbles(),
     TelegramCutsAPost(),
     TelegramIsAway(),
+    TelegramRepeats(),
     ModelStumbles(),
     Kill(),
     Terminate(),

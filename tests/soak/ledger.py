@@ -6,7 +6,7 @@ a double and a swap are seen without asking the gateway.
 
 import re
 from collections import defaultdict, deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -14,6 +14,7 @@ from tests.wire.telegram.signal import Signal
 
 ANSWER = re.compile(r"Answer (w\d{6})\.")
 FAILED = re.compile(r"could not be reached|went wrong inside|I was stopped \d+ times")
+STOPPED = "Stopped"
 REMEMBERED = 200
 """Texts of a place that are kept to find a card in."""
 
@@ -32,6 +33,10 @@ class Wish:
     answered_at: float | None = None
     posts: int = 0
     excuse: Excuse = ""
+    stopping: bool = False
+    """Somebody said that its turn shall end."""
+    twin: "Wish | None" = field(default=None, repr=False, compare=False)
+    """The other form of a message that was edited: one of the two is answered."""
 
     @property
     def is_open(self) -> bool:
@@ -51,11 +56,12 @@ class Unknown:
 
 @dataclass(slots=True)
 class Struck:
-    """A fault and when it was; `until` is when it was undone."""
+    """A fault and when it was; `until` is when it was undone, or met what it lay in wait for."""
 
     name: str
     since: float
     until: float
+    lies_in_wait: Callable[[], bool] | None = field(default=None, repr=False, compare=False)
 
 
 @dataclass
@@ -93,8 +99,12 @@ class Ledger:
                 continue
             wish.posts += 1
             wish.answered_at = wish.answered_at or at
+            self._excuse_twin(wish)
             if wish.posts == 1:
                 self.order[place].append(wish.number)
+        if STOPPED in text:
+            for wish in [one for one in self.open if one.stopping and one.place == place]:
+                self.excuse(wish, "stopped")
         if FAILED.search(text):
             self.failures.append(f"{place}: {text}")
             for wish in self._first_open(place):
@@ -105,7 +115,16 @@ class Ledger:
         """Nobody waits for it any more, and why."""
         if wish.is_open:
             wish.excuse = why
+            self._excuse_twin(wish)
         self.signal.pulse()
+
+    def grew(self, place: str, before: str, now: str, at: float) -> None:
+        """A person reads a message again that changed; only what is new in it counts."""
+        new = set(ANSWER.findall(now)) - set(ANSWER.findall(before))
+        failed = FAILED.search(now) is not None and FAILED.search(before) is None
+        stopped = STOPPED in now and STOPPED not in before
+        if new or failed or stopped:
+            self.saw(place, now, at)
 
     def find(self, place: str, token: str, pattern: re.Pattern[str]) -> str | None:
         """The first group of a pattern in the last text of a place that holds the token."""
@@ -114,10 +133,6 @@ class Ledger:
             if token in text and found:
                 return found[1]
         return None
-
-    def count(self, place: str, words: str) -> int:
-        """How many of the last texts of a place hold these words."""
-        return sum(words in text for text in self.texts[place])
 
     @property
     def open(self) -> list[Wish]:
@@ -151,6 +166,14 @@ class Ledger:
             and since <= wish.said_at < until
         )
 
+    def linger(self, at: float) -> None:
+        """The faults that nobody has met yet go on until now at the least."""
+        for one in self.faults:
+            if one.lies_in_wait is not None:
+                one.until = at
+                if not one.lies_in_wait():
+                    one.lies_in_wait = None
+
     def explain(self, since: float, until: float, causes: Iterable[str]) -> str:
         """The last fault of these that may have cost a receipt in this time; empty for none."""
         wanted = tuple(causes)
@@ -158,6 +181,10 @@ class Ledger:
             if one.name in wanted and one.since <= until and one.until >= since:
                 return f"{one.name} at {one.since:.1f} s"
         return ""
+
+    def _excuse_twin(self, wish: Wish) -> None:
+        if wish.twin is not None and wish.twin.is_open:
+            wish.twin.excuse = "edited"
 
     def _first_open(self, place: str) -> list[Wish]:
         return [wish for wish in self.wishes.values() if wish.is_open and wish.place == place][:1]

@@ -3,9 +3,10 @@
 It keeps nothing of the platforms' servers that a soak of hours would have to pay for.
 """
 
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Final, TypeVar
+from typing import Final, Generic, TypeVar
 
 from tests.soak.places import (
     Place,
@@ -16,6 +17,8 @@ from tests.soak.places import (
     WebPage,
 )
 from tests.soak.stage import Stage
+from tests.wire.slack import Message as SlackMessage
+from tests.wire.telegram import Message as TelegramMessage
 
 Key = TypeVar("Key")
 Value = TypeVar("Value")
@@ -23,6 +26,7 @@ Value = TypeVar("Value")
 PAGE_S: Final = 0.5
 FOREVER_S: Final = 30 * 24 * 3600.0
 KEPT_DELIVERIES: Final = 500
+KEPT_YOUNG: Final = 200
 
 
 @dataclass
@@ -39,18 +43,41 @@ class Cast:
         return [*self.slack, *self.telegram, *self.pages]
 
 
+class Young(Generic[Value]):
+    """Messages that may still grow, because the bot writes some of its answers bit by bit."""
+
+    def __init__(self) -> None:
+        self._kept: deque[tuple[str, Value, list[str]]] = deque(maxlen=KEPT_YOUNG)
+
+    def put(self, place: str, message: Value, text: str) -> None:
+        """Somebody read it as this."""
+        self._kept.append((place, message, [text]))
+
+    def changed(self, stage: Stage, read: Callable[[Value], str]) -> bool:
+        """Read all of them again; whether one reads otherwise than before."""
+        found = False
+        for place, message, last in self._kept:
+            text = read(message)
+            if text != last[0]:
+                stage.ledger.grew(place, last[0], text, stage.now())
+                last[0], found = text, True
+        return found
+
+
 async def watch_slack(stage: Stage, cast: Cast) -> None:
     """Read Slack until cancelled."""
     slack, seen = stage.town.slack, dict.fromkeys(stage.town.slack.workspace.channels, "")
+    young: Young[SlackMessage] = Young()
 
     def news() -> bool:
-        found = False
+        found = young.changed(stage, lambda message: message.visible_text)
         for channel in slack.workspace.channels.values():
             new = _newer(channel.messages, seen.get(channel.id, ""))
             for ts, message in new:
                 seen[channel.id], found = ts, True
                 place = _slack_place(cast, channel.id, message.thread_ts)
                 if message.bot_id is not None and place is not None:
+                    young.put(place.name, message, message.visible_text)
                     stage.ledger.saw(place.name, message.visible_text, stage.now())
         return found
 
@@ -92,13 +119,15 @@ async def watch_telegram(stage: Stage, cast: Cast) -> None:
     telegram = stage.town.telegram
     places = {one.chat.id: one for one in cast.telegram}
     last: list[object] = [None]
+    young: Young[TelegramMessage] = Young()
 
     def news() -> bool:
-        found = False
+        found = young.changed(stage, lambda message: message.text)
         for key, message in _newer(telegram.world.messages, last[0]):
             last[0], found = key, True
             place = places.get(message.chat.id)
             if message.sender == telegram.bot and place is not None:
+                young.put(place.name, message, message.text)
                 stage.ledger.saw(place.name, message.text, stage.now())
         return found
 

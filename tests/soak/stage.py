@@ -50,6 +50,10 @@ class Stage:
         await place.says(f"{wish.token} {kind}, please")
         return wish
 
+    async def said(self, number: int) -> None:
+        """Return when so many messages were said, by everybody together."""
+        await self.ledger.signal.until(lambda: len(self.ledger.wishes) >= number)
+
     async def answered(self, wishes: Sequence[Wish]) -> bool:
         """Wait until all are answered or excused; False where patience ends first."""
         over = self.ledger.signal.until(lambda: not any(wish.is_open for wish in wishes))

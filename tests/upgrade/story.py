@@ -4,21 +4,34 @@ It asks for nothing but that each part comes to its end; that the parts work is 
 A feature that brings statements of its own gets its words here.
 """
 
+import json
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from runtime.bus.memory import MemoryBus
 from runtime.domain.budgets import BudgetSettings, Limit
-from runtime.domain.errors import DeliveryRejected, DeliveryRetry, DeliveryUnknown, GatehouseError
+from runtime.domain.errors import (
+    DeliveryRejected,
+    DeliveryRetry,
+    DeliveryUnknown,
+    GatehouseError,
+    ModelRejected,
+)
 from runtime.domain.people import Trust
 from runtime.domain.runs import TERMINAL, RunState
 from runtime.domain.tools import Effect
 from runtime.intake.control import Control, ControlServices, ControlSettings, NewConversation
 from runtime.intake.gatehouse import IntakeSettings
 from runtime.intake.logins import Logins
+from runtime.ports.bus import EVENTS
+from runtime.ports.model import ModelRequest
+from runtime.store import agents
+from runtime.tools.base import AnyTool
 from runtime.tools.builtin.ask import AskUser
+from runtime.tools.builtin.spawning import SessionsSpawn
 from runtime.views.reader import Views
 from runtime.workers.leases import LeaseSettings
 from tests.fakes.chat import FakeChat
@@ -56,6 +69,7 @@ async def tell(url: str, folder: Path) -> None:
     await _dying(url, folder)
     await _owning(url, folder)
     await _spending(url, folder)
+    await _spawning(url, folder)
 
 
 async def tell_briefly(url: str, folder: Path) -> None:
@@ -205,6 +219,47 @@ async def _sending(url: str, folder: Path) -> None:
         while len((await views.delivery_problems()).items) < 2:
             await views.last_position()
         await views.status()
+
+
+async def _spawning(url: str, folder: Path) -> None:
+    """Children that are awaited, that fail, that wait for others, and that are stopped."""
+    gate = Gate()
+
+    def plays(request: ModelRequest) -> Said | str | ModelRejected:
+        text = "\n".join(str(message) for message in request.messages)
+        if "You are the subagent wrong" in text:
+            return ModelRejected("no such model", "It cannot be asked.")
+        if "You are the subagent slow" in text:
+            return Said("never", before=gate)
+        if "You are the subagent" in text:
+            return "Found it."
+        if "Found it." in text or "accepted" in text:
+            return "That is all."
+        batch = [
+            {"task": "look", "id": "first", "group": "g"},
+            {"task": "look", "id": "second", "group": "g", "depends_on": ["first"]},
+            {"task": "look", "id": "wrong"},
+            {"task": "look", "id": "third", "depends_on": ["wrong"]},
+        ]
+        if "hold" in text:
+            batch = [{"task": "look", "id": "slow"}]
+        mode = "background" if "hold" in text else "await"
+        arguments = json.dumps({"agents": batch, "mode": mode})
+        return Said(calls=(("sessions_spawn", arguments),))
+
+    with_spawn = partial(_with_tools, SessionsSpawn())
+    async with world(_setup(url, folder, ScriptedModel(plays), with_spawn)) as at:
+        await _done(at, (await at.says("find it", chat_id="D-spawning")).run_id)
+        await at.says("hold it", chat_id="D-stopping")
+        await gate.reached.wait()
+        await at.says("/stop", chat_id="D-stopping")
+        async with at.engine.parts.bus.subscribe(EVENTS) as signals:
+            while await at.database.read(lambda conn: bool(agents.stopped(conn))):
+                await anext(aiter(signals))
+
+
+def _with_tools(tool: AnyTool, setup: Setup) -> Setup:
+    return replace(setup, tools=(*setup.tools, tool))
 
 
 async def _dying(url: str, folder: Path) -> None:

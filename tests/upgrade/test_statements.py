@@ -6,7 +6,7 @@ import pytest
 
 from runtime.store.migrate import MIGRATIONS
 from runtime.store.revisions import Revisions
-from runtime.store.tables import metadata
+from runtime.store.tables_agents import metadata
 from tests.upgrade.check import check
 from tests.upgrade.corpus import DIALECTS, Dialect, read, recorded
 

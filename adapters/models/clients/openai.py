@@ -1,8 +1,12 @@
 """Clients for OpenAI's format: OpenAI itself, compatible servers, Ollama."""
 
-from typing import Final
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from typing import Any, Final
 
 from openai import AsyncOpenAI, Timeout
+from openai.resources.chat import AsyncChat, AsyncCompletions
+from openai.types.chat import ChatCompletionMessageParam
 from pydantic_ai.models.ollama import OllamaModel
 from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.providers import Provider
@@ -16,11 +20,43 @@ from adapters.models.settings import ModelSettings
 OPENAI_URL: Final = "https://api.openai.com/v1"
 
 
+class _Completions(AsyncCompletions):
+    """Sends the messages as they are.
+
+    The SDK walks through every field of every message, once for each kind that it could be, and
+    changes none: 84 ms of the event loop for 200 messages. What is in `extra_body` it leaves alone.
+    """
+
+    async def create(
+        self,
+        *,
+        messages: Iterable[ChatCompletionMessageParam],
+        extra_body: object = None,
+        **others: Any,
+    ) -> Any:
+        more = extra_body if isinstance(extra_body, Mapping) else {}
+        return await super().create(
+            messages=(), extra_body={"messages": list(messages), **more}, **others
+        )
+
+
+class _Chat(AsyncChat):
+    @cached_property
+    def completions(self) -> _Completions:
+        return _Completions(self._client)
+
+
+class _Client(AsyncOpenAI):
+    @cached_property
+    def chat(self) -> _Chat:
+        return _Chat(self)
+
+
 def connect(own: str, settings: ModelSettings, provider: str) -> Client:
     """A client for OpenAI itself, a server that speaks its format, or Ollama's."""
     local = provider == "ollama"
     base = f"{(settings.ollama_url or '').rstrip('/')}/v1" if local else settings.openai_base_url
-    client = AsyncOpenAI(
+    client = _Client(
         api_key=NO_KEY if local else key_text(settings.openai_api_key),
         base_url=base or OPENAI_URL,
         max_retries=0,

@@ -9,6 +9,11 @@ export class Problem extends Error {
     this.status = status;
     this.body = body;
   }
+
+  // Whether asking again may be answered: the gateway or its database is away, or too much waits.
+  get passes() {
+    return this.status === 429 || this.status >= 500;
+  }
 }
 
 export function freshKey() {

@@ -9,6 +9,7 @@ import { Sidebar } from "./sidebar.js";
 const PAGE = 60;
 const NEAR_END = 120;
 const MOST_NAMES = 80;
+const WAITS = "Waiting to start";
 const mayWrite = document.body.dataset.mayWrite === "yes";
 const $ = (id) => document.getElementById(id);
 const ends = /^run\.(completed|failed|interrupted|cancelled|waiting)$/;
@@ -82,8 +83,9 @@ function showSession(session) {
   allowWriting(writable, writable ? "Write a message"
     : session.status === "open" ? "You can only read this conversation here" : "This conversation has ended");
   $("stop").hidden = !mayWrite || session.state === "idle";
-  if (session.state === "running" && $("activity").hidden) setActivity("Working");
-  if (session.state !== "running") setActivity(session.state === "queued" ? "Waiting to start" : "");
+  const told = $("activity").hidden ? "" : $("activity").textContent;
+  if (session.state === "running" && ["", WAITS].includes(told)) setActivity("Working");
+  if (session.state !== "running") setActivity(session.state === "queued" ? WAITS : "");
   sidebar.mark(session.id);
 }
 
@@ -187,7 +189,7 @@ async function refresh() {
       showPage(page);
     }
   } catch (error) {
-    if (!(error instanceof Problem)) setTimeout(refresh, 2000);
+    if (!(error instanceof Problem) || error.passes) setTimeout(refresh, 2000);
   } finally {
     state.reading = false;
   }
@@ -228,6 +230,8 @@ function onDelta(data) {
   const live = state.live;
   if (data.offset === 0) {
     Object.assign(live, { run: data.run_id, step: data.step, text: "", reached: 0, over: null });
+    // What was made of a message's files stands in front of the first word, and no event tells it.
+    refresh();
   }
   if (live.run !== data.run_id || live.step !== data.step || live.reached !== data.offset) return;
   const follow = nearEnd();

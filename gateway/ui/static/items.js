@@ -18,7 +18,7 @@ export function make(tag, attributes = {}, ...children) {
 export function build(item, act) {
   const element = make("article", { class: `item kind-${item.kind}`, "data-key": item.key });
   element.title = new Date(item.at_ms).toLocaleString();
-  const parts = { user, assistant, notice, card, system }[item.kind](item, element, act);
+  const parts = { user, assistant, notice, file, card, system }[item.kind](item, element, act);
   element.append(...parts);
   return element;
 }
@@ -130,6 +130,23 @@ function notice(item, element) {
   element.classList.add("note");
   return [make("h3", { class: "sr" }, "The gateway says"),
     make("div", { class: failed ? "notice failed" : "notice" }, prose)];
+}
+
+// What the agent sent: a name and a link that saves it. Nothing of the file is shown here.
+function file(item) {
+  const parts = [make("h3", { class: "sr" }, "Gatehouse sent a file")];
+  if (item.html) {
+    const prose = make("div", { class: "prose" });
+    prose.innerHTML = item.html;
+    parts.push(prose);
+  }
+  const rows = item.files.map((one) => make("li", {},
+    make("a", { href: one.url, download: one.name }, seen(one.name)),
+    make("span", {}, size(one.size_bytes))));
+  parts.push(make("ul", { class: "chips sent", "aria-label": "Files to download" }, ...rows));
+  const trouble = delivery(item.delivery);
+  if (trouble) parts.push(trouble);
+  return parts;
 }
 
 function system(item) {

@@ -7,7 +7,7 @@ belongs to the process.
 from alembic import context
 
 from runtime.store.migrate import default_differs
-from runtime.store.tables import metadata
+from runtime.store.tables_agents import metadata
 
 connection = context.config.attributes["connection"]
 context.configure(

@@ -8,9 +8,14 @@ from runtime.tools.builtin.ask import AskUser
 from runtime.tools.builtin.files import EditFile, ReadFile, WriteFile
 from runtime.tools.builtin.grep import Grep
 from runtime.tools.builtin.listing import GlobFiles, ListDir, ResolvePath
+from runtime.tools.builtin.sending import SendFile
 from runtime.tools.builtin.shell import Exec, ExecSettings
 from runtime.tools.builtin.skills import UseSkill
+from runtime.tools.builtin.spawning import SessionsSpawn
+from runtime.tools.builtin.subagents import AgentsList, Subagents
 from runtime.tools.builtin.web import WebFetch
+from runtime.tools.family import Family
+from runtime.tools.outgoing import Sending
 
 
 def builtin_tools(
@@ -20,9 +25,15 @@ def builtin_tools(
     skills: SkillReader,
     clock: Clock,
     commands: ExecSettings,
+    sending: Sending | None = None,
+    family: Family | None = None,
 ) -> tuple[AnyTool, ...]:
-    """All of them, in the order in which the prompt lists them."""
-    return (
+    """All of them, in the order in which the prompt lists them; files go nowhere without
+    `sending`, and nobody looks after subagents without `family`."""
+    sends = () if sending is None else (SendFile(sending),)
+    there: list[AnyTool] = []
+    family_tools = () if family is None else (Subagents(family), AgentsList(family, there))
+    there += (
         ReadFile(),
         WriteFile(),
         EditFile(),
@@ -33,5 +44,9 @@ def builtin_tools(
         Exec(sandbox, commands),
         WebFetch(fetch),
         AskUser(),
+        *sends,
+        SessionsSpawn(),
+        *family_tools,
         UseSkill(skills),
     )
+    return tuple(there)

@@ -22,7 +22,14 @@ from runtime.ports.sandbox import (
 from runtime.tools.base import Arguments, Tool, ToolContext, ToolOutput
 from runtime.tools.binary import describe, is_binary
 from runtime.tools.builtin.common import guard, off_loop
-from runtime.tools.hidden import PRIVATE, file_name, is_folder, outputs_folder
+from runtime.tools.builtin.reading import READING_ENV
+from runtime.tools.hidden import (
+    PRIVATE,
+    file_name,
+    is_folder,
+    outputs_folder,
+    uploads_folder,
+)
 
 _KEPT = 8 * 1024 * 1024
 """Bytes of output that are kept; a command may write more, which is counted and dropped."""
@@ -69,9 +76,9 @@ class Exec(Tool[ExecArguments]):
     def touches(self, arguments: ExecArguments, context: ToolContext) -> Touches:
         return Touches(
             reads=(str(guard(context).resolve(arguments.working_dir)),),
-            writes=_roots(context),
+            writes=() if context.read_only else _roots(context),
             command=arguments.command,
-            network=("*",) if self._settings.network else (),
+            network=("*",) if self._network(context) else (),
             subject=arguments.command,
         )
 
@@ -87,11 +94,19 @@ class Exec(Tool[ExecArguments]):
             raise ToolError(f"the command was not run: {error}") from error
         return ToolOutput(
             f"{_ending(end, arguments.timeout_s)}\n{collected.told()}",
-            untrusted=self._settings.network,
+            untrusted=self._network(context),
             source="output of a command with network access",
         )
 
+    def _network(self, context: ToolContext) -> bool:
+        return self._settings.network and not context.read_only
+
     def _refuse(self, arguments: ExecArguments, context: ToolContext) -> None:
+        if self._sandbox.name == UNCONFINED and context.read_only:
+            raise ToolError(
+                "the command was not run: this session is read-only, and commands run without a "
+                "sandbox that could hold them to that; use the file tools instead"
+            )
         if self._sandbox.name == UNCONFINED and not context.notes:
             raise ToolError(
                 "the command was not run: private notes are closed here, and commands run without "
@@ -110,14 +125,18 @@ class Exec(Tool[ExecArguments]):
             cwd = str(spot.path)
         limits = self._settings.limits
         readable, hidden = _outputs(context)
+        received, others = _uploads(context)
+        roots = (*_roots(context), *received)
+        reads = context.read_only
         return SandboxCommand(
             command=arguments.command,
             cwd=cwd,
-            writable=_roots(context),
-            readable=readable,
-            hidden=(*self._settings.hidden, *hidden, *context.hidden.masks),
-            network=self._settings.network,
-            env=self._settings.env,
+            # Whoever allowed it, policy or a person: in a read-only mode no command can write.
+            writable=() if reads else roots,
+            readable=(*roots, *readable) if reads else readable,
+            hidden=(*self._settings.hidden, *hidden, *others, *context.hidden.masks),
+            network=self._network(context),
+            env=READING_ENV if reads else self._settings.env,
             limits=SandboxLimits(
                 memory_bytes=limits.memory_bytes,
                 processes=limits.processes,
@@ -157,6 +176,16 @@ def _outputs(context: ToolContext) -> tuple[tuple[str, ...], tuple[str, ...]]:
         return ((str(gateways),) if is_folder(gateways) else ()), ()
     own = kept / file_name(context.session_id)
     return (str(kept.parent), *([str(own)] if is_folder(own) else [])), (str(kept),)
+
+
+def _uploads(context: ToolContext) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What to show and what to hide of the files that people sent: those of other sessions."""
+    folder = uploads_folder(context.workspace)
+    if folder is None:
+        return (), ()
+    hidden = context.hidden
+    shown = [one for one in sorted(folder.iterdir()) if not hidden.covers(one) and is_folder(one)]
+    return tuple(str(one) for one in shown), (str(folder),)
 
 
 class _Collected:

@@ -9,11 +9,13 @@ import asyncio
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from shutil import copyfile
 
 from runtime.domain.errors import DeliveryRejected, DeliveryRetry, StoreUnavailable
 from runtime.domain.messages import (
     ChatAddress,
     Deletion,
+    FilePart,
     InboundMessage,
     OutboundMessage,
     Receipt,
@@ -33,7 +35,7 @@ class Mailbox:
     """`ChatAdapter` on a folder; `clock` says when to look again."""
 
     channel = "mailbox"
-    capabilities = Capabilities(lookup=True, edits=True, typing_interval_s=None)
+    capabilities = Capabilities(lookup=True, edits=True, files=True, typing_interval_s=None)
     streams = files = webhook = None
 
     def __init__(self, folder: Path, clock: Clock) -> None:
@@ -99,32 +101,45 @@ class Mailbox:
         pages, ids = self._pages(message), list(posted)
         for number in range(len(ids), len(pages)):
             name = _name(message, number)
-            self._write(name, pages[number])
+            self._put(name, pages[number])
             ids.append(name)
             if len(ids) < len(pages):
                 await on_posted(name)
         return Receipt(message_ids=tuple(ids))
 
+    def _put(self, name: str, page: str | FilePart) -> None:
+        """A page of text, or a copy of a file beside it; one that cannot be had is named."""
+        if isinstance(page, str):
+            self._write(name, page)
+            return
+        try:
+            copyfile(page.path, self._out / f"{name}.file-{Path(page.name).name}")
+        except OSError:
+            self._write(name, f"The file {page.name} could not be sent.")
+
     async def edit(self, message: OutboundMessage, receipt: Receipt) -> None:
         for name, page in zip(receipt.message_ids, self._pages(message), strict=False):
-            self._write(name, page)
+            self._put(name, page)
 
     async def typing(self, target: ChatAddress, state: str) -> None:
         """A folder shows nothing."""
 
     async def lookup(self, message: OutboundMessage, *, posted: Sequence[str]) -> Receipt | None:
         names = [_name(message, number) for number in range(len(self._pages(message)))]
-        found = tuple(name for name in names if (self._out / f"{name}.txt").exists())
+        found = tuple(name for name in names if any(self._out.glob(f"{name}.*")))
         return Receipt(message_ids=found) if found else None
 
     async def close(self) -> None:
         self._connected = False
 
-    def _pages(self, message: OutboundMessage) -> list[str]:
+    def _pages(self, message: OutboundMessage) -> list[str | FilePart]:
+        files = [part for part in message.parts if isinstance(part, FilePart)]
         text = "\n\n".join(
-            part.markdown if isinstance(part, TextPart) else str(part) for part in message.parts
+            part.markdown if isinstance(part, TextPart) else str(part)
+            for part in message.parts
+            if not isinstance(part, FilePart)
         )
-        return [text[start : start + LIMIT] for start in range(0, len(text), LIMIT)]
+        return [*(text[start : start + LIMIT] for start in range(0, len(text), LIMIT)), *files]
 
     def _write(self, name: str, text: str) -> None:
         path = self._out / f"{name}.txt"

@@ -1,4 +1,7 @@
-"""What the conformance suite asks of a platform: a person at it, its faults, and what is seen."""
+"""What the conformance suite asks of a platform: a person at it, its faults, and what is seen.
+
+A driver has what its features need (`drivers.DRIVERS`) and leaves the rest out.
+"""
 
 from typing import Protocol
 
@@ -33,8 +36,10 @@ class Platform(Protocol):
 
     async def edits(self, message_id: str, text: str) -> None: ...
 
-    async def deletes(self, message_id: str) -> None:
-        """Left out, like any that `DRIVERS` does not name, where the platform tells no bot."""
+    async def deletes(self, message_id: str) -> None: ...
+
+    async def wrote(self, message: OutboundMessage) -> None:
+        """The engine has written this down, as it does before each send. See `Elsewhere`."""
         ...
 
     async def presses_deny(self, post: str) -> None:
@@ -55,6 +60,38 @@ class Platform(Protocol):
 
     def seen(self) -> list[str]:
         """What the person reads from the bot, post by post."""
+        ...
+
+
+class Elsewhere:
+    """A platform of its own, which knows of the outbox only what is sent: all but the gateway's
+    own page and terminal."""
+
+    async def wrote(self, message: OutboundMessage) -> None:
+        """Nothing to do."""
+
+
+class Sharing(Platform, Protocol):
+    """A platform with files, or with other people who see the bot's cards."""
+
+    async def stranger_presses(self, post: str) -> str:
+        """Somebody else who sees the card presses that button; the id of who it was."""
+        ...
+
+    async def answered(self) -> str:
+        """What the one who pressed last reads, and nobody else."""
+        ...
+
+    async def shares(self, name: str, content: bytes) -> None:
+        """The person sends a file."""
+        ...
+
+    def brought(self, path: str) -> bytes:
+        """A file of the workspace that came with its message; where `adapter.files` is None."""
+        ...
+
+    async def files(self) -> list[tuple[str, bytes]]:
+        """The files that the bot sent, as the person has them: name and content."""
         ...
 
 

@@ -1,33 +1,31 @@
 """The drivers of the conformance suite: each plays a person, and its platform's faults.
 
-A third platform's author writes one more `Platform`, and a line in `DRIVERS`.
+A third platform's author writes one more `Platform`, and its description in `drivers.DRIVERS`.
 """
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
 
-from adapters.web.adapter import WebAdapter
-from runtime.bus.memory import MemoryBus
 from runtime.domain.errors import DeliveryRejected, DeliveryRetry, StoreUnavailable
 from runtime.domain.messages import ChatAddress, Deletion, InboundMessage
 from runtime.domain.people import Sender
-from runtime.ports.bus import LIVE
 from runtime.ports.chat import ChatAdapter
 from tests.contract.chat import slack_support, telegram_support
 from tests.contract.chat.mailbox import LOOK_S, Mailbox, listening
+from tests.contract.chat.platform import Elsewhere, Platform
 from tests.fakes.chat import FAST, FakeChat, FakeStreams
 from tests.fakes.clock import FakeClock
 from tests.fakes.gatehouse import FakeGatehouse
-from tests.wire.slack import ANNA, SlackServer
+from tests.wire.slack import ANNA, BEN, SlackServer, Upload
 from tests.wire.telegram import TelegramServer
+from tests.wire.telegram.state import Press
 
 
-class FakePlatform:
+class FakePlatform(Elsewhere):
     """The fake of the engine's own tests: it must behave as the real ones do."""
 
     def __init__(self) -> None:
@@ -86,7 +84,7 @@ class FakePlatform:
         return self.adapter.texts()
 
 
-class SlackPlatform:
+class SlackPlatform(Elsewhere):
     """Slack over its wire server; `by` is the way in: socket or HTTP."""
 
     def __init__(self, desk: slack_support.Desk, *, by: str) -> None:
@@ -129,6 +127,26 @@ class SlackPlatform:
         press = await self.desk.slack.user_presses(self._chat, post, ANNA, "gatehouse_press:deny")
         await self.desk.slack.wait_for_ack(press)
 
+    async def stranger_presses(self, post: str) -> str:
+        self.desk.slack.workspace.channels[self._chat].members.add(BEN)
+        press = await self.desk.slack.user_presses(self._chat, post, BEN, "gatehouse_press:deny")
+        await self.desk.slack.wait_for_ack(press)
+        return BEN
+
+    async def answered(self) -> str:
+        (said,) = self.desk.slack.ephemerals()
+        assert said.ephemeral_to == BEN
+        return said.text
+
+    async def shares(self, name: str, content: bytes) -> None:
+        upload = Upload(name, content, "text/plain")
+        await self.desk.slack.user_says(self._chat, ANNA, "read this", files=[upload])
+        await self.gatehouse.until(lambda: bool(self.gatehouse.messages))
+
+    async def files(self) -> list[tuple[str, bytes]]:
+        posts = self.desk.slack.posts(self._chat)
+        return [(one.title, one.content or b"") for post in posts for one in post.files]
+
     def limit(self, seconds: int) -> None:
         self.desk.slack.rate_limit("chat.postMessage", retry_after=seconds)
 
@@ -142,7 +160,7 @@ class SlackPlatform:
         return [post.visible_text for post in self.desk.slack.posts(self._chat)]
 
 
-class TelegramPlatform:
+class TelegramPlatform(Elsewhere):
     """Telegram over its wire server; `by` is polling or a webhook."""
 
     def __init__(self, desk: telegram_support.Desk, *, by: str) -> None:
@@ -151,6 +169,7 @@ class TelegramPlatform:
         self.gatehouse = desk.gatehouse
         self.target = telegram_support.to(desk.chat, "").target
         self._said: dict[str, object] = {}
+        self._press: Press | None = None
 
     async def says(self, text: str) -> str:
         before = len(self.gatehouse.offered)
@@ -189,6 +208,35 @@ class TelegramPlatform:
         await self._delivered()
         await self.gatehouse.until(lambda: bool(self.gatehouse.presses))
 
+    async def stranger_presses(self, post: str) -> str:
+        posts = self.desk.server.from_bot(self.desk.chat)
+        (card,) = (one for one in posts if str(one.message_id) == post)
+        stranger = self.desk.server.world.user("Mallory")
+        self._press = self.desk.server.user_presses(card, "Deny", stranger)
+        await self._delivered()
+        await self.gatehouse.until(lambda: bool(self.gatehouse.presses))
+        return str(stranger.id)
+
+    async def answered(self) -> str:
+        assert self._press is not None
+        await self.desk.until(lambda: self._press is not None and self._press.answer is not None)
+        assert self._press.answer is not None
+        return str(self._press.answer["text"])
+
+    async def shares(self, name: str, content: bytes) -> None:
+        server = self.desk.server
+        server.user_sends_document(self.desk.chat, self.desk.ann, content, filename=name)
+        await self._delivered()
+        await self.gatehouse.until(lambda: bool(self.gatehouse.messages))
+
+    async def files(self) -> list[tuple[str, bytes]]:
+        posts = self.desk.server.from_bot(self.desk.chat)
+        sent = [post.media["document"] for post in posts if "document" in post.media]
+        find = self.desk.server.state.files.find
+        return [
+            (str(one["file_name"]), find(str(one["file_id"])).attachment.content) for one in sent
+        ]
+
     def limit(self, seconds: int) -> None:
         self.desk.server.rate_limit("sendMessage", retry_after=seconds)
 
@@ -202,20 +250,7 @@ class TelegramPlatform:
         return self.desk.shown()
 
 
-class LocalPlatform:
-    """The page or the terminal: its requests come in through the gateway's own server."""
-
-    def __init__(self, channel: str, bus: MemoryBus) -> None:
-        self.adapter: ChatAdapter = WebAdapter(bus, channel=channel)
-        self.gatehouse = FakeGatehouse()
-        self.target = ChatAddress(channel=channel, account="local", chat_id="c1")
-        self.events: dict[str, str] = {}
-
-    def seen(self) -> list[str]:
-        return list(self.events.values())
-
-
-class MailboxPlatform:
+class MailboxPlatform(Elsewhere):
     """The worked example of the guide."""
 
     def __init__(self, folder: Path) -> None:
@@ -251,19 +286,23 @@ class MailboxPlatform:
     def refuse(self) -> None:
         (self._folder / "out").rmdir()
 
+    async def files(self) -> list[tuple[str, bytes]]:
+        found = sorted((self._folder / "out").glob("*.file-*"))
+        return [(one.name.partition(".file-")[2], one.read_bytes()) for one in found]
+
     def seen(self) -> list[str]:
         return [path.read_text() for path in sorted((self._folder / "out").glob("*.txt"))]
 
 
 @asynccontextmanager
-async def _fake(_path: Path) -> AsyncIterator[object]:
+async def fake() -> AsyncIterator[Platform]:
     made = FakePlatform()
     await made.adapter.connect()
     yield made
 
 
 @asynccontextmanager
-async def _slack(by: str) -> AsyncIterator[object]:
+async def slack(by: str) -> AsyncIterator[Platform]:
     async with (
         SlackServer(slack_support.installed()).running() as server,
         slack_support.doors(server, by, request_timeout_s=2.0) as door,
@@ -274,7 +313,7 @@ async def _slack(by: str) -> AsyncIterator[object]:
 
 
 @asynccontextmanager
-async def _telegram(by: str) -> AsyncIterator[object]:
+async def telegram(by: str) -> AsyncIterator[Platform]:
     async with TelegramServer() as server:
         desk = telegram_support.Desk(server)
         try:
@@ -285,32 +324,7 @@ async def _telegram(by: str) -> AsyncIterator[object]:
 
 
 @asynccontextmanager
-async def _local(channel: str) -> AsyncIterator[object]:
-    bus = MemoryBus()
-    made = LocalPlatform(channel, bus)
-    await made.adapter.connect()
-
-    async def watch() -> None:
-        async with bus.subscribe(LIVE) as signals:
-            subscribed.set()
-            async for signal in signals:
-                parts = signal.data["parts"]
-                assert isinstance(parts, list)
-                texts = [str(part["markdown"]) for part in parts if isinstance(part, dict)]
-                made.events[str(signal.data["outbox_id"])] = "\n".join(texts)
-
-    subscribed = asyncio.Event()
-    task = asyncio.create_task(watch(), name="page")
-    await subscribed.wait()
-    try:
-        yield made
-    finally:
-        task.cancel()
-        await asyncio.wait([task])
-
-
-@asynccontextmanager
-async def _mailbox(path: Path) -> AsyncIterator[object]:
+async def mailbox(path: Path) -> AsyncIterator[Platform]:
     made = MailboxPlatform(path / "ann-and-bot")
     task = await listening(made.adapter, made.gatehouse)
     await made.clock.advance(0.0)
@@ -319,25 +333,3 @@ async def _mailbox(path: Path) -> AsyncIterator[object]:
     finally:
         task.cancel()
         await asyncio.wait([task])
-
-
-Driver = Callable[[Path], AbstractAsyncContextManager[object]]
-IN: Final = frozenset({"in", "edits"})
-FAULTS: Final = frozenset({"limit", "refuse", "lose"})
-ALL: Final = IN | FAULTS | {"deletes", "lookup", "change", "streams", "long", "buttons"}
-DRIVERS: Final[dict[str, tuple[Driver, frozenset[str]]]] = {
-    "fake": (_fake, ALL - {"lose", "long", "buttons"}),
-    "slack socket": (lambda _path: _slack("socket"), ALL),
-    "slack http": (lambda _path: _slack("http"), ALL),
-    "telegram polling": (lambda _path: _telegram("polling"), ALL - {"deletes", "lookup"}),
-    "telegram webhook": (lambda _path: _telegram("webhook"), ALL - {"deletes", "lookup"}),
-    "web": (lambda _path: _local("web"), frozenset({"change"})),
-    "terminal": (lambda _path: _local("terminal"), frozenset({"change"})),
-    "mailbox": (_mailbox, IN | {"deletes", "lookup", "change", "long", "refuse"}),
-}
-"""Each driver, and what its platform has; what it has not is nobody's to prove."""
-
-
-def that_have(*features: str) -> list[str]:
-    """The platforms that have all of these."""
-    return [name for name, (_, has) in DRIVERS.items() if has >= set(features)]

@@ -1,17 +1,15 @@
 """What every chat adapter does, whatever its platform: the specification for the next one.
 
 Each check says what a person does and what they see. A platform is left out of a check only where
-it has no such thing (`platforms.DRIVERS` says what each one has). `docs/adapters.md` explains how
+it has no such thing, which `drivers.DRIVERS` says with the reason. `docs/adapters.md` explains how
 to write an adapter and its driver.
+
+Here: what a person says, and texts; `test_conformance_parts.py` has cards, files and streams.
 """
 
-import asyncio
-from collections.abc import AsyncIterator
 from contextlib import suppress
-from pathlib import Path
 
 import pytest
-import pytest_asyncio
 
 from runtime.domain.errors import (
     DeliveryError,
@@ -19,53 +17,34 @@ from runtime.domain.errors import (
     DeliveryRetry,
     DeliveryUnknown,
 )
-from runtime.domain.messages import ApprovalPart, Receipt
+from tests.contract.chat.conformance import LONG, Kept, deliver, on, seen, send, words
+from tests.contract.chat.drivers import DRIVERS, FEATURES
 from tests.contract.chat.platform import Platform, message
-from tests.contract.chat.platforms import DRIVERS, that_have
-from tests.fakes.clock import settle
-
-LONG = "\n\n".join(f"Paragraph {number}. " + "word " * 240 for number in range(30))
 
 
-@pytest_asyncio.fixture
-async def platform(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Platform]:
-    driver, _ = DRIVERS[request.param]
-    async with driver(tmp_path) as made:
-        yield made
+@pytest.mark.parametrize("name", DRIVERS)
+def test_what_a_platform_lacks_is_said_with_its_reason(name: str) -> None:
+    lacks = DRIVERS[name].lacks
+    assert set(lacks) <= set(FEATURES)
+    assert all(lacks.values())
 
 
-def on(*features: str) -> pytest.MarkDecorator:
-    """Run a check on every platform that has these."""
-    return pytest.mark.parametrize("platform", that_have(*features), indirect=True)
-
-
-class Kept:
-    """`on_posted`: what the engine wrote down of a message's posts."""
-
-    def __init__(self) -> None:
-        self.ids: list[str] = []
-
-    async def __call__(self, message_id: str) -> None:
-        self.ids.append(message_id)
-
-
-async def send(platform: Platform, text: str, outbox_id: str = "out_1") -> Receipt:
-    return await platform.adapter.send(
-        message(platform, text, outbox_id), posted=(), on_posted=Kept()
-    )
-
-
-async def seen(platform: Platform, amount: int) -> list[str]:
-    """What the person reads, once what is under way is there: the page hears of it by the bus."""
-    async with asyncio.timeout(10):
-        while len(platform.seen()) < amount:
-            await settle()
-    await settle()
-    return platform.seen()
-
-
-def words(texts: list[str]) -> list[str]:
-    return " ".join(texts).split()
+@pytest.mark.parametrize(
+    ("platform", "name"), [(one, one) for one in DRIVERS], indirect=["platform"]
+)
+async def test_what_the_adapter_says_that_it_can_is_what_is_checked_here(
+    platform: Platform, name: str
+) -> None:
+    adapter = platform.adapter
+    can = adapter.capabilities
+    claims = {
+        "change": can.edits,
+        "cards": can.buttons,
+        "files out": can.files,
+        "lookup": can.lookup,
+        "streams": adapter.streams is not None,
+    }
+    assert {one for one, claimed in claims.items() if claimed} == DRIVERS[name].has & set(claims)
 
 
 @on()
@@ -139,16 +118,46 @@ async def test_a_message_is_one_post_with_a_receipt(platform: Platform) -> None:
     assert await seen(platform, 2) == ["Hello there", "And again"]
 
 
-@pytest.mark.requirement("MSG-10")
-@on("long")
-async def test_a_long_message_is_whole_in_order_and_its_progress_is_kept(
+@pytest.mark.requirement("REN-1")
+@on()
+async def test_a_text_that_is_some_platforms_markup_is_read_as_it_was_written(
     platform: Platform,
 ) -> None:
+    text = (
+        "a <!channel> & <@U0ANN|Ann> <b>b</b> @everyone [c \u05e9\u05dc \U0001f469\u200d\U0001f52c"
+    )
+    await send(platform, text)
+    (shown,) = await seen(platform, 1)
+    # Escapes, and the character without width that parts a mention, are not seen.
+    assert shown.replace("\\", "").replace("\u2060", "") == text
+
+
+@pytest.mark.requirement("MSG-10")
+@on()
+async def test_a_long_message_is_whole_and_in_order(platform: Platform) -> None:
+    receipt = await send(platform, LONG)
+    shown = await seen(platform, len(receipt.message_ids))
+    assert words(shown) == LONG.split() or "".join(shown) == LONG
+
+
+@pytest.mark.requirement("MSG-10")
+@on("long")
+async def test_of_several_posts_each_but_the_last_is_kept_as_progress(platform: Platform) -> None:
     kept = Kept()
-    receipt = await platform.adapter.send(message(platform, LONG), posted=(), on_posted=kept)
+    receipt = await deliver(platform, message(platform, LONG), kept)
     assert len(receipt.message_ids) > 1
-    assert words(platform.seen()) == LONG.split() or "".join(platform.seen()) == LONG
     assert tuple(kept.ids)[: len(receipt.message_ids) - 1] == receipt.message_ids[:-1]
+
+
+@pytest.mark.requirement("MSG-10", "MSG-11")
+@on()
+async def test_what_is_complete_is_not_sent_again(platform: Platform) -> None:
+    receipt = await send(platform, "Hello")
+    again = await platform.adapter.send(
+        message(platform, "Hello"), posted=receipt.message_ids, on_posted=Kept()
+    )
+    assert again == receipt
+    assert await seen(platform, 1) == ["Hello"]
 
 
 @pytest.mark.requirement("MSG-10", "MSG-11")
@@ -216,46 +225,28 @@ async def test_an_answer_that_is_lost_is_unknown_and_nothing_repeats_it(
 
 @pytest.mark.requirement("MSG-11")
 @on("lookup")
-async def test_what_was_posted_is_found_and_what_was_not_is_not(platform: Platform) -> None:
-    assert platform.adapter.capabilities.lookup
-    assert await platform.adapter.lookup(message(platform, "Hello"), posted=()) is None
+async def test_what_was_posted_is_found(platform: Platform) -> None:
     receipt = await send(platform, "Hello")
     await send(platform, "Another", "out_2")
     assert await platform.adapter.lookup(message(platform, "Hello"), posted=()) == receipt
+    assert await seen(platform, 2) == ["Hello", "Another"]
+
+
+@pytest.mark.requirement("MSG-11")
+@on("absent")
+async def test_what_was_never_posted_is_not_found(platform: Platform) -> None:
+    await send(platform, "Another", "out_2")
+    assert await platform.adapter.lookup(message(platform, "Hello"), posted=()) is None
 
 
 @pytest.mark.requirement("APR-4")
 @on("change")
 async def test_a_post_is_changed_however_often_it_is_asked_for(platform: Platform) -> None:
-    assert platform.adapter.capabilities.edits
     receipt = await send(platform, "Hello")
     for _ in range(2):
         await platform.adapter.edit(message(platform, "Changed"), receipt)
-    assert await seen(platform, 1) == ["Changed"]
-
-
-@pytest.mark.requirement("APR-1", "APR-4")
-@on("buttons")
-async def test_a_button_names_its_card_and_choice_and_a_decided_card_reads_so(
-    platform: Platform,
-) -> None:
-    part = ApprovalPart(
-        open_call_id="apr_01",
-        code="q1w2e3",
-        tool="exec",
-        arguments='{"command": "make"}',
-        reason="it runs a command",
-    )
-    card = message(platform, "").model_copy(update={"parts": (part,)})
-    receipt = await platform.adapter.send(card, posted=(), on_posted=Kept())
-    await platform.presses_deny(receipt.message_ids[-1])
-    (press,) = platform.gatehouse.presses
-    assert (press.open_call_id, press.choice) == ("apr_01", "deny")
-    assert press.sender.id
-    decided = part.model_copy(update={"outcome": "Denied by Ann"})
-    changed = card.model_copy(update={"parts": (decided,)})
-    await platform.adapter.edit(changed, receipt)
-    assert "Denied by Ann" in "\n".join(platform.seen())
+    await send(platform, "And then", "out_2")
+    assert await seen(platform, 2) == ["Changed", "And then"]
 
 
 @pytest.mark.requirement("REN-5")
@@ -265,33 +256,6 @@ async def test_typing_is_best_effort_and_posts_nothing(platform: Platform) -> No
         with suppress(DeliveryError):
             await platform.adapter.typing(platform.target, state)
     assert platform.seen() == []
-
-
-@pytest.mark.requirement("REN-4")
-@on("streams")
-async def test_a_text_that_grew_ends_as_one_message(platform: Platform) -> None:
-    streams = platform.adapter.streams
-    assert streams is not None
-    assert streams.interval_s(platform.target)
-    stream = await streams.open(message(platform, "The answer"))
-    await streams.grow(message(platform, "The answer is long"), stream)
-    final = message(platform, "The answer is short")
-    receipt = await streams.close(final, stream, posted=(), on_posted=Kept())
-    assert platform.seen() == ["The answer is short"]
-    assert len(receipt.message_ids) == 1
-    if stream:
-        assert receipt.message_ids == (stream,)
-        again = await streams.close(final, stream, posted=(), on_posted=Kept())
-        assert again == receipt, "closing is safe to repeat"
-        assert platform.seen() == ["The answer is short"]
-
-
-@pytest.mark.requirement("REN-4")
-@on("streams")
-async def test_a_stream_that_nobody_opened_is_not_found(platform: Platform) -> None:
-    streams = platform.adapter.streams
-    assert streams is not None
-    assert await streams.find(message(platform, "The answer", "out_never")) is None
 
 
 @on()

@@ -57,6 +57,17 @@ async def test_a_card_offers_only_what_may_be_chosen(desk: Desk) -> None:
     assert "Allow for this session" not in buttons_of(post)
 
 
+@pytest.mark.requirement("ACC-1")
+async def test_a_card_that_lets_somebody_in_says_so_on_its_buttons(desk: Desk) -> None:
+    pairing = APPROVAL.model_copy(update={"choices": ("approve", "deny"), "arguments": "Eve (U9)"})
+    await desk.send(with_part(pairing))
+    (post,) = desk.slack.posts(GENERAL)
+    assert buttons_of(post) == ["Approve", "Deny"], "nobody is told a reason"
+    for way in ("`!approve a1b2c3`", "`!deny a1b2c3`"):
+        assert way in post.text
+    assert "once" not in post.text
+
+
 async def test_long_arguments_are_all_readable_and_the_answer_stands_at_the_end(
     desk: Desk,
 ) -> None:

@@ -2,12 +2,13 @@
 
 import pytest
 
+from adapters.slack import socket_mode
 from adapters.slack.socket_mode import PING_INTERVAL_S, SILENT_INTERVALS
 from runtime.domain.errors import DeliveryRejected, Forbidden, Unavailable
 from runtime.ports.chat import AdapterStatus
 from tests.conftest import FailAfter
 from tests.contract.chat.slack_support import Desk, desk, desk_at, reply, slack
-from tests.wire.slack import ANNA, SlackServer
+from tests.wire.slack import ANNA, BEN, SlackServer
 from tests.wire.slack.sockets import DisconnectReason, Link
 
 __all__ = ["desk", "slack"]
@@ -294,3 +295,26 @@ async def test_another_program_with_the_same_token_is_told_to_the_operator(
     # Slack gives each event to one of them, and between them nothing was lost or doubled.
     texts = [*one.gatehouse.texts, *other.gatehouse.texts]
     assert sorted(texts) == ["message 0", "message 1", "ping"]
+
+
+@pytest.mark.requirement("SCALE-5", "MSG-1")
+async def test_what_comes_while_too_much_is_at_work_stays_unacknowledged_and_comes_again(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(socket_mode, "MOST_AT_WORK", 1)
+    async with desk.listening():
+        await connected(desk)
+        desk.gatehouse.gate.clear()
+        first = await desk.slack.user_says(desk.direct(ANNA), ANNA, "slow to keep")
+        await desk.gatehouse.until(lambda: len(desk.gatehouse.offered) == 2)
+        second = await desk.slack.user_says(desk.direct(BEN), BEN, "one too many")
+        # The answer to a ping comes behind what was sent before it: the second was read by then.
+        await pinged(desk.slack, desk.slack.hub.links[-1])
+        assert len(desk.gatehouse.offered) == 2
+        desk.gatehouse.gate.set()
+        await desk.slack.wait_for_ack(first.deliveries[0])
+        assert not second.deliveries[0].acked
+        await desk.slack.drop_sockets()
+        await desk.slack.wait_for_quiet()
+    assert second.deliveries[0].retries == 1
+    assert desk.gatehouse.texts == ["ping", "slow to keep", "one too many"]

@@ -231,3 +231,69 @@ async def test_a_file_that_is_gone_or_empty_is_named_instead(desk: Desk, tmp_pat
     assert len(seen) == 4
     assert "report.txt" in seen[1]
     assert "cannot be read" in seen[3]
+
+
+@pytest.mark.requirement("SLK-5", "MSG-11")
+async def test_files_of_one_name_are_told_apart_by_their_marks(
+    slack: SlackServer, desk: Desk, report: Path
+) -> None:
+    """The weak spot of names: one share of the same name is there, another may be."""
+    await desk.adapter.connect()
+    earlier = with_file(report).model_copy(update={"outbox_id": "out_earlier"})
+    await desk.send(earlier)
+    desk.progress.ids.clear()
+    for arrives in (False, True):
+        message = with_file(report).model_copy(update={"outbox_id": f"out_{arrives}"})
+        if arrives:
+            slack.hang("files.completeUploadExternal", cut=True)
+        else:
+            slack.break_http("files.completeUploadExternal", 502)
+        slack.break_http("files.info", 502)
+        with pytest.raises(DeliveryUnknown):
+            await desk.send(message)
+        found = await desk.adapter.lookup(message, posted=tuple(desk.progress.ids))
+        assert found is not None
+        assert len(found.message_ids) == 1 + arrives
+        desk.progress.ids = list(found.message_ids)
+        await desk.send(message)
+        desk.progress.ids.clear()
+    assert [len(post.files) for post in slack.posts(GENERAL)] == [0, 1] * 3
+
+
+@pytest.mark.requirement("SLK-5")
+async def test_where_slack_takes_no_mark_the_file_goes_without(desk: Desk, report: Path) -> None:
+    desk.slack.fail("files.completeUploadExternal", "invalid_blocks")
+    await desk.send(with_file(report))
+    shared = desk.slack.posts(GENERAL)[1]
+    assert (len(shared.files), shared.blocks) == (1, [])
+
+
+@pytest.mark.requirement("SLK-5", "MSG-19")
+@pytest.mark.parametrize(
+    ("method", "error", "said"),
+    [
+        ("files.getUploadURLExternal", "file_uploads_disabled", "this workspace allows no files"),
+        (
+            "files.completeUploadExternal",
+            "file_type_not_allowed",
+            "this workspace does not allow files of its type",
+        ),
+    ],
+)
+async def test_a_file_that_slack_will_not_take_is_named_with_the_reason(
+    desk: Desk, report: Path, method: str, error: str, said: str
+) -> None:
+    desk.slack.fail(method, error)
+    await desk.send(with_file(report))
+    assert shown(desk.slack.posts(GENERAL)) == ["Here it is.", f"File: `report.txt` ({said})"]
+
+
+@pytest.mark.requirement("SLK-5", "REN-1")
+async def test_a_hostile_name_and_caption_notify_nobody(desk: Desk, report: Path) -> None:
+    part = FilePart(name="<!channel> `x`.txt", path=str(report))
+    words = TextPart(markdown="<!channel> <@U0BEN> look")
+    await desk.send(reply().model_copy(update={"parts": (words, part)}))
+    said, shared = desk.slack.posts(GENERAL)
+    assert "<!channel>" not in said.text
+    assert "<!channel>" not in said.visible_text
+    assert [block["elements"][0]["type"] for block in shared.blocks] == ["plain_text"]

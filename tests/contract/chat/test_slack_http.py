@@ -116,6 +116,16 @@ async def test_a_store_that_is_down_is_a_503_and_the_retry_is_the_same_message(
     assert caller.desk.gatehouse.texts == ["hello"]
 
 
+@pytest.mark.requirement("SLK-1", "MSG-1")
+async def test_a_request_that_meets_a_defect_is_a_500_and_others_go_on(caller: Caller) -> None:
+    caller.desk.gatehouse.fail(ValueError("a defect"))
+    body = said("hello")
+    assert (await caller.signed(body))[0] == 500
+    assert await caller.signed(said("later", ts="1700000000.000200")) == (200, "")
+    assert await caller.signed(body, retry=1) == (200, "")
+    assert caller.desk.gatehouse.texts == ["later", "hello"]
+
+
 @pytest.mark.requirement("SLK-1")
 async def test_while_slack_does_not_say_who_the_bot_is_nothing_is_acknowledged(
     caller: Caller,

@@ -60,6 +60,35 @@ async def test_a_store_that_is_down_makes_slack_deliver_again_and_the_message_co
     assert sorted(desk.gatehouse.texts) == ["hello", "later"]
 
 
+@pytest.mark.requirement("MSG-1", "SLK-1")
+async def test_an_event_that_meets_a_defect_comes_again_and_the_socket_stays(desk: Desk) -> None:
+    desk.gatehouse.fail(ValueError("a defect"))
+    async with desk.listening():
+        said = await desk.slack.user_says(desk.direct(ANNA), ANNA, "hello")
+        await desk.gatehouse.until(lambda: len(desk.gatehouse.offered) == 1)
+        await desk.slack.user_says(GENERAL, ANNA, "later", mention=True)
+        await desk.slack.until(lambda: desk.slack.unacked == list(said.deliveries))
+        assert desk.gatehouse.texts == ["later"]
+        assert desk.adapter.status().connected
+        assert len(desk.slack.calls_to("apps.connections.open")) == desk.settings.connections
+        await desk.slack.redeliver_unacked()
+        await desk.slack.wait_for_quiet()
+    assert desk.gatehouse.texts == ["later", "hello"]
+
+
+@pytest.mark.requirement("MSG-1", "SLK-2")
+async def test_what_no_store_could_keep_becomes_a_question_mark(desk: Desk) -> None:
+    desk.slack.workspace.users[ANNA].name = "an\ud800na"
+    async with desk.listening():
+        upload = Upload("\ud800a.txt", b"x", "text/plain")
+        await desk.slack.user_says(desk.direct(ANNA), ANNA, "lo\udfffok", files=[upload])
+        await desk.slack.wait_for_quiet()
+    (message,) = desk.gatehouse.messages
+    (file,) = message.attachments
+    assert (message.text, file.name, message.sender.name) == ("lo?ok", "?a.txt", "an?na")
+    message.model_dump_json().encode()
+
+
 @pytest.mark.requirement("MSG-2", "SLK-2")
 @pytest.mark.parametrize("mention_last", [False, True])
 async def test_a_mention_that_comes_as_two_events_is_one_input(

@@ -58,6 +58,20 @@ async def test_only_the_choices_that_the_card_offers_have_buttons(desk: Desk) ->
     assert labels(shown) == ["Allow once", "Deny"]
 
 
+@pytest.mark.requirement("TEL-3", "ACC-1")
+async def test_a_card_that_lets_somebody_in_says_so_on_its_buttons(desk: Desk) -> None:
+    pairing = {"open_call_id": "pair_QZX7", "code": "QZX7", "choices": ("approve", "deny")}
+    async with desk.listening():
+        shown = await card(desk, **pairing)
+        assert labels(shown) == ["Approve", "Deny"]
+        assert "Press a button, or send /approve QZX7, or /deny QZX7." in shown.text
+        assert "once" not in shown.text
+        press = desk.server.user_presses(shown, "Approve")
+        await desk.until(lambda: press.answer is not None)
+    (pressed,) = desk.gatehouse.presses
+    assert (pressed.open_call_id, pressed.choice) == ("pair_QZX7", "approve")
+
+
 @pytest.mark.requirement("TEL-3", "APR-6")
 async def test_an_option_of_a_question_is_pressed_by_its_number(desk: Desk) -> None:
     question = QuestionPart(

@@ -238,3 +238,15 @@ async def test_a_name_cannot_write_into_the_request(desk: Desk, tmp_path: Path) 
 async def test_the_reference_of_a_file_of_another_bot_is_not_found(desk: Desk) -> None:
     with pytest.raises(GatehouseError):
         await fetched(desk, Attachment(name="x", reference="AgACAgForeign"))
+
+
+@pytest.mark.requirement("TEL-4")
+async def test_music_and_films_are_played_and_other_kinds_are_documents(
+    desk: Desk, tmp_path: Path
+) -> None:
+    song = part(tmp_path / "song.mp3", b"ID3 made up", "audio/mpeg")
+    film = part(tmp_path / "film.mp4", b"made up", "video/mp4")
+    table = part(tmp_path / "table.csv", b"a,b", "text/plain")
+    await desk.send(to(desk.chat, song, film, table))
+    kinds = [list(post.media) for post in desk.server.from_bot(desk.chat)]
+    assert kinds == [["audio"], ["video"], ["document"]]

@@ -197,6 +197,50 @@ def test_a_clock_of_the_past_is_found() -> None:
 
 
 @pytest.mark.requirement("OPS-5")
+def test_a_clock_that_nobody_synchronises_is_found(tmp_path: Path) -> None:
+    synchronised = tmp_path / "timesync" / "synchronized"
+    assert clock(RELEASED_MS, synchronised=synchronised).state == "ok", "another daemon may do it"
+    synchronised.parent.mkdir()
+    found = clock(RELEASED_MS, synchronised=synchronised)
+    assert (found.state, found.found) == ("warn", "systemd has not synchronised it")
+    assert "timedatectl set-ntp true" in found.fix
+    synchronised.touch()
+    assert clock(RELEASED_MS, synchronised=synchronised).state == "ok"
+
+
+@pytest.mark.requirement("OPS-5")
+async def test_a_sandbox_that_is_refused_or_switched_off_is_named(
+    place: Place, fail_after: FailAfter
+) -> None:
+    place.variables["PATH"] = str(place.path / "nothing-is-installed-here")
+    place.variables["GATEHOUSE_TOOLS__SANDBOX"] = "bubblewrap"
+    async with fail_after(60):
+        code, checks = await doctor(place)
+        assert (code, checks["sandbox"]["state"]) == (1, "fail")
+        assert "no command is run" in checks["sandbox"]["found"]
+        assert "bubblewrap was not taken" in checks["sandbox"]["found"]
+        assert "apt install bubblewrap" in checks["sandbox"]["fix"]
+        assert 'tools.sandbox = "auto"' in checks["sandbox"]["fix"]
+        place.variables["GATEHOUSE_TOOLS__SANDBOX"] = "none"
+        code, checks = await doctor(place)
+    assert (code, checks["sandbox"]["state"]) == (0, "warn")
+    assert checks["sandbox"]["fix"] == 'Set tools.sandbox = "auto".'
+
+
+@pytest.mark.requirement("OPS-5")
+async def test_who_can_reach_it_is_named(place: Place, fail_after: FailAfter) -> None:
+    place.variables["GATEHOUSE_HTTP__HOST"] = "0.0.0.0"
+    async with fail_after(60):
+        code, checks = await doctor(place)
+        assert (code, checks["exposure"]["state"]) == (1, "fail")
+        assert "admin_token" in checks["exposure"]["found"]
+        place.variables["GATEHOUSE_HTTP__ADMIN_TOKEN"] = "made-up-token-of-a-test"
+        code, checks = await doctor(place)
+    assert (code, checks["exposure"]["state"]) == (0, "warn")
+    assert "TLS" in checks["exposure"]["fix"]
+
+
+@pytest.mark.requirement("OPS-5")
 async def test_a_workspace_that_cannot_be_written_is_named(
     place: Place, fail_after: FailAfter
 ) -> None:

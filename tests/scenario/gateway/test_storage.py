@@ -12,6 +12,7 @@ from tests.scenario.gateway.disks import disk
 from tests.scenario.gateway.page import Page
 from tests.scenario.gateway.town import Serving, Town
 from tests.scenario.process.program import command
+from tests.scenario.process.test_store_away import until_ready
 from tests.wire.openai import says
 from tests.wire.slack import Said
 
@@ -129,7 +130,7 @@ async def test_a_database_that_is_locked_at_the_start_is_said_plainly(
         assert "Traceback" not in ended.err
 
 
-async def test_a_database_that_is_damaged_in_the_middle_is_said_plainly_and_left_alone(
+async def test_a_database_whose_pages_are_damaged_is_said_plainly_at_the_start_and_left_alone(
     town: Town, fail_after: FailAfter
 ) -> None:
     async with fail_after(90):
@@ -152,6 +153,23 @@ async def test_a_database_that_is_damaged_in_the_middle_is_said_plainly_and_left
         async with town.serving() as here:
             await here.feed.settled(4)
             assert town.slack_texts() == ["I am here."] * 2
+
+
+async def test_a_database_that_is_damaged_while_it_runs_is_named_in_the_status(
+    town: Town, fail_after: FailAfter
+) -> None:
+    async with fail_after(90), town.serving() as here:
+        await greeted(town, here)
+        file = town.place.home / "gatehouse.db"
+        with file.open("r+b") as pages:
+            pages.seek(4096)
+            pages.write(b"\xa5" * (file.stat().st_size - 4096))
+        (town.place.home / "gatehouse.db-wal").write_bytes(b"")
+        await until_ready(await here.program.url(), ready=False)
+        status = await here.client.get("/v1/status")
+        assert status["checks"]["database"] is False
+        assert "gatehouse.db" in status["reasons"]["database"]
+        await here.killed()
 
 
 async def test_a_disk_that_takes_no_writes_is_said_before_anything_starts(

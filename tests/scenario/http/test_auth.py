@@ -23,7 +23,14 @@ OPEN = {
     ("POST", "/login"),
     ("GET", "/static/{name}"),
 }
-IDS = {"session_id": "ses_1", "run_id": "run_1", "code": "ABC123", "name": "page.css"}
+IDS = {
+    "session_id": "ses_1",
+    "run_id": "run_1",
+    "code": "ABC123",
+    "name": "page.css",
+    "outbox_id": "out_1",
+    "place": "0",
+}
 
 
 def routes(gateway: Site) -> list[tuple[str, str]]:

@@ -3,10 +3,12 @@
 import pytest
 
 from gateway.http.services import AdapterView
+from runtime.domain.errors import StoreUnavailable
 from runtime.domain.messages import InboundMessage
 from runtime.domain.people import Sender
 from runtime.intake.access import ChannelAccess
 from runtime.intake.gatehouse import IntakeSettings
+from runtime.store import listings
 from tests.scenario.harness import Plan, Site
 from tests.scenario.http.conftest import ASKS, Sites
 
@@ -29,6 +31,23 @@ async def test_ready_means_that_every_part_is_up(sites: Sites) -> None:
         await gateway.database.close()
         code, status = await gateway.ask("GET", "/v1/status")
         assert (code, status["checks"]["database"]) == (200, False)
+
+
+@pytest.mark.requirement("API-5")
+async def test_status_answers_where_only_its_own_look_at_the_database_fails(
+    sites: Sites, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A damaged file: the page that the check reads is whole, and one behind it is not."""
+
+    def damaged(conn: object) -> None:
+        raise StoreUnavailable("page 7 is damaged")
+
+    async with sites() as gateway:
+        monkeypatch.setattr(listings, "lane_figures", damaged)
+        assert (await gateway.ask("GET", "/readyz"))[0] == 200
+        code, status = await gateway.ask("GET", "/v1/status")
+        assert (code, status["ready"], status["checks"]["database"]) == (200, False, False)
+        assert status["reasons"]["database"]
 
 
 @pytest.mark.requirement("API-5")

@@ -93,7 +93,7 @@ async def test_items_keep_their_order_and_files_go_to_the_workspace(sites: Sites
         (kept,) = asked["attachments"]
         digest = hashlib.sha256(content).hexdigest()
         assert kept["reference"] == f"sha256:{digest}"
-        assert kept["path"] == f"uploads/{digest[:16]}/people.csv"
+        assert kept["path"] == f"uploads/{session}/{digest[:16]}/people.csv"
         assert (gateway.workspace / kept["path"]).read_bytes() == content
         assert len(list((gateway.workspace / "uploads").rglob("*.csv"))) == 1
 

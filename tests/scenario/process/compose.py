@@ -76,13 +76,19 @@ class Stack:
     running: dict[str, Program] = field(default_factory=dict)
 
     async def up(self) -> None:
-        """Start everything, each service once those that it needs are healthy."""
-        waiting = list(self.services)
-        while waiting:
-            needs = {name: set(self.services[name].get("depends_on", ())) for name in waiting}
-            for name in [one for one in waiting if not needs[one] & set(waiting)]:
-                await self.start(name)
-                waiting.remove(name)
+        """Start everything, each service once those that it needs are healthy, as compose does it:
+        services that wait for the same ones start side by side."""
+        healthy = {name: asyncio.Event() for name in self.services}
+
+        async def bring(name: str) -> None:
+            for needed in self.services[name].get("depends_on", ()):
+                await healthy[needed].wait()
+            await self.start(name)
+            healthy[name].set()
+
+        async with asyncio.TaskGroup() as group:
+            for name in self.services:
+                group.create_task(bring(name), name=f"start {name}")
 
     async def start(self, name: str) -> None:
         """Start a service and wait until its own check says that it is well."""

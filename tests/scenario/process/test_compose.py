@@ -10,6 +10,7 @@ from tests.scenario.gateway.page import Page
 from tests.scenario.process.compose import CLOCK, stack
 
 LIMIT_S = 240.0
+GATEWAYS = ("gateway-1", "gateway-2")
 
 
 async def answered(page: Page, amount: int) -> list[str]:
@@ -25,6 +26,9 @@ async def test_a_conversation_goes_on_at_the_other_gateway_when_one_is_killed(
 ) -> None:
     async with fail_after(LIMIT_S), stack() as deployment:
         await deployment.up()
+        first = [deployment.running[name] for name in GATEWAYS]
+        for program in first:
+            await program.url()
         async with deployment.client("gateway-1") as one, deployment.client("gateway-2") as two:
             page = await Page.open(one)
             await page.says("remember that the door is green")
@@ -47,6 +51,8 @@ async def test_a_conversation_goes_on_at_the_other_gateway_when_one_is_killed(
         await deployment.start("gateway-1")
         async with deployment.client("gateway-1") as again:
             assert await Page(again, page.session_id).texts() == answers
-        for name in ("gateway-1", "gateway-2"):
+        for name in GATEWAYS:
             deployment.running[name].signal(signal.SIGTERM)
             assert await deployment.running[name].ended() == 0
+        codes = [line for one in first for line in one.out if line.startswith("Owner code")]
+        assert len(codes) == 1, "both started on an empty database, at once"

@@ -26,12 +26,14 @@ def test_without_a_collector_there_are_none(read: Read) -> None:
 
 
 @pytest.mark.requirement("OPS-8")
-@pytest.mark.parametrize("by", ["file", "standard variable"])
-def test_a_collector_is_named_by_the_file_or_the_standard_variable(read: Read, by: str) -> None:
+@pytest.mark.parametrize(
+    "by", ["file", "OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"]
+)
+def test_a_collector_is_named_by_the_file_or_a_standard_variable(read: Read, by: str) -> None:
     if by == "file":
         config = read(f'[observability]\notlp_endpoint = "{COLLECTOR}"\n')
     else:
-        config = read("", {"OTEL_EXPORTER_OTLP_ENDPOINT": COLLECTOR})
+        config = read('[observability]\notlp_endpoint = "http://elsewhere"\n', {by: COLLECTOR})
     assert config.settings.observability.otlp_endpoint == COLLECTOR
     assert config.settings.observability.traces_content is False
     tracer, end = open_tracer(config, no_count)

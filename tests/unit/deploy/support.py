@@ -30,6 +30,14 @@ def read_yaml(name: str) -> list[dict[str, object]]:
     return list(yaml.safe_load_all((DEPLOY / name).read_text(encoding="utf-8")))
 
 
+def server_major() -> int:
+    """The major of the PostgreSQL server that compose.yaml runs."""
+    (compose,) = read_yaml("compose.yaml")
+    name, _, major = compose["services"]["postgres"]["image"].partition(":")
+    assert name == "postgres"
+    return int(major)
+
+
 def dashboard() -> dict[str, object]:
     """The dashboard."""
     return json.loads((DEPLOY / "grafana-dashboard.json").read_text(encoding="utf-8"))

@@ -11,9 +11,11 @@ import pytest
 
 from gateway.config import load
 from gateway.config_model import Settings
-from tests.unit.deploy.support import DEPLOY, ROOT, read_yaml
+from tests.unit.deploy.support import DEPLOY, ROOT, read_yaml, server_major
 
 NOT_SETTINGS = frozenset({"GATEHOUSE_CONFIG", "GATEHOUSE_HOME"})
+CLIENT_MAJORS = {"bullseye": 13, "bookworm": 15, "trixie": 17}
+"""The major of `postgresql-client` in a release of Debian (packages.debian.org)."""
 TAIL_S = 10
 """Seconds after the grace time: the last replies, and connections that are open."""
 
@@ -85,7 +87,6 @@ def test_compose_checks_its_other_services_and_holds_no_secret() -> None:
         assert one["read_only"] is True, name
         secret = re.compile(r"TOKEN|PASSWORD|_KEY|DATABASE__URL|SECRET")
         assert not [key for key in one.get("environment", {}) if secret.search(key)], name
-    assert compose["services"]["postgres"]["image"] == "postgres:16"
     for example in ("gateway.env.example", "postgres.env.example"):
         name = example.removesuffix(".example")
         users = [one for one in compose["services"].values() if one.get("env_file") == name]
@@ -175,7 +176,7 @@ def test_the_dockerfile_is_two_stages_without_root_and_without_secrets() -> None
     text = (ROOT / "Dockerfile").read_text(encoding="utf-8")
     assert len(re.findall(r"^FROM \$\{BASE\}", text, re.MULTILINE)) == 2
     last = text[text.rindex("\nFROM ") :]
-    assert re.search(r"^ARG BASE=\S+-slim$", text, re.MULTILINE)
+    assert re.search(r"^ARG BASE=\S+-slim-[a-z]+$", text, re.MULTILINE)
     assert re.search(r"^USER 10001:10001$", last, re.MULTILINE)
     assert re.findall(r"^VOLUME (.+)$", last, re.MULTILINE) == ["/data"]
     assert "/readyz" in last[last.index("HEALTHCHECK") :]
@@ -193,6 +194,25 @@ def test_the_dockerfile_is_two_stages_without_root_and_without_secrets() -> None
     ignored = (ROOT / ".dockerignore").read_text(encoding="utf-8").split()
     assert "*" in ignored
     assert {f"!{path}" for path in copied} == {one for one in ignored if one.startswith("!")}
+
+
+@pytest.mark.requirement("OPS-6", "OPS-9")
+def test_the_image_has_the_client_programs_of_the_server_beside_it() -> None:
+    """pg_dump refuses a server that is newer, and what it writes may be too new for an older."""
+    text = (ROOT / "Dockerfile").read_text(encoding="utf-8")
+    last = text[text.rindex("\nFROM ") :].replace("\\\n", " ")
+    (installs,) = re.findall(r"^RUN (apt-get update .*)$", last, re.MULTILINE)
+    words = installs.split()
+    assert {"postgresql-client", "--no-install-recommends", "--yes"} <= set(words)
+    assert installs.endswith("&& rm -rf /var/lib/apt/lists/*")
+    assert last.index("postgresql-client") < last.index("\nUSER "), "root installs it"
+    base = re.search(r"^ARG BASE=\S+-slim-([a-z]+)$", text, re.MULTILINE)
+    assert base is not None
+    major = CLIENT_MAJORS[base[1]]
+    assert server_major() == major
+    for page in (DEPLOY / "kubernetes.md", DEPLOY.parent / "backup.md"):
+        named = re.findall(r"PostgreSQL (\d+)", page.read_text(encoding="utf-8"))
+        assert named[0] == str(major), page.name
 
 
 def test_the_folder_has_no_dead_link() -> None:

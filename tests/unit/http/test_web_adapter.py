@@ -5,7 +5,7 @@ import pytest
 from adapters.web.adapter import WebAdapter
 from adapters.web.egress import MAX_PARTS, message_event
 from runtime.bus.memory import MemoryBus
-from runtime.domain.messages import ChatAddress, OutboundMessage, Receipt, TextPart
+from runtime.domain.messages import ChatAddress, FilePart, OutboundMessage, Receipt, TextPart
 from runtime.ports.bus import LIVE
 
 PLACE = ChatAddress(channel="web", account="local", chat_id="c1")
@@ -54,3 +54,19 @@ async def test_it_is_connected_until_it_is_closed() -> None:
 def test_only_local_channels_are_served() -> None:
     with pytest.raises(ValueError, match="slack is no local channel"):
         WebAdapter(MemoryBus(), channel="slack")
+
+
+@pytest.mark.requirement("MSG-19")
+def test_a_file_is_told_by_where_it_is_downloaded_and_never_by_its_path() -> None:
+    part = FilePart(name="a.txt", path="/home/gatehouse/x", size_bytes=1, digest="d")
+    event = message_event(message().model_copy(update={"parts": (TextPart(markdown="a"), part)}))
+    assert event["parts"] == [
+        {"kind": "text", "markdown": "a"},
+        {
+            "kind": "file",
+            "name": "a.txt",
+            "media_type": "application/octet-stream",
+            "size_bytes": 1,
+            "url": "/v1/files/out_1/1",
+        },
+    ]

@@ -7,8 +7,10 @@ import pytest
 
 from gateway.config import load
 from gateway.config_engine import Found, engine_settings, exec_settings, runtime_view
+from runtime.agent.settings import ChildSettings
 from runtime.domain.decisions import PermissionMode
 from runtime.domain.value import JsonObject
+from runtime.subagents.requests import Limits
 from runtime.tools.builtin.shell import ExecArguments
 from runtime.workers.engine import EngineSettings
 from tests.fakes.clock import FakeClock
@@ -112,3 +114,22 @@ def view(home: Path, **environment: str) -> JsonObject:
     """What `/v1/runtime` shows of a machine."""
     config = load(environment={"GATEHOUSE_HOME": str(home), **environment})
     return runtime_view(config, Found(ScriptedModels(), FakeSandbox(FakeClock())))
+
+
+@pytest.mark.requirement("SUB-14")
+def test_subagents_are_bounded_as_the_contract_says_unless_it_is_set_otherwise(
+    tmp_path: Path,
+) -> None:
+    fewer = settings(tmp_path, GATEHOUSE_AGENTS__LIVE_PER_TREE="2").agent.children
+    assert fewer.limits == Limits(live_per_tree=2)
+    assert settings(tmp_path).agent.children == ChildSettings(
+        concurrency=10,
+        limits=Limits(
+            max_depth=3,
+            live_per_parent=8,
+            live_per_tree=24,
+            spawned_per_run=16,
+            spawned_per_minute=60,
+        ),
+        await_ms=120_000,
+    )

@@ -24,6 +24,13 @@ SENTENCES: list[tuple[str, str, JsonObject]] = [
     ("read 'my notes.txt'", "read_file", {"path": "my notes.txt"}),
     ("write 'a and then b' to x.txt", "write_file", {"content": "a and then b", "path": "x.txt"}),
     ("create file x.md with hello you", "write_file", {"path": "x.md", "content": "hello you"}),
+    ("send me README.md", "send_file", {"path": "README.md"}),
+    ("please send the file notes/june.pdf", "send_file", {"path": "notes/june.pdf"}),
+    (
+        "send me 'my notes.txt' with the caption 'as you asked'",
+        "send_file",
+        {"path": "my notes.txt", "caption": "as you asked"},
+    ),
     (
         "replace 'old' with 'new' in x.md",
         "edit_file",

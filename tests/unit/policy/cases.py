@@ -1,11 +1,13 @@
 """Calls and bounds for the tests of decisions."""
 
+from dataclasses import replace
+
 from hypothesis import strategies as st
 
 from runtime.domain.decisions import PermissionMode, SessionMode
 from runtime.domain.people import Trust
 from runtime.domain.tools import Effect, Touches
-from runtime.policy.decide import Bounds, CallFacts, RuleLists
+from runtime.policy.decide import Bounds, CallFacts, RuleLists, decide
 from runtime.policy.rules import Rule
 
 WIDEST_FIRST = (
@@ -40,9 +42,20 @@ def runs(command: str = "ls -l", **changes: bool) -> CallFacts:
     return CallFacts("exec", Effect.ONCE, Touches(command=command, subject=command), **changes)
 
 
+def makes(**changes: bool) -> CallFacts:
+    """A call that runs a command which nobody knows to be harmless."""
+    return runs("make", **changes)
+
+
 def sends() -> CallFacts:
     """A call that says something to somebody."""
     return CallFacts("send_message", Effect.ONCE, Touches(sends=("U1",), subject="U1"))
+
+
+def replies(path: str = "notes/a.md", **changes: bool) -> CallFacts:
+    """A call that sends a file to the chat of its own session."""
+    touches = Touches(reads=(path,), replies=True, subject=path)
+    return CallFacts("send_file", Effect.IDEMPOTENT, touches, **changes)
 
 
 def fetches() -> CallFacts:
@@ -57,11 +70,24 @@ def posts() -> CallFacts:
     return CallFacts("mcp__x__post", Effect.ONCE, Touches(network=(host,), subject=host))
 
 
+def no_wider(call: CallFacts, narrow: Bounds, wide: Bounds) -> bool:
+    """Whether `narrow` says no more to a call than `wide` does.
+
+    A command that only reads is in a read-only mode what a read is, because it runs where it cannot
+    write. So it is held to what `wide` says of a read.
+    """
+    after = decide(call, narrow)
+    if after.verdict == "allow" and after.rule.startswith("mode: "):
+        touches = call.touches.model_copy(update={"command": None})
+        call = replace(call, effect=Effect.READ, touches=touches)
+    return WIDTH[after.verdict] <= WIDTH[decide(call, wide).verdict]
+
+
 def facts() -> st.SearchStrategy[CallFacts]:
     """Any call."""
     return st.builds(
         lambda make, outside, private: make(outside_workspace=outside, private=private),
-        st.sampled_from([reads, writes, runs]),
+        st.sampled_from([reads, writes, runs, makes, replies]),
         st.booleans(),
         st.booleans(),
     ) | st.sampled_from([sends(), fetches(), posts()])

@@ -19,6 +19,7 @@ from tests.unit.policy.cases import (
     fetches,
     posts,
     reads,
+    replies,
     rules,
     runs,
     sends,
@@ -35,13 +36,29 @@ BYPASS, ACCEPT, DEFAULT, DONT_ASK, PLAN = WIDEST_FIRST
         (reads(), "allow allow allow allow allow"),
         (reads(outside_workspace=True), "allow allow allow allow allow"),
         (fetches(), "allow allow allow allow allow"),
+        (replies(), "allow allow allow allow deny"),
+        (replies(outside_workspace=True), "allow ask ask deny deny"),
         (writes(), "allow allow allow allow deny"),
         (writes(outside_workspace=True), "allow ask ask deny deny"),
-        (runs(), "allow allow ask deny deny"),
+        (runs("make"), "allow allow ask deny deny"),
+        # plan runs what only reads, where it cannot write; wider modes know no such difference.
+        (runs("ls -l"), "allow allow ask deny allow"),
         (sends(), "allow ask ask deny deny"),
         (posts(), "allow ask ask deny deny"),
     ],
-    ids=["read", "read-out", "fetch", "write", "write-out", "exec", "send", "post"],
+    ids=[
+        "read",
+        "read-out",
+        "fetch",
+        "reply",
+        "reply-out",
+        "write",
+        "write-out",
+        "exec",
+        "exec-read",
+        "send",
+        "post",
+    ],
 )
 def test_permission_modes_from_the_widest_to_the_narrowest(call: CallFacts, verdicts: str) -> None:
     found = [decide(call, Bounds(mode=mode)).verdict for mode in WIDEST_FIRST]
@@ -62,10 +79,42 @@ def test_plan_and_ask_are_read_only_whatever_the_permission_mode(
 ) -> None:
     bounds = Bounds(mode=mode, session_mode=session, rules=rules(allow=("*",)))
     assert decide(reads(), bounds).verdict == "allow"
-    for call in (writes(), runs(), sends(), posts()):
+    for call in (writes(), runs("make"), sends(), posts(), replies()):
         decision = decide(call, bounds)
         assert decision.verdict == "deny"
         assert decision.rule.startswith("mode: ")
+
+
+@pytest.mark.requirement("POL-2", "TOOL-7")
+@pytest.mark.parametrize("session", [SessionMode.PLAN, SessionMode.ASK])
+def test_plan_and_ask_run_commands_that_only_read_and_name_what_stops_the_others(
+    session: SessionMode,
+) -> None:
+    bounds = Bounds(session_mode=session)
+    name = session.value
+    found = decide(runs("git log --oneline | head"), bounds)
+    assert (found.verdict, found.rule) == (
+        "allow",
+        f"mode: {name} mode runs commands that only read",
+    )
+    refused = decide(runs("ls; rm f"), bounds)
+    assert refused.verdict == "deny"
+    assert refused.rule.startswith(
+        f"mode: {name} mode runs commands that only read, and refuses rm "
+    )
+
+
+@pytest.mark.requirement("POL-2", "TOOL-7")
+def test_what_only_reads_is_still_held_by_every_other_bound() -> None:
+    plan = Bounds(session_mode=SessionMode.PLAN)
+    assert decide(runs("ls"), replace(plan, sandboxed=False)).verdict == "deny"
+    assert decide(runs("ls"), replace(plan, trust=Trust.GUEST)).verdict == "deny"
+    assert decide(runs("ls"), replace(plan, rules=rules(deny=("exec(ls:*)",)))).verdict == "deny"
+    assert decide(runs("ls"), replace(plan, rules=rules(ask=("exec(ls:*)",)))).verdict == "ask"
+    assert decide(runs("ls"), replace(plan, tools=frozenset())).verdict == "deny"
+    asked = decide(runs("ls"), replace(plan, mode=DONT_ASK))
+    assert asked.rule == "permission mode: dontAsk turns every ask into no"
+    assert decide(runs("ls"), Bounds(session_mode=SessionMode.EDIT)).verdict == "ask"
 
 
 @pytest.mark.requirement("POL-3")
@@ -99,10 +148,23 @@ def test_an_ask_rule_is_not_satisfied_by_a_grant_of_the_session() -> None:
     assert decide(runs("ls -l"), bounds).verdict == "ask"
 
 
+@pytest.mark.requirement("POL-1", "POL-3")
+def test_a_file_for_its_own_chat_is_told_from_a_send_to_somebody_else() -> None:
+    own = decide(replies("reports/june.pdf"), Bounds())
+    assert own.rule == "permission mode: default on what goes to the chat of the session itself"
+    assert decide(sends(), Bounds()).verdict == "ask"
+    held = Bounds(rules=rules(ask=("send_file(reports/**)",), deny=("send_file(keys/**)",)))
+    verdicts = [decide(replies(path), held).verdict for path in ("reports/a", "keys/a", "other")]
+    assert verdicts == ["ask", "deny", "allow"]
+    note = replies("USER.md", private=True)
+    assert decide(note, Bounds(group=True)).rule.startswith("privacy: ")
+    assert decide(note, Bounds()).verdict == "allow"
+
+
 @pytest.mark.requirement("POL-4")
 @pytest.mark.parametrize("trust", [Trust.GUEST, Trust.BOT])
 @pytest.mark.parametrize("mode", WIDEST_FIRST)
-@pytest.mark.parametrize("call", [writes(), runs(), sends(), posts()])
+@pytest.mark.parametrize("call", [writes(), runs(), sends(), posts(), replies()])
 def test_guests_and_bots_cause_no_side_effects(
     trust: Trust, mode: PermissionMode, call: CallFacts
 ) -> None:
@@ -194,7 +256,7 @@ def test_narrowing_the_mode_never_widens_a_verdict(
     call: CallFacts, bounds: Bounds, other: PermissionMode
 ) -> None:
     narrow = replace(bounds, mode=narrower(bounds.mode, other))
-    assert WIDTH[decide(call, narrow).verdict] <= WIDTH[decide(call, bounds).verdict]
+    assert cases.no_wider(call, narrow, bounds)
 
 
 Narrowing = Callable[[Bounds], Bounds]
@@ -234,8 +296,7 @@ def test_adding_a_deny_or_an_ask_rule_never_widens(
 def test_no_bound_that_is_narrowed_widens_a_verdict(
     narrowing: Narrowing, call: CallFacts, bounds: Bounds
 ) -> None:
-    after = decide(call, narrowing(bounds))
-    assert WIDTH[after.verdict] <= WIDTH[decide(call, bounds).verdict]
+    assert cases.no_wider(call, narrowing(bounds), bounds)
 
 
 @pytest.mark.requirement("POL-2")

@@ -138,4 +138,8 @@ def test_how_to_make_the_bill_and_how_to_audit_is_written_down() -> None:
     for target in ("lock", "sbom", "audit"):
         assert f"make {target}" in page
         assert re.search(rf"^{target}:", makefile, re.MULTILINE)
-    assert "--require-hashes" in makefile.split("\naudit:", 1)[1].split("\n\n", 1)[0]
+    audit = makefile.split("\naudit:", 1)[1].split("\n\n", 1)[0]
+    assert "--require-hashes" in audit
+    assert "--strict" in audit, "a package that nobody could be asked about is no good news"
+    for lock in LOCKS:
+        assert lock in audit

@@ -166,3 +166,21 @@ def test_what_is_ignored_is_ignored_with_a_reason(
     heard = read_event(payload(**fields), BOT, reply_in_thread="never")
     assert isinstance(heard, Ignored)
     assert reason in heard.reason
+
+
+@pytest.mark.requirement("SLK-5", "TOOL-11")
+@pytest.mark.parametrize(
+    ("uploader", "own"), [("U1", True), ("U2", False), ("", False), (None, False)]
+)
+def test_a_file_that_is_shared_again_is_not_its_senders_own(
+    uploader: str | None, own: bool
+) -> None:
+    clip: JsonObject = {"id": "F1", "subtype": "slack_audio", "user": uploader}
+    (file,) = read(files=[clip]).attachments
+    assert (file.kind, file.own) == ("voice message", own)
+
+
+@pytest.mark.requirement("SLK-5", "TOOL-11")
+def test_a_file_of_nobody_is_nobodys_own() -> None:
+    (file,) = read(user="", bot_id="B1", files=[{"id": "F1", "user": ""}]).attachments
+    assert not file.own

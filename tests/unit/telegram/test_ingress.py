@@ -260,6 +260,30 @@ def test_what_a_file_is_called_and_how_long_it_lasts(
     assert (file.kind, file.duration_s) == (kind, seconds)
 
 
+@pytest.mark.requirement("TEL-4", "TOOL-11")
+@pytest.mark.parametrize(
+    ("fields", "own"),
+    [
+        ({"voice": FILE}, True),
+        ({"photo": [FILE]}, True),
+        (
+            {"voice": FILE, "forward_origin": {"type": "hidden_user", "sender_user_name": "M"}},
+            False,
+        ),
+        ({"voice": FILE, "forward_date": 90}, False),
+        ({"photo": [FILE], "forward_origin": {"type": "user"}}, False),
+        ({"voice": FILE, "via_bot": {"id": 9, "is_bot": True, "first_name": "V"}}, False),
+        ({"text": "look", "reply_to_message": {"message_id": 6, "voice": FILE}}, False),
+        ({"voice": FILE, "reply_to_message": {"message_id": 6, "voice": FILE}}, True),
+    ],
+)
+def test_what_is_passed_on_or_replied_to_is_not_its_senders_own(
+    fields: dict[str, object], own: bool
+) -> None:
+    (file,) = heard(update(**fields)).attachments
+    assert file.own is own
+
+
 @pytest.mark.requirement("TEL-6")
 def test_a_move_names_both_chats_whichever_tells_it() -> None:
     told = [

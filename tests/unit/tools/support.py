@@ -1,7 +1,7 @@
 """A workspace to run tools in, as the model does: by the name of a tool and JSON arguments."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -16,10 +16,14 @@ from runtime.ports.sandbox import (
     SandboxProcess,
     TreeEnd,
 )
-from runtime.tools.base import ToolContext, ToolOutput
+from runtime.store.agent_rows import AgentRow
+from runtime.subagents.talking import How, Word
+from runtime.tools.base import AnyTool, ToolContext, ToolOutput
 from runtime.tools.builtin import builtin_tools
 from runtime.tools.builtin.shell import ExecSettings
+from runtime.tools.family import Detail, Household, TypesSeen
 from runtime.tools.files import SeenFiles
+from runtime.tools.outgoing import Room, Sending, SendLimits, room_for
 from runtime.tools.output import to_result
 from runtime.tools.registry import Registry
 from tests.fakes.fetch import FakeFetch
@@ -72,6 +76,28 @@ class NoSandbox:
         raise AssertionError("no command is run here")
 
 
+class NoFamily:
+    """For tests that look after no subagents."""
+
+    async def look(self, session_id: str) -> Household:
+        raise AssertionError("nobody is looked at here")
+
+    async def detail(self, row: AgentRow) -> Detail:
+        raise AssertionError("nobody is looked at here")
+
+    async def wait(self, session_ids: Collection[str], seconds: float) -> Sequence[str]:
+        raise AssertionError("nobody is waited for here")
+
+    async def tell(self, word: Word) -> How:
+        raise AssertionError("nobody is told anything here")
+
+    async def stop(self, session_id: str, reason: str) -> bool:
+        raise AssertionError("nobody is stopped here")
+
+    async def types(self, session_id: str, tools: Sequence[AnyTool]) -> TypesSeen:
+        raise AssertionError("no types are asked for here")
+
+
 class Skills:
     """Skills by name."""
 
@@ -99,6 +125,11 @@ class Desk:
     files: SeenFiles = field(default_factory=SeenFiles)
     session: str = "ses_1"
     notes: bool = True
+    room: Room = field(default_factory=lambda: room_for(SendLimits(), "test", 0))
+    redact: Callable[[str], str] = str
+
+    async def _room(self, _run_id: str) -> Room:
+        return self.room
 
     def __post_init__(self) -> None:
         self.registry = Registry(
@@ -108,6 +139,8 @@ class Desk:
                 skills=self.skills,
                 clock=StillClock(),
                 commands=self.commands,
+                sending=Sending(self._room, self.redact),
+                family=NoFamily(),
             )
         )
 

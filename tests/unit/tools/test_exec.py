@@ -1,6 +1,7 @@
 """Commands: what they are granted, and what is told of their end (TOOL-5)."""
 
 import asyncio
+import shutil
 import signal
 
 import pytest
@@ -51,7 +52,8 @@ async def test_a_command_gets_the_workspace_and_no_more(desk: Desk) -> None:
     assert command.cwd == str(desk.workspace / "sub")
     assert command.writable == (str(desk.workspace),)
     assert command.readable == (str(desk.workspace / ".gatehouse"),)
-    assert command.hidden == ("/srv/keys", str(desk.workspace / ".gatehouse/outputs"))
+    hidden = (desk.workspace / name for name in (".gatehouse/outputs", "uploads"))
+    assert command.hidden == ("/srv/keys", *map(str, hidden))
     assert not command.network
     assert command.env == {"LANG": "C.UTF-8"}
     assert (command.limits.timeout_s, command.limits.processes) == (60.0, 7)
@@ -62,7 +64,8 @@ async def test_the_gateways_folder_is_not_granted_through_a_link(desk: Desk) -> 
     (desk.workspace / ".gatehouse").symlink_to("/etc")
     desk, _ = at(desk, prints())
     assert (await desk.run("exec", command="go")).content == "[exit code 0, 0.0 s]\n[no output]"
-    assert (started(desk).readable, started(desk).hidden) == ((), ())
+    uploads = (str(desk.workspace / "uploads"),)
+    assert (started(desk).readable, started(desk).hidden) == ((), uploads)
 
 
 async def test_a_link_among_kept_outputs_grants_nothing(desk: Desk) -> None:
@@ -76,7 +79,27 @@ async def test_a_link_among_kept_outputs_grants_nothing(desk: Desk) -> None:
     kept.rmdir()
     kept.symlink_to("/root")
     await desk.run("exec", command="go")
-    assert (started(desk).readable, started(desk).hidden) == ((str(kept.parent),), ())
+    uploads = (str(desk.workspace / "uploads"),)
+    assert (started(desk).readable, started(desk).hidden) == ((str(kept.parent),), uploads)
+
+
+@pytest.mark.requirement("MSG-19", "TOOL-5")
+async def test_a_command_sees_the_files_that_its_own_session_was_sent(desk: Desk) -> None:
+    uploads = desk.workspace / "uploads"
+    for name in ("ses_1", "ses_2", "ses_10", "00aa11bb22cc33dd"):
+        (uploads / name).mkdir(parents=True)
+    (uploads / "ses_link").symlink_to("/root")
+    (uploads / "link").symlink_to("/root")
+    desk, _ = at(desk, prints())
+    await desk.run("exec", command="go")
+    shown = (uploads / "00aa11bb22cc33dd", uploads / "ses_1")
+    assert started(desk).writable == (str(desk.workspace), *map(str, shown))
+    assert str(uploads) in started(desk).hidden
+    shutil.rmtree(uploads)
+    uploads.symlink_to("/root")
+    await desk.run("exec", command="go")
+    assert started(desk).writable == (str(desk.workspace),)
+    assert str(uploads) not in started(desk).hidden
 
 
 async def test_output_with_network_access_is_untrusted_and_policy_sees_it(desk: Desk) -> None:

@@ -11,6 +11,7 @@ from tests.fakes.sandbox import FakeSandbox, FakeStdio
 from tests.unit.tools.support import Desk, Skills, StillClock
 
 SECRET = "the-safe-is-behind-the-painting"
+SENT = "uploads/ses_2/00aa/c.txt"
 OURS, OTHERS = ".gatehouse/outputs/ses_1/run_1/a.txt", ".gatehouse/outputs/ses_2/run_2/b.txt"
 
 pytestmark = pytest.mark.requirement("CTX-6", "POL-4", "TOOL-2")
@@ -20,11 +21,12 @@ pytestmark = pytest.mark.requirement("CTX-6", "POL-4", "TOOL-2")
 def shut(desk: Desk) -> Desk:
     """A desk for which private notes do not exist, with links that lead to them."""
     workspace = desk.workspace
-    for name in ("USER.md", "memory/MEMORY.md", "memory/deep/note.md", OTHERS):
+    for name in ("USER.md", "memory/MEMORY.md", "memory/deep/note.md", OTHERS, SENT):
         (workspace / name).parent.mkdir(parents=True, exist_ok=True)
         (workspace / name).write_text(SECRET)
     (workspace / OURS).parent.mkdir(parents=True)
     (workspace / OURS).write_text("painting, kept by this session")
+    (workspace / "uploads/ses_1").mkdir()
     (workspace / "open").mkdir()
     (workspace / "open/plan.md").write_text("painting, open to all")
     (workspace / "memory/out").symlink_to("../open")
@@ -36,6 +38,7 @@ def shut(desk: Desk) -> Desk:
         "open/up": "../memory",
         "whole": str(workspace / "memory"),
         "kept": ".gatehouse/outputs/ses_2",
+        "sent": "uploads/ses_2",
     }
     for link, target in links.items():
         (workspace / link).symlink_to(target)
@@ -60,6 +63,11 @@ FILES = (
     "kept/run_2/b.txt",
     ".gatehouse/outputs/ses_1/../ses_2/run_2/b.txt",
     ".gatehouse/outputs/ses_10/x",
+    SENT,
+    "uploads/SES_2/00aa/c.txt",
+    "uploads/ses_1/../ses_2/00aa/c.txt",
+    "uploads/ses_10/x",
+    "sent/00aa/c.txt",
     "{ws}/USER.md",
     "user.md",
     "MEMORY/memory.md",
@@ -118,7 +126,8 @@ async def test_a_search_from_above_passes_hidden_files_over(shut: Desk) -> None:
     for path in (".", "open/..", str(shut.workspace)):
         listed = (await shut.run("list_dir", path=path)).content.splitlines()
         assert {line.split()[0] for line in listed} == {
-            *(".gatehouse/", "kept", "note", "notes", "open/", "twice", "user", "whole"),
+            *(".gatehouse/", "kept", "note", "notes", "open/", "sent", "twice", "uploads/"),
+            *("user", "whole"),
         }
         assert "memory" not in "\n".join(listed).lower()
         found = (await shut.run("grep", pattern="painting", path=path)).content
@@ -212,9 +221,9 @@ async def test_a_command_is_not_granted_what_is_hidden(shut: Desk) -> None:
     work = Desk(shut.workspace, extra=extra, sandbox=sandbox, notes=False)
     await work.run("exec", command="go")
     started = sandbox.started[-1]
-    names = ("USER.md", "memory", ".gatehouse/outputs")
+    names = ("USER.md", "memory", ".gatehouse/outputs", "uploads")
     assert set(started.hidden) == {str(shut.workspace / name) for name in names}
-    assert started.writable == (str(shut.workspace),)
+    assert started.writable == (str(shut.workspace), str(shut.workspace / "uploads/ses_1"))
     assert set(started.readable) == {
         str(shut.workspace / name) for name in (".gatehouse", ".gatehouse/outputs/ses_1")
     }

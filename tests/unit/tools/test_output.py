@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runtime.domain.errors import ToolError
+from runtime.domain.fence import fence
 from runtime.tools.base import ToolOutput
-from runtime.tools.fence import fence
 from runtime.tools.output import to_result
 from tests.unit.tools.support import Desk, call
 

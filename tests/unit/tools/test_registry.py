@@ -20,6 +20,10 @@ NAMES = (
     "exec",
     "web_fetch",
     "ask_user",
+    "send_file",
+    "sessions_spawn",
+    "subagents",
+    "agents_list",
     "use_skill",
 )
 
@@ -99,7 +103,7 @@ def test_each_tool_declares_what_a_rerun_would_do(desk: Desk) -> None:
         name: Effect.ONCE
         if name in once
         else Effect.IDEMPOTENT
-        if name == "write_file"
+        if name in {"write_file", "send_file"}
         else Effect.READ
         for name in NAMES
     }

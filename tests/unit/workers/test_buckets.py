@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.workers.buckets import Buckets, TokenBucket
+from runtime.workers.buckets import KEEPS_S, Buckets, TokenBucket
 from tests.fakes.clock import FakeClock, settle
 
 
@@ -137,3 +137,57 @@ async def test_groups_are_held_to_their_own_rate() -> None:
     assert not waiting.done()
     await clock.advance(0.2)
     assert waiting.done()
+
+
+@pytest.mark.requirement("MSG-10")
+async def test_a_refused_message_keeps_its_place_and_not_for_ever() -> None:
+    clock = FakeClock()
+    buckets = Buckets(clock, chat=(100.0, 100), account=(1.0, 1))
+    order: list[str] = []
+
+    async def send(chat: str, message: str) -> None:
+        await buckets.take(chat, message=message)
+        order.append(message)
+
+    await buckets.take("old", message="refused")
+    await clock.advance(1.0)
+    await buckets.take("z", message="last")
+    async with asyncio.TaskGroup() as group:
+        group.create_task(send("new", "new"), name="new")
+        await settle()
+        group.create_task(send("old", "refused"), name="refused")
+        await clock.advance(3.0)
+    assert order == ["refused", "new"], "it asked before the other did"
+
+
+@pytest.mark.requirement("MSG-10")
+async def test_a_chat_that_is_refused_for_ever_holds_nobody_up_for_longer_than_its_place() -> None:
+    clock = FakeClock()
+    buckets = Buckets(clock, chat=(100.0, 100), account=(1.0, 1))
+    await buckets.take("old", message="refused")
+
+    async def again_and_again() -> None:
+        while True:
+            await buckets.take("old", message="refused")
+
+    await clock.advance(60.0)
+    greedy = asyncio.create_task(again_and_again(), name="refused")
+    fresh = asyncio.create_task(buckets.take("fresh", message="fresh"), name="fresh")
+    await clock.advance(KEEPS_S + 3.0)
+    assert fresh.done()
+    greedy.cancel()
+    await asyncio.wait([greedy])
+
+
+@pytest.mark.requirement("MSG-10")
+async def test_whoever_gives_up_waiting_holds_nobody_up() -> None:
+    clock = FakeClock()
+    buckets = Buckets(clock, chat=(100.0, 100), account=(1.0, 1))
+    await buckets.take("a")
+    first = asyncio.create_task(buckets.take("b"), name="b")
+    second = asyncio.create_task(buckets.take("c"), name="c")
+    await settle()
+    first.cancel()
+    await clock.advance(1.1)
+    assert second.done()
+    assert first.cancelled()

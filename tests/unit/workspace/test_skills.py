@@ -10,7 +10,8 @@ from runtime.domain.errors import ToolError
 from runtime.tools.builtin.skills import UseSkill
 from runtime.tools.registry import Registry
 from runtime.workspace.content import Skill
-from runtime.workspace.skills import MAX_SKILLS, SkillProblem, SkillShelf, parse
+from runtime.workspace.frontmatter import FrontmatterProblem, parse
+from runtime.workspace.skills import MAX_SKILLS, Header, SkillShelf
 from runtime.workspace.snapshot import Workspace
 from tests.unit.tools.support import Desk, call
 from tests.unit.workspace.support import Folder
@@ -146,7 +147,8 @@ def test_a_mistake_is_reported_and_the_skill_stays_listed(folder: Folder, case: 
 def test_other_fields_are_kept_and_values_stay_words() -> None:
     header, body = parse(
         "---\nname: on\ndescription: yes\nlicense: 1.10\nallowed-tools: [exec]\n"
-        "metadata: {since: 2026-01-01}\n---\nBody"
+        "metadata: {since: 2026-01-01}\n---\nBody",
+        Header,
     )
     assert (header.name, header.description, body) == ("on", "yes", "Body")
     assert header.metadata == {
@@ -160,8 +162,8 @@ def test_other_fields_are_kept_and_values_stay_words() -> None:
 def test_no_text_breaks_the_reading(text: str) -> None:
     for attempt in (text, f"---\n{text}\n---\n", f"---\nname: a\ndescription: b\n{text}\n---\n"):
         try:
-            header, body = parse(attempt)
-        except SkillProblem:
+            header, body = parse(attempt, Header)
+        except FrontmatterProblem:
             continue
         assert header.name
         assert body in attempt

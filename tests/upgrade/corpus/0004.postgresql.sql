@@ -53,7 +53,7 @@ INSERT INTO runs (id, session_id, seq, kind, state, collecting, ready_ms, target
 INSERT INTO sessions (id, key, address, title, status, mode, queue_mode, agent, grants, created_ms, updated_ms) VALUES ($1::VARCHAR, $2::VARCHAR, $3::VARCHAR, $4::VARCHAR, $5::VARCHAR, $6::VARCHAR, $7::VARCHAR, $8::VARCHAR, $9::VARCHAR, $10::BIGINT, $11::BIGINT) ON CONFLICT DO NOTHING;
 
 -- (varchar, varchar, int8) -> ()
-INSERT INTO settings (name, value, updated_ms) VALUES ($1::VARCHAR, $2::VARCHAR, $3::BIGINT);
+INSERT INTO settings (name, value, updated_ms) VALUES ($1::VARCHAR, $2::VARCHAR, $3::BIGINT) ON CONFLICT (name) DO UPDATE SET value = excluded.value, updated_ms = excluded.updated_ms;
 
 -- (varchar, int4, int4, varchar, varchar, varchar, varchar, varchar, varchar, varchar, varchar, int8, int8) -> ()
 INSERT INTO tool_calls (run_id, step, place, call_id, name, arguments, effect, state, decision, digest, result, started_ms, ended_ms) VALUES ($1::VARCHAR, $2::INTEGER, $3::INTEGER, $4::VARCHAR, $5::VARCHAR, $6::VARCHAR, $7::VARCHAR, $8::VARCHAR, $9::VARCHAR, $10::VARCHAR, $11::VARCHAR, $12::BIGINT, $13::BIGINT);
@@ -217,11 +217,11 @@ SELECT outbox.position, outbox.id, outbox.session_id, outbox.run_id, outbox.kind
 -- (varchar, varchar, int4) -> (int8, text, text, text, text, text, text, text, text, text, text, int4, int4, int8, text, int8, int8, text, text, text, int8, int8)
 SELECT outbox.position, outbox.id, outbox.session_id, outbox.run_id, outbox.kind, outbox.channel, outbox.account, outbox.chat, outbox.message, outbox.open_call_id, outbox.state, outbox.rank, outbox.attempt, outbox.next_ms, outbox.worker, outbox.fence, outbox.begun_ms, outbox.stream, outbox.posted, outbox.error, outbox.created_ms, outbox.settled_ms FROM outbox WHERE outbox.open_call_id = $1::VARCHAR AND outbox.kind = $2::VARCHAR ORDER BY outbox.position DESC LIMIT $3::INTEGER;
 
--- (varchar, int8, int8, varchar, varchar, int4, varchar, varchar) -> (int8, text, text, text, text, text, text, text, text, text, text, int4, int4, int8, text, int8, int8, text, text, text, int8, int8)
-SELECT outbox.position, outbox.id, outbox.session_id, outbox.run_id, outbox.kind, outbox.channel, outbox.account, outbox.chat, outbox.message, outbox.open_call_id, outbox.state, outbox.rank, outbox.attempt, outbox.next_ms, outbox.worker, outbox.fence, outbox.begun_ms, outbox.stream, outbox.posted, outbox.error, outbox.created_ms, outbox.settled_ms FROM outbox WHERE outbox.session_id = $1::VARCHAR AND outbox.created_ms >= $2::BIGINT AND outbox.created_ms < $3::BIGINT AND (outbox.kind IN ($7::VARCHAR, $8::VARCHAR) OR outbox.kind = $4::VARCHAR AND (EXISTS (SELECT * FROM runs WHERE runs.id = outbox.run_id AND runs.state = $5::VARCHAR))) ORDER BY outbox.created_ms DESC, outbox.position DESC LIMIT $6::INTEGER;
+-- (varchar, int8, int8, varchar, varchar, int4, varchar, varchar, varchar) -> (int8, text, text, text, text, text, text, text, text, text, text, int4, int4, int8, text, int8, int8, text, text, text, int8, int8)
+SELECT outbox.position, outbox.id, outbox.session_id, outbox.run_id, outbox.kind, outbox.channel, outbox.account, outbox.chat, outbox.message, outbox.open_call_id, outbox.state, outbox.rank, outbox.attempt, outbox.next_ms, outbox.worker, outbox.fence, outbox.begun_ms, outbox.stream, outbox.posted, outbox.error, outbox.created_ms, outbox.settled_ms FROM outbox WHERE outbox.session_id = $1::VARCHAR AND outbox.created_ms >= $2::BIGINT AND outbox.created_ms < $3::BIGINT AND (outbox.kind IN ($7::VARCHAR, $8::VARCHAR, $9::VARCHAR) OR outbox.kind = $4::VARCHAR AND (EXISTS (SELECT * FROM runs WHERE runs.id = outbox.run_id AND runs.state = $5::VARCHAR))) ORDER BY outbox.created_ms DESC, outbox.position DESC LIMIT $6::INTEGER;
 
--- (varchar, int8, int8, varchar, varchar, int8, int4, varchar, varchar) -> (int8, text, text, text, text, text, text, text, text, text, text, int4, int4, int8, text, int8, int8, text, text, text, int8, int8)
-SELECT outbox.position, outbox.id, outbox.session_id, outbox.run_id, outbox.kind, outbox.channel, outbox.account, outbox.chat, outbox.message, outbox.open_call_id, outbox.state, outbox.rank, outbox.attempt, outbox.next_ms, outbox.worker, outbox.fence, outbox.begun_ms, outbox.stream, outbox.posted, outbox.error, outbox.created_ms, outbox.settled_ms FROM outbox WHERE outbox.session_id = $1::VARCHAR AND outbox.created_ms >= $2::BIGINT AND outbox.created_ms < $3::BIGINT AND (outbox.kind IN ($8::VARCHAR, $9::VARCHAR) OR outbox.kind = $4::VARCHAR AND (EXISTS (SELECT * FROM runs WHERE runs.id = outbox.run_id AND runs.state = $5::VARCHAR))) AND outbox.created_ms < $6::BIGINT ORDER BY outbox.created_ms DESC, outbox.position DESC LIMIT $7::INTEGER;
+-- (varchar, int8, int8, varchar, varchar, int8, int4, varchar, varchar, varchar) -> (int8, text, text, text, text, text, text, text, text, text, text, int4, int4, int8, text, int8, int8, text, text, text, int8, int8)
+SELECT outbox.position, outbox.id, outbox.session_id, outbox.run_id, outbox.kind, outbox.channel, outbox.account, outbox.chat, outbox.message, outbox.open_call_id, outbox.state, outbox.rank, outbox.attempt, outbox.next_ms, outbox.worker, outbox.fence, outbox.begun_ms, outbox.stream, outbox.posted, outbox.error, outbox.created_ms, outbox.settled_ms FROM outbox WHERE outbox.session_id = $1::VARCHAR AND outbox.created_ms >= $2::BIGINT AND outbox.created_ms < $3::BIGINT AND (outbox.kind IN ($8::VARCHAR, $9::VARCHAR, $10::VARCHAR) OR outbox.kind = $4::VARCHAR AND (EXISTS (SELECT * FROM runs WHERE runs.id = outbox.run_id AND runs.state = $5::VARCHAR))) AND outbox.created_ms < $6::BIGINT ORDER BY outbox.created_ms DESC, outbox.position DESC LIMIT $7::INTEGER;
 
 -- (int4, varchar, varchar) -> (int8, text, text, text, text, text, text, text, text, text, text, int4, int4, int8, text, int8, int8, text, text, text, int8, int8)
 SELECT outbox.position, outbox.id, outbox.session_id, outbox.run_id, outbox.kind, outbox.channel, outbox.account, outbox.chat, outbox.message, outbox.open_call_id, outbox.state, outbox.rank, outbox.attempt, outbox.next_ms, outbox.worker, outbox.fence, outbox.begun_ms, outbox.stream, outbox.posted, outbox.error, outbox.created_ms, outbox.settled_ms FROM outbox WHERE outbox.state IN ($2::VARCHAR, $3::VARCHAR) ORDER BY outbox.position DESC LIMIT $1::INTEGER;
@@ -259,11 +259,17 @@ SELECT runs.id FROM runs WHERE runs.id < $1::VARCHAR ORDER BY runs.id DESC LIMIT
 -- (varchar, varchar, int4) -> (text)
 SELECT runs.id FROM runs WHERE runs.session_id = $1::VARCHAR AND runs.state = $2::VARCHAR ORDER BY runs.id DESC LIMIT $3::INTEGER;
 
+-- (varchar) -> (text, text)
+SELECT runs.id, runs.cancel FROM runs WHERE runs.worker = $1::VARCHAR AND runs.state = 'running' AND runs.cancel IS NOT NULL;
+
 -- (varchar) -> (text, text, int8, int4, text, text, bool, int8, text, text, text, int4, int4, text, int8, text, bool, bool, bool, text, int8, int8, int8, float8, bool, text, int8, int8, int8)
 SELECT runs.id, runs.session_id, runs.seq, runs.transcript, runs.kind, runs.state, runs.collecting, runs.ready_ms, runs.target, runs.reply_to, runs.speaker, runs.step, runs.attempt, runs.worker, runs.fence, runs.cancel, runs.replaced, runs.steered, runs.late, runs.model, runs.input_tokens, runs.output_tokens, runs.cached_tokens, runs.cost_usd, runs.tainted, runs.error, runs.created_ms, runs.started_ms, runs.ended_ms FROM runs WHERE runs.id = $1::VARCHAR;
 
 -- (varchar) -> (text, text, int8, int4, text, text, bool, int8, text, text, text, int4, int4, text, int8, text, bool, bool, bool, text, int8, int8, int8, float8, bool, text, int8, int8, int8)
 SELECT runs.id, runs.session_id, runs.seq, runs.transcript, runs.kind, runs.state, runs.collecting, runs.ready_ms, runs.target, runs.reply_to, runs.speaker, runs.step, runs.attempt, runs.worker, runs.fence, runs.cancel, runs.replaced, runs.steered, runs.late, runs.model, runs.input_tokens, runs.output_tokens, runs.cached_tokens, runs.cost_usd, runs.tainted, runs.error, runs.created_ms, runs.started_ms, runs.ended_ms FROM runs WHERE runs.session_id = $1::VARCHAR AND runs.state = 'queued' ORDER BY runs.seq;
+
+-- (varchar) -> (text, text, int8, int4, text, text, bool, int8, text, text, text, int4, int4, text, int8, text, bool, bool, bool, text, int8, int8, int8, float8, bool, text, int8, int8, int8)
+SELECT runs.id, runs.session_id, runs.seq, runs.transcript, runs.kind, runs.state, runs.collecting, runs.ready_ms, runs.target, runs.reply_to, runs.speaker, runs.step, runs.attempt, runs.worker, runs.fence, runs.cancel, runs.replaced, runs.steered, runs.late, runs.model, runs.input_tokens, runs.output_tokens, runs.cached_tokens, runs.cost_usd, runs.tainted, runs.error, runs.created_ms, runs.started_ms, runs.ended_ms FROM runs WHERE runs.session_id = $1::VARCHAR AND runs.state = 'queued' ORDER BY runs.seq DESC LIMIT 1;
 
 -- (text[]) -> (text, text, int8, int4, text, text, bool, int8, text, text, text, int4, int4, text, int8, text, bool, bool, bool, text, int8, int8, int8, float8, bool, text, int8, int8, int8)
 SELECT runs.id, runs.session_id, runs.seq, runs.transcript, runs.kind, runs.state, runs.collecting, runs.ready_ms, runs.target, runs.reply_to, runs.speaker, runs.step, runs.attempt, runs.worker, runs.fence, runs.cancel, runs.replaced, runs.steered, runs.late, runs.model, runs.input_tokens, runs.output_tokens, runs.cached_tokens, runs.cost_usd, runs.tainted, runs.error, runs.created_ms, runs.started_ms, runs.ended_ms FROM runs WHERE runs.session_id = ANY ($1::TEXT[]) AND runs.state = 'queued' AND NOT (EXISTS (SELECT * FROM runs AS earlier WHERE earlier.session_id = runs.session_id AND earlier.state = 'queued' AND earlier.seq < runs.seq));
@@ -291,6 +297,9 @@ SELECT sessions.id, sessions.key, sessions.address, sessions.title, sessions.sta
 
 -- (text[]) -> (text, text, text, text, text, text, text, text, text, text, text, text, int8, int8, int4)
 SELECT sessions.id, sessions.key, sessions.address, sessions.title, sessions.status, sessions.mode, sessions.permission_mode, sessions.queue_mode, sessions.model, sessions.agent, sessions.grants, sessions.scope, sessions.created_ms, sessions.updated_ms, lanes.transcript FROM sessions JOIN lanes ON lanes.session_id = sessions.id WHERE sessions.id = ANY ($1::TEXT[]);
+
+-- (text[]) -> (text, text)
+SELECT settings.name, settings.value FROM settings WHERE settings.name = ANY ($1::TEXT[]) ORDER BY settings.name;
 
 -- (varchar) -> (text)
 SELECT settings.value FROM settings WHERE settings.name = $1::VARCHAR;
@@ -390,9 +399,6 @@ UPDATE sessions SET queue_mode=$1::VARCHAR, updated_ms=$2::BIGINT WHERE sessions
 
 -- (varchar, int8, varchar) -> ()
 UPDATE sessions SET status=$1::VARCHAR, updated_ms=$2::BIGINT WHERE sessions.id = $3::VARCHAR;
-
--- (varchar, int8, varchar) -> ()
-UPDATE settings SET value=$1::VARCHAR, updated_ms=$2::BIGINT WHERE settings.name = $3::VARCHAR;
 
 -- (varchar, varchar, int4, int4) -> ()
 UPDATE tool_calls SET state=$1::VARCHAR WHERE tool_calls.run_id = $2::VARCHAR AND tool_calls.step = $3::INTEGER AND tool_calls.place = $4::INTEGER;

@@ -35,7 +35,7 @@ INSERT INTO runs (id, session_id, seq, kind, state, collecting, ready_ms, target
 
 INSERT INTO sessions (id, "key", address, title, status, mode, queue_mode, agent, grants, created_ms, updated_ms) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING;
 
-INSERT INTO settings (name, value, updated_ms) VALUES (?, ?, ?);
+INSERT INTO settings (name, value, updated_ms) VALUES (?, ?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value, updated_ms = excluded.updated_ms;
 
 INSERT INTO tool_calls (run_id, step, place, call_id, name, arguments, effect, state, decision, digest, result, started_ms, ended_ms) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
@@ -133,9 +133,9 @@ SELECT outbox.position, outbox.id, outbox.session_id, outbox.run_id, outbox.kind
 
 SELECT outbox.position, outbox.id, outbox.session_id, outbox.run_id, outbox.kind, outbox.channel, outbox.account, outbox.chat, outbox.message, outbox.open_call_id, outbox.state, outbox.rank, outbox.attempt, outbox.next_ms, outbox.worker, outbox.fence, outbox.begun_ms, outbox.stream, outbox.posted, outbox.error, outbox.created_ms, outbox.settled_ms FROM outbox WHERE outbox.open_call_id = ? AND outbox.kind = ? ORDER BY outbox.position DESC LIMIT ? OFFSET ?;
 
-SELECT outbox.position, outbox.id, outbox.session_id, outbox.run_id, outbox.kind, outbox.channel, outbox.account, outbox.chat, outbox.message, outbox.open_call_id, outbox.state, outbox.rank, outbox.attempt, outbox.next_ms, outbox.worker, outbox.fence, outbox.begun_ms, outbox.stream, outbox.posted, outbox.error, outbox.created_ms, outbox.settled_ms FROM outbox WHERE outbox.session_id = ? AND outbox.created_ms >= ? AND outbox.created_ms < ? AND (outbox.kind IN (?, ?) OR outbox.kind = ? AND (EXISTS (SELECT * FROM runs WHERE runs.id = outbox.run_id AND runs.state = ?))) AND outbox.created_ms < ? ORDER BY outbox.created_ms DESC, outbox.position DESC LIMIT ? OFFSET ?;
+SELECT outbox.position, outbox.id, outbox.session_id, outbox.run_id, outbox.kind, outbox.channel, outbox.account, outbox.chat, outbox.message, outbox.open_call_id, outbox.state, outbox.rank, outbox.attempt, outbox.next_ms, outbox.worker, outbox.fence, outbox.begun_ms, outbox.stream, outbox.posted, outbox.error, outbox.created_ms, outbox.settled_ms FROM outbox WHERE outbox.session_id = ? AND outbox.created_ms >= ? AND outbox.created_ms < ? AND (outbox.kind IN (?, ?, ?) OR outbox.kind = ? AND (EXISTS (SELECT * FROM runs WHERE runs.id = outbox.run_id AND runs.state = ?))) AND outbox.created_ms < ? ORDER BY outbox.created_ms DESC, outbox.position DESC LIMIT ? OFFSET ?;
 
-SELECT outbox.position, outbox.id, outbox.session_id, outbox.run_id, outbox.kind, outbox.channel, outbox.account, outbox.chat, outbox.message, outbox.open_call_id, outbox.state, outbox.rank, outbox.attempt, outbox.next_ms, outbox.worker, outbox.fence, outbox.begun_ms, outbox.stream, outbox.posted, outbox.error, outbox.created_ms, outbox.settled_ms FROM outbox WHERE outbox.session_id = ? AND outbox.created_ms >= ? AND outbox.created_ms < ? AND (outbox.kind IN (?, ?) OR outbox.kind = ? AND (EXISTS (SELECT * FROM runs WHERE runs.id = outbox.run_id AND runs.state = ?))) ORDER BY outbox.created_ms DESC, outbox.position DESC LIMIT ? OFFSET ?;
+SELECT outbox.position, outbox.id, outbox.session_id, outbox.run_id, outbox.kind, outbox.channel, outbox.account, outbox.chat, outbox.message, outbox.open_call_id, outbox.state, outbox.rank, outbox.attempt, outbox.next_ms, outbox.worker, outbox.fence, outbox.begun_ms, outbox.stream, outbox.posted, outbox.error, outbox.created_ms, outbox.settled_ms FROM outbox WHERE outbox.session_id = ? AND outbox.created_ms >= ? AND outbox.created_ms < ? AND (outbox.kind IN (?, ?, ?) OR outbox.kind = ? AND (EXISTS (SELECT * FROM runs WHERE runs.id = outbox.run_id AND runs.state = ?))) ORDER BY outbox.created_ms DESC, outbox.position DESC LIMIT ? OFFSET ?;
 
 SELECT outbox.position, outbox.id, outbox.session_id, outbox.run_id, outbox.kind, outbox.channel, outbox.account, outbox.chat, outbox.message, outbox.open_call_id, outbox.state, outbox.rank, outbox.attempt, outbox.next_ms, outbox.worker, outbox.fence, outbox.begun_ms, outbox.stream, outbox.posted, outbox.error, outbox.created_ms, outbox.settled_ms FROM outbox WHERE outbox.state IN (?, ?) AND outbox.position < ? ORDER BY outbox.position DESC LIMIT ? OFFSET ?;
 
@@ -165,6 +165,8 @@ SELECT runs.id, runs.session_id, runs.seq, runs.transcript, runs.kind, runs.stat
 
 SELECT runs.id, runs.session_id, runs.seq, runs.transcript, runs.kind, runs.state, runs.collecting, runs.ready_ms, runs.target, runs.reply_to, runs.speaker, runs.step, runs.attempt, runs.worker, runs.fence, runs.cancel, runs.replaced, runs.steered, runs.late, runs.model, runs.input_tokens, runs.output_tokens, runs.cached_tokens, runs.cost_usd, runs.tainted, runs.error, runs.created_ms, runs.started_ms, runs.ended_ms FROM runs WHERE runs.session_id = ? AND runs.state = 'queued' ORDER BY runs.seq;
 
+SELECT runs.id, runs.session_id, runs.seq, runs.transcript, runs.kind, runs.state, runs.collecting, runs.ready_ms, runs.target, runs.reply_to, runs.speaker, runs.step, runs.attempt, runs.worker, runs.fence, runs.cancel, runs.replaced, runs.steered, runs.late, runs.model, runs.input_tokens, runs.output_tokens, runs.cached_tokens, runs.cost_usd, runs.tainted, runs.error, runs.created_ms, runs.started_ms, runs.ended_ms FROM runs WHERE runs.session_id = ? AND runs.state = 'queued' ORDER BY runs.seq DESC LIMIT 1 OFFSET ?;
+
 SELECT runs.id, runs.session_id, runs.seq, runs.transcript, runs.kind, runs.state, runs.collecting, runs.ready_ms, runs.target, runs.reply_to, runs.speaker, runs.step, runs.attempt, runs.worker, runs.fence, runs.cancel, runs.replaced, runs.steered, runs.late, runs.model, runs.input_tokens, runs.output_tokens, runs.cached_tokens, runs.cost_usd, runs.tainted, runs.error, runs.created_ms, runs.started_ms, runs.ended_ms FROM runs WHERE runs.session_id IN (SELECT anon_1.value FROM json_each(?) AS anon_1) AND runs.state = 'queued' AND NOT (EXISTS (SELECT * FROM runs AS earlier WHERE earlier.session_id = runs.session_id AND earlier.state = 'queued' AND earlier.seq < runs.seq));
 
 SELECT runs.input_tokens + runs.output_tokens AS tokens, runs.cost_usd FROM runs WHERE runs.id = ?;
@@ -182,6 +184,8 @@ SELECT sessions.id, CASE WHEN (messages.created_ms > sessions.updated_ms) THEN m
 SELECT sessions.id, sessions."key", sessions.address, sessions.title, sessions.status, sessions.mode, sessions.permission_mode, sessions.queue_mode, sessions.model, sessions.agent, sessions.grants, sessions.scope, sessions.created_ms, sessions.updated_ms, lanes.transcript FROM sessions JOIN lanes ON lanes.session_id = sessions.id WHERE sessions.id = ?;
 
 SELECT sessions.id, sessions."key", sessions.address, sessions.title, sessions.status, sessions.mode, sessions.permission_mode, sessions.queue_mode, sessions.model, sessions.agent, sessions.grants, sessions.scope, sessions.created_ms, sessions.updated_ms, lanes.transcript FROM sessions JOIN lanes ON lanes.session_id = sessions.id WHERE sessions.id IN (SELECT anon_1.value FROM json_each(?) AS anon_1);
+
+SELECT settings.name, settings.value FROM settings WHERE settings.name IN (SELECT anon_1.value FROM json_each(?) AS anon_1) ORDER BY settings.name;
 
 SELECT settings.value FROM settings WHERE settings.name = ?;
 
@@ -225,7 +229,7 @@ UPDATE pairings SET state=? WHERE pairings.code = ? AND pairings.state = ? AND p
 
 UPDATE runs SET cancel=? WHERE runs.id = ?;
 
-UPDATE runs SET ready_ms=?, reply_to=? WHERE runs.id = ?;
+UPDATE runs SET reply_to=? WHERE runs.id = ?;
 
 UPDATE runs SET state=?, attempt=?, worker=?, fence=? WHERE runs.id = ?;
 
@@ -250,8 +254,6 @@ UPDATE sessions SET permission_mode=?, updated_ms=? WHERE sessions.id = ?;
 UPDATE sessions SET queue_mode=?, updated_ms=? WHERE sessions.id = ?;
 
 UPDATE sessions SET status=?, updated_ms=? WHERE sessions.id = ?;
-
-UPDATE settings SET value=?, updated_ms=? WHERE settings.name = ?;
 
 UPDATE tool_calls SET state=? WHERE tool_calls.run_id = ? AND tool_calls.step = ? AND tool_calls.place = ?;
 

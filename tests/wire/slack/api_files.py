@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from tests.wire.slack.answers import SlackError
 from tests.wire.slack.api import Api
+from tests.wire.slack.api_chat import checked_blocks
 from tests.wire.slack.arguments import Arguments
 from tests.wire.slack.present import file_json
 from tests.wire.slack.state import JsonObject, Message, StoredFile
@@ -39,6 +40,10 @@ def complete_upload(api: Api, args: Arguments) -> JsonObject:
     places += (args.maybe("channels") or "").split(",") if "channels" in args else []
     if args.maybe("thread_ts") is not None and len(places) != 1:
         raise SlackError("invalid_arguments", "thread_ts goes with one channel")
+    blocks = checked_blocks(args)
+    if any(block.get("type") == "markdown" for block in blocks):
+        # As the real one answers, observed by others: slackapi/python-slack-sdk#1756.
+        raise SlackError("internal_error")
     for place in places:
         _share(api, args, found, place)
     return {"files": [file_json(api.workspace, stored, api.base_url) for stored in found]}
@@ -69,6 +74,8 @@ def _share(api: Api, args: Arguments, found: list[StoredFile], place: str) -> No
         bot_id=install.bot_id,
         subtype="file_share",
         thread_ts=thread,
+        # With a comment, blocks are passed over.
+        blocks=[] if "initial_comment" in args else args.items("blocks"),
         files=list(found),
     )
     for stored in found:

@@ -214,6 +214,8 @@ HANDLERS: Mapping[str, Callable[[State, Arguments], object]] = {
     "sendDocument": send_file("document"),
     "sendPhoto": send_file("photo"),
     "sendVoice": send_file("voice"),
+    "sendAudio": send_file("audio"),
+    "sendVideo": send_file("video"),
     "sendMediaGroup": send_album,
     "editMessageText": edit_text,
     "editMessageCaption": edit_caption,

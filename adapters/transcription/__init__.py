@@ -1,0 +1,1 @@
+"""Speech to text by a server that speaks OpenAI's format."""

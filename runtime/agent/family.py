@@ -1,0 +1,145 @@
+"""The subagents of a tree for the tools about them: reads, words, stops, and a bounded wait."""
+
+import asyncio
+from collections.abc import AsyncIterator, Collection, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+from runtime.agent.agent_types import types_for
+from runtime.agent.settings import AgentSettings
+from runtime.ports.bus import CHILDREN, EVENTS, Bus, Signal
+from runtime.ports.clock import Clock
+from runtime.store import Connection, Database, agent_rows, agents, open_calls, sessions
+from runtime.store.agent_rows import AgentRow
+from runtime.store.agents import Agent
+from runtime.store.sessions import Session
+from runtime.store.streams import last_said
+from runtime.subagents import talking
+from runtime.subagents.children import ROOT
+from runtime.subagents.talking import How, Word
+from runtime.tools.base import AnyTool
+from runtime.tools.builtin.spawning import SPAWN
+from runtime.tools.family import Detail, Household, TypeLine, TypesSeen
+from runtime.workspace.definitions import Definitions, DefinitionShelf
+
+TICK_S: Final = 1.0
+"""How late a lost signal may be noticed (MSG-21)."""
+
+
+@dataclass(frozen=True, slots=True)
+class AgentFamily:
+    """Implements `Family`. Without a `shelf` there are the built-in types alone."""
+
+    database: Database
+    bus: Bus
+    clock: Clock
+    settings: AgentSettings
+    shelf: DefinitionShelf | None = None
+
+    async def look(self, session_id: str) -> Household:
+        """The tree that a session is in, or the root of."""
+        own, rows = await self.database.read(partial(_tree, session_id=session_id))
+        return Household(rows, ROOT if own is None else own.name, self.clock.now_ms())
+
+    async def detail(self, row: AgentRow) -> Detail:
+        """More of one agent."""
+        return await self.database.read(partial(_detail, row=row))
+
+    async def wait(self, session_ids: Collection[str], seconds: float) -> Sequence[str]:
+        """Return when these agents have settled, or after `seconds`; those that have not."""
+        ends = self.clock.monotonic() + seconds
+        wake = asyncio.Event()
+        async with (
+            self.bus.subscribe(CHILDREN, EVENTS) as signals,
+            asyncio.TaskGroup() as group,
+        ):
+            hears = group.create_task(_hear(signals, frozenset(session_ids), wake), name="wait")
+            try:
+                while True:
+                    left = await self.database.read(partial(_live, session_ids=session_ids))
+                    rest = ends - self.clock.monotonic()
+                    if not left or rest <= 0:
+                        return left
+                    timer = self.clock.call_later(min(rest, TICK_S), wake.set)
+                    try:
+                        await wake.wait()
+                    finally:
+                        timer.cancel()
+                    wake.clear()
+            finally:
+                hears.cancel()
+
+    async def tell(self, word: Word) -> How:
+        """Say something to an agent. Raises `Conflict` where it cannot be heard any more."""
+        how = await self.database.write(partial(talking.tell, word=word), name="agent-told")
+        self._signal(word.session_id)
+        return how
+
+    async def stop(self, session_id: str, reason: str) -> bool:
+        """Ask an agent to end; False where it had ended, or was asked before."""
+        unit = partial(agents.ask_to_stop, session_id=session_id, reason=reason)
+        asked = await self.database.write(unit, name="agent-stop")
+        self._signal(session_id)
+        return asked
+
+    async def types(self, session_id: str, tools: Sequence[AnyTool]) -> TypesSeen:
+        """What a session may spawn, where `tools` are all that there are."""
+        found = Definitions((), ())
+        if self.shelf is not None:
+            found = await asyncio.to_thread(self.shelf.load, [tool.name for tool in tools])
+        session, own = await self.database.read(partial(_caller, session_id=session_id))
+        depth = own.depth if own else 0
+        deepest = self.settings.children.limits.max_depth
+        unable = session.tools is not None and SPAWN not in session.tools
+        if unable or depth + 1 >= deepest:
+            return TypesSeen((), found.warnings)
+        types = types_for(
+            tools,
+            found,
+            own=session.tools,
+            kind=own.type if own else "",
+            deepest=depth + 2 >= deepest,
+        )
+        lines = [
+            TypeLine(name, types.about[name], one.tools, one.read_only, one.model)
+            for name, one in types.profiles.items()
+            if name in types.may and not types.known[name]
+        ]
+        return TypesSeen(lines, found.warnings)
+
+    def _signal(self, session_id: str) -> None:
+        self.bus.publish(CHILDREN, {})
+        self.bus.publish(EVENTS, {"session_id": session_id})
+
+
+async def _hear(
+    signals: AsyncIterator[Signal], session_ids: frozenset[str], wake: asyncio.Event
+) -> None:
+    async for signal in signals:
+        if signal.gap or signal.topic == CHILDREN or signal.data.get("session_id") in session_ids:
+            wake.set()
+
+
+def _tree(conn: Connection, session_id: str) -> tuple[Agent | None, Sequence[AgentRow]]:
+    own = agents.find(conn, session_id)
+    return own, agent_rows.of_tree(conn, own.tree_id if own else session_id)
+
+
+def _live(conn: Connection, session_ids: Collection[str]) -> Sequence[str]:
+    found = [agents.find(conn, one) for one in session_ids]
+    return [one.session_id for one in found if one is not None and one.settled_ms is None]
+
+
+def _caller(conn: Connection, session_id: str) -> tuple[Session, Agent | None]:
+    return sessions.get(conn, session_id), agents.find(conn, session_id)
+
+
+def _detail(conn: Connection, row: AgentRow) -> Detail:
+    session_id = row.agent.session_id
+    return Detail(
+        used=agents.totals(conn, session_id),
+        said="" if row.run_id is None else last_said(conn, session_id, row.run_id),
+        needs=[one.name for kind, one in agents.in_front(conn, session_id) if kind != "group"],
+        open=[one.kind for one in open_calls.open_ones(conn, session_id=session_id)],
+    )

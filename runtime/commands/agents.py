@@ -1,0 +1,77 @@
+"""The tree of a session's subagents in words, for a chat."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from runtime.store import Connection, agent_rows, agents
+from runtime.store.agent_rows import AgentRow
+from runtime.subagents.selecting import standing
+
+NONE: Final = "No subagents here."
+MOST: Final = 40
+"""Agents that are shown; of more, those that were spawned last."""
+
+
+def tree_text(conn: Connection, session_id: str, *, now_ms: int) -> str:
+    """Each agent of the tree that a session is in, below the one that spawned it, and the sums."""
+    own = agents.find(conn, session_id)
+    rows = agent_rows.of_tree(conn, own.tree_id if own else session_id)
+    if not rows:
+        return NONE
+    live = sum(row.agent.settled_ms is None for row in rows)
+    used = _used(sum(row.steps for row in rows), sum(row.tokens for row in rows), _cost(rows))
+    lines = [f"{len(rows)} subagents, {live} at work: {used}."]
+    shown = {row.agent.session_id for row in rows[-MOST:]}
+    if len(rows) > MOST:
+        lines.append(f"The last {MOST} of them:")
+    for row in _nested(rows):
+        if row.agent.session_id in shown:
+            lines.append(_line(row, now_ms))
+    return "\n".join(lines)
+
+
+def _nested(rows: Sequence[AgentRow]) -> Sequence[AgentRow]:
+    """Children behind the one that spawned them, brothers in the order of spawning."""
+    there = {row.agent.session_id for row in rows}
+    children: dict[str, list[AgentRow]] = {}
+    tops = []
+    for row in rows:
+        if row.agent.parent_id in there:
+            children.setdefault(row.agent.parent_id, []).append(row)
+        else:
+            tops.append(row)
+    found, left = [], tops[::-1]
+    while left:
+        row = left.pop()
+        found.append(row)
+        left += children.get(row.agent.session_id, [])[::-1]
+    return found
+
+
+def _line(row: AgentRow, now_ms: int) -> str:
+    agent = row.agent
+    ended = now_ms if agent.settled_ms is None else agent.settled_ms
+    label = f" ({agent.label})" if agent.label else ""
+    used = _used(row.steps, row.tokens, row.cost_usd)
+    took = _time(max(0, ended - agent.created_ms) // 1000)
+    indent = "  " * (agent.depth - 1)
+    return f"{indent}- `{agent.name}`{label} {agent.type}, {standing(row)}: {used}, {took}"
+
+
+def _cost(rows: Sequence[AgentRow]) -> float | None:
+    """The sum of what is known; None where nothing is."""
+    known = [row.cost_usd for row in rows if row.cost_usd is not None]
+    return sum(known) if known else None
+
+
+def _used(steps: int, tokens: int, cost: float | None) -> str:
+    money = "" if cost is None else f", ${cost:.4f}"
+    return f"{steps:,} steps, {tokens:,} tokens{money}"
+
+
+def _time(seconds: int) -> str:
+    if seconds < 60:
+        return f"{seconds} s"
+    minutes, seconds = divmod(seconds, 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min {seconds} s"

@@ -1,0 +1,45 @@
+"""What a run that ends without a reply still owes: the files that were not taken (MSG-19)."""
+
+from typing import Final
+
+from runtime.domain.ids import IdPrefix, new_id
+from runtime.domain.messages import OutboundMessage, TextPart
+from runtime.domain.transcript import NoticeMessage
+from runtime.store import Connection, outbox, transcripts
+from runtime.store.lanes import Lane
+from runtime.store.outbox import NewRow
+from runtime.store.runs import Run
+
+NOTICE: Final = "notice"
+
+
+def tell(conn: Connection, lane: Lane, run: Run) -> None:
+    """Name each refused or failed file of a run that nobody else will speak for.
+
+    A reply would have named them; whoever stops or replaces a run is told all the same. A run that
+    never began has none.
+    """
+    if run.started_ms is None:
+        return
+    lines = transcripts.since(
+        conn, run.session_id, transcript=run.transcript, first=lane.window_from
+    )
+    told = [
+        line.message.file.told
+        for line in lines
+        if line.run_id == run.id
+        and isinstance(line.message, NoticeMessage)
+        and line.message.file is not None
+        and line.message.file.told
+    ]
+    if not told:
+        return
+    message = OutboundMessage(
+        outbox_id=new_id(IdPrefix.OUTBOX, lane.now_ms),
+        target=run.target,
+        reply_to=run.reply_to,
+        parts=(TextPart(markdown="\n".join(told)),),
+        run_id=run.id,
+        session_id=run.session_id,
+    )
+    outbox.add(conn, NewRow(kind=NOTICE, message=message), now=lane.now_ms)

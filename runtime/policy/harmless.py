@@ -1,0 +1,321 @@
+"""The programs that read-only mode runs, each with the flags that do no harm (TOOL-7). Pure data.
+
+A program is here when no flag on its list writes a file, starts another program, opens a connection
+or sets something outside of its own process, in the GNU and BSD versions; a flag that is not on its
+list is refused. What a hostile file or repository could make a program do besides is held by the
+sandbox's read-only view.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+
+from runtime.policy.flags import Given, Program, actions, names
+from runtime.policy.harmless_git import git
+from runtime.policy.shell_syntax import Word
+
+_CONVERSION = re.compile(r"%(?:%|[-+ #0]*\d*(?:\.\d+)?[sdiouxXfeEgGcbq])")
+_SED_LINES = re.compile(r"(?:\d+|\$)(?:,(?:\+?\d+|\$))?[pq=]?")
+_FIND_PLAIN = frozenset({"(", ")", "!", ","}) | actions(
+    "H L P a and o or not print print0 prune quit ls depth d xdev mount follow daystart empty "
+    "executable readable writable true false nouser nogroup noleaf ignore_readdir_race "
+    "noignore_readdir_race nowarn warn"
+)
+_FIND_VALUED = actions(
+    "name iname path ipath wholename iwholename regex iregex regextype lname ilname type xtype "
+    "size maxdepth mindepth mtime ctime atime mmin cmin amin newer anewer cnewer newermt newerct "
+    "newerat perm user group uid gid inum links samefile fstype used printf"
+)
+_FIND_LESS = re.compile(r"-\d.*|-[0-7ugoarwxXst,=+]+")
+"""Values of tests that may begin with a dash: fewer than so many, at least these permissions."""
+_SUMS = Program("bctwz", words=names("check tag quiet status strict warn zero text binary"))
+_GREP = Program(
+    "EFGPiyvwxcLlqsobHhnTUzrRaI",
+    valued="efmABCdD",
+    number=True,
+    words=names(
+        "extended-regexp fixed-strings basic-regexp perl-regexp ignore-case no-ignore-case "
+        "word-regexp line-regexp invert-match count files-without-match files-with-matches "
+        "only-matching quiet silent no-messages byte-offset with-filename no-filename line-number "
+        "initial-tab null null-data recursive dereference-recursive text color colour"
+    ),
+    valued_words=names(
+        "regexp file max-count after-context before-context context include exclude exclude-dir "
+        "exclude-from binary-files directories devices label"
+    ),
+    safe=True,
+)
+
+
+def _find(arguments: Sequence[Word]) -> str | None:
+    """`find` reads its arguments by rules of its own: paths, then tests and actions."""
+    left = list(reversed(arguments))
+    while left:
+        word = left.pop()
+        if word.pattern and (not word.known or word.known[0] in "-(!,)"):
+            return f"{word.text} could match a file that is named like an action"
+        if word.text in _FIND_VALUED:
+            value = left.pop() if left else None
+            dashed = value is not None and value.text.startswith("-")
+            if value is None or value.pattern or (dashed and not _FIND_LESS.fullmatch(value.text)):
+                return f"{word.text} without a plain value; quote it"
+        elif word.text.startswith("-") and word.text not in _FIND_PLAIN:
+            return word.text
+    return None
+
+
+def _printf(arguments: Sequence[Word]) -> str | None:
+    """The shell's `printf` can set variables, by `-v` and by `%n`, and runs what is in an index."""
+    if not arguments or any(word.pattern for word in arguments):
+        return "a pattern or no format"
+    form = arguments[0].text
+    if form.startswith("-"):
+        return form
+    return "a conversion that is not plain" if "%" in _CONVERSION.sub("", form) else None
+
+
+def _date(given: Given) -> str | None:
+    """`date` with an operand that is no format sets the clock."""
+    set_to = next((one.text for one in given.operands if not one.text.startswith("+")), None)
+    return None if set_to is None else f"the operand {set_to}, which sets the clock"
+
+
+def _sed(given: Given) -> str | None:
+    """`sed` is let through where it prints lines by their numbers, and for nothing else."""
+    flags = [name for name, _ in given.flags]
+    scripts = [value for name, value in given.flags if name in ("-e", "--expression")]
+    if not scripts and given.operands:
+        if given.operands[0].pattern:
+            return "a pattern in the script's place"
+        scripts = [given.operands[0].text]
+    if not {"-n", "--quiet", "--silent"} & set(flags) or not scripts:
+        return "anything but -n with a script that prints lines by number"
+    parts = [part.strip() for script in scripts for part in script.split(";")]
+    bad = next((part for part in parts if not _SED_LINES.fullmatch(part)), None)
+    return None if bad is None else f"the script {bad}, which is no plain line numbers"
+
+
+def _jq(arguments: Sequence[Word]) -> str | None:
+    """`jq` has flags of two values, which are taken out before the rest is read."""
+    rest: list[Word] = []
+    left = list(reversed(arguments))
+    while left:
+        word = left.pop()
+        if word.text not in ("--arg", "--argjson", "--slurpfile", "--rawfile"):
+            rest.append(word)
+        elif len(left) < 2 or left.pop().pattern or left.pop().pattern:
+            return f"{word.text} without two plain values"
+    return _JQ.refuses(rest)
+
+
+def _cd(given: Given) -> str | None:
+    return None if len(given.operands) == 1 and given.operands[0].text else "anything but a folder"
+
+
+def _command(arguments: Sequence[Word]) -> str | None:
+    """`command -v NAME` tells where a program is; any other use runs it."""
+    asks = len(arguments) > 1 and arguments[0].text in ("-v", "-V")
+    return None if asks and not any(word.pattern for word in arguments) else "running a program"
+
+
+_JQ = Program(
+    "nrRjasceSCM",
+    words=names(
+        "null-input raw-input raw-output raw-output0 join-output ascii-output slurp "
+        "compact-output exit-status sort-keys color-output monochrome-output tab unbuffered "
+        "stream stream-errors seq args jsonargs"
+    ),
+    valued_words=names("indent"),
+)
+_SPECIAL: dict[str, Callable[[Sequence[Word]], str | None]] = {
+    "find": _find,
+    "printf": _printf,
+    "jq": _jq,
+    "command": _command,
+    "git": git,
+    # Of the shell itself; whatever they are told, they change nothing.
+    **dict.fromkeys(("echo", "true", "false", ":"), lambda _: None),
+}
+_PROGRAMS = {
+    "ls": Program(
+        "aAbBcCdfFgGhHiklLmnNopqQrRsStuUvxXZ1",
+        valued="ITw",
+        words=names(
+            "all almost-all author escape ignore-backups color directory classify file-type "
+            "format full-time group-directories-first no-group human-readable si dereference hide "
+            "inode kibibytes numeric-uid-gid literal indicator-style quote-name quoting-style "
+            "reverse recursive size sort time time-style width context zero"
+        ),
+        valued_words=names("ignore block-size"),
+        safe=True,
+    ),
+    "cat": Program(
+        "AbeEnstTuv",
+        words=names(
+            "show-all number-nonblank show-ends number squeeze-blank show-tabs show-nonprinting"
+        ),
+        safe=True,
+    ),
+    "head": Program(
+        "qvz",
+        valued="cn",
+        words=names("quiet silent verbose zero-terminated"),
+        valued_words=names("bytes lines"),
+        number=True,
+        safe=True,
+    ),
+    "tail": Program(
+        "qvzr",
+        valued="cn",
+        words=names("quiet silent verbose zero-terminated"),
+        valued_words=names("bytes lines"),
+        number=True,
+        safe=True,
+    ),
+    "wc": Program("clLmw", words=names("bytes chars lines words max-line-length total"), safe=True),
+    "stat": Program(
+        "fLtx",
+        valued="c",
+        words=names("dereference file-system terse"),
+        valued_words=names("format printf"),
+        safe=True,
+    ),
+    "du": Program(
+        "0abcDhHklLmPsSx",
+        valued="dBt",
+        words=names(
+            "all apparent-size bytes total dereference summarize human-readable si separate-dirs "
+            "one-file-system inodes null time time-style count-links"
+        ),
+        valued_words=names("max-depth block-size threshold exclude"),
+        safe=True,
+    ),
+    "df": Program(
+        "ahHiklPT",
+        valued="tBx",
+        words=names("all human-readable si inodes local portability print-type total output"),
+        valued_words=names("type block-size exclude-type"),
+        safe=True,
+    ),
+    "grep": _GREP,
+    "egrep": _GREP,
+    "fgrep": _GREP,
+    "rg": Program(
+        "aivnNwlcoFPUxsSHIhLpqu.0",
+        valued="egtTABCmrdjEM",
+        words=names(
+            "files hidden no-ignore no-ignore-vcs count count-matches files-with-matches pcre2 "
+            "stats files-without-match json line-number no-line-number no-heading heading "
+            "multiline trim multiline-dotall fixed-strings ignore-case smart-case case-sensitive "
+            "word-regexp pretty line-regexp invert-match only-matching follow no-config text "
+            "vimgrep no-messages column with-filename no-filename null quiet type-list "
+            "unrestricted"
+        ),
+        valued_words=names(
+            "glob iglob type type-not max-count max-depth context after-context before-context "
+            "sort sortr color colors regexp replace threads encoding max-columns max-filesize"
+        ),
+    ),
+    "sort": Program(
+        "bdfgihnRrVcCmsuzM",
+        valued="ktS",
+        words=names(
+            "ignore-leading-blanks dictionary-order ignore-case general-numeric-sort numeric-sort "
+            "ignore-nonprinting month-sort human-numeric-sort random-sort reverse version-sort "
+            "check merge stable unique zero-terminated"
+        ),
+        valued_words=names("key field-separator buffer-size parallel sort"),
+    ),
+    # A second operand is where it writes to.
+    "uniq": Program(
+        "cdDiuz",
+        valued="fsw",
+        words=names("count repeated all-repeated ignore-case unique zero-terminated group"),
+        valued_words=names("skip-fields skip-chars check-chars"),
+        operands=1,
+    ),
+    "cut": Program(
+        "nsz",
+        valued="bcdf",
+        words=names("complement only-delimited zero-terminated"),
+        valued_words=names("bytes characters delimiter fields output-delimiter"),
+        safe=True,
+    ),
+    "tr": Program("cCdst", words=names("complement delete squeeze-repeats truncate-set1")),
+    "nl": Program("p", valued="bdfhilnsvw", safe=True),
+    "tac": Program("br", valued="s", safe=True),
+    "rev": Program(safe=True),
+    "comm": Program("123z", words=names("check-order nocheck-order total zero-terminated")),
+    "paste": Program("sz", valued="d", words=names("serial zero-terminated")),
+    "fold": Program("bs", valued="w"),
+    "column": Program("txe", valued="csoN"),
+    "seq": Program("w", valued="fs"),
+    "od": Program("abcdfiloxv", valued="AjNtw"),
+    "cmp": Program("bls", valued="in", words=names("print-bytes verbose quiet silent")),
+    "diff": Program(
+        "abBcdeEHiNnpqrsTtuwyZ",
+        valued="CUWFIxX",
+        words=names(
+            "unified context brief report-identical-files side-by-side recursive new-file text "
+            "ignore-case ignore-all-space ignore-blank-lines ignore-space-change color normal "
+            "minimal no-dereference suppress-common-lines"
+        ),
+        valued_words=names("exclude label width"),
+    ),
+    "file": Program(
+        "bhikLNr0s",
+        valued="F",
+        words=names("brief mime mime-type mime-encoding no-dereference dereference extension"),
+    ),
+    "sed": Program(
+        "nErsuz",
+        valued="e",
+        words=names("quiet silent regexp-extended separate unbuffered null-data"),
+        valued_words=names("expression"),
+        check=_sed,
+    ),
+    "date": Program(
+        "uR",
+        valued="dr",
+        attached="I",
+        words=names("utc universal rfc-email iso-8601"),
+        valued_words=names("date reference rfc-3339"),
+        operands=1,
+        check=_date,
+    ),
+    "tree": Program(
+        "adfilpsuhgDFqNCnJXr",
+        valued="LPI",
+        words=names("dirsfirst noreport prune gitignore du inodes"),
+    ),
+    **dict.fromkeys(("md5sum", "sha1sum", "sha256sum", "sha512sum", "b2sum", "cksum"), _SUMS),
+    "basename": Program("az", valued="s"),
+    "dirname": Program("z"),
+    "realpath": Program("eLmPqsz", valued_words=names("relative-to relative-base")),
+    "readlink": Program("efmnqsvz"),
+    "which": Program("as", safe=True),
+    "type": Program("afptP"),
+    "pwd": Program("LP"),
+    "cd": Program("LPe", check=_cd),
+    "id": Program("agGnruz"),
+    "whoami": Program(operands=0),
+    "uname": Program("asnrvmpio", operands=0),
+    "nproc": Program(words=names("all")),
+    # With an operand it starts a program.
+    "env": Program("0", operands=0),
+    "printenv": Program("0"),
+}
+
+
+def refused(words: tuple[Word, ...]) -> str | None:
+    """Why a simple command may do harm, or None. `words` begins with the program's name."""
+    program, arguments = words[0], words[1:]
+    if program.pattern:
+        return f"{program.text} is no name of a program"
+    name = program.text
+    if name in _SPECIAL:
+        found = _SPECIAL[name](arguments)
+    elif name in _PROGRAMS:
+        found = _PROGRAMS[name].refuses(arguments)
+    else:
+        return f"{name[:40]} is not among the programs that only read"
+    return None if found is None else f"{name} with {found[:80]}"

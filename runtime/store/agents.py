@@ -1,0 +1,299 @@
+"""Rows of subagents: who they are, whom they wait for, and what came of them. Statements only."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from sqlalchemy import (
+    Connection,
+    Row,
+    bindparam,
+    exists,
+    func,
+    insert,
+    literal_column,
+    or_,
+    select,
+    text,
+    update,
+)
+
+from runtime.domain.errors import NotFound
+from runtime.store.hot import hot
+from runtime.store.tables import runs, tool_calls
+from runtime.store.tables_agents import agent_waits, agents
+
+Mode = Literal["await", "background"]
+Status = Literal["completed", "failed", "cancelled", "forced"]
+HELD: Final = "held"
+"""The gate of a lane whose agent waits for others; it wants no slot yet."""
+LIVE: Final = "settled_ms IS NULL"
+ENDING: Final = "stop IS NOT NULL AND settled_ms IS NULL"
+
+
+@dataclass(frozen=True, slots=True)
+class Agent:
+    """One child. `tree_id` is the session at the root, `parent_id` the session that spawned it by
+    the call (`run_id`, `step`, `call_place`). `stop` is why it is to end, and `quiet` that nobody
+    waits to hear of it. `status` and what it cost are set when it settles; times are in ms."""
+
+    session_id: str
+    tree_id: str
+    parent_id: str
+    name: str
+    place: int
+    depth: int
+    type: str
+    task: str
+    mode: Mode
+    on_failure: str
+    run_id: str
+    step: int
+    call_place: int
+    created_ms: int
+    label: str = ""
+    group_name: str | None = None
+    prompt: str = ""
+    stop: str | None = None
+    quiet: bool = False
+    status: Status | None = None
+    result: str = ""
+    steps: int = 0
+    tool_calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost_usd: float | None = None
+    held_ms: int | None = None
+    settled_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """What an agent used in all its runs."""
+
+    steps: int = 0
+    tool_calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost_usd: float | None = None
+    tainted: bool = False
+
+
+_COLUMNS = tuple(column.name for column in agents.columns)
+_ONE = hot(select(agents).where(agents.c.session_id == bindparam("the_session")))
+_OF_CALL = (
+    select(agents)
+    .where(
+        agents.c.run_id == bindparam("the_run"),
+        agents.c.step == bindparam("the_step"),
+        agents.c.call_place == bindparam("the_place"),
+    )
+    .order_by(agents.c.place)
+)
+
+
+def add(conn: Connection, agent: Agent) -> None:
+    """Keep a new one."""
+    conn.execute(insert(agents).values({name: getattr(agent, name) for name in _COLUMNS}))
+
+
+def wait(conn: Connection, session_id: str, behind: Mapping[str, str]) -> None:
+    """Let an agent start only behind others; `behind` are their sessions, with the kind of each."""
+    if behind:
+        conn.execute(
+            insert(agent_waits),
+            [
+                {"session_id": session_id, "other_id": other, "kind": kind}
+                for other, kind in behind.items()
+            ],
+        )
+
+
+def find(conn: Connection, session_id: str) -> Agent | None:
+    """The agent of a session; None where it is nobody's child."""
+    row = _ONE.first(conn, the_session=session_id)
+    return None if row is None else _agent(row)
+
+
+def get(conn: Connection, session_id: str) -> Agent:
+    """Raises `NotFound`."""
+    found = find(conn, session_id)
+    if found is None:
+        raise NotFound("agent", session_id)
+    return found
+
+
+def of_tree(conn: Connection, tree_id: str) -> Sequence[Agent]:
+    """All that were ever spawned below a root, in that order."""
+    rows = conn.execute(select(agents).where(agents.c.tree_id == tree_id).order_by(agents.c.place))
+    return [_agent(row) for row in rows]
+
+
+def of_call(conn: Connection, run_id: str, step: int, place: int) -> Sequence[Agent]:
+    """Those that one call spawned."""
+    rows = conn.execute(_OF_CALL, {"the_run": run_id, "the_step": step, "the_place": place})
+    return [_agent(row) for row in rows]
+
+
+def live_children(conn: Connection, parent_id: str) -> Sequence[Agent]:
+    """Those of a session that have not settled."""
+    rows = conn.execute(
+        select(agents).where(agents.c.parent_id == parent_id, text(LIVE)).order_by(agents.c.place)
+    )
+    return [_agent(row) for row in rows]
+
+
+def waits(conn: Connection, tree_id: str) -> Mapping[str, Sequence[str]]:
+    """Whom each agent of a tree needs the result of, by session."""
+    rows = conn.execute(
+        select(agent_waits.c.session_id, agent_waits.c.other_id)
+        .join(agents, agents.c.session_id == agent_waits.c.session_id)
+        .where(agents.c.tree_id == tree_id, agent_waits.c.kind == "dependency")
+    )
+    found: dict[str, list[str]] = {}
+    for row in rows:
+        found.setdefault(row.session_id, []).append(row.other_id)
+    return found
+
+
+def in_front(conn: Connection, session_id: str) -> Sequence[tuple[str, Agent]]:
+    """(kind, agent) of everybody whom one waits for or waited for, in the order of spawning."""
+    rows = conn.execute(
+        select(agents, agent_waits.c.kind)
+        .join(agent_waits, agent_waits.c.other_id == agents.c.session_id)
+        .where(agent_waits.c.session_id == session_id)
+        .order_by(agents.c.place)
+    )
+    return [(row.kind, _agent(row)) for row in rows]
+
+
+def spawned(conn: Connection, *, run_id: str, tree_id: str, since_ms: int) -> tuple[int, int]:
+    """How many a run spawned, and how many came into a tree since a moment."""
+    of_run = select(func.count()).where(agents.c.run_id == run_id)
+    of_time = select(func.count()).where(
+        agents.c.tree_id == tree_id, agents.c.created_ms >= since_ms
+    )
+    return conn.execute(of_run).scalar_one(), conn.execute(of_time).scalar_one()
+
+
+def mark_stopped(conn: Connection, parent_id: str, reason: str) -> int:
+    """Note that the live children of a session are to end, and tell nobody; how many are new."""
+    changed = conn.execute(
+        update(agents)
+        .where(
+            agents.c.parent_id == parent_id,
+            text(LIVE),
+            or_(agents.c.stop.is_(None), agents.c.quiet.is_(False)),
+        )
+        .values(stop=func.coalesce(agents.c.stop, reason), quiet=True)
+    )
+    return changed.rowcount
+
+
+def ask_to_stop(conn: Connection, session_id: str, reason: str) -> bool:
+    """Note that one agent is to end, and tell its parent; False where it has ended."""
+    changed = conn.execute(
+        update(agents)
+        .where(agents.c.session_id == session_id, text(LIVE), agents.c.stop.is_(None))
+        .values(stop=reason)
+    )
+    return changed.rowcount == 1
+
+
+def stopped(conn: Connection, *, limit: int = 100) -> Sequence[str]:
+    """Sessions of live agents that are to end."""
+    rows = conn.execute(
+        select(agents.c.session_id).where(text(ENDING)).order_by(agents.c.created_ms).limit(limit)
+    )
+    return list(rows.scalars())
+
+
+_other = agents.alias("other")
+_UNSETTLED = exists().where(
+    agent_waits.c.session_id == agents.c.session_id,
+    _other.c.session_id == agent_waits.c.other_id,
+    literal_column("other.settled_ms").is_(None),
+)
+STARTABLE = select(agents.c.session_id).where(text("agents.held_ms IS NOT NULL"), ~_UNSETTLED)
+"""Those who waited for others, of whom none is left."""
+
+
+def startable(conn: Connection, *, limit: int = 100) -> Sequence[str]:
+    """Sessions of agents that wait for nobody any more and do not know it yet."""
+    return list(
+        conn.execute(STARTABLE.order_by(agents.c.held_ms, agents.c.place).limit(limit)).scalars()
+    )
+
+
+def totals(conn: Connection, session_id: str) -> Totals:
+    """What a session's runs used so far."""
+    row = conn.execute(
+        select(
+            func.coalesce(func.sum(runs.c.step), 0).label("steps"),
+            func.coalesce(func.sum(runs.c.input_tokens), 0).label("taken"),
+            func.coalesce(func.sum(runs.c.output_tokens), 0).label("given"),
+            func.sum(runs.c.cost_usd).label("cost"),
+            func.max(runs.c.tainted).label("tainted")
+            if conn.dialect.name == "sqlite"
+            else func.bool_or(runs.c.tainted).label("tainted"),
+        ).where(runs.c.session_id == session_id)
+    ).one()
+    called = conn.execute(
+        select(func.count())
+        .select_from(tool_calls)
+        .join(runs, runs.c.id == tool_calls.c.run_id)
+        .where(runs.c.session_id == session_id)
+    ).scalar_one()
+    return Totals(
+        steps=int(row.steps),
+        tool_calls=called,
+        input_tokens=int(row.taken),
+        output_tokens=int(row.given),
+        cost_usd=row.cost,
+        tainted=bool(row.tainted),
+    )
+
+
+def release(conn: Connection, session_id: str) -> None:
+    """It waits for others no longer."""
+    conn.execute(update(agents).where(agents.c.session_id == session_id).values(held_ms=None))
+
+
+def settle(
+    conn: Connection, agent: Agent, *, status: Status, result: str, used: Totals, now: int
+) -> None:
+    """Keep what came of one; its mode may have changed since it was spawned."""
+    conn.execute(
+        update(agents)
+        .where(agents.c.session_id == agent.session_id)
+        .values(
+            status=status,
+            result=result,
+            steps=used.steps,
+            tool_calls=used.tool_calls,
+            input_tokens=used.input_tokens,
+            output_tokens=used.output_tokens,
+            cost_usd=used.cost_usd,
+            held_ms=None,
+            settled_ms=now,
+        )
+    )
+
+
+def to_background(conn: Connection, run_id: str, step: int, place: int) -> None:
+    """The children of one call are awaited no longer (SUB-7)."""
+    conn.execute(
+        update(agents)
+        .where(
+            agents.c.run_id == run_id,
+            agents.c.step == step,
+            agents.c.call_place == place,
+            text(LIVE),
+        )
+        .values(mode="background")
+    )
+
+
+def _agent(row: Row[tuple[object, ...]]) -> Agent:
+    found = row._mapping
+    return Agent(**{name: found[name] for name in _COLUMNS})

@@ -1,0 +1,124 @@
+"""The unit in which a run asks and spawns: cards, children, and whether it waits (SUB-7, APR-1).
+
+All that a step needs from others is begun in one unit, so that a crash leaves all of it or none.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from runtime.domain.ids import IdPrefix, new_id
+from runtime.domain.tools import ToolResult
+from runtime.inbox import parking
+from runtime.inbox.claims import Holder
+from runtime.inbox.parking import Wait
+from runtime.store import Connection, calls, lanes, open_calls, runs
+from runtime.store.agents import Agent
+from runtime.store.calls import CallRow
+from runtime.store.lanes import Lane
+from runtime.store.open_calls import CHILDREN, OpenCall
+from runtime.store.runs import Run
+from runtime.subagents import children
+from runtime.subagents.children import SpawnOrder
+
+BACKGROUND: Final = (
+    "They work in the background. Their results will be handed to you; go on, or tell the person "
+    "what you have begun."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Begins:
+    """A call that spawns children, once policy lets it."""
+
+    row: CallRow
+    order: SpawnOrder
+
+
+@dataclass(frozen=True, slots=True)
+class Parked:
+    """`waits` is False where nothing is left to wait for: then `rows` are the step's as they are
+    now. `spawned` says that children were made."""
+
+    waits: bool
+    rows: Sequence[CallRow] = ()
+    spawned: bool = False
+
+
+def park(
+    conn: Connection,
+    holder: Holder,
+    run_id: str,
+    waits: Sequence[Wait | Begins],
+    *,
+    expires_in_ms: int,
+    window_from: int,
+) -> Parked:
+    """Open what a step waits for, and let the run wait where anything is open.
+
+    A run that somebody asked to end asks and spawns nothing: it ends here.
+    """
+    lane = lanes.lock_of_run(conn, run_id)
+    run = runs.owned(conn, run_id, worker=holder.worker, fence=holder.fence)
+    if run.cancel is not None:
+        parking.end_instead(conn, lane, run, run.cancel)
+        return Parked(waits=True)
+    spawned = False
+    for wait in waits:
+        if isinstance(wait, Begins):
+            spawned = _begin(conn, lane, run, wait) or spawned
+        else:
+            parking.ask(conn, lane, run, wait, expires_in_ms=expires_in_ms)
+    waiting = bool(open_calls.of_run(conn, run_id, state="open"))
+    if waiting:
+        parking.rest(conn, lane, run, window_from=window_from)
+    lanes.save(conn, lane)
+    rows = () if waiting else calls.of_step(conn, run_id, run.step)
+    return Parked(waiting, rows, spawned)
+
+
+def _begin(conn: Connection, lane: Lane, run: Run, begins: Begins) -> bool:
+    """Spawn; the call ends at once unless it awaits. True where children were made."""
+    row, order = begins.row, begins.order
+    made = children.spawn(conn, lane, run, step=row.step, place=row.place, order=order)
+    if made.problems:
+        lines = "\n".join(f"- {problem}" for problem in made.problems)
+        result = ToolResult(
+            call_id=row.call.id,
+            name=row.call.name,
+            status="error",
+            content=f"Nothing was started:\n{lines}",
+        )
+        calls.end(conn, row, result, row.decision, now=lane.now_ms)
+        return False
+    if order.request.mode == "background":
+        result = ToolResult(
+            call_id=row.call.id, name=row.call.name, content=f"{_told(made.agents)}\n{BACKGROUND}"
+        )
+        calls.end(conn, row, result, row.decision, now=lane.now_ms)
+        return True
+    open_calls.add(
+        conn,
+        OpenCall(
+            id=new_id(IdPrefix.AGENT, lane.now_ms),
+            session_id=run.session_id,
+            run_id=run.id,
+            step=row.step,
+            place=row.place,
+            kind=CHILDREN,
+            digest=row.digest,
+            payload={"agents": [one.name for one in made.agents]},
+            created_ms=lane.now_ms,
+            expires_ms=lane.now_ms + order.await_ms,
+        ),
+    )
+    calls.set_state(conn, row, "waiting")
+    return True
+
+
+def _told(made: Sequence[Agent]) -> str:
+    return "\n".join(
+        json.dumps({"status": "accepted", "agent_id": one.name, "session_id": one.session_id})
+        for one in made
+    )

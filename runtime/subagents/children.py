@@ -1,0 +1,283 @@
+"""Children: spawned in the unit that parks or answers their parent's call, started when nothing
+stands in front of them any more, and stopped with their parent (SUB-5, SUB-7, SUB-11, SUB-19)."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from runtime.domain.decisions import SessionMode
+from runtime.domain.errors import Conflict
+from runtime.domain.events import EventKind
+from runtime.domain.ids import IdPrefix, new_id
+from runtime.domain.runs import RunKind, RunState
+from runtime.inbox import handoffs, settling, stopping
+from runtime.inbox.handoffs import notice
+from runtime.inbox.stopping import Stopped
+from runtime.store import Connection, agents, inputs, lanes, runs, sessions
+from runtime.store.agents import HELD, Agent
+from runtime.store.inputs import PERSON
+from runtime.store.lanes import SHUT, Lane, NewSession
+from runtime.store.runs import Run
+from runtime.subagents.requests import (
+    AgentRequest,
+    Limits,
+    Problem,
+    Spawner,
+    SpawnRequest,
+    check,
+)
+from runtime.subagents.waiting import Node, Tree
+
+ROOT: Final = "root"
+"""What the session at the top of a tree is called in it."""
+MINUTE_MS: Final = 60_000
+DEPENDENCY: Final = "dependency"
+ABOUT: Final = (
+    "You are the subagent {name} of type {type}. Do the task that follows. What you say last is "
+    "your result: it is handed to the agent that started you, and nobody else reads it."
+)
+"""How a child's transcript begins."""
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """What a child of a type is given: the names of its tools, whether it only reads, and its own
+    instructions."""
+
+    tools: tuple[str, ...]
+    read_only: bool
+    prompt: str = ""
+    model: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SpawnOrder:
+    """A spawn with all that was looked up for it. `profiles` are by the types' names; `may` and
+    `known` as in `Spawner`."""
+
+    request: SpawnRequest
+    profiles: dict[str, Profile]
+    may: frozenset[str]
+    known: dict[str, str]
+    limits: Limits
+    label: str = ""
+    on_failure: str = "fail"
+    await_ms: int = 120_000
+
+
+@dataclass(frozen=True, slots=True)
+class Spawned:
+    """What came of a spawn: the children, or everything that is wrong with it."""
+
+    agents: tuple[Agent, ...] = ()
+    problems: tuple[Problem, ...] = ()
+
+
+def spawn(
+    conn: Connection, lane: Lane, run: Run, *, step: int, place: int, order: SpawnOrder
+) -> Spawned:
+    """Make the children that a call asks for; nothing where a rule is broken. The parent's lane is
+    held and saved by the caller."""
+    parent = agents.find(conn, lane.session_id)
+    tree_id = parent.tree_id if parent else lane.session_id
+    if parent is not None:
+        # Two members of a tree spawn one after the other: names and limits are the tree's.
+        lanes.lock(conn, tree_id)
+    everybody = agents.of_tree(conn, tree_id)
+    own = parent.name if parent else ROOT
+    in_run, in_minute = agents.spawned(
+        conn, run_id=run.id, tree_id=tree_id, since_ms=lane.now_ms - MINUTE_MS
+    )
+    spawner = Spawner(own, order.may, order.known, in_run, in_minute)
+    problems = check(order.request, tree_of(conn, tree_id, everybody), spawner, order.limits)
+    if problems:
+        return Spawned(problems=problems)
+    made = _made(order, everybody, parent, run, (lane, tree_id, step, place))
+    for one in made:
+        _session(conn, one, lane, run, order.profiles[one.type])
+        agents.add(conn, one)
+    everybody = (*everybody, *made)
+    for one, wanted in zip(made, order.request.wanted, strict=True):
+        agents.wait(conn, one.session_id, _behind(one, wanted, everybody))
+        lane.record(
+            EventKind.AGENT_SPAWNED,
+            run.id,
+            {"agent": one.name, "type": one.type, "session_id": one.session_id},
+        )
+    return Spawned(tuple(made))
+
+
+def tree_of(conn: Connection, tree_id: str, everybody: Sequence[Agent]) -> Tree:
+    """Who waits for whom in a tree, by their names in it."""
+    names = {tree_id: ROOT} | {one.session_id: one.name for one in everybody}
+    needs = agents.waits(conn, tree_id)
+    awaits: dict[str, list[str]] = {}
+    for one in everybody:
+        if one.settled_ms is None:
+            awaits.setdefault(one.parent_id, []).append(one.name)
+    nodes = [Node(id=ROOT, awaits=tuple(awaits.get(tree_id, ())))]
+    nodes += [
+        Node(
+            id=one.name,
+            parent=names.get(one.parent_id, ROOT),
+            depends_on=tuple(names[other] for other in needs.get(one.session_id, ())),
+            group=one.group_name,
+            place=one.place,
+            awaits=tuple(awaits.get(one.session_id, ())),
+            settled=one.settled_ms is not None,
+        )
+        for one in everybody
+    ]
+    return Tree({node.id: node for node in nodes})
+
+
+Place = tuple[Lane, str, int, int]
+"""The parent's lane, its tree, and the step and the place of the call that spawns."""
+
+
+def _made(
+    order: SpawnOrder, everybody: Sequence[Agent], parent: Agent | None, run: Run, at: Place
+) -> list[Agent]:
+    lane, tree_id, step, place = at
+    taken = {ROOT, *(one.name for one in everybody)}
+    taken |= {wanted.id for wanted in order.request.wanted if wanted.id is not None}
+    last = max((one.place for one in everybody), default=0)
+    found: list[Agent] = []
+    for number, wanted in enumerate(order.request.wanted, start=last + 1):
+        name = wanted.id or _name(wanted.type, number, taken)
+        taken.add(name)
+        found.append(
+            Agent(
+                session_id=new_id(IdPrefix.SESSION, lane.now_ms),
+                tree_id=tree_id,
+                parent_id=lane.session_id,
+                name=name,
+                place=number,
+                depth=1 + (parent.depth if parent else 0),
+                type=wanted.type,
+                label=order.label if not order.request.agents else "",
+                task=wanted.task,
+                mode=order.request.mode,
+                on_failure=order.on_failure,
+                group_name=wanted.group,
+                prompt=order.profiles[wanted.type].prompt,
+                run_id=run.id,
+                step=step,
+                call_place=place,
+                created_ms=lane.now_ms,
+                held_ms=lane.now_ms,
+            )
+        )
+    return found
+
+
+def _name(kind: str, number: int, taken: set[str]) -> str:
+    name = f"{kind}-{number}"
+    while name in taken:
+        name += "x"
+    return name
+
+
+def _behind(one: Agent, wanted: AgentRequest, everybody: Sequence[Agent]) -> Mapping[str, str]:
+    """Whom an agent stands behind: those whose results it needs, and earlier ones of its group."""
+    needed = set(wanted.depends_on)
+    found = {other.session_id: DEPENDENCY for other in everybody if other.name in needed}
+    for other in everybody:
+        same = one.group_name is not None and other.group_name == one.group_name
+        if same and other.place < one.place and other.settled_ms is None:
+            found.setdefault(other.session_id, "group")
+    return found
+
+
+def _session(conn: Connection, one: Agent, parent: Lane, run: Run, profile: Profile) -> None:
+    """A session with a task in its lane, which is held until somebody looks who it waits for."""
+    above = sessions.get(conn, parent.session_id)
+    new = NewSession(
+        key=f"subagent:{one.session_id}",
+        address=above.address,
+        mode=SessionMode.PLAN.value if profile.read_only else above.mode.value,
+        queue_mode="followup",
+        title=one.label or f"{one.name}: {one.task[:80]}",
+    )
+    lane = lanes.create(conn, new, session_id=one.session_id)
+    if lane is None:
+        raise Conflict(f"an agent of this tree is called {one.name} already", one.name)
+    sessions.inherit(
+        conn, one.session_id, above, agent=one.type, tools=profile.tools, model=profile.model
+    )
+    lane.gate = HELD
+    lane.run_seq += 1
+    first = Run(
+        id=new_id(IdPrefix.RUN, lane.now_ms),
+        session_id=lane.session_id,
+        seq=lane.run_seq,
+        kind=RunKind.MAILBOX_DELIVERY,
+        state=RunState.QUEUED,
+        collecting=False,
+        ready_ms=lane.now_ms,
+        target=run.target,
+        reply_to=run.reply_to,
+        speaker=run.speaker,
+        created_ms=lane.now_ms,
+    )
+    runs.add(conn, first)
+    if run.tainted:
+        # Its task may hold what its parent read outside.
+        runs.change(conn, first.id, {"tainted": True})
+    words = ABOUT.format(name=one.name, type=one.type)
+    said = f"{words}\n\n{profile.prompt}".strip()
+    inputs.add(conn, notice(lane, first, said, f"agent:{one.session_id}", run_id=first.id))
+    task = notice(lane, first, one.task, f"task:{one.session_id}", run_id=first.id)
+    inputs.add(conn, replace(task, origin=PERSON))
+    lane.record(EventKind.RUN_QUEUED, first.id, {"kind": first.kind.value})
+    lanes.save(conn, lane)
+
+
+def start(conn: Connection, session_id: str) -> bool:
+    """Let a held child want a slot, with the results that it needs; or end it, where one of those
+    did not complete. False where it still waits, or does no more."""
+    lane = lanes.lock(conn, session_id)
+    agent = agents.get(conn, session_id)
+    front = agents.in_front(conn, session_id)
+    if lane.gate != HELD or agent.settled_ms or any(not one.settled_ms for _, one in front):
+        return False
+    needed = [one for kind, one in front if kind == DEPENDENCY]
+    broken = [one for one in needed if one.status != "completed"]
+    (run, *_) = runs.queued(conn, session_id)
+    lane.gate = SHUT
+    agents.release(conn, session_id)
+    if broken and agent.on_failure == "fail":
+        causes = ", ".join(f"{one.name} {one.status}" for one in broken)
+        text = f"It was not started, because it depends on another: {causes}."
+        runs.move(conn, run, RunState.FAILED, {"ended_ms": lane.now_ms, "error": text})
+        lane.record(EventKind.RUN_FAILED, run.id, {"reason": text})
+        settling.settle(conn, lane, agent, "failed", text)
+    elif needed:
+        used = {one.name: agents.totals(conn, one.session_id) for one in needed}
+        told = [handoffs.told(one, used[one.name], _end(one)) for one in needed]
+        if any(one.tainted for one in used.values()):
+            runs.change(conn, run.id, {"tainted": True})
+        text = "What you depend on has settled:\n\n" + "\n\n".join(told)
+        inputs.add(conn, notice(lane, run, text, f"needs:{session_id}", run_id=run.id))
+    lanes.settle(conn, lane)
+    lanes.save(conn, lane)
+    return True
+
+
+def _end(one: Agent) -> int:
+    return one.settled_ms or one.created_ms
+
+
+def stop(conn: Connection, session_id: str) -> Stopped:
+    """End a child that is marked to be stopped, and mark its own children (SUB-19)."""
+    lane = lanes.lock(conn, session_id)
+    agent = agents.get(conn, session_id)
+    if agent.settled_ms is not None or agent.stop is None:
+        return Stopped((), ())
+    stopped = stopping.stop_in(conn, lane, by="system", reason=agent.stop)
+    agent = agents.get(conn, session_id)
+    if not stopped.running and agent.settled_ms is None:
+        # Nothing of it ran or waited: it had answered, and its own children were at work.
+        settling.settle(conn, lane, agent, "cancelled", "")
+    lanes.save(conn, lane)
+    return replace(stopped, reason=agent.stop or "")

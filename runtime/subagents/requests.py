@@ -1,0 +1,211 @@
+"""What a spawn asks for, and all that is wrong with it at once (SUB-5, SUB-13, SUB-14).
+
+Nothing is started before every rule has been looked at: a caller gets the whole list, each line
+with the field that breaks a rule, and can mend all of it in one further call.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Annotated, Final, Literal
+
+from pydantic import Field, StringConstraints
+
+from runtime.domain.value import Value
+from runtime.subagents.waiting import Node, Tree, cycle
+
+MAX_BATCH: Final = 64
+Task = Annotated[str, StringConstraints(strip_whitespace=True, max_length=100_000)]
+Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")]
+TypeName = Annotated[str, StringConstraints(min_length=1, max_length=64)]
+Mode = Literal["await", "background"]
+
+
+class AgentRequest(Value):
+    """One agent of a batch."""
+
+    task: Task = ""
+    type: TypeName = "explore"
+    id: Name | None = None
+    depends_on: tuple[Name, ...] = Field(default=(), max_length=MAX_BATCH)
+    group: Name | None = None
+
+
+class SpawnRequest(Value):
+    """The arguments that decide what is started; where there are `agents`, the `one` is ignored."""
+
+    mode: Mode = "await"
+    one: AgentRequest = AgentRequest()
+    agents: tuple[AgentRequest, ...] = Field(default=(), max_length=MAX_BATCH)
+
+    @property
+    def wanted(self) -> tuple[AgentRequest, ...]:
+        """What is to be started: the batch, or the one."""
+        return self.agents or (self.one,)
+
+    def where(self, place: int) -> str:
+        """What the field of the agent at `place` is called: ``agents[2].`` or nothing."""
+        return f"agents[{place}]." if self.agents else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much may be alive and spawned; see the settings ``agents.*``. Depth counts the root."""
+
+    max_depth: int = 3
+    live_per_parent: int = 8
+    live_per_tree: int = 24
+    spawned_per_run: int = 16
+    spawned_per_minute: int = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Spawner:
+    """Who spawns. ``may`` are the types that it may spawn, ``known`` all there are, with the reason
+    why one cannot be used, "" where it can. ``in_run`` and ``in_minute`` count what was spawned."""
+
+    id: str
+    may: Collection[str]
+    known: Mapping[str, str]
+    in_run: int = 0
+    in_minute: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A rule that a request breaks: `field` names the argument, `rule` what to do."""
+
+    field: str
+    rule: str
+
+    def __str__(self) -> str:
+        return f"{self.field}: {self.rule}"
+
+
+def check(
+    request: SpawnRequest, tree: Tree, spawner: Spawner, limits: Limits
+) -> tuple[Problem, ...]:
+    """Every problem of a request, in the order of its agents; none means that it may start."""
+    problems: list[Problem] = []
+    for place, wanted in enumerate(request.wanted):
+        problems += _of_one(request, place, wanted, tree, spawner)
+    problems += _repeated(request)
+    problems += _limits(request, tree, spawner, limits)
+    if not problems:
+        problems += _circles(request, tree, spawner)
+    return tuple(problems)
+
+
+def _of_one(
+    request: SpawnRequest, place: int, wanted: AgentRequest, tree: Tree, spawner: Spawner
+) -> Iterator[Problem]:
+    where = request.where(place)
+    if not wanted.task:
+        rule = "say what the agent is to do"
+        if not request.agents:
+            rule += ", or give a batch in agents"
+        yield Problem(f"{where}task", rule)
+    yield from _type(where, wanted, spawner)
+    if wanted.id is not None and wanted.id in tree.nodes:
+        yield Problem(f"{where}id", f"{wanted.id} is taken in this tree: choose another, or none")
+    batch = {one.id for one in request.agents if one.id is not None}
+    ancestors = {spawner.id, *tree.ancestors(spawner.id)}
+    for name in wanted.depends_on:
+        if name == wanted.id:
+            yield Problem(f"{where}depends_on", f"{name} cannot depend on itself")
+        elif name in ancestors:
+            rule = f"{name} waits for this agent's work itself, so this would never start"
+            yield Problem(f"{where}depends_on", rule)
+        elif name not in batch and name not in tree.nodes:
+            near = _near(name, {*batch, *(one.id for one in tree.live())})
+            yield Problem(f"{where}depends_on", f"no agent of this tree is called {name}{near}")
+
+
+def _type(where: str, wanted: AgentRequest, spawner: Spawner) -> Iterator[Problem]:
+    field, name = f"{where}type", wanted.type
+    if name not in spawner.known:
+        yield Problem(field, f"there is no type {name}{_near(name, spawner.known)}")
+    elif spawner.known[name]:
+        yield Problem(field, f"{name} cannot be used: {spawner.known[name]}")
+    elif name not in spawner.may:
+        allowed = ", ".join(sorted(spawner.may)) or "none"
+        yield Problem(field, f"this agent may not spawn {name}; it may spawn: {allowed}")
+
+
+def _near(name: str, known: Collection[str]) -> str:
+    close = get_close_matches(name, sorted(known), n=3, cutoff=0.5)
+    return f"; near it: {', '.join(close)}" if close else ""
+
+
+def _repeated(request: SpawnRequest) -> Iterator[Problem]:
+    counts = Counter(one.id for one in request.agents if one.id is not None)
+    for name, count in counts.items():
+        if count > 1:
+            yield Problem("agents", f"the id {name} is given {count} times; each must be another")
+
+
+def _limits(
+    request: SpawnRequest, tree: Tree, spawner: Spawner, limits: Limits
+) -> Iterator[Problem]:
+    field, more = ("agents" if request.agents else "task"), len(request.wanted)
+    if tree.depth(spawner.id) + 1 >= limits.max_depth:
+        rule = f"agents.max_depth is {limits.max_depth}, so this agent can have no children"
+        yield Problem(field, rule)
+    live = tree.live()
+    counts = (
+        ("live_per_parent", sum(one.parent == spawner.id for one in live), "live children of this"),
+        ("live_per_tree", len(live), "live agents in this tree"),
+        ("spawned_per_run", spawner.in_run, "spawned by this run"),
+        ("spawned_per_minute", spawner.in_minute, "spawned in the last minute"),
+    )
+    for name, now, what in counts:
+        most: int = getattr(limits, name)
+        if now + more > most:
+            rule = f"agents.{name} is {most}: {now} {what}, and {more} more were asked for"
+            yield Problem(field, rule)
+
+
+def _circles(request: SpawnRequest, tree: Tree, spawner: Spawner) -> Iterator[Problem]:
+    field = "agents" if request.agents else "depends_on"
+    batch = _as_nodes(request, tree, spawner)
+    depends = {node.id: node.depends_on for node in (*tree.nodes.values(), *batch)}
+    circle = cycle(depends)
+    grown = tree.with_nodes(*batch)
+    if circle is None:
+        # A member that depends on a later one of its group is a circle as well.
+        circle = next(filter(None, (grown.path(node.id, node.id) for node in batch)), None)
+    if circle is not None:
+        yield Problem(field, f"these would wait for each other: {' -> '.join(circle)}")
+    else:
+        yield from _deadlock(field, grown, batch, spawner)
+
+
+def _deadlock(
+    field: str, grown: Tree, batch: Sequence[Node], spawner: Spawner
+) -> Iterator[Problem]:
+    for node in batch:
+        path = grown.path(node.id, spawner.id)
+        if path is not None:
+            rule = (
+                f"{node.id} would never end, because it waits for its own ancestor, which ends "
+                f"after its children, awaited or not: {' -> '.join((spawner.id, *path))}; spawn it "
+                "without its group or dependency"
+            )
+            yield Problem(field, rule)
+            return
+
+
+def _as_nodes(request: SpawnRequest, tree: Tree, spawner: Spawner) -> tuple[Node, ...]:
+    """The batch as agents of the tree; one without an id gets a name that nobody can depend on."""
+    last = max((node.place for node in tree.nodes.values()), default=0)
+    return tuple(
+        Node(
+            id=wanted.id or f"(agent {place + 1})",
+            parent=spawner.id,
+            depends_on=wanted.depends_on,
+            group=wanted.group,
+            place=last + 1 + place,
+        )
+        for place, wanted in enumerate(request.wanted)
+    )

@@ -1,0 +1,78 @@
+"""Which agent of a tree somebody means, who is below whom, and where each stands in one word. Pure.
+
+A selector is an id, the id of the session, a label, `last`, or the beginning of an id that no other
+begins with, looked for in that order. What fits several is an error that lists them (SUB-4).
+"""
+
+from collections.abc import Sequence
+from difflib import get_close_matches
+from typing import Final
+
+from runtime.domain.errors import InvalidInput
+from runtime.domain.runs import RunState
+from runtime.store.agent_rows import AgentRow
+from runtime.store.agents import HELD, Agent
+
+LAST: Final = "last"
+"""The agent below the caller that was spawned last."""
+_SHOWN: Final = 10
+
+
+def select(everybody: Sequence[Agent], selector: str, *, caller: str) -> Agent:
+    """The one agent that `selector` names for the session `caller`; `everybody` is its tree in the
+    order of spawning. Raises `InvalidInput` where it names none, or several."""
+    wanted = selector.strip()
+    if not wanted:
+        raise InvalidInput("agent", "say which agent: its id, a label, or last")
+    steps = (
+        [one for one in everybody if wanted in (one.name, one.session_id)],
+        [one for one in everybody if one.label == wanted],
+        list(below(everybody, caller))[-1:] if wanted == LAST else [],
+        [one for one in everybody if one.name.startswith(wanted)],
+    )
+    found = next(filter(None, steps), [])
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise InvalidInput("agent", f"{_quoted(wanted)} fits {_listed(found)}: give the whole id")
+    names = [one.name for one in everybody]
+    near = get_close_matches(wanted, names, n=3, cutoff=0.5)
+    hint = f"near it: {', '.join(near)}" if near else f"there are {_listed(everybody)}"
+    raise InvalidInput("agent", f"no agent of this tree is {_quoted(wanted)}; {hint}")
+
+
+def below(everybody: Sequence[Agent], session_id: str) -> Sequence[Agent]:
+    """The descendants of a session, in the order of spawning."""
+    family, found = {session_id}, []
+    for one in everybody:
+        # A parent is spawned before its children.
+        if one.parent_id in family:
+            family.add(one.session_id)
+            found.append(one)
+    return found
+
+
+def standing(row: AgentRow) -> str:
+    """Where an agent stands, for people and models: how it settled; else `waiting` (for others),
+    `queued` (for a slot), `running`, `awaiting` (its own children, or a person), `stopping`."""
+    if row.agent.settled_ms is not None:
+        return row.agent.status or "settled"
+    if row.agent.stop is not None:
+        return "stopping"
+    if row.run is not None:
+        return "running" if row.run is RunState.RUNNING else "awaiting"
+    if row.gate == HELD:
+        return "waiting"
+    return "queued" if row.due else "awaiting"
+
+
+def _listed(found: Sequence[Agent]) -> str:
+    if not found:
+        return "none"
+    names = [f"{one.name} ({one.label})" if one.label else one.name for one in found[:_SHOWN]]
+    more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
+    return ", ".join(names) + more
+
+
+def _quoted(wanted: str) -> str:
+    return repr(wanted if len(wanted) <= 80 else f"{wanted[:80]}...")

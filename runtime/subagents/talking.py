@@ -1,0 +1,127 @@
+"""What an agent is told after it was spawned: at its next step, or by a run of its own (SUB-4).
+
+The lane of the agent is locked alone: a child's end locks from the child to the parent, so whoever
+held both lanes here would hold them the other way round.
+"""
+
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from runtime.domain.errors import Conflict
+from runtime.domain.events import EventKind
+from runtime.domain.ids import IdPrefix, new_id
+from runtime.domain.runs import RunKind, RunState
+from runtime.inbox import steering
+from runtime.inbox.handoffs import notice
+from runtime.store import Connection, agent_rows, agents, inputs, lanes, runs
+from runtime.store.agents import HELD, Agent
+from runtime.store.lanes import Lane
+from runtime.store.runs import Run
+
+SAYS: Final = "The agent {by}, which you work for, says:\n\n{text}"
+
+How = Literal["steered", "joined", "queued", "continued", "repeated"]
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """What the call `call_id` of the run `run_id` says to the agent of `session_id`. `by` is what
+    the speaker is called in the tree. With `steer` a run that is at work hears it."""
+
+    session_id: str
+    run_id: str
+    call_id: str
+    by: str
+    text: str
+    steer: bool = False
+
+
+def tell(conn: Connection, word: Word) -> How:
+    """Put a word into an agent's lane, once; how it gets there.
+
+    ``steered``: its run hears it at the next step. ``joined``: a run that waits begins with it.
+    ``queued``: a run of its own follows. ``continued``: the agent had settled and runs again.
+    ``repeated``: the call said so before. Raises `Conflict` where the agent is to end, or had
+    settled together with the agent that spawned it: nobody could stop it then.
+    """
+    lane = lanes.lock(conn, word.session_id)
+    identity = f"word:{word.run_id}:{word.call_id}"
+    if inputs.known(conn, identity) is not None:
+        return "repeated"
+    agent, speaker = agents.get(conn, word.session_id), runs.get(conn, word.run_id)
+    settled = agent.settled_ms is not None
+    _check(conn, agent, held=lane.gate == HELD)
+    run, how = _hearer(conn, lane, speaker, steer=word.steer)
+    run_id = run.id if run else new_id(IdPrefix.RUN, lane.now_ms)
+    said = SAYS.format(by=word.by, text=word.text)
+    if settled:
+        held_ms = lane.now_ms if lane.gate == HELD else None
+        agent_rows.reopen(conn, agent.session_id, held_ms=held_ms)
+        for earlier in agent_rows.unheard_runs(conn, agent.session_id):
+            inputs.hand_over(conn, earlier, to=run_id)
+        how = "continued"
+    new = notice(lane, speaker, said, identity, run_id=run_id)
+    inputs.add(conn, new)
+    if run is None:
+        _begin(conn, lane, speaker, run_id)
+    elif how == "steered":
+        runs.change(conn, run_id, {"steered": True})
+    if speaker.tainted:
+        runs.change(conn, run_id, {"tainted": True})
+    lane.record(EventKind.INPUT_ACCEPTED, run_id, {"input_id": new.id, "said_by": word.by})
+    lanes.save(conn, lane)
+    return how
+
+
+def _check(conn: Connection, agent: Agent, *, held: bool) -> None:
+    if agent.settled_ms is None:
+        if agent.stop is not None:
+            raise Conflict(f"{agent.name} is being stopped", "stopping")
+        return
+    # One that never began is held behind its group again; another would run beside it.
+    grouped = agent.group_name is not None and not held
+    for one in agents.of_tree(conn, agent.tree_id) if grouped else ():
+        if one.group_name == agent.group_name and one.settled_ms is None:
+            detail = f"{agent.name} settled, and {one.name} of its group is at work: wait for it"
+            raise Conflict(detail, "settled")
+    parent = agents.find(conn, agent.parent_id)
+    if parent is not None and (parent.settled_ms is not None or parent.stop is not None):
+        detail = f"{agent.name} settled, and so did {parent.name}, which spawned it: message that"
+        raise Conflict(detail, "settled")
+
+
+def _hearer(conn: Connection, lane: Lane, speaker: Run, *, steer: bool) -> tuple[Run | None, How]:
+    """The run that is to hear it; None where one of its own must follow.
+
+    Only a run that is trusted as much as the speaker's: a guest's words get no owner's rights.
+    """
+    begun = steering.begun(conn, lane)
+    trust = speaker.speaker.trust
+    hears = begun is not None and begun.cancel is None and begun.transcript == lane.transcript
+    if steer and hears and begun is not None and begun.speaker.trust is trust:
+        return begun, "steered"
+    last = runs.last_queued(conn, lane.session_id)
+    if last is not None and last.started_ms is None and last.speaker.trust is trust:
+        return last, "joined"
+    return None, "queued"
+
+
+def _begin(conn: Connection, lane: Lane, speaker: Run, run_id: str) -> None:
+    lane.run_seq += 1
+    run = Run(
+        id=run_id,
+        session_id=lane.session_id,
+        seq=lane.run_seq,
+        kind=RunKind.MAILBOX_DELIVERY,
+        state=RunState.QUEUED,
+        collecting=False,
+        ready_ms=lane.now_ms,
+        target=speaker.target,
+        reply_to=speaker.reply_to,
+        speaker=speaker.speaker,
+        created_ms=lane.now_ms,
+    )
+    runs.add(conn, run)
+    lane.record(EventKind.RUN_QUEUED, run_id, {"kind": run.kind.value})
+    if lane.active_run is None:
+        lanes.settle(conn, lane)

@@ -1,0 +1,104 @@
+"""Files on their way out: what a platform cannot take is named instead, and old copies go away."""
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+import structlog
+
+from runtime.domain.errors import StoreUnavailable
+from runtime.domain.files import safe_name, size_text
+from runtime.domain.messages import FilePart, OutboundMessage, OutboundPart, TextPart
+from runtime.ports.chat import Capabilities
+from runtime.ports.clock import Clock
+from runtime.store import Database, outbox
+from runtime.tools.outgoing import located, open_copy, sweep
+
+log = structlog.get_logger(__name__)
+
+SWEEP_S = 3600.0
+
+
+def fitting(message: OutboundMessage, can: Capabilities) -> OutboundMessage:
+    """The message with a sentence in the place of each file that its platform does not take.
+
+    The same at every attempt, so that the n-th post stays the n-th.
+    """
+
+    def why(part: FilePart) -> str:
+        if not can.files:
+            return "this chat takes no files"
+        if can.file_bytes is not None and part.size_bytes > can.file_bytes:
+            most = size_text(can.file_bytes)
+            return f"it has {size_text(part.size_bytes)}, and this chat takes at most {most}"
+        return ""
+
+    return _with_sentences(message, why)
+
+
+async def intact(message: OutboundMessage, workspace: Path) -> OutboundMessage:
+    """The message as an adapter takes it: each file with its absolute path, and a sentence in the
+    place of each that is not what was to be sent."""
+    parts = [part for part in message.parts if isinstance(part, FilePart) and part.digest]
+    if not parts:
+        return message
+    spoilt = [part for part in parts if not await asyncio.to_thread(_is_there, workspace, part)]
+    whole = _with_sentences(message, lambda part: "its copy is gone" if part in spoilt else "")
+    found = (
+        located(workspace, part) if isinstance(part, FilePart) else part for part in whole.parts
+    )
+    return whole.model_copy(update={"parts": tuple(found)})
+
+
+def _is_there(workspace: Path, part: FilePart) -> bool:
+    copy = open_copy(workspace, part)
+    if copy is None:
+        return False
+    copy.close()
+    return True
+
+
+def _with_sentences(message: OutboundMessage, why: Callable[[FilePart], str]) -> OutboundMessage:
+    def said(part: OutboundPart) -> OutboundPart:
+        reason = why(part) if isinstance(part, FilePart) else ""
+        if not isinstance(part, FilePart) or not reason:
+            return part
+        log.warning("file_not_sent", outbox_id=message.outbox_id, reason=reason)
+        name = safe_name(part.name)
+        return TextPart(markdown=f"The file `{name}` could not be sent: {reason}.")
+
+    parts = tuple(said(part) for part in message.parts)
+    return message if parts == message.parts else message.model_copy(update={"parts": parts})
+
+
+class SentFiles:
+    """Removes copies `keep_s` after they were made, once nothing waits to be sent that needs them.
+
+    Several processes may do so at once.
+    """
+
+    def __init__(self, database: Database, clock: Clock, workspace: Path, *, keep_s: float) -> None:
+        self._database = database
+        self._clock = clock
+        self._workspace = workspace
+        self._keep_ms = int(keep_s * 1000)
+
+    async def run(self) -> None:
+        """Look once an hour until cancelled."""
+        while True:
+            await self._clock.sleep(SWEEP_S)
+            try:
+                await self.clear()
+            except StoreUnavailable as error:
+                log.warning("sent_files_wait", reason=str(error))
+
+    async def clear(self) -> int:
+        """Remove what is old; how many. Raises `StoreUnavailable`."""
+        before_ms = self._clock.now_ms() - self._keep_ms
+        needed = await self._database.read(outbox.unsettled_files)
+        removed = await asyncio.to_thread(
+            sweep, self._workspace, before_ms=before_ms, needed=needed
+        )
+        if removed:
+            log.info("sent_files_removed", files=removed)
+        return removed

@@ -1,0 +1,67 @@
+"""What the tests of subagents stand on: a scripted model for a tree, and a look at its rows."""
+
+import asyncio
+import json
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
+from pathlib import Path
+
+from sqlalchemy import Connection
+
+from runtime.agent.settings import ChildSettings
+from runtime.domain.errors import ModelRejected, ModelRetry
+from runtime.ports.bus import EVENTS
+from runtime.ports.model import ModelRequest
+from runtime.store import agents, sessions
+from runtime.store.agents import Agent
+from tests.fakes.model import Said, ScriptedModel, ScriptedModels
+from tests.scenario.engine import World, setup_at, world
+
+Script = Callable[[ModelRequest], Said | str | ModelRejected | ModelRetry]
+ABOUT = "You are the subagent"
+
+
+def told(request: ModelRequest) -> str:
+    """Everything that a model is told, in one text."""
+    return "\n".join(str(message) for message in request.messages)
+
+
+def name_of(request: ModelRequest) -> str:
+    """Which child asks; empty for the root."""
+    _, about, rest = told(request).partition(ABOUT)
+    return rest.split()[0] if about else ""
+
+
+def spawn(**arguments: object) -> Said:
+    return Said("", calls=(("sessions_spawn", json.dumps(arguments)),))
+
+
+def engine(
+    path: Path, url: str, script: Script, **settings: object
+) -> AbstractAsyncContextManager[World]:
+    models = ScriptedModels(ScriptedModel(script))
+    setup = setup_at(path, url, models, alone=url.startswith("sqlite"))
+    children = replace(ChildSettings(), **settings)
+    agent = replace(setup.settings.agent, children=children)
+    return world(replace(setup, settings=replace(setup.settings, agent=agent)))
+
+
+async def tree(at: World) -> dict[str, Agent]:
+    """All agents, by name."""
+
+    def read(conn: Connection) -> dict[str, Agent]:
+        roots = [one for one in sessions.listing(conn, limit=10_000) if one.agent == "main"]
+        return {one.name: one for root in roots for one in agents.of_tree(conn, root.id)}
+
+    return await at.database.read(read)
+
+
+async def settled(at: World) -> dict[str, Agent]:
+    """All agents, once there are some and none is at work."""
+    async with asyncio.timeout(20), at.engine.parts.bus.subscribe(EVENTS) as signals:
+        while True:
+            found = await tree(at)
+            if found and all(one.settled_ms is not None for one in found.values()):
+                return found
+            await anext(aiter(signals))

@@ -1,0 +1,96 @@
+"""What people and the keeper do to a tree of agents, and how everything comes to its end."""
+
+from runtime.domain.people import Trust
+from runtime.domain.runs import RunState
+from runtime.inbox import stopping
+from runtime.store import agents, slots
+from runtime.subagents import children
+from tests.stateful import children_rows
+from tests.stateful.arriving import deliver
+from tests.stateful.children_work import ChildrenAtWork
+
+
+class ChildrenPlay(ChildrenAtWork):
+    """All that can happen, without a choice of what does."""
+
+    def asks(self, chat: int) -> str:
+        """A person says something in a chat; the session."""
+        self.messages += 1
+        number = self.messages
+        queued = self.run(
+            lambda conn: deliver(conn, chat, number, Trust.OWNER, queue_mode="followup")
+        )
+        assert queued is not None
+        self.holds()
+        return str(self.now.all.run[queued.run_id]["session_id"])
+
+    def starts(self) -> int:
+        """The keeper lets those go on who wait for nobody; how many."""
+        found = self.units.run(agents.startable)
+        for session in found:
+            assert self.run(lambda conn, one=session: children.start(conn, one))
+            self.holds()
+        return len(found)
+
+    def starts_too_early(self) -> None:
+        """What one look found may be over when it is acted on: nobody else is started by it."""
+        found = self.units.run(agents.startable)
+        for session in self.now.live - {*found}:
+            assert not self.run(lambda conn, one=session: children.start(conn, one))
+        self.holds()
+
+    def grants(self) -> int:
+        """The keeper gives out slots; how many."""
+        given = self.run(lambda conn: slots.grant(conn, most=self.most))
+        self.holds()
+        return given
+
+    def ends_stopped(self) -> int:
+        """The keeper ends those that are to end; how many are over."""
+        ended = 0
+        for session in sorted(self.units.run(agents.stopped), key=lambda one: self.seen[one]):
+            self.run(lambda conn, one=session: children.stop(conn, one))
+            self.holds()
+            ended += session not in self.now.live
+        return ended
+
+    def stops(self, session: str) -> None:
+        """Somebody stops a session; whoever is below it is to settle."""
+        self.doomed |= {*self.now.below(session)}
+        if session in self.now.live:
+            self.doomed.add(session)
+        self.run(lambda conn: stopping.stop_session(conn, session, by="Ada", reason="stop"))
+        self.holds()
+
+    def stops_run(self, run_id: str) -> None:
+        """Somebody stops one run."""
+        self.run(lambda conn: stopping.stop_run(conn, run_id, by="Ada", reason="stop"))
+        self.holds()
+
+    def rests(self) -> None:
+        """Stopping needs nothing but the keeper and the end of what runs; and then all ends."""
+        while self.ends_stopped() or self.end_cancelled():
+            pass
+        assert not self.doomed & self.now.live, "a descendant of what was stopped goes on"
+        while self.turns() or self.end_all():
+            pass
+        children_rows.the_end_is_whole(self.now)
+
+    def turns(self) -> int:
+        """Everything that the keeper and the worker find to do, once."""
+        return self.ends_stopped() + self.starts() + self.grants() + self.claims(10)
+
+    def end_cancelled(self) -> int:
+        found = [row["id"] for row in self.at_work() if row["cancel"] is not None]
+        for run_id in found:
+            self.ends(run_id, RunState.CANCELLED)
+        return len(found)
+
+    def end_all(self) -> int:
+        found = [row["id"] for row in self.at_work()]
+        for run_id in found:
+            self.goes_on(run_id)
+        for run_id in found:
+            if self.now.all.state(run_id) is RunState.RUNNING:
+                self.ends(run_id, RunState.CANCELLED)
+        return len(found)

@@ -1,0 +1,249 @@
+"""SUB-2: what a definition may say, which one wins, and that a broken one is told of."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from runtime.workspace.definitions import (
+    DEFAULT_TURNS,
+    MAX_FILES,
+    Definition,
+    DefinitionShelf,
+)
+from tests.unit.workspace.support import Folder
+
+pytestmark = pytest.mark.requirement("SUB-2")
+TEMPLATE = Path(__file__).resolve().parents[3] / "workspace_template"
+TOOLS = ("read_file", "grep", "exec")
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Folder:
+    (tmp_path / "workspace").mkdir()
+    return Folder(tmp_path / "workspace")
+
+
+@pytest.fixture
+def user(tmp_path: Path) -> Folder:
+    return Folder(tmp_path / "home")
+
+
+def written(header: str, body: str = "You look things up.") -> str:
+    return f"---\n{header}\n---\n\n{body}\n"
+
+
+def only(folder: Folder, header: str, body: str = "You look things up.") -> Definition:
+    """The one definition of a workspace."""
+    folder.write("agents/scout.md", written(header, body))
+    (found,) = DefinitionShelf(folder.root).load(TOOLS).items
+    return found
+
+
+def test_every_field_is_read(workspace: Folder) -> None:
+    header = """name: scout
+description: |
+  Looks things
+  up.
+tools: [read_file, grep]
+disallowedTools: exec
+model: openai:small
+permissionMode: plan
+maxTurns: 7
+skills: writing, citing
+mcpServers:
+  - github
+memory: project
+background: true
+isolation: worktree
+triggers: [find out, look up]"""
+    found = only(workspace, header)
+    assert found == Definition(
+        name="scout",
+        source="workspace",
+        file="agents/scout.md",
+        description="Looks things up.",
+        prompt="You look things up.",
+        tools=("read_file", "grep"),
+        disallowed_tools=("exec",),
+        model="openai:small",
+        permission_mode="plan",
+        max_turns=7,
+        skills=("writing", "citing"),
+        mcp_servers=("github",),
+        memory="project",
+        background=True,
+        isolation="worktree",
+        triggers=("find out", "look up"),
+    )
+    assert found.available
+
+
+def test_a_body_is_enough(workspace: Folder) -> None:
+    found = only(workspace, "description: Looks.")
+    assert (found.name, found.max_turns, found.tools) == ("scout", DEFAULT_TURNS, None)
+
+
+def test_tools_may_be_a_list_or_words_between_commas(workspace: Folder) -> None:
+    assert only(workspace, "tools: read_file, grep,").tools == ("read_file", "grep")
+    assert only(workspace, "tools:\n - read_file\n - grep").tools == ("read_file", "grep")
+
+
+@pytest.mark.parametrize("nothing", ["tools: []", 'tools: ""', "tools:"])
+def test_no_tools_are_not_all_tools(workspace: Folder, nothing: str) -> None:
+    assert only(workspace, nothing).tools == ()
+
+
+def test_the_other_word_for_turns(workspace: Folder) -> None:
+    assert only(workspace, "max_iterations: 12").max_turns == 12
+
+
+def test_inherit_names_no_model(workspace: Folder) -> None:
+    assert only(workspace, "model: inherit").model is None
+
+
+def test_a_tool_that_does_not_exist_is_dropped_and_told(workspace: Folder) -> None:
+    found = only(workspace, "tools: read_file, WebSearch, mcp__github__search")
+    assert found.tools == ("read_file", "mcp__github__search")
+    assert found.notes == ("the tool WebSearch does not exist",)
+    assert found.available
+
+
+def test_with_none_left_it_has_none(workspace: Folder) -> None:
+    found = only(workspace, "tools: Bash, Write")
+    assert found.tools == ()
+    assert "none of its tools exists, so it has none" in found.notes
+
+
+def test_other_fields_are_kept_and_told(workspace: Folder) -> None:
+    workspace.write("agents/scout.md", written("loop: 5\ncolor: red"))
+    found = DefinitionShelf(workspace.root).load()
+    assert found.items[0].extra == {"loop": "5", "color": "red"}
+    assert found.warnings == (
+        "agents/scout.md: the field color means nothing here",
+        "agents/scout.md: the field loop means nothing here",
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("Just text.", "frontmatter"),
+        ("---\nname: [\n---\nbody", "no YAML"),
+        ("---\n- a\n---\nbody", "no mapping"),
+        ("---\nname: scout\n---\n\n", "no body"),
+        ("---\nmaxTurns: many\n---\nbody", "maxTurns: input should be a valid integer"),
+        ("---\nmaxTurns: 0\n---\nbody", "maxTurns: input should be greater than or equal to 1"),
+        ("---\npermissionMode: root\n---\nbody", "permissionMode: input should be"),
+        ("---\nisolation: none\n---\nbody", "isolation: input should be"),
+        ("---\nname: a b\n---\nbody", "name: string should match pattern"),
+        ("---\nname: &x a\nmodel: *x\n---\nbody", "aliases are not allowed"),
+        ("---\nbackground: perhaps\n---\nbody", "background: input should be a valid boolean"),
+    ],
+)
+def test_a_broken_file_is_told_and_not_used(workspace: Folder, text: str, why: str) -> None:
+    workspace.write("agents/scout.md", text)
+    loaded = DefinitionShelf(workspace.root).load(TOOLS)
+    (found,) = loaded.items
+    assert not found.available
+    assert why in found.reason
+    assert loaded.warnings == (f"agents/scout.md is not used: {found.reason}",)
+
+
+def test_a_file_whose_name_is_no_name(workspace: Folder) -> None:
+    workspace.write("agents/my scout!.md", written("description: Looks."))
+    (found,) = DefinitionShelf(workspace.root).load().items
+    assert "is no name for a subagent" in found.reason
+
+
+def test_bytes_that_are_no_text(workspace: Folder) -> None:
+    workspace.write("agents/scout.md", b"---\nname: \xff\n---\nbody")
+    (found,) = DefinitionShelf(workspace.root).load().items
+    assert "UTF-8" in found.reason
+
+
+def test_the_last_of_a_name_wins(workspace: Folder, user: Folder, tmp_path: Path) -> None:
+    builtin = Folder(tmp_path / "builtin")
+    other = Folder(tmp_path / "gatehouse")
+    places = [
+        (builtin, "agents/scout.md", "built-in"),
+        (user, "scout.md", "claude"),
+        (other, "scout.md", "gatehouse"),
+        (workspace, ".claude/agents/scout.md", "dot"),
+        (workspace, "agents/deep/er/scout.md", "own"),
+    ]
+    shelf = DefinitionShelf(workspace.root, builtin.root, (user.root, other.root))
+    for folder, file, text in places:
+        folder.write(file, written(f"name: scout\ndescription: {text}"))
+        (found,) = shelf.load().items
+        assert found.description == text
+
+
+def test_a_broken_one_takes_its_name_all_the_same(workspace: Folder, tmp_path: Path) -> None:
+    builtin = Folder(tmp_path / "builtin")
+    builtin.write("agents/scout.md", written("tools: read_file, exec"))
+    workspace.write("agents/scout.md", written("tools: read_file\nmaxTurns: few"))
+    found = DefinitionShelf(workspace.root, builtin.root).load().get("scout")
+    assert found is not None
+    assert not found.available
+
+
+def test_two_files_of_one_folder_with_one_name(workspace: Folder) -> None:
+    workspace.write("agents/a.md", written("name: scout"))
+    workspace.write("agents/b.md", written("name: scout"))
+    (found,) = DefinitionShelf(workspace.root).load().items
+    assert found.reason == "agents/a.md beside it has the same name"
+
+
+def test_what_changes_is_seen_at_once(workspace: Folder) -> None:
+    shelf = DefinitionShelf(workspace.root)
+    assert shelf.load().items == ()
+    workspace.write("agents/scout.md", written("description: One."))
+    assert shelf.load().items[0].description == "One."
+    workspace.write("agents/scout.md", written("description: Two."))
+    assert shelf.load().items[0].description == "Two."
+    workspace.remove("agents/scout.md")
+    assert shelf.load().items == ()
+
+
+def test_links_that_leave_are_not_followed(workspace: Folder, tmp_path: Path) -> None:
+    secret = Folder(tmp_path / "elsewhere")
+    file = secret.write("scout.md", written("description: From outside."))
+    workspace.link("agents/scout.md", file)
+    workspace.link("agents/more", secret.root)
+    (found,) = DefinitionShelf(workspace.root).load().items
+    assert "leaves the workspace" in found.reason
+    workspace.remove("agents/scout.md")
+    (workspace.root / "agents/more").unlink()
+    (workspace.root / "agents").rmdir()
+    workspace.link("agents", secret.root)
+    assert DefinitionShelf(workspace.root).load().items == ()
+
+
+def test_no_more_than_a_bounded_number_is_read(workspace: Folder) -> None:
+    for number in range(MAX_FILES + 5):
+        workspace.write(f"agents/a{number:03}.md", written("description: One."))
+    loaded = DefinitionShelf(workspace.root).load()
+    assert len(loaded.items) == MAX_FILES
+    assert loaded.warnings == (f"agents: only the first {MAX_FILES} definitions are read",)
+
+
+def test_the_ones_that_come_along_are_usable() -> None:
+    loaded = DefinitionShelf(Path("/nowhere"), TEMPLATE).load()
+    assert loaded.warnings == ()
+    assert {one.name for one in loaded.items} == {"planner", "researcher", "reviewer"}
+    assert all(one.available and one.description and one.tools for one in loaded.items)
+    assert all(not {"write_file", "edit_file"} & set(one.tools or ()) for one in loaded.items)
+
+
+@given(header=st.text(max_size=60), body=st.text(max_size=20))
+def test_whatever_is_written_is_read_or_told(
+    tmp_path_factory: pytest.TempPathFactory, header: str, body: str
+) -> None:
+    folder = Folder(tmp_path_factory.mktemp("any"))
+    folder.write("agents/scout.md", written(header, body).encode("utf-8", "surrogatepass"))
+    loaded = DefinitionShelf(folder.root).load(TOOLS)
+    (found,) = loaded.items
+    assert found.available != bool(found.reason)
+    assert bool(loaded.warnings) == bool(found.reason or found.notes)
