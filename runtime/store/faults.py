@@ -37,6 +37,9 @@ RETRIED: Final = frozenset({"40001", "40P01"})
 READ_ONLY: Final = "25006"
 """The server takes no writes: a standby, or set so by its operator."""
 
+CROWDED: Final = "53300"
+"""Too many connections: the server refused one more, the unit did not begin."""
+
 _PG_FULL: Final = frozenset({"53100"})
 _PG_CORRUPT: Final = frozenset({"XX001", "XX002"})
 _PG_LOST: Final = frozenset({"57P01", "57P02", "57P03"})

@@ -28,7 +28,14 @@ from runtime.store.database import (
     queue_full,
     unit_ends_transaction,
 )
-from runtime.store.faults import READ_ONLY, RETRIED, connection_lost, postgres_fault, sqlstate
+from runtime.store.faults import (
+    CROWDED,
+    READ_ONLY,
+    RETRIED,
+    connection_lost,
+    postgres_fault,
+    sqlstate,
+)
 
 T = TypeVar("T")
 
@@ -42,6 +49,9 @@ _CONNECT_TIMEOUT_S: Final = 10
 _PAUSE_MS: Final = 5_000
 """How long a unit may keep the server waiting between two statements. A process that is frozen or
 cut off in the middle of one holds its locks no longer, well within the life of a lease."""
+_CROWDED_PAUSES_S: Final = (0.05, 0.1, 0.2, 0.4, 0.8)
+"""A server that gives no further connection is asked again after each of these: by then one of the
+pool's own may be free. Half of the three seconds in which Slack wants an answer."""
 _TROUBLE: Final = (SQLAlchemyError, OSError, TimeoutError)
 _IN_UNIT: Final = "gatehouse_in_unit"
 _FAILED: Final = "gatehouse_statement_failed"
@@ -103,7 +113,7 @@ class PostgresDatabase(Database):
             isolation_level="REPEATABLE READ", postgresql_readonly=True
         )
         with server_errors(self._url, reading=True):
-            return await greenlet_spawn(_read, engine, work)
+            return await self._patiently(lambda: _read(engine, work))
 
     async def _settle(
         self,
@@ -125,13 +135,26 @@ class PostgresDatabase(Database):
         dead = False
         for _ in range(_RETRIES):
             try:
-                return await greenlet_spawn(self._transaction, work, name, engine.sync_engine)
+                return await self._patiently(
+                    lambda: self._transaction(work, name, engine.sync_engine)
+                )
             except DBAPIError as error:
                 lost = connection_lost(error) or sqlstate(error) == READ_ONLY
                 if not (sqlstate(error) in RETRIED or (lost and not dead)):
                     raise
                 dead = dead or lost
         return await greenlet_spawn(self._transaction, work, name, engine.sync_engine)
+
+    async def _patiently(self, step: Callable[[], T]) -> T:
+        """Run the step, again after a pause while the server has no connection left for it."""
+        for pause_s in _CROWDED_PAUSES_S:
+            try:
+                return await greenlet_spawn(step)
+            except DBAPIError as error:
+                if sqlstate(error) != CROWDED:
+                    raise
+            await self._clock.sleep(pause_s)
+        return await greenlet_spawn(step)
 
     def _transaction(self, work: Callable[[Connection], T], name: str, engine: Engine) -> T:
         """From the pool and back in one greenlet: what the asyncio classes of SQLAlchemy do for

@@ -5,9 +5,21 @@ from collections.abc import AsyncIterator, Callable
 
 import asyncpg
 import pytest
-from sqlalchemy import Connection, Text, bindparam, column, func, insert, select, table, text
+from sqlalchemy import (
+    Connection,
+    Text,
+    bindparam,
+    column,
+    func,
+    insert,
+    make_url,
+    select,
+    table,
+    text,
+)
 from sqlalchemy.exc import DBAPIError, IntegrityError
 
+from adapters.system.clock import SystemClock
 from runtime.store import CommitUnknown, Database, StoreFull, StoreUnavailable, open_database
 from runtime.store.hot import hot
 from tests.conftest import FailAfter
@@ -311,3 +323,29 @@ async def latin(server: PostgresServer) -> AsyncIterator[str]:
     name = await server.create(encoding="LATIN1")
     yield name
     await server.drop(name)
+
+
+@pytest.fixture
+async def crowded(server: PostgresServer, database_url: str) -> AsyncIterator[str]:
+    """The address for a role that may have two connections."""
+    address = make_url(database_url)
+    role = str(address.database)
+    await server.run(f"CREATE ROLE {role} LOGIN CONNECTION LIMIT 2")
+    yield address.set(username=role).render_as_string(hide_password=False)
+    await server.run(f"DROP ROLE {role}")
+
+
+@pytest.mark.requirement("MSG-1", "SCALE-5")
+async def test_units_wait_for_each_other_where_the_server_gives_few_connections(
+    crowded: str,
+) -> None:
+    """One is for urgent units, one for all others: who asks for a third is refused and waits."""
+    database = open_database(crowded, clock=SystemClock())
+    await database.start()
+    try:
+        async with asyncio.TaskGroup() as group:
+            units = [group.create_task(database.write(one, name="unit")) for _ in range(20)]
+            reads = [group.create_task(database.read(one)) for _ in range(20)]
+    finally:
+        await database.close()
+    assert [task.result() for task in (*units, *reads)] == [1] * 40
