@@ -5,6 +5,7 @@ for urgent units, so that a lease is renewed however many ordinary units wait fo
 """
 
 import asyncio
+from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final, Literal, TypeVar
@@ -13,6 +14,7 @@ from sqlalchemy import URL, Connection, Engine, event
 from sqlalchemy.engine import ExceptionContext
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
+from sqlalchemy.pool import Pool, QueuePool
 from sqlalchemy.util import greenlet_spawn
 
 from runtime.domain.errors import CommitUnknown, StoreUnavailable
@@ -49,9 +51,8 @@ _CONNECT_TIMEOUT_S: Final = 10
 _PAUSE_MS: Final = 5_000
 """How long a unit may keep the server waiting between two statements. A process that is frozen or
 cut off in the middle of one holds its locks no longer, well within the life of a lease."""
-_CROWDED_PAUSES_S: Final = (0.05, 0.1, 0.2, 0.4, 0.8)
-"""A server that gives no further connection is asked again after each of these: by then one of the
-pool's own may be free. Half of the three seconds in which Slack wants an answer."""
+_IDLE_TRIES: Final = 2
+"""How often a unit asks again for a connection where the server refused one and others are idle."""
 _TROUBLE: Final = (SQLAlchemyError, OSError, TimeoutError)
 _IN_UNIT: Final = "gatehouse_in_unit"
 _FAILED: Final = "gatehouse_statement_failed"
@@ -72,6 +73,8 @@ class PostgresDatabase(Database):
         self._pool_size = max(pool_size, 2)
         self._engines: dict[bool, AsyncEngine] = {}
         self._writes: set[asyncio.Task[None]] = set()
+        self._busy: Counter[Pool] = Counter()
+        self._waiting: deque[asyncio.Future[None]] = deque()
 
     async def start(self) -> None:
         self._engines = {
@@ -113,7 +116,7 @@ class PostgresDatabase(Database):
             isolation_level="REPEATABLE READ", postgresql_readonly=True
         )
         with server_errors(self._url, reading=True):
-            return await self._patiently(lambda: _read(engine, work))
+            return await self._patiently(lambda: self._read(work, engine), engine)
 
     async def _settle(
         self,
@@ -136,7 +139,7 @@ class PostgresDatabase(Database):
         for _ in range(_RETRIES):
             try:
                 return await self._patiently(
-                    lambda: self._transaction(work, name, engine.sync_engine)
+                    lambda: self._transaction(work, name, engine.sync_engine), engine.sync_engine
                 )
             except DBAPIError as error:
                 lost = connection_lost(error) or sqlstate(error) == READ_ONLY
@@ -145,21 +148,53 @@ class PostgresDatabase(Database):
                 dead = dead or lost
         return await greenlet_spawn(self._transaction, work, name, engine.sync_engine)
 
-    async def _patiently(self, step: Callable[[], T]) -> T:
-        """Run the step, again after a pause while the server has no connection left for it."""
-        for pause_s in _CROWDED_PAUSES_S:
+    async def _patiently(self, step: Callable[[], T], engine: Engine) -> T:
+        """Run the step, again if the server had no further connection to give: as soon as one of
+        the pool's own is free. With none of its own it fails at once, as what is urgent does."""
+        pool = engine.pool
+        idle_tries = _IDLE_TRIES
+        while True:
             try:
                 return await greenlet_spawn(step)
             except DBAPIError as error:
-                if sqlstate(error) != CROWDED:
+                if sqlstate(error) != CROWDED or not isinstance(pool, QueuePool):
                     raise
-            await self._clock.sleep(pause_s)
-        return await greenlet_spawn(step)
+                if self._busy[pool] == 0:
+                    # The others may have finished since it asked, or theirs are dead as well.
+                    if pool.checkedin() == 0 or idle_tries == 0:
+                        raise
+                    idle_tries -= 1
+                    continue
+            freed = asyncio.get_running_loop().create_future()
+            self._waiting.append(freed)
+            await freed
+
+    @contextmanager
+    def _connected(self, engine: Engine) -> Iterator[Connection]:
+        conn = engine.connect()
+        self._busy[engine.pool] += 1
+        try:
+            with conn:
+                yield conn
+        finally:
+            self._busy[engine.pool] -= 1
+            self._wake_one()
+
+    def _wake_one(self) -> None:
+        while self._waiting:
+            freed = self._waiting.popleft()
+            if not freed.done():
+                freed.set_result(None)
+                return
+
+    def _read(self, work: Callable[[Connection], T], engine: Engine) -> T:
+        with self._connected(engine) as conn:
+            return work(conn)
 
     def _transaction(self, work: Callable[[Connection], T], name: str, engine: Engine) -> T:
         """From the pool and back in one greenlet: what the asyncio classes of SQLAlchemy do for
         each of these steps costs more than a statement."""
-        with engine.connect() as conn:
+        with self._connected(engine) as conn:
             info = conn.info
             info.pop(_FAILED, None)
             self._points(f"{name}:begin")
@@ -234,11 +269,6 @@ def postgres_engine(
 def server_name(url: URL) -> str:
     """Host, port and database, for messages: never the user or the password."""
     return f"{url.host or 'localhost'}:{url.port or 5432}/{url.database}"
-
-
-def _read(engine: Engine, work: Callable[[Connection], T]) -> T:
-    with engine.connect() as conn:
-        return work(conn)
 
 
 def _run_unit(conn: Connection, work: Callable[[Connection], T]) -> T:
