@@ -19,7 +19,7 @@ from tests.contract.store_support import NO_POSTGRES
 from tests.faults import page
 from tests.faults.load import Tally, endure
 from tests.faults.outcomes import outcome
-from tests.faults.worlds import WORLDS, Pace, World, play, server
+from tests.faults.worlds import TEAMS, WORLDS, Pace, World, play, server
 
 RATE = 1
 LEASE_S = 15.0
@@ -53,7 +53,7 @@ async def _matrix(given: argparse.Namespace) -> int:
     played = {}
     clock = SystemClock()
     began = clock.monotonic()
-    for world in WORLDS:
+    for world in (*WORLDS, *TEAMS):
         cases = [(case, outcome(case)) for case in await play(world, pace)]
         played[world] = cases
         wrong = [f"{case.name}: {one}" for case, one in cases if not one.good]

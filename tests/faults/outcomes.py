@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tests.crash import teams
 from tests.crash.judging import (
     broken_rows,
     complete,
@@ -53,6 +54,8 @@ class Outcome:
 
 def outcome(case: Case) -> Outcome:
     """A case, judged."""
+    if case.order.team:
+        return _of_team(case)
     broken = [*not_reached(case), *effects_not_as_told(case), *broken_rows(case)]
     broken += unresolved(case)
     broken += halves(case) if case.order.lookup else halves_not_told(case)
@@ -62,6 +65,18 @@ def outcome(case: Case) -> Outcome:
         half=halves(case),
         unknown=unknown(case),
         broken=broken,
+        recovered_s=max(case.recovered_s, default=None),
+    )
+
+
+def _of_team(case: Case) -> Outcome:
+    told = teams.handoffs(case)
+    return Outcome(
+        lost=[*teams.unanswered(case), *(one for one in told if one.endswith("handoffs"))],
+        doubled=[*teams.repeated(case), *(one for one in told if not one.endswith("handoffs"))],
+        half=(),
+        unknown=unknown(case),
+        broken=[*not_reached(case), *teams.effects(case)],
         recovered_s=max(case.recovered_s, default=None),
     )
 

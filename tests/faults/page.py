@@ -59,6 +59,11 @@ message, as Slack can by its metadata; there a text grows in a post. The other c
 cannot; there a text grows as a draft in a direct chat, and in a post in a group. The first message
 is written in a direct chat, the second in a group.
 
+In a conversation of its own children work: two in the background, of which the second needs the
+first, and one that is awaited; each has an effect. There a point is also `child-start` (a child
+waits for nobody any more) and `child-slots` (it gets a slot). A child's end and the word of it to
+its parent are one unit, `finish`.
+
 ## What is counted
 
 - **lost**: a message that was not stored exactly once, was never acknowledged, or has no answer

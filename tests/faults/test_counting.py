@@ -11,7 +11,7 @@ from tests.crash.play import Case, run
 from tests.faults import page
 from tests.faults.load import Tally, count_halves, is_complete
 from tests.faults.outcomes import Unknown, outcome
-from tests.faults.worlds import WORLDS, Pace, orders
+from tests.faults.worlds import TEAMS, WORLDS, Pace, orders
 from tests.stateful.snapshot import Record
 
 PACE = Pace(rate=20, lease_s=60.0)
@@ -109,3 +109,31 @@ def test_the_page_keeps_the_result_of_the_other_run(case: Case, tmp_path: Path) 
     assert "| SQLite, cannot be asked | 1 | 0 | 0 | 0 | 0 |" in text
     assert "| `claim:commit` | 1st message |" in text
     assert "Not run yet" not in text
+
+
+@pytest.fixture(scope="module")
+def team() -> Case:
+    """A conversation with children that ended well, after one death."""
+    (world,) = [one for one in TEAMS if one.dialect == "sqlite"]
+
+    async def played() -> Case:
+        async with orders(world, PACE) as make:
+            order = await make("one")
+            return await run(replace(order, kill=(1, "child-start:commit")))
+
+    return asyncio.run(played())
+
+
+@pytest.mark.requirement("SUB-8", "SUB-23")
+def test_what_becomes_of_children_is_counted(team: Case) -> None:
+    """Nothing is wrong; an answer less is lost, one more is doubled, and so is a handoff."""
+    assert outcome(team).good, outcome(team)
+    silent = replace(team, posts=[])
+    assert outcome(silent).lost == ["no answer to 'team home'"]
+    assert outcome(replace(team, posts=[*team.posts, *team.posts])).doubled
+    told = [row for row in team.rows.inputs if row["identity"].startswith("handoff:")]
+    fewer: list[Record] = [dict(row) for row in team.rows.inputs if row["id"] != told[0]["id"]]
+    assert outcome(replace(team, rows=replace(team.rows, inputs=fewer))).lost == ["1 handoffs"]
+    more: list[Record] = [*(dict(row) for row in team.rows.inputs), dict(told[0])]
+    assert outcome(replace(team, rows=replace(team.rows, inputs=more))).doubled
+    assert outcome(replace(team, effects=["north", "north"])).broken

@@ -1,4 +1,5 @@
-"""The four worlds of the matrix: two databases, two kinds of platform; and a case in each."""
+"""The worlds of the matrix: two databases, two kinds of platform, with children or without; and a
+case in each."""
 
 import os
 import tempfile
@@ -13,6 +14,7 @@ from tests.contract.store_support import POSTGRES_VARIABLE, PostgresServer
 from tests.crash.places import on_postgres, on_sqlite
 from tests.crash.play import Case, Make, discover, faults, recoveries
 from tests.crash.process import Order
+from tests.crash.teams import of_team
 
 SIDE_BY_SIDE: Final = {"sqlite": 6, "postgresql": 8}
 """Cases at once: on PostgreSQL they mostly wait for a lease to run out."""
@@ -21,19 +23,23 @@ SIDE_BY_SIDE: Final = {"sqlite": 6, "postgresql": 8}
 @dataclass(frozen=True)
 class World:
     """`lookup`: the platform can be asked whether it has a message, as Slack can; else it cannot,
-    as Telegram cannot."""
+    as Telegram cannot. `team`: children work."""
 
     dialect: str
     lookup: bool
+    team: bool = False
 
     @property
     def name(self) -> str:
         """As a heading."""
         database = "SQLite" if self.dialect == "sqlite" else "PostgreSQL"
-        return f"{database}, {'can be asked' if self.lookup else 'cannot be asked'}"
+        kind = "children" if self.team else "can be asked" if self.lookup else "cannot be asked"
+        return f"{database}, {kind}"
 
 
 WORLDS: Final = tuple(World(one, can) for one in ("sqlite", "postgresql") for can in (True, False))
+"""Those of the random kills too."""
+TEAMS: Final = tuple(World(one, True, team=True) for one in ("sqlite", "postgresql"))
 
 
 @dataclass(frozen=True)
@@ -54,18 +60,18 @@ def server() -> PostgresServer | None:
 async def orders(world: World, pace: Pace) -> AsyncIterator[Make]:
     """Orders in a world, each on a fresh database; all of it is gone afterwards."""
 
-    def paced(make: Make) -> Make:
+    def made_for(make: Make) -> Make:
         async def made(name: str) -> Order:
             return replace(await make(name), rate=pace.rate, lease_s=pace.lease_s)
 
-        return made
+        return of_team(made) if world.team else made
 
     with tempfile.TemporaryDirectory(prefix="gatehouse-faults-") as path:
         parent = Path(path)
         if world.dialect == "sqlite":
             template = parent / "template.db"
             await migrate(f"sqlite:///{template}")
-            yield paced(on_sqlite(template, parent, lookup=world.lookup))
+            yield made_for(on_sqlite(template, parent, lookup=world.lookup))
             return
         postgres = server()
         assert postgres is not None, POSTGRES_VARIABLE
@@ -73,7 +79,7 @@ async def orders(world: World, pace: Pace) -> AsyncIterator[Make]:
         try:
             await migrate(postgres.url(name))
             async with on_postgres(postgres, name, parent, lookup=world.lookup) as make:
-                yield paced(make)
+                yield made_for(make)
         finally:
             await postgres.drop(name)
 
