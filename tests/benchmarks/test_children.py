@@ -1,27 +1,38 @@
 """The figures of subagents in docs/performance.md: ``make bench`` prints a line for each."""
 
+import asyncio
+import gc
 import json
 import logging
 import time
-from collections.abc import Iterator
+import tracemalloc
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from statistics import median
 
 import pytest
 import structlog
+from sqlalchemy import Connection
 
 from runtime.ports.model import ModelRequest
+from runtime.store import agent_rows, sessions
+from runtime.store.agent_rows import AgentRow
 from runtime.store.migrate import migrate
 from runtime.subagents.requests import Limits
-from tests.fakes.model import Said
-from tests.scenario.children import engine, name_of, settled, told
+from tests.fakes.model import Gate, Said
+from tests.scenario.children import engine, name_of, settled, spawn, told
+from tests.scenario.engine import World
 
 CHILDREN, BATCH = 200, 50
+ONE_BY_ONE, THOUSAND = 30, 1000
+LIVE = 40
+"""Fewer than a process runs turns at once (`workers.turns`)."""
 MANY = Limits(
     max_depth=3,
-    live_per_parent=1000,
-    live_per_tree=1000,
-    spawned_per_run=1000,
-    spawned_per_minute=1000,
+    live_per_parent=2000,
+    live_per_tree=2000,
+    spawned_per_run=2000,
+    spawned_per_minute=2000,
 )
 
 
@@ -55,3 +66,108 @@ async def test_a_tree_of_200_children_settles(
     assert len(found) == CHILDREN
     with capsys.disabled():
         print(f"\n  {CHILDREN} children, 10 at once: settled after {took:.2f} s")
+
+
+async def test_from_spawn_to_first_step(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One after the other, with nothing else at work: from the spawning response of the model to
+    the first request of the child."""
+    url = f"sqlite:///{tmp_path}/gatehouse.db"
+    await migrate(url)
+    spawned: list[float] = []
+    began: list[float] = []
+    over = asyncio.Event()
+
+    def script(request: ModelRequest) -> Said | str:
+        if name_of(request):
+            began.append(time.perf_counter())
+            return "done"
+        if len(spawned) == ONE_BY_ONE:
+            over.set()
+            return "That was all."
+        spawned.append(time.perf_counter())
+        return spawn(task="x")
+
+    async with (
+        engine(tmp_path, url, script, limits=MANY, concurrency=10) as at,
+        asyncio.timeout(60),
+    ):
+        await at.says("go")
+        await over.wait()
+        await settled(at)
+    took = sorted((after - before) * 1000 for before, after in zip(spawned, began, strict=True))
+    with capsys.disabled():
+        print(
+            f"\n  spawn to first step, {len(took)} children one by one: "
+            f"p50 {median(took):.1f} ms, longest {took[-1]:.1f} ms"
+        )
+
+
+async def test_a_summary_of_1000_agents(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    url = f"sqlite:///{tmp_path}/gatehouse.db"
+    await migrate(url)
+
+    there = asyncio.Event()
+
+    def script(request: ModelRequest) -> Said | str:
+        if name_of(request):
+            return "done"
+        if "accepted" in told(request):
+            there.set()
+            return "They are on their way."
+        batch = {"mode": "background", "agents": [{"task": "x"}] * BATCH}
+        return Said(calls=(("sessions_spawn", json.dumps(batch)),) * (THOUSAND // BATCH))
+
+    async with engine(tmp_path, url, script, limits=MANY, concurrency=1) as at:
+        await at.says("go")
+        took: list[float] = []
+        await there.wait()
+        rows: Sequence[AgentRow] = ()
+        for _ in range(20):
+            before = time.perf_counter()
+            rows = await _rows(at)
+            took.append((time.perf_counter() - before) * 1000)
+    with capsys.disabled():
+        print(f"\n  a tree of {len(rows)} agents in one query: p50 {median(took):.1f} ms")
+
+
+async def _rows(at: World) -> Sequence[AgentRow]:
+    def read(conn: Connection) -> Sequence[AgentRow]:
+        (root,) = [one for one in sessions.listing(conn, limit=10_000) if one.agent == "main"]
+        return agent_rows.of_tree(conn, root.id)
+
+    return await at.database.read(read)
+
+
+async def test_memory_of_live_children(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """All of them are in the middle of their model's response."""
+    url = f"sqlite:///{tmp_path}/gatehouse.db"
+    await migrate(url)
+    hold, all_there = Gate(), asyncio.Event()
+    entered = 0
+
+    def script(request: ModelRequest) -> Said | str:
+        nonlocal entered
+        if name_of(request):
+            entered += 1
+            if entered == LIVE:
+                all_there.set()
+            return Said("done", before=hold)
+        if "accepted" in told(request):
+            return "They are on their way."
+        batch = {"mode": "background", "agents": [{"task": "x"}] * LIVE}
+        return Said(calls=(("sessions_spawn", json.dumps(batch)),))
+
+    async with engine(tmp_path, url, script, limits=MANY, concurrency=0) as at:
+        gc.collect()
+        tracemalloc.start()
+        before, _ = tracemalloc.get_traced_memory()
+        await at.says("go")
+        async with asyncio.timeout(60):
+            await all_there.wait()
+        gc.collect()
+        after, _ = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        hold.open.set()
+        await settled(at)
+    with capsys.disabled():
+        print(f"\n  {LIVE} live children: {(after - before) / LIVE / 1024:.1f} KB each")
