@@ -18,6 +18,7 @@ LIMITS = {"deque": (1, "maxlen")}
 # Place of the product -> why the queue there needs no bound of its own.
 ALLOWED: dict[str, str] = {
     "runtime/bus/outgoing.py": "drops by number and by characters, which a maximum cannot count",
+    "runtime/store/postgres.py": "one for each unit at work; `write` refuses beyond WAITING_LIMIT",
     "runtime/store/writer.py": "`Queue.put` refuses beyond WAITING_LIMIT; a group is split once",
     "runtime/tools/paths.py": "holds one path's names, which the system limits to 4,096 bytes",
     "runtime/workers/delivery.py": "one for each turn that ends, and no offer beyond MOST chats",

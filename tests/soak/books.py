@@ -56,6 +56,8 @@ async def _unknown(stage: Stage, report: Report, client: GatewayClient) -> None:
         ledger.unknown.append(Unknown(str(row["outbox_id"]), token, str(row["reason"]), why))
         if token in ledger.wishes:
             ledger.excuse(ledger.wishes[token], "unknown")
+        elif not token and not row["run_id"]:
+            ledger.stop_unseen(str(row["channel"]), created)
 
 
 async def _token(client: GatewayClient, row: JsonObject) -> str:

@@ -118,6 +118,14 @@ class Ledger:
             self._excuse_twin(wish)
         self.signal.pulse()
 
+    def stop_unseen(self, channel: str, at: float) -> None:
+        """A message of unknown fate that is nobody's reply was made at `at`: it may be the word of
+        a stop, and somebody on that channel who said so waits no longer."""
+        for wish in self.open:
+            if wish.stopping and wish.place.split()[0] == channel and wish.said_at <= at:
+                self.excuse(wish, "unknown")
+                return
+
     def grew(self, place: str, before: str, now: str, at: float) -> None:
         """A person reads a message again that changed; only what is new in it counts."""
         new = set(ANSWER.findall(now)) - set(ANSWER.findall(before))

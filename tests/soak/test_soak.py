@@ -120,3 +120,17 @@ def test_a_notice_of_a_stop_counts_however_late_and_where_a_text_grew_into_it() 
     grown.stopping = True
     ledger.grew("desk", "Thinking", "Thinking. Stopped.", 91.0)
     assert (late.excuse, grown.excuse, other.excuse) == ("stopped", "stopped", "")
+
+
+def test_the_word_of_a_stop_may_be_of_unknown_fate() -> None:
+    """Then its turn is excused: one for each such message, on its channel, and nothing else."""
+    ledger = Ledger()
+    said = [ledger.wish("telegram group", "stop", float(number)) for number in range(3)]
+    other, asked = ledger.wish("slack U1", "stop", 0.0), ledger.wish("telegram group", "talk", 0.0)
+    for wish in (*said, other):
+        wish.stopping = True
+    ledger.stop_unseen("telegram", 1.5)
+    assert [one.excuse for one in (*said, other, asked)] == ["unknown", "", "", "", ""]
+    ledger.stop_unseen("telegram", 1.5)
+    ledger.stop_unseen("telegram", 1.5)
+    assert [one.excuse for one in (*said, other, asked)] == ["unknown", "unknown", "", "", ""]
