@@ -91,7 +91,9 @@ async def create(
 
 async def verify(database: DatabaseBackup, archive: Path) -> Manifest:
     """Check a backup in a temporary folder. Raises InvalidInput, Conflict or Unavailable."""
-    with _disk_errors(Path(tempfile.gettempdir())), _staging(None) as staging:
+    with _disk_errors(Path("the temporary folder")):
+        beside = Path(tempfile.gettempdir())
+    with _disk_errors(beside), _staging(beside) as staging:
         manifest, copy = await asyncio.to_thread(_unpack, archive, staging, staging / "workspace")
         await database.check(copy, manifest)
         return manifest
@@ -295,7 +297,7 @@ def _settle(folder: Path) -> None:
 
 
 @contextmanager
-def _staging(folder: Path | None) -> Iterator[Path]:
+def _staging(folder: Path) -> Iterator[Path]:
     """A private folder that is gone in the end."""
     staging = Path(tempfile.mkdtemp(prefix=_STAGING, dir=folder))
     try:

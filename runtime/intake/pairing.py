@@ -169,7 +169,9 @@ def _open_pairing(conn: Connection, code: str) -> Pairing:
 
 def _settle(conn: Connection, found: Pairing, state: str, by: str, trust: str) -> None:
     if not people.settle_pairing(conn, code=found.code, state=state):
-        now = "expired" if found.state == "pending" else found.state
+        # Somebody else may have answered since it was read.
+        latest = people.pairing(conn, found.code) or found
+        now = "expired" if latest.state == "pending" else latest.state
         raise Conflict(f"this pairing code is {now}", now)
     audit.append(
         conn,

@@ -86,7 +86,7 @@ async def test_two_owners_that_answer_a_stranger_at_once_answer_once(race: Race)
         people.add_pairing(conn, asked)
 
     await race.store.write(ask, name="ask")
-    with pytest.raises(Conflict):
+    with pytest.raises(Conflict, match="is denied"):
         await race.run(
             lambda conn: pairing.deny(conn, "ABCDEF", by="Ada"),
             lambda conn: pairing.approve(conn, "ABCDEF", trust=Trust.MEMBER, by="Bob"),

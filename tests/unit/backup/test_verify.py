@@ -1,11 +1,13 @@
 """Refusing an archive that was changed, or that somebody made to harm."""
 
+import errno
 import gzip
 import hashlib
 import io
 import json
 import sqlite3
 import tarfile
+import tempfile
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -32,6 +34,18 @@ async def test_what_was_made_passes(config: Config, archive: Path) -> None:
     manifest = await backup.verify(base(config), archive)
     assert manifest.database == "sqlite"
     assert manifest.created_ms == NOW
+
+
+@pytest.mark.requirement("OPS-6")
+async def test_without_a_temporary_folder_it_says_so(
+    config: Config, archive: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def nowhere() -> str:
+        raise FileNotFoundError(errno.ENOENT, "No usable temporary directory found in /tmp")
+
+    monkeypatch.setattr(tempfile, "gettempdir", nowhere)
+    with pytest.raises(Unavailable, match="the temporary folder: No usable temporary directory"):
+        await backup.verify(base(config), archive)
 
 
 @pytest.mark.requirement("OPS-6")
