@@ -139,7 +139,8 @@ class RunFiles:
     ) -> NoticeMessage:
         known = _kept_before(came.attachment, lines)
         if known is not None:
-            place = {"input_id": came.message.input_id or "", "place": came.place}
+            blank = came.blank
+            place = {"input_id": blank.input_id, "place": blank.place, "name": blank.name}
             return filewords.again(known.model_copy(update=place))
         if came.place >= self._limits.files:
             rule = f"a message may bring at most {self._limits.files} files"

@@ -92,7 +92,9 @@ async def test_the_same_file_is_fetched_and_shown_once_however_often_it_comes(
         await world.sees(2)
     assert shelf.fetched == ["f1"]
     assert [len(one.enclosed) for one in model.requests] == [1, 1]
-    assert "photo.png" in words(model.requests[1]).splitlines()[-1]
+    told = words(model.requests[1]).splitlines()[-1]
+    assert 'The file "again.png" of the message is the one that is kept at' in told
+    assert "photo.png" in told
 
 
 @pytest.mark.requirement("MSG-19")
