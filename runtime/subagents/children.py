@@ -10,7 +10,7 @@ from runtime.domain.errors import Conflict
 from runtime.domain.events import EventKind
 from runtime.domain.ids import IdPrefix, new_id
 from runtime.domain.runs import RunKind, RunState
-from runtime.inbox import handoffs, settling, stopping
+from runtime.inbox import settling, stopping, telling
 from runtime.inbox.handoffs import notice
 from runtime.inbox.stopping import Stopped
 from runtime.store import Connection, agents, inputs, lanes, runs, sessions
@@ -253,19 +253,14 @@ def start(conn: Connection, session_id: str) -> bool:
         lane.record(EventKind.RUN_FAILED, run.id, {"reason": text})
         settling.settle(conn, lane, agent, "failed", text)
     elif needed:
-        used = {one.name: agents.totals(conn, one.session_id) for one in needed}
-        told = [handoffs.told(one, used[one.name], _end(one)) for one in needed]
-        if any(one.tainted for one in used.values()):
+        told = [telling.told(conn, one, reader=session_id) for one in needed]
+        if any(agents.totals(conn, one.session_id).tainted for one in needed):
             runs.change(conn, run.id, {"tainted": True})
         text = "What you depend on has settled:\n\n" + "\n\n".join(told)
         inputs.add(conn, notice(lane, run, text, f"needs:{session_id}", run_id=run.id))
     lanes.settle(conn, lane)
     lanes.save(conn, lane)
     return True
-
-
-def _end(one: Agent) -> int:
-    return one.settled_ms or one.created_ms
 
 
 def stop(conn: Connection, session_id: str) -> Stopped:
@@ -278,6 +273,6 @@ def stop(conn: Connection, session_id: str) -> Stopped:
     agent = agents.get(conn, session_id)
     if not stopped.running and agent.settled_ms is None:
         # Nothing of it ran or waited: it had answered, and its own children were at work.
-        settling.settle(conn, lane, agent, "cancelled", "")
+        settling.settle(conn, lane, agent, "cancelled", agent.result)
     lanes.save(conn, lane)
     return replace(stopped, reason=agent.stop or "")
