@@ -14,6 +14,7 @@ from runtime.store import Connection, agents, calls, lanes, open_calls, results,
 from runtime.store.agents import Agent, Outcome, Status, Totals
 from runtime.store.lanes import Lane
 from runtime.store.open_calls import CHILDREN, OpenCall
+from runtime.store.streams import last_said
 
 STATUS: Final[dict[RunState, Status]] = {
     RunState.COMPLETED: "completed",
@@ -49,6 +50,14 @@ def ended(
             return
     status = "forced" if forced and state is RunState.COMPLETED else STATUS[state]
     settle(conn, lane, agent, status, text)
+
+
+def partial(conn: Connection, lane: Lane, run_id: str, why: str) -> str:
+    """What a child's run had that ended without an answer: why, and what it said last."""
+    if lane.gate is None:
+        return why
+    last = last_said(conn, lane.session_id, run_id)
+    return "\n\n".join(part for part in (why, last) if part)
 
 
 def settle(conn: Connection, lane: Lane, agent: Agent, status: Status, text: str) -> None:

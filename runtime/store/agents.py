@@ -148,6 +148,20 @@ def of_call(conn: Connection, run_id: str, step: int, place: int) -> Sequence[Ag
     return [_agent(row) for row in rows]
 
 
+def of_request(conn: Connection, parent_id: str, key: str) -> Sequence[Agent]:
+    """Those that a session spawned under a key, in that order."""
+    rows = conn.execute(
+        select(agents)
+        .where(
+            agents.c.parent_id == parent_id,
+            agents.c.request_key == key,
+            text("request_key IS NOT NULL"),
+        )
+        .order_by(agents.c.place)
+    )
+    return [_agent(row) for row in rows]
+
+
 def live_children(conn: Connection, parent_id: str) -> Sequence[Agent]:
     """Those of a session that have not settled."""
     rows = conn.execute(
