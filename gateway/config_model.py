@@ -241,6 +241,16 @@ class Exec(Section):
     processes: int = Field(256, ge=1, description="Processes of one command.")
 
 
+class ToolsSubagents(Section):
+    """`[tools.subagents]`: what subagents share with the agent that starts them."""
+
+    memory_share_mode: Literal["isolated", "handoff", "inherit-readonly"] = Field(
+        "handoff",
+        description="`isolated`: nothing comes back by itself; `handoff`: the result does; "
+        "`inherit-readonly`: it is shown the recent conversation as well. A spawn may say less.",
+    )
+
+
 class Tools(Section):
     """`[tools]`: where tools may reach and how commands are confined."""
 
@@ -249,6 +259,9 @@ class Tools(Section):
     )
     roots: tuple[Path, ...] = Field((), description="Folders besides the workspace.")
     exec: Exec = Field(default_factory=Exec, description="What shell commands are granted.")
+    subagents: ToolsSubagents = Field(
+        default_factory=ToolsSubagents, description="What subagents share."
+    )
 
 
 class Policy(Section):

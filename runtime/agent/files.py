@@ -17,6 +17,7 @@ from runtime.agent import filewords
 from runtime.agent.enclosing import Bound, enclosed
 from runtime.agent.fetching import Allowance, Fetcher, Missing, narrowest, within
 from runtime.agent.filewords import Heard
+from runtime.agent.results import ResultFiles
 from runtime.agent.settings import AgentSettings
 from runtime.domain.errors import Forbidden, ToolError, Unavailable
 from runtime.domain.files import ReceivedFile, safe_name, size_text
@@ -95,12 +96,15 @@ class RunFiles:
         self._limits = services.settings.attachments
         self._run = run
         self._holder = holder
+        self._results = ResultFiles(services.database, services.workspace, run)
 
     async def take(self, lines: Sequence[Line]) -> tuple[Line, ...]:
         """Fetch what came with the run's messages and is not told of in `lines`; the new lines.
+        Long results of subagents that they tell of are on the disk on return.
 
         Raises `StaleLease` when the run became another worker's, and `StoreUnavailable`.
         """
+        await self._results.keep(lines)
         made: list[Line] = []
         for message in self._messages(lines):
             patience = _Patience(self._services.clock, self._limits.timeout_s)

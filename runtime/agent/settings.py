@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Final
 
+from runtime.store.agents import Share
 from runtime.subagents.requests import Limits
 
 MEGABYTE: Final = 1024 * 1024
@@ -27,11 +28,13 @@ class AttachmentSettings:
 @dataclass(frozen=True, slots=True)
 class ChildSettings:
     """How many subagents run at once over the deployment (0: any number), how many there may be,
-    and how long one is awaited before its parent goes on without it."""
+    how long one is awaited before its parent goes on without it, and the most that a spawn may
+    `share` of memory."""
 
     concurrency: int = 10
     limits: Limits = field(default_factory=Limits)
     await_ms: int = 120_000
+    share: Share = "handoff"
 
 
 @dataclass(frozen=True, slots=True)

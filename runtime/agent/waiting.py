@@ -17,6 +17,7 @@ from runtime.store.sessions import Session
 from runtime.subagents import awaiting
 from runtime.subagents.awaiting import Begins, Parked
 from runtime.subagents.children import SpawnOrder
+from runtime.subagents.terms import Terms
 from runtime.tools.builtin.spawning import SpawnArguments
 from runtime.tools.executor import Planned
 from runtime.tools.registry import Registry
@@ -91,6 +92,13 @@ class Parking:
             label=arguments.label,
             on_failure=arguments.on_dependency_failure,
             await_ms=children.await_ms,
+            terms=Terms(
+                share=arguments.memory_share_mode,
+                widest=children.share,
+                retention=arguments.retention,
+                key=arguments.spawn_request_id,
+                digest=one.row.digest,
+            ),
         )
         return Begins(one.row, order)
 

@@ -1,44 +1,20 @@
-"""What a settled child's parent is told (SUB-8, SUB-9): a header of ours and the child's words.
+"""A settled child's way to its parent: an input of its lane, and a run that takes it (SUB-8).
 
-The words are fenced as data, so that nothing in them can pass for the header, for a status or for
-a person.
+What it says is in `telling`.
 """
 
 from collections.abc import Sequence
-from typing import Final
 
 from runtime.domain.events import EventKind
-from runtime.domain.fence import fence
 from runtime.domain.ids import IdPrefix, new_id
 from runtime.domain.messages import InboundMessage
 from runtime.domain.people import Sender
 from runtime.domain.runs import RunKind, RunState
 from runtime.store import Connection, inputs, lanes, runs
-from runtime.store.agents import Agent, Totals
+from runtime.store.agents import Agent
 from runtime.store.inputs import NOTICE, Input
 from runtime.store.lanes import Lane
 from runtime.store.runs import Run
-
-MOST_CHARACTERS: Final = 16_000
-"""Of one child's words that its parent is told; all of them stand in the child's transcript."""
-CUT: Final = "\n(The rest is in its transcript.)"
-
-
-def told(agent: Agent, used: Totals, now: int) -> str:
-    """One child's end in words."""
-    seconds = (now - agent.created_ms) / 1000
-    cost = "" if used.cost_usd is None else f", {used.cost_usd:.4f} USD"
-    header = (
-        f"The subagent {agent.name} ({agent.type}) {agent.status} after {seconds:.1f} s: "
-        f"{used.steps} steps, {used.tool_calls} tool calls, "
-        f"{used.input_tokens + used.output_tokens} tokens{cost}."
-    )
-    words = agent.result.strip()
-    if not words:
-        return f"{header}\nIt gave no result."
-    if len(words) > MOST_CHARACTERS:
-        words = words[:MOST_CHARACTERS] + CUT
-    return f"{header}\n{fence(words, f'subagent {agent.name}')}"
 
 
 def notice(lane: Lane, run: Run, text: str, identity: str, *, run_id: str) -> Input:

@@ -6,13 +6,15 @@ Lanes are locked from the child to the parent, never the other way.
 from typing import Final, Literal
 
 from runtime.domain.events import EventKind
+from runtime.domain.results import plain, shortened
 from runtime.domain.runs import RunState
 from runtime.domain.tools import ToolResult
-from runtime.inbox import handoffs, resuming
-from runtime.store import Connection, agents, calls, lanes, open_calls, runs, slots
-from runtime.store.agents import Agent, Status
+from runtime.inbox import handoffs, resuming, telling
+from runtime.store import Connection, agents, calls, lanes, open_calls, results, runs, slots
+from runtime.store.agents import Agent, Outcome, Status, Totals
 from runtime.store.lanes import Lane
 from runtime.store.open_calls import CHILDREN, OpenCall
+from runtime.store.streams import last_said
 
 STATUS: Final[dict[RunState, Status]] = {
     RunState.COMPLETED: "completed",
@@ -38,12 +40,24 @@ def ended(
     if agent.stop is None:
         if runs.queued(conn, lane.session_id):
             return
-        there = agents.live_children(conn, lane.session_id)
-        if state is RunState.COMPLETED and any(not one.quiet for one in there):
-            # It is run again by their handoffs, and answers then.
+        there = [one for one in agents.live_children(conn, lane.session_id) if not one.quiet]
+        if state is RunState.COMPLETED and there:
+            if all(_isolated(one) for one in there):
+                # Nobody runs it again: this is its answer, once the last of them has settled.
+                kept: Status = "forced" if forced else "completed"
+                agents.answer(conn, agent.session_id, status=kept, result=plain(text))
+            # Else it is run again by their handoffs, and answers then.
             return
     status = "forced" if forced and state is RunState.COMPLETED else STATUS[state]
     settle(conn, lane, agent, status, text)
+
+
+def partial(conn: Connection, lane: Lane, run_id: str, why: str) -> str:
+    """What a child's run had that ended without an answer: why, and what it said last."""
+    if lane.gate is None:
+        return why
+    last = last_said(conn, lane.session_id, run_id)
+    return "\n\n".join(part for part in (why, last) if part)
 
 
 def settle(conn: Connection, lane: Lane, agent: Agent, status: Status, text: str) -> None:
@@ -53,10 +67,9 @@ def settle(conn: Connection, lane: Lane, agent: Agent, status: Status, text: str
     _end_queued(conn, lane)
     agents.mark_stopped(conn, agent.session_id, PARENT_ENDED)
     used = agents.totals(conn, agent.session_id)
-    agents.settle(conn, agent, status=status, result=text, used=used, now=lane.now_ms)
+    _close(conn, agent, plain(text), status=status, used=used, now=lane.now_ms)
     lane.record(EventKind.AGENT_SETTLED, None, {"agent": agent.name, "status": status})
     agent = agents.get(conn, agent.session_id)
-    words = handoffs.told(agent, used, lane.now_ms)
     parent.record(
         EventKind.AGENT_SETTLED,
         agent.run_id,
@@ -64,9 +77,38 @@ def settle(conn: Connection, lane: Lane, agent: Agent, status: Status, text: str
     )
     if agent.mode == "await":
         _fill(conn, parent, agent)
+    elif _isolated(agent):
+        _settle_behind(conn, parent)
     elif not agent.quiet:
+        words = telling.told(conn, agent, reader=agent.parent_id)
         handoffs.hand_over(conn, parent, agent, words, tainted=used.tainted)
     lanes.save(conn, parent)
+
+
+def _close(
+    conn: Connection, agent: Agent, words: str, *, status: Status, used: Totals, now: int
+) -> None:
+    short = shortened(words)
+    if short.digest is not None:
+        results.keep(conn, agent.session_id, short.digest, words, now=now)
+    files = results.written(conn, agent.session_id) if used.tool_calls else ()
+    end = Outcome(status, short.preview, short.size, short.digest, files, used, now)
+    agents.settle(conn, agent.session_id, end)
+
+
+def _isolated(agent: Agent) -> bool:
+    """Whether its parent is told nothing of its end (SUB-16)."""
+    return agent.share == "isolated" and agent.mode == "background"
+
+
+def _settle_behind(conn: Connection, lane: Lane) -> None:
+    """The last isolated child of an agent settled: what that answered before is its result."""
+    agent = agents.find(conn, lane.session_id)
+    if agent is None or agent.settled_ms is not None or agent.status is None:
+        return
+    busy = lane.active_run is not None or runs.queued(conn, lane.session_id)
+    if agent.stop is None and not busy and not agents.live_children(conn, lane.session_id):
+        settle(conn, lane, agent, agent.status, agent.result)
 
 
 def _end_queued(conn: Connection, lane: Lane) -> None:
@@ -84,11 +126,7 @@ def _fill(conn: Connection, parent: Lane, agent: Agent) -> None:
     siblings = agents.of_call(conn, agent.run_id, agent.step, agent.call_place)
     if any(one.settled_ms is None for one in siblings):
         return
-    done = [(one, agents.totals(conn, one.session_id)) for one in siblings]
-    content = "\n\n".join(
-        handoffs.told(one, used, one.settled_ms or parent.now_ms) for one, used in done
-    )
-    tainted = any(used.tainted for _, used in done)
+    content, tainted = telling.together(conn, siblings)
     fill(conn, parent, call, "ok", content, untrusted=tainted)
 
 
@@ -141,12 +179,10 @@ def let_go(conn: Connection, call: OpenCall) -> bool:
     there = agents.of_call(conn, call.run_id, call.step, call.place)
     names = ", ".join(one.name for one in there if one.settled_ms is None)
     text = f"Still at work, in the background from now on: {names}. You will be told the results."
-    tainted = False
-    for one in there:
-        if one.settled_ms is not None:
-            used = agents.totals(conn, one.session_id)
-            text += "\n\n" + handoffs.told(one, used, one.settled_ms)
-            tainted = tainted or used.tainted
+    if any(one.share == "isolated" for one in there):
+        text += " Those of isolated ones are read with subagents, output."
+    done, tainted = telling.together(conn, [one for one in there if one.settled_ms is not None])
+    text = f"{text}\n\n{done}".strip()
     fill(conn, lane, call, "ok", text, untrusted=tainted)
     lanes.save(conn, lane)
     return True

@@ -181,8 +181,9 @@ def finish(
         },
     )
     steering.pass_on(conn, lane, run)
-    said = end.message.text if end.message else end.reason
-    settling.ended(conn, lane, state, said or end.error or "", forced=end.reason == AT_LIMIT)
+    said = end.message.text if end.message else ""
+    said = said or settling.partial(conn, lane, run.id, end.error or end.reason)
+    settling.ended(conn, lane, state, said, forced=end.reason == AT_LIMIT)
     lanes.settle(conn, lane, ended=run.seq)
     lanes.save(conn, lane)
     if end.charge is not None:

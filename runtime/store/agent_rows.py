@@ -2,21 +2,30 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, Final
 
 from sqlalchemy import Connection, case, func, select, update
 
 from runtime.domain.runs import RunState
+from runtime.domain.transcript import AssistantMessage
 from runtime.store.agents import Agent
 from runtime.store.inputs import PENDING
-from runtime.store.tables import inputs, lanes, runs
+from runtime.store.open_calls import APPROVAL, QUESTION
+from runtime.store.payloads import kept_message
+from runtime.store.runs import QUEUED
+from runtime.store.tables import inputs, lanes, messages, open_calls, runs, tool_calls
 from runtime.store.tables_agents import agents
 
 
 @dataclass(frozen=True, slots=True)
 class AgentRow:
     """One agent with where its lane stands: its `gate`, the `run` that has it (`run_id`), and
-    whether one is `due`. What it used counts every run so far, also while it is at work."""
+    whether one is `due`. What it used counts every run so far, also while it is at work.
+
+    `queued` runs wait in it, and so many approvals and questions wait for a person. `error` is that
+    of its last run that had one, `said` its last words while it is at work, `active_ms` when it
+    last did something.
+    """
 
     agent: Agent
     gate: str | None
@@ -27,8 +36,35 @@ class AgentRow:
     tokens: int = 0
     cost_usd: float | None = None
     tainted: bool = False
+    tool_calls: int = 0
+    queued: int = 0
+    approvals: int = 0
+    questions: int = 0
+    error: str | None = None
+    said: str = ""
+    active_ms: int | None = None
 
 
+OPEN: Final = "open"
+_newest = messages.alias("newest")
+_ERROR = (
+    select(runs.c.error)
+    .where(runs.c.session_id == agents.c.session_id, runs.c.error.is_not(None))
+    .order_by(runs.c.seq.desc())
+    .limit(1)
+    .scalar_subquery()
+)
+_SAID = case(
+    (
+        agents.c.settled_ms.is_(None),
+        select(messages.c.payload)
+        .where(messages.c.session_id == agents.c.session_id, messages.c.role == "assistant")
+        .order_by(messages.c.seq.desc())
+        .limit(1)
+        .scalar_subquery(),
+    ),
+    else_=None,
+)
 _active = runs.alias("active")
 _AGENT = tuple(agents.c[field.name] for field in fields(Agent))
 """In the order of an agent's fields, so that a row begins with them: a tree may have a thousand."""
@@ -44,9 +80,27 @@ def of_tree(conn: Connection, tree_id: str) -> Sequence[AgentRow]:
             func.sum(runs.c.input_tokens + runs.c.output_tokens).label("used_tokens"),
             func.sum(runs.c.cost_usd).label("used_cost"),
             func.max(case((runs.c.tainted, 1), else_=0)).label("any_taint"),
+            func.sum(case((runs.c.state == QUEUED, 1), else_=0)).label("queued_runs"),
         )
         .where(runs.c.session_id.in_(members))
         .group_by(runs.c.session_id)
+        .subquery()
+    )
+    calls = (
+        select(runs.c.session_id, func.count().label("used_calls"))
+        .join(tool_calls, tool_calls.c.run_id == runs.c.id)
+        .where(runs.c.session_id.in_(members))
+        .group_by(runs.c.session_id)
+        .subquery()
+    )
+    asked = (
+        select(
+            open_calls.c.session_id,
+            func.sum(case((open_calls.c.kind == APPROVAL, 1), else_=0)).label("approvals"),
+            func.sum(case((open_calls.c.kind == QUESTION, 1), else_=0)).label("questions"),
+        )
+        .where(open_calls.c.session_id.in_(members), open_calls.c.state == OPEN)
+        .group_by(open_calls.c.session_id)
         .subquery()
     )
     rows = conn.execute(
@@ -60,10 +114,23 @@ def of_tree(conn: Connection, tree_id: str) -> Sequence[AgentRow]:
             used.c.used_tokens,
             used.c.used_cost,
             used.c.any_taint,
+            used.c.queued_runs,
+            calls.c.used_calls,
+            asked.c.approvals,
+            asked.c.questions,
+            _newest.c.created_ms.label("newest_ms"),
+            _ERROR.label("last_error"),
+            _SAID.label("last_said"),
         )
         .join(lanes, lanes.c.session_id == agents.c.session_id)
         .outerjoin(_active, _active.c.id == lanes.c.active_run)
         .outerjoin(used, used.c.session_id == agents.c.session_id)
+        .outerjoin(calls, calls.c.session_id == agents.c.session_id)
+        .outerjoin(asked, asked.c.session_id == agents.c.session_id)
+        .outerjoin(
+            _newest,
+            (_newest.c.session_id == agents.c.session_id) & (_newest.c.seq == lanes.c.message_seq),
+        )
         .where(agents.c.tree_id == tree_id)
         .order_by(agents.c.place)
     )
@@ -105,9 +172,11 @@ def unheard_runs(conn: Connection, session_id: str) -> Sequence[str]:
 
 
 def _row(row: Sequence[Any]) -> AgentRow:
-    gate, due, run_id, state, steps, tokens, cost, tainted = row[len(_AGENT) :]
+    agent = Agent(*row[: len(_AGENT)])
+    gate, due, run_id, state, steps, tokens, cost, tainted, *rest = row[len(_AGENT) :]
+    queued, calls, approvals, questions, newest_ms, error, said = rest
     return AgentRow(
-        agent=Agent(*row[: len(_AGENT)]),
+        agent=agent,
         gate=gate,
         run=None if state is None else RunState(state),
         run_id=run_id,
@@ -116,4 +185,16 @@ def _row(row: Sequence[Any]) -> AgentRow:
         tokens=int(tokens or 0),
         cost_usd=cost,
         tainted=bool(tainted),
+        tool_calls=int(calls or 0),
+        queued=int(queued or 0),
+        approvals=int(approvals or 0),
+        questions=int(questions or 0),
+        error=error,
+        said="" if said is None else _text(said),
+        active_ms=max(agent.created_ms, newest_ms or 0, agent.settled_ms or 0),
     )
+
+
+def _text(payload: str) -> str:
+    message = kept_message(payload)
+    return message.text if isinstance(message, AssistantMessage) else ""

@@ -1,5 +1,6 @@
 """Rows of subagents: who they are, whom they wait for, and what came of them. Statements only."""
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
@@ -24,7 +25,9 @@ from runtime.store.tables import runs, tool_calls
 from runtime.store.tables_agents import agent_waits, agents
 
 Mode = Literal["await", "background"]
-Status = Literal["completed", "failed", "cancelled", "forced"]
+Status = Literal["completed", "failed", "cancelled", "timed_out", "forced"]
+Share = Literal["isolated", "handoff", "inherit-readonly"]
+Retention = Literal["retain", "close_on_settle"]
 HELD: Final = "held"
 """The gate of a lane whose agent waits for others; it wants no slot yet."""
 LIVE: Final = "settled_ms IS NULL"
@@ -35,7 +38,10 @@ ENDING: Final = "stop IS NOT NULL AND settled_ms IS NULL"
 class Agent:
     """One child. `tree_id` is the session at the root, `parent_id` the session that spawned it by
     the call (`run_id`, `step`, `call_place`). `stop` is why it is to end, and `quiet` that nobody
-    waits to hear of it. `status` and what it cost are set when it settles; times are in ms."""
+    waits to hear of it. `status` and what it cost are set when it settles; times are in ms.
+
+    `result` is the beginning of what it gave, where `result_digest` names the whole. `artifacts`
+    is a JSON list of the files that it wrote. `request_key` makes the spawn repeatable."""
 
     session_id: str
     tree_id: str
@@ -54,10 +60,17 @@ class Agent:
     label: str = ""
     group_name: str | None = None
     prompt: str = ""
+    request_key: str | None = None
+    request_digest: str | None = None
+    share: Share = "handoff"
+    retention: Retention = "retain"
     stop: str | None = None
     quiet: bool = False
     status: Status | None = None
     result: str = ""
+    result_bytes: int = 0
+    result_digest: str | None = None
+    artifacts: str = "[]"
     steps: int = 0
     tool_calls: int = 0
     input_tokens: int = 0
@@ -132,6 +145,20 @@ def of_tree(conn: Connection, tree_id: str) -> Sequence[Agent]:
 def of_call(conn: Connection, run_id: str, step: int, place: int) -> Sequence[Agent]:
     """Those that one call spawned."""
     rows = conn.execute(_OF_CALL, {"the_run": run_id, "the_step": step, "the_place": place})
+    return [_agent(row) for row in rows]
+
+
+def of_request(conn: Connection, parent_id: str, key: str) -> Sequence[Agent]:
+    """Those that a session spawned under a key, in that order."""
+    rows = conn.execute(
+        select(agents)
+        .where(
+            agents.c.parent_id == parent_id,
+            agents.c.request_key == key,
+            text("request_key IS NOT NULL"),
+        )
+        .order_by(agents.c.place)
+    )
     return [_agent(row) for row in rows]
 
 
@@ -259,24 +286,48 @@ def release(conn: Connection, session_id: str) -> None:
     conn.execute(update(agents).where(agents.c.session_id == session_id).values(held_ms=None))
 
 
-def settle(
-    conn: Connection, agent: Agent, *, status: Status, result: str, used: Totals, now: int
-) -> None:
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of an agent: how it ended, what it gave (`digest` of the whole where `result` is
+    its beginning; `size` in bytes), the paths of the files it wrote, what it used, and when."""
+
+    status: Status
+    result: str
+    size: int
+    digest: str | None
+    artifacts: Sequence[str]
+    used: Totals
+    now: int
+
+
+def settle(conn: Connection, session_id: str, end: Outcome) -> None:
     """Keep what came of one; its mode may have changed since it was spawned."""
     conn.execute(
         update(agents)
-        .where(agents.c.session_id == agent.session_id)
+        .where(agents.c.session_id == session_id)
         .values(
-            status=status,
-            result=result,
-            steps=used.steps,
-            tool_calls=used.tool_calls,
-            input_tokens=used.input_tokens,
-            output_tokens=used.output_tokens,
-            cost_usd=used.cost_usd,
+            status=end.status,
+            result=end.result,
+            result_bytes=end.size,
+            result_digest=end.digest,
+            artifacts=json.dumps(list(end.artifacts)),
+            steps=end.used.steps,
+            tool_calls=end.used.tool_calls,
+            input_tokens=end.used.input_tokens,
+            output_tokens=end.used.output_tokens,
+            cost_usd=end.used.cost_usd,
             held_ms=None,
-            settled_ms=now,
+            settled_ms=end.now,
         )
+    )
+
+
+def answer(conn: Connection, session_id: str, *, status: Status, result: str) -> None:
+    """Keep what a live agent gave, that settles once its children have."""
+    conn.execute(
+        update(agents)
+        .where(agents.c.session_id == session_id)
+        .values(status=status, result=result, result_digest=None)
     )
 
 

@@ -15,6 +15,7 @@ from runtime.domain.messages import InboundMessage, OutboundMessage
 from runtime.domain.people import Speaker
 from runtime.store.payloads import kept, kept_message
 from runtime.store.tables import events, inputs, lanes, messages, outbox, runs, sessions
+from runtime.store.tables_agents import agents
 from runtime.store.transcripts import Line
 
 INPUT, MESSAGE, POST = 0, 1, 2
@@ -101,11 +102,19 @@ _SESSIONS = (
 )
 
 
+_CLOSED = exists().where(
+    agents.c.session_id == sessions.c.id,
+    agents.c.retention == "close_on_settle",
+    agents.c.settled_ms.is_not(None),
+)
+"""Subagents that were to be listed only while they work; who has the id still finds them."""
+
+
 def session_lines(
     conn: Connection, *, limit: int, before: tuple[int, str] | None
 ) -> Sequence[SessionLine]:
     """Newest activity first; `before` is (last_ms, id) of the last one seen."""
-    query = _SESSIONS.limit(limit)
+    query = _SESSIONS.where(~_CLOSED).limit(limit)
     if before is not None:
         last, seen = before
         query = query.where(
@@ -121,8 +130,9 @@ def session_line(conn: Connection, session_id: str) -> SessionLine | None:
 
 
 def count_sessions(conn: Connection) -> int:
-    """All of them."""
-    return conn.execute(select(func.count()).select_from(sessions)).scalar_one()
+    """All that are listed."""
+    query = select(func.count()).select_from(sessions).where(~_CLOSED)
+    return conn.execute(query).scalar_one()
 
 
 @dataclass(frozen=True, slots=True)

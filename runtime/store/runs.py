@@ -225,6 +225,12 @@ def _update_of(columns: frozenset[str]) -> Hot[()]:
     return hot(update(runs).where(runs.c.id == bindparam("the_run")).values(values))
 
 
+def any_tainted(conn: Connection, run_ids: Sequence[str]) -> bool:
+    """Whether one of these runs read what is untrusted."""
+    query = select(runs.c.id).where(runs.c.id.in_(run_ids), runs.c.tainted).limit(1)
+    return conn.execute(query).first() is not None
+
+
 def abandoned(conn: Connection, live: Sequence[str]) -> Sequence[Run]:
     """Running runs whose worker is not among the `live` ones."""
     rows = conn.execute(select(runs).where(runs.c.state == _RUNNING, runs.c.worker.not_in(live)))

@@ -19,11 +19,12 @@ from sqlalchemy import (
 
 from runtime.store.tables import lanes, metadata
 
-__all__ = ["agent_slots", "agent_waits", "agents", "metadata"]
+__all__ = ["agent_results", "agent_slots", "agent_waits", "agents", "metadata"]
 
 _LIVE = text("settled_ms IS NULL")
 _HELD = text("held_ms IS NOT NULL")
 _ENDING = text("stop IS NOT NULL AND settled_ms IS NULL")
+_ASKED = text("request_key IS NOT NULL")
 
 Index(
     "ix_lanes_wants",
@@ -53,11 +54,22 @@ agents = Table(
     Column("run_id", Text, nullable=False),
     Column("step", Integer, nullable=False),
     Column("call_place", Integer, nullable=False),
+    # What makes its spawn repeatable, and the digest of all that was sent with it.
+    Column("request_key", Text),
+    Column("request_digest", Text),
+    # How much of the two contexts is shared, and whether it is listed once it settled.
+    Column("share", Text, nullable=False, server_default="handoff"),
+    Column("retention", Text, nullable=False, server_default="retain"),
     # Why it is to end; `quiet` where whoever would hear of its end was stopped too.
     Column("stop", Text),
     Column("quiet", Boolean, nullable=False, server_default=text("false")),
     Column("status", Text),
+    # The result, or its beginning where the whole is in `agent_results`.
     Column("result", Text, nullable=False, server_default=""),
+    Column("result_bytes", Integer, nullable=False, server_default="0"),
+    Column("result_digest", Text),
+    # JSON: the files that it wrote.
+    Column("artifacts", Text, nullable=False, server_default="[]"),
     Column("steps", Integer, nullable=False, server_default="0"),
     Column("tool_calls", Integer, nullable=False, server_default="0"),
     Column("input_tokens", BigInteger, nullable=False, server_default="0"),
@@ -70,6 +82,13 @@ agents = Table(
     UniqueConstraint("tree_id", "name"),
     UniqueConstraint("tree_id", "place"),
     Index(None, "run_id"),
+    Index(
+        "ix_agents_request",
+        "parent_id",
+        "request_key",
+        sqlite_where=_ASKED,
+        postgresql_where=_ASKED,
+    ),
     Index("ix_agents_live", "parent_id", sqlite_where=_LIVE, postgresql_where=_LIVE),
     Index("ix_agents_held", "held_ms", sqlite_where=_HELD, postgresql_where=_HELD),
     Index("ix_agents_ending", "created_ms", sqlite_where=_ENDING, postgresql_where=_ENDING),
@@ -82,6 +101,18 @@ agent_waits = Table(
     Column("session_id", ForeignKey("agents.session_id"), primary_key=True),
     Column("other_id", ForeignKey("agents.session_id"), primary_key=True),
     Column("kind", Text, nullable=False),
+)
+
+# Results that are too long to be handed over whole: who may read one gets it as a file.
+agent_results = Table(
+    "agent_results",
+    metadata,
+    Column("session_id", ForeignKey("agents.session_id"), primary_key=True),
+    Column("digest", Text, primary_key=True),
+    Column("words", Text, nullable=False),
+    # Of UTF-8.
+    Column("size", Integer, nullable=False),
+    Column("created_ms", BigInteger, nullable=False),
 )
 
 # As many as children may run at once; one that is not free names the session that runs in it.

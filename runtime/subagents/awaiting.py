@@ -19,12 +19,18 @@ from runtime.store.calls import CallRow
 from runtime.store.lanes import Lane
 from runtime.store.open_calls import CHILDREN, OpenCall
 from runtime.store.runs import Run
-from runtime.subagents import children
+from runtime.subagents import children, repeating
 from runtime.subagents.children import SpawnOrder
 
 BACKGROUND: Final = (
     "They work in the background. Their results will be handed to you; go on, or tell the person "
     "what you have begun."
+)
+
+
+ISOLATED: Final = (
+    "They work in the background, isolated: nobody tells you when they end. Look after them, and "
+    "read their results, with subagents."
 )
 
 
@@ -81,6 +87,12 @@ def park(
 def _begin(conn: Connection, lane: Lane, run: Run, begins: Begins) -> bool:
     """Spawn; the call ends at once unless it awaits. True where children were made."""
     row, order = begins.row, begins.order
+    known = repeating.repeated(conn, run, row, order.terms)
+    if known is not None:
+        calls.end(conn, row, known, row.decision, now=lane.now_ms)
+        if known.untrusted:
+            runs.change(conn, run.id, {"tainted": True})
+        return False
     made = children.spawn(conn, lane, run, step=row.step, place=row.place, order=order)
     if made.problems:
         lines = "\n".join(f"- {problem}" for problem in made.problems)
@@ -93,8 +105,11 @@ def _begin(conn: Connection, lane: Lane, run: Run, begins: Begins) -> bool:
         calls.end(conn, row, result, row.decision, now=lane.now_ms)
         return False
     if order.request.mode == "background":
+        isolated = order.terms.shared == "isolated"
         result = ToolResult(
-            call_id=row.call.id, name=row.call.name, content=f"{_told(made.agents)}\n{BACKGROUND}"
+            call_id=row.call.id,
+            name=row.call.name,
+            content=f"{_told(made.agents)}\n{ISOLATED if isolated else BACKGROUND}",
         )
         calls.end(conn, row, result, row.decision, now=lane.now_ms)
         return True

@@ -2,15 +2,16 @@
 stands in front of them any more, and stopped with their parent (SUB-5, SUB-7, SUB-11, SUB-19)."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from runtime.domain.decisions import SessionMode
 from runtime.domain.errors import Conflict
 from runtime.domain.events import EventKind
 from runtime.domain.ids import IdPrefix, new_id
+from runtime.domain.results import plain
 from runtime.domain.runs import RunKind, RunState
-from runtime.inbox import handoffs, settling, stopping
+from runtime.inbox import settling, stopping, telling
 from runtime.inbox.handoffs import notice
 from runtime.inbox.stopping import Stopped
 from runtime.store import Connection, agents, inputs, lanes, runs, sessions
@@ -18,6 +19,7 @@ from runtime.store.agents import HELD, Agent
 from runtime.store.inputs import PERSON
 from runtime.store.lanes import SHUT, Lane, NewSession
 from runtime.store.runs import Run
+from runtime.subagents import inheriting
 from runtime.subagents.requests import (
     AgentRequest,
     Limits,
@@ -26,6 +28,7 @@ from runtime.subagents.requests import (
     SpawnRequest,
     check,
 )
+from runtime.subagents.terms import Terms
 from runtime.subagents.waiting import Node, Tree
 
 ROOT: Final = "root"
@@ -63,6 +66,7 @@ class SpawnOrder:
     label: str = ""
     on_failure: str = "fail"
     await_ms: int = 120_000
+    terms: Terms = field(default_factory=Terms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +93,8 @@ def spawn(
         conn, run_id=run.id, tree_id=tree_id, since_ms=lane.now_ms - MINUTE_MS
     )
     spawner = Spawner(own, order.may, order.known, in_run, in_minute)
-    problems = check(order.request, tree_of(conn, tree_id, everybody), spawner, order.limits)
+    there = tree_of(conn, tree_id, everybody)
+    problems = (*check(order.request, there, spawner, order.limits), *order.terms.problems())
     if problems:
         return Spawned(problems=problems)
     made = _made(order, everybody, parent, run, (lane, tree_id, step, place))
@@ -155,8 +160,8 @@ def _made(
                 place=number,
                 depth=1 + (parent.depth if parent else 0),
                 type=wanted.type,
-                label=order.label if not order.request.agents else "",
-                task=wanted.task,
+                label=" ".join(plain(order.label).split()) if not order.request.agents else "",
+                task=plain(wanted.task),
                 mode=order.request.mode,
                 on_failure=order.on_failure,
                 group_name=wanted.group,
@@ -164,6 +169,10 @@ def _made(
                 run_id=run.id,
                 step=step,
                 call_place=place,
+                request_key=order.terms.key,
+                request_digest=order.terms.digest,
+                share=order.terms.shared,
+                retention=order.terms.retention,
                 created_ms=lane.now_ms,
                 held_ms=lane.now_ms,
             )
@@ -221,11 +230,14 @@ def _session(conn: Connection, one: Agent, parent: Lane, run: Run, profile: Prof
         created_ms=lane.now_ms,
     )
     runs.add(conn, first)
-    if run.tainted:
+    words, tainted = ("", False)
+    if one.share == "inherit-readonly":
+        words, tainted = inheriting.snapshot(conn, parent)
+    if run.tainted or tainted:
         # Its task may hold what its parent read outside.
         runs.change(conn, first.id, {"tainted": True})
-    words = ABOUT.format(name=one.name, type=one.type)
-    said = f"{words}\n\n{profile.prompt}".strip()
+    about = ABOUT.format(name=one.name, type=one.type)
+    said = "\n\n".join(part for part in (about, profile.prompt, words) if part)
     inputs.add(conn, notice(lane, first, said, f"agent:{one.session_id}", run_id=first.id))
     task = notice(lane, first, one.task, f"task:{one.session_id}", run_id=first.id)
     inputs.add(conn, replace(task, origin=PERSON))
@@ -253,19 +265,14 @@ def start(conn: Connection, session_id: str) -> bool:
         lane.record(EventKind.RUN_FAILED, run.id, {"reason": text})
         settling.settle(conn, lane, agent, "failed", text)
     elif needed:
-        used = {one.name: agents.totals(conn, one.session_id) for one in needed}
-        told = [handoffs.told(one, used[one.name], _end(one)) for one in needed]
-        if any(one.tainted for one in used.values()):
+        told = [telling.told(conn, one, reader=session_id) for one in needed]
+        if any(agents.totals(conn, one.session_id).tainted for one in needed):
             runs.change(conn, run.id, {"tainted": True})
         text = "What you depend on has settled:\n\n" + "\n\n".join(told)
         inputs.add(conn, notice(lane, run, text, f"needs:{session_id}", run_id=run.id))
     lanes.settle(conn, lane)
     lanes.save(conn, lane)
     return True
-
-
-def _end(one: Agent) -> int:
-    return one.settled_ms or one.created_ms
 
 
 def stop(conn: Connection, session_id: str) -> Stopped:
@@ -278,6 +285,6 @@ def stop(conn: Connection, session_id: str) -> Stopped:
     agent = agents.get(conn, session_id)
     if not stopped.running and agent.settled_ms is None:
         # Nothing of it ran or waited: it had answered, and its own children were at work.
-        settling.settle(conn, lane, agent, "cancelled", "")
+        settling.settle(conn, lane, agent, "cancelled", agent.result)
     lanes.save(conn, lane)
     return replace(stopped, reason=agent.stop or "")

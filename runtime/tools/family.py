@@ -28,12 +28,13 @@ class Household:
 @dataclass(frozen=True, slots=True)
 class Detail:
     """More of one agent: what it used, what it said last while it is at work, the names of those
-    whose results it needs, and the kinds of calls that it waits for."""
+    whose results it needs, the kinds of calls that it waits for, and its whole result."""
 
     used: Totals
     said: str = ""
     needs: Sequence[str] = ()
     open: Sequence[str] = ()
+    result: str = ""
 
 
 @dataclass(frozen=True, slots=True)

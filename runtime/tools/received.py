@@ -40,6 +40,12 @@ def keep(workspace: Path, session_id: str, name: str, content: bytes) -> str:
     takes nothing.
     """
     path = path_of(session_id, digest_of(content), name)
+    keep_at(workspace, path, content)
+    return path
+
+
+def keep_at(workspace: Path, path: str, content: bytes) -> None:
+    """Write the file at the relative `path`, which nobody outside chose; as `keep`."""
     *folders, last = path.split("/")
     try:
         with _folder(workspace, folders, make=True) as directory:
@@ -47,7 +53,6 @@ def keep(workspace: Path, session_id: str, name: str, content: bytes) -> str:
                 _put(directory, last, content)
     except OSError as error:
         raise ToolError(f"{path} cannot be written: {error.strerror}") from error
-    return path
 
 
 def read(workspace: Path, path: str, digest: str, most: int) -> bytes | None:

@@ -7,7 +7,9 @@ from typing_extensions import override
 
 from runtime.domain.errors import ToolError
 from runtime.domain.tools import Effect, Touches
+from runtime.store.agents import Retention, Share
 from runtime.subagents.requests import MAX_BATCH, AgentRequest, Name, SpawnRequest, Task, TypeName
+from runtime.subagents.terms import RequestKey
 from runtime.tools.base import Arguments, Tool, ToolContext, ToolOutput
 
 SPAWN: Final = "sessions_spawn"
@@ -22,6 +24,9 @@ class SpawnArguments(Arguments):
     depends_on: tuple[Name, ...] = Field(default=(), max_length=MAX_BATCH)
     on_dependency_failure: Literal["fail", "continue"] = "fail"
     group: Name | None = None
+    memory_share_mode: Share | None = None
+    retention: Retention = "retain"
+    spawn_request_id: RequestKey | None = None
     agents: tuple[AgentRequest, ...] = Field(default=(), max_length=MAX_BATCH)
 
     @property

@@ -23,6 +23,8 @@ from runtime.tools.base import AnyTool, Arguments, Tool, ToolContext, ToolOutput
 from runtime.tools.family import Family, Household
 
 MOST_WAIT_S: Final = 60
+PREVIEW: Final = 240
+"""Characters of an agent's words in a list (AGT-2)."""
 LINE: Final = 120
 """Characters of a task in a list."""
 Action = Literal["list", "show", "wait", "message", "steer", "stop", "output"]
@@ -71,7 +73,7 @@ class Subagents(Tool[SubagentsArguments]):
         house = await self._family.look(context.session_id)
         try:
             if arguments.action == "list":
-                return ToolOutput(_list(house))
+                return _rows(house.rows, house) if house.rows else ToolOutput(NONE)
             if arguments.action == "wait":
                 return await self._wait(arguments, context, house)
             agent = select(house.agents, arguments.agent, caller=context.session_id)
@@ -98,7 +100,7 @@ class Subagents(Tool[SubagentsArguments]):
         rows = [one for one in after.rows if one.agent.session_id in waited]
         names = [one.agent.name for one in rows if one.agent.session_id in left]
         said = f"Still at work: {', '.join(names)}." if names else "All of them have settled."
-        return ToolOutput(f"{said}\n{_rows(rows, after)}" if rows else NONE)
+        return _rows(rows, after, said=f"{said}\n") if rows else ToolOutput(NONE)
 
     async def _tell(
         self,
@@ -137,9 +139,11 @@ class Subagents(Tool[SubagentsArguments]):
             "group": agent.group_name,
             "depends_on": list(detail.needs),
             "waits_for": list(detail.open),
-            "tool_calls": detail.used.tool_calls,
             "started_at_ms": agent.created_ms,
             "settled_at_ms": agent.settled_ms,
+            "memory_share_mode": agent.share,
+            "retention": agent.retention,
+            "spawn_request_id": agent.request_key,
             "said": _words(agent, detail.said, tainted=row.tainted),
         }
         return _given(
@@ -165,7 +169,7 @@ class Subagents(Tool[SubagentsArguments]):
             "cost": row.cost_usd,
             "success": done,
         }
-        words = _words(agent, agent.result, tainted=row.tainted)
+        words = _words(agent, detail.result, tainted=row.tainted)
         if words:
             shown["error" if agent.status == "failed" else "output"] = words
         return _given(row, shown)
@@ -215,12 +219,12 @@ def _must_be_below(agent: Agent, there: Sequence[Agent]) -> None:
         raise InvalidInput("agent", rule)
 
 
-def _list(house: Household) -> str:
-    return _rows(house.rows, house) if house.rows else NONE
-
-
-def _rows(rows: Sequence[AgentRow], house: Household) -> str:
-    return "\n".join(json.dumps(_row(row, house), ensure_ascii=False) for row in rows)
+def _rows(rows: Sequence[AgentRow], house: Household, *, said: str = "") -> ToolOutput:
+    """A line for each; tainted words and tasks among them make the whole untrusted (SUB-9)."""
+    text = "\n".join(json.dumps(_row(row, house), ensure_ascii=False) for row in rows)
+    return ToolOutput(
+        f"{said}{text}", untrusted=any(row.tainted for row in rows), source="subagents"
+    )
 
 
 def _row(row: AgentRow, house: Household) -> JsonObject:
@@ -234,12 +238,35 @@ def _row(row: AgentRow, house: Household) -> JsonObject:
         "type": agent.type,
         "status": standing(row),
         "mode": agent.mode,
-        "task": _line(agent.task),
+        "task": _task(row, house),
+        "active_run_id": row.run_id,
+        "queued_run_count": row.queued,
+        "pending_approval_count": row.approvals,
+        "pending_question_count": row.questions,
         "steps": row.steps,
+        "tool_calls": row.tool_calls,
         "tokens": row.tokens,
+        "cost": row.cost_usd,
         "elapsed_s": round((ended - agent.created_ms) / 1000, 1),
+        "last_activity_at_ms": row.active_ms,
+        "last_error": _words(agent, (row.error or "")[:PREVIEW], tainted=row.tainted) or None,
+        "last_output_preview": _words(agent, _preview(row), tainted=row.tainted) or None,
     }
     return {key: value for key, value in shown.items() if value is not None}
+
+
+def _task(row: AgentRow, house: Household) -> str:
+    """What an agent is to do; where a child of the caller wrote that, it is data too."""
+    depth = next((one.depth for one in house.agents if one.name == house.own), 0)
+    line = _line(row.agent.task)
+    foreign = row.agent.depth > depth + 1
+    return _words(row.agent, line, tainted=row.tainted) if foreign else line
+
+
+def _preview(row: AgentRow) -> str:
+    """The beginning of what it gave, or said last while it is at work."""
+    words = row.said if row.agent.settled_ms is None else row.agent.result
+    return words.strip()[:PREVIEW]
 
 
 def _line(task: str) -> str:

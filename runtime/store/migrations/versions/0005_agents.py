@@ -17,6 +17,7 @@ compatible_from = "0005"
 _LIVE = sa.text("settled_ms IS NULL")
 _HELD = sa.text("held_ms IS NOT NULL")
 _ENDING = sa.text("stop IS NOT NULL AND settled_ms IS NULL")
+_ASKED = sa.text("request_key IS NOT NULL")
 _WANTS = sa.text("wants_ms IS NOT NULL")
 
 
@@ -44,10 +45,17 @@ def upgrade() -> None:
         sa.Column("run_id", sa.Text(), nullable=False),
         sa.Column("step", sa.Integer(), nullable=False),
         sa.Column("call_place", sa.Integer(), nullable=False),
+        sa.Column("request_key", sa.Text(), nullable=True),
+        sa.Column("request_digest", sa.Text(), nullable=True),
+        sa.Column("share", sa.Text(), server_default="handoff", nullable=False),
+        sa.Column("retention", sa.Text(), server_default="retain", nullable=False),
         sa.Column("stop", sa.Text(), nullable=True),
         sa.Column("quiet", sa.Boolean(), server_default=sa.text("false"), nullable=False),
         sa.Column("status", sa.Text(), nullable=True),
         sa.Column("result", sa.Text(), server_default="", nullable=False),
+        sa.Column("result_bytes", sa.Integer(), server_default="0", nullable=False),
+        sa.Column("result_digest", sa.Text(), nullable=True),
+        sa.Column("artifacts", sa.Text(), server_default="[]", nullable=False),
         sa.Column("steps", sa.Integer(), server_default="0", nullable=False),
         sa.Column("tool_calls", sa.Integer(), server_default="0", nullable=False),
         sa.Column("input_tokens", sa.BigInteger(), server_default="0", nullable=False),
@@ -62,6 +70,13 @@ def upgrade() -> None:
         sa.UniqueConstraint("tree_id", "place", name=op.f("uq_agents_tree_id_place")),
     )
     op.create_index(op.f("ix_agents_run_id"), "agents", ["run_id"])
+    op.create_index(
+        "ix_agents_request",
+        "agents",
+        ["parent_id", "request_key"],
+        sqlite_where=_ASKED,
+        postgresql_where=_ASKED,
+    )
     op.create_index(
         "ix_agents_live", "agents", ["parent_id"], sqlite_where=_LIVE, postgresql_where=_LIVE
     )
@@ -86,6 +101,18 @@ def upgrade() -> None:
         ),
         sa.ForeignKeyConstraint(
             ["other_id"], ["agents.session_id"], name=op.f("fk_agent_waits_other_id")
+        ),
+    )
+    op.create_table(
+        "agent_results",
+        sa.Column("session_id", sa.Text(), nullable=False),
+        sa.Column("digest", sa.Text(), nullable=False),
+        sa.Column("words", sa.Text(), nullable=False),
+        sa.Column("size", sa.Integer(), nullable=False),
+        sa.Column("created_ms", sa.BigInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("session_id", "digest", name=op.f("pk_agent_results")),
+        sa.ForeignKeyConstraint(
+            ["session_id"], ["agents.session_id"], name=op.f("fk_agent_results_session_id")
         ),
     )
     op.create_table(

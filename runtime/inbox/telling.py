@@ -1,0 +1,94 @@
+"""What is said of a settled child (SUB-8 to SUB-10): a header of ours, and the child's words.
+
+The words are fenced as data, so that nothing in them can pass for the header, for a status or for
+a person; so are the names of the files that it wrote. A long result is given as its beginning with
+a path: whoever takes a run that is told so writes the file first, from what this unit kept.
+"""
+
+import json
+from collections.abc import Sequence
+from typing import Final
+
+from runtime.domain.fence import fence
+from runtime.domain.results import SPOOLED, cut, path_of, plain
+from runtime.store import Connection, agents, results
+from runtime.store.agents import Agent
+
+AWAITED: Final = 31 * 1024
+"""Bytes of the results of one call: the cap of a tool's output less the words around them."""
+AROUND: Final = 1_024
+"""Bytes at most of a header, a fence and a path."""
+LEAST: Final = 200
+MOST_FILES: Final = 20
+_PATH: Final = 200
+_SAID: Final = {"timed_out": "timed out"}
+
+
+def told(conn: Connection, agent: Agent, *, reader: str, most: int = SPOOLED) -> str:
+    """One child's end in words for the session `reader`, with at most `most` bytes of its own."""
+    words, size = agent.result, agent.result_bytes
+    if agent.result_digest is not None and most > SPOOLED:
+        words = results.result_of(conn, agent)
+    shown = cut(words, most)
+    parts = [header(agent)]
+    if not shown:
+        parts.append("It gave no result.")
+    elif agent.status != "completed":
+        parts.append("What it had so far:")
+    if shown:
+        parts.append(fence(shown, f"subagent {agent.name}"))
+    left = size - len(shown.encode())
+    if left > 0:
+        parts.append(f"[{left:,} of {size:,} bytes were left out; {_where(agent, reader)}]")
+    files = json.loads(agent.artifacts)
+    if files:
+        parts += ["It wrote files:", fence(_files(files), f"files of subagent {agent.name}")]
+    return "\n".join(parts)
+
+
+def together(conn: Connection, there: Sequence[Agent]) -> tuple[str, bool]:
+    """What a call is told of its children that settled, within the cap of a tool's output; and
+    whether any of it is tainted."""
+    most = max(AWAITED // max(1, len(there)) - AROUND, LEAST)
+    said = [
+        stands(one) if one.share == "isolated" else told(conn, one, reader=one.parent_id, most=most)
+        for one in there
+    ]
+    open_ones = [one for one in there if one.share != "isolated"]
+    tainted = any(agents.totals(conn, one.session_id).tainted for one in open_ones)
+    return "\n\n".join(said), tainted
+
+
+def stands(agent: Agent) -> str:
+    """All that is said of an isolated one: who it is, and how it ended (SUB-16)."""
+    state = {"agent_id": agent.name, "session_id": agent.session_id, "status": agent.status}
+    return f"{json.dumps(state)}\nIt is isolated: its result is read with subagents, output."
+
+
+def header(agent: Agent) -> str:
+    """Who ended, how, and what it used, in the gateway's own words."""
+    status = _SAID.get(agent.status or "", agent.status)
+    seconds = ((agent.settled_ms or agent.created_ms) - agent.created_ms) / 1000
+    cost = "cost unknown" if agent.cost_usd is None else f"{agent.cost_usd:.4f} USD"
+    return (
+        f"The subagent {agent.name} ({agent.type}) {status} after {seconds:.1f} s: "
+        f"{agent.steps} steps, {agent.tool_calls} tool calls, "
+        f"{agent.input_tokens + agent.output_tokens} tokens, {cost}."
+    )
+
+
+def _where(agent: Agent, reader: str) -> str:
+    if agent.result_digest is None:
+        return "read it with subagents, output"
+    return f"the whole is in {path_of(reader, agent.session_id, agent.result_digest)}"
+
+
+def _files(files: Sequence[str]) -> str:
+    """Paths as the child named them, each on one line."""
+    lines = []
+    for one in files[-MOST_FILES:]:
+        line = "".join(c if c.isprintable() else "?" for c in plain(one))
+        lines.append(line if len(line) <= _PATH else f"{line[:_PATH]}...")
+    if len(files) > MOST_FILES:
+        lines.insert(0, f"({len(files) - MOST_FILES} earlier ones are left out)")
+    return "\n".join(lines)
