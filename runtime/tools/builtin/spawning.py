@@ -7,7 +7,15 @@ from typing_extensions import override
 
 from runtime.domain.errors import ToolError
 from runtime.domain.tools import Effect, Touches
-from runtime.subagents.requests import MAX_BATCH, AgentRequest, Name, SpawnRequest, Task, TypeName
+from runtime.subagents.requests import (
+    MAX_BATCH,
+    AgentRequest,
+    ModelName,
+    Name,
+    SpawnRequest,
+    Task,
+    TypeName,
+)
 from runtime.tools.base import Arguments, Tool, ToolContext, ToolOutput
 
 SPAWN: Final = "sessions_spawn"
@@ -22,6 +30,7 @@ class SpawnArguments(Arguments):
     depends_on: tuple[Name, ...] = Field(default=(), max_length=MAX_BATCH)
     on_dependency_failure: Literal["fail", "continue"] = "fail"
     group: Name | None = None
+    model: ModelName | None = None
     agents: tuple[AgentRequest, ...] = Field(default=(), max_length=MAX_BATCH)
 
     @property
@@ -34,7 +43,7 @@ class SpawnArguments(Arguments):
             depends_on=self.depends_on,
             group=self.group,
         )
-        return SpawnRequest(mode=self.mode, one=one, agents=self.agents)
+        return SpawnRequest(mode=self.mode, model=self.model, one=one, agents=self.agents)
 
 
 class SessionsSpawn(Tool[SpawnArguments]):
@@ -50,7 +59,7 @@ class SessionsSpawn(Tool[SpawnArguments]):
 
     @override
     def touches(self, arguments: SpawnArguments, context: ToolContext) -> Touches:
-        return Touches(subject=arguments.type)
+        return Touches(delegates=True, subject=arguments.type)
 
     @override
     async def run(self, arguments: SpawnArguments, context: ToolContext) -> ToolOutput:
