@@ -6,10 +6,17 @@ from dataclasses import dataclass
 from gateway.config import Config, gateway_version
 from gateway.config_chats import ChannelAccess as AccessSection
 from gateway.config_model import Settings
-from runtime.agent.settings import MEGABYTE, AgentSettings, AttachmentSettings, ChildSettings
+from runtime.agent.settings import (
+    MEGABYTE,
+    AgentSettings,
+    AttachmentSettings,
+    ChildModels,
+    ChildSettings,
+)
 from runtime.commands.answers import Approvers
 from runtime.commands.table import CommandSettings
 from runtime.domain.budgets import BudgetSettings, Limit, micro_usd
+from runtime.domain.errors import InvalidInput
 from runtime.domain.people import Trust
 from runtime.domain.rates import Rate, RateSettings
 from runtime.domain.value import JsonObject
@@ -49,7 +56,7 @@ def engine_settings(config: Config, found: Found) -> EngineSettings:
             approval_expiry_ms=int(settings.approvals.expiry_s * 1000),
             timezone=settings.timezone,
             attachments=attachment_settings(settings),
-            children=child_settings(settings),
+            children=child_settings(settings, found.models),
         ),
         intake=intake_settings(config, found),
         policy=PolicySettings(
@@ -110,8 +117,8 @@ def rate_settings(settings: Settings) -> RateSettings:
     )
 
 
-def child_settings(settings: Settings) -> ChildSettings:
-    """How many subagents there may be, and how long one is awaited."""
+def child_settings(settings: Settings, models: Models) -> ChildSettings:
+    """How many subagents there may be, how long one is awaited, and which models they use."""
     given = settings.agents
     return ChildSettings(
         concurrency=given.concurrency,
@@ -124,7 +131,31 @@ def child_settings(settings: Settings) -> ChildSettings:
         ),
         await_ms=int(given.auto_background_after * 1000),
         share=settings.tools.subagents.memory_share_mode,
+        models=child_models(settings, models),
     )
+
+
+def child_models(settings: Settings, models: Models) -> ChildModels:
+    """The models of subagents by depth, and the names that spawns and definitions may choose: what
+    `/model` offers, and what the operator named for some use."""
+    given = settings.agents
+    by_depth = {depth: one.model for depth, one in given.depth.items()}
+    named = {models.default, *models.fallback, *by_depth.values(), given.subagent_model}
+    offered = frozenset(name for name in (*models.names(), *named) if name is not None)
+    return ChildModels(given.subagent_model, by_depth, offered)
+
+
+def check_child_models(settings: Settings, models: Models) -> None:
+    """Raises `InvalidInput`, naming the setting, for a model that cannot be used."""
+    given = settings.agents
+    named = {f"agents.depth.{depth}.model": one.model for depth, one in given.depth.items()}
+    if given.subagent_model is not None:
+        named["agents.subagent_model"] = given.subagent_model
+    for field, name in named.items():
+        try:
+            models.get(name)
+        except InvalidInput as error:
+            raise InvalidInput(field, error.rule) from None
 
 
 def attachment_settings(settings: Settings) -> AttachmentSettings:

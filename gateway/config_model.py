@@ -164,6 +164,19 @@ class Models(Section):
     )
 
 
+class AgentDepth(Section):
+    """`[agents.depth.N]`: subagents N levels below the agent that people talk to."""
+
+    model: str = Field(description="`provider:name`.")
+
+
+def _depths(given: dict[int, AgentDepth]) -> dict[int, AgentDepth]:
+    for depth in given:
+        if not 1 <= depth < 10:
+            raise ValueError(f"depths are 1 to 9, not {depth}")
+    return given
+
+
 class Agents(Section):
     """`[agents]`: the limits of a turn, and of the subagents that it may start."""
 
@@ -181,6 +194,13 @@ class Agents(Section):
     live_per_tree: int = Field(24, ge=0, description="Live subagents of a conversation.")
     spawned_per_run: int = Field(16, ge=0, description="Subagents that one run may start.")
     spawned_per_minute: int = Field(60, ge=0, description="Subagents a conversation, in a minute.")
+    subagent_model: str | None = Field(
+        None, description="The model of subagents; unset: that of the agent that starts them."
+    )
+    depth: Annotated[dict[int, AgentDepth], AfterValidator(_depths)] = Field(
+        default_factory=dict,
+        description="`[agents.depth.N]` with `model`: that of subagents N levels down, from 1.",
+    )
     auto_background_after: float = Field(
         120.0, gt=0, description="Seconds for which a subagent is awaited; then its agent goes on."
     )

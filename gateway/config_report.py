@@ -14,7 +14,7 @@ from pydantic import JsonValue, SecretStr
 from gateway.config import Config
 from gateway.config_keys import Path as Key
 from gateway.config_keys import leaves
-from gateway.config_model import Settings
+from gateway.config_model import AgentDepth, Settings
 
 MASK = "********"
 
@@ -71,7 +71,10 @@ def _plain(value: object) -> JsonValue:
         return [_plain(one) for one in value]
     if isinstance(value, dict):
         # What commands are granted may be a secret of theirs.
-        return {str(name): MASK for name in value}
+        return {
+            str(name): {"model": one.model} if isinstance(one, AgentDepth) else MASK
+            for name, one in value.items()
+        }
     if value is None or isinstance(value, str | int | float | bool):
         return masked_url(value) if isinstance(value, str) else value
     return str(value)

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import structlog
 
-from gateway import wiring
+from gateway import wiring, workspaces
 from gateway.config import Config, ConfigError, secrets_of
 from gateway.config_engine import needs_restart
 from gateway.http.app import build_app, build_probes
@@ -95,7 +95,7 @@ async def running(start: Start) -> AsyncIterator[Started]:
         try:
             # Roles that cannot be are refused before anything is made.
             wiring.roles_of(config)
-            await asyncio.to_thread(wiring.make_home, config)
+            await asyncio.to_thread(workspaces.make_home, config)
             await wiring.make_database(config)
             stack.enter_context(wiring.alone(config))
             assembly = await _prepare(config, start.redactor)
@@ -199,7 +199,7 @@ async def _prepare(config: Config, redactor: Redactor) -> Assembly:
             # Beside each other: the canary waits for processes, the database for the disk.
             sandbox = group.create_task(wiring.choose_sandbox(config, clock), name="canary")
             models = group.create_task(wiring.find_models(config), name="model discovery")
-            await asyncio.to_thread(wiring.prepare_workspace, config)
+            await asyncio.to_thread(workspaces.prepare_workspace, config)
             await wiring.prepare_database(config)
     except ExceptionGroup as several:
         raise _first(several) from several

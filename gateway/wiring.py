@@ -21,7 +21,14 @@ from adapters.system.clock import SystemClock
 from adapters.system.fetch import GuardedFetch
 from adapters.web.adapter import CHANNELS
 from gateway.config import Config, gateway_version, tokens_of
-from gateway.config_engine import Found, engine_settings, exec_settings, runtime_view, send_limits
+from gateway.config_engine import (
+    Found,
+    check_child_models,
+    engine_settings,
+    exec_settings,
+    runtime_view,
+    send_limits,
+)
 from gateway.explain import Explainer
 from gateway.http.observing import EngineMetrics
 from gateway.http.services import HttpServices, HttpSettings
@@ -33,9 +40,10 @@ from gateway.wiring_chats import (
     local_adapters,
     transcriber_of,
 )
+from gateway.workspaces import open_workspace
 from runtime.agent.family import AgentFamily
 from runtime.bus.memory import MemoryBus
-from runtime.domain.errors import InvalidInput, Unavailable
+from runtime.domain.errors import InvalidInput
 from runtime.domain.schemas import Schema
 from runtime.intake import pairing
 from runtime.intake.control import Control, ControlServices, ControlSettings
@@ -57,8 +65,6 @@ from runtime.tools.registry import Registry
 from runtime.views.reader import Views
 from runtime.workers.accounts import Account
 from runtime.workers.engine import ALL_ROLES, Engine, EngineParts, Role
-from runtime.workspace.scaffold import ScaffoldReport, find_template, scaffold
-from runtime.workspace.snapshot import Workspace
 
 
 class Current:
@@ -203,24 +209,6 @@ def system_clock() -> Clock:
     return SystemClock()
 
 
-def make_home(config: Config) -> None:
-    """Make the home folder, open to nobody else. Raises `Unavailable`."""
-    try:
-        config.home.mkdir(mode=0o700, parents=True, exist_ok=True)
-    except OSError as error:
-        raise Unavailable(
-            f"The home folder {config.home} cannot be made: {error.strerror}.",
-            hint="Make its parent writable, or name another folder in GATEHOUSE_HOME.",
-        ) from error
-
-
-def prepare_workspace(
-    config: Config, *, force: bool = False, dry_run: bool = False
-) -> ScaffoldReport:
-    """Make what is missing in the workspace (CTX-1). Raises `Unavailable`."""
-    return scaffold(config.workspace, find_template(), force=force, dry_run=dry_run)
-
-
 async def make_database(config: Config) -> None:
     """Make a new database file in a process of its own, which takes Alembic with it when it ends:
     10 MB that the gateway would keep. Whatever fails here `prepare_database` says in words."""
@@ -273,7 +261,9 @@ async def choose_sandbox(config: Config, clock: Clock) -> Sandbox:
 
 async def find_models(config: Config) -> Catalog:
     """The models that can be used. Raises `InvalidInput`, naming the setting that is wrong."""
-    return Catalog(await discover(model_settings(config)))
+    catalog = Catalog(await discover(model_settings(config)))
+    check_child_models(config.settings, catalog)
+    return catalog
 
 
 def model_settings(config: Config) -> ModelSettings:
@@ -290,7 +280,7 @@ async def assemble(
     redact: Callable[[str], str] = str,
 ) -> Assembly:
     """Join the parts; the database is open and has this version's schema on return."""
-    workspace = Workspace(config.workspace, template=find_template(), env=config.variables)
+    workspace = open_workspace(config)
     metrics = EngineMetrics()
     tracer, end_traces = open_tracer(config, metrics.traced)
     database = open_observed(config, clock, metrics)

@@ -34,12 +34,12 @@ def create(
 ) -> None:
     """Copy the database and the workspace into one file, also while the gateway runs."""
     # Lazy: the work of these commands loads the settings and the engine.
-    from gateway import backup, wiring
+    from gateway import backup, workspaces
 
     config = read_config(context)
 
     async def work(base: "DatabaseBackup", clock: "Clock") -> backup.Created:
-        await asyncio.to_thread(wiring.make_home, config)
+        await asyncio.to_thread(workspaces.make_home, config)
         return await backup.create(config, base, now_ms=clock.now_ms(), path=path)
 
     made = _run(config, work)
@@ -79,12 +79,12 @@ def restore(
 ) -> None:
     """Put a backup in place of the database and the workspace; the gateway must be stopped."""
     # Lazy, as above.
-    from gateway import backup, wiring
+    from gateway import backup, workspaces
 
     config = read_config(context)
 
     async def work(base: "DatabaseBackup", _: "Clock") -> backup.Restored:
-        await asyncio.to_thread(wiring.make_home, config)
+        await asyncio.to_thread(workspaces.make_home, config)
         return await backup.restore(config, base, file, force=force, resend=resend)
 
     done = _run(config, work)

@@ -11,8 +11,9 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Final
 
-from gateway import wiring
+from gateway import wiring, workspaces
 from gateway.cli.check import Check
+from gateway.cli.checks_definitions import definitions
 from gateway.cli.checks_platforms import platforms
 from gateway.config import Config
 from gateway.config_exposure import is_loopback, refusal
@@ -37,6 +38,7 @@ async def run(config: Config) -> AsyncIterator[Check]:
     yield _config(config)
     for check in (_workspace, _database, _model, _sandbox):
         yield await check(config)
+    yield await definitions(config)
     async for found in platforms(config):
         yield found
     yield _exposure(config)
@@ -60,7 +62,7 @@ def _settings(config: Config) -> str:
 async def _workspace(config: Config) -> Check:
     root = config.workspace
     try:
-        report = await asyncio.to_thread(wiring.prepare_workspace, config, dry_run=True)
+        report = await asyncio.to_thread(workspaces.prepare_workspace, config, dry_run=True)
     except Unavailable as error:
         return Check("workspace", "fail", str(error), "Make the folder readable.")
     if not root.is_dir():

@@ -7,6 +7,7 @@ from typing import Annotated, Final
 import typer
 
 from gateway.cli import (
+    agents,
     approvals,
     backup,
     chat,
@@ -47,6 +48,7 @@ for name, one in (
     ("runs", runs.app),
     ("approvals", approvals.app),
     ("policy", explain.policy),
+    ("agents", agents.app),
     ("slack", slack.app),
     ("telegram", telegram_app),
     ("backup", backup.app),

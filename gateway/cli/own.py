@@ -5,7 +5,7 @@ import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from gateway import logs, wiring
+from gateway import logs, workspaces
 from gateway.cli.client import Refused, Unreachable
 from gateway.cli.common import Options, fail, note
 from gateway.config import Config, load, secrets_of
@@ -21,7 +21,7 @@ async def own_gateway(config: Config, options: Options) -> AsyncIterator[str]:
     """
     own = config.with_address("127.0.0.1", _port(config.settings.http.port))
     try:
-        wiring.make_home(own)
+        workspaces.make_home(own)
         path = own.home / "chat.log"
         stream = await asyncio.to_thread(path.open, "a", encoding="utf-8")
     except (Unavailable, OSError) as error:

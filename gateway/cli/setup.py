@@ -27,16 +27,16 @@ def init(
     """Make the home folder and the workspace's files; what is there stays."""
     config = read_config(context)
     # Lazy: the composition root loads the engine.
-    from gateway import wiring
+    from gateway import workspaces
     from runtime.domain.errors import Unavailable
 
     try:
         if force:
-            for name, backup in wiring.prepare_workspace(
+            for name, backup in workspaces.prepare_workspace(
                 config, force=True, dry_run=True
             ).overwritten:
                 say(f"replaces {name}, keeps the old one as {backup}")
-        report = wiring.prepare_workspace(config, force=force, dry_run=dry_run)
+        report = workspaces.prepare_workspace(config, force=force, dry_run=dry_run)
     except Unavailable as error:
         fail(str(error))
     would = "would make" if dry_run else "made"
@@ -52,11 +52,11 @@ def migrate(context: typer.Context, as_json: AsJson = False) -> None:
     """Bring the database to this version's schema."""
     config = read_config(context)
     # Lazy: the composition root loads the engine.
-    from gateway import wiring
+    from gateway import wiring, workspaces
     from runtime.domain.errors import InvalidInput, Unavailable
 
     try:
-        wiring.make_home(config)
+        workspaces.make_home(config)
         report = asyncio.run(wiring.prepare_database(config))
     except (Unavailable, InvalidInput) as error:
         fail(str(error))

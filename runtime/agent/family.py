@@ -6,22 +6,20 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
-from runtime.agent.agent_types import types_for
 from runtime.agent.settings import AgentSettings
+from runtime.agent.type_book import TypeBook
 from runtime.ports.bus import CHILDREN, EVENTS, Bus, Signal
 from runtime.ports.clock import Clock
-from runtime.store import Connection, Database, agent_rows, agents, open_calls, results, sessions
+from runtime.store import Connection, Database, agent_rows, agents, open_calls, results
 from runtime.store.agent_rows import AgentRow
 from runtime.store.agents import Agent
-from runtime.store.sessions import Session
 from runtime.store.streams import last_said
 from runtime.subagents import talking
 from runtime.subagents.children import ROOT
 from runtime.subagents.talking import How, Word
 from runtime.tools.base import AnyTool
-from runtime.tools.builtin.spawning import SPAWN
 from runtime.tools.family import Detail, Household, TypeLine, TypesSeen
-from runtime.workspace.definitions import Definitions, DefinitionShelf
+from runtime.workspace.definitions import DefinitionShelf
 
 TICK_S: Final = 1.0
 """How late a lost signal may be noticed (MSG-21)."""
@@ -85,28 +83,15 @@ class AgentFamily:
 
     async def types(self, session_id: str, tools: Sequence[AnyTool]) -> TypesSeen:
         """What a session may spawn, where `tools` are all that there are."""
-        found = Definitions((), ())
-        if self.shelf is not None:
-            found = await asyncio.to_thread(self.shelf.load, [tool.name for tool in tools])
-        session, own = await self.database.read(partial(_caller, session_id=session_id))
-        depth = own.depth if own else 0
-        deepest = self.settings.children.limits.max_depth
-        unable = session.tools is not None and SPAWN not in session.tools
-        if unable or depth + 1 >= deepest:
-            return TypesSeen((), found.warnings)
-        types = types_for(
-            tools,
-            found,
-            own=session.tools,
-            kind=own.type if own else "",
-            deepest=depth + 2 >= deepest,
-        )
+        types = await TypeBook(self.database, self.settings, self.shelf).of(session_id, tools)
+        if not types.able:
+            return TypesSeen((), types.problems)
         lines = [
             TypeLine(name, types.about[name], one.tools, one.read_only, one.model)
             for name, one in types.profiles.items()
             if name in types.may and not types.known[name]
         ]
-        return TypesSeen(lines, found.warnings)
+        return TypesSeen(lines, types.problems)
 
     def _signal(self, session_id: str) -> None:
         self.bus.publish(CHILDREN, {})
@@ -129,10 +114,6 @@ def _tree(conn: Connection, session_id: str) -> tuple[Agent | None, Sequence[Age
 def _live(conn: Connection, session_ids: Collection[str]) -> Sequence[str]:
     found = [agents.find(conn, one) for one in session_ids]
     return [one.session_id for one in found if one is not None and one.settled_ms is None]
-
-
-def _caller(conn: Connection, session_id: str) -> tuple[Session, Agent | None]:
-    return sessions.get(conn, session_id), agents.find(conn, session_id)
 
 
 def _detail(conn: Connection, row: AgentRow) -> Detail:

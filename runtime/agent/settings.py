@@ -1,5 +1,6 @@
 """The settings of turns, as the engine sees them; `gateway.config` fills them in."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -26,15 +27,31 @@ class AttachmentSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class ChildModels:
+    """Which models subagents use where neither their spawn nor their definition names one: by
+    depth (1: children of the agent that people talk to), else the `default`, else their parent's.
+    `offered` are the names that spawns and definitions may choose (SUB-15)."""
+
+    default: str | None = None
+    by_depth: Mapping[int, str] = field(default_factory=dict)
+    offered: frozenset[str] = frozenset()
+
+    def at(self, depth: int) -> str | None:
+        """The model of that depth; None: the parent's."""
+        return self.by_depth.get(depth, self.default)
+
+
+@dataclass(frozen=True, slots=True)
 class ChildSettings:
     """How many subagents run at once over the deployment (0: any number), how many there may be,
-    how long one is awaited before its parent goes on without it, and the most that a spawn may
-    `share` of memory."""
+    how long one is awaited before its parent goes on without it, the most that a spawn may `share`
+    of memory, and which models they use."""
 
     concurrency: int = 10
     limits: Limits = field(default_factory=Limits)
     await_ms: int = 120_000
     share: Share = "handoff"
+    models: ChildModels = field(default_factory=ChildModels)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,3 +65,7 @@ class AgentSettings:
     timezone: str = "UTC"
     attachments: AttachmentSettings = field(default_factory=AttachmentSettings)
     children: ChildSettings = field(default_factory=ChildSettings)
+
+    def steps_of(self, own: int | None) -> int:
+        """The steps of one run of a session whose own limit is `own`, if any."""
+        return self.max_steps if own is None else min(own, self.max_steps)

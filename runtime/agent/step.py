@@ -14,6 +14,7 @@ from pathlib import Path
 
 from runtime.agent import spans
 from runtime.agent.live import LiveStep
+from runtime.agent.settings import AgentSettings
 from runtime.domain.decisions import Decision
 from runtime.domain.tools import Effect, ToolCall, ToolResult, ToolSpec
 from runtime.domain.transcript import ToolMessage
@@ -112,7 +113,7 @@ class StepRunner:
         workspace: Path,
         roots: tuple[Path, ...],
         watch: Watch,
-        max_steps: int,
+        settings: AgentSettings,
         redact: Callable[[str], str] = str,
     ) -> None:
         self.watch = watch
@@ -122,7 +123,7 @@ class StepRunner:
         self._workspace = workspace
         self._roots = (workspace, *roots)
         self._seen = SeenFilesBySession()
-        self._max_steps = max_steps
+        self._settings = settings
 
     def specs(self, bounds: Bounds) -> tuple[ToolSpec, ...]:
         """What the model is offered within `bounds`."""
@@ -178,7 +179,7 @@ class StepRunner:
         )
         current = list(rows)
         # Behind the last step nothing is asked any more, so nobody would answer what is heard.
-        hears = rows[0].step < self._max_steps
+        hears = rows[0].step < self._settings.steps_of(bounds.max_steps)
         while True:
             planned = [work.replan(row, bounds) for row in current]
             batch = _next_batch(current, planned)
@@ -207,7 +208,7 @@ class StepRunner:
             files=self._seen.of(session_id),
             emit=lambda _text: None,
             notes=bounds.notes,
-            read_only=bounds.read_only,
+            read_only=not bounds.writes,
         )
 
 

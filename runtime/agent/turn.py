@@ -95,6 +95,7 @@ class Turn:
         self._holder = holder
         self._policy = policy
         self._bounds = bounds_for(policy, claimed.session, claimed.run)
+        self._max_steps = services.settings.steps_of(claimed.session.max_steps)
         self._offer = offer
         self._budget = services.budgets.of(claimed.run, holder)
         self._files = services.files.of(claimed.run, holder)
@@ -158,10 +159,8 @@ class Turn:
                 if self._state.pending:
                     if not await self._tools():
                         return None
-                elif self._state.step >= self._services.settings.max_steps:
-                    return await self._finish(
-                        endings.at_limit(self._state, self._services.settings.max_steps)
-                    )
+                elif self._state.step >= self._max_steps:
+                    return await self._finish(endings.at_limit(self._state, self._max_steps))
                 else:
                     response = await self._ask_model()
                     finished = (

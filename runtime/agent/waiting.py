@@ -1,27 +1,28 @@
 """From calls that wait to the unit that opens them: a card for a person, children for a spawn."""
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from runtime.agent.agent_types import Types, types_for
+from runtime.agent.agent_types import Types
 from runtime.agent.settings import AgentSettings
 from runtime.agent.step import as_wait
+from runtime.agent.type_book import TypeBook
 from runtime.domain.people import Trust
 from runtime.inbox.claims import Holder
 from runtime.inbox.parking import Wait
-from runtime.store import Database, agents
+from runtime.store import Database
 from runtime.store.runs import Run
 from runtime.store.sessions import Session
 from runtime.subagents import awaiting
 from runtime.subagents.awaiting import Begins, Parked
 from runtime.subagents.children import SpawnOrder
+from runtime.subagents.requests import SpawnRequest
 from runtime.subagents.terms import Terms
 from runtime.tools.builtin.spawning import SpawnArguments
 from runtime.tools.executor import Planned
 from runtime.tools.registry import Registry
-from runtime.workspace.definitions import Definitions, DefinitionShelf
+from runtime.workspace.definitions import DefinitionShelf
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,19 +62,8 @@ class Parking:
 
     async def types(self, session: Session) -> Types:
         """The types that a session may spawn."""
-        found = Definitions((), ())
-        if self.shelf is not None:
-            known = [tool.name for tool in self.registry.tools]
-            found = await asyncio.to_thread(self.shelf.load, known)
-        own = await self.database.read(lambda conn: agents.find(conn, session.id))
-        depth = own.depth if own else 0
-        return types_for(
-            self.registry.tools,
-            found,
-            own=session.tools,
-            kind=own.type if own else "",
-            deepest=depth + 2 >= self.settings.children.limits.max_depth,
-        )
+        book = TypeBook(self.database, self.settings, self.shelf)
+        return await book.of(session.id, self.registry.tools)
 
     def _wait(self, one: Planned, types: Types | None) -> Wait | Begins:
         arguments = one.prepared.arguments if one.prepared else None
@@ -84,11 +74,12 @@ class Parking:
             return as_wait(one)
         children = self.settings.children
         order = SpawnOrder(
-            request=arguments.request,
+            request=_request(arguments, types),
             profiles=dict(types.profiles),
             may=types.may,
             known=dict(types.known),
             limits=children.limits,
+            models=children.models.offered,
             label=arguments.label,
             on_failure=arguments.on_dependency_failure,
             await_ms=children.await_ms,
@@ -101,6 +92,15 @@ class Parking:
             ),
         )
         return Begins(one.row, order)
+
+
+def _request(arguments: SpawnArguments, types: Types) -> SpawnRequest:
+    """What a call asks for; where it names no mode, its types may all want the background."""
+    request = arguments.request
+    profiles = [types.profiles.get(one.type) for one in request.wanted]
+    if "mode" not in arguments.model_fields_set and all(one and one.background for one in profiles):
+        return request.model_copy(update={"mode": "background"})
+    return request
 
 
 def _spawns(one: Planned) -> bool:

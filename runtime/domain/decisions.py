@@ -18,6 +18,20 @@ class PermissionMode(StrEnum):
     PLAN = "plan"
 
 
+_WIDTH = (
+    PermissionMode.PLAN,
+    PermissionMode.DONT_ASK,
+    PermissionMode.DEFAULT,
+    PermissionMode.ACCEPT_EDITS,
+    PermissionMode.BYPASS,
+)
+
+
+def narrower(one: PermissionMode, other: PermissionMode | None) -> PermissionMode:
+    """The narrower of two permission modes; None bounds nothing."""
+    return one if other is None else min(one, other, key=_WIDTH.index)
+
+
 class SessionMode(StrEnum):
     """The interactive modes of a session: ``edit`` follows the operator's permission mode."""
 

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass, field
 
-from runtime.domain.decisions import PermissionMode
-from runtime.policy.decide import Bounds, RuleLists, narrower
+from runtime.domain.decisions import PermissionMode, narrower
+from runtime.policy.decide import Bounds, RuleLists
 from runtime.policy.rules import Rule
 from runtime.store.runs import Run
 from runtime.store.sessions import Session
@@ -40,4 +40,6 @@ def bounds_for(settings: PolicySettings, session: Session, run: Run) -> Bounds:
         rules=settings.rules,
         grants=tuple(Rule.parse(text) for text in session.grants),
         tools=session.tools,
+        max_steps=session.max_steps,
+        no_writing=session.no_writing,
     )

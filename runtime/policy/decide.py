@@ -6,20 +6,22 @@ allow (POL-3). A bound that is absent adds no link; an empty set of tools allows
 
 from dataclasses import dataclass, field
 
-from runtime.domain.decisions import Decision, Link, PermissionMode, SessionMode, Verdict
+from runtime.domain.decisions import (
+    Decision,
+    Link,
+    PermissionMode,
+    SessionMode,
+    Verdict,
+    narrower,
+)
 from runtime.domain.people import Trust
 from runtime.domain.tools import Effect, Touches
 from runtime.policy.read_only import not_read_only
 from runtime.policy.rules import Rule
 
+__all__ = ["Bounds", "CallFacts", "RuleLists", "decide", "narrower"]
+
 PRIVATE_FILES = ("USER.md", "memory/")
-_WIDTH = (
-    PermissionMode.PLAN,
-    PermissionMode.DONT_ASK,
-    PermissionMode.DEFAULT,
-    PermissionMode.ACCEPT_EDITS,
-    PermissionMode.BYPASS,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +51,9 @@ class RuleLists:
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Everything that bounds a session's calls. `tools` None: no bound; empty: nothing at all."""
+    """Everything that bounds a session's calls. `tools` None: no bound; empty: nothing at all.
+    `max_steps` are those of one run, None: as many as every run may take. `no_writing`: commands
+    get a view of the files that cannot be written, also where the mode would let them write."""
 
     mode: PermissionMode = PermissionMode.DEFAULT
     session_mode: SessionMode = SessionMode.EDIT
@@ -59,6 +63,13 @@ class Bounds:
     rules: RuleLists = field(default_factory=RuleLists)
     grants: tuple[Rule, ...] = ()
     tools: frozenset[str] | None = None
+    max_steps: int | None = None
+    no_writing: bool = False
+
+    @property
+    def writes(self) -> bool:
+        """Whether its commands may write at all."""
+        return not (self.read_only or self.no_writing)
 
     @property
     def notes(self) -> bool:
@@ -69,11 +80,6 @@ class Bounds:
     def read_only(self) -> bool:
         """Whether nothing may be changed: the operator's plan mode, or the chat's plan or ask."""
         return self.mode is PermissionMode.PLAN or self.session_mode is not SessionMode.EDIT
-
-
-def narrower(one: PermissionMode, other: PermissionMode | None) -> PermissionMode:
-    """The narrower of two permission modes; None bounds nothing."""
-    return one if other is None else min(one, other, key=_WIDTH.index)
 
 
 def decide(facts: CallFacts, bounds: Bounds) -> Decision:
@@ -134,6 +140,8 @@ def _denied(facts: CallFacts, bounds: Bounds) -> Link | None:
 
 def _mode(facts: CallFacts, bounds: Bounds) -> Link | None:
     """In a read-only mode only reads, and commands that are known to read and cannot write."""
+    if facts.touches.delegates and bounds.session_mode is SessionMode.ASK:
+        return Link(bound="mode", verdict="deny", rule="ask mode gives no subagent work")
     if not bounds.read_only:
         return None
     name = "plan" if bounds.mode is PermissionMode.PLAN else bounds.session_mode.value

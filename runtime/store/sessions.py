@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, Row, bindparam, select, update
 
-from runtime.domain.decisions import PermissionMode, SessionMode
+from runtime.domain.decisions import PermissionMode, SessionMode, narrower
 from runtime.domain.errors import NotFound
 from runtime.domain.messages import ChatAddress
 from runtime.store.database import DIALECTS, now_ms
@@ -17,9 +17,19 @@ from runtime.store.tables import lanes, sessions
 
 
 @dataclass(frozen=True, slots=True)
+class Scope:
+    """What a session is bounded by of its own, beside its modes (POL-5). `tools` are those that it
+    may use, `max_steps` the steps of one run; None where nothing bounds them. `no_writing`: its
+    commands get a view of the files that cannot be written."""
+
+    tools: frozenset[str] | None = None
+    max_steps: int | None = None
+    no_writing: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Session:
-    """One conversation. `grants` are rules that a person allowed for this session (APR-1); `tools`
-    are those that it may use, None where nothing bounds them (POL-5)."""
+    """One conversation. `grants` are rules that a person allowed for this session (APR-1)."""
 
     id: str
     key: str
@@ -32,10 +42,25 @@ class Session:
     model: str | None
     agent: str
     grants: tuple[str, ...]
-    tools: frozenset[str] | None
+    scope: Scope
     created_ms: int
     updated_ms: int
     transcript: int
+
+    @property
+    def tools(self) -> frozenset[str] | None:
+        """The tools that it may use; None: any."""
+        return self.scope.tools
+
+    @property
+    def max_steps(self) -> int | None:
+        """The steps of one run; None: as many as every run may take."""
+        return self.scope.max_steps
+
+    @property
+    def no_writing(self) -> bool:
+        """Whether its commands get a view of the files that cannot be written."""
+        return self.scope.no_writing
 
 
 _QUERY = select(sessions, lanes.c.transcript).join(lanes, lanes.c.session_id == sessions.c.id)
@@ -100,18 +125,23 @@ def inherit(
     parent: Session,
     *,
     agent: str,
-    tools: Sequence[str],
     model: str | None,
+    scope: Scope,
+    permission_mode: PermissionMode | None = None,
 ) -> None:
-    """Give a child's session what it has of its parent's, as copies, and the tools of its own."""
+    """Give a child's session what it has of its parent's, as copies, and a scope of its own. Of
+    the two permission modes the narrower holds."""
+    mode = parent.permission_mode
+    if permission_mode is not None:
+        mode = narrower(permission_mode, mode)
     change(
         conn,
         session_id,
         {
             "agent": agent,
-            "permission_mode": parent.permission_mode,
+            "permission_mode": mode,
             "grants": json.dumps(list(parent.grants)),
-            "scope": json.dumps({"tools": sorted(tools)}),
+            "scope": _kept_scope(scope),
             "model": model or parent.model,
         },
     )
@@ -119,7 +149,7 @@ def inherit(
 
 def _session(row: Row[tuple[object, ...]]) -> Session:
     found = row._mapping
-    mode, scope = found["permission_mode"], found["scope"]
+    mode = found["permission_mode"]
     return Session(
         id=found["id"],
         key=found["key"],
@@ -132,8 +162,29 @@ def _session(row: Row[tuple[object, ...]]) -> Session:
         model=found["model"],
         agent=found["agent"],
         grants=tuple(json.loads(found["grants"])),
-        tools=None if scope is None else frozenset(json.loads(scope)["tools"]),
+        scope=_scope(found["scope"]),
         created_ms=found["created_ms"],
         updated_ms=found["updated_ms"],
         transcript=found["transcript"],
+    )
+
+
+def _kept_scope(scope: Scope) -> str:
+    """Always with the tools: a reader that knows no other bound must find these."""
+    values: dict[str, object] = {"tools": sorted(scope.tools or ())}
+    if scope.max_steps is not None:
+        values["max_steps"] = scope.max_steps
+    if scope.no_writing:
+        values["no_writing"] = True
+    return json.dumps(values)
+
+
+def _scope(text: str | None) -> Scope:
+    if text is None:
+        return Scope()
+    values = json.loads(text)
+    return Scope(
+        tools=frozenset(values["tools"]),
+        max_steps=values.get("max_steps"),
+        no_writing=values.get("no_writing", False),
     )

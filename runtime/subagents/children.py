@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from runtime.domain.decisions import SessionMode
+from runtime.domain.decisions import PermissionMode, SessionMode
 from runtime.domain.errors import Conflict
 from runtime.domain.events import EventKind
 from runtime.domain.ids import IdPrefix, new_id
@@ -19,6 +19,7 @@ from runtime.store.agents import HELD, Agent
 from runtime.store.inputs import PERSON
 from runtime.store.lanes import SHUT, Lane, NewSession
 from runtime.store.runs import Run
+from runtime.store.sessions import Scope
 from runtime.subagents import inheriting
 from runtime.subagents.requests import (
     AgentRequest,
@@ -44,19 +45,25 @@ ABOUT: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """What a child of a type is given: the names of its tools, whether it only reads, and its own
-    instructions."""
+    """What a child of a type is given: the names of its tools, whether it only reads or writes no
+    files, and its own instructions. Its mode is the narrower of its parent's and this one; its runs
+    take `max_steps` at most (None: what the operator lets every run take). `background` says how it
+    runs where its spawn does not."""
 
     tools: tuple[str, ...]
     read_only: bool
     prompt: str = ""
     model: str | None = None
+    no_writing: bool = False
+    max_steps: int | None = None
+    permission_mode: PermissionMode | None = None
+    background: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class SpawnOrder:
-    """A spawn with all that was looked up for it. `profiles` are by the types' names; `may` and
-    `known` as in `Spawner`."""
+    """A spawn with all that was looked up for it. `profiles` are by the types' names; `may`,
+    `known` and `models` as in `Spawner`."""
 
     request: SpawnRequest
     profiles: dict[str, Profile]
@@ -67,6 +74,7 @@ class SpawnOrder:
     on_failure: str = "fail"
     await_ms: int = 120_000
     terms: Terms = field(default_factory=Terms)
+    models: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,14 +100,15 @@ def spawn(
     in_run, in_minute = agents.spawned(
         conn, run_id=run.id, tree_id=tree_id, since_ms=lane.now_ms - MINUTE_MS
     )
-    spawner = Spawner(own, order.may, order.known, in_run, in_minute)
+    spawner = Spawner(own, order.may, order.known, in_run, in_minute, order.models)
     there = tree_of(conn, tree_id, everybody)
     problems = (*check(order.request, there, spawner, order.limits), *order.terms.problems())
     if problems:
         return Spawned(problems=problems)
     made = _made(order, everybody, parent, run, (lane, tree_id, step, place))
     for one in made:
-        _session(conn, one, lane, run, order.profiles[one.type])
+        profile = order.profiles[one.type]
+        _session(conn, one, lane, run, replace(profile, model=order.request.model or profile.model))
         agents.add(conn, one)
     everybody = (*everybody, *made)
     for one, wanted in zip(made, order.request.wanted, strict=True):
@@ -212,7 +221,15 @@ def _session(conn: Connection, one: Agent, parent: Lane, run: Run, profile: Prof
     if lane is None:
         raise Conflict(f"an agent of this tree is called {one.name} already", one.name)
     sessions.inherit(
-        conn, one.session_id, above, agent=one.type, tools=profile.tools, model=profile.model
+        conn,
+        one.session_id,
+        above,
+        agent=one.type,
+        model=profile.model,
+        scope=Scope(
+            frozenset(profile.tools), profile.max_steps, profile.no_writing or above.no_writing
+        ),
+        permission_mode=profile.permission_mode,
     )
     lane.gate = HELD
     lane.run_seq += 1

@@ -19,6 +19,7 @@ MAX_BATCH: Final = 64
 Task = Annotated[str, StringConstraints(strip_whitespace=True, max_length=100_000)]
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")]
 TypeName = Annotated[str, StringConstraints(min_length=1, max_length=64)]
+ModelName = Annotated[str, StringConstraints(min_length=1, max_length=200)]
 Mode = Literal["await", "background"]
 
 
@@ -33,9 +34,11 @@ class AgentRequest(Value):
 
 
 class SpawnRequest(Value):
-    """The arguments that decide what is started; where there are `agents`, the `one` is ignored."""
+    """The arguments that decide what is started; where there are `agents`, the `one` is ignored.
+    The mode and the model hold for all of them."""
 
     mode: Mode = "await"
+    model: ModelName | None = None
     one: AgentRequest = AgentRequest()
     agents: tuple[AgentRequest, ...] = Field(default=(), max_length=MAX_BATCH)
 
@@ -63,13 +66,15 @@ class Limits:
 @dataclass(frozen=True, slots=True)
 class Spawner:
     """Who spawns. ``may`` are the types that it may spawn, ``known`` all there are, with the reason
-    why one cannot be used, "" where it can. ``in_run`` and ``in_minute`` count what was spawned."""
+    why one cannot be used, "" where it can. ``in_run`` and ``in_minute`` count what was spawned,
+    ``models`` are those that a spawn may name."""
 
     id: str
     may: Collection[str]
     known: Mapping[str, str]
     in_run: int = 0
     in_minute: int = 0
+    models: Collection[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +96,7 @@ def check(
     for place, wanted in enumerate(request.wanted):
         problems += _of_one(request, place, wanted, tree, spawner)
     problems += _repeated(request)
+    problems += _model(request, spawner)
     problems += _limits(request, tree, spawner, limits)
     if not problems:
         problems += _circles(request, tree, spawner)
@@ -131,6 +137,15 @@ def _type(where: str, wanted: AgentRequest, spawner: Spawner) -> Iterator[Proble
     elif name not in spawner.may:
         allowed = ", ".join(sorted(spawner.may)) or "none"
         yield Problem(field, f"this agent may not spawn {name}; it may spawn: {allowed}")
+
+
+def _model(request: SpawnRequest, spawner: Spawner) -> Iterator[Problem]:
+    name = request.model
+    if name is None or name in spawner.models:
+        return
+    near = _near(name, spawner.models) or f"; there are: {', '.join(sorted(spawner.models))}"
+    there = near if spawner.models else "; leave it out"
+    yield Problem("model", f"no model {name} is offered here{there}")
 
 
 def _near(name: str, known: Collection[str]) -> str:

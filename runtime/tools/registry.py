@@ -32,6 +32,10 @@ class Registry:
             self._tools[tool.name] = tool
         self._specs = {name: tool.spec() for name, tool in self._tools.items()}
 
+    def without(self, names: Collection[str]) -> "Registry":
+        """The others, in their order."""
+        return Registry(tool for tool in self._tools.values() if tool.name not in names)
+
     @property
     def tools(self) -> tuple[AnyTool, ...]:
         """All of them, in their order."""

@@ -6,7 +6,7 @@ fakes in their places.
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Final
@@ -34,6 +34,7 @@ from runtime.ports.tracing import NO_TRACER, Tracer
 from runtime.ports.transcription import Transcriber
 from runtime.sessions.window import WindowCache
 from runtime.store import Database, Point, leases, no_point
+from runtime.tools.builtin.spawning import SPAWN
 from runtime.tools.registry import Registry
 from runtime.workers.accounts import Account, LocalDeliverers
 from runtime.workers.children import ChildKeeper
@@ -107,6 +108,9 @@ class Engine:
     """Runs its roles until cancelled; `drain` ends it within a grace time."""
 
     def __init__(self, parts: EngineParts, settings: EngineSettings) -> None:
+        if settings.agent.children.limits.max_depth <= 1:
+            # At the last depth the tool is not offered, and here the first is the last (SUB-14).
+            parts = replace(parts, registry=parts.registry.without({SPAWN}))
         self.parts = parts
         self.settings = settings
         self.worker = new_id(IdPrefix.WORKER, parts.clock.now_ms())
@@ -216,7 +220,7 @@ class Engine:
                 workspace=parts.workspace.root,
                 roots=settings.roots,
                 watch=Watch(parts.observer, parts.clock, parts.registry, parts.tracer),
-                max_steps=settings.agent.max_steps,
+                settings=settings.agent,
                 redact=parts.redact,
             ),
             workspace=parts.workspace,

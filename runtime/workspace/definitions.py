@@ -1,31 +1,31 @@
-"""Definitions of subagents: Markdown behind YAML frontmatter, from three kinds of folders (SUB-2).
+"""Definitions of subagents from three kinds of folders (SUB-2).
 
 Built-in ones first, then those of the user, then the workspace's; the last of a name wins. A file
 with a mistake in it is listed with the reason and takes its name all the same: whoever wrote a
 narrower definition over a wider one must not get the wider one because of a misspelt field.
+
+Files are asked for their status at each look and read again where it differs (decision 13).
 """
 
 import os
-import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+import threading
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, Final, Literal
-
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    JsonValue,
-    StringConstraints,
-)
+from typing import Final
 
 from runtime.workspace.content import AGENTS_FOLDER
-from runtime.workspace.frontmatter import FrontmatterProblem, parse
-from runtime.workspace.reading import Skipped, read_text, real
-from runtime.workspace.skills import shown
+from runtime.workspace.definition_file import (
+    DEFAULT_TURNS,
+    Definition,
+    DefinitionSource,
+    Known,
+    read,
+)
+from runtime.workspace.reading import Status, real, status
+
+__all__ = ["DEFAULT_TURNS", "Definition", "DefinitionShelf", "Definitions", "Known"]
 
 FOLDERS: Final = (f".claude/{AGENTS_FOLDER}", AGENTS_FOLDER)
 """Below a workspace, the later of which wins."""
@@ -33,90 +33,6 @@ MAX_FILES: Final = 200
 """Of one folder with all that is below it."""
 MAX_DEPTH: Final = 8
 SUFFIX: Final = ".md"
-DEFAULT_TURNS: Final = 50
-_NAME: Final = r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$"
-
-DefinitionSource = Literal["built-in", "user", "workspace"]
-PermissionModeName = Literal["bypassPermissions", "acceptEdits", "default", "dontAsk", "plan"]
-IsolationName = Literal["full", "selective", "shared", "worktree"]
-
-
-def _listed(value: object) -> object:
-    """A YAML list as it is; a string as its parts between commas, and none where it is empty."""
-    if isinstance(value, str):
-        return [part.strip() for part in value.split(",") if part.strip()]
-    return value
-
-
-Turns = Annotated[int, Field(ge=1, le=1000)]
-Names = Annotated[tuple[str, ...], BeforeValidator(_listed)]
-
-
-class Header(BaseModel):
-    """The frontmatter. Other fields are kept and reported."""
-
-    model_config = ConfigDict(frozen=True, extra="allow")
-
-    name: Annotated[str, StringConstraints(pattern=_NAME)] | None = None
-    description: Annotated[str, StringConstraints(strip_whitespace=True, max_length=1024)] = ""
-    tools: Names | None = None
-    disallowed_tools: Names = Field(default=(), alias="disallowedTools")
-    model: Annotated[str, StringConstraints(min_length=1, max_length=200)] | None = None
-    permission_mode: PermissionModeName | None = Field(default=None, alias="permissionMode")
-    max_turns: Turns | None = Field(default=None, alias="maxTurns")
-    max_iterations: Turns | None = None
-    skills: Names = ()
-    mcp_servers: Names = Field(default=(), alias="mcpServers")
-    memory: str | None = None
-    background: bool = False
-    isolation: IsolationName | None = None
-    triggers: Names = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Definition:
-    """A kind of subagent that somebody described.
-
-    ``tools`` None leaves the choice to the type it refines, an empty tuple means none at all.
-    ``file`` names it for people, relative to its folder; ``reason`` says why it cannot be used,
-    ``notes`` what was passed over in it. ``extra`` are the fields that mean nothing here.
-    """
-
-    name: str
-    source: DefinitionSource
-    file: str
-    description: str = ""
-    prompt: str = ""
-    tools: tuple[str, ...] | None = None
-    disallowed_tools: tuple[str, ...] = ()
-    model: str | None = None
-    permission_mode: PermissionModeName | None = None
-    max_turns: int = DEFAULT_TURNS
-    skills: tuple[str, ...] = ()
-    mcp_servers: tuple[str, ...] = ()
-    memory: str | None = None
-    background: bool = False
-    isolation: IsolationName | None = None
-    triggers: tuple[str, ...] = ()
-    reason: str = ""
-    notes: tuple[str, ...] = ()
-    extra: Mapping[str, JsonValue] = field(default_factory=dict)
-
-    @property
-    def available(self) -> bool:
-        """Whether a child can be made of it."""
-        return not self.reason
-
-    def with_tools(self, known: Collection[str]) -> "Definition":
-        """Without the tools that do not exist, each of which is noted; none left means none."""
-        if self.tools is None:
-            return self
-        missing = [name for name in self.tools if not _exists(name, known)]
-        kept = tuple(name for name in self.tools if _exists(name, known))
-        notes = [f"the tool {shown(name)} does not exist" for name in missing]
-        if missing and not kept:
-            notes.append("none of its tools exists, so it has none")
-        return replace(self, tools=kept, notes=(*self.notes, *notes))
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,17 +47,33 @@ class Definitions:
         return next((one for one in self.items if one.name == name), None)
 
 
+NONE: Final = Definitions((), ())
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """What a file held when its status was this. Time stamps have a grain: a change within it, of
+    the same size, looks like none, so a read is believed to hold once another agreed with it."""
+
+    status: Status
+    definition: Definition
+    agreed: bool
+
+
 @dataclass(frozen=True, slots=True)
 class DefinitionShelf:
-    """The definitions that a session sees, read anew at every call; every method blocks on files.
+    """The definitions that a session sees, as the files are now; every method blocks on files.
 
     ``builtin`` is a folder with an ``agents`` folder in it, ``user`` are folders of definitions,
-    the later of which wins, ``root`` is the workspace.
+    the later of which wins, ``root`` is the workspace. ``skills`` gives the names of its skills.
     """
 
     root: Path
     builtin: Path | None = None
     user: Sequence[Path] = ()
+    skills: Callable[[], Collection[str]] | None = None
+    _kept: dict[tuple[Path, str], _Read] = field(default_factory=dict, compare=False, repr=False)
+    _lock: threading.Lock = field(default_factory=threading.Lock, compare=False, repr=False)
 
     def places(self) -> Iterator[tuple[DefinitionSource, Path, str]]:
         """Source, top folder and the folder below it, the later of which wins."""
@@ -152,34 +84,55 @@ class DefinitionShelf:
         for below in FOLDERS:
             yield "workspace", self.root, below
 
-    def load(self, known_tools: Collection[str] | None = None) -> Definitions:
-        """All definitions. With `known_tools` the names of others are dropped and noted."""
+    def load(self, known: Known | None = None) -> Definitions:
+        """All definitions. With `known` the names of what is not there are dropped and told."""
         found: dict[str, Definition] = {}
         warnings: list[str] = []
-        for source, top, below in self.places():
-            files = _files(top, below)
-            if len(files) > MAX_FILES:
-                place = below or str(top)
-                warnings.append(f"{place}: only the first {MAX_FILES} definitions are read")
-            here: dict[str, Definition] = {}
-            for file in files[:MAX_FILES]:
-                read = _read(source, top, file)
-                if read.name in here:
-                    first = here[read.name].file
-                    read = replace(read, reason=f"{first} beside it has the same name")
-                here[read.name] = read if known_tools is None else read.with_tools(known_tools)
-            found |= here
-        items = tuple(found[name] for name in sorted(found))
+        with self._lock:
+            for here, warning in self._folders():
+                found |= here
+                warnings += warning
+        if known is not None and known.skills is None and self.skills is not None:
+            named = any(one.skills for one in found.values())
+            known = replace(known, skills=self.skills() if named else None)
+        items = [found[name] if known is None else found[name].checked(known) for name in found]
+        items.sort(key=lambda one: one.name)
         for one in items:
             if one.reason:
                 warnings.append(f"{one.file} is not used: {one.reason}")
-            warnings.extend(f"{one.file}: {note}" for note in one.notes)
-        return Definitions(items, tuple(warnings))
+            warnings.extend(f"{one.file}: {told}" for told in (*one.problems, *one.notes))
+        return Definitions(tuple(items), tuple(warnings))
 
+    def _folders(self) -> Iterator[tuple[dict[str, Definition], list[str]]]:
+        """What each folder holds, by name, with a warning where it holds too much."""
+        met: set[tuple[Path, str]] = set()
+        for source, top, below in self.places():
+            files = _files(top, below)
+            place = below or str(top)
+            many = f"{place}: only the first {MAX_FILES} definitions are read"
+            here: dict[str, Definition] = {}
+            for file in files[:MAX_FILES]:
+                met.add((top, file))
+                one = self._read(source, top, file)
+                if one.name in here:
+                    first = here[one.name].file
+                    one = replace(one, reason=f"name: {first} beside it has the same")
+                here[one.name] = one
+            yield here, [many] if len(files) > MAX_FILES else []
+        for gone in self._kept.keys() - met:
+            del self._kept[gone]
 
-def _exists(name: str, known: Collection[str]) -> bool:
-    """`mcp__server__*` and the like stand for tools that come and go."""
-    return name in known or name == "*" or name.startswith("mcp__")
+    def _read(self, source: DefinitionSource, top: Path, file: str) -> Definition:
+        # The status is taken before the content, so that a change in between is seen next time.
+        now = status(top / file)
+        before = self._kept.get((top, file))
+        same = before is not None and before.status == now
+        if before is not None and same and before.agreed:
+            return before.definition
+        one = read(source, top, file)
+        agreed = before is not None and same and before.definition == one
+        self._kept[top, file] = _Read(now, one, agreed)
+        return one
 
 
 def _files(top: Path, below: str) -> list[str]:
@@ -202,45 +155,3 @@ def _files(top: Path, below: str) -> list[str]:
         if len(found) > MAX_FILES:
             break
     return found
-
-
-def _read(source: DefinitionSource, top: Path, file: str) -> Definition:
-    stem = shown(Path(file).stem)
-    try:
-        text = read_text(top, file)
-        if text is None:
-            return Definition(stem, source, shown(file), reason="it is gone")
-        header, body = parse(text, Header)
-    except (Skipped, FrontmatterProblem) as problem:
-        return Definition(stem, source, shown(file), reason=str(problem))
-    extra = dict(header.model_extra or {})
-    name = header.name or stem
-    return Definition(
-        name=name,
-        source=source,
-        file=shown(file),
-        description=" ".join(header.description.split()),
-        prompt=body,
-        tools=header.tools,
-        disallowed_tools=header.disallowed_tools,
-        model=None if header.model == "inherit" else header.model,
-        permission_mode=header.permission_mode,
-        max_turns=header.max_turns or header.max_iterations or DEFAULT_TURNS,
-        skills=header.skills,
-        mcp_servers=header.mcp_servers,
-        memory=header.memory,
-        background=header.background,
-        isolation=header.isolation,
-        triggers=header.triggers,
-        reason=_unusable(name, body),
-        notes=tuple(f"the field {shown(one)} means nothing here" for one in sorted(extra)),
-        extra=extra,
-    )
-
-
-def _unusable(name: str, body: str) -> str:
-    if not body.strip():
-        return "it has no body, which is the subagent's prompt"
-    if re.match(_NAME, name) is None:
-        return "its file's name is no name for a subagent: give it a field name"
-    return ""

@@ -16,6 +16,10 @@ _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
+Status = tuple[int, int, int, int] | None
+"""What tells that a file changed: times in ns, size, inode; None where it is not there."""
+
+
 @dataclass(eq=False)
 class Skipped(Exception):
     """A file is there and is not read; `why` completes the sentence that begins with its name."""
@@ -45,6 +49,15 @@ def read_text(root: Path, relative: str) -> str | None:
     except UnicodeDecodeError as error:
         raise Skipped(f"it is not UTF-8 (byte {error.start})") from error
     return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def status(path: Path) -> Status:
+    """How a file, or what a link leads to, stands now."""
+    try:
+        found = path.stat()
+    except (OSError, ValueError):
+        return None
+    return found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino
 
 
 def real(path: Path) -> Path:

@@ -7,7 +7,7 @@ done in a thread.
 
 import asyncio
 import shutil
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,20 +22,19 @@ from runtime.workspace.content import (
     snapshot_of,
 )
 from runtime.workspace.definitions import DefinitionShelf
-from runtime.workspace.reading import Skipped, read_text
+from runtime.workspace.reading import Skipped, Status, read_text, status
 from runtime.workspace.skills import MAX_SKILLS, FindProgram, SkillShelf, skill_folders
 
 __all__ = ["Workspace", "WorkspaceSnapshot"]
 
 log = structlog.get_logger(__name__)
 
-Status = tuple[int, int, int, int] | None
-
 
 class Workspace:
     """The workspace at `root`. `template` is where the built-in skills are.
 
     `env` are the names of the environment variables that are set: skills may require some.
+    `user_agents` are folders of definitions of subagents besides those of the workspace.
     """
 
     def __init__(
@@ -45,10 +44,11 @@ class Workspace:
         template: Path | None = None,
         env: Collection[str] = frozenset(),
         find_program: FindProgram = shutil.which,
+        user_agents: Sequence[Path] = (),
     ) -> None:
         self.root = root
         self.skills = SkillShelf(root, template, frozenset(env), find_program)
-        self.agents = DefinitionShelf(root, template)
+        self.agents = DefinitionShelf(root, template, user_agents, self.skills.names)
         self._find_program = find_program
         self._loading = asyncio.Lock()
         self._current: WorkspaceSnapshot | None = None
@@ -119,7 +119,7 @@ class _Seen:
 
     def still(self, find_program: FindProgram) -> bool:
         """Whether all of it is as it was."""
-        return all(_status(path) == before for path, before in self.files) and all(
+        return all(status(path) == before for path, before in self.files) and all(
             (find_program(name) is not None) is present for name, present in self.programs
         )
 
@@ -131,18 +131,10 @@ def _statuses(shelf: SkillShelf) -> Iterator[tuple[Path, Status]]:
     """
     for name in (*IDENTITY_FILES, MEMORY_FILE):
         path = shelf.root / name
-        yield path, _status(path)
+        yield path, status(path)
     for _, place in shelf.places():
         folder = place / SKILLS_FOLDER
-        yield folder, _status(folder)
+        yield folder, status(folder)
         for one in skill_folders(place)[:MAX_SKILLS]:
             path = folder / one / SKILL_FILE
-            yield path, _status(path)
-
-
-def _status(path: Path) -> Status:
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino
+            yield path, status(path)

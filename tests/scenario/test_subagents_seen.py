@@ -46,8 +46,8 @@ async def test_types_are_listed_with_their_tools_and_what_is_wrong(
     assert "- explore, only reads: Reads files" in root
     assert "- reader: Reads.\n  tools: read_file\n" in root
     assert "- broken" not in root
-    assert "broken.md is not used: it has no body" in root
-    assert "reader.md: the tool magic does not exist" in root
+    assert "broken.md is not used: body: it has no body" in root
+    assert "reader.md: tools: magic does not exist" in root
     explore = root.split("- explore")[1].split("\n- ")[0]
     assert "sessions_spawn" in explore
     assert "write_file" not in explore

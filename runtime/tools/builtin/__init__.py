@@ -1,5 +1,9 @@
 """The tools that every session is offered, one module per family."""
 
+from dataclasses import dataclass
+from typing import Final
+
+from runtime.domain.tools import Effect
 from runtime.ports.clock import Clock
 from runtime.ports.fetch import Fetch
 from runtime.ports.sandbox import Sandbox
@@ -16,6 +20,37 @@ from runtime.tools.builtin.subagents import AgentsList, Subagents
 from runtime.tools.builtin.web import WebFetch
 from runtime.tools.family import Family
 from runtime.tools.outgoing import Sending
+
+
+@dataclass(frozen=True, slots=True)
+class Face:
+    """What of a tool can be known before it is made."""
+
+    name: str
+    effect: Effect
+
+
+FACES: Final = tuple(
+    Face(tool.name, tool.effect)
+    for tool in (
+        ReadFile,
+        WriteFile,
+        EditFile,
+        ListDir,
+        GlobFiles,
+        Grep,
+        ResolvePath,
+        Exec,
+        WebFetch,
+        AskUser,
+        SendFile,
+        SessionsSpawn,
+        Subagents,
+        AgentsList,
+        UseSkill,
+    )
+)
+"""All that `builtin_tools` makes, in its order."""
 
 
 def builtin_tools(

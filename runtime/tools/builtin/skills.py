@@ -2,6 +2,7 @@
 
 import difflib
 from contextlib import suppress
+from typing import Final
 
 from pydantic import Field
 from typing_extensions import override
@@ -12,6 +13,8 @@ from runtime.tools.base import Arguments, SkillReader, Tool, ToolContext, ToolOu
 from runtime.tools.builtin.common import guard, off_loop
 from runtime.tools.paths import shown
 
+USE_SKILL: Final = "use_skill"
+
 
 class SkillArguments(Arguments):
     name: str = Field(min_length=1, max_length=200)
@@ -20,7 +23,7 @@ class SkillArguments(Arguments):
 class UseSkill(Tool[SkillArguments]):
     """A skill's text. It grants nothing."""
 
-    name = "use_skill"
+    name = USE_SKILL
     description = "Read a skill's instructions."
     arguments = SkillArguments
     effect = Effect.READ

@@ -8,7 +8,15 @@ from typing_extensions import override
 from runtime.domain.errors import ToolError
 from runtime.domain.tools import Effect, Touches
 from runtime.store.agents import Retention, Share
-from runtime.subagents.requests import MAX_BATCH, AgentRequest, Name, SpawnRequest, Task, TypeName
+from runtime.subagents.requests import (
+    MAX_BATCH,
+    AgentRequest,
+    ModelName,
+    Name,
+    SpawnRequest,
+    Task,
+    TypeName,
+)
 from runtime.subagents.terms import RequestKey
 from runtime.tools.base import Arguments, Tool, ToolContext, ToolOutput
 
@@ -27,6 +35,7 @@ class SpawnArguments(Arguments):
     memory_share_mode: Share | None = None
     retention: Retention = "retain"
     spawn_request_id: RequestKey | None = None
+    model: ModelName | None = None
     agents: tuple[AgentRequest, ...] = Field(default=(), max_length=MAX_BATCH)
 
     @property
@@ -39,7 +48,7 @@ class SpawnArguments(Arguments):
             depends_on=self.depends_on,
             group=self.group,
         )
-        return SpawnRequest(mode=self.mode, one=one, agents=self.agents)
+        return SpawnRequest(mode=self.mode, model=self.model, one=one, agents=self.agents)
 
 
 class SessionsSpawn(Tool[SpawnArguments]):
@@ -55,7 +64,7 @@ class SessionsSpawn(Tool[SpawnArguments]):
 
     @override
     def touches(self, arguments: SpawnArguments, context: ToolContext) -> Touches:
-        return Touches(subject=arguments.type)
+        return Touches(delegates=True, subject=arguments.type)
 
     @override
     async def run(self, arguments: SpawnArguments, context: ToolContext) -> ToolOutput:

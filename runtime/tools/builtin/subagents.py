@@ -66,7 +66,11 @@ class Subagents(Tool[SubagentsArguments]):
     @override
     def touches(self, arguments: SubagentsArguments, context: ToolContext) -> Touches:
         tells = arguments.action in TELLS
-        return Touches(own_agents=tells, subject=f"{arguments.action} {arguments.agent}".strip())
+        return Touches(
+            own_agents=tells,
+            delegates=tells and arguments.action != "stop",
+            subject=f"{arguments.action} {arguments.agent}".strip(),
+        )
 
     @override
     async def run(self, arguments: SubagentsArguments, context: ToolContext) -> ToolOutput:

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from runtime.domain.decisions import PermissionMode, SessionMode
 from runtime.domain.people import Trust
+from runtime.domain.tools import Effect, Touches
 from runtime.policy.bounds import PolicySettings, rule_lists
 from runtime.policy.decide import Bounds, CallFacts, decide, narrower
 from runtime.policy.rules import Rule
@@ -83,6 +84,18 @@ def test_plan_and_ask_are_read_only_whatever_the_permission_mode(
         decision = decide(call, bounds)
         assert decision.verdict == "deny"
         assert decision.rule.startswith("mode: ")
+
+
+@pytest.mark.requirement("POL-2")
+@pytest.mark.parametrize("effect", [Effect.READ, Effect.IDEMPOTENT])
+def test_plan_gives_work_to_subagents_and_ask_gives_none(effect: Effect) -> None:
+    touches = Touches(delegates=True, own_agents=effect is not Effect.READ, subject="explore")
+    gives = CallFacts("sessions_spawn", effect, touches)
+    for mode in (SessionMode.EDIT, SessionMode.PLAN):
+        assert decide(gives, Bounds(session_mode=mode)).verdict == "allow"
+    for permission in WIDEST_FIRST:
+        bounds = Bounds(mode=permission, session_mode=SessionMode.ASK, rules=rules(allow=("*",)))
+        assert decide(gives, bounds).rule == "mode: ask mode gives no subagent work"
 
 
 @pytest.mark.requirement("POL-2", "TOOL-7")

@@ -54,6 +54,23 @@ def problems(
     return [str(problem) for problem in found]
 
 
+@pytest.mark.requirement("SUB-15")
+@pytest.mark.parametrize(
+    ("offered", "told"),
+    [
+        (("m:small", "m:large"), "no model m:smal is offered here; near it: m:small"),
+        (("x:y",), "no model m:smal is offered here; there are: x:y"),
+        ((), "no model m:smal is offered here; leave it out"),
+    ],
+)
+def test_a_model_is_one_of_those_that_are_offered(offered: Sequence[str], told: str) -> None:
+    by = spawner(models=offered)
+    (found,) = problems(one().model_copy(update={"model": "m:smal"}), by=by)
+    assert found.startswith(f"model: {told}")
+    for name in (*offered, None):
+        assert problems(one().model_copy(update={"model": name}), by=by) == []
+
+
 @pytest.mark.requirement("SUB-5")
 def test_what_is_right_has_no_problems() -> None:
     assert problems(one()) == []

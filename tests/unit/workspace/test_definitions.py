@@ -1,22 +1,28 @@
 """SUB-2: what a definition may say, which one wins, and that a broken one is told of."""
 
+import os
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from runtime.domain.decisions import PermissionMode
+from runtime.tools.builtin import FACES
+from runtime.workspace.definition_file import DefinitionSource, read
 from runtime.workspace.definitions import (
     DEFAULT_TURNS,
     MAX_FILES,
     Definition,
     DefinitionShelf,
+    Known,
 )
+from runtime.workspace.skills import SkillShelf
 from tests.unit.workspace.support import Folder
 
 pytestmark = pytest.mark.requirement("SUB-2")
 TEMPLATE = Path(__file__).resolve().parents[3] / "workspace_template"
-TOOLS = ("read_file", "grep", "exec")
+KNOWN = Known(("read_file", "grep", "exec"), ("openai:small", "openai:large"))
 
 
 @pytest.fixture
@@ -37,7 +43,7 @@ def written(header: str, body: str = "You look things up.") -> str:
 def only(folder: Folder, header: str, body: str = "You look things up.") -> Definition:
     """The one definition of a workspace."""
     folder.write("agents/scout.md", written(header, body))
-    (found,) = DefinitionShelf(folder.root).load(TOOLS).items
+    (found,) = DefinitionShelf(folder.root).load(KNOWN).items
     return found
 
 
@@ -68,7 +74,7 @@ triggers: [find out, look up]"""
         tools=("read_file", "grep"),
         disallowed_tools=("exec",),
         model="openai:small",
-        permission_mode="plan",
+        permission_mode=PermissionMode.PLAN,
         max_turns=7,
         skills=("writing", "citing"),
         mcp_servers=("github",),
@@ -106,14 +112,41 @@ def test_inherit_names_no_model(workspace: Folder) -> None:
 def test_a_tool_that_does_not_exist_is_dropped_and_told(workspace: Folder) -> None:
     found = only(workspace, "tools: read_file, WebSearch, mcp__github__search")
     assert found.tools == ("read_file", "mcp__github__search")
-    assert found.notes == ("the tool WebSearch does not exist",)
+    assert found.problems == ("tools: WebSearch does not exist",)
     assert found.available
 
 
 def test_with_none_left_it_has_none(workspace: Folder) -> None:
     found = only(workspace, "tools: Bash, Write")
     assert found.tools == ()
-    assert "none of its tools exists, so it has none" in found.notes
+    assert "tools: none of them exists, so it has none" in found.problems
+
+
+def test_a_name_that_nearly_exists_is_told_with_it(workspace: Folder) -> None:
+    found = only(workspace, "tools: Read_File, grep\ndisallowedTools: Bash, exec")
+    assert found.problems == (
+        "tools: Read_File does not exist; near it: read_file",
+        "disallowedTools: Bash does not exist",
+    )
+    assert (found.tools, found.disallowed_tools) == (("grep",), ("Bash", "exec"))
+
+
+def test_a_model_that_is_not_offered_is_passed_over(workspace: Folder) -> None:
+    """A file of the workspace, which the agent may write, must not choose what nobody offers."""
+    found = only(workspace, "model: ollama:small")
+    assert found.model is None
+    assert found.problems == (
+        "model: ollama:small is not offered here, so another is used; near it: openai:small",
+    )
+    assert found.available
+
+
+def test_skills_that_do_not_exist_are_told(workspace: Folder) -> None:
+    workspace.write("agents/scout.md", written("skills: writing, citing"))
+    shelf = DefinitionShelf(workspace.root, skills=lambda: ("writing",))
+    (found,) = shelf.load(KNOWN).items
+    assert found.skills == ("writing",)
+    assert found.problems == ("skills: citing does not exist; near it: writing",)
 
 
 def test_other_fields_are_kept_and_told(workspace: Folder) -> None:
@@ -121,8 +154,8 @@ def test_other_fields_are_kept_and_told(workspace: Folder) -> None:
     found = DefinitionShelf(workspace.root).load()
     assert found.items[0].extra == {"loop": "5", "color": "red"}
     assert found.warnings == (
-        "agents/scout.md: the field color means nothing here",
-        "agents/scout.md: the field loop means nothing here",
+        "agents/scout.md: color: this field means nothing here",
+        "agents/scout.md: loop: this field means nothing here",
     )
 
 
@@ -144,7 +177,7 @@ def test_other_fields_are_kept_and_told(workspace: Folder) -> None:
 )
 def test_a_broken_file_is_told_and_not_used(workspace: Folder, text: str, why: str) -> None:
     workspace.write("agents/scout.md", text)
-    loaded = DefinitionShelf(workspace.root).load(TOOLS)
+    loaded = DefinitionShelf(workspace.root).load(KNOWN)
     (found,) = loaded.items
     assert not found.available
     assert why in found.reason
@@ -193,7 +226,7 @@ def test_two_files_of_one_folder_with_one_name(workspace: Folder) -> None:
     workspace.write("agents/a.md", written("name: scout"))
     workspace.write("agents/b.md", written("name: scout"))
     (found,) = DefinitionShelf(workspace.root).load().items
-    assert found.reason == "agents/a.md beside it has the same name"
+    assert found.reason == "name: agents/a.md beside it has the same"
 
 
 def test_what_changes_is_seen_at_once(workspace: Folder) -> None:
@@ -205,6 +238,42 @@ def test_what_changes_is_seen_at_once(workspace: Folder) -> None:
     assert shelf.load().items[0].description == "Two."
     workspace.remove("agents/scout.md")
     assert shelf.load().items == ()
+
+
+def test_what_did_not_change_is_not_read_again(
+    workspace: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also an edit within the grain of a time stamp is seen: one read alone is not believed."""
+    reads: list[str] = []
+
+    def counted(source: DefinitionSource, top: Path, file: str) -> Definition:
+        reads.append(file)
+        return read(source, top, file)
+
+    monkeypatch.setattr("runtime.workspace.definitions.read", counted)
+    shelf = DefinitionShelf(workspace.root)
+    workspace.write("agents/scout.md", written("description: One."))
+    file = workspace.write("agents/other.md", written("description: Other."))
+    for _ in range(5):
+        assert [one.description for one in shelf.load().items] == ["Other.", "One."]
+    assert sorted(reads) == ["agents/other.md"] * 2 + ["agents/scout.md"] * 2
+    stamp = file.stat()
+    workspace.write("agents/other.md", written("description: Never."))
+    os.utime(file, ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
+    assert [one.description for one in shelf.load().items] == ["Never.", "One."]
+    workspace.remove("agents/other.md")
+    assert [one.name for one in shelf.load().items] == ["scout"]
+
+
+def test_an_edit_that_leaves_no_trace_is_seen(
+    workspace: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where time stamps are coarse, two edits of the same size look like one."""
+    monkeypatch.setattr("runtime.workspace.definitions.status", lambda _: (0, 0, 1, 1))
+    shelf = DefinitionShelf(workspace.root)
+    for word in ("One.", "Two.", "Six."):
+        workspace.write("agents/scout.md", written(f"description: {word}"))
+        assert shelf.load().items[0].description == word
 
 
 def test_links_that_leave_are_not_followed(workspace: Folder, tmp_path: Path) -> None:
@@ -230,7 +299,10 @@ def test_no_more_than_a_bounded_number_is_read(workspace: Folder) -> None:
 
 
 def test_the_ones_that_come_along_are_usable() -> None:
-    loaded = DefinitionShelf(Path("/nowhere"), TEMPLATE).load()
+    skills = SkillShelf(Path("/nowhere"), TEMPLATE).names
+    loaded = DefinitionShelf(Path("/nowhere"), TEMPLATE, skills=skills).load(
+        Known([one.name for one in FACES], ())
+    )
     assert loaded.warnings == ()
     assert {one.name for one in loaded.items} == {"planner", "researcher", "reviewer"}
     assert all(one.available and one.description and one.tools for one in loaded.items)
@@ -243,7 +315,7 @@ def test_whatever_is_written_is_read_or_told(
 ) -> None:
     folder = Folder(tmp_path_factory.mktemp("any"))
     folder.write("agents/scout.md", written(header, body).encode("utf-8", "surrogatepass"))
-    loaded = DefinitionShelf(folder.root).load(TOOLS)
+    loaded = DefinitionShelf(folder.root).load(KNOWN)
     (found,) = loaded.items
     assert found.available != bool(found.reason)
-    assert bool(loaded.warnings) == bool(found.reason or found.notes)
+    assert bool(loaded.warnings) == bool(found.reason or found.notes or found.problems)

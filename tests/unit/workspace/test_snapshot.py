@@ -66,7 +66,7 @@ async def test_edits_in_quick_succession_are_all_seen(
     folder: Folder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where time stamps are coarse, two edits of the same size look like one."""
-    monkeypatch.setattr("runtime.workspace.snapshot._status", _coarse)
+    monkeypatch.setattr("runtime.workspace.snapshot.status", _coarse)
     workspace = Workspace(folder.root)
     for turn in range(30):
         folder.write("AGENTS.md", f"first  {turn:4}" + "." * turn)

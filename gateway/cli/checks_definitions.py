@@ -1,0 +1,29 @@
+"""The check of `doctor` that reads the definitions of subagents (SUB-2)."""
+
+import asyncio
+
+from gateway import wiring
+from gateway.cli.check import Check
+from gateway.config import Config
+from gateway.definitions import find
+from runtime.domain.errors import InvalidInput, Unavailable
+
+
+async def definitions(config: Config) -> Check:
+    """Which files cannot be used as they are, and why. A model that is wrong is another check's."""
+    try:
+        catalog = await wiring.find_models(config)
+    except InvalidInput:
+        return Check("subagents", "warn", "not read, for want of a model", "Mend the model first.")
+    try:
+        found = await asyncio.to_thread(find, config, catalog)
+    except Unavailable as error:
+        return Check("subagents", "fail", str(error), "Make the folder readable.")
+    finally:
+        await catalog.close()
+    problems = found.types.problems
+    if problems:
+        fix = "Change them; `gatehouse agents types validate FILE` checks one."
+        return Check("subagents", "warn", "; ".join(problems), fix)
+    usable = [one for one, reason in found.types.known.items() if not reason]
+    return Check("subagents", "ok", f"{len(usable)} types")

@@ -1,0 +1,195 @@
+"""One definition of a subagent: Markdown behind YAML frontmatter (SUB-2).
+
+What is wrong with a file is said by field and rule. Where it cannot be used, `reason` says why;
+what was passed over in it stands in `problems`, and the rest of it holds.
+"""
+
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Annotated, Final, Literal
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    JsonValue,
+    StringConstraints,
+)
+
+from runtime.domain.decisions import PermissionMode
+from runtime.workspace.frontmatter import FrontmatterProblem, parse
+from runtime.workspace.reading import Skipped, read_text
+from runtime.workspace.skills import shown
+
+DEFAULT_TURNS: Final = 50
+PATTERN: Final = "mcp__"
+"""How the names of tools begin that come and go with their servers; they may be patterns."""
+_NAME: Final = r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$"
+
+DefinitionSource = Literal["built-in", "user", "workspace"]
+IsolationName = Literal["full", "selective", "shared", "worktree"]
+
+
+def _listed(value: object) -> object:
+    """A YAML list as it is; a string as its parts between commas, and none where it is empty."""
+    if isinstance(value, str):
+        return [part.strip() for part in value.split(",") if part.strip()]
+    return value
+
+
+Turns = Annotated[int, Field(ge=1, le=1000)]
+Names = Annotated[tuple[str, ...], BeforeValidator(_listed)]
+
+
+class Header(BaseModel):
+    """The frontmatter. Other fields are kept and reported."""
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+
+    name: Annotated[str, StringConstraints(pattern=_NAME)] | None = None
+    description: Annotated[str, StringConstraints(strip_whitespace=True, max_length=1024)] = ""
+    tools: Names | None = None
+    disallowed_tools: Names = Field(default=(), alias="disallowedTools")
+    model: Annotated[str, StringConstraints(min_length=1, max_length=200)] | None = None
+    permission_mode: PermissionMode | None = Field(default=None, alias="permissionMode")
+    max_turns: Turns | None = Field(default=None, alias="maxTurns")
+    max_iterations: Turns | None = None
+    skills: Names = ()
+    mcp_servers: Names = Field(default=(), alias="mcpServers")
+    memory: str | None = None
+    background: bool = False
+    isolation: IsolationName | None = None
+    triggers: Names = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """The names that there are. `models` are those that are offered; `skills` None: not looked."""
+
+    tools: Collection[str]
+    models: Collection[str]
+    skills: Collection[str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """A kind of subagent that somebody described.
+
+    ``tools`` None leaves the choice to the type it refines, an empty tuple means none at all.
+    ``file`` names it for people; ``reason`` says why it cannot be used, ``problems`` what was
+    passed over in it. ``max_turns`` is how many steps a run may take, before its parent's limit.
+    ``extra`` are the fields that mean nothing here.
+    """
+
+    name: str
+    source: DefinitionSource
+    file: str
+    description: str = ""
+    prompt: str = ""
+    tools: tuple[str, ...] | None = None
+    disallowed_tools: tuple[str, ...] = ()
+    model: str | None = None
+    permission_mode: PermissionMode | None = None
+    max_turns: int = DEFAULT_TURNS
+    skills: tuple[str, ...] = ()
+    mcp_servers: tuple[str, ...] = ()
+    memory: str | None = None
+    background: bool = False
+    isolation: IsolationName | None = None
+    triggers: tuple[str, ...] = ()
+    reason: str = ""
+    problems: tuple[str, ...] = ()
+    extra: Mapping[str, JsonValue] = field(default_factory=dict)
+
+    @property
+    def available(self) -> bool:
+        """Whether a child can be made of it."""
+        return not self.reason
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What of it means nothing here and is kept all the same; no mistake."""
+        return tuple(f"{shown(one)}: this field means nothing here" for one in sorted(self.extra))
+
+    def checked(self, known: Known) -> "Definition":
+        """Without the tools, the model and the skills that are not `known`, each of them told."""
+        problems = [_missing("tools", one, known.tools) for one in self.tools or () if one]
+        problems += [_missing("disallowedTools", one, known.tools) for one in self.disallowed_tools]
+        tools = None if self.tools is None else tuple(n for n in self.tools if _there(n, known))
+        if self.tools and not tools:
+            problems.append("tools: none of them exists, so it has none")
+        model = self.model
+        if model is not None and model not in known.models:
+            near = _near(model, known.models)
+            problems.append(f"model: {shown(model)} is not offered here, so another is used{near}")
+            model = None
+        skills = self.skills
+        if known.skills is not None:
+            problems += [_missing("skills", one, known.skills) for one in skills]
+            skills = tuple(one for one in skills if one in known.skills)
+        told = tuple(one for one in problems if one)
+        return replace(self, tools=tools, model=model, skills=skills, problems=told)
+
+
+def read(source: DefinitionSource, top: Path, file: str) -> Definition:
+    """The definition in `file` below `top`; one that cannot be used says why. Blocks on files."""
+    stem = shown(Path(file).stem)
+    # Two folders of a person may hold files of one name.
+    label = f"{top}/{shown(file)}" if source == "user" else shown(file)
+    try:
+        text = read_text(top, file)
+        if text is None:
+            return Definition(stem, source, label, reason="there is no such file")
+        header, body = parse(text, Header)
+    except (Skipped, FrontmatterProblem) as problem:
+        return Definition(stem, source, label, reason=str(problem))
+    extra = dict(header.model_extra or {})
+    name = header.name or stem
+    return Definition(
+        name=name,
+        source=source,
+        file=label,
+        description=" ".join(header.description.split()),
+        prompt=body,
+        tools=header.tools,
+        disallowed_tools=header.disallowed_tools,
+        model=None if header.model == "inherit" else header.model,
+        permission_mode=header.permission_mode,
+        max_turns=header.max_turns or header.max_iterations or DEFAULT_TURNS,
+        skills=header.skills,
+        mcp_servers=header.mcp_servers,
+        memory=header.memory,
+        background=header.background,
+        isolation=header.isolation,
+        triggers=header.triggers,
+        reason=_unusable(name, body),
+        extra=extra,
+    )
+
+
+def _unusable(name: str, body: str) -> str:
+    if not body.strip():
+        return "body: it has no body, which is the subagent's prompt"
+    if re.match(_NAME, name) is None:
+        return "name: its file's name is no name for a subagent, so give it this field"
+    return ""
+
+
+def _there(name: str, known: Known) -> bool:
+    return name in known.tools or name == "*" or name.startswith(PATTERN)
+
+
+def _missing(field_name: str, name: str, known: Collection[str]) -> str:
+    """What is wrong with a name of a field; nothing where it exists or stands for what may."""
+    if name in known or (field_name != "skills" and (name == "*" or name.startswith(PATTERN))):
+        return ""
+    return f"{field_name}: {shown(name)} does not exist{_near(name, known)}"
+
+
+def _near(name: str, known: Collection[str]) -> str:
+    close = get_close_matches(name[:64].lower(), sorted(known), n=3, cutoff=0.6)
+    return f"; near it: {', '.join(close)}" if close else ""
