@@ -11,6 +11,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from pydantic import AfterValidator, Field, SecretStr
 
 from gateway.config_chats import Slack, Telegram
+from gateway.config_children import ChildTools
 from gateway.config_files import Attachments, Transcription
 from gateway.config_section import Section
 from runtime.domain.decisions import PermissionMode, SessionMode
@@ -249,6 +250,7 @@ class Tools(Section):
     )
     roots: tuple[Path, ...] = Field((), description="Folders besides the workspace.")
     exec: Exec = Field(default_factory=Exec, description="What shell commands are granted.")
+    subagents: ChildTools = Field(default_factory=ChildTools, description="Tools of subagents.")
 
 
 class Policy(Section):

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from runtime.domain.decisions import PermissionMode
 from runtime.domain.tools import Effect
 from runtime.subagents.children import Profile
 from runtime.tools.base import AnyTool
@@ -34,13 +35,14 @@ BUILT_IN: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Types:
-    """What one spawner may use: `profiles` by name, `may` and `known` as in `Spawner`, and a line
-    about each for people and models."""
+    """What one spawner may use: `profiles` by name, `may` and `known` as in `Spawner`, a line about
+    each for people and models, and how many `levels` of children may follow."""
 
     profiles: Mapping[str, Profile]
     may: frozenset[str]
     known: Mapping[str, str]
     about: Mapping[str, str]
+    levels: int = 0
 
 
 def types_for(
@@ -50,9 +52,10 @@ def types_for(
     own: frozenset[str] | None,
     kind: str,
     deepest: bool,
+    levels: int = 0,
 ) -> Types:
     """The types for a spawner of type `kind` whose tools are `own` (None: all); a child that would
-    be at the `deepest` level spawns nothing."""
+    be at the `deepest` level spawns nothing. `levels` of children may follow the spawner."""
     there = [tool for tool in tools if own is None or tool.name in own]
     kept = NEVER | {SPAWN} if deepest else NEVER
     usable = tuple(tool.name for tool in there if tool.name not in kept)
@@ -77,6 +80,7 @@ def types_for(
             read_only=base.read_only or one.permission_mode == "plan",
             prompt=one.prompt,
             model=one.model,
+            mode=None if one.permission_mode is None else PermissionMode(one.permission_mode),
         )
     may = MAY.get(kind, frozenset(known))
-    return Types(profiles, may, known, about)
+    return Types(profiles, may, known, about, levels)

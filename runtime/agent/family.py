@@ -95,7 +95,7 @@ class AgentFamily:
         if unable or depth + 1 >= deepest:
             return TypesSeen((), found.warnings)
         types = types_for(
-            tools,
+            self.settings.children.offered(tools),
             found,
             own=session.tools,
             kind=own.type if own else "",

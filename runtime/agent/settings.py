@@ -1,9 +1,12 @@
 """The settings of turns, as the engine sees them; `gateway.config` fills them in."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from typing import Final
 
 from runtime.subagents.requests import Limits
+from runtime.tools.base import AnyTool
 
 MEGABYTE: Final = 1024 * 1024
 
@@ -27,11 +30,23 @@ class AttachmentSettings:
 @dataclass(frozen=True, slots=True)
 class ChildSettings:
     """How many subagents run at once over the deployment (0: any number), how many there may be,
-    and how long one is awaited before its parent goes on without it."""
+    and how long one is awaited before its parent goes on without it. `allow` and `deny` are
+    patterns of tools that they may have; None allows all, no pattern at all allows none."""
 
     concurrency: int = 10
     limits: Limits = field(default_factory=Limits)
     await_ms: int = 120_000
+    allow: tuple[str, ...] | None = None
+    deny: tuple[str, ...] = ()
+
+    def offered(self, tools: Sequence[AnyTool]) -> tuple[AnyTool, ...]:
+        """Those of `tools` that any subagent may have."""
+        return tuple(
+            tool
+            for tool in tools
+            if (self.allow is None or _named(self.allow, tool.name))
+            and not _named(self.deny, tool.name)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,3 +60,7 @@ class AgentSettings:
     timezone: str = "UTC"
     attachments: AttachmentSettings = field(default_factory=AttachmentSettings)
     children: ChildSettings = field(default_factory=ChildSettings)
+
+
+def _named(patterns: Sequence[str], name: str) -> bool:
+    return any(fnmatchcase(name, pattern) for pattern in patterns)

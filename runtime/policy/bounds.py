@@ -40,4 +40,5 @@ def bounds_for(settings: PolicySettings, session: Session, run: Run) -> Bounds:
         rules=settings.rules,
         grants=tuple(Rule.parse(text) for text in session.grants),
         tools=session.tools,
+        scope=session.capabilities,
     )

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, Row, bindparam, select, update
 
+from runtime.domain.capabilities import Capabilities
 from runtime.domain.decisions import PermissionMode, SessionMode
 from runtime.domain.errors import NotFound
 from runtime.domain.messages import ChatAddress
@@ -19,7 +20,8 @@ from runtime.store.tables import lanes, sessions
 @dataclass(frozen=True, slots=True)
 class Session:
     """One conversation. `grants` are rules that a person allowed for this session (APR-1); `tools`
-    are those that it may use, None where nothing bounds them (POL-5)."""
+    are those that it may use, None where nothing bounds them; `capabilities` bound the other axes,
+    None where nothing does (POL-5)."""
 
     id: str
     key: str
@@ -36,6 +38,19 @@ class Session:
     created_ms: int
     updated_ms: int
     transcript: int
+    capabilities: Capabilities | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Inheritance:
+    """What a child's session has besides its parent's: its type, the names of its tools, the bounds
+    on the other axes, its model and its permission mode (None: its parent's)."""
+
+    agent: str
+    tools: Sequence[str]
+    capabilities: Capabilities
+    model: str | None = None
+    mode: PermissionMode | None = None
 
 
 _QUERY = select(sessions, lanes.c.transcript).join(lanes, lanes.c.session_id == sessions.c.id)
@@ -94,32 +109,28 @@ def grant(conn: Connection, session: Session, rule: str) -> None:
         change(conn, session.id, {"grants": json.dumps([*session.grants, rule])})
 
 
-def inherit(
-    conn: Connection,
-    session_id: str,
-    parent: Session,
-    *,
-    agent: str,
-    tools: Sequence[str],
-    model: str | None,
-) -> None:
-    """Give a child's session what it has of its parent's, as copies, and the tools of its own."""
+def inherit(conn: Connection, session_id: str, parent: Session, own: Inheritance) -> None:
+    """Give a child's session what it has of its parent's, as copies, and what is its own."""
+    bounds = own.capabilities.model_dump(mode="json", exclude_defaults=True)
     change(
         conn,
         session_id,
         {
-            "agent": agent,
-            "permission_mode": parent.permission_mode,
+            "agent": own.agent,
+            "permission_mode": own.mode or parent.permission_mode,
             "grants": json.dumps(list(parent.grants)),
-            "scope": json.dumps({"tools": sorted(tools)}),
-            "model": model or parent.model,
+            "scope": json.dumps({"tools": sorted(own.tools), "capabilities": bounds}),
+            "model": own.model or parent.model,
         },
     )
 
 
 def _session(row: Row[tuple[object, ...]]) -> Session:
     found = row._mapping
-    mode, scope = found["permission_mode"], found["scope"]
+    mode = found["permission_mode"]
+    scope = None if found["scope"] is None else json.loads(found["scope"])
+    # Read strictly: an axis that is passed over would be no bound.
+    bounds = None if scope is None else Capabilities.model_validate(scope.get("capabilities", {}))
     return Session(
         id=found["id"],
         key=found["key"],
@@ -132,8 +143,9 @@ def _session(row: Row[tuple[object, ...]]) -> Session:
         model=found["model"],
         agent=found["agent"],
         grants=tuple(json.loads(found["grants"])),
-        tools=None if scope is None else frozenset(json.loads(scope)["tools"]),
+        tools=None if scope is None else frozenset(scope["tools"]),
         created_ms=found["created_ms"],
         updated_ms=found["updated_ms"],
         transcript=found["transcript"],
+        capabilities=bounds,
     )

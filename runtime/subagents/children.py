@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from runtime.domain.decisions import SessionMode
+from runtime.domain.decisions import PermissionMode, SessionMode
 from runtime.domain.errors import Conflict
 from runtime.domain.events import EventKind
 from runtime.domain.ids import IdPrefix, new_id
@@ -18,6 +18,9 @@ from runtime.store.agents import HELD, Agent
 from runtime.store.inputs import PERSON
 from runtime.store.lanes import SHUT, Lane, NewSession
 from runtime.store.runs import Run
+from runtime.store.sessions import Inheritance
+from runtime.subagents import allowing
+from runtime.subagents.allowing import HELD_ALL, NOTHING_ASKED, Asked, Held
 from runtime.subagents.requests import (
     AgentRequest,
     Limits,
@@ -48,12 +51,14 @@ class Profile:
     read_only: bool
     prompt: str = ""
     model: str | None = None
+    mode: PermissionMode | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class SpawnOrder:
     """A spawn with all that was looked up for it. `profiles` are by the types' names; `may` and
-    `known` as in `Spawner`."""
+    `known` as in `Spawner`; `held` is what the spawner has itself, `asked` what its children are
+    to have of it."""
 
     request: SpawnRequest
     profiles: dict[str, Profile]
@@ -63,6 +68,8 @@ class SpawnOrder:
     label: str = ""
     on_failure: str = "fail"
     await_ms: int = 120_000
+    held: Held = HELD_ALL
+    asked: Asked = NOTHING_ASKED
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,11 +97,12 @@ def spawn(
     )
     spawner = Spawner(own, order.may, order.known, in_run, in_minute)
     problems = check(order.request, tree_of(conn, tree_id, everybody), spawner, order.limits)
+    problems += _widenings(order)
     if problems:
         return Spawned(problems=problems)
     made = _made(order, everybody, parent, run, (lane, tree_id, step, place))
     for one in made:
-        _session(conn, one, lane, run, order.profiles[one.type])
+        _session(conn, one, lane, run, order)
         agents.add(conn, one)
     everybody = (*everybody, *made)
     for one, wanted in zip(made, order.request.wanted, strict=True):
@@ -105,6 +113,18 @@ def spawn(
             {"agent": one.name, "type": one.type, "session_id": one.session_id},
         )
     return Spawned(tuple(made))
+
+
+def _widenings(order: SpawnOrder) -> tuple[Problem, ...]:
+    """What of a spawn asks for more than the spawner or a type has (POL-5)."""
+    if not order.asked.asks:
+        return ()
+    found: dict[Problem, None] = {}
+    for kind in dict.fromkeys(wanted.type for wanted in order.request.wanted):
+        profile = order.profiles.get(kind)
+        if profile is not None:
+            found |= dict.fromkeys(allowing.problems(order.held, order.asked, profile.tools))
+    return tuple(found)
 
 
 def tree_of(conn: Connection, tree_id: str, everybody: Sequence[Agent]) -> Tree:
@@ -189,9 +209,10 @@ def _behind(one: Agent, wanted: AgentRequest, everybody: Sequence[Agent]) -> Map
     return found
 
 
-def _session(conn: Connection, one: Agent, parent: Lane, run: Run, profile: Profile) -> None:
+def _session(conn: Connection, one: Agent, parent: Lane, run: Run, order: SpawnOrder) -> None:
     """A session with a task in its lane, which is held until somebody looks who it waits for."""
-    above = sessions.get(conn, parent.session_id)
+    above, profile = sessions.get(conn, parent.session_id), order.profiles[one.type]
+    given = allowing.endow(order.held, order.asked, profile.tools, profile.mode)
     new = NewSession(
         key=f"subagent:{one.session_id}",
         address=above.address,
@@ -202,9 +223,8 @@ def _session(conn: Connection, one: Agent, parent: Lane, run: Run, profile: Prof
     lane = lanes.create(conn, new, session_id=one.session_id)
     if lane is None:
         raise Conflict(f"an agent of this tree is called {one.name} already", one.name)
-    sessions.inherit(
-        conn, one.session_id, above, agent=one.type, tools=profile.tools, model=profile.model
-    )
+    own = Inheritance(one.type, given.tools, given.capabilities, profile.model, given.mode)
+    sessions.inherit(conn, one.session_id, above, own)
     lane.gate = HELD
     lane.run_seq += 1
     first = Run(

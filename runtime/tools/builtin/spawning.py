@@ -5,8 +5,10 @@ from typing import Final, Literal
 from pydantic import Field
 from typing_extensions import override
 
+from runtime.domain.decisions import PermissionMode
 from runtime.domain.errors import ToolError
 from runtime.domain.tools import Effect, Touches
+from runtime.subagents.allowing import Asked, Patterns
 from runtime.subagents.requests import MAX_BATCH, AgentRequest, Name, SpawnRequest, Task, TypeName
 from runtime.tools.base import Arguments, Tool, ToolContext, ToolOutput
 
@@ -23,6 +25,22 @@ class SpawnArguments(Arguments):
     on_dependency_failure: Literal["fail", "continue"] = "fail"
     group: Name | None = None
     agents: tuple[AgentRequest, ...] = Field(default=(), max_length=MAX_BATCH)
+    permission_mode: PermissionMode | None = None
+    allowed_tools: Patterns | None = None
+    denied_tools: Patterns = ()
+    paths: Patterns | None = None
+    network: Patterns | None = None
+
+    @property
+    def asked(self) -> Asked:
+        """What its children are to have of what the caller has; all of them, in a batch."""
+        return Asked(
+            permission_mode=self.permission_mode,
+            allowed_tools=self.allowed_tools,
+            denied_tools=self.denied_tools,
+            paths=self.paths,
+            network=self.network,
+        )
 
     @property
     def request(self) -> SpawnRequest:
@@ -50,7 +68,7 @@ class SessionsSpawn(Tool[SpawnArguments]):
 
     @override
     def touches(self, arguments: SpawnArguments, context: ToolContext) -> Touches:
-        return Touches(subject=arguments.type)
+        return Touches(subject=arguments.type, spawns=True)
 
     @override
     async def run(self, arguments: SpawnArguments, context: ToolContext) -> ToolOutput:
