@@ -214,7 +214,15 @@ def _usage(call: Call) -> str:
         f"This session used {spent.input_tokens:,} tokens in "
         f"({spent.cached_tokens:,} cached) and {spent.output_tokens:,} out. Cost: {cost}."
     )
-    return "\n".join([used, *_budget_lines(call), *_rate_lines(call)])
+    return "\n".join([used, *_children_lines(call), *_budget_lines(call), *_rate_lines(call)])
+
+
+def _children_lines(call: Call) -> Sequence[str]:
+    """What its subagents used besides, which counts on the same budgets."""
+    spent = totals.below(call.conn, call.session.id)
+    tokens = spent.input_tokens + spent.output_tokens
+    cost = "unknown" if spent.cost_usd is None else f"${spent.cost_usd:.4f}"
+    return [f"Its subagents used {tokens:,} tokens more. Cost: {cost}."] if tokens else []
 
 
 def _agents(call: Call) -> str:

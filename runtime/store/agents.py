@@ -20,6 +20,7 @@ from sqlalchemy import (
 
 from runtime.domain.errors import NotFound
 from runtime.store.hot import hot
+from runtime.store.runs import Run
 from runtime.store.tables import runs, tool_calls
 from runtime.store.tables_agents import agent_waits, agents
 
@@ -35,7 +36,8 @@ ENDING: Final = "stop IS NOT NULL AND settled_ms IS NULL"
 class Agent:
     """One child. `tree_id` is the session at the root, `parent_id` the session that spawned it by
     the call (`run_id`, `step`, `call_place`). `stop` is why it is to end, and `quiet` that nobody
-    waits to hear of it. `status` and what it cost are set when it settles; times are in ms."""
+    waits to hear of it. `payer` is the run at the root on whose budget it counts. `status` and what
+    it cost are set when it settles; times are in ms."""
 
     session_id: str
     tree_id: str
@@ -54,6 +56,7 @@ class Agent:
     label: str = ""
     group_name: str | None = None
     prompt: str = ""
+    payer: str = ""
     stop: str | None = None
     quiet: bool = False
     status: Status | None = None
@@ -121,6 +124,12 @@ def get(conn: Connection, session_id: str) -> Agent:
     if found is None:
         raise NotFound("agent", session_id)
     return found
+
+
+def payer_of(conn: Connection, run: Run) -> str:
+    """The run on whose budget a run counts: its own, or for a child's one at the root (MSG-20)."""
+    own = find(conn, run.session_id)
+    return run.id if own is None else own.payer or own.run_id
 
 
 def of_tree(conn: Connection, tree_id: str) -> Sequence[Agent]:

@@ -53,6 +53,8 @@ agents = Table(
     Column("run_id", Text, nullable=False),
     Column("step", Integer, nullable=False),
     Column("call_place", Integer, nullable=False),
+    # The run at the root on whose budget its calls count.
+    Column("payer", Text, nullable=False, server_default=""),
     # Why it is to end; `quiet` where whoever would hear of its end was stopped too.
     Column("stop", Text),
     Column("quiet", Boolean, nullable=False, server_default=text("false")),
@@ -70,6 +72,7 @@ agents = Table(
     UniqueConstraint("tree_id", "name"),
     UniqueConstraint("tree_id", "place"),
     Index(None, "run_id"),
+    Index(None, "payer"),
     Index("ix_agents_live", "parent_id", sqlite_where=_LIVE, postgresql_where=_LIVE),
     Index("ix_agents_held", "held_ms", sqlite_where=_HELD, postgresql_where=_HELD),
     Index("ix_agents_ending", "created_ms", sqlite_where=_ENDING, postgresql_where=_ENDING),

@@ -181,6 +181,7 @@ def _made(
                 on_failure=order.on_failure,
                 group_name=wanted.group,
                 prompt=order.profiles[wanted.type].prompt,
+                payer=(parent.payer or parent.run_id) if parent else run.id,
                 run_id=run.id,
                 step=step,
                 call_place=place,

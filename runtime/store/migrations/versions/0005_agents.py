@@ -44,6 +44,7 @@ def upgrade() -> None:
         sa.Column("run_id", sa.Text(), nullable=False),
         sa.Column("step", sa.Integer(), nullable=False),
         sa.Column("call_place", sa.Integer(), nullable=False),
+        sa.Column("payer", sa.Text(), server_default="", nullable=False),
         sa.Column("stop", sa.Text(), nullable=True),
         sa.Column("quiet", sa.Boolean(), server_default=sa.text("false"), nullable=False),
         sa.Column("status", sa.Text(), nullable=True),
@@ -62,6 +63,7 @@ def upgrade() -> None:
         sa.UniqueConstraint("tree_id", "place", name=op.f("uq_agents_tree_id_place")),
     )
     op.create_index(op.f("ix_agents_run_id"), "agents", ["run_id"])
+    op.create_index(op.f("ix_agents_payer"), "agents", ["payer"])
     op.create_index(
         "ix_agents_live", "agents", ["parent_id"], sqlite_where=_LIVE, postgresql_where=_LIVE
     )
