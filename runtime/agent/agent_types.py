@@ -22,8 +22,10 @@ MAY: Final[Mapping[str, frozenset[str]]] = {
 }
 """What a child of a type may spawn; everybody else may spawn every type."""
 READS: Final = frozenset(MAY)
-NEVER: Final = frozenset({"ask_user", "send_file"})
-"""A child does not talk to people, and posts nothing in their chats."""
+NEVER: Final = frozenset({"send_file"})
+"""A child posts nothing in people's chats."""
+ASKS: Final = frozenset({"ask_user"})
+"""A child that only reads asks no people; another's question names its path (APR-7)."""
 COMMANDS: Final = frozenset({"exec"})
 """In a session that only reads these get a view that cannot be written (TOOL-7)."""
 BUILT_IN: Final[Mapping[str, str]] = {
@@ -59,7 +61,7 @@ def types_for(
     there = [tool for tool in tools if own is None or tool.name in own]
     kept = NEVER | {SPAWN} if deepest else NEVER
     usable = tuple(tool.name for tool in there if tool.name not in kept)
-    reads = {tool.name for tool in there if tool.effect is Effect.READ} | COMMANDS
+    reads = ({tool.name for tool in there if tool.effect is Effect.READ} | COMMANDS) - ASKS
     profiles = {
         name: Profile(
             tools=tuple(one for one in usable if name not in READS or one in reads),

@@ -28,6 +28,8 @@ Mode = Literal["await", "background"]
 Status = Literal["completed", "failed", "cancelled", "forced"]
 HELD: Final = "held"
 """The gate of a lane whose agent waits for others; it wants no slot yet."""
+ROOT: Final = "root"
+"""What the session at the top of a tree is called in it."""
 LIVE: Final = "settled_ms IS NULL"
 ENDING: Final = "stop IS NOT NULL AND settled_ms IS NULL"
 
@@ -124,6 +126,16 @@ def get(conn: Connection, session_id: str) -> Agent:
     if found is None:
         raise NotFound("agent", session_id)
     return found
+
+
+def path(conn: Connection, session_id: str) -> str:
+    """The names from the root to an agent, as ``root > explore-1``; empty for nobody's child."""
+    names: list[str] = []
+    one = find(conn, session_id)
+    while one is not None:
+        names.append(one.name)
+        one = find(conn, one.parent_id)
+    return " > ".join([ROOT, *reversed(names)]) if names else ""
 
 
 def payer_of(conn: Connection, run: Run) -> str:

@@ -31,8 +31,7 @@ from runtime.subagents.requests import (
 )
 from runtime.subagents.waiting import Node, Tree
 
-ROOT: Final = "root"
-"""What the session at the top of a tree is called in it."""
+ROOT: Final = agents.ROOT
 MINUTE_MS: Final = 60_000
 DEPENDENCY: Final = "dependency"
 ABOUT: Final = (
