@@ -11,6 +11,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from pydantic import AfterValidator, Field, SecretStr
 
 from gateway.config_chats import Slack, Telegram
+from gateway.config_children import ChildTools
 from gateway.config_files import Attachments, Transcription
 from gateway.config_section import Section
 from runtime.domain.decisions import PermissionMode, SessionMode
@@ -261,16 +262,6 @@ class Exec(Section):
     processes: int = Field(256, ge=1, description="Processes of one command.")
 
 
-class ToolsSubagents(Section):
-    """`[tools.subagents]`: what subagents share with the agent that starts them."""
-
-    memory_share_mode: Literal["isolated", "handoff", "inherit-readonly"] = Field(
-        "handoff",
-        description="`isolated`: nothing comes back by itself; `handoff`: the result does; "
-        "`inherit-readonly`: it is shown the recent conversation as well. A spawn may say less.",
-    )
-
-
 class Tools(Section):
     """`[tools]`: where tools may reach and how commands are confined."""
 
@@ -279,8 +270,8 @@ class Tools(Section):
     )
     roots: tuple[Path, ...] = Field((), description="Folders besides the workspace.")
     exec: Exec = Field(default_factory=Exec, description="What shell commands are granted.")
-    subagents: ToolsSubagents = Field(
-        default_factory=ToolsSubagents, description="What subagents share."
+    subagents: ChildTools = Field(
+        default_factory=ChildTools, description="What subagents may have, and what they share."
     )
 
 

@@ -20,7 +20,7 @@ from yarl import URL
 
 from adapters.system.addresses import is_public
 from runtime.domain.errors import ToolError
-from runtime.ports.fetch import Page
+from runtime.ports.fetch import MayReach, Page
 
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 """The addresses of a host and port, as literals. Raises `OSError` where there are none."""
@@ -58,18 +58,22 @@ class GuardedFetch:
         self._resolve = resolve or _system_resolve
         self._sockets = sockets
 
-    async def get(self, url: str, *, max_bytes: int, timeout_s: float) -> Page:
+    async def get(
+        self, url: str, *, max_bytes: int, timeout_s: float, may: MayReach | None = None
+    ) -> Page:
         """At most `max_bytes` of the body, after decompression. Raises `ToolError`."""
         try:
             async with asyncio.timeout(timeout_s):
-                return await self._get(_parsed(url), max_bytes)
+                return await self._get(_parsed(url), max_bytes, may)
         except TimeoutError as error:
             raise ToolError(f"{_named(url)} did not answer within {timeout_s:g} s") from error
         except (aiohttp.ClientError, OSError, UnicodeError, ValueError) as error:
             raise ToolError(f"{_named(url)} cannot be fetched: {_reason(error)}") from error
 
-    async def _get(self, url: URL, max_bytes: int) -> Page:
+    async def _get(self, url: URL, max_bytes: int, may: MayReach | None) -> Page:
         for _ in range(_REDIRECTS + 1):
+            if may is not None and not may((url.host or "").lower().rstrip(".")):
+                raise ToolError(f"{url.host} is outside of what may be reached from here")
             found = await self._hop(url, max_bytes)
             if isinstance(found, Page):
                 return found

@@ -19,8 +19,10 @@ from runtime.tools.builtin.spawning import SPAWN
 from runtime.workspace.definitions import Definition, Definitions
 
 GENERAL: Final = "general"
-NEVER: Final = frozenset({"ask_user", "send_file"})
-"""A child does not talk to people, and posts nothing in their chats."""
+NEVER: Final = frozenset({"send_file"})
+"""A child posts nothing in people's chats."""
+ASKS: Final = frozenset({"ask_user"})
+"""A child that only reads asks no people; another's question names its path (APR-7)."""
 COMMANDS: Final = frozenset({"exec"})
 """In a session that only reads these get a view that cannot be written (TOOL-7)."""
 READ_FIRST: Final = "Before you begin, read these skills with {tool}: {names}."
@@ -88,7 +90,7 @@ class Caller:
 class Types:
     """What one spawner may use: `profiles` by name, `may` and `known` as in `Spawner`, a line about
     each for people and models, and what is wrong with the definitions, a line each. `able` says
-    whether it can spawn at all, where it stands."""
+    whether it can spawn at all, where it stands, and `levels` how many of children may follow."""
 
     profiles: Mapping[str, Profile]
     may: frozenset[str]
@@ -96,6 +98,7 @@ class Types:
     about: Mapping[str, str]
     problems: tuple[str, ...] = ()
     able: bool = True
+    levels: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,8 +125,10 @@ def types_for(
     kept = NEVER | {SPAWN} if caller.depth + 2 >= levels else NEVER
     there = [one for one in tools if caller.tools is None or one.name in caller.tools]
     surface = _Surface(
-        usable=tuple(one.name for one in there if one.name not in kept),
-        reads=frozenset(one.name for one in tools if one.effect is Effect.READ),
+        usable=tuple(
+            one.name for one in there if one.name not in kept and settings.offers(one.name)
+        ),
+        reads=frozenset(one.name for one in tools if one.effect is Effect.READ) - ASKS,
     )
     model = settings.models.at(caller.depth + 1)
     profiles = {
@@ -147,7 +152,7 @@ def types_for(
         problems += _widens(one, {tool.name: tool.effect for tool in tools})
     able = caller.depth + 1 < levels and (caller.tools is None or SPAWN in caller.tools)
     may = _may(caller.type, frozenset(known))
-    return Types(profiles, may, known, about, tuple(problems), able)
+    return Types(profiles, may, known, about, tuple(problems), able, levels - 1 - caller.depth)
 
 
 def _may(kind: str, known: frozenset[str]) -> frozenset[str]:
@@ -202,7 +207,7 @@ def _about(one: Definition) -> str:
 def _widens(one: Definition, effects: Mapping[str, Effect]) -> Iterator[str]:
     """A line for each tool that a definition names and no child of its type may have."""
     kind = BUILT_IN.get(one.name, BUILT_IN[GENERAL])
-    reads = {name for name, effect in effects.items() if effect is Effect.READ}
+    reads = {name for name, effect in effects.items() if effect is Effect.READ} - ASKS
     has = reads if kind.reach == "leads" else reads | COMMANDS
     for name in one.tools or ():
         if name in NEVER:

@@ -9,6 +9,7 @@ no statement is made.
 
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 
 import structlog
@@ -26,10 +27,10 @@ from runtime.domain.messages import TextPart
 from runtime.domain.runs import RunState, Usage
 from runtime.domain.transcript import AssistantMessage, estimate_tokens, message_tokens
 from runtime.inbox.claims import Holder
-from runtime.inbox.steps import Finish
+from runtime.inbox.steps import OVER_BUDGET, Finish
 from runtime.ports.clock import Clock
 from runtime.ports.model import ModelRequest, ModelResponse
-from runtime.store import Connection, Database, budgets, lanes, runs
+from runtime.store import Connection, Database, agents, budgets, lanes, runs
 from runtime.store.budgets import Charge, Refusal, Reservation, charge_of
 from runtime.store.runs import Run
 
@@ -153,11 +154,20 @@ class RunBudget:
     ) -> Refusal | None:
         run_id, holder = self._spender.run_id, self._holder
         lane = lanes.lock_of_run(conn, run_id)
-        runs.owned(conn, run_id, worker=holder.worker, fence=holder.fence)
+        run = runs.owned(conn, run_id, worker=holder.worker, fence=holder.fence)
         # An earlier call of this run: its worker died, or its response was of no use.
         budgets.settle(conn, run_id, self._unsettled)
         wanted = Reservation(run_id, step, amount, lane.now_ms)
-        return budgets.reserve(conn, wanted, budgets_of(settings, self._spender, lane.now_ms))
+        spender = self._spender if lane.gate is None else _at_root(conn, self._spender, run)
+        return budgets.reserve(conn, wanted, budgets_of(settings, spender, lane.now_ms))
+
+
+def _at_root(conn: Connection, spender: Spender, run: Run) -> Spender:
+    """On whose account a child spends: the run that asked for its tree, and the root's session."""
+    own = agents.find(conn, run.session_id)
+    if own is None:
+        return spender
+    return replace(spender, run_id=agents.payer_of(conn, run), session_id=own.tree_id)
 
 
 def over_budget(state: TurnState, line: str) -> Finish:
@@ -169,7 +179,7 @@ def over_budget(state: TurnState, line: str) -> Finish:
         state.window_from,
         AssistantMessage(text=text),
         (TextPart(markdown=text),),
-        reason="budget",
+        reason=OVER_BUDGET,
     )
 
 

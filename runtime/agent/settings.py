@@ -1,7 +1,8 @@
 """The settings of turns, as the engine sees them; `gateway.config` fills them in."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from typing import Final
 
 from runtime.store.agents import Share
@@ -45,13 +46,20 @@ class ChildModels:
 class ChildSettings:
     """How many subagents run at once over the deployment (0: any number), how many there may be,
     how long one is awaited before its parent goes on without it, the most that a spawn may `share`
-    of memory, and which models they use."""
+    of memory, and which models they use. `allow` and `deny` are patterns of tools that they may
+    have; None allows all, no pattern at all allows none."""
 
     concurrency: int = 10
     limits: Limits = field(default_factory=Limits)
     await_ms: int = 120_000
     share: Share = "handoff"
     models: ChildModels = field(default_factory=ChildModels)
+    allow: tuple[str, ...] | None = None
+    deny: tuple[str, ...] = ()
+
+    def offers(self, name: str) -> bool:
+        """Whether any subagent may have the tool of that name."""
+        return (self.allow is None or _named(self.allow, name)) and not _named(self.deny, name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,3 +77,7 @@ class AgentSettings:
     def steps_of(self, own: int | None) -> int:
         """The steps of one run of a session whose own limit is `own`, if any."""
         return self.max_steps if own is None else min(own, self.max_steps)
+
+
+def _named(patterns: Sequence[str], name: str) -> bool:
+    return any(fnmatchcase(name, pattern) for pattern in patterns)

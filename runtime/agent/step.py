@@ -209,6 +209,7 @@ class StepRunner:
             emit=lambda _text: None,
             notes=bounds.notes,
             read_only=not bounds.writes,
+            reaches=bounds.reaches,
         )
 
 

@@ -304,7 +304,12 @@ class Turn:
         """Open what calls wait for; False where the run waits, True where it can go on."""
         services, state = self._services, self._state
         parked = await services.parking.park(
-            self._holder, self._run, self._session, planned, window_from=state.window_from
+            self._holder,
+            self._run,
+            self._session,
+            planned,
+            window_from=state.window_from,
+            bounds=self._bounds,
         )
         self._events()
         services.bus.publish(CHILDREN, {})

@@ -3,36 +3,44 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 
 from runtime.agent.agent_types import Types
 from runtime.agent.settings import AgentSettings
 from runtime.agent.step import as_wait
 from runtime.agent.type_book import TypeBook
+from runtime.domain.capabilities import Capabilities, Scope, meet
+from runtime.domain.decisions import PermissionMode
 from runtime.domain.people import Trust
 from runtime.inbox.claims import Holder
 from runtime.inbox.parking import Wait
+from runtime.policy.decide import Bounds
 from runtime.store import Database
 from runtime.store.runs import Run
 from runtime.store.sessions import Session
 from runtime.subagents import awaiting
+from runtime.subagents.allowing import Held
 from runtime.subagents.awaiting import Begins, Parked
 from runtime.subagents.children import SpawnOrder
 from runtime.subagents.requests import SpawnRequest
 from runtime.subagents.terms import Terms
 from runtime.tools.builtin.spawning import SpawnArguments
 from runtime.tools.executor import Planned
+from runtime.tools.hidden import canonical
 from runtime.tools.registry import Registry
 from runtime.workspace.definitions import DefinitionShelf
 
 
 @dataclass(frozen=True, slots=True)
 class Parking:
-    """Lets runs wait. Without a `shelf` there are the built-in types alone."""
+    """Lets runs wait. Without a `shelf` there are the built-in types alone; a child's relative
+    paths begin in the `workspace`."""
 
     database: Database
     registry: Registry
     settings: AgentSettings
     shelf: DefinitionShelf | None = None
+    workspace: Path = Path("/")
 
     async def park(
         self,
@@ -42,6 +50,7 @@ class Parking:
         planned: Sequence[Planned],
         *,
         window_from: int,
+        bounds: Bounds,
     ) -> Parked:
         """Open what calls wait for, in one unit. Raises `StaleLease`."""
         types = await self.types(session) if any(map(_spawns, planned)) else None
@@ -49,7 +58,8 @@ class Parking:
         if types is not None and not trusted:
             # A guest causes no side effects, and would take slots and money from everybody.
             types = replace(types, may=frozenset())
-        waits = [self._wait(one, types) for one in planned]
+        held = Held() if types is None else self._held(bounds, types)
+        waits = [self._wait(one, types, held) for one in planned]
         unit = partial(
             awaiting.park,
             holder=holder,
@@ -65,7 +75,17 @@ class Parking:
         book = TypeBook(self.database, self.settings, self.shelf)
         return await book.of(session.id, self.registry.tools)
 
-    def _wait(self, one: Planned, types: Types | None) -> Wait | Begins:
+    def _held(self, bounds: Bounds, types: Types) -> Held:
+        """What a run that spawns has itself, on every axis."""
+        own = Capabilities(
+            tools=None if bounds.tools is None else Scope.of(*bounds.tools),
+            depth=max(0, types.levels),
+            mode=PermissionMode.PLAN if bounds.read_only else bounds.mode,
+        )
+        scope = own if bounds.scope is None else meet(own, bounds.scope)
+        return Held(capabilities=scope, workspace=str(canonical(self.workspace)))
+
+    def _wait(self, one: Planned, types: Types | None, held: Held) -> Wait | Begins:
         arguments = one.prepared.arguments if one.prepared else None
         decided = one.row.decision
         if types is None or not isinstance(arguments, SpawnArguments):
@@ -90,6 +110,8 @@ class Parking:
                 key=arguments.spawn_request_id,
                 digest=one.row.digest,
             ),
+            held=held,
+            asked=arguments.asked,
         )
         return Begins(one.row, order)
 

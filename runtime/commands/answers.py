@@ -9,7 +9,7 @@ from runtime.inbox import parking
 from runtime.inbox.parking import Answer, Answered, Choice
 from runtime.store import Connection, audit, open_calls, runs
 from runtime.store.lanes import Lane
-from runtime.store.open_calls import APPROVAL, CHILDREN, OpenCall
+from runtime.store.open_calls import APPROVAL, FOR_PEOPLE, OpenCall
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ def find(conn: Connection, code: str, *, kind: str | None = None) -> OpenCall:
 
 
 def _fits(call: OpenCall, kind: str | None) -> bool:
-    return call.kind != CHILDREN and kind in (None, call.kind)
+    return call.kind in FOR_PEOPLE and kind in (None, call.kind)
 
 
 REFUSED = "Only an approver of this conversation may answer that."

@@ -23,7 +23,7 @@ from runtime.ports.bus import CANCEL, CHILDREN, RUNS
 from runtime.store import Connection, budgets, lanes, open_calls, rates, runs, sessions, totals
 from runtime.store import agents as agent_store
 from runtime.store.lanes import Lane
-from runtime.store.open_calls import APPROVAL, QUESTION
+from runtime.store.open_calls import APPROVAL, QUESTION, OpenCall
 from runtime.store.sessions import Session
 
 
@@ -77,7 +77,7 @@ def help_text(call: Call) -> str:
 
 def _status(call: Call) -> str:
     session, lane = call.session, call.lane
-    waiting = open_calls.open_ones(call.conn, session_id=session.id)
+    waiting = open_calls.of_tree(call.conn, session.id)
     queued = len(runs.queued(call.conn, session.id))
     doing = "idle"
     if lane.active_run is not None:
@@ -89,12 +89,13 @@ def _status(call: Call) -> str:
         f"- model: {session.model or call.settings.default_model}",
         f"- commands run in: {call.settings.sandbox}",
     ]
-    lines += [
-        f"- waiting for an answer: `{answers.code(one)}` ({one.kind})"
-        for one in waiting
-        if one.kind != open_calls.CHILDREN
-    ]
+    lines += [f"- waiting for an answer: `{answers.code(one)}` ({_kind(one)})" for one in waiting]
     return "\n".join(lines)
+
+
+def _kind(call: OpenCall) -> str:
+    path = call.payload.get("path")
+    return f"{call.kind}, {path}" if path else call.kind
 
 
 def _new(call: Call) -> str:
@@ -189,7 +190,7 @@ def _answer(call: Call) -> str:
 
 def _settle(call: Call, code: str, *, kind: str, choice: Choice | None, text: str) -> str:
     if not code:
-        waiting = open_calls.open_ones(call.conn, session_id=call.session.id, kind=kind)
+        waiting = open_calls.of_tree(call.conn, call.session.id, kind=kind)
         if len(waiting) != 1:
             return "Say which one: the code is on its card."
         code = waiting[0].id
@@ -214,7 +215,15 @@ def _usage(call: Call) -> str:
         f"This session used {spent.input_tokens:,} tokens in "
         f"({spent.cached_tokens:,} cached) and {spent.output_tokens:,} out. Cost: {cost}."
     )
-    return "\n".join([used, *_budget_lines(call), *_rate_lines(call)])
+    return "\n".join([used, *_children_lines(call), *_budget_lines(call), *_rate_lines(call)])
+
+
+def _children_lines(call: Call) -> Sequence[str]:
+    """What its subagents used besides, which counts on the same budgets."""
+    spent = totals.below(call.conn, call.session.id)
+    tokens = spent.input_tokens + spent.output_tokens
+    cost = "unknown" if spent.cost_usd is None else f"${spent.cost_usd:.4f}"
+    return [f"Its subagents used {tokens:,} tokens more. Cost: {cost}."] if tokens else []
 
 
 def _agents(call: Call) -> str:

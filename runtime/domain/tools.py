@@ -52,7 +52,7 @@ class Touches(Value):
     Paths are absolute and resolved. ``command`` is the shell text of an ``exec``. ``replies`` is a
     send to nowhere but the chat that the run answers anyway; ``sends`` are other places.
     ``own_agents`` reaches subagents of the session and nothing else; what they do is decided anew.
-    ``delegates`` gives a subagent work, a new one or one that is there.
+    ``delegates`` gives a subagent work, a new one or one that is there; ``spawns`` starts some.
     """
 
     reads: tuple[str, ...] = ()
@@ -63,5 +63,6 @@ class Touches(Value):
     replies: bool = False
     own_agents: bool = False
     delegates: bool = False
+    spawns: bool = False
     asks_person: bool = False
     subject: str = Field(default="", description="what a rule's pattern in brackets is held to")

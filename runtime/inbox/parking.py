@@ -30,6 +30,7 @@ from runtime.inbox.claims import Holder
 from runtime.inbox.closing import end_as_asked
 from runtime.store import (
     Connection,
+    agents,
     audit,
     calls,
     lanes,
@@ -42,7 +43,7 @@ from runtime.store import (
 )
 from runtime.store.calls import CallRow
 from runtime.store.lanes import Lane
-from runtime.store.open_calls import APPROVAL, CHILDREN, QUESTION, OpenCall
+from runtime.store.open_calls import APPROVAL, CHILDREN, FOR_PEOPLE, QUESTION, OpenCall
 from runtime.store.outbox import NewRow
 from runtime.store.runs import Run
 
@@ -136,11 +137,14 @@ def ask(conn: Connection, lane: Lane, run: Run, wait: Wait, *, expires_in_ms: in
     """Open a call that a person must answer, and show its card."""
     prefix = IdPrefix.APPROVAL if wait.kind == APPROVAL else IdPrefix.QUESTION
     identifier = new_id(prefix, lane.now_ms)
+    # A child's card stands in the chat of its root: people must see who asks (APR-7).
+    path = agents.path(conn, run.session_id) if lane.gate is not None else ""
     payload: JsonObject = {
         "tool": wait.row.call.name,
         "arguments": wait.row.call.arguments,
-        "reason": wait.reason,
-        "question": wait.question,
+        "reason": f"{path} asks. {wait.reason}" if path else wait.reason,
+        "question": f"{path} asks: {wait.question}" if path and wait.question else wait.question,
+        "path": path,
         "options": list(wait.options),
         "grant": wait.grant,
         "choices": ["once", "session", "deny"] if wait.grant else ["once", "deny"],
@@ -241,8 +245,8 @@ def answer(
     held = lane is not None
     lane = lane or lanes.lock(conn, call.session_id)
     offered = call.payload.get("choices")
-    if call.kind == CHILDREN:
-        raise Conflict("this waits for subagents, not for a person", call.state)
+    if call.kind not in FOR_PEOPLE:
+        raise Conflict("this waits for agents, not for a person", call.state)
     if call.kind == APPROVAL and not (isinstance(offered, list) and given.choice in offered):
         raise Conflict(f"the card offers no choice {given.choice!r}", call.state)
     data: JsonObject = {"choice": given.choice, "text": given.text, "name": given.name}
@@ -307,7 +311,7 @@ def withdraw(conn: Connection, lane: Lane, run: Run, reason: str) -> None:
     for call in open_calls.of_run(conn, run.id, state="open"):
         if open_calls.settle(conn, call, state="withdrawn", answer={"text": reason}, by=None):
             _end_call(conn, lane, _row_of(conn, call), "cancelled", reason)
-            if call.kind == CHILDREN:
+            if call.kind not in FOR_PEOPLE:
                 continue
             _update_card(conn, lane, call, f"Withdrawn: {reason}")
             lane.record(_decided(call), run.id, {"request_id": call.id, "outcome": "withdrawn"})

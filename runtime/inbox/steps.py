@@ -26,6 +26,10 @@ from runtime.store.transcripts import Line
 ARGUMENT_PREVIEW = 400
 AT_LIMIT = "max_steps"
 """Why a run ended that took as many steps as it may."""
+OVER_BUDGET = "budget"
+"""Why a run ended that may not spend more."""
+CUT_SHORT = frozenset({AT_LIMIT, OVER_BUDGET})
+"""Ends with what there was so far: of a child that is partial work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +187,7 @@ def finish(
     steering.pass_on(conn, lane, run)
     said = end.message.text if end.message else ""
     said = said or settling.partial(conn, lane, run.id, end.error or end.reason)
-    settling.ended(conn, lane, state, said, forced=end.reason == AT_LIMIT)
+    settling.ended(conn, lane, state, said, forced=end.reason in CUT_SHORT)
     lanes.settle(conn, lane, ended=run.seq)
     lanes.save(conn, lane)
     if end.charge is not None:

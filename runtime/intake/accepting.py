@@ -8,7 +8,7 @@ from runtime.domain.people import Speaker, Trust
 from runtime.domain.value import JsonObject
 from runtime.inbox import stopping
 from runtime.inbox.enqueue import Enqueued, Refused, enqueue
-from runtime.intake import crowding, exchanges, introductions, lateness, pairing
+from runtime.intake import childfirst, crowding, exchanges, introductions, lateness, pairing
 from runtime.intake.access import LOCAL, decide_access, speaker_of
 from runtime.intake.cards import said_to, waits_behind
 from runtime.intake.keeping import duplicate_of, keep
@@ -89,6 +89,7 @@ class Accepting(Unit):
             people.put(conn, speaker, direct_chat=direct, paired=paired)
 
     def _take(self, conn: Connection, message: InboundMessage, speaker: Speaker) -> Accepted:
+        childfirst.lock(conn, message, self.key_of(message.address, message.sender))
         lane = self.lane_of(conn, message)
         ended = exchanges.over(conn, lane, message, speaker)
         if ended is not None:
@@ -266,10 +267,10 @@ class Accepting(Unit):
         """One line at once for a message that must wait behind a question to a person (MSG-4)."""
         if lane.active_run is None:
             return
-        waiting = [
-            call
-            for call in open_calls.of_run(conn, lane.active_run, state="open")
-            if call.kind != open_calls.CHILDREN
-        ]
+        opened = open_calls.of_run(conn, lane.active_run, state="open")
+        waiting = [call for call in opened if call.kind in open_calls.FOR_PEOPLE]
+        if opened and not waiting:
+            # It waits for a child, and that may wait for a person.
+            waiting += open_calls.of_tree(conn, lane.session_id)
         if waiting:
             self._remark(conn, lane, message, speaker, waits_behind(waiting[0]))

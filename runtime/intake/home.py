@@ -63,7 +63,7 @@ class Homing(Unit):
         if speaker.trust is Trust.OWNER:
             cards += introductions.waiting(conn, channel=speaker.channel, account=speaker.account)
         for call in reversed(open_calls.open_ones(conn)):
-            if call.kind == open_calls.CHILDREN:
+            if call.kind not in open_calls.FOR_PEOPLE:
                 continue
             place = sessions.get(conn, call.session_id).address
             here = (place.channel, place.account) == (speaker.channel, speaker.account)

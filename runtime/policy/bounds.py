@@ -42,4 +42,5 @@ def bounds_for(settings: PolicySettings, session: Session, run: Run) -> Bounds:
         tools=session.tools,
         max_steps=session.max_steps,
         no_writing=session.no_writing,
+        scope=session.capabilities,
     )

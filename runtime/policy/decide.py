@@ -4,8 +4,10 @@ Every bound is asked and adds a link to the chain; the strictest word wins, deny
 allow (POL-3). A bound that is absent adds no link; an empty set of tools allows nothing.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from runtime.domain.capabilities import Axis, Capabilities, Need, allows, explain, refusing
 from runtime.domain.decisions import (
     Decision,
     Link,
@@ -22,6 +24,8 @@ from runtime.policy.rules import Rule
 __all__ = ["Bounds", "CallFacts", "RuleLists", "decide", "narrower"]
 
 PRIVATE_FILES = ("USER.md", "memory/")
+LONGEST_RULE = 400
+"""Characters of a scope that a refusal names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +57,8 @@ class RuleLists:
 class Bounds:
     """Everything that bounds a session's calls. `tools` None: no bound; empty: nothing at all.
     `max_steps` are those of one run, None: as many as every run may take. `no_writing`: commands
-    get a view of the files that cannot be written, also where the mode would let them write."""
+    get a view of the files that cannot be written, also where the mode would let them write.
+    `scope` is what a child may reach on the other axes, None where nothing bounds it (POL-5)."""
 
     mode: PermissionMode = PermissionMode.DEFAULT
     session_mode: SessionMode = SessionMode.EDIT
@@ -65,6 +70,7 @@ class Bounds:
     tools: frozenset[str] | None = None
     max_steps: int | None = None
     no_writing: bool = False
+    scope: Capabilities | None = None
 
     @property
     def writes(self) -> bool:
@@ -75,6 +81,14 @@ class Bounds:
     def notes(self) -> bool:
         """Whether private notes exist for it: never in a group, nor for guests and bots."""
         return not self.group and self.trust in (Trust.OWNER, Trust.MEMBER)
+
+    @property
+    def reaches(self) -> Callable[[str], bool] | None:
+        """Whether a host is in the scope; None where nothing bounds the network."""
+        scope = self.scope
+        if scope is None or scope.network is None:
+            return None
+        return lambda host: allows(scope, Need(host=host))
 
     @property
     def read_only(self) -> bool:
@@ -89,6 +103,7 @@ def decide(facts: CallFacts, bounds: Bounds) -> Decision:
         link
         for link in (
             _tools(facts, bounds),
+            _scope(facts, bounds),
             _trust(facts, bounds),
             _denied(facts, bounds),
             mode,
@@ -113,6 +128,34 @@ def _tools(facts: CallFacts, bounds: Bounds) -> Link | None:
     if bounds.tools is None or facts.tool in bounds.tools:
         return None
     return Link(bound="tool surface", verdict="deny", rule=f"{facts.tool} is not offered here")
+
+
+def _scope(facts: CallFacts, bounds: Bounds) -> Link | None:
+    """What the scope of the session leaves out, with its axis."""
+    if bounds.scope is None:
+        return None
+    axis = _left_out(facts.tool, facts.touches, bounds.scope, sandboxed=bounds.sandboxed)
+    if axis is None:
+        return None
+    rule = f"{axis}: {explain(bounds.scope)[axis]}"
+    return Link(bound="capability scope", verdict="deny", rule=rule[:LONGEST_RULE])
+
+
+def _left_out(tool: str, touches: Touches, scope: Capabilities, *, sandboxed: bool) -> Axis | None:
+    if touches.command is not None:
+        # A command reaches every file, and without a sandbox every host, whatever it says.
+        if scope.paths is not None:
+            return "paths"
+        if scope.network is not None and not sandboxed:
+            return "network"
+    needs = [
+        Need(tool=tool, depth=1 if touches.spawns else None),
+        *(Need(path=path) for path in (*touches.reads, *touches.writes)),
+        *(Need(host=host) for host in touches.network),
+        *(Need(channel=place) for place in touches.sends),
+    ]
+    found = (refusing(scope, need) for need in needs)
+    return next((axis for axis in found if axis is not None), None)
 
 
 def _trust(facts: CallFacts, bounds: Bounds) -> Link | None:

@@ -1,5 +1,6 @@
 """Fetching a page for the model: the only way out to the web from a tool."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -16,9 +17,16 @@ class Page:
     truncated: bool
 
 
+MayReach = Callable[[str], bool]
+"""Whether a host, in small letters, may be asked at all."""
+
+
 class Fetch(Protocol):
     """A guarded HTTP GET (TOOL-8)."""
 
-    async def get(self, url: str, *, max_bytes: int, timeout_s: float) -> Page:
-        """Raises `ToolError` for refused addresses, too many redirects, time-outs, bad URLs."""
+    async def get(
+        self, url: str, *, max_bytes: int, timeout_s: float, may: MayReach | None = None
+    ) -> Page:
+        """Raises `ToolError` for refused addresses, too many redirects, time-outs, bad URLs, and
+        before it asks a host that it `may` not reach, also where a redirect leads there."""
         ...

@@ -137,11 +137,11 @@ def of_tree(conn: Connection, tree_id: str) -> Sequence[AgentRow]:
     return [_row(row) for row in rows]
 
 
-def reopen(conn: Connection, session_id: str, *, held_ms: int | None) -> None:
+def reopen(conn: Connection, session_id: str, *, held_ms: int | None, payer: str) -> None:
     """Let an agent that settled be live again; whoever locked its lane gives it something to do.
 
     Nobody awaits it any more, so its next end is told in the background. One that ended while it
-    waited for others waits for them again since `held_ms`.
+    waited for others waits for them again since `held_ms`. It counts on the budget of `payer`.
     """
     conn.execute(
         update(agents)
@@ -153,6 +153,7 @@ def reopen(conn: Connection, session_id: str, *, held_ms: int | None) -> None:
             quiet=False,
             mode="background",
             held_ms=held_ms,
+            payer=payer,
         )
     )
 

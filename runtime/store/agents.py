@@ -21,6 +21,7 @@ from sqlalchemy import (
 
 from runtime.domain.errors import NotFound
 from runtime.store.hot import hot
+from runtime.store.runs import Run
 from runtime.store.tables import runs, tool_calls
 from runtime.store.tables_agents import agent_waits, agents
 
@@ -30,6 +31,8 @@ Share = Literal["isolated", "handoff", "inherit-readonly"]
 Retention = Literal["retain", "close_on_settle"]
 HELD: Final = "held"
 """The gate of a lane whose agent waits for others; it wants no slot yet."""
+ROOT: Final = "root"
+"""What the session at the top of a tree is called in it."""
 LIVE: Final = "settled_ms IS NULL"
 ENDING: Final = "stop IS NOT NULL AND settled_ms IS NULL"
 
@@ -38,7 +41,8 @@ ENDING: Final = "stop IS NOT NULL AND settled_ms IS NULL"
 class Agent:
     """One child. `tree_id` is the session at the root, `parent_id` the session that spawned it by
     the call (`run_id`, `step`, `call_place`). `stop` is why it is to end, and `quiet` that nobody
-    waits to hear of it. `status` and what it cost are set when it settles; times are in ms.
+    waits to hear of it. `payer` is the run at the root on whose budget it counts. `status` and what
+    it cost are set when it settles; times are in ms.
 
     `result` is the beginning of what it gave, where `result_digest` names the whole. `artifacts`
     is a JSON list of the files that it wrote. `request_key` makes the spawn repeatable."""
@@ -64,6 +68,7 @@ class Agent:
     request_digest: str | None = None
     share: Share = "handoff"
     retention: Retention = "retain"
+    payer: str = ""
     stop: str | None = None
     quiet: bool = False
     status: Status | None = None
@@ -134,6 +139,22 @@ def get(conn: Connection, session_id: str) -> Agent:
     if found is None:
         raise NotFound("agent", session_id)
     return found
+
+
+def path(conn: Connection, session_id: str) -> str:
+    """The names from the root to an agent, as ``root > explore-1``; empty for nobody's child."""
+    names: list[str] = []
+    one = find(conn, session_id)
+    while one is not None:
+        names.append(one.name)
+        one = find(conn, one.parent_id)
+    return " > ".join([ROOT, *reversed(names)]) if names else ""
+
+
+def payer_of(conn: Connection, run: Run) -> str:
+    """The run on whose budget a run counts: its own, or for a child's one at the root (MSG-20)."""
+    own = find(conn, run.session_id)
+    return run.id if own is None else own.payer or own.run_id
 
 
 def of_tree(conn: Connection, tree_id: str) -> Sequence[Agent]:

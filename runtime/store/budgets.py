@@ -81,11 +81,6 @@ _CHANGE = hot(
         unpriced_calls=budgets.c.unpriced_calls + bindparam("more_unpriced"),
     )
 )
-_OF_RUN = hot(
-    select((runs.c.input_tokens + runs.c.output_tokens).label("tokens"), runs.c.cost_usd).where(
-        runs.c.id == bindparam("of_run")
-    )
-)
 _INSERT = hot(insert(budget_reservations))
 _TAKEN = (
     budget_reservations.c.tokens,
@@ -218,12 +213,12 @@ def _locked(conn: Connection, key: BudgetKey) -> Standing:
 
 
 def _before(conn: Connection, key: BudgetKey) -> Amount:
-    """What was used before the first limit was set: a session and a run count from their start."""
+    """What was used before the first limit was set: a session and a run count from their start,
+    with all that their subagents used."""
     if key.scope is Scope.SESSION:
-        return charge_of(totals.of_session(conn, key.id)).amount
+        return charge_of(totals.of_tree(conn, key.id)).amount
     if key.scope is Scope.RUN:
-        row = _OF_RUN.first(conn, of_run=key.id)
-        return Amount() if row is None else Amount(row.tokens, micro_usd(row.cost_usd or 0.0))
+        return charge_of(totals.of_payer(conn, key.id)).amount
     return Amount()
 
 

@@ -4,16 +4,19 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, Row, bindparam, func, insert, select, update
+from sqlalchemy import Connection, Row, bindparam, func, insert, or_, select, update
 
 from runtime.domain.value import JsonObject
 from runtime.store.database import now_ms
 from runtime.store.hot import hot
 from runtime.store.tables import open_calls
+from runtime.store.tables_agents import agents
 
 APPROVAL = "approval"
 QUESTION = "question"
 CHILDREN = "children"
+FOR_PEOPLE = (APPROVAL, QUESTION)
+"""Kinds that have a card; the others wait for agents."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +94,17 @@ def open_ones(
         query = query.where(open_calls.c.session_id == session_id)
     if kind is not None:
         query = query.where(open_calls.c.kind == kind)
+    return [_open_call(row) for row in conn.execute(query.order_by(*_IN_ORDER))]
+
+
+def of_tree(conn: Connection, session_id: str, *, kind: str | None = None) -> Sequence[OpenCall]:
+    """Cards that wait for an answer, of a session and of all subagents below it, oldest first."""
+    members = select(agents.c.session_id).where(agents.c.tree_id == session_id)
+    query = select(open_calls).where(
+        open_calls.c.state == "open",
+        open_calls.c.kind.in_(FOR_PEOPLE if kind is None else (kind,)),
+        or_(open_calls.c.session_id == session_id, open_calls.c.session_id.in_(members)),
+    )
     return [_open_call(row) for row in conn.execute(query.order_by(*_IN_ORDER))]
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, Row, bindparam, select, update
 
+from runtime.domain.capabilities import Capabilities
 from runtime.domain.decisions import PermissionMode, SessionMode, narrower
 from runtime.domain.errors import NotFound
 from runtime.domain.messages import ChatAddress
@@ -20,11 +21,13 @@ from runtime.store.tables import lanes, sessions
 class Scope:
     """What a session is bounded by of its own, beside its modes (POL-5). `tools` are those that it
     may use, `max_steps` the steps of one run; None where nothing bounds them. `no_writing`: its
-    commands get a view of the files that cannot be written."""
+    commands get a view of the files that cannot be written. `capabilities` bound the other axes,
+    None where nothing does."""
 
     tools: frozenset[str] | None = None
     max_steps: int | None = None
     no_writing: bool = False
+    capabilities: Capabilities | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +64,22 @@ class Session:
     def no_writing(self) -> bool:
         """Whether its commands get a view of the files that cannot be written."""
         return self.scope.no_writing
+
+    @property
+    def capabilities(self) -> Capabilities | None:
+        """What bounds it on the other axes; None: nothing."""
+        return self.scope.capabilities
+
+
+@dataclass(frozen=True, slots=True)
+class Inheritance:
+    """What a child's session has besides its parent's: its type, a scope of its own, its model and
+    its permission mode (None: its parent's)."""
+
+    agent: str
+    scope: Scope
+    model: str | None = None
+    mode: PermissionMode | None = None
 
 
 _QUERY = select(sessions, lanes.c.transcript).join(lanes, lanes.c.session_id == sessions.c.id)
@@ -119,30 +138,21 @@ def grant(conn: Connection, session: Session, rule: str) -> None:
         change(conn, session.id, {"grants": json.dumps([*session.grants, rule])})
 
 
-def inherit(
-    conn: Connection,
-    session_id: str,
-    parent: Session,
-    *,
-    agent: str,
-    model: str | None,
-    scope: Scope,
-    permission_mode: PermissionMode | None = None,
-) -> None:
-    """Give a child's session what it has of its parent's, as copies, and a scope of its own. Of
-    the two permission modes the narrower holds."""
+def inherit(conn: Connection, session_id: str, parent: Session, own: Inheritance) -> None:
+    """Give a child's session what it has of its parent's, as copies, and what is its own. Of the
+    two permission modes the narrower holds."""
     mode = parent.permission_mode
-    if permission_mode is not None:
-        mode = narrower(permission_mode, mode)
+    if own.mode is not None:
+        mode = narrower(own.mode, mode)
     change(
         conn,
         session_id,
         {
-            "agent": agent,
+            "agent": own.agent,
             "permission_mode": mode,
             "grants": json.dumps(list(parent.grants)),
-            "scope": _kept_scope(scope),
-            "model": model or parent.model,
+            "scope": _kept_scope(own.scope),
+            "model": own.model or parent.model,
         },
     )
 
@@ -176,6 +186,9 @@ def _kept_scope(scope: Scope) -> str:
         values["max_steps"] = scope.max_steps
     if scope.no_writing:
         values["no_writing"] = True
+    if scope.capabilities is not None:
+        bounds = scope.capabilities.model_dump(mode="json", exclude_defaults=True)
+        values["capabilities"] = bounds
     return json.dumps(values)
 
 
@@ -187,4 +200,6 @@ def _scope(text: str | None) -> Scope:
         tools=frozenset(values["tools"]),
         max_steps=values.get("max_steps"),
         no_writing=values.get("no_writing", False),
+        # Read strictly: an axis that is passed over would be no bound.
+        capabilities=Capabilities.model_validate(values.get("capabilities", {})),
     )

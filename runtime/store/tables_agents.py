@@ -60,6 +60,8 @@ agents = Table(
     # How much of the two contexts is shared, and whether it is listed once it settled.
     Column("share", Text, nullable=False, server_default="handoff"),
     Column("retention", Text, nullable=False, server_default="retain"),
+    # The run at the root on whose budget its calls count.
+    Column("payer", Text, nullable=False, server_default=""),
     # Why it is to end; `quiet` where whoever would hear of its end was stopped too.
     Column("stop", Text),
     Column("quiet", Boolean, nullable=False, server_default=text("false")),
@@ -89,6 +91,7 @@ agents = Table(
         sqlite_where=_ASKED,
         postgresql_where=_ASKED,
     ),
+    Index(None, "payer"),
     Index("ix_agents_live", "parent_id", sqlite_where=_LIVE, postgresql_where=_LIVE),
     Index("ix_agents_held", "held_ms", sqlite_where=_HELD, postgresql_where=_HELD),
     Index("ix_agents_ending", "created_ms", sqlite_where=_ENDING, postgresql_where=_ENDING),

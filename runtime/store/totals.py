@@ -7,11 +7,21 @@ what is open now, however many sessions and runs there ever were.
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, Text, func, literal_column, select
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Select,
+    Text,
+    func,
+    literal_column,
+    or_,
+    select,
+)
 
 from runtime.domain.runs import ACTIVE, RunState, Usage
 from runtime.store.runs import QUEUED
 from runtime.store.tables import lanes, open_calls, runs
+from runtime.store.tables_agents import agents
 
 # Written out, and in the order of the index: a partial index is used for what it says itself.
 _ACTIVE = [literal_column(f"'{state.value}'", Text) for state in RunState if state in ACTIVE]
@@ -36,13 +46,38 @@ class Load:
 
 def of_session(conn: Connection, session_id: str) -> Usage:
     """Tokens and cost of all runs of a session."""
+    return _sum(conn, runs.c.session_id == session_id)
+
+
+def below(conn: Connection, session_id: str) -> Usage:
+    """The same of all runs of the subagents of a session that is the root of a tree."""
+    return _sum(conn, runs.c.session_id.in_(_sessions(agents.c.tree_id == session_id)))
+
+
+def of_tree(conn: Connection, session_id: str) -> Usage:
+    """The same of a session and its subagents."""
+    children = _sessions(agents.c.tree_id == session_id)
+    return _sum(conn, or_(runs.c.session_id == session_id, runs.c.session_id.in_(children)))
+
+
+def of_payer(conn: Connection, run_id: str) -> Usage:
+    """The same of a run and of the subagents that count on its budget."""
+    children = _sessions(agents.c.payer == run_id)
+    return _sum(conn, or_(runs.c.id == run_id, runs.c.session_id.in_(children)))
+
+
+def _sessions(which: ColumnElement[bool]) -> Select[str]:
+    return select(agents.c.session_id).where(which)
+
+
+def _sum(conn: Connection, which: ColumnElement[bool]) -> Usage:
     row = conn.execute(
         select(
             func.coalesce(func.sum(runs.c.input_tokens), 0),
             func.coalesce(func.sum(runs.c.output_tokens), 0),
             func.coalesce(func.sum(runs.c.cached_tokens), 0),
             func.sum(runs.c.cost_usd),
-        ).where(runs.c.session_id == session_id)
+        ).where(which)
     ).one()
     return Usage(
         input_tokens=int(row[0]),

@@ -19,8 +19,9 @@ from runtime.store.agents import HELD, Agent
 from runtime.store.inputs import PERSON
 from runtime.store.lanes import SHUT, Lane, NewSession
 from runtime.store.runs import Run
-from runtime.store.sessions import Scope
-from runtime.subagents import inheriting
+from runtime.store.sessions import Inheritance, Scope
+from runtime.subagents import allowing, inheriting
+from runtime.subagents.allowing import HELD_ALL, NOTHING_ASKED, Asked, Held
 from runtime.subagents.requests import (
     AgentRequest,
     Limits,
@@ -32,8 +33,7 @@ from runtime.subagents.requests import (
 from runtime.subagents.terms import Terms
 from runtime.subagents.waiting import Node, Tree
 
-ROOT: Final = "root"
-"""What the session at the top of a tree is called in it."""
+ROOT: Final = agents.ROOT
 MINUTE_MS: Final = 60_000
 DEPENDENCY: Final = "dependency"
 ABOUT: Final = (
@@ -63,7 +63,8 @@ class Profile:
 @dataclass(frozen=True, slots=True)
 class SpawnOrder:
     """A spawn with all that was looked up for it. `profiles` are by the types' names; `may`,
-    `known` and `models` as in `Spawner`."""
+    `known` and `models` as in `Spawner`; `held` is what the spawner has itself, `asked` what its
+    children are to have of it."""
 
     request: SpawnRequest
     profiles: dict[str, Profile]
@@ -75,6 +76,8 @@ class SpawnOrder:
     await_ms: int = 120_000
     terms: Terms = field(default_factory=Terms)
     models: frozenset[str] = frozenset()
+    held: Held = HELD_ALL
+    asked: Asked = NOTHING_ASKED
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,13 +105,16 @@ def spawn(
     )
     spawner = Spawner(own, order.may, order.known, in_run, in_minute, order.models)
     there = tree_of(conn, tree_id, everybody)
-    problems = (*check(order.request, there, spawner, order.limits), *order.terms.problems())
+    problems = (
+        *check(order.request, there, spawner, order.limits),
+        *order.terms.problems(),
+        *_widenings(order),
+    )
     if problems:
         return Spawned(problems=problems)
     made = _made(order, everybody, parent, run, (lane, tree_id, step, place))
     for one in made:
-        profile = order.profiles[one.type]
-        _session(conn, one, lane, run, replace(profile, model=order.request.model or profile.model))
+        _session(conn, one, lane, run, order)
         agents.add(conn, one)
     everybody = (*everybody, *made)
     for one, wanted in zip(made, order.request.wanted, strict=True):
@@ -119,6 +125,18 @@ def spawn(
             {"agent": one.name, "type": one.type, "session_id": one.session_id},
         )
     return Spawned(tuple(made))
+
+
+def _widenings(order: SpawnOrder) -> tuple[Problem, ...]:
+    """What of a spawn asks for more than the spawner or a type has (POL-5)."""
+    if not order.asked.asks:
+        return ()
+    found: dict[Problem, None] = {}
+    for kind in dict.fromkeys(wanted.type for wanted in order.request.wanted):
+        profile = order.profiles.get(kind)
+        if profile is not None:
+            found |= dict.fromkeys(allowing.problems(order.held, order.asked, profile.tools))
+    return tuple(found)
 
 
 def tree_of(conn: Connection, tree_id: str, everybody: Sequence[Agent]) -> Tree:
@@ -175,6 +193,7 @@ def _made(
                 on_failure=order.on_failure,
                 group_name=wanted.group,
                 prompt=order.profiles[wanted.type].prompt,
+                payer=(parent.payer or parent.run_id) if parent else run.id,
                 run_id=run.id,
                 step=step,
                 call_place=place,
@@ -207,9 +226,10 @@ def _behind(one: Agent, wanted: AgentRequest, everybody: Sequence[Agent]) -> Map
     return found
 
 
-def _session(conn: Connection, one: Agent, parent: Lane, run: Run, profile: Profile) -> None:
+def _session(conn: Connection, one: Agent, parent: Lane, run: Run, order: SpawnOrder) -> None:
     """A session with a task in its lane, which is held until somebody looks who it waits for."""
-    above = sessions.get(conn, parent.session_id)
+    above, profile = sessions.get(conn, parent.session_id), order.profiles[one.type]
+    given = allowing.endow(order.held, order.asked, profile.tools, profile.permission_mode)
     new = NewSession(
         key=f"subagent:{one.session_id}",
         address=above.address,
@@ -220,17 +240,14 @@ def _session(conn: Connection, one: Agent, parent: Lane, run: Run, profile: Prof
     lane = lanes.create(conn, new, session_id=one.session_id)
     if lane is None:
         raise Conflict(f"an agent of this tree is called {one.name} already", one.name)
-    sessions.inherit(
-        conn,
-        one.session_id,
-        above,
-        agent=one.type,
-        model=profile.model,
-        scope=Scope(
-            frozenset(profile.tools), profile.max_steps, profile.no_writing or above.no_writing
-        ),
-        permission_mode=profile.permission_mode,
+    scope = Scope(
+        tools=frozenset(given.tools),
+        max_steps=profile.max_steps,
+        no_writing=profile.no_writing or above.no_writing,
+        capabilities=given.capabilities,
     )
+    model = order.request.model or profile.model
+    sessions.inherit(conn, one.session_id, above, Inheritance(one.type, scope, model, given.mode))
     lane.gate = HELD
     lane.run_seq += 1
     first = Run(

@@ -56,7 +56,8 @@ def tell(conn: Connection, word: Word) -> How:
     said = SAYS.format(by=word.by, text=word.text)
     if settled:
         held_ms = lane.now_ms if lane.gate == HELD else None
-        agent_rows.reopen(conn, agent.session_id, held_ms=held_ms)
+        payer = agents.payer_of(conn, speaker)
+        agent_rows.reopen(conn, agent.session_id, held_ms=held_ms, payer=payer)
         for earlier in agent_rows.unheard_runs(conn, agent.session_id):
             inputs.hand_over(conn, earlier, to=run_id)
         how = "continued"

@@ -228,7 +228,13 @@ class Engine:
             settings=settings.agent,
             budgets=self._budgets,
             files=self._file_services(),
-            parking=Parking(parts.database, parts.registry, settings.agent, parts.workspace.agents),
+            parking=Parking(
+                parts.database,
+                parts.registry,
+                settings.agent,
+                parts.workspace.agents,
+                parts.workspace.root,
+            ),
             observer=parts.observer,
             tracer=parts.tracer,
         )

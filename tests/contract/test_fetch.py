@@ -287,6 +287,22 @@ async def test_each_redirect_is_checked_again(site: Site, target: str) -> None:
     assert len(site.asked) == 1
 
 
+@pytest.mark.requirement("SUB-18")
+async def test_a_host_that_may_not_be_reached_is_never_asked(site: Site) -> None:
+    site.redirect("/", f"http://inner.test:{site.port}/there")
+    site.text("/there", "never")
+    fetch = GuardedFetch(
+        [f"127.0.0.1:{site.port}", f"inner.test:{site.port}"],
+        resolve=Names({"127.0.0.1": [["127.0.0.1"]], "inner.test": [["127.0.0.1"]]}),
+    )
+    for may, asked in ((frozenset({"127.0.0.1"}), 1), (frozenset({"inner.test"}), 1)):
+        with pytest.raises(ToolError, match="outside of what may be reached"):
+            await fetch.get(site.url("/"), max_bytes=100, timeout_s=20, may=may.__contains__)
+        assert len(site.asked) == asked
+    page = await fetch.get(site.url("/"), max_bytes=100, timeout_s=20, may=lambda host: True)
+    assert page.body == b"never"
+
+
 async def test_redirects_are_followed_without_cookies_and_at_most_five_times(site: Site) -> None:
     for n in range(7):
         site.redirect(f"/{n}", f"/{n + 1}")

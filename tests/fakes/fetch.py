@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from urllib.parse import urldefrag, urlsplit
 
 from runtime.domain.errors import ToolError
-from runtime.ports.fetch import Page
+from runtime.ports.fetch import MayReach, Page
 
 
 @dataclass
@@ -16,9 +16,13 @@ class FakeFetch:
     silent: frozenset[str] = frozenset()
     asked: list[str] = field(default_factory=list)
 
-    async def get(self, url: str, *, max_bytes: int, timeout_s: float) -> Page:
+    async def get(
+        self, url: str, *, max_bytes: int, timeout_s: float, may: MayReach | None = None
+    ) -> Page:
         self.asked.append(url)
         parts = urlsplit(url)
+        if may is not None and not may((parts.hostname or "").lower().rstrip(".")):
+            raise ToolError(f"{parts.hostname} is outside of what may be reached from here")
         if parts.scheme not in {"http", "https"}:
             raise ToolError("only http:// and https:// pages are fetched")
         if "@" in parts.netloc:

@@ -5,9 +5,11 @@ from typing import Final, Literal
 from pydantic import Field
 from typing_extensions import override
 
+from runtime.domain.decisions import PermissionMode
 from runtime.domain.errors import ToolError
 from runtime.domain.tools import Effect, Touches
 from runtime.store.agents import Retention, Share
+from runtime.subagents.allowing import Asked, Patterns
 from runtime.subagents.requests import (
     MAX_BATCH,
     AgentRequest,
@@ -37,6 +39,22 @@ class SpawnArguments(Arguments):
     spawn_request_id: RequestKey | None = None
     model: ModelName | None = None
     agents: tuple[AgentRequest, ...] = Field(default=(), max_length=MAX_BATCH)
+    permission_mode: PermissionMode | None = None
+    allowed_tools: Patterns | None = None
+    denied_tools: Patterns = ()
+    paths: Patterns | None = None
+    network: Patterns | None = None
+
+    @property
+    def asked(self) -> Asked:
+        """What its children are to have of what the caller has; all of them, in a batch."""
+        return Asked(
+            permission_mode=self.permission_mode,
+            allowed_tools=self.allowed_tools,
+            denied_tools=self.denied_tools,
+            paths=self.paths,
+            network=self.network,
+        )
 
     @property
     def request(self) -> SpawnRequest:
@@ -64,7 +82,7 @@ class SessionsSpawn(Tool[SpawnArguments]):
 
     @override
     def touches(self, arguments: SpawnArguments, context: ToolContext) -> Touches:
-        return Touches(delegates=True, subject=arguments.type)
+        return Touches(delegates=True, spawns=True, subject=arguments.type)
 
     @override
     async def run(self, arguments: SpawnArguments, context: ToolContext) -> ToolOutput:

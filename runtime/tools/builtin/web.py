@@ -59,7 +59,9 @@ class WebFetch(Tool[FetchArguments]):
 
     @override
     async def run(self, arguments: FetchArguments, context: ToolContext) -> ToolOutput:
-        page = await self._fetch.get(arguments.url, max_bytes=_BYTES, timeout_s=self._timeout_s)
+        page = await self._fetch.get(
+            arguments.url, max_bytes=_BYTES, timeout_s=self._timeout_s, may=context.reaches
+        )
         # Parsing a page of megabytes takes longer than the event loop should be held.
         text = await asyncio.to_thread(_text, page)
         lead = f"{page.url}\nstatus {page.status}, {page.media_type}\n\n"

@@ -49,6 +49,7 @@ def upgrade() -> None:
         sa.Column("request_digest", sa.Text(), nullable=True),
         sa.Column("share", sa.Text(), server_default="handoff", nullable=False),
         sa.Column("retention", sa.Text(), server_default="retain", nullable=False),
+        sa.Column("payer", sa.Text(), server_default="", nullable=False),
         sa.Column("stop", sa.Text(), nullable=True),
         sa.Column("quiet", sa.Boolean(), server_default=sa.text("false"), nullable=False),
         sa.Column("status", sa.Text(), nullable=True),
@@ -70,6 +71,7 @@ def upgrade() -> None:
         sa.UniqueConstraint("tree_id", "place", name=op.f("uq_agents_tree_id_place")),
     )
     op.create_index(op.f("ix_agents_run_id"), "agents", ["run_id"])
+    op.create_index(op.f("ix_agents_payer"), "agents", ["payer"])
     op.create_index(
         "ix_agents_request",
         "agents",
