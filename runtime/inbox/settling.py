@@ -8,7 +8,7 @@ from typing import Final, Literal
 from runtime.domain.events import EventKind
 from runtime.domain.runs import RunState
 from runtime.domain.tools import ToolResult
-from runtime.inbox import handoffs, resuming
+from runtime.inbox import agent_cards, handoffs, resuming
 from runtime.store import Connection, agents, calls, lanes, open_calls, runs, slots
 from runtime.store.agents import Agent, Status
 from runtime.store.lanes import Lane
@@ -56,6 +56,7 @@ def settle(conn: Connection, lane: Lane, agent: Agent, status: Status, text: str
     agents.settle(conn, agent, status=status, result=text, used=used, now=lane.now_ms)
     lane.record(EventKind.AGENT_SETTLED, None, {"agent": agent.name, "status": status})
     agent = agents.get(conn, agent.session_id)
+    agent_cards.settled(conn, agent, now=lane.now_ms)
     words = handoffs.told(agent, used, lane.now_ms)
     parent.record(
         EventKind.AGENT_SETTLED,

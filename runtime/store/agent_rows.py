@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, Row, case, func, select, update
+from sqlalchemy import ColumnElement, Connection, Row, case, func, select, update
 
 from runtime.domain.runs import RunState
 from runtime.store.agents import Agent
@@ -34,7 +34,16 @@ _COLUMNS = tuple(column.name for column in agents.columns)
 
 def of_tree(conn: Connection, tree_id: str) -> Sequence[AgentRow]:
     """All that were ever spawned below a root, in that order."""
-    members = select(agents.c.session_id).where(agents.c.tree_id == tree_id)
+    return _read(conn, agents.c.tree_id == tree_id)
+
+
+def of_step(conn: Connection, run_id: str, step: int) -> Sequence[AgentRow]:
+    """Those that one step of a run spawned, in that order."""
+    return _read(conn, (agents.c.run_id == run_id) & (agents.c.step == step))
+
+
+def _read(conn: Connection, wanted: ColumnElement[bool]) -> Sequence[AgentRow]:
+    members = select(agents.c.session_id).where(wanted)
     used = (
         select(
             runs.c.session_id,
@@ -62,7 +71,7 @@ def of_tree(conn: Connection, tree_id: str) -> Sequence[AgentRow]:
         .join(lanes, lanes.c.session_id == agents.c.session_id)
         .outerjoin(_active, _active.c.id == lanes.c.active_run)
         .outerjoin(used, used.c.session_id == agents.c.session_id)
-        .where(agents.c.tree_id == tree_id)
+        .where(wanted)
         .order_by(agents.c.place)
     )
     return [_row(row) for row in rows]
