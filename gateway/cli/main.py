@@ -7,6 +7,7 @@ from typing import Annotated, Final
 import typer
 
 from gateway.cli import (
+    agents,
     approvals,
     backup,
     chat,
@@ -46,6 +47,7 @@ for name, one in (
     ("sessions", sessions.app),
     ("runs", runs.app),
     ("approvals", approvals.app),
+    ("agents", agents.app),
     ("policy", explain.policy),
     ("slack", slack.app),
     ("telegram", telegram_app),

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import ColumnElement, Connection, Row, case, func, select, update
+from sqlalchemy import ColumnElement, Connection, Row, case, func, select, text, update
 
 from runtime.domain.runs import RunState
-from runtime.store.agents import Agent
+from runtime.store.agents import LIVE, Agent
 from runtime.store.inputs import PENDING
 from runtime.store.tables import inputs, lanes, runs
 from runtime.store.tables_agents import agents
@@ -29,6 +29,7 @@ class AgentRow:
 
 
 _active = runs.alias("active")
+_live = agents.alias("live")
 _COLUMNS = tuple(column.name for column in agents.columns)
 
 
@@ -40,6 +41,12 @@ def of_tree(conn: Connection, tree_id: str) -> Sequence[AgentRow]:
 def of_step(conn: Connection, run_id: str, step: int) -> Sequence[AgentRow]:
     """Those that one step of a run spawned, in that order."""
     return _read(conn, (agents.c.run_id == run_id) & (agents.c.step == step))
+
+
+def at_work(conn: Connection) -> Sequence[AgentRow]:
+    """Those of every tree in which somebody is at work."""
+    live = select(_live.c.tree_id).where(text(LIVE))
+    return _read(conn, agents.c.tree_id.in_(live))
 
 
 def _read(conn: Connection, wanted: ColumnElement[bool]) -> Sequence[AgentRow]:
@@ -72,7 +79,7 @@ def _read(conn: Connection, wanted: ColumnElement[bool]) -> Sequence[AgentRow]:
         .outerjoin(_active, _active.c.id == lanes.c.active_run)
         .outerjoin(used, used.c.session_id == agents.c.session_id)
         .where(wanted)
-        .order_by(agents.c.place)
+        .order_by(agents.c.tree_id, agents.c.place)
     )
     return [_row(row) for row in rows]
 
