@@ -4,6 +4,7 @@ import asyncio
 import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
@@ -12,11 +13,11 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from gateway.cli.client import GatewayClient, JsonObject
-from gateway.cli.common import AsJson, ask_gateway, cell, print_json, say
+from gateway.cli.common import AsJson, ask_gateway, cell, note, print_json, say
 
 MOST: Final = 10_000
 EVERY_S: Final = 1.0
-"""While somebody is at work the times go on, though nothing happens."""
+"""While somebody is at work it is looked again: their times go on, and an event may be missed."""
 _KINDS: Final = ",".join(
     f"{of}.{what}"
     for of, several in {
@@ -45,6 +46,7 @@ _COLORS: Final = {
     "awaiting": "blue",
     "stopping": "yellow",
 }
+_WATCHES: Final = "Watching; Ctrl-C ends it."
 _NOBODY: Final = "No subagents here."
 _NOBODY_AT_WORK: Final = "No subagents are at work. Name a session to see those that were."
 
@@ -69,10 +71,10 @@ def tree(
         raise typer.BadParameter("--watch is for people, --json for programs")
     if watch:
         watching = _in_place if sys.stdout.isatty() else _in_lines
-        try:
+        # That is how one stops watching.
+        with suppress(KeyboardInterrupt):
             ask_gateway(context, lambda gateway: watching(gateway, session))
-        except KeyboardInterrupt:
-            return
+        return
     found = ask_gateway(context, lambda gateway: _rows(gateway, session))
     if as_json:
         print_json(found)
@@ -116,7 +118,7 @@ def changes(before: Sequence["JsonObject"], now: Sequence["JsonObject"]) -> list
     """A line for each agent that is new, or stands otherwise, or went a step further."""
     old = {row.get("session_id"): _news(row) for row in before}
     return [
-        f"{row.get('agent_id')} ({row.get('type')}) {_news(row)}"
+        f"{cell(row.get('agent_id'))} ({cell(row.get('type'))}) {_news(row)}"
         for row in now
         if old.get(row.get("session_id")) != _news(row)
     ]
@@ -133,12 +135,13 @@ async def _in_lines(gateway: "GatewayClient", session: str) -> None:
 
     def show(rows: list["JsonObject"]) -> None:
         nonlocal seen
-        for line in plain_tree(rows) if not seen else map(cell, changes(seen, rows)):
+        for line in plain_tree(rows) if not seen else changes(seen, rows):
             say(line)
         sys.stdout.flush()
         seen = rows
 
-    await _watch(gateway, session, show, ticks=False)
+    note(_WATCHES)
+    await _watch(gateway, session, show)
 
 
 async def _in_place(gateway: "GatewayClient", session: str) -> None:
@@ -150,27 +153,24 @@ async def _in_place(gateway: "GatewayClient", session: str) -> None:
     live = Live(console=Console(highlight=False), auto_refresh=False, vertical_overflow="ellipsis")
     with live:
         await _watch(
-            gateway,
-            session,
-            lambda rows: live.update(_picture(rows, session), refresh=True),
-            ticks=True,
+            gateway, session, lambda rows: live.update(_picture(rows, session), refresh=True)
         )
 
 
 async def _watch(
-    gateway: "GatewayClient",
-    session: str,
-    show: Callable[[list["JsonObject"]], None],
-    *,
-    ticks: bool,
+    gateway: "GatewayClient", session: str, show: Callable[[list["JsonObject"]], None]
 ) -> None:
-    """Show the tree whenever something happened in it, until the gateway is gone."""
+    """Show the tree whenever something happened in it. Raises `Unreachable` once the gateway is
+    gone."""
+    # Lazy: as in `ask_gateway`.
+    from gateway.cli.client import Unreachable
+
     news = asyncio.Event()
 
     async def listen() -> None:
         async for _event in gateway.events({"kinds": _KINDS}):
             news.set()
-        news.set()
+        raise Unreachable(f"the gateway at {gateway.url} stopped.")
 
     listening = asyncio.create_task(listen(), name="listen")
     try:
@@ -179,7 +179,7 @@ async def _watch(
             rows = await _rows(gateway, session)
             show(rows)
             waiting = asyncio.create_task(news.wait(), name="news")
-            works = ticks and any(row.get("settled_at_ms") is None for row in rows)
+            works = any(row.get("settled_at_ms") is None for row in rows)
             await asyncio.wait(
                 {listening, waiting},
                 timeout=EVERY_S if works else None,
@@ -238,7 +238,8 @@ def _summed(rows: Sequence["JsonObject"]) -> str:
 
 
 def _news(row: "JsonObject") -> str:
-    return f"{row.get('standing')}, {_steps(row):,} steps, {_number(row.get('tokens')):,.0f} tokens"
+    tokens = _number(row.get("tokens"))
+    return f"{cell(row.get('standing'))}, {_steps(row):,} steps, {tokens:,.0f} tokens"
 
 
 def _steps(row: "JsonObject") -> int:
