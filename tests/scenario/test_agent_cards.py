@@ -89,7 +89,7 @@ async def test_a_card_is_changed_in_place_and_ends_in_front_of_the_answer(
 
         first.open.set()
         took = await passes(clock, lambda: "1 done" in at.chat.sent[0].text)
-        assert took > 0, "not before its time"
+        assert took >= 2, "three seconds after the last change, as far as was looked"
         await passes(clock, lambda: "One is back." in at.chat.texts())
         assert "`one` explore: completed" in at.chat.sent[0].text
         assert len(edits(at)) == before + 1, "changed with news alone"

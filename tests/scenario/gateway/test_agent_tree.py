@@ -133,3 +133,35 @@ async def test_watching_ends_with_the_gateway(town: Town, fail_after: FailAfter)
             assert await watching.ended() == 3
             assert "gateway" in watching.err[-1]
             assert "Traceback" not in watching.transcript
+
+
+@pytest.mark.requirement("MSG-12")
+async def test_agents_shows_the_tree_in_every_channel(town: Town, fail_after: FailAfter) -> None:
+    town.model.plays = plays
+    async with fail_after(90), town.serving() as here:
+        page = await Page.open(here.client)
+        await town.on_slack("look around")
+        town.on_telegram("look around")
+        await page.says("look around")
+        for texts, until in (
+            (town.slack_texts, town.slack.until),
+            (town.telegram_texts, town.telegram.state.signal.until),
+        ):
+            await until(lambda texts=texts: "On their way." in texts())
+        while len(town.rows("SELECT name FROM agents WHERE name = 'north'")) < 3:
+            await here.feed.next()
+        await town.on_slack("!agents")
+        town.on_telegram("/agents")
+        await page.says("/agents")
+        await town.slack.until(lambda: any(map(shows_both, town.slack_texts())))
+        await town.telegram.state.signal.until(lambda: any(map(shows_both, town.telegram_texts())))
+        while not any(map(shows_both, await page.texts("notice"))):
+            await here.feed.next()
+        town.model.gate("north").opened.set()
+
+
+def shows_both(text: str) -> bool:
+    """Whether a text is the answer of `/agents`: the sums, and a line for each."""
+    head, *lines = text.replace("`", "").splitlines()
+    named = [one for one in lines if " explore, " in one]
+    return head.startswith("2 subagents, 2 at work: ") and len(named) == 2
