@@ -7,6 +7,7 @@ import pytest
 from tests.conftest import FailAfter
 from tests.scenario.gateway.page import Feed, Page
 from tests.scenario.gateway.town import Town
+from tests.scenario.process.program import command, reaching
 
 README = "# Lighthouse\nA lamp for ships, with a keeper.\n"
 PROJECT = '[project]\nname = "lighthouse"\ndescription = "a lamp and its keeper"\n'
@@ -39,6 +40,13 @@ async def test_two_explorers_read_and_a_third_compares(town: Town, fail_after: F
         waits = "SELECT count(*) FROM agent_waits WHERE kind = 'dependency'"
         assert town.rows(waits) == [(2,)]
 
+        there = reaching(town.place, await here.program.url())
+        once = await command(
+            there, "chat", "-m", "ask two explorers to read README.md, then compare"
+        )
+        assert (once.code, once.err) == (0, "")
+        assert "A lamp for ships" in once.out
+
         # The same again beside the talk: it says so at once, and tells what came of it later.
         await page.says(f"{WISH} in the background")
         heard = -1
@@ -47,4 +55,4 @@ async def test_two_explorers_read_and_a_third_compares(town: Town, fail_after: F
             heard = len(here.feed.events)
         told = (await page.texts())[1]
         assert told.startswith("3 are on their way: `explore-")
-        assert [row[2:] for row in town.rows(ROWS)[3:]] == [("background", "completed")] * 3
+        assert [row[2:] for row in town.rows(ROWS)[6:]] == [("background", "completed")] * 3
