@@ -4,9 +4,10 @@ Pure, and honest in every text: it follows plain sentences and understands nothi
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
+from adapters.models import batches
 from adapters.models.grammar import Wanted
 from adapters.models.sentences import Step
 from runtime.domain.files import ReceivedFile
@@ -26,6 +27,8 @@ _HELP: Final = re.compile(
     re.IGNORECASE,
 )
 _REMINDER: Final = re.compile(r"\s*reminder:\s*(?P<text>.+)", re.IGNORECASE | re.DOTALL)
+
+_ACCEPTED: Final = re.compile(r'^\{"status": "accepted", "agent_id": "([\w.-]+)"', re.MULTILINE)
 
 WHO: Final = (
     "I am the offline model: I follow plain sentences and understand nothing else. "
@@ -49,7 +52,8 @@ _EXAMPLES: Final[tuple[tuple[str, str], ...]] = (
     ("remember", "remember that the demo is on Friday"),
     ("recall", "what do you remember about the demo"),
     ("schedule_create", "remind me in 10 seconds to stretch"),
-    ("sessions_spawn", "ask two explorers to list files"),
+    ("sessions_spawn", "ask two explorers to read README.md and notes/today.md, then compare"),
+    ("sessions_spawn", "ask two explorers to list files in the background"),
     ("ask_user", "ask me whether to go on: yes or no"),
     ("use_skill", "use skill summarise"),
     ("task_create", "add a task to water the plants"),
@@ -99,8 +103,19 @@ def received(files: Sequence[ReceivedFile]) -> str:
     return f"I got {count}, which I cannot look into: {lines}{more}."
 
 
-def noticed(notices: Sequence[str]) -> str:
-    """The answer where nobody spoke but the gateway did."""
+def noticed(notices: Sequence[str], needed: Collection[str] = ()) -> str:
+    """The answer where nobody spoke but the gateway did: agents are back, or whatever it says.
+
+    For those who are `needed` by others a line is enough: what came of them all is said later.
+    """
+    found = batches.findings("\n".join(notices))
+    if found:
+        return "\n\n".join(
+            f"`{one.name}` is back; another goes on with it."
+            if one.name in needed
+            else f"`{one.name}` is back:\n\n{_cut(one.text)}"
+            for one in found
+        )
     return f"{WHO} The gateway tells me:{_fenced(chr(10).join(notices))}"
 
 
@@ -145,19 +160,39 @@ def _outcome(call: ToolCall, result: ToolResult | None) -> str:
             return f"`{call.name}` was not allowed:" + _block(result)
         case "cancelled":
             return f"`{call.name}` was stopped before it was done." + _block(result)
+    if call.name == batches.SPAWN:
+        return _agents_answered(call, result)
     return _INTRODUCTIONS.get(call.name, f"`{call.name}` answered:") + _block(result)
+
+
+def _agents_answered(call: ToolCall, result: ToolResult) -> str:
+    """What those said whom nobody waits for: the others' words went into theirs."""
+    needed = batches.needed([call])
+    if begun := _ACCEPTED.findall(result.content):
+        names = ", ".join(f"`{name}`" for name in begun)
+        way = "1 is on its way" if len(begun) == 1 else f"{len(begun)} are on their way"
+        return f"{way}: {names}. I tell you what comes of it."
+    found = batches.findings(result.content)
+    ends = [one for one in found if one.name not in needed]
+    if not needed or not ends:
+        return _INTRODUCTIONS[call.name] + _block(result)
+    return "\n\n".join(f"`{one.name}` says:\n\n{_cut(one.text)}" for one in ends)
 
 
 def _block(result: ToolResult | None) -> str:
     return _fenced(result.content) if result is not None else ""
 
 
+def _cut(content: str) -> str:
+    cut = len(content) - _SHOWN
+    return f"{content[:_SHOWN]}\n[{cut} more characters]" if cut > 0 else content
+
+
 def _fenced(text: str) -> str:
     content = text.strip("\n")
     if not content.strip():
         return ""
-    cut = len(content) - _SHOWN
-    shown = f"{content[:_SHOWN]}\n[{cut} more characters]" if cut > 0 else content
+    shown = _cut(content)
     longest = max((len(run) for run in re.findall(r"`{3,}", shown)), default=2)
     fence = "`" * (longest + 1)
     return f"\n\n{fence}\n{shown}\n{fence}"

@@ -59,6 +59,10 @@ class Quotes:
         """A group's text: a quotation alone loses its marks, inside of a sentence it keeps them."""
         if alone := _HIDDEN.fullmatch(text):
             return self.inner[int(alone.group(1))]
+        return self.show_within(text)
+
+    def show_within(self, text: str) -> str:
+        """The text with its quotations as they were written, marks and all."""
         return _HIDDEN.sub(lambda match: self.whole[int(match.group(1))], text)
 
 
@@ -121,7 +125,7 @@ _DAYS: Final = {
     "weekend": "6,0",
     **{name: str(number) for number, name in enumerate(_WEEK)},
 }
-_AGENTS: Final = {
+AGENTS: Final = {
     "explore": "explore",
     "explorer": "explore",
     "general": "general",
@@ -132,12 +136,13 @@ _AGENTS: Final = {
 }
 
 
-def _number(word: str) -> int:
+def number(word: str) -> int:
+    """How many a word stands for; 0 where it is no number."""
     return _NUMBERS.get(word.lower()) or (int(word) if word.isdigit() else 0)
 
 
 def _seconds(count: str, unit: str) -> int:
-    return _number(count or "one") * _SECONDS.get(unit.lower().removesuffix("s") or "s", 0)
+    return number(count or "one") * _SECONDS.get(unit.lower().removesuffix("s") or "s", 0)
 
 
 def _delay(groups: Groups) -> Wanted | None:
@@ -169,7 +174,7 @@ def _scheduled(text: str, **when: JsonValue) -> Wanted:
 
 
 def _spawn(groups: Groups) -> Wanted | None:
-    count, kind = _number(groups["count"]), _AGENTS.get(groups["kind"].lower().removesuffix("s"))
+    count, kind = number(groups["count"]), AGENTS.get(groups["kind"].lower().removesuffix("s"))
     if not 1 <= count <= 10 or kind is None:
         return None
     mode = "background" if groups.get("background") else "await"

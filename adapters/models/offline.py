@@ -9,7 +9,8 @@ from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from adapters.models import answers
+from adapters.models import answers, batches
+from adapters.models.grammar import Wanted
 from adapters.models.identity import call_id
 from adapters.models.names import OFFLINE, context_tokens
 from adapters.models.sentences import Step, understand
@@ -89,7 +90,9 @@ class _Turn:
 def _reply(request: ModelRequest) -> tuple[str, tuple[ToolCall, ...]]:
     turn = _turn(request.messages)
     if not turn.asked and turn.notices:
-        return answers.noticed(turn.notices), ()
+        return answers.noticed(turn.notices, _needed(request.messages)), ()
+    if turn.notices and batches.is_last(turn.asked):
+        return batches.together(turn.notices), ()
     text, calls = _done(request, turn) if turn.asked.strip() or not turn.files else ("", ())
     if turn.files and not calls:
         # In one sentence, before anything else: who sent a file sees that it came.
@@ -121,10 +124,21 @@ def _calls(step: Step, request: ModelRequest) -> tuple[ToolCall, ...]:
         ToolCall(
             id=call_id(request.run_id, request.step, place),
             name=wanted.tool,
-            arguments=arguments_for(wanted, specs[wanted.tool]),
+            arguments=arguments_for(_named(wanted, request, place), specs[wanted.tool]),
         )
         for place, wanted in enumerate(step.calls)
     )
+
+
+def _named(wanted: Wanted, request: ModelRequest, place: int) -> Wanted:
+    """Agents get names that are the call's own, because a tree takes no name twice."""
+    token = call_id(request.run_id, request.step, place)[-5:]
+    return Wanted(wanted.tool, batches.named(wanted.arguments, token))
+
+
+def _needed(messages: Sequence[TranscriptMessage]) -> frozenset[str]:
+    calls = [one.tool_calls for one in messages if isinstance(one, AssistantMessage)]
+    return batches.needed([call for several in calls for call in several])
 
 
 def _turn(messages: Sequence[TranscriptMessage]) -> _Turn:

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from adapters.models.grammar import FREE_TEXT, RULES, Quotes, Wanted, hide_quotes
+from adapters.models.batches import MOST, SENTENCE, batch
+from adapters.models.grammar import AGENTS, FREE_TEXT, RULES, Quotes, Wanted, hide_quotes, number
 
 MAX_CHARACTERS: Final = 10_000
 """A longer message is no plain sentence; the bound keeps the patterns from working for long."""
@@ -75,6 +76,9 @@ def understand(text: str) -> tuple[Step, ...]:
 
 def _steps(masked: str, quotes: Quotes) -> tuple[Step, ...]:
     """Steps of one piece of text that must be understood as a whole."""
+    shared = _shared_out(masked, quotes)
+    if shared is not None:
+        return (Step((shared,)),)
     pieces = [piece for piece in _THEN.split(masked) if piece.strip()]
     parted = [_piece(piece, quotes) for piece in pieces]
     if parted and all(parted):
@@ -92,6 +96,42 @@ def _piece(piece: str, quotes: Quotes) -> tuple[Step, ...]:
     if all(call.tool in READS for call in several):
         return (Step(tuple(several)),)
     return tuple(Step((call,)) for call in several)
+
+
+def _shared_out(masked: str, quotes: Quotes) -> Wanted | None:
+    """Agents among whom readings are shared out, or behind whom another waits."""
+    match = SENTENCE.fullmatch(_bare(masked))
+    if match is None:
+        return None
+    count, kind = number(match["count"]), AGENTS.get(match["kind"].lower().removesuffix("s"))
+    if not 1 <= count <= MOST or kind is None:
+        return None
+    after = match["after"].lower().replace("ise", "ize") if match["after"] else None
+    tasks = _readings(match["task"], quotes)
+    if len(tasks) < max(count, 2):
+        if after is None:
+            return None
+        # It cannot be shared out: each of them does all of it.
+        tasks = [quotes.show(match["task"])] * count
+    background = any(match[place] for place in ("first", "second", "third"))
+    return batch(kind, count, tasks, after=after, background=background)
+
+
+def _readings(task: str, quotes: Quotes) -> list[str]:
+    """The readings that a task joins with "and", each as a sentence; none where it is no such."""
+    parts = [part for part in _AND.split(task) if part.strip()]
+    calls = _several(parts, quotes)
+    if not calls or any(call.tool not in READS for call in calls):
+        return []
+    found, verb = [], ""
+    for part in parts:
+        if _sentence(part, quotes) is not None:
+            match = _VERB.match(_bare(part))
+            verb = match.group() if match else ""
+            found.append(quotes.show_within(_bare(part)))
+        else:
+            found.append(quotes.show_within(verb + part))
+    return found
 
 
 def _several(parts: Sequence[str], quotes: Quotes) -> list[Wanted]:

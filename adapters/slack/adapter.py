@@ -40,6 +40,7 @@ _CAPABILITIES = Capabilities(
     typing_interval_s=60.0,
     buttons=True,
     edits=True,
+    live_cards=True,
     threads=True,
     files=True,
     # "Add files to Slack": up to 1 GB.

@@ -52,6 +52,7 @@ _CAPABILITIES = Capabilities(
     typing_interval_s=4.0,
     buttons=True,
     edits=True,
+    live_cards=True,
     threads=True,
     files=True,
     file_bytes=MOST_FILE_BYTES,

@@ -159,6 +159,7 @@ async def _finished(conversation: "Conversation", run_id: str) -> str:
 async def _settled(conversation: "Conversation", run_id: str, changed: asyncio.Event) -> str:
     # Lazy, as above.
     from gateway.cli.conversation import TERMINAL
+    from runtime.domain.runs import RunState
 
     while True:
         changed.clear()
@@ -166,7 +167,9 @@ async def _settled(conversation: "Conversation", run_id: str, changed: asyncio.E
         if state == "queued" and conversation.cards():
             # It stands behind a run that waits for a person, for as long as that takes.
             state = "waiting_in_line"
-        if state in TERMINAL or state.startswith("waiting"):
+        # Its children need nobody, unless one of them asks here.
+        needs_nobody = state == RunState.WAITING_FOR_CHILDREN and not conversation.cards()
+        if state in TERMINAL or (state.startswith("waiting") and not needs_nobody):
             return state
         await changed.wait()
 

@@ -47,6 +47,7 @@ for name, one in (
     ("sessions", sessions.app),
     ("runs", runs.app),
     ("approvals", approvals.app),
+    ("agents", agents.app),
     ("policy", explain.policy),
     ("agents", agents.app),
     ("slack", slack.app),

@@ -4,6 +4,7 @@ from typing import Final
 
 from aiohttp import web
 
+from gateway.http.agents import AgentRoutes
 from gateway.http.auth import Guard
 from gateway.http.events import EventRoutes
 from gateway.http.explain import ExplainRoutes
@@ -53,6 +54,7 @@ def build_app(services: HttpServices) -> web.Application:
             *PageRoutes(services, guard).routes(),
             *SessionRoutes(services).routes(),
             *RunRoutes(services).routes(),
+            *AgentRoutes(services).routes(),
             *FileRoutes(services).routes(),
             *PeopleRoutes(services).routes(),
             *HealthRoutes(services, metrics).routes(),

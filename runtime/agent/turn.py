@@ -313,11 +313,11 @@ class Turn:
         )
         self._events()
         services.bus.publish(CHILDREN, {})
+        services.bus.publish(OUTBOX, {"channel": self._run.target.channel})
         if not parked.waits:
             state.pending = tuple(parked.rows)
             return True
         self._remember(state.window.lines)
-        services.bus.publish(OUTBOX, {"channel": self._run.target.channel})
         return False
 
     async def _finish(self, end: Finish) -> OutboundMessage | None:
@@ -395,4 +395,5 @@ def _wake(bus: Bus, session_id: str, finished: Finished) -> None:
     if finished.lane_ready or finished.child:
         bus.publish(RUNS, {"session_id": session_id})
     if finished.child:
+        bus.publish(OUTBOX, {})
         bus.publish(CHILDREN, {})

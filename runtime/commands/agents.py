@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
+from runtime.inbox.agent_cards import took, used
 from runtime.store import Connection, agent_rows, agents
 from runtime.store.agent_rows import AgentRow
 from runtime.subagents.selecting import standing
@@ -19,8 +20,8 @@ def tree_text(conn: Connection, session_id: str, *, now_ms: int) -> str:
     if not rows:
         return NONE
     live = sum(row.agent.settled_ms is None for row in rows)
-    used = _used(sum(row.steps for row in rows), sum(row.tokens for row in rows), _cost(rows))
-    lines = [f"{len(rows)} subagents, {live} at work: {used}."]
+    spent = used(sum(row.steps for row in rows), sum(row.tokens for row in rows), _cost(rows))
+    lines = [f"{len(rows)} subagents, {live} at work: {spent}."]
     shown = {row.agent.session_id for row in rows[-MOST:]}
     if len(rows) > MOST:
         lines.append(f"The last {MOST} of them:")
@@ -52,26 +53,13 @@ def _line(row: AgentRow, now_ms: int) -> str:
     agent = row.agent
     ended = now_ms if agent.settled_ms is None else agent.settled_ms
     label = f" ({agent.label})" if agent.label else ""
-    used = _used(row.steps, row.tokens, row.cost_usd)
-    took = _time(max(0, ended - agent.created_ms) // 1000)
+    spent = used(row.steps, row.tokens, row.cost_usd)
+    lasted = took(max(0, ended - agent.created_ms) // 1000)
     indent = "  " * (agent.depth - 1)
-    return f"{indent}- `{agent.name}`{label} {agent.type}, {standing(row)}: {used}, {took}"
+    return f"{indent}- `{agent.name}`{label} {agent.type}, {standing(row)}: {spent}, {lasted}"
 
 
 def _cost(rows: Sequence[AgentRow]) -> float | None:
     """The sum of what is known; None where nothing is."""
     known = [row.cost_usd for row in rows if row.cost_usd is not None]
     return sum(known) if known else None
-
-
-def _used(steps: int, tokens: int, cost: float | None) -> str:
-    money = "" if cost is None else f", ${cost:.4f}"
-    return f"{steps:,} steps, {tokens:,} tokens{money}"
-
-
-def _time(seconds: int) -> str:
-    if seconds < 60:
-        return f"{seconds} s"
-    minutes, seconds = divmod(seconds, 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes} min" if hours else f"{minutes} min {seconds} s"

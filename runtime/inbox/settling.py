@@ -9,7 +9,7 @@ from runtime.domain.events import EventKind
 from runtime.domain.results import plain, shortened
 from runtime.domain.runs import RunState
 from runtime.domain.tools import ToolResult
-from runtime.inbox import handoffs, resuming, telling
+from runtime.inbox import agent_cards, handoffs, resuming, telling
 from runtime.store import Connection, agents, calls, lanes, open_calls, results, runs, slots
 from runtime.store.agents import Agent, Outcome, Status, Totals
 from runtime.store.lanes import Lane
@@ -70,6 +70,7 @@ def settle(conn: Connection, lane: Lane, agent: Agent, status: Status, text: str
     _close(conn, agent, plain(text), status=status, used=used, now=lane.now_ms)
     lane.record(EventKind.AGENT_SETTLED, None, {"agent": agent.name, "status": status})
     agent = agents.get(conn, agent.session_id)
+    agent_cards.settled(conn, agent, now=lane.now_ms)
     parent.record(
         EventKind.AGENT_SETTLED,
         agent.run_id,

@@ -16,6 +16,8 @@ class Capabilities:
     recognises a repeated send by its outbox id, so repeating one does no harm. ``group_rate`` and
     ``group_burst`` are for chats that are not direct; None where they are like the others.
     ``file_bytes`` is the largest file that may be sent; None where no limit is known.
+    ``live_cards``: agents at work are shown by a message that is edited as they get on; elsewhere
+    they are seen otherwise.
     """
 
     chat_rate: float = 1.0
@@ -29,6 +31,7 @@ class Capabilities:
     typing_interval_s: float | None = 4.0
     buttons: bool = False
     edits: bool = False
+    live_cards: bool = False
     threads: bool = False
     files: bool = False
     file_bytes: int | None = None

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Final
 
-from sqlalchemy import Connection, case, func, select, update
+from sqlalchemy import ColumnElement, Connection, case, func, select, text, update
 
 from runtime.domain.runs import RunState
 from runtime.domain.transcript import AssistantMessage
-from runtime.store.agents import Agent
+from runtime.store.agents import LIVE, Agent
 from runtime.store.inputs import PENDING
 from runtime.store.open_calls import APPROVAL, QUESTION
 from runtime.store.payloads import kept_message
@@ -66,13 +66,29 @@ _SAID = case(
     else_=None,
 )
 _active = runs.alias("active")
+_live = agents.alias("live")
 _AGENT = tuple(agents.c[field.name] for field in fields(Agent))
 """In the order of an agent's fields, so that a row begins with them: a tree may have a thousand."""
 
 
 def of_tree(conn: Connection, tree_id: str) -> Sequence[AgentRow]:
     """All that were ever spawned below a root, in that order."""
-    members = select(agents.c.session_id).where(agents.c.tree_id == tree_id)
+    return _read(conn, agents.c.tree_id == tree_id)
+
+
+def of_step(conn: Connection, run_id: str, step: int) -> Sequence[AgentRow]:
+    """Those that one step of a run spawned, in that order."""
+    return _read(conn, (agents.c.run_id == run_id) & (agents.c.step == step))
+
+
+def at_work(conn: Connection) -> Sequence[AgentRow]:
+    """Those of every tree in which somebody is at work."""
+    live = select(_live.c.tree_id).where(text(LIVE))
+    return _read(conn, agents.c.tree_id.in_(live))
+
+
+def _read(conn: Connection, wanted: ColumnElement[bool]) -> Sequence[AgentRow]:
+    members = select(agents.c.session_id).where(wanted)
     used = (
         select(
             runs.c.session_id,
@@ -131,8 +147,8 @@ def of_tree(conn: Connection, tree_id: str) -> Sequence[AgentRow]:
             _newest,
             (_newest.c.session_id == agents.c.session_id) & (_newest.c.seq == lanes.c.message_seq),
         )
-        .where(agents.c.tree_id == tree_id)
-        .order_by(agents.c.place)
+        .where(wanted)
+        .order_by(agents.c.tree_id, agents.c.place)
     )
     return [_row(row) for row in rows]
 

@@ -29,7 +29,7 @@ from runtime.store.hot import Hot, hot
 from runtime.store.leases import PROCESS
 from runtime.store.outbox import OPEN
 from runtime.store.tables import lanes, leases, open_calls, outbox, runs
-from runtime.store.tables_agents import agents
+from runtime.store.tables_agents import agent_cards, agents
 
 Place = tuple[str, str]
 """A platform's account: its channel and its name there."""
@@ -47,7 +47,7 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """What there is of it. `children` are to start, to run or to end.
+    """What there is of it. `children` are to start, to run, to end or to be shown.
 
     `accounts` have messages that may be sent now, or are in hand."""
 
@@ -93,7 +93,8 @@ def _statement(on: DialectName, ready: bool, care: bool, accounts: int) -> Hot[A
         parts.append(_told(_RUNS, 0).where(exists().where(lanes.c.ready_ms <= now)))
         wants = exists().where(lanes.c.wants_ms <= now)
         asked = exists().where(text(ENDING)).select_from(agents)
-        parts.append(_told(_CHILDREN, 0).where(or_(wants, asked, STARTABLE.exists())))
+        shown = exists().where(agent_cards.c.next_ms <= now)
+        parts.append(_told(_CHILDREN, 0).where(or_(wants, asked, STARTABLE.exists(), shown)))
     if care:
         live = exists().where(
             leases.c.holder == runs.c.worker,

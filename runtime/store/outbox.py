@@ -42,7 +42,8 @@ class Stream:
 
 @dataclass(frozen=True, slots=True)
 class OutboxRow:
-    """`kind`: final, notice, card, edit (an earlier card, changed), file (what a tool sends),
+    """`kind`: final, notice, card, batch (the card of agents at work, shown where messages can be
+    changed), edit (an earlier card, changed), file (what a tool sends),
     stream (a run's text that is shown while it grows), or said (such a text, whose run ended or
     waits without a reply).
     `posted` are the platform's ids of what went out so far."""
@@ -279,10 +280,10 @@ def get(conn: Connection, outbox_id: str) -> OutboxRow | None:
 
 
 def card_of(conn: Connection, open_call_id: str) -> OutboxRow | None:
-    """The newest row that showed an open call's card."""
+    """The newest row that showed an open call's card, or the card of a batch of agents."""
     row = conn.execute(
         select(outbox)
-        .where(outbox.c.open_call_id == open_call_id, outbox.c.kind == "card")
+        .where(outbox.c.open_call_id == open_call_id, outbox.c.kind.in_(("card", "batch")))
         .order_by(outbox.c.position.desc())
         .limit(1)
     ).first()

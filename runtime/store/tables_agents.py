@@ -19,10 +19,11 @@ from sqlalchemy import (
 
 from runtime.store.tables import lanes, metadata
 
-__all__ = ["agent_results", "agent_slots", "agent_waits", "agents", "metadata"]
+__all__ = ["agent_cards", "agent_results", "agent_slots", "agent_waits", "agents", "metadata"]
 
 _LIVE = text("settled_ms IS NULL")
 _HELD = text("held_ms IS NOT NULL")
+_SHOWS = text("next_ms IS NOT NULL")
 _ENDING = text("stop IS NOT NULL AND settled_ms IS NULL")
 _ASKED = text("request_key IS NOT NULL")
 
@@ -116,6 +117,19 @@ agent_results = Table(
     # Of UTF-8.
     Column("size", Integer, nullable=False),
     Column("created_ms", BigInteger, nullable=False),
+)
+
+# The message that shows how the agents of one step get on; `next_ms` is null once they have ended.
+agent_cards = Table(
+    "agent_cards",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("run_id", ForeignKey("runs.id"), nullable=False),
+    Column("step", Integer, nullable=False),
+    Column("shown", Text, nullable=False),
+    Column("created_ms", BigInteger, nullable=False),
+    Column("next_ms", BigInteger),
+    Index("ix_agent_cards_next", "next_ms", sqlite_where=_SHOWS, postgresql_where=_SHOWS),
 )
 
 # As many as children may run at once; one that is not free names the session that runs in it.

@@ -19,7 +19,7 @@ from runtime.store.calls import CallRow
 from runtime.store.lanes import Lane
 from runtime.store.open_calls import CHILDREN, OpenCall
 from runtime.store.runs import Run
-from runtime.subagents import children, repeating
+from runtime.subagents import cards, children, repeating
 from runtime.subagents.children import SpawnOrder
 
 BACKGROUND: Final = (
@@ -76,6 +76,8 @@ def park(
             spawned = _begin(conn, lane, run, wait) or spawned
         else:
             parking.ask(conn, lane, run, wait, expires_in_ms=expires_in_ms)
+    if spawned:
+        cards.begin(conn, lane, run, run.step)
     waiting = bool(open_calls.of_run(conn, run_id, state="open"))
     if waiting:
         parking.rest(conn, lane, run, window_from=window_from)

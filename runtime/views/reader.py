@@ -15,6 +15,7 @@ from runtime.store.listings import RunFilter, SessionLine
 from runtime.store.open_calls import APPROVAL, QUESTION, OpenCall
 from runtime.views import conversation
 from runtime.views import cursor as cursors
+from runtime.views.agents import AgentsReader
 from runtime.views.files import FilesReader
 from runtime.views.load import LoadReader, held_leases
 from runtime.views.models import (
@@ -46,6 +47,7 @@ class Views:
         self._database = database
         self.load = LoadReader(database)
         self.files = FilesReader(database)
+        self.agents = AgentsReader(database)
 
     async def sessions(self, *, limit: int = 50, cursor: str | None = None) -> Page[SessionView]:
         """Newest activity first."""

@@ -1,6 +1,7 @@
 """The keeper of children: ends those that are to end, starts those that wait for nobody any more,
-and gives out slots (SUB-11 to SUB-13, SUB-19). Each is a unit of its own; any process may do it.
+gives out slots (SUB-11 to SUB-13, SUB-19) and keeps the cards of batches up to date.
 
+Each is a unit of its own; any process may do it.
 It acts on a signal and on a tick's look, so that a lost signal costs one tick.
 """
 
@@ -10,11 +11,11 @@ from functools import partial
 import structlog
 
 from runtime.domain.errors import StoreUnavailable
-from runtime.ports.bus import CANCEL, CHILDREN, EVENTS, RUNS, Bus
+from runtime.ports.bus import CANCEL, CHILDREN, EVENTS, OUTBOX, RUNS, Bus
 from runtime.ports.clock import Clock
-from runtime.store import Database, agents, slots
+from runtime.store import Database, agent_cards, agents, slots
 from runtime.store.due import Due
-from runtime.subagents import children
+from runtime.subagents import cards, children
 from runtime.workers.looks import Looks
 from runtime.workers.wake import Wake
 
@@ -73,6 +74,9 @@ class ChildKeeper:
             did = did or granted == slots.AT_ONCE
             if granted:
                 self._bus.publish(RUNS, {})
+        for card_id in await database.read(agent_cards.due):
+            if await database.write(partial(cards.care, card_id=card_id), name="child-card"):
+                self._bus.publish(OUTBOX, {})
         return did
 
     async def _stop(self, session_id: str) -> bool:

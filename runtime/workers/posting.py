@@ -22,6 +22,7 @@ from runtime.ports.clock import Clock
 from runtime.ports.metrics import NO_OBSERVER, Observer
 from runtime.ports.tracing import NO_TRACER, Tracer
 from runtime.store import Connection, Database, outbox
+from runtime.store.agent_cards import BATCH
 from runtime.store.database import no_point
 from runtime.store.outbox import OutboxRow, Stream
 from runtime.workers.buckets import Buckets
@@ -126,6 +127,8 @@ class Poster:
             return await self._edit(row)
         if row.stream is not None:
             return await self._close(row, attempt, on_posted, holder)
+        if row.kind == BATCH and not self._adapter.capabilities.live_cards:
+            return Receipt(message_ids=())
         whole = await intact(message, self._services.workspace)
         return await self._adapter.send(whole, posted=tuple(row.posted), on_posted=on_posted)
 

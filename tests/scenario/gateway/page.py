@@ -39,6 +39,12 @@ class Feed:
             await self._news.wait_for(lambda: condition() or self._over)
         assert condition(), f"the feed ended first: {self.kinds()}"
 
+    async def next(self) -> None:
+        """Until there was a further event."""
+        async with self._news:
+            await self._news.wait()
+        assert not self._over, f"the feed ended first: {self.kinds()}"
+
     def kinds(self, run_id: str | None = None) -> list[str]:
         """The kinds of the durable events, of one run or of all."""
         return [one.kind for one in self.of(run_id)]

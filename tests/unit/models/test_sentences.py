@@ -254,3 +254,57 @@ def test_a_tool_that_takes_no_more_gets_no_more() -> None:
     )
     text = arguments_for(Wanted("read_file", {"path": "a", "extra": 1}), closed)
     assert json.loads(text) == {"path": "a"}
+
+
+def shared(*tasks: str, after: str = "", kind: str = "explore") -> list[JsonObject]:
+    """The agents of a batch, without the names that tell calls apart."""
+    found: list[JsonObject] = [{"task": task, "type": kind} for task in tasks]
+    if after:
+        found.append({"task": f"{after} what the others found", "type": kind})
+    return found
+
+
+READ_TWO = ("read README.md", "read pyproject.toml")
+BATCHES: list[tuple[str, str, list[JsonObject]]] = [
+    (
+        "ask two explorers to read README.md and pyproject.toml, then compare",
+        "await",
+        shared(*READ_TWO, after="compare"),
+    ),
+    (
+        "Please have 2 planners read README.md and pyproject.toml and then summarise what they "
+        "found in the background.",
+        "background",
+        shared(*READ_TWO, after="summarize", kind="plan"),
+    ),
+    ("ask two explorers to read README.md and pyproject.toml", "await", shared(*READ_TWO)),
+    (
+        "ask two explorers in the background to read a.md, b.md and 'my c.md', then compare them",
+        "background",
+        shared("read a.md and read 'my c.md'", "read b.md", after="compare"),
+    ),
+    (
+        "ask three explorers to list files and search for tea in notes, then combine the results",
+        "await",
+        shared(*["list files and search for tea in notes"] * 3, after="combine"),
+    ),
+]
+
+
+@pytest.mark.requirement("OPS-4")
+@pytest.mark.parametrize(("text", "mode", "agents"), BATCHES, ids=[one[0] for one in BATCHES])
+def test_readings_are_shared_out_and_a_last_one_waits_for_all(
+    text: str, mode: str, agents: list[JsonObject]
+) -> None:
+    (step,) = understand(text)
+    (wanted,) = step.calls
+    made = wanted.arguments["agents"]
+    assert isinstance(made, list)
+    rows = [one for one in made if isinstance(one, dict)]
+    assert wanted.arguments["mode"] == mode
+    assert [{"task": one["task"], "type": one["type"]} for one in rows] == agents
+    names = [one["id"] for one in rows]
+    assert len(set(map(str, names))) == len(names)
+    waiting = [one for one in rows if "depends_on" in one]
+    assert [one["depends_on"] for one in waiting] == [names[:-1]] * len(waiting)
+    assert bool(waiting) == ("what the others found" in str(rows[-1]["task"]))

@@ -18,6 +18,7 @@ _LIVE = sa.text("settled_ms IS NULL")
 _HELD = sa.text("held_ms IS NOT NULL")
 _ENDING = sa.text("stop IS NOT NULL AND settled_ms IS NULL")
 _ASKED = sa.text("request_key IS NOT NULL")
+_SHOWS = sa.text("next_ms IS NOT NULL")
 _WANTS = sa.text("wants_ms IS NOT NULL")
 
 
@@ -116,6 +117,24 @@ def upgrade() -> None:
         sa.ForeignKeyConstraint(
             ["session_id"], ["agents.session_id"], name=op.f("fk_agent_results_session_id")
         ),
+    )
+    op.create_table(
+        "agent_cards",
+        sa.Column("id", sa.Text(), nullable=False),
+        sa.Column("run_id", sa.Text(), nullable=False),
+        sa.Column("step", sa.Integer(), nullable=False),
+        sa.Column("shown", sa.Text(), nullable=False),
+        sa.Column("created_ms", sa.BigInteger(), nullable=False),
+        sa.Column("next_ms", sa.BigInteger(), nullable=True),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_agent_cards")),
+        sa.ForeignKeyConstraint(["run_id"], ["runs.id"], name=op.f("fk_agent_cards_run_id")),
+    )
+    op.create_index(
+        "ix_agent_cards_next",
+        "agent_cards",
+        ["next_ms"],
+        sqlite_where=_SHOWS,
+        postgresql_where=_SHOWS,
     )
     op.create_table(
         "agent_slots",

@@ -1,0 +1,265 @@
+"""`agents tree`: the subagents of a session below those that sent them, once or as they get on."""
+
+import asyncio
+import sys
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from gateway.cli.client import GatewayClient, JsonObject
+from gateway.cli.common import AsJson, ask_gateway, cell, note, print_json, say
+
+MOST: Final = 10_000
+EVERY_S: Final = 1.0
+"""While somebody is at work it is looked again: their times go on, and an event may be missed."""
+_KINDS: Final = ",".join(
+    f"{of}.{what}"
+    for of, several in {
+        "agent": ("spawned", "settled"),
+        "run": (
+            "queued",
+            "started",
+            "waiting",
+            "resumed",
+            "completed",
+            "failed",
+            "interrupted",
+            "cancelled",
+        ),
+        "step": ("model", "tools"),
+    }.items()
+    for what in several
+)
+_HEADINGS: Final = ("AGENT", "TYPE", "STATUS", "STEPS", "TOKENS", "COST", "TIME")
+_COLORS: Final = {
+    "completed": "green",
+    "running": "cyan",
+    "failed": "red",
+    "cancelled": "dim",
+    "forced": "yellow",
+    "awaiting": "blue",
+    "stopping": "yellow",
+}
+_WATCHES: Final = "Watching; Ctrl-C ends it."
+_NOBODY: Final = "No subagents here."
+_NOBODY_AT_WORK: Final = "No subagents are at work. Name a session to see those that were."
+
+Session = Annotated[
+    str, typer.Argument(metavar="[SESSION]", help="Any session of the tree; all that work if none.")
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(tree)
+
+
+def tree(
+    context: typer.Context,
+    session: Session = "",
+    watch: Annotated[bool, typer.Option("--watch", help="Go on as they get on.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show subagents below those that sent them: status, steps, tokens, cost and time."""
+    if watch and as_json:
+        raise typer.BadParameter("--watch is for people, --json for programs")
+    if watch:
+        watching = _in_place if sys.stdout.isatty() else _in_lines
+        # That is how one stops watching.
+        with suppress(KeyboardInterrupt):
+            ask_gateway(context, lambda gateway: watching(gateway, session))
+        return
+    found = ask_gateway(context, lambda gateway: _rows(gateway, session))
+    if as_json:
+        print_json(found)
+        return
+    for line in plain_tree(found) or (_empty(session),):
+        say(line)
+
+
+def plain_tree(rows: Sequence["JsonObject"]) -> list[str]:
+    """The tree in aligned lines, with the sums in front; nothing where nobody is."""
+    if not rows:
+        return []
+    lines = [_HEADINGS, *(_cells(row, indent) for row, indent in nested(rows))]
+    widths = [max(len(line[place]) for line in lines) for place in range(len(_HEADINGS))]
+    parts = [[one.ljust(width) for one, width in zip(line, widths, strict=True)] for line in lines]
+    return [_summed(rows), *("  ".join(line).rstrip() for line in parts)]
+
+
+def nested(rows: Sequence["JsonObject"]) -> list[tuple["JsonObject", str]]:
+    """Each row behind its parent's, with the lines that lead to it."""
+    there = {row.get("session_id") for row in rows}
+    children: dict[object, list[JsonObject]] = {}
+    for row in rows:
+        parent = row.get("parent_session_id")
+        children.setdefault(parent if parent in there else None, []).append(row)
+    found: list[tuple[JsonObject, str]] = []
+    left = [(row, "", "") for row in reversed(children.get(None, []))]
+    while left:
+        row, indent, below = left.pop()
+        found.append((row, indent))
+        inner = children.get(row.get("session_id"), [])
+        for place, child in reversed(list(enumerate(inner, start=1))):
+            last = place == len(inner)
+            left.append(
+                (child, f"{below}{'└─ ' if last else '├─ '}", f"{below}{'   ' if last else '│  '}")
+            )
+    return found
+
+
+def changes(before: Sequence["JsonObject"], now: Sequence["JsonObject"]) -> list[str]:
+    """A line for each agent that is new, or stands otherwise, or went a step further."""
+    old = {row.get("session_id"): _news(row) for row in before}
+    return [
+        f"{cell(row.get('agent_id'))} ({cell(row.get('type'))}) {_news(row)}"
+        for row in now
+        if old.get(row.get("session_id")) != _news(row)
+    ]
+
+
+async def _rows(gateway: "GatewayClient", session: str) -> list["JsonObject"]:
+    query = {"session_id": session} if session else {}
+    return await gateway.items("/v1/agents/summaries", query, most=MOST)
+
+
+async def _in_lines(gateway: "GatewayClient", session: str) -> None:
+    """For a pipe: the tree, then a line for whatever changed."""
+    seen: list[JsonObject] = []
+
+    def show(rows: list["JsonObject"]) -> None:
+        nonlocal seen
+        for line in plain_tree(rows) if not seen else changes(seen, rows):
+            say(line)
+        sys.stdout.flush()
+        seen = rows
+
+    note(_WATCHES)
+    await _watch(gateway, session, show)
+
+
+async def _in_place(gateway: "GatewayClient", session: str) -> None:
+    """For a terminal: one picture that is drawn anew."""
+    # Lazy: only this command draws.
+    from rich.console import Console
+    from rich.live import Live
+
+    live = Live(console=Console(highlight=False), auto_refresh=False, vertical_overflow="ellipsis")
+    with live:
+        await _watch(
+            gateway, session, lambda rows: live.update(_picture(rows, session), refresh=True)
+        )
+
+
+async def _watch(
+    gateway: "GatewayClient", session: str, show: Callable[[list["JsonObject"]], None]
+) -> None:
+    """Show the tree whenever something happened in it. Raises `Unreachable` once the gateway is
+    gone."""
+    # Lazy: as in `ask_gateway`.
+    from gateway.cli.client import Unreachable
+
+    news = asyncio.Event()
+
+    async def listen() -> None:
+        async for _event in gateway.events({"kinds": _KINDS}):
+            news.set()
+        raise Unreachable(f"the gateway at {gateway.url} stopped.")
+
+    listening = asyncio.create_task(listen(), name="listen")
+    try:
+        while not listening.done():
+            news.clear()
+            rows = await _rows(gateway, session)
+            show(rows)
+            waiting = asyncio.create_task(news.wait(), name="news")
+            works = any(row.get("settled_at_ms") is None for row in rows)
+            await asyncio.wait(
+                {listening, waiting},
+                timeout=EVERY_S if works else None,
+                return_when=asyncio.FIRST_COMPLETED,
+            )
+            waiting.cancel()
+        await listening
+    finally:
+        listening.cancel()
+
+
+def _picture(rows: Sequence["JsonObject"], session: str) -> "RenderableType":
+    # Lazy: as above.
+    from rich.console import Group
+    from rich.table import Table
+    from rich.text import Text
+
+    if not rows:
+        return Text(_empty(session), style="dim")
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+    for name in _HEADINGS:
+        numbers = name in ("STEPS", "TOKENS", "COST", "TIME")
+        table.add_column(name, justify="right" if numbers else "left", no_wrap=True)
+    for row, indent in nested(rows):
+        cells = [Text(one) for one in _cells(row, indent)]
+        cells[2].stylize(_COLORS.get(str(row.get("standing")), ""))
+        table.add_row(*cells)
+    return Group(Text(_summed(rows), style="bold"), table)
+
+
+def _cells(row: "JsonObject", indent: str) -> tuple[str, ...]:
+    """What stands in a row's columns, without anything that could steer the terminal."""
+    label = row.get("label")
+    name = cell(row.get("agent_id")) + (f" ({cell(label)})" if label else "")
+    return (
+        f"{indent}{name}",
+        cell(row.get("type")),
+        cell(row.get("standing")),
+        f"{_steps(row):,}",
+        f"{_number(row.get('tokens')):,.0f}",
+        _cost(row.get("cost_usd")),
+        _time(row.get("elapsed_ms")),
+    )
+
+
+def _summed(rows: Sequence["JsonObject"]) -> str:
+    """How many stand where, and what all of them used."""
+    stand = Counter(cell(row.get("standing")) for row in rows)
+    standing = ", ".join(f"{count} {name}" for name, count in stand.most_common())
+    costs = [row.get("cost_usd") for row in rows if row.get("cost_usd") is not None]
+    spent = f", {_cost(sum(map(_number, costs)))}" if costs else ""
+    tokens = sum(_number(row.get("tokens")) for row in rows)
+    steps = sum(_steps(row) for row in rows)
+    count = "1 subagent" if len(rows) == 1 else f"{len(rows):,} subagents"
+    return f"{count}: {standing}. {steps:,} steps, {tokens:,.0f} tokens{spent}"
+
+
+def _news(row: "JsonObject") -> str:
+    tokens = _number(row.get("tokens"))
+    return f"{cell(row.get('standing'))}, {_steps(row):,} steps, {tokens:,.0f} tokens"
+
+
+def _steps(row: "JsonObject") -> int:
+    progress = row.get("progress")
+    return int(_number(progress.get("steps"))) if isinstance(progress, dict) else 0
+
+
+def _number(value: object) -> float:
+    return value if isinstance(value, int | float) else 0
+
+
+def _cost(value: object) -> str:
+    return f"${value:.4f}" if isinstance(value, int | float) else "-"
+
+
+def _time(value: object) -> str:
+    minutes, seconds = divmod(int(_number(value)) // 1000, 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}"
+
+
+def _empty(session: str) -> str:
+    return _NOBODY if session else _NOBODY_AT_WORK

@@ -1,0 +1,61 @@
+"""`/v1/agents`: the trees of subagents (AGT-2)."""
+
+from typing import Final, get_args
+
+from aiohttp import web
+
+from gateway.http.answers import answer, cursor_of, limit_of, query_id
+from gateway.http.services import HttpServices
+from runtime.domain.errors import InvalidInput
+from runtime.domain.value import JsonObject
+from runtime.views.agents import AgentScope, AgentStatus
+
+_STATUSES: Final[tuple[AgentStatus, ...]] = get_args(AgentStatus)
+_YES_OR_NO: Final = {"true": True, "1": True, "false": False, "0": False}
+
+
+class AgentRoutes:
+    """Handlers of `/v1/agents`."""
+
+    def __init__(self, services: HttpServices) -> None:
+        self._agents = services.views.agents
+
+    def routes(self) -> list[web.RouteDef]:
+        return [web.get("/v1/agents/summaries", self._summaries)]
+
+    async def _summaries(self, request: web.Request) -> web.Response:
+        """``session_id`` is any session of a tree, ``root`` the one at its top; without either,
+        every tree in which somebody is at work. ``counts`` are of the whole scope."""
+        scope = AgentScope(
+            session_id=query_id(request, "session_id") or query_id(request, "root"),
+            status=_status(request),
+            live=_has_runtime(request),
+        )
+        found = await self._agents.summaries(
+            scope, limit=limit_of(request), cursor=cursor_of(request)
+        )
+        pagination: JsonObject = {"total_count": found.page.total_count}
+        if found.page.next_cursor is not None:
+            pagination["next_cursor"] = found.page.next_cursor
+        items = [one.model_dump(mode="json") for one in found.page.items]
+        counts: JsonObject = {status: found.counts.get(status, 0) for status in _STATUSES}
+        return answer({"items": [*items], "pagination": pagination, "counts": counts})
+
+
+def _status(request: web.Request) -> AgentStatus | None:
+    text = request.query.get("status")
+    if not text:
+        return None
+    found = next((one for one in _STATUSES if one == text), None)
+    if found is None:
+        raise InvalidInput("status", f"must be one of {', '.join(_STATUSES)}")
+    return found
+
+
+def _has_runtime(request: web.Request) -> bool | None:
+    text = request.query.get("has_runtime")
+    if not text:
+        return None
+    if text not in _YES_OR_NO:
+        raise InvalidInput("has_runtime", "must be true or false")
+    return _YES_OR_NO[text]

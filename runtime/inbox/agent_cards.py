@@ -1,0 +1,86 @@
+"""How the card of a batch changes, and what it says at its end.
+
+The unit that settles the last agent of a batch writes the card's last words as well, in front of
+whatever its parent says then. What it says before is the keeper's matter (`subagents.cards`).
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Final
+
+from runtime.domain.ids import IdPrefix, new_id
+from runtime.domain.messages import TextPart
+from runtime.store import Connection, agent_cards, outbox
+from runtime.store.agent_cards import AgentCard
+from runtime.store.agents import Agent
+from runtime.store.outbox import NewRow
+
+NAMED: Final = 5
+"""Of those that did not complete, so many are named."""
+
+
+def settled(conn: Connection, agent: Agent, *, now: int) -> None:
+    """An agent settled: where it was the last of its batch, the card says how all ended."""
+    card = agent_cards.lock(conn, agent_cards.name_of(agent.run_id, agent.step))
+    if card is None or card.next_ms is None:
+        # What was said last stays, also where one of them is spoken to again.
+        return
+    everybody = agent_cards.of_step(conn, agent.run_id, agent.step)
+    if all(one.settled_ms is not None for one in everybody) and not end(conn, card, everybody, now):
+        agent_cards.change(conn, card, shown=card.shown, next_ms=now)
+
+
+def end(conn: Connection, card: AgentCard, everybody: Sequence[Agent], now: int) -> bool:
+    """Give the card its last words; False where it cannot be changed yet."""
+    words = last_words(everybody)
+    if not put(conn, card, words, now=now):
+        return False
+    agent_cards.change(conn, card, shown=words, next_ms=None)
+    return True
+
+
+def put(conn: Connection, card: AgentCard, words: str, *, now: int) -> bool:
+    """Let the card say `words`. False while something of it is on its way: two changes of one
+    message could arrive in either order."""
+    if agent_cards.on_its_way(conn, card.id):
+        return False
+    first = outbox.card_of(conn, card.id)
+    if first is not None and first.posted and words != card.shown:
+        new = {"outbox_id": new_id(IdPrefix.OUTBOX, now), "parts": (TextPart(markdown=words),)}
+        changed = first.message.model_copy(update=new)
+        outbox.add(conn, NewRow(kind="edit", message=changed, open_call_id=card.id), now=now)
+    return True
+
+
+def last_words(everybody: Sequence[Agent]) -> str:
+    """One line on a batch that is over: how they ended, and what they used."""
+    ends = Counter(one.status or "settled" for one in everybody)
+    told = ", ".join(f"{count} {status}" for status, count in ends.items())
+    others = [f"`{one.name}`" for one in everybody if one.status != "completed"]
+    if others and len(others) < len(everybody):
+        more = f" and {len(others) - NAMED} more" if len(others) > NAMED else ""
+        told += f" ({', '.join(others[:NAMED])}{more})"
+    began = min(one.created_ms for one in everybody)
+    ended = max(one.settled_ms or one.created_ms for one in everybody)
+    costs = [one.cost_usd for one in everybody if one.cost_usd is not None]
+    spent = used(
+        sum(one.steps for one in everybody),
+        sum(one.input_tokens + one.output_tokens for one in everybody),
+        sum(costs) if costs else None,
+    )
+    return f"**{len(everybody)} subagents**: {told}. {spent}, {took((ended - began) // 1000)}."
+
+
+def used(steps: int, tokens: int, cost: float | None) -> str:
+    """Steps, tokens and, where it is known, money."""
+    money = "" if cost is None else f", ${cost:.4f}"
+    return f"{steps:,} step{'' if steps == 1 else 's'}, {tokens:,} tokens{money}"
+
+
+def took(seconds: int) -> str:
+    """A span of time as people say it."""
+    if seconds < 60:
+        return f"{seconds} s"
+    minutes, seconds = divmod(seconds, 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min {seconds} s"
