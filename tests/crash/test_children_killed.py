@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from tests.contract.store_support import postgres_server, schema_templates
-from tests.crash.judging import not_reached, problems
+from tests.crash.judging import problems
 from tests.crash.places import on_postgres, on_sqlite
 from tests.crash.play import Case, discover, faults, recoveries
 from tests.crash.process import Kill
-from tests.crash.teams import effects, handoffs, of_team, repeated, unanswered
+from tests.crash.teams import effects, handoffs, not_reached, of_team, repeated, unanswered
 
 __all__ = ["schema_templates"]
 

@@ -76,7 +76,7 @@ def _of_team(case: Case) -> Outcome:
         doubled=[*teams.repeated(case), *(one for one in told if not one.endswith("handoffs"))],
         half=(),
         unknown=unknown(case),
-        broken=[*not_reached(case), *teams.effects(case)],
+        broken=[*teams.not_reached(case), *teams.effects(case)],
         recovered_s=max(case.recovered_s, default=None),
     )
 
