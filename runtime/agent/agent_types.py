@@ -19,8 +19,8 @@ from runtime.tools.builtin.spawning import SPAWN
 from runtime.workspace.definitions import Definition, Definitions
 
 GENERAL: Final = "general"
-NEVER: Final = frozenset({"ask_user", "send_file"})
-"""A child does not talk to people, and posts nothing in their chats."""
+NEVER: Final = frozenset({"ask_user"})
+"""A child puts no questions to people: what it needs to know its parent tells it."""
 COMMANDS: Final = frozenset({"exec"})
 """In a session that only reads these get a view that cannot be written (TOOL-7)."""
 READ_FIRST: Final = "Before you begin, read these skills with {tool}: {names}."

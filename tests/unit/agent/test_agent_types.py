@@ -60,7 +60,7 @@ def test_who_explores_and_plans_only_reads(name: str) -> None:
     profile = types().profiles[name]
     assert set(profile.tools) == (READS | {"exec"}) - NEVER
     assert set(profile.tools) >= FILES | {"web_fetch", "exec", "sessions_spawn", "use_skill"}
-    assert not {"write_file", "edit_file"} & set(profile.tools)
+    assert not {"write_file", "edit_file", "send_file"} & set(profile.tools)
     assert profile.read_only
 
 
