@@ -65,6 +65,27 @@ async def test_a_definitions_mode_narrows_and_never_widens(
 
 
 @pytest.mark.requirement("SUB-2")
+async def test_no_definition_below_widens_the_mode_again(tmp_path: Path, migrated_url: str) -> None:
+    kept(tmp_path, "shy", "permissionMode: dontAsk")
+    kept(tmp_path, "bold", "permissionMode: bypassPermissions")
+    command = ("exec", json.dumps({"command": "make"}))
+    cast = Cast(
+        [Said(calls=(spawn(task="Look.", id="one", type="shy"),)), "Done."],
+        {
+            "one": [Said(calls=(spawn(task="Make.", id="two", type="bold"),)), "a"],
+            "two": [Said(calls=(command,)), "b"],
+        },
+    )
+    at, _ = played(tmp_path, migrated_url, cast)
+    async with at as here:
+        said = await here.says("look")
+        assert await here.sees(1) == ["Done."]
+        two = await session_of(here, said.session_id, "two")
+    assert two.permission_mode is PermissionMode.DONT_ASK
+    assert "dontAsk turns every ask into no" in cast.told(1, "two")[0]
+
+
+@pytest.mark.requirement("SUB-2")
 async def test_who_is_defined_to_plan_spawns_nobody_who_writes(
     tmp_path: Path, migrated_url: str
 ) -> None:
