@@ -146,6 +146,33 @@ async def test_plan_mode_spawns_who_only_reads_and_ask_mode_spawns_nobody(
 
 
 @pytest.mark.requirement("SUB-1")
+@pytest.mark.parametrize("kind", ["explore", "plan", "planning"])
+async def test_who_explores_runs_only_what_reads_and_starts_only_explorers(
+    worlds: Worlds, kind: str
+) -> None:
+    commands = [("exec", json.dumps({"command": one})) for one in ("touch x", "make")]
+    below = [spawn(task="x", type=one) for one in ("general", "plan", "verification")]
+    cast = Cast(
+        [Said(calls=(spawn(task="Look.", id="one", type=kind),)), "Done."],
+        {
+            "one": [
+                Said(calls=(*commands, *below)),
+                Said(calls=(spawn(task="x", id="two", type="explore"),)),
+                "a",
+            ],
+            "two": ["b"],
+        },
+    )
+    async with worlds(ScriptedModel(cast)) as here:
+        said = await here.says("look")
+        assert await here.sees(1) == ["Done."]
+        assert sorted(await tree(here, said.session_id)) == ["one", "two"]
+    told = cast.told(1, "one")
+    assert all("plan mode runs commands that only read" in one for one in told[:2])
+    assert all("may not spawn" in one and "may spawn: explore" in one for one in told[2:])
+
+
+@pytest.mark.requirement("SUB-1")
 @pytest.mark.parametrize("mode", ["await", "background"])
 async def test_a_general_child_sends_a_file_to_the_chat_as_its_parent_could(
     tmp_path: Path, migrated_url: str, mode: str

@@ -9,7 +9,7 @@ from runtime.agent.settings import ChildModels
 from runtime.subagents.requests import Limits
 from tests.contract.store_support import dialect, migrated_url, schema_templates
 from tests.fakes.model import Gate, Said
-from tests.scenario.cast import Cast, spawn, tree
+from tests.scenario.cast import Cast, after, ask, spawn, tree
 from tests.scenario.typed import LOOK, kept, played, session_of
 
 __all__ = ["dialect", "migrated_url", "schema_templates"]
@@ -54,6 +54,33 @@ async def test_a_childs_steps_are_capped_by_its_parents(tmp_path: Path, migrated
         found = await tree(here, said.session_id)
         assert (found["one"].status, found["two"].status) == ("completed", "forced")
         assert (await session_of(here, said.session_id, "two")).max_steps == 3
+
+
+@pytest.mark.requirement("SUB-2", "SUB-4")
+async def test_what_is_said_at_a_childs_last_step_is_answered_by_a_run_of_its_own(
+    tmp_path: Path, migrated_url: str
+) -> None:
+    """Behind that step nothing is asked any more, so nobody would answer what is heard there."""
+    kept(tmp_path, "scout", "maxTurns: 1")
+    work = Gate()
+    cast = Cast(
+        [
+            Said(calls=(spawn(task="Look.", id="one", type="scout", mode="background"),)),
+            Said(calls=(ask("steer", agent="one", text="The tests too."),), before=after(work)),
+            "It looks.",
+            "Done.",
+        ],
+        {"one": [Said(calls=(LOOK,), before=work), "Both."]},
+    )
+    at, _ = played(tmp_path, migrated_url, cast)
+    async with at as here:
+        said = await here.says("look")
+        assert await here.sees(1) == ["It looks."]
+        work.open.set()
+        assert await here.sees(2) == ["It looks.", "Done."]
+        child = (await tree(here, said.session_id))["one"]
+    assert (child.status, child.result) == ("completed", "Both.")
+    assert "The tests too." in cast.words(1, "one")
 
 
 @pytest.mark.requirement("SUB-15")
