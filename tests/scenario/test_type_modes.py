@@ -172,7 +172,7 @@ async def test_who_explores_runs_only_what_reads_and_starts_only_explorers(
     assert all("may not spawn" in one and "may spawn: explore" in one for one in told[2:])
 
 
-@pytest.mark.requirement("SUB-1")
+@pytest.mark.requirement("SUB-1", "MSG-3")
 @pytest.mark.parametrize("mode", ["await", "background"])
 async def test_a_general_child_sends_a_file_to_the_chat_as_its_parent_could(
     tmp_path: Path, migrated_url: str, mode: str
