@@ -19,8 +19,6 @@ from runtime.tools.builtin.spawning import SPAWN
 from runtime.workspace.definitions import Definition, Definitions
 
 GENERAL: Final = "general"
-NEVER: Final = frozenset({"send_file"})
-"""A child posts nothing in people's chats."""
 ASKS: Final = frozenset({"ask_user"})
 """A child that only reads asks no people; another's question names its path (APR-7)."""
 COMMANDS: Final = frozenset({"exec"})
@@ -122,7 +120,7 @@ def types_for(
     """The types for a caller, where `tools` are all that there are; a child that would be at the
     last level has no tool to spawn."""
     levels = settings.limits.max_depth
-    kept = NEVER | {SPAWN} if caller.depth + 2 >= levels else NEVER
+    kept = {SPAWN} if caller.depth + 2 >= levels else set[str]()
     there = [one for one in tools if caller.tools is None or one.name in caller.tools]
     surface = _Surface(
         usable=tuple(
@@ -210,7 +208,5 @@ def _widens(one: Definition, effects: Mapping[str, Effect]) -> Iterator[str]:
     reads = {name for name, effect in effects.items() if effect is Effect.READ} - ASKS
     has = reads if kind.reach == "leads" else reads | COMMANDS
     for name in one.tools or ():
-        if name in NEVER:
-            yield f"{one.file}: tools: {name} is nothing that a subagent may have"
-        elif name in effects and kind.reach != "all" and name not in has:
+        if name in effects and kind.reach != "all" and name not in has:
             yield f"{one.file}: tools: {name} is more than {one.name} may have"

@@ -27,7 +27,7 @@ from runtime.workspace.reading import Status, real, status
 
 __all__ = ["DEFAULT_TURNS", "Definition", "DefinitionShelf", "Definitions", "Known"]
 
-FOLDERS: Final = (f".claude/{AGENTS_FOLDER}", AGENTS_FOLDER)
+FOLDERS: Final = (AGENTS_FOLDER, f".claude/{AGENTS_FOLDER}")
 """Below a workspace, the later of which wins."""
 MAX_FILES: Final = 200
 """Of one folder with all that is below it."""

@@ -1,63 +1,18 @@
-"""Types and definitions through the real path: steps, models, modes and views of children."""
+"""Types and definitions through the real path: steps, models and tools of children."""
 
-import json
-import shutil
-from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from adapters.sandbox.bubblewrap import Bubblewrap
-from adapters.sandbox.cgroups import discover
-from adapters.sandbox.probe import try_backend
-from adapters.system.clock import SystemClock
-from runtime.agent.settings import AgentSettings, ChildModels, ChildSettings
-from runtime.domain.decisions import PermissionMode, SessionMode
-from runtime.policy.bounds import PolicySettings, rule_lists
-from runtime.store import sessions
-from runtime.store.sessions import Session
+from runtime.agent.settings import ChildModels
 from runtime.subagents.requests import Limits
-from runtime.tools.builtin.files import WriteFile
-from runtime.tools.builtin.shell import Exec, ExecSettings
-from runtime.tools.builtin.spawning import SessionsSpawn
 from tests.contract.store_support import dialect, migrated_url, schema_templates
-from tests.fakes.model import Gate, Said, ScriptedModel, ScriptedModels
-from tests.scenario.cast import Cast, ask, spawn, tree
-from tests.scenario.conftest import Worlds
-from tests.scenario.engine import Setup, World, setup_at, world
+from tests.fakes.model import Gate, Said
+from tests.scenario.cast import Cast, after, ask, spawn, tree
+from tests.scenario.typed import LOOK, kept, played, session_of
 
 __all__ = ["dialect", "migrated_url", "schema_templates"]
-
-LOOK = ("list_dir", "{}")
-
-
-def kept(path: Path, name: str, header: str) -> None:
-    """A definition in the workspace."""
-    folder = path / "workspace" / "agents"
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / f"{name}.md").write_text(f"---\n{header}\n---\n\nYou look things up.\n")
-
-
-def played(
-    path: Path, url: str, cast: Cast, *names: str, **changes: object
-) -> tuple[AbstractAsyncContextManager[World], dict[str, ScriptedModel]]:
-    """A world with models of these names, the first of which is the default."""
-    models = {name: ScriptedModel(cast, name=name) for name in names or ("m:main",)}
-    setup = setup_at(path, url, ScriptedModels(*models.values()), alone=url.startswith("sqlite"))
-    return world(changed(setup, **changes)), models
-
-
-def changed(setup: Setup, max_steps: int = 40, **children: object) -> Setup:
-    """With other settings of children."""
-    agent = AgentSettings(max_steps=max_steps, children=replace(ChildSettings(), **children))
-    return replace(setup, settings=replace(setup.settings, agent=agent))
-
-
-async def session_of(at: World, root: str | None, name: str) -> Session:
-    """The session of a child."""
-    agent = (await tree(at, root))[name]
-    return await at.database.read(lambda conn: sessions.get(conn, agent.session_id))
 
 
 @pytest.mark.requirement("SUB-2")
@@ -99,6 +54,33 @@ async def test_a_childs_steps_are_capped_by_its_parents(tmp_path: Path, migrated
         found = await tree(here, said.session_id)
         assert (found["one"].status, found["two"].status) == ("completed", "forced")
         assert (await session_of(here, said.session_id, "two")).max_steps == 3
+
+
+@pytest.mark.requirement("SUB-2", "SUB-4")
+async def test_what_is_said_at_a_childs_last_step_is_answered_by_a_run_of_its_own(
+    tmp_path: Path, migrated_url: str
+) -> None:
+    """Behind that step nothing is asked any more, so nobody would answer what is heard there."""
+    kept(tmp_path, "scout", "maxTurns: 1")
+    work = Gate()
+    cast = Cast(
+        [
+            Said(calls=(spawn(task="Look.", id="one", type="scout", mode="background"),)),
+            Said(calls=(ask("steer", agent="one", text="The tests too."),), before=after(work)),
+            "It looks.",
+            "Done.",
+        ],
+        {"one": [Said(calls=(LOOK,), before=work), "Both."]},
+    )
+    at, _ = played(tmp_path, migrated_url, cast)
+    async with at as here:
+        said = await here.says("look")
+        assert await here.sees(1) == ["It looks."]
+        work.open.set()
+        assert await here.sees(2) == ["It looks.", "Done."]
+        child = (await tree(here, said.session_id))["one"]
+    assert (child.status, child.result) == ("completed", "Both.")
+    assert "The tests too." in cast.words(1, "one")
 
 
 @pytest.mark.requirement("SUB-15")
@@ -239,65 +221,6 @@ async def test_a_definition_may_want_the_background(tmp_path: Path, migrated_url
     assert modes == {"one": "await", "x": "await", "y": "await", "two": "background"}
 
 
-@pytest.mark.requirement("SUB-2")
-@pytest.mark.parametrize(
-    ("wanted", "operators", "has"),
-    [
-        ("bypassPermissions", PermissionMode.DEFAULT, PermissionMode.DEFAULT),
-        ("dontAsk", PermissionMode.DEFAULT, PermissionMode.DONT_ASK),
-        ("acceptEdits", PermissionMode.DONT_ASK, PermissionMode.DONT_ASK),
-    ],
-)
-async def test_a_definitions_mode_narrows_and_never_widens(
-    tmp_path: Path,
-    migrated_url: str,
-    wanted: str,
-    operators: PermissionMode,
-    has: PermissionMode,
-) -> None:
-    kept(tmp_path, "scout", f"permissionMode: {wanted}")
-    command = ("exec", json.dumps({"command": "make"}))
-    cast = Cast(
-        [Said(calls=(spawn(task="Look.", id="one", type="scout"),)), "Done."],
-        {"one": [Said(calls=(command,)), "a"]},
-    )
-    models = ScriptedModels(ScriptedModel(cast))
-    setup = setup_at(tmp_path, migrated_url, models, alone=migrated_url.startswith("sqlite"))
-    policy = PolicySettings(operators)
-    async with world(replace(setup, settings=replace(setup.settings, policy=policy))) as here:
-        await here.says("look")
-        if has is PermissionMode.DEFAULT:
-            # A card: it is asked about, as it is of its parent.
-            await here.chat.until(lambda: bool(here.chat.sent))
-            assert "exec" in str(here.chat.sent[0].message.parts)
-        else:
-            await here.sees(1)
-            assert "dontAsk turns every ask into no" in cast.told(1, "one")[0]
-
-
-@pytest.mark.requirement("SUB-2")
-async def test_who_is_defined_to_plan_spawns_nobody_who_writes(
-    tmp_path: Path, migrated_url: str
-) -> None:
-    kept(tmp_path, "scout", "permissionMode: plan")
-    write = ("write_file", json.dumps({"path": "x.md", "content": "x"}))
-    cast = Cast(
-        [Said(calls=(spawn(task="Look.", id="one", type="scout"),)), "Done."],
-        {
-            "one": [Said(calls=(spawn(task="Write.", id="two", type="general"),)), "a"],
-            "two": [Said(calls=(write,)), "b"],
-        },
-    )
-    at, _ = played(tmp_path, migrated_url, cast)
-    async with at as here:
-        said = await here.says("look")
-        assert await here.sees(1) == ["Done."]
-        two = await session_of(here, said.session_id, "two")
-    assert two.mode is SessionMode.PLAN
-    assert two.permission_mode is PermissionMode.PLAN
-    assert not (tmp_path / "workspace" / "x.md").exists()
-
-
 @pytest.mark.requirement("SUB-14")
 async def test_where_the_first_level_is_the_last_nobody_is_offered_the_tool(
     tmp_path: Path, migrated_url: str
@@ -315,71 +238,3 @@ async def test_where_the_first_level_is_the_last_nobody_is_offered_the_tool(
     spawned, listed = cast.told(1)
     assert "there is no tool named sessions_spawn" in spawned
     assert listed.startswith("You may spawn no subagents.")
-
-
-@pytest.mark.requirement("POL-2")
-async def test_plan_mode_spawns_who_only_reads_and_ask_mode_spawns_nobody(
-    tmp_path: Path, migrated_url: str
-) -> None:
-    write = ("write_file", json.dumps({"path": "x.md", "content": "x"}))
-    cast = Cast(
-        [
-            Said(calls=(spawn(task="Write.", id="one", type="general"),)),
-            "Planned.",
-            Said(
-                calls=(
-                    spawn(task="Look.", id="two"),
-                    ask("message", agent="one", text="Go on."),
-                    ask("steer", agent="one", text="Go on."),
-                    ask("list"),
-                )
-            ),
-            "Answered.",
-        ],
-        {"one": [Said(calls=(write,)), "a"]},
-    )
-    at, _ = played(tmp_path, migrated_url, cast)
-    async with at as here:
-        await here.says("/plan")
-        said = await here.says("look")
-        assert (await here.sees(2))[1] == "Planned."
-        assert (await session_of(here, said.session_id, "one")).mode is SessionMode.PLAN
-        assert "plan mode is read-only" in cast.told(1, "one")[0]
-        await here.says("/ask")
-        await here.says("and now?")
-        assert (await here.sees(4))[3] == "Answered."
-        assert list(await tree(here, said.session_id)) == ["one"]
-    *refused, listed = cast.told(3)
-    assert all("ask mode gives no subagent work" in one for one in refused)
-    assert "one" in listed
-
-
-@pytest.mark.requirement("SUB-1")
-async def test_who_verifies_runs_any_command_in_a_view_that_cannot_be_written(
-    worlds: Worlds,
-) -> None:
-    sandbox = Bubblewrap(SystemClock(), cgroups=discover())
-    missing = await try_backend(sandbox)
-    if missing is not None:
-        pytest.skip(f"{sandbox.name} does not confine here: {missing}")
-    command = ("exec", json.dumps({"command": f"{shutil.which('sh')} -c 'echo ran; echo x > x'"}))
-    cast = Cast(
-        [Said(calls=(spawn(task="Check.", id="one", type="verification"),)), "Done."],
-        {"one": [Said(calls=(command,)), "a"]},
-    )
-
-    def change(setup: Setup) -> Setup:
-        policy = PolicySettings(rules=rule_lists(allow=("exec",)))
-        tools = (WriteFile(), Exec(sandbox, ExecSettings()), SessionsSpawn())
-        return replace(setup, tools=tools, settings=replace(setup.settings, policy=policy))
-
-    model = ScriptedModel(cast)
-    async with worlds(model, change=change) as here:
-        said = await here.says("check")
-        assert await here.sees(1) == ["Done."]
-        assert (await session_of(here, said.session_id, "one")).mode is SessionMode.EDIT
-        (told,) = cast.told(1, "one")
-        assert "ran" in told
-        assert "Read-only file system" in told
-        assert not (here.workspace / "x").exists()
-    assert [one.name for one in cast.requests["one"][0].tools] == ["exec", "sessions_spawn"]

@@ -24,6 +24,7 @@ __all__ = ["place"]
 CHECKED = {
     *("config", "workspace", "database", "model", "sandbox", "slack", "slack scopes"),
     *("telegram", "telegram webhook", "exposure", "permissions", "disk", "clock"),
+    "subagents",
 }
 """What the requirement lists; the webhook and the scopes are checks of their own."""
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.agent.agent_types import BUILT_IN, NEVER, Caller, Types, types_for
+from runtime.agent.agent_types import ASKS, BUILT_IN, Caller, Types, types_for
 from runtime.agent.settings import ChildModels, ChildSettings
 from runtime.domain.decisions import PermissionMode
 from runtime.domain.tools import Effect
@@ -48,7 +48,7 @@ def test_general_has_the_full_set_of_its_parent() -> None:
     found = types()
     for name in ("general", "default"):
         profile = found.profiles[name]
-        assert set(profile.tools) == ALL - NEVER
+        assert set(profile.tools) == ALL
         assert (profile.read_only, profile.no_writing) == (False, False)
     small = types(caller=Caller("scout", 1, frozenset({"read_file", "write_file"})))
     assert set(small.profiles["general"].tools) == {"read_file", "write_file"}
@@ -58,16 +58,16 @@ def test_general_has_the_full_set_of_its_parent() -> None:
 @pytest.mark.parametrize("name", ["explore", "plan", "planning"])
 def test_who_explores_and_plans_only_reads(name: str) -> None:
     profile = types().profiles[name]
-    assert set(profile.tools) == (READS | {"exec"}) - NEVER
+    assert set(profile.tools) == (READS | {"exec"}) - ASKS
     assert set(profile.tools) >= FILES | {"web_fetch", "exec", "sessions_spawn", "use_skill"}
-    assert not {"write_file", "edit_file"} & set(profile.tools)
+    assert not {"write_file", "edit_file", "send_file"} & set(profile.tools)
     assert profile.read_only
 
 
 @pytest.mark.requirement("SUB-1")
 def test_who_coordinates_writes_nothing_and_runs_nothing() -> None:
     profile = types().profiles["coordination"]
-    assert set(profile.tools) == READS - NEVER
+    assert set(profile.tools) == READS - ASKS
     assert set(profile.tools) >= {"sessions_spawn", "subagents", "agents_list", *FILES}
     assert not {"exec", "write_file", "edit_file"} & set(profile.tools)
     assert (profile.read_only, profile.no_writing) == (False, True)
@@ -76,7 +76,7 @@ def test_who_coordinates_writes_nothing_and_runs_nothing() -> None:
 @pytest.mark.requirement("SUB-1")
 def test_who_verifies_runs_what_policy_lets_and_writes_nothing() -> None:
     profile = types().profiles["verification"]
-    assert set(profile.tools) == (READS | {"exec"}) - NEVER
+    assert set(profile.tools) == (READS | {"exec"}) - ASKS
     assert (profile.read_only, profile.no_writing) == (False, True)
 
 
@@ -107,13 +107,12 @@ def test_a_definition_is_a_general_of_the_tools_that_it_names() -> None:
         one(tools=("read_file", "write_file", "ask_user"), disallowed_tools=("write_file",))
     )
     profile = found.profiles["scout"]
-    assert (profile.tools, profile.prompt, profile.read_only) == (("read_file",), "Look.", False)
-    assert found.problems == (
-        "agents/scout.md: tools: ask_user is nothing that a subagent may have",
-    )
+    assert set(profile.tools) == {"read_file", "ask_user"}
+    assert (profile.prompt, profile.read_only) == ("Look.", False)
+    assert found.problems == ()
     everything = types(one(disallowed_tools=("exec",))).profiles["scout"].tools
-    assert set(everything) == ALL - NEVER - {"exec"}
-    assert set(types(one(tools=("*",))).profiles["scout"].tools) == ALL - NEVER
+    assert set(everything) == ALL - {"exec"}
+    assert set(types(one(tools=("*",))).profiles["scout"].tools) == ALL
     assert types(one(tools=())).profiles["scout"].tools == ()
 
 
@@ -140,7 +139,7 @@ def test_a_definition_of_a_built_in_name_cannot_widen_it() -> None:
 @pytest.mark.requirement("SUB-2")
 def test_who_is_to_plan_has_only_what_reads() -> None:
     profile = types(one(permission_mode=PermissionMode.PLAN)).profiles["scout"]
-    assert set(profile.tools) == (READS | {"exec"}) - NEVER
+    assert set(profile.tools) == (READS | {"exec"}) - ASKS
     assert (profile.read_only, profile.permission_mode) == (True, PermissionMode.PLAN)
 
 
@@ -223,7 +222,7 @@ def test_no_chain_of_spawns_and_definitions_widens_anything(
             break
         profile = found.profiles[name]
         tools = frozenset(profile.tools)
-        assert tools <= (ALL - NEVER if caller.tools is None else caller.tools)
+        assert tools <= (ALL if caller.tools is None else caller.tools)
         assert profile.max_steps is not None
         assert profile.max_steps <= caller.max_steps
         bare = types(caller=caller, settings=settings).profiles.get(name)

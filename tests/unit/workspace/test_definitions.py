@@ -203,8 +203,8 @@ def test_the_last_of_a_name_wins(workspace: Folder, user: Folder, tmp_path: Path
         (builtin, "agents/scout.md", "built-in"),
         (user, "scout.md", "claude"),
         (other, "scout.md", "gatehouse"),
-        (workspace, ".claude/agents/scout.md", "dot"),
         (workspace, "agents/deep/er/scout.md", "own"),
+        (workspace, ".claude/agents/scout.md", "dot"),
     ]
     shelf = DefinitionShelf(workspace.root, builtin.root, (user.root, other.root))
     for folder, file, text in places:
