@@ -143,4 +143,5 @@ def _detail(conn: Connection, row: AgentRow) -> Detail:
         needs=[one.name for kind, one in agents.in_front(conn, session_id) if kind != "group"],
         open=[one.kind for one in open_calls.open_ones(conn, session_id=session_id)],
         result=results.result_of(conn, row.agent),
+        tools=sorted(sessions.get(conn, session_id).tools or ()),
     )

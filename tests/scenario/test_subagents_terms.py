@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from runtime.store import runs
 from runtime.store.agents import Share
 from runtime.views.reader import Views
 from tests.contract.store_support import dialect, migrated_url, schema_templates
@@ -155,21 +156,19 @@ async def test_a_key_gives_a_guest_nothing_of_the_owner(tmp_path: Path, url: str
 @pytest.mark.requirement("SUB-6", "SUB-9")
 async def test_a_repeated_spawn_carries_the_taint_of_its_children(tmp_path: Path, url: str) -> None:
     keyed = KEYED | {"mode": "await"}
-    again = Said(calls=(spawn(**keyed), spawn(task="Look.", id="two")))
     cast = Cast(
-        [Said(calls=(spawn(**keyed),)), "Mine.", again, "Both."],
-        {"one": [Said(calls=(UNTRUSTED,)), "a pearl"], "two": ["x"]},
+        [Said(calls=(spawn(**keyed),)), "Mine.", Said(calls=(spawn(**keyed),)), "Again."],
+        {"one": [Said(calls=(UNTRUSTED,)), "a pearl"]},
     )
     async with played(tmp_path, url, cast) as at:
         upload(at)
         await at.says("dive")
         await at.sees(1)
-        session = (await at.says("again")).session_id
+        said = await at.says("again")
         await at.sees(2)
-        rows = await Views(at.database).sessions()
-        two = (await tree(at, session))["two"].session_id
-    assert two in [row.id for row in rows.items]
+        run = await at.database.read(lambda conn: runs.get(conn, said.run_id or ""))
     assert "<untrusted" in cast.told(3)[0]
+    assert run.tainted
 
 
 @pytest.mark.requirement("SUB-16")
