@@ -208,6 +208,7 @@ class StepRunner:
             emit=lambda _text: None,
             notes=bounds.notes,
             read_only=bounds.read_only,
+            child=bounds.child,
         )
 
 

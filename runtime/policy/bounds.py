@@ -1,12 +1,16 @@
 """The bounds of one run: operator, session and sender, met into one value (the effective set)."""
 
 from dataclasses import dataclass, field
+from typing import Final
 
 from runtime.domain.decisions import PermissionMode
 from runtime.policy.decide import Bounds, RuleLists, narrower
 from runtime.policy.rules import Rule
 from runtime.store.runs import Run
 from runtime.store.sessions import Session
+
+CHILD: Final = "subagent:"
+"""How the keys of subagents' sessions begin (MSG-3)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,4 +44,5 @@ def bounds_for(settings: PolicySettings, session: Session, run: Run) -> Bounds:
         rules=settings.rules,
         grants=tuple(Rule.parse(text) for text in session.grants),
         tools=session.tools,
+        child=session.key.startswith(CHILD),
     )

@@ -49,7 +49,8 @@ class RuleLists:
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Everything that bounds a session's calls. `tools` None: no bound; empty: nothing at all."""
+    """Everything that bounds a session's calls. `tools` None: no bound; empty: nothing at all.
+    `child`: it is a subagent's."""
 
     mode: PermissionMode = PermissionMode.DEFAULT
     session_mode: SessionMode = SessionMode.EDIT
@@ -59,6 +60,7 @@ class Bounds:
     rules: RuleLists = field(default_factory=RuleLists)
     grants: tuple[Rule, ...] = ()
     tools: frozenset[str] | None = None
+    child: bool = False
 
     @property
     def notes(self) -> bool:
@@ -119,6 +121,9 @@ def _trust(facts: CallFacts, bounds: Bounds) -> Link | None:
 
 def _private(facts: CallFacts, bounds: Bounds) -> Link | None:
     """Private notes stay out of groups and away from guests (CTX-6, POL-4)."""
+    if bounds.child and facts.private and facts.effect is not Effect.READ:
+        # What it finds, it hands over; its parent decides what is remembered (SUB-16).
+        return Link(bound="privacy", verdict="deny", rule="a subagent writes no private notes")
     if bounds.notes or not facts.private:
         return None
     where = "a group" if bounds.group else f"a {bounds.trust}"

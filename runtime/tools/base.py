@@ -35,7 +35,8 @@ class ToolContext:
     progress text for whoever watches; it keeps nothing and must not block. ``notes`` says that
     the private notes exist for this call; who does not say so does not see them. ``read_only``
     says that the session is in a mode in which nothing may be changed: a command gets a view of
-    the files that cannot be written (TOOL-7).
+    the files that cannot be written (TOOL-7). ``child`` says that it is a subagent's: its commands
+    do not find the private notes, which it reads by tools and never writes (SUB-16).
     """
 
     session_id: str
@@ -47,6 +48,7 @@ class ToolContext:
     emit: Callable[[str], None]
     notes: bool = False
     read_only: bool = False
+    child: bool = False
 
     @property
     def hidden(self) -> Hidden:

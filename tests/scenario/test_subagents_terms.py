@@ -330,6 +330,34 @@ async def test_a_spawn_may_share_less_than_the_setting_and_not_more(
     assert all(f"which is {widest}" in said for said in refused)
 
 
+@pytest.mark.requirement("SUB-16")
+@pytest.mark.parametrize("share", ["isolated", "handoff", "inherit-readonly"])
+async def test_a_child_reads_its_parents_notes_and_writes_none(
+    tmp_path: Path, url: str, share: str
+) -> None:
+    name = "memory/MEMORY.md"
+    write = ("write_file", json.dumps({"path": name, "content": "x"}))
+    other = ("write_file", json.dumps({"path": "notes.md", "content": "x"}))
+    look = ("read_file", json.dumps({"path": name}))
+    calls = (look, write, other)
+    spawned = spawn(task="Dive.", id="one", type="general", memory_share_mode=share)
+    cast = Cast(
+        [Said(calls=(spawned,)), Said(calls=(look, write)), "Done."],
+        {"one": [Said(calls=calls), "a pearl"]},
+    )
+    async with sharing(tmp_path, url, cast, "inherit-readonly") as at:
+        before = (at.workspace / name).read_text()
+        session = (await at.says("dive")).session_id
+        assert await at.sees(1) == ["Done."]
+        assert (await tree(at, session))["one"].status == "completed"
+        assert (at.workspace / name).read_text() == "x", "its parent may"
+    read, written, beside = cast.told(1, "one")
+    assert before.splitlines()[0] in read
+    assert written.startswith("Denied by policy (privacy: a subagent writes no private notes)")
+    assert "notes.md" in beside
+    assert before.splitlines()[0] in cast.told(2)[0]
+
+
 @pytest.mark.requirement("SUB-24")
 @pytest.mark.parametrize("retention", ["retain", "close_on_settle"])
 async def test_a_settled_child_may_be_listed_no_more_and_is_still_there(
