@@ -121,9 +121,8 @@ async def test_a_dependant_gets_the_file_in_its_own_folder(tmp_path: Path, url: 
             return Said(calls=(read(seen[0], offset=1990),))
         if "I read all of it." in text:
             return "Done."
-        agents = [{"task": "a", "id": "first"}, {"task": "b", "id": "second"}]
-        agents[1]["depends_on"] = ["first"]  # type: ignore[assignment]
-        return spawns(agents=agents)
+        first: dict[str, object] = {"task": "a", "id": "first"}
+        return spawns(agents=[first, {"task": "b", "id": "second", "depends_on": ["first"]}])
 
     async with engine(tmp_path, url, script) as at:
         session = (await at.says("go")).session_id

@@ -34,6 +34,17 @@ def script(request: ModelRequest) -> Said | str:
     return Said(calls=(("sessions_spawn", json.dumps(SPAWN)),))
 
 
+def sent(request: ModelRequest) -> Said | str:
+    """A child in the background, and a run that takes its result."""
+    text = told(request)
+    if name_of(request):
+        return "A pearl."
+    if "completed after" in text:
+        return "A pearl, it says."
+    spawn = {"task": "Dive.", "id": "one", "mode": "background"}
+    return "Sent." if request.step > 1 else Said(calls=(("sessions_spawn", json.dumps(spawn)),))
+
+
 def divers(plan: Plan) -> None:
     plan.models = ScriptedModels(ScriptedModel(script))
 
@@ -70,3 +81,25 @@ async def test_a_closed_child_is_not_listed_and_is_read_continued_and_exported(
     assert texts == ["I dived.", "A pearl.", "No gold."]
     assert [item["key"] for item in exported[: len(first)]] == [item["key"] for item in first]
     assert len(pages) > 2
+
+
+@pytest.mark.requirement("RUN-2", "SUB-8")
+async def test_a_handoff_is_a_run_of_its_kind(sites: Sites) -> None:
+    def sends(plan: Plan) -> None:
+        plan.models = ScriptedModels(ScriptedModel(sent))
+
+    async with sites(change=sends) as gateway:
+        session = await gateway.session()
+        first = await gateway.says(session, "dive")
+        async with gateway.feed(f"session_id={session}&last_event_id=0") as feed:
+            runs: list[dict[str, object]] = []
+            while [run["state"] for run in runs] != ["completed", "completed"]:
+                await feed.next()
+                _, page = await gateway.ask("GET", f"/v1/runs?session_id={session}&page=true")
+                runs = page["items"]
+        assert [run["kind"] for run in runs] == ["handoff", "input"]
+        assert runs[1]["id"] == first
+        status, run = await gateway.ask("GET", f"/v1/runs/{runs[0]['id']}")
+        assert (status, run["kind"]) == (200, "handoff")
+        texts = [one["text"] for one in await gateway.messages(session)]
+        assert texts[-1] == "A pearl, it says."
