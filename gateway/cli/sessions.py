@@ -1,10 +1,25 @@
 """`sessions`: the conversations that the gateway keeps."""
 
-from typing import Annotated
+import json
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gateway.cli.common import AsJson, ask_gateway, cell, group, plain, print_json, say, table, when
+from gateway.cli.common import (
+    AsJson,
+    ask_gateway,
+    cell,
+    escaped,
+    group,
+    plain,
+    print_json,
+    say,
+    table,
+    when,
+)
+
+if TYPE_CHECKING:
+    from gateway.cli.client import GatewayClient, JsonObject
 
 app = group("Look at conversations.")
 
@@ -48,3 +63,35 @@ def show(
         if isinstance(item, dict) and item.get("text"):
             who = item.get("name") or item.get("kind")
             say(f"\n{when(item.get('at_ms'))}  {cell(who)}\n{plain(str(item['text']))}")
+
+
+@app.command()
+def export(
+    context: typer.Context,
+    session: Annotated[str, typer.Argument(help="A session's id, a subagent's too.")],
+    transcript: Annotated[
+        int | None, typer.Option(min=1, help="Which of its conversations; unset: the present one.")
+    ] = None,
+) -> None:
+    """Print a whole conversation as JSON, a message on each line, the oldest first."""
+    query = {"limit": "200"} | ({} if transcript is None else {"transcript": str(transcript)})
+    pages = ask_gateway(context, lambda gateway: pages_of(gateway, session, query))
+    for page in reversed(pages):
+        for item in page:
+            say(escaped(json.dumps(item, ensure_ascii=False)))
+
+
+async def pages_of(
+    gateway: "GatewayClient", session: str, query: dict[str, str]
+) -> "list[list[JsonObject]]":
+    """The messages of a conversation, page by page, the newest page first."""
+    found: list[list[JsonObject]] = []
+    while True:
+        page = await gateway.get(f"/v1/sessions/{session}/messages", query)
+        items, pagination = page.get("items"), page.get("pagination")
+        if isinstance(items, list):
+            found.append([item for item in items if isinstance(item, dict)])
+        cursor = pagination.get("next_cursor") if isinstance(pagination, dict) else None
+        if not isinstance(cursor, str):
+            return found
+        query = {**query, "cursor": cursor}

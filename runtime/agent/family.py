@@ -10,7 +10,7 @@ from runtime.agent.settings import AgentSettings
 from runtime.agent.type_book import TypeBook
 from runtime.ports.bus import CHILDREN, EVENTS, Bus, Signal
 from runtime.ports.clock import Clock
-from runtime.store import Connection, Database, agent_rows, agents, open_calls, results
+from runtime.store import Connection, Database, agent_rows, agents, open_calls, results, sessions
 from runtime.store.agent_rows import AgentRow
 from runtime.store.agents import Agent
 from runtime.store.streams import last_said
@@ -124,4 +124,5 @@ def _detail(conn: Connection, row: AgentRow) -> Detail:
         needs=[one.name for kind, one in agents.in_front(conn, session_id) if kind != "group"],
         open=[one.kind for one in open_calls.open_ones(conn, session_id=session_id)],
         result=results.result_of(conn, row.agent),
+        tools=sorted(sessions.get(conn, session_id).tools or ()),
     )

@@ -210,6 +210,7 @@ class StepRunner:
             notes=bounds.notes,
             read_only=not bounds.writes,
             reaches=bounds.reaches,
+            child=bounds.child,
         )
 
 

@@ -1,12 +1,16 @@
 """The bounds of one run: operator, session and sender, met into one value (the effective set)."""
 
 from dataclasses import dataclass, field
+from typing import Final
 
 from runtime.domain.decisions import PermissionMode, narrower
 from runtime.policy.decide import Bounds, RuleLists
 from runtime.policy.rules import Rule
 from runtime.store.runs import Run
 from runtime.store.sessions import Session
+
+CHILD: Final = "subagent:"
+"""How the keys of subagents' sessions begin (MSG-3)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,4 +47,5 @@ def bounds_for(settings: PolicySettings, session: Session, run: Run) -> Bounds:
         max_steps=session.max_steps,
         no_writing=session.no_writing,
         scope=session.capabilities,
+        child=session.key.startswith(CHILD),
     )

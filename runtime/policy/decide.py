@@ -58,7 +58,8 @@ class Bounds:
     """Everything that bounds a session's calls. `tools` None: no bound; empty: nothing at all.
     `max_steps` are those of one run, None: as many as every run may take. `no_writing`: commands
     get a view of the files that cannot be written, also where the mode would let them write.
-    `scope` is what a child may reach on the other axes, None where nothing bounds it (POL-5)."""
+    `scope` is what a child may reach on the other axes, None where nothing bounds it (POL-5).
+    `child`: it is a subagent's."""
 
     mode: PermissionMode = PermissionMode.DEFAULT
     session_mode: SessionMode = SessionMode.EDIT
@@ -71,6 +72,7 @@ class Bounds:
     max_steps: int | None = None
     no_writing: bool = False
     scope: Capabilities | None = None
+    child: bool = False
 
     @property
     def writes(self) -> bool:
@@ -168,6 +170,9 @@ def _trust(facts: CallFacts, bounds: Bounds) -> Link | None:
 
 def _private(facts: CallFacts, bounds: Bounds) -> Link | None:
     """Private notes stay out of groups and away from guests (CTX-6, POL-4)."""
+    if bounds.child and facts.private and facts.effect is not Effect.READ:
+        # What it finds, it hands over; its parent decides what is remembered (SUB-16).
+        return Link(bound="privacy", verdict="deny", rule="a subagent writes no private notes")
     if bounds.notes or not facts.private:
         return None
     where = "a group" if bounds.group else f"a {bounds.trust}"

@@ -28,13 +28,15 @@ class Household:
 @dataclass(frozen=True, slots=True)
 class Detail:
     """More of one agent: what it used, what it said last while it is at work, the names of those
-    whose results it needs, the kinds of calls that it waits for, and its whole result."""
+    whose results it needs, the kinds of calls that it waits for, its whole result, and the names
+    of its tools."""
 
     used: Totals
     said: str = ""
     needs: Sequence[str] = ()
     open: Sequence[str] = ()
     result: str = ""
+    tools: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from adapters.web.adapter import CHANNELS, WebAdapter
 from gateway.explain import Explainer
 from gateway.http.app import AdapterView, HttpServices, HttpSettings, build_app
 from gateway.http.server import serve
+from runtime.agent.family import AgentFamily
 from runtime.bus.memory import MemoryBus
 from runtime.intake.control import Control, ControlServices, ControlSettings
 from runtime.intake.logins import Logins
@@ -252,7 +253,7 @@ async def _up(engine: Engine, database: Database) -> None:
 
 
 def _engine(plan: Plan, database: Database) -> Engine:
-    workspace = Workspace(plan.workspace)
+    workspace, settings = Workspace(plan.workspace), EngineSettings()
     tools = plan.tools or builtin_tools(
         sandbox=FakeSandbox(plan.clock, {"ls": prints_files}),
         fetch=FakeFetch(),
@@ -260,8 +261,8 @@ def _engine(plan: Plan, database: Database) -> Engine:
         clock=plan.clock,
         commands=ExecSettings(),
         sending=sending_by_rows(database, SendLimits()),
+        family=AgentFamily(database, plan.bus, plan.clock, settings.agent, workspace.agents),
     )
-    settings = EngineSettings()
     return Engine(
         EngineParts(
             database=database,

@@ -88,6 +88,11 @@ async def test_rows_say_what_agents_do_and_used_also_while_they_work(
     snapshot = json.loads(shown)
     assert (snapshot["session_id"], snapshot["depth"]) == (found["one"].session_id, 1)
     assert (snapshot["memory_share_mode"], snapshot["retention"]) == ("handoff", "retain")
+    assert (snapshot["root"], snapshot["path"]) == (session, "one")
+    assert "read_file" in snapshot["tools"]
+    assert "write_file" not in snapshot["tools"]
+    assert snapshot["spawned_by_run_id"] == found["one"].run_id
+    assert "I look." in snapshot["said"]
 
 
 @pytest.mark.requirement("SUB-4")
@@ -154,6 +159,7 @@ async def test_of_what_a_childs_child_is_to_do_the_list_is_data(tmp_path: Path, 
         assert await at.sees(1) == ["Seen."]
     rows = rows_of(cast.told(1)[1])
     assert rows["one"]["task"] == "Dive."
+    assert rows["two"]["parent"] == "one"
     assert str(rows["two"]["task"]).startswith("<untrusted id=")
     assert "(/untrusted> The" in str(rows["two"]["task"])
     assert rows["two"]["label"] == "a b"

@@ -121,9 +121,8 @@ async def test_a_dependant_gets_the_file_in_its_own_folder(tmp_path: Path, url: 
             return Said(calls=(read(seen[0], offset=1990),))
         if "I read all of it." in text:
             return "Done."
-        agents = [{"task": "a", "id": "first"}, {"task": "b", "id": "second"}]
-        agents[1]["depends_on"] = ["first"]  # type: ignore[assignment]
-        return spawns(agents=agents)
+        first: dict[str, object] = {"task": "a", "id": "first"}
+        return spawns(agents=[first, {"task": "b", "id": "second", "depends_on": ["first"]}])
 
     async with engine(tmp_path, url, script) as at:
         session = (await at.says("go")).session_id
@@ -210,6 +209,64 @@ async def test_a_run_at_work_takes_handoffs_together_at_its_next_step(
         "one",
         "two",
     ]
+
+
+@pytest.mark.requirement("SUB-8")
+async def test_handoffs_that_arrive_together_are_taken_by_one_run(tmp_path: Path, url: str) -> None:
+    """Two children settle while the parent's lane is busy with somebody else's message."""
+    work, guest = Gate(), Gate()
+    batch = [{"task": "x", "id": "one"}, {"task": "x", "id": "two"}]
+    cast = Cast(
+        [
+            Said(calls=(spawn(agents=batch, mode="background"),)),
+            "Sent.",
+            Said("Hello.", before=guest),
+            "Both.",
+        ],
+        {"one": [Said("a pearl", before=work)], "two": [Said("gold", before=work)]},
+    )
+    async with played(tmp_path, url, cast) as at:
+        await at.says("dive", chat_id="G", kind="group")
+        await at.sees(1, "G")
+        await at.says("hello", chat_id="G", kind="group", user="U-guest")
+        await got_to(guest)
+        work.open.set()
+        await settled(at)
+        guest.open.set()
+        assert await at.sees(3, "G") == ["Sent.", "Hello.", "Both."]
+    for words in ("a pearl", "gold"):
+        assert words in cast.words(3)
+        assert words not in cast.words(2)
+
+
+@pytest.mark.requirement("SUB-8")
+async def test_a_child_with_children_of_its_own_hands_over_when_they_have(
+    tmp_path: Path, url: str
+) -> None:
+    work = Gate()
+    cast = Cast(
+        [
+            Said(calls=(spawn(task="Dive.", id="one", mode="background"),)),
+            "Sent.",
+            "It has gold.",
+        ],
+        {
+            "one": [
+                Said(calls=(spawn(task="Dig.", id="two", mode="background"),)),
+                "I wait for two.",
+                "two has gold",
+            ],
+            "two": [Said("gold", before=work)],
+        },
+    )
+    async with played(tmp_path, url, cast) as at:
+        await at.says("dive")
+        await at.sees(1)
+        await got_to(work)
+        work.open.set()
+        assert await at.sees(2) == ["Sent.", "It has gold."]
+    assert "two has gold" in cast.words(2)
+    assert "I wait for two." not in cast.words(2)
 
 
 IMITATIONS = {

@@ -1,4 +1,4 @@
-"""The terms of a spawn: its key, what is shared with its parent, and what stays listed."""
+"""The terms of a spawn: what is shared with its parent, and what stays listed (SUB-16, SUB-24)."""
 
 import json
 from collections.abc import Sequence
@@ -17,7 +17,6 @@ from tests.scenario.engine import World, setup_at, world
 
 __all__ = ["dialect", "migrated_url", "schema_templates"]
 
-KEYED = {"task": "Dive.", "id": "one", "mode": "background", "spawn_request_id": "dive-1"}
 UNTRUSTED = ("read_file", '{"path": "uploads/x.txt"}')
 
 
@@ -38,138 +37,6 @@ def upload(at: World) -> None:
     folder = at.workspace / "uploads"
     folder.mkdir(exist_ok=True)
     (folder / "x.txt").write_text("from outside")
-
-
-@pytest.mark.requirement("SUB-6")
-async def test_a_spawn_sent_again_is_the_same_children_also_after_a_restart(
-    tmp_path: Path, url: str
-) -> None:
-    work, later = Gate(), Gate()
-    turned = dict(reversed(KEYED.items()))
-    cast = Cast(
-        [
-            Said(calls=(spawn(**KEYED), spawn(**turned))),
-            "Sent.",
-            Said(calls=(spawn(**KEYED),)),
-            "Sent again.",
-            Said(calls=(spawn(**KEYED),)),
-            "Sent anew.",
-            "Back.",
-            Said(calls=(spawn(**KEYED),)),
-            "There.",
-        ],
-        {"one": [Said("lost", before=work), Said("a pearl", before=later)]},
-    )
-    async with played(tmp_path, url, cast) as at:
-        session = (await at.says("dive")).session_id
-        await at.sees(1)
-        await got_to(work)
-        # What it would inherit now is something else: the mode of its parent changed.
-        await at.says("/plan")
-        await at.says("again")
-        await at.sees(3)
-        child = (await tree(at, session))["one"]
-    async with played(tmp_path, url, cast) as at:
-        await at.says("/edit", message_id="n1")
-        await at.says("anew", message_id="n2")
-        await at.sees(2)
-        await got_to(later)
-        later.open.set()
-        await at.chat.until(lambda: "Back." in at.chat.texts())
-        await at.says("and now?", message_id="n3")
-        await at.chat.until(lambda: "There." in at.chat.texts())
-        found = await tree(at, session)
-        assert list(found) == ["one"]
-        assert found["one"].session_id == child.session_id
-    first, second = cast.told(1)
-    assert json.loads(first.splitlines()[0]) == {
-        "status": "accepted",
-        "agent_id": "one",
-        "session_id": child.session_id,
-    }
-    for told in (second, *cast.told(3), *cast.told(5)):
-        assert told.startswith("They were started by this request before")
-        assert child.session_id in told
-        assert "You will be told the results" in told
-    settled = cast.told(8)[0]
-    assert "The subagent one (explore) completed after" in settled
-    assert "a pearl" in settled
-
-
-@pytest.mark.requirement("SUB-6")
-async def test_the_same_key_with_other_arguments_is_a_conflict(tmp_path: Path, url: str) -> None:
-    cast = Cast(
-        [
-            Said(calls=(spawn(**KEYED | {"mode": "await"}),)),
-            Said(calls=(spawn(**KEYED | {"mode": "await", "task": "Dive deeper."}),)),
-            Said(calls=(spawn(**KEYED | {"mode": "await", "id": "two"}),)),
-            "No.",
-        ],
-        {"one": ["a pearl"]},
-    )
-    async with played(tmp_path, url, cast) as at:
-        session = (await at.says("dive")).session_id
-        assert await at.sees(1) == ["No."]
-        assert list(await tree(at, session)) == ["one"]
-    for place in (2, 3):
-        said = cast.told(place)[0]
-        assert said.startswith("Nothing was started:\n- spawn_request_id: dive-1 is the key of a")
-        assert "other arguments" in said
-        assert "it started one" in said
-        assert "a pearl" not in said
-
-
-@pytest.mark.requirement("SUB-6")
-async def test_a_refused_spawn_leaves_its_key_free(tmp_path: Path, url: str) -> None:
-    cast = Cast(
-        [
-            Said(calls=(spawn(task=" ", spawn_request_id="k"),)),
-            Said(calls=(spawn(task="Dive.", id="one", spawn_request_id="k"),)),
-            "Done.",
-        ],
-        {"one": ["a pearl"]},
-    )
-    async with played(tmp_path, url, cast) as at:
-        await at.says("dive")
-        assert await at.sees(1) == ["Done."]
-    assert "a pearl" in cast.told(2)[0]
-
-
-@pytest.mark.requirement("SUB-6", "SUB-9")
-async def test_a_key_gives_a_guest_nothing_of_the_owner(tmp_path: Path, url: str) -> None:
-    keyed = KEYED | {"mode": "await"}
-    cast = Cast(
-        [Said(calls=(spawn(**keyed),)), "Mine.", Said(calls=(spawn(**keyed),)), "No."],
-        {"one": ["a pearl"]},
-    )
-    async with played(tmp_path, url, cast) as at:
-        await at.says("dive", chat_id="G", kind="group")
-        await at.sees(1, "G")
-        await at.says("dive", chat_id="G", kind="group", user="U-guest")
-        assert (await at.sees(2, "G"))[1] == "No."
-    said = cast.told(3)[0]
-    assert "for somebody else" in said
-    assert "a pearl" not in said
-
-
-@pytest.mark.requirement("SUB-6", "SUB-9")
-async def test_a_repeated_spawn_carries_the_taint_of_its_children(tmp_path: Path, url: str) -> None:
-    keyed = KEYED | {"mode": "await"}
-    again = Said(calls=(spawn(**keyed), spawn(task="Look.", id="two")))
-    cast = Cast(
-        [Said(calls=(spawn(**keyed),)), "Mine.", again, "Both."],
-        {"one": [Said(calls=(UNTRUSTED,)), "a pearl"], "two": ["x"]},
-    )
-    async with played(tmp_path, url, cast) as at:
-        upload(at)
-        await at.says("dive")
-        await at.sees(1)
-        session = (await at.says("again")).session_id
-        await at.sees(2)
-        rows = await Views(at.database).sessions()
-        two = (await tree(at, session))["two"].session_id
-    assert two in [row.id for row in rows.items]
-    assert "<untrusted" in cast.told(3)[0]
 
 
 @pytest.mark.requirement("SUB-16")
@@ -329,6 +196,34 @@ async def test_a_spawn_may_share_less_than_the_setting_and_not_more(
     refused = [said for said in cast.told(1) if "memory_share_mode" in said and "wider" in said]
     assert len(refused) == len(shares) - len(allowed)
     assert all(f"which is {widest}" in said for said in refused)
+
+
+@pytest.mark.requirement("SUB-16")
+@pytest.mark.parametrize("share", ["isolated", "handoff", "inherit-readonly"])
+async def test_a_child_reads_its_parents_notes_and_writes_none(
+    tmp_path: Path, url: str, share: str
+) -> None:
+    name = "memory/MEMORY.md"
+    write = ("write_file", json.dumps({"path": name, "content": "x"}))
+    other = ("write_file", json.dumps({"path": "notes.md", "content": "x"}))
+    look = ("read_file", json.dumps({"path": name}))
+    calls = (look, write, other)
+    spawned = spawn(task="Dive.", id="one", type="general", memory_share_mode=share)
+    cast = Cast(
+        [Said(calls=(spawned,)), Said(calls=(look, write)), "Done."],
+        {"one": [Said(calls=calls), "a pearl"]},
+    )
+    async with sharing(tmp_path, url, cast, "inherit-readonly") as at:
+        before = (at.workspace / name).read_text()
+        session = (await at.says("dive")).session_id
+        assert await at.sees(1) == ["Done."]
+        assert (await tree(at, session))["one"].status == "completed"
+        assert (at.workspace / name).read_text() == "x", "its parent may"
+    read, written, beside = cast.told(1, "one")
+    assert before.splitlines()[0] in read
+    assert written.startswith("Denied by policy (privacy: a subagent writes no private notes)")
+    assert "notes.md" in beside
+    assert before.splitlines()[0] in cast.told(2)[0]
 
 
 @pytest.mark.requirement("SUB-24")

@@ -4,7 +4,7 @@ import asyncio
 import codecs
 import signal
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pydantic import Field
 from typing_extensions import override
@@ -134,7 +134,7 @@ class Exec(Tool[ExecArguments]):
             # Whoever allowed it, policy or a person: in a read-only mode no command can write.
             writable=() if reads else roots,
             readable=(*roots, *readable) if reads else readable,
-            hidden=(*self._settings.hidden, *hidden, *others, *context.hidden.masks),
+            hidden=(*self._settings.hidden, *hidden, *others, *_notes(context)),
             network=self._network(context),
             env=READING_ENV if reads else self._settings.env,
             limits=SandboxLimits(
@@ -155,6 +155,12 @@ async def _finish(process: SandboxProcess, collected: "_Collected", call: str) -
         while piece := await process.read():
             collected.add(piece)
     return waiting.result()
+
+
+def _notes(context: ToolContext) -> tuple[str, ...]:
+    """The private notes that a command does not find; a child could write them otherwise."""
+    closed = context.child and not context.read_only
+    return replace(context, notes=context.notes and not closed).hidden.masks
 
 
 def _roots(context: ToolContext) -> tuple[str, ...]:

@@ -137,7 +137,8 @@ class Subagents(Tool[SubagentsArguments]):
     async def _show(self, row: AgentRow, house: Household) -> ToolOutput:
         agent, detail = row.agent, await self._family.detail(row)
         shown = _row(row, house) | {
-            "session_id": agent.session_id,
+            "root": agent.tree_id,
+            "path": _path(agent, house),
             "depth": agent.depth,
             "task": agent.task,
             "group": agent.group_name,
@@ -147,7 +148,10 @@ class Subagents(Tool[SubagentsArguments]):
             "settled_at_ms": agent.settled_ms,
             "memory_share_mode": agent.share,
             "retention": agent.retention,
+            "spawned_by_run_id": agent.run_id,
             "spawn_request_id": agent.request_key,
+            "prompt_summary": _line(agent.prompt),
+            "tools": list(detail.tools),
             "said": _words(agent, detail.said, tainted=row.tainted),
         }
         return _given(
@@ -237,6 +241,7 @@ def _row(row: AgentRow, house: Household) -> JsonObject:
     parents = {one.session_id: one.name for one in house.agents}
     shown: JsonObject = {
         "agent_id": agent.name,
+        "session_id": agent.session_id,
         "label": agent.label or None,
         "parent": parents.get(agent.parent_id),
         "type": agent.type,
@@ -257,6 +262,16 @@ def _row(row: AgentRow, house: Household) -> JsonObject:
         "last_output_preview": _words(agent, _preview(row), tainted=row.tainted) or None,
     }
     return {key: value for key, value in shown.items() if value is not None}
+
+
+def _path(agent: Agent, house: Household) -> str:
+    """The names from the top of the tree down to an agent."""
+    by_session = {one.session_id: one for one in house.agents}
+    names = [agent.name]
+    while (above := by_session.get(agent.parent_id)) is not None:
+        names.append(above.name)
+        agent = above
+    return "/".join(reversed(names))
 
 
 def _task(row: AgentRow, house: Household) -> str:

@@ -84,6 +84,10 @@ async def test_every_reading_command_has_json_and_people_output(
             told = await command(there, *arguments, "--json")
             assert told.code == 0, (arguments, told)
             json.loads(told.out)
+        exported = await command(there, "sessions", "export", session)
+        lines = [json.loads(line) for line in exported.out.splitlines()]
+        assert [line["kind"] for line in lines][:2] == ["user", "assistant"]
+        assert lines[0]["text"] == "hello"
 
 
 @pytest.mark.requirement("POL-1", "CTX-2")

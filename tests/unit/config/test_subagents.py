@@ -1,10 +1,11 @@
-"""The models of subagents in a configuration (SUB-15)."""
+"""Subagents in a configuration: their models, and what they share (SUB-15, SUB-16)."""
 
 import pytest
 
 from adapters.models.resolve import Catalog
 from adapters.models.settings import ModelSettings
-from gateway.config_engine import check_child_models, child_models
+from gateway.config import ConfigError
+from gateway.config_engine import check_child_models, child_models, child_settings
 from gateway.config_report import rows
 from gateway.workspaces import user_agents
 from runtime.domain.errors import InvalidInput
@@ -84,3 +85,16 @@ def test_a_person_has_two_folders_of_definitions(
         "/home/ann/.claude/agents",
         str(config.home / "agents"),
     ]
+
+
+@pytest.mark.requirement("OPS-1", "SUB-16")
+def test_the_share_mode_is_set_by_file_and_by_variable(read: Read) -> None:
+    assert child_settings(read().settings, catalog()).share == "handoff"
+    snake = '[tools.subagents]\nmemory_share_mode = "isolated"\n'
+    camel = '[tools.subagents]\nmemoryShareMode = "inherit-readonly"\n'
+    assert child_settings(read(snake).settings, catalog()).share == "isolated"
+    assert child_settings(read(camel).settings, catalog()).share == "inherit-readonly"
+    variable = {"GATEHOUSE_TOOLS__SUBAGENTS__MEMORY_SHARE_MODE": "isolated"}
+    assert child_settings(read(camel, variable).settings, catalog()).share == "isolated"
+    with pytest.raises(ConfigError, match=r"tools\.subagents\.memory_share_mode"):
+        read('[tools.subagents]\nmemory_share_mode = "all"\n')

@@ -125,6 +125,7 @@ class Desk:
     files: SeenFiles = field(default_factory=SeenFiles)
     session: str = "ses_1"
     notes: bool = True
+    child: bool = False
     room: Room = field(default_factory=lambda: room_for(SendLimits(), "test", 0))
     redact: Callable[[str], str] = str
 
@@ -154,6 +155,7 @@ class Desk:
             files=self.files,
             emit=self.seen.append,
             notes=self.notes,
+            child=self.child,
         )
 
     def touches(self, tool: str, **arguments: JsonValue) -> Touches:

@@ -60,6 +60,18 @@ async def test_a_command_gets_the_workspace_and_no_more(desk: Desk) -> None:
     assert command.stdin == "closed"
 
 
+@pytest.mark.requirement("SUB-16")
+@pytest.mark.parametrize("child", [False, True])
+async def test_a_childs_command_does_not_find_the_private_notes(desk: Desk, child: bool) -> None:
+    (desk.workspace / "USER.md").write_text("Mira")
+    desk, _ = at(desk, prints(b""))
+    desk.child = child
+    await desk.run("exec", command="go")
+    hidden = started(desk).hidden
+    assert (str(desk.workspace / "USER.md") in hidden) == child
+    assert (str(desk.workspace / "memory") in hidden) == child
+
+
 async def test_the_gateways_folder_is_not_granted_through_a_link(desk: Desk) -> None:
     (desk.workspace / ".gatehouse").symlink_to("/etc")
     desk, _ = at(desk, prints())

@@ -1,0 +1,105 @@
+"""Subagents by the API: what is listed of them, read, continued and exported (SUB-24)."""
+
+import json
+
+import pytest
+from pydantic import SecretStr
+
+from gateway.cli.client import GatewayClient
+from gateway.cli.sessions import pages_of
+from runtime.ports.model import ModelRequest
+from runtime.store import agents
+from tests.fakes.model import Said, ScriptedModel, ScriptedModels
+from tests.scenario.children import name_of, told
+from tests.scenario.harness import ADMIN, Plan, Site
+from tests.scenario.http.conftest import Sites
+
+SPAWN = {"task": "Dive.", "id": "one", "retention": "close_on_settle"}
+MESSAGE = {"action": "message", "agent": "one", "text": "And gold?"}
+WAIT = {"action": "wait", "agent": "one"}
+
+
+def script(request: ModelRequest) -> Said | str:
+    text = told(request)
+    if name_of(request):
+        if "And gold?" in text:
+            return "No gold."
+        dived = "I dived." in text
+        return "A pearl." if dived else Said("I dived.", calls=(("list_dir", "{}"),))
+    if request.step > 1:
+        return "Done."
+    if "gold" in text:
+        calls = (("subagents", json.dumps(MESSAGE)), ("subagents", json.dumps(WAIT)))
+        return Said(calls=calls)
+    return Said(calls=(("sessions_spawn", json.dumps(SPAWN)),))
+
+
+def sent(request: ModelRequest) -> Said | str:
+    """A child in the background, and a run that takes its result."""
+    text = told(request)
+    if name_of(request):
+        return "A pearl."
+    if "completed after" in text:
+        return "A pearl, it says."
+    spawn = {"task": "Dive.", "id": "one", "mode": "background"}
+    return "Sent." if request.step > 1 else Said(calls=(("sessions_spawn", json.dumps(spawn)),))
+
+
+def divers(plan: Plan) -> None:
+    plan.models = ScriptedModels(ScriptedModel(script))
+
+
+async def listed(gateway: Site) -> list[str]:
+    _, page = await gateway.ask("GET", "/v1/sessions?page=true")
+    found = [str(one["id"]) for one in page["items"]]
+    assert page["pagination"]["total_count"] == len(found)
+    return found
+
+
+@pytest.mark.requirement("SUB-24")
+async def test_a_closed_child_is_not_listed_and_is_read_continued_and_exported(
+    sites: Sites,
+) -> None:
+    async with sites(change=divers) as gateway:
+        session = await gateway.session()
+        await gateway.state(await gateway.says(session, "dive"), "completed")
+        (child,) = await gateway.database.read(lambda conn: agents.of_tree(conn, session))
+        assert await listed(gateway) == [session]
+        status, view = await gateway.ask("GET", f"/v1/sessions/{child.session_id}")
+        assert (status, view["key"]) == (200, f"subagent:{child.session_id}")
+        first = await gateway.messages(child.session_id)
+        assert [one["text"] for one in first if one["kind"] == "assistant"] == [
+            "I dived.",
+            "A pearl.",
+        ]
+        await gateway.state(await gateway.says(session, "gold"), "completed")
+        assert await listed(gateway) == [session]
+        async with GatewayClient(gateway.url, SecretStr(ADMIN)) as client:
+            pages = await pages_of(client, child.session_id, {"limit": "2"})
+    exported = [item for page in reversed(pages) for item in page]
+    texts = [item["text"] for item in exported if item["kind"] == "assistant"]
+    assert texts == ["I dived.", "A pearl.", "No gold."]
+    assert [item["key"] for item in exported[: len(first)]] == [item["key"] for item in first]
+    assert len(pages) > 2
+
+
+@pytest.mark.requirement("RUN-2", "SUB-8")
+async def test_a_handoff_is_a_run_of_its_kind(sites: Sites) -> None:
+    def sends(plan: Plan) -> None:
+        plan.models = ScriptedModels(ScriptedModel(sent))
+
+    async with sites(change=sends) as gateway:
+        session = await gateway.session()
+        first = await gateway.says(session, "dive")
+        async with gateway.feed(f"session_id={session}&last_event_id=0") as feed:
+            runs: list[dict[str, object]] = []
+            while [run["state"] for run in runs] != ["completed", "completed"]:
+                await feed.next()
+                _, page = await gateway.ask("GET", f"/v1/runs?session_id={session}&page=true")
+                runs = page["items"]
+        assert [run["kind"] for run in runs] == ["handoff", "input"]
+        assert runs[1]["id"] == first
+        status, run = await gateway.ask("GET", f"/v1/runs/{runs[0]['id']}")
+        assert (status, run["kind"]) == (200, "handoff")
+        texts = [one["text"] for one in await gateway.messages(session)]
+        assert texts[-1] == "A pearl, it says."
