@@ -123,6 +123,7 @@ def child_settings(settings: Settings) -> ChildSettings:
             spawned_per_minute=given.spawned_per_minute,
         ),
         await_ms=int(given.auto_background_after * 1000),
+        clarify_ms=int(given.clarification_timeout * 1000),
         allow=settings.tools.subagents.allow,
         deny=settings.tools.subagents.deny,
     )

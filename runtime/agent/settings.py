@@ -30,12 +30,14 @@ class AttachmentSettings:
 @dataclass(frozen=True, slots=True)
 class ChildSettings:
     """How many subagents run at once over the deployment (0: any number), how many there may be,
-    and how long one is awaited before its parent goes on without it. `allow` and `deny` are
+    how long one is awaited before its parent goes on without it, and how long one waits for its
+    parent's answer. `allow` and `deny` are
     patterns of tools that they may have; None allows all, no pattern at all allows none."""
 
     concurrency: int = 10
     limits: Limits = field(default_factory=Limits)
     await_ms: int = 120_000
+    clarify_ms: int = 24 * 3600 * 1000
     allow: tuple[str, ...] | None = None
     deny: tuple[str, ...] = ()
 

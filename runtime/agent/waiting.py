@@ -8,20 +8,23 @@ from pathlib import Path
 
 from runtime.agent.agent_types import Types, types_for
 from runtime.agent.settings import AgentSettings
-from runtime.agent.step import as_wait
 from runtime.domain.capabilities import Capabilities, Scope, meet
 from runtime.domain.decisions import PermissionMode
 from runtime.domain.people import Trust
 from runtime.inbox.claims import Holder
 from runtime.inbox.parking import Wait
 from runtime.policy.decide import Bounds
+from runtime.policy.rules import grant_for
 from runtime.store import Database, agents
+from runtime.store.open_calls import APPROVAL, CLARIFICATION, QUESTION
 from runtime.store.runs import Run
 from runtime.store.sessions import Session
 from runtime.subagents import awaiting
 from runtime.subagents.allowing import Held
 from runtime.subagents.awaiting import Begins, Parked
 from runtime.subagents.children import SpawnOrder
+from runtime.tools.builtin.ask import AskArguments
+from runtime.tools.builtin.clarifying import ClarifyArguments
 from runtime.tools.builtin.spawning import SpawnArguments
 from runtime.tools.executor import Planned
 from runtime.tools.hidden import canonical
@@ -99,9 +102,9 @@ class Parking:
         arguments = one.prepared.arguments if one.prepared else None
         decided = one.row.decision
         if types is None or not isinstance(arguments, SpawnArguments):
-            return as_wait(one)
+            return as_wait(one, clarify_ms=self.settings.children.clarify_ms)
         if decided is not None and decided.verdict == "ask":
-            return as_wait(one)
+            return as_wait(one, clarify_ms=self.settings.children.clarify_ms)
         children = self.settings.children
         order = SpawnOrder(
             request=arguments.request,
@@ -120,3 +123,22 @@ class Parking:
 
 def _spawns(one: Planned) -> bool:
     return one.prepared is not None and isinstance(one.prepared.arguments, SpawnArguments)
+
+
+def as_wait(one: Planned, *, clarify_ms: int) -> Wait:
+    """The card of a call that needs a person, or the question of one that needs its parent."""
+    arguments = one.prepared.arguments if one.prepared else None
+    if isinstance(arguments, AskArguments):
+        return Wait(
+            one.row, QUESTION, question=arguments.question, options=tuple(arguments.options)
+        )
+    if isinstance(arguments, ClarifyArguments):
+        return Wait(one.row, CLARIFICATION, question=arguments.question, expires_in_ms=clarify_ms)
+    decision = one.row.decision
+    return Wait(
+        one.row,
+        APPROVAL,
+        reason=f"{decision.reason} ({decision.rule})" if decision else "",
+        decision=decision,
+        grant=grant_for(one.row.call.name, one.subject) if one.subject else None,
+    )

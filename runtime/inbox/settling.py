@@ -137,16 +137,25 @@ def let_go(conn: Connection, call: OpenCall) -> bool:
     lane = lanes.lock(conn, call.session_id)
     if open_calls.get(conn, call.id) is None:
         return False
+    go_on(conn, lane, call)
+    lanes.save(conn, lane)
+    return True
+
+
+def go_on(
+    conn: Connection, lane: Lane, call: OpenCall, lead: str = "", *, tainted: bool = False
+) -> None:
+    """Let a run of a locked lane await the children of a call no longer: they go on in the
+    background. The call's result begins with the `lead`, which may be `tainted`; the caller saves
+    the lane."""
     agents.to_background(conn, call.run_id, call.step, call.place)
     there = agents.of_call(conn, call.run_id, call.step, call.place)
     names = ", ".join(one.name for one in there if one.settled_ms is None)
     text = f"Still at work, in the background from now on: {names}. You will be told the results."
-    tainted = False
+    text = f"{lead}\n\n{text}" if lead else text
     for one in there:
         if one.settled_ms is not None:
             used = agents.totals(conn, one.session_id)
             text += "\n\n" + handoffs.told(one, used, one.settled_ms)
             tainted = tainted or used.tainted
     fill(conn, lane, call, "ok", text, untrusted=tainted)
-    lanes.save(conn, lane)
-    return True

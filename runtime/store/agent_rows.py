@@ -3,19 +3,21 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, Row, case, func, select, update
+from sqlalchemy import Connection, Row, case, exists, func, select, update
 
 from runtime.domain.runs import RunState
 from runtime.store.agents import Agent
 from runtime.store.inputs import PENDING
-from runtime.store.tables import inputs, lanes, runs
+from runtime.store.open_calls import CLARIFICATION
+from runtime.store.tables import inputs, lanes, open_calls, runs
 from runtime.store.tables_agents import agents
 
 
 @dataclass(frozen=True, slots=True)
 class AgentRow:
     """One agent with where its lane stands: its `gate`, the `run` that has it (`run_id`), and
-    whether one is `due`. What it used counts every run so far, also while it is at work."""
+    whether one is `due`. It `asks` while it waits for its parent's answer. What it used counts
+    every run so far, also while it is at work."""
 
     agent: Agent
     gate: str | None
@@ -26,9 +28,15 @@ class AgentRow:
     tokens: int = 0
     cost_usd: float | None = None
     tainted: bool = False
+    asks: bool = False
 
 
 _active = runs.alias("active")
+_ASKS = exists().where(
+    open_calls.c.session_id == agents.c.session_id,
+    open_calls.c.state == "open",
+    open_calls.c.kind == CLARIFICATION,
+)
 _COLUMNS = tuple(column.name for column in agents.columns)
 
 
@@ -58,6 +66,7 @@ def of_tree(conn: Connection, tree_id: str) -> Sequence[AgentRow]:
             used.c.used_tokens,
             used.c.used_cost,
             used.c.any_taint,
+            _ASKS.label("asks"),
         )
         .join(lanes, lanes.c.session_id == agents.c.session_id)
         .outerjoin(_active, _active.c.id == lanes.c.active_run)
@@ -116,4 +125,5 @@ def _row(row: Row[tuple[object, ...]]) -> AgentRow:
         tokens=int(found["used_tokens"] or 0),
         cost_usd=found["used_cost"],
         tainted=bool(found["any_taint"]),
+        asks=bool(found["asks"]),
     )

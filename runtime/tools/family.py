@@ -28,12 +28,13 @@ class Household:
 @dataclass(frozen=True, slots=True)
 class Detail:
     """More of one agent: what it used, what it said last while it is at work, the names of those
-    whose results it needs, and the kinds of calls that it waits for."""
+    whose results it needs, the kinds of calls that it waits for, and what it asks its parent."""
 
     used: Totals
     said: str = ""
     needs: Sequence[str] = ()
     open: Sequence[str] = ()
+    asks: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +66,8 @@ class Family(Protocol):
     async def detail(self, row: AgentRow) -> Detail: ...
 
     async def wait(self, session_ids: Collection[str], seconds: float) -> Sequence[str]:
-        """Return when these agents have settled, or after `seconds`; those that have not."""
+        """Return when these agents have settled, when one of them asks its parent, or after
+        `seconds`; those that have not settled."""
         ...
 
     async def tell(self, word: Word) -> How:
