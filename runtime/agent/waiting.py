@@ -59,7 +59,9 @@ class Parking:
         if types is not None and not trusted:
             # A guest causes no side effects, and would take slots and money from everybody.
             types = replace(types, may=frozenset())
-        held = Held() if types is None else self._held(bounds, types)
+        held = Held()
+        if types is not None:
+            held = held_by(bounds, levels=types.levels, workspace=canonical(self.workspace))
         waits = [self._wait(one, types, held) for one in planned]
         unit = partial(
             awaiting.park,
@@ -88,16 +90,6 @@ class Parking:
             levels=self.settings.children.limits.max_depth - 1 - depth,
         )
 
-    def _held(self, bounds: Bounds, types: Types) -> Held:
-        """What a run that spawns has itself, on every axis."""
-        own = Capabilities(
-            tools=None if bounds.tools is None else Scope.of(*bounds.tools),
-            depth=max(0, types.levels),
-            mode=PermissionMode.PLAN if bounds.read_only else bounds.mode,
-        )
-        scope = own if bounds.scope is None else meet(own, bounds.scope)
-        return Held(capabilities=scope, workspace=str(canonical(self.workspace)))
-
     def _wait(self, one: Planned, types: Types | None, held: Held) -> Wait | Begins:
         arguments = one.prepared.arguments if one.prepared else None
         decided = one.row.decision
@@ -119,6 +111,18 @@ class Parking:
             asked=arguments.asked,
         )
         return Begins(one.row, order)
+
+
+def held_by(bounds: Bounds, *, levels: int, workspace: Path) -> Held:
+    """What a run within `bounds` has itself, on every axis, where `levels` of children may follow
+    it; its relative paths begin in the `workspace`."""
+    own = Capabilities(
+        tools=None if bounds.tools is None else Scope.of(*bounds.tools),
+        depth=max(0, levels),
+        mode=PermissionMode.PLAN if bounds.read_only else bounds.mode,
+    )
+    scope = own if bounds.scope is None else meet(own, bounds.scope)
+    return Held(capabilities=scope, workspace=str(workspace))
 
 
 def _spawns(one: Planned) -> bool:

@@ -118,7 +118,7 @@ async def test_a_question_is_data_for_the_parent(tmp_path: Path, migrated_url: s
         assert asked.count("<untrusted") == 1
 
 
-@pytest.mark.requirement("AGT-4", "MSG-4")
+@pytest.mark.requirement("AGT-4", "MSG-4", "MSG-6")
 async def test_a_child_that_asks_holds_its_lane_and_no_slot(
     tmp_path: Path, migrated_url: str
 ) -> None:

@@ -22,7 +22,6 @@ NAMES = (
     "ask_user",
     "send_file",
     "sessions_spawn",
-    "request_parent_clarification",
     "subagents",
     "agents_list",
     "use_skill",
