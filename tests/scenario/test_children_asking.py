@@ -203,6 +203,8 @@ async def test_it_still_waits_after_a_restart_and_hears_an_answer_once(
         assert await at.sees(1) == ["Hm."]
     async with engine(tmp_path, migrated_url, script) as at:
         row = await waits(at)
+        outside = partial(runs.change, run_id=row.agent.run_id, values={"tainted": True})
+        await at.database.write(outside, name="taint")
         word = partial(
             talking.tell,
             word=Word(row.agent.session_id, row.agent.run_id, "c1", "root", "left"),
@@ -211,6 +213,8 @@ async def test_it_still_waits_after_a_restart_and_hears_an_answer_once(
         assert await at.database.write(word, name="tell") == "repeated"
         (one,) = (await settled(at)).values()
         assert "left" in one.result
+        used = await at.database.read(partial(agents.totals, session_id=one.session_id))
+        assert used.tainted, "what its parent read outside may be in the answer"
         nothing = Word(one.session_id, one.run_id, "c2", "root", "", declines=True)
         with pytest.raises(Conflict):
             await at.database.write(partial(talking.tell, word=nothing), name="tell")
@@ -220,11 +224,14 @@ async def test_it_still_waits_after_a_restart_and_hears_an_answer_once(
 async def test_a_guests_words_answer_no_child_of_the_owner(
     tmp_path: Path, migrated_url: str
 ) -> None:
+    said: list[str] = []
+
     def script(request: ModelRequest) -> Said | str:
         text = told(request)
         if name_of(request):
             return child(request)
         if "from the guest" in text.rsplit("UserMessage", 1)[-1]:
+            said.extend(results(request) if request.step > 1 else ())
             return subagents("message", "the wrong one") if request.step == 1 else "Hello, guest."
         if "clarification_needed" in text:
             return "Hm."
@@ -235,6 +242,7 @@ async def test_a_guests_words_answer_no_child_of_the_owner(
         assert await at.sees(1) == ["Hm."]
         await at.says("hello, from the guest", user="U-guest", chat_id="G1", kind="group")
         assert "Hello, guest." in await at.sees(2)
+        assert said == ["ok: one: It takes this up when it has done what it is at."]
         row = await waits(at)
         assert row.asks
 
