@@ -132,6 +132,7 @@ def child_settings(settings: Settings, models: Models) -> ChildSettings:
         await_ms=int(given.auto_background_after * 1000),
         share=settings.tools.subagents.memory_share_mode,
         models=child_models(settings, models),
+        clarify_ms=int(given.clarification_timeout * 1000),
         allow=settings.tools.subagents.allow,
         deny=settings.tools.subagents.deny,
     )

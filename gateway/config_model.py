@@ -205,6 +205,9 @@ class Agents(Section):
     auto_background_after: float = Field(
         120.0, gt=0, description="Seconds for which a subagent is awaited; then its agent goes on."
     )
+    clarification_timeout: float = Field(
+        86_400.0, gt=0, description="Seconds for which a subagent waits for its agent's answer."
+    )
 
 
 class Budgets(Section):

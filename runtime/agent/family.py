@@ -13,6 +13,7 @@ from runtime.ports.clock import Clock
 from runtime.store import Connection, Database, agent_rows, agents, open_calls, results, sessions
 from runtime.store.agent_rows import AgentRow
 from runtime.store.agents import Agent
+from runtime.store.open_calls import CLARIFICATION
 from runtime.store.streams import last_said
 from runtime.subagents import talking
 from runtime.subagents.children import ROOT
@@ -45,7 +46,8 @@ class AgentFamily:
         return await self.database.read(partial(_detail, row=row))
 
     async def wait(self, session_ids: Collection[str], seconds: float) -> Sequence[str]:
-        """Return when these agents have settled, or after `seconds`; those that have not."""
+        """Return when these agents have settled, when one of them asks its parent, or after
+        `seconds`; those that have not settled."""
         ends = self.clock.monotonic() + seconds
         wake = asyncio.Event()
         async with (
@@ -55,9 +57,9 @@ class AgentFamily:
             hears = group.create_task(_hear(signals, frozenset(session_ids), wake), name="wait")
             try:
                 while True:
-                    left = await self.database.read(partial(_live, session_ids=session_ids))
+                    left, asks = await self.database.read(partial(_live, session_ids=session_ids))
                     rest = ends - self.clock.monotonic()
-                    if not left or rest <= 0:
+                    if not left or asks or rest <= 0:
                         return left
                     timer = self.clock.call_later(min(rest, TICK_S), wake.set)
                     try:
@@ -111,18 +113,23 @@ def _tree(conn: Connection, session_id: str) -> tuple[Agent | None, Sequence[Age
     return own, agent_rows.of_tree(conn, own.tree_id if own else session_id)
 
 
-def _live(conn: Connection, session_ids: Collection[str]) -> Sequence[str]:
+def _live(conn: Connection, session_ids: Collection[str]) -> tuple[Sequence[str], bool]:
+    """Those that have not settled, and whether one of them waits for an answer."""
     found = [agents.find(conn, one) for one in session_ids]
-    return [one.session_id for one in found if one is not None and one.settled_ms is None]
+    left = [one.session_id for one in found if one is not None and one.settled_ms is None]
+    opened = (open_calls.open_ones(conn, session_id=one, kind=CLARIFICATION) for one in left)
+    return left, any(opened)
 
 
 def _detail(conn: Connection, row: AgentRow) -> Detail:
     session_id = row.agent.session_id
+    opened = open_calls.open_ones(conn, session_id=session_id)
     return Detail(
         used=agents.totals(conn, session_id),
         said="" if row.run_id is None else last_said(conn, session_id, row.run_id),
         needs=[one.name for kind, one in agents.in_front(conn, session_id) if kind != "group"],
-        open=[one.kind for one in open_calls.open_ones(conn, session_id=session_id)],
+        open=[one.kind for one in opened],
         result=results.result_of(conn, row.agent),
         tools=sorted(sessions.get(conn, session_id).tools or ()),
+        asks=[str(one.payload["question"]) for one in opened if one.kind == CLARIFICATION],
     )

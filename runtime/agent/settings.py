@@ -46,14 +46,16 @@ class ChildModels:
 class ChildSettings:
     """How many subagents run at once over the deployment (0: any number), how many there may be,
     how long one is awaited before its parent goes on without it, the most that a spawn may `share`
-    of memory, and which models they use. `allow` and `deny` are patterns of tools that they may
-    have; None allows all, no pattern at all allows none."""
+    of memory, which models they use, and how long one waits for its parent's answer. `allow` and
+    `deny` are patterns of tools that they may have; None allows all, no pattern at all allows
+    none."""
 
     concurrency: int = 10
     limits: Limits = field(default_factory=Limits)
     await_ms: int = 120_000
     share: Share = "handoff"
     models: ChildModels = field(default_factory=ChildModels)
+    clarify_ms: int = 24 * 3600 * 1000
     allow: tuple[str, ...] | None = None
     deny: tuple[str, ...] = ()
 

@@ -20,20 +20,18 @@ from runtime.domain.tools import Effect, ToolCall, ToolResult, ToolSpec
 from runtime.domain.transcript import ToolMessage
 from runtime.inbox import steps
 from runtime.inbox.claims import Holder
-from runtime.inbox.parking import Wait
 from runtime.inbox.steps import Ended
 from runtime.policy.decide import Bounds
-from runtime.policy.rules import grant_for
 from runtime.ports.clock import Clock
 from runtime.ports.metrics import UNKNOWN_TOOL, Observer
 from runtime.ports.tracing import NO_TRACER, Span, Tracer
 from runtime.store import Database
 from runtime.store.calls import CallRow
-from runtime.store.open_calls import APPROVAL, QUESTION
 from runtime.store.sessions import Session
 from runtime.store.transcripts import Line
 from runtime.tools.base import ToolContext
 from runtime.tools.builtin.ask import AskArguments
+from runtime.tools.builtin.clarifying import ClarifyArguments
 from runtime.tools.builtin.spawning import SpawnArguments
 from runtime.tools.executor import Executor, Planned, call_digest
 from runtime.tools.files import SeenFiles
@@ -330,23 +328,6 @@ def _settle(row: CallRow) -> CallRow:
     return replace(row, result=result)
 
 
-def as_wait(one: Planned) -> Wait:
-    """The card of a call that needs a person."""
-    arguments = one.prepared.arguments if one.prepared else None
-    if isinstance(arguments, AskArguments):
-        return Wait(
-            one.row, QUESTION, question=arguments.question, options=tuple(arguments.options)
-        )
-    decision = one.row.decision
-    return Wait(
-        one.row,
-        APPROVAL,
-        reason=f"{decision.reason} ({decision.rule})" if decision else "",
-        decision=decision,
-        grant=grant_for(one.row.call.name, one.subject) if one.subject else None,
-    )
-
-
 def _first_batch(planned: Sequence[Planned]) -> frozenset[int]:
     rows = [
         replace(one.row, state="ended") if one.row.result is not None else one.row
@@ -387,7 +368,7 @@ def _next_batch(rows: Sequence[CallRow], planned: Sequence[Planned]) -> _Batch:
 def _asks(planned: Planned) -> bool:
     if planned.row.result is not None or planned.prepared is None:
         return False
-    if isinstance(planned.prepared.arguments, AskArguments):
+    if isinstance(planned.prepared.arguments, AskArguments | ClarifyArguments):
         return planned.row.state != "approved"
     if isinstance(planned.prepared.arguments, SpawnArguments):
         # The unit that parks makes the children, and may end the call at once.

@@ -11,26 +11,24 @@ import structlog
 
 from runtime.agent import endings, spans
 from runtime.agent.budget import Budgets, over_budget
-from runtime.agent.context import PresentFacts, PromptFacts, build_present, build_system, late_mark
+from runtime.agent.context import PresentFacts, PromptFacts, build_present, build_system
 from runtime.agent.endings import TurnState
 from runtime.agent.files import FileServices
 from runtime.agent.filewords import with_troubles
 from runtime.agent.live import LiveStep
 from runtime.agent.model_call import ModelCaller
+from runtime.agent.said import dated, fenced, people_in
 from runtime.agent.settings import AgentSettings
 from runtime.agent.step import StepRunner, settle_crashed
 from runtime.agent.waiting import Parking
 from runtime.domain.errors import ModelRejected, ModelRetry
-from runtime.domain.fence import fence
 from runtime.domain.messages import ChatAddress, OutboundMessage
-from runtime.domain.people import Trust
 from runtime.domain.runs import Usage
 from runtime.domain.transcript import (
     AssistantMessage,
     NoticeMessage,
     ToolMessage,
     TranscriptMessage,
-    UserMessage,
 )
 from runtime.inbox import steps
 from runtime.inbox.claims import Claimed, Holder
@@ -202,7 +200,7 @@ class Turn:
             now_ms=services.clock.now_ms(),
             zone=services.settings.timezone,
             mode=self._session.mode,
-            people=_people(state.window.lines),
+            people=people_in(state.window.lines),
             trust=self._run.speaker.trust,
             late=self._run.late,
         )
@@ -312,7 +310,9 @@ class Turn:
             bounds=self._bounds,
         )
         self._events()
-        services.bus.publish(CHILDREN, {})
+        for topic in (CHILDREN, RUNS):
+            # A question to the parent may have queued a run of it.
+            services.bus.publish(topic, {})
         services.bus.publish(OUTBOX, {"channel": self._run.target.channel})
         if not parked.waits:
             state.pending = tuple(parked.rows)
@@ -349,32 +349,6 @@ class Turn:
         bus.publish(EVENTS, {"session_id": self._session.id})
         if sends:
             bus.publish(OUTBOX, {"channel": target.channel, "account": target.account})
-
-
-def fenced(message: TranscriptMessage) -> TranscriptMessage:
-    """What a member without trust said in a group, marked as data for the model (TOOL-11)."""
-    if not isinstance(message, UserMessage) or message.trust not in (Trust.GUEST, Trust.BOT):
-        return message
-    source = f"{message.name} ({message.trust})"
-    return message.model_copy(update={"text": fence(message.text, source)})
-
-
-def dated(message: TranscriptMessage, zone: str) -> TranscriptMessage:
-    """What arrived long after it was sent, with its time (MSG-17)."""
-    if not isinstance(message, UserMessage) or message.late_ms is None:
-        return message
-    return message.model_copy(
-        update={"text": f"{late_mark(message.late_ms, zone)}\n{message.text}"}
-    )
-
-
-def _people(lines: Sequence[Line]) -> tuple[str, ...]:
-    names = {
-        line.message.name: None
-        for line in lines[-50:]
-        if isinstance(line.message, UserMessage) and line.message.name
-    }
-    return tuple(names)
 
 
 def _tell_start(observer: Observer, run: Run) -> None:

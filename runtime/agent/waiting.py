@@ -7,7 +7,6 @@ from pathlib import Path
 
 from runtime.agent.agent_types import Types
 from runtime.agent.settings import AgentSettings
-from runtime.agent.step import as_wait
 from runtime.agent.type_book import TypeBook
 from runtime.domain.capabilities import Capabilities, Scope, meet
 from runtime.domain.decisions import PermissionMode
@@ -15,7 +14,9 @@ from runtime.domain.people import Trust
 from runtime.inbox.claims import Holder
 from runtime.inbox.parking import Wait
 from runtime.policy.decide import Bounds
+from runtime.policy.rules import grant_for
 from runtime.store import Database
+from runtime.store.open_calls import APPROVAL, CLARIFICATION, QUESTION
 from runtime.store.runs import Run
 from runtime.store.sessions import Session
 from runtime.subagents import awaiting
@@ -24,6 +25,8 @@ from runtime.subagents.awaiting import Begins, Parked
 from runtime.subagents.children import SpawnOrder
 from runtime.subagents.requests import SpawnRequest
 from runtime.subagents.terms import Terms
+from runtime.tools.builtin.ask import AskArguments
+from runtime.tools.builtin.clarifying import ClarifyArguments
 from runtime.tools.builtin.spawning import SpawnArguments
 from runtime.tools.executor import Planned
 from runtime.tools.hidden import canonical
@@ -58,7 +61,9 @@ class Parking:
         if types is not None and not trusted:
             # A guest causes no side effects, and would take slots and money from everybody.
             types = replace(types, may=frozenset())
-        held = Held() if types is None else self._held(bounds, types)
+        held = Held()
+        if types is not None:
+            held = held_by(bounds, levels=types.levels, workspace=canonical(self.workspace))
         waits = [self._wait(one, types, held) for one in planned]
         unit = partial(
             awaiting.park,
@@ -75,23 +80,13 @@ class Parking:
         book = TypeBook(self.database, self.settings, self.shelf)
         return await book.of(session.id, self.registry.tools)
 
-    def _held(self, bounds: Bounds, types: Types) -> Held:
-        """What a run that spawns has itself, on every axis."""
-        own = Capabilities(
-            tools=None if bounds.tools is None else Scope.of(*bounds.tools),
-            depth=max(0, types.levels),
-            mode=PermissionMode.PLAN if bounds.read_only else bounds.mode,
-        )
-        scope = own if bounds.scope is None else meet(own, bounds.scope)
-        return Held(capabilities=scope, workspace=str(canonical(self.workspace)))
-
     def _wait(self, one: Planned, types: Types | None, held: Held) -> Wait | Begins:
         arguments = one.prepared.arguments if one.prepared else None
         decided = one.row.decision
         if types is None or not isinstance(arguments, SpawnArguments):
-            return as_wait(one)
+            return as_wait(one, clarify_ms=self.settings.children.clarify_ms)
         if decided is not None and decided.verdict == "ask":
-            return as_wait(one)
+            return as_wait(one, clarify_ms=self.settings.children.clarify_ms)
         children = self.settings.children
         order = SpawnOrder(
             request=_request(arguments, types),
@@ -125,5 +120,36 @@ def _request(arguments: SpawnArguments, types: Types) -> SpawnRequest:
     return request
 
 
+def held_by(bounds: Bounds, *, levels: int, workspace: Path) -> Held:
+    """What a run within `bounds` has itself, on every axis, where `levels` of children may follow
+    it; its relative paths begin in the `workspace`."""
+    own = Capabilities(
+        tools=None if bounds.tools is None else Scope.of(*bounds.tools),
+        depth=max(0, levels),
+        mode=PermissionMode.PLAN if bounds.read_only else bounds.mode,
+    )
+    scope = own if bounds.scope is None else meet(own, bounds.scope)
+    return Held(capabilities=scope, workspace=str(workspace))
+
+
 def _spawns(one: Planned) -> bool:
     return one.prepared is not None and isinstance(one.prepared.arguments, SpawnArguments)
+
+
+def as_wait(one: Planned, *, clarify_ms: int) -> Wait:
+    """The card of a call that needs a person, or the question of one that needs its parent."""
+    arguments = one.prepared.arguments if one.prepared else None
+    if isinstance(arguments, AskArguments):
+        return Wait(
+            one.row, QUESTION, question=arguments.question, options=tuple(arguments.options)
+        )
+    if isinstance(arguments, ClarifyArguments):
+        return Wait(one.row, CLARIFICATION, question=arguments.question, expires_in_ms=clarify_ms)
+    decision = one.row.decision
+    return Wait(
+        one.row,
+        APPROVAL,
+        reason=f"{decision.reason} ({decision.rule})" if decision else "",
+        decision=decision,
+        grant=grant_for(one.row.call.name, one.subject) if one.subject else None,
+    )

@@ -46,7 +46,16 @@ def notice(lane: Lane, run: Run, text: str, identity: str, *, run_id: str) -> In
 
 
 def hand_over(conn: Connection, parent: Lane, agent: Agent, text: str, *, tainted: bool) -> None:
-    """Put a child's end into its parent's locked lane; the caller saves it.
+    """Put a child's end into its parent's locked lane; the caller saves it."""
+    # One that was spoken to after its end settles again, and is told again.
+    identity = f"handoff:{agent.session_id}:{agent.settled_ms}"
+    put(conn, parent, agent, text, identity=identity, tainted=tainted)
+
+
+def put(
+    conn: Connection, parent: Lane, agent: Agent, text: str, *, identity: str, tainted: bool
+) -> None:
+    """Put a word about a child into its parent's locked lane, once; the caller saves it.
 
     A run at work hears it at its next step; those that wait for a run are taken by one. It joins
     only a run that is trusted as much as the one that asked for the child, and answers where that
@@ -55,8 +64,6 @@ def hand_over(conn: Connection, parent: Lane, agent: Agent, text: str, *, tainte
     origin = runs.get(conn, agent.run_id)
     run = _at_work(conn, parent, origin) or _waiting(conn, parent, origin)
     run_id = run.id if run else new_id(IdPrefix.RUN, parent.now_ms)
-    # One that was spoken to after its end settles again, and is told again.
-    identity = f"handoff:{agent.session_id}:{agent.settled_ms}"
     new = notice(parent, origin, text, identity, run_id=run_id)
     if not inputs.add(conn, new):
         parent.input_seq -= 1

@@ -43,7 +43,14 @@ from runtime.store import (
 )
 from runtime.store.calls import CallRow
 from runtime.store.lanes import Lane
-from runtime.store.open_calls import APPROVAL, CHILDREN, FOR_PEOPLE, QUESTION, OpenCall
+from runtime.store.open_calls import (
+    APPROVAL,
+    CHILDREN,
+    CLARIFICATION,
+    FOR_PEOPLE,
+    QUESTION,
+    OpenCall,
+)
 from runtime.store.outbox import NewRow
 from runtime.store.runs import Run
 
@@ -51,6 +58,7 @@ Choice = Literal["once", "session", "deny"]
 WAITS_FOR: Final = {
     APPROVAL: RunState.WAITING_FOR_APPROVAL,
     QUESTION: RunState.WAITING_FOR_USER_QUESTION,
+    CLARIFICATION: RunState.WAITING_FOR_USER_QUESTION,
     CHILDREN: RunState.WAITING_FOR_CHILDREN,
 }
 """How a run is called that waits, by what it waits for; the first of them where it is several."""
@@ -58,8 +66,8 @@ WAITS_FOR: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """One call that a person must answer. `grant` is the rule that "for this session" adds;
-    None where the card cannot offer it."""
+    """One call that somebody must answer. `grant` is the rule that "for this session" adds; None
+    where the card cannot offer it. `expires_in_ms` is its own time where it has one."""
 
     row: CallRow
     kind: str
@@ -68,6 +76,7 @@ class Wait:
     question: str = ""
     options: tuple[str, ...] = ()
     grant: str | None = None
+    expires_in_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -176,14 +176,24 @@ def let_go(conn: Connection, call: OpenCall) -> bool:
     lane = lanes.lock(conn, call.session_id)
     if open_calls.get(conn, call.id) is None:
         return False
+    go_on(conn, lane, call)
+    lanes.save(conn, lane)
+    return True
+
+
+def go_on(
+    conn: Connection, lane: Lane, call: OpenCall, lead: str = "", *, tainted: bool = False
+) -> None:
+    """Let a run of a locked lane await the children of a call no longer: they go on in the
+    background. The call's result begins with the `lead`, which may be `tainted`; the caller saves
+    the lane."""
     agents.to_background(conn, call.run_id, call.step, call.place)
     there = agents.of_call(conn, call.run_id, call.step, call.place)
     names = ", ".join(one.name for one in there if one.settled_ms is None)
     text = f"Still at work, in the background from now on: {names}. You will be told the results."
     if any(one.share == "isolated" for one in there):
         text += " Those of isolated ones are read with subagents, output."
-    done, tainted = telling.together(conn, [one for one in there if one.settled_ms is not None])
-    text = f"{text}\n\n{done}".strip()
+    done, more = telling.together(conn, [one for one in there if one.settled_ms is not None])
+    text = "\n\n".join(part for part in (lead, text, done) if part)
+    tainted = tainted or more
     fill(conn, lane, call, "ok", text, untrusted=tainted)
-    lanes.save(conn, lane)
-    return True

@@ -10,7 +10,7 @@ from runtime.domain.runs import RunState
 from runtime.domain.transcript import AssistantMessage
 from runtime.store.agents import LIVE, Agent
 from runtime.store.inputs import PENDING
-from runtime.store.open_calls import APPROVAL, QUESTION
+from runtime.store.open_calls import APPROVAL, CLARIFICATION, QUESTION
 from runtime.store.payloads import kept_message
 from runtime.store.runs import QUEUED
 from runtime.store.tables import inputs, lanes, messages, open_calls, runs, tool_calls
@@ -22,9 +22,9 @@ class AgentRow:
     """One agent with where its lane stands: its `gate`, the `run` that has it (`run_id`), and
     whether one is `due`. What it used counts every run so far, also while it is at work.
 
-    `queued` runs wait in it, and so many approvals and questions wait for a person. `error` is that
-    of its last run that had one, `said` its last words while it is at work, `active_ms` when it
-    last did something.
+    `queued` runs wait in it, and so many approvals and questions wait for a person; it `asks` while
+    it waits for its parent's answer. `error` is that of its last run that had one, `said` its last
+    words while it is at work, `active_ms` when it last did something.
     """
 
     agent: Agent
@@ -40,6 +40,7 @@ class AgentRow:
     queued: int = 0
     approvals: int = 0
     questions: int = 0
+    asks: bool = False
     error: str | None = None
     said: str = ""
     active_ms: int | None = None
@@ -114,6 +115,7 @@ def _read(conn: Connection, wanted: ColumnElement[bool]) -> Sequence[AgentRow]:
             open_calls.c.session_id,
             func.sum(case((open_calls.c.kind == APPROVAL, 1), else_=0)).label("approvals"),
             func.sum(case((open_calls.c.kind == QUESTION, 1), else_=0)).label("questions"),
+            func.max(case((open_calls.c.kind == CLARIFICATION, 1), else_=0)).label("asks"),
         )
         .where(open_calls.c.session_id.in_(members), open_calls.c.state == OPEN)
         .group_by(open_calls.c.session_id)
@@ -134,6 +136,7 @@ def _read(conn: Connection, wanted: ColumnElement[bool]) -> Sequence[AgentRow]:
             calls.c.used_calls,
             asked.c.approvals,
             asked.c.questions,
+            asked.c.asks,
             _newest.c.created_ms.label("newest_ms"),
             _ERROR.label("last_error"),
             _SAID.label("last_said"),
@@ -191,7 +194,7 @@ def unheard_runs(conn: Connection, session_id: str) -> Sequence[str]:
 def _row(row: Sequence[Any]) -> AgentRow:
     agent = Agent(*row[: len(_AGENT)])
     gate, due, run_id, state, steps, tokens, cost, tainted, *rest = row[len(_AGENT) :]
-    queued, calls, approvals, questions, newest_ms, error, said = rest
+    queued, calls, approvals, questions, asks, newest_ms, error, said = rest
     return AgentRow(
         agent=agent,
         gate=gate,
@@ -206,6 +209,7 @@ def _row(row: Sequence[Any]) -> AgentRow:
         queued=int(queued or 0),
         approvals=int(approvals or 0),
         questions=int(questions or 0),
+        asks=bool(asks),
         error=error,
         said="" if said is None else _text(said),
         active_ms=max(agent.created_ms, newest_ms or 0, agent.settled_ms or 0),

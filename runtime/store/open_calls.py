@@ -15,6 +15,7 @@ from runtime.store.tables_agents import agents
 APPROVAL = "approval"
 QUESTION = "question"
 CHILDREN = "children"
+CLARIFICATION = "clarification"
 FOR_PEOPLE = (APPROVAL, QUESTION)
 """Kinds that have a card; the others wait for agents."""
 
@@ -106,6 +107,14 @@ def of_tree(conn: Connection, session_id: str, *, kind: str | None = None) -> Se
         or_(open_calls.c.session_id == session_id, open_calls.c.session_id.in_(members)),
     )
     return [_open_call(row) for row in conn.execute(query.order_by(*_IN_ORDER))]
+
+
+def answered_by(conn: Connection, session_id: str, by: str) -> bool:
+    """Whether something that a session waited for was answered by this."""
+    query = select(open_calls.c.id).where(
+        open_calls.c.session_id == session_id, open_calls.c.answered_by == by
+    )
+    return conn.execute(query.limit(1)).first() is not None
 
 
 def by_code(conn: Connection, code: str) -> Sequence[OpenCall]:

@@ -10,14 +10,14 @@ from typing import Final
 
 from runtime.domain.ids import IdPrefix, new_id
 from runtime.domain.tools import ToolResult
-from runtime.inbox import parking
+from runtime.inbox import clarifying, parking
 from runtime.inbox.claims import Holder
 from runtime.inbox.parking import Wait
 from runtime.store import Connection, calls, lanes, open_calls, runs
 from runtime.store.agents import Agent
 from runtime.store.calls import CallRow
 from runtime.store.lanes import Lane
-from runtime.store.open_calls import CHILDREN, OpenCall
+from runtime.store.open_calls import CHILDREN, CLARIFICATION, OpenCall
 from runtime.store.runs import Run
 from runtime.subagents import cards, children, repeating
 from runtime.subagents.children import SpawnOrder
@@ -71,8 +71,11 @@ def park(
         parking.end_instead(conn, lane, run, run.cancel)
         return Parked(waits=True)
     spawned = False
-    for wait in waits:
-        if isinstance(wait, Begins):
+    # A question to the parent locks its lane, a spawn the root's: lanes from the child upwards.
+    for wait in sorted(waits, key=lambda one: isinstance(one, Begins)):
+        if isinstance(wait, Wait) and wait.kind == CLARIFICATION:
+            clarifying.ask(conn, lane, run, wait, expires_in_ms=wait.expires_in_ms or expires_in_ms)
+        elif isinstance(wait, Begins):
             spawned = _begin(conn, lane, run, wait) or spawned
         else:
             parking.ask(conn, lane, run, wait, expires_in_ms=expires_in_ms)

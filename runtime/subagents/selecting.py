@@ -54,11 +54,14 @@ def below(everybody: Sequence[Agent], session_id: str) -> Sequence[Agent]:
 
 def standing(row: AgentRow) -> str:
     """Where an agent stands, for people and models: how it settled; else `waiting` (for others),
-    `queued` (for a slot), `running`, `awaiting` (its own children, or a person), `stopping`."""
+    `queued` (for a slot), `running`, `awaiting` (its own children, or a person), `stopping`,
+    `waiting_for_user_input` (its parent's answer, AGT-4)."""
     if row.agent.settled_ms is not None:
         return row.agent.status or "settled"
     if row.agent.stop is not None:
         return "stopping"
+    if row.asks:
+        return "waiting_for_user_input"
     if row.run is not None:
         return "running" if row.run is RunState.RUNNING else "awaiting"
     if row.gate == HELD:

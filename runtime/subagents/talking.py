@@ -11,22 +11,23 @@ from runtime.domain.errors import Conflict
 from runtime.domain.events import EventKind
 from runtime.domain.ids import IdPrefix, new_id
 from runtime.domain.runs import RunKind, RunState
-from runtime.inbox import steering
+from runtime.inbox import clarifying, steering
 from runtime.inbox.handoffs import notice
-from runtime.store import Connection, agent_rows, agents, inputs, lanes, runs
+from runtime.store import Connection, agent_rows, agents, inputs, lanes, open_calls, runs
 from runtime.store.agents import HELD, Agent
 from runtime.store.lanes import Lane
 from runtime.store.runs import Run
 
 SAYS: Final = "The agent {by}, which you work for, says:\n\n{text}"
 
-How = Literal["steered", "joined", "queued", "continued", "repeated"]
+How = Literal["steered", "joined", "queued", "continued", "repeated", "answered"]
 
 
 @dataclass(frozen=True, slots=True)
 class Word:
     """What the call `call_id` of the run `run_id` says to the agent of `session_id`. `by` is what
-    the speaker is called in the tree. With `steer` a run that is at work hears it."""
+    the speaker is called in the tree. With `steer` a run that is at work hears it; with `declines`
+    an agent that waits for an answer gets none."""
 
     session_id: str
     run_id: str
@@ -34,6 +35,7 @@ class Word:
     by: str
     text: str
     steer: bool = False
+    declines: bool = False
 
 
 def tell(conn: Connection, word: Word) -> How:
@@ -41,16 +43,23 @@ def tell(conn: Connection, word: Word) -> How:
 
     ``steered``: its run hears it at the next step. ``joined``: a run that waits begins with it.
     ``queued``: a run of its own follows. ``continued``: the agent had settled and runs again.
-    ``repeated``: the call said so before. Raises `Conflict` where the agent is to end, or had
-    settled together with the agent that spawned it: nobody could stop it then.
+    ``answered``: it waited for this. ``repeated``: the call said so before. Raises `Conflict` where
+    the agent is to end, or had settled together with the agent that spawned it, whom nobody could
+    stop then, and where one that asks nothing is to get no answer.
     """
     lane = lanes.lock(conn, word.session_id)
     identity = f"word:{word.run_id}:{word.call_id}"
-    if inputs.known(conn, identity) is not None:
+    known = inputs.known(conn, identity) is not None
+    if known or open_calls.answered_by(conn, word.session_id, identity):
         return "repeated"
     agent, speaker = agents.get(conn, word.session_id), runs.get(conn, word.run_id)
     settled = agent.settled_ms is not None
     _check(conn, agent, held=lane.gate == HELD)
+    if _answered(conn, lane, word, speaker, identity):
+        lanes.save(conn, lane)
+        return "answered"
+    if word.declines:
+        raise Conflict(f"{agent.name} waits for no answer of yours", agent.status or "live")
     run, how = _hearer(conn, lane, speaker, steer=word.steer)
     run_id = run.id if run else new_id(IdPrefix.RUN, lane.now_ms)
     said = SAYS.format(by=word.by, text=word.text)
@@ -72,6 +81,18 @@ def tell(conn: Connection, word: Word) -> How:
     lane.record(EventKind.INPUT_ACCEPTED, run_id, {"input_id": new.id, "said_by": word.by})
     lanes.save(conn, lane)
     return how
+
+
+def _answered(conn: Connection, lane: Lane, word: Word, speaker: Run, identity: str) -> bool:
+    """Whether the agent waited for this: it hears an answer from whom it is trusted as much as."""
+    call = clarifying.waiting(conn, lane)
+    if call is None or runs.get(conn, call.run_id).speaker.trust is not speaker.speaker.trust:
+        return False
+    if speaker.tainted:
+        runs.change(conn, call.run_id, {"tainted": True})
+    say = clarifying.decline if word.declines else clarifying.answer
+    say(conn, lane, call, by=word.by, text=word.text, identity=identity)
+    return True
 
 
 def _check(conn: Connection, agent: Agent, *, held: bool) -> None:

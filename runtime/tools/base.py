@@ -90,6 +90,8 @@ class AnyTool(ABC):
     effect: Effect
     example: str
     """Arguments that are right, as JSON: shown to a model that sent wrong ones (TOOL-1)."""
+    for_children: bool = False
+    """Whether it is offered only where the tools are named, as they are for subagents."""
 
     @abstractmethod
     def spec(self) -> ToolSpec:

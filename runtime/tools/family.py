@@ -28,8 +28,8 @@ class Household:
 @dataclass(frozen=True, slots=True)
 class Detail:
     """More of one agent: what it used, what it said last while it is at work, the names of those
-    whose results it needs, the kinds of calls that it waits for, its whole result, and the names
-    of its tools."""
+    whose results it needs, the kinds of calls that it waits for, its whole result, the names of its
+    tools, and what it asks its parent."""
 
     used: Totals
     said: str = ""
@@ -37,6 +37,7 @@ class Detail:
     open: Sequence[str] = ()
     result: str = ""
     tools: Sequence[str] = ()
+    asks: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +69,8 @@ class Family(Protocol):
     async def detail(self, row: AgentRow) -> Detail: ...
 
     async def wait(self, session_ids: Collection[str], seconds: float) -> Sequence[str]:
-        """Return when these agents have settled, or after `seconds`; those that have not."""
+        """Return when these agents have settled, when one of them asks its parent, or after
+        `seconds`; those that have not settled."""
         ...
 
     async def tell(self, word: Word) -> How:

@@ -43,7 +43,9 @@ class Registry:
 
     def specs(self, names: Collection[str] | None = None) -> tuple[ToolSpec, ...]:
         """What the model is told; of `names` only, where given. Unknown names are passed over."""
-        return tuple(spec for name, spec in self._specs.items() if names is None or name in names)
+        if names is None:
+            names = [name for name, tool in self._tools.items() if not tool.for_children]
+        return tuple(spec for name, spec in self._specs.items() if name in names)
 
     def get(self, name: str) -> AnyTool | None:
         return self._tools.get(name)

@@ -8,7 +8,10 @@ from runtime.domain.value import JsonObject
 
 _NOISE = frozenset({"title", "additionalProperties", "description", "$schema"})
 _BOUNDS = frozenset(
-    {"minLength", "maxLength", "minItems", "maxItems", "minimum", "maximum", "exclusiveMinimum"}
+    {
+        *("minLength", "maxLength", "minItems", "maxItems", "pattern"),
+        *("minimum", "maximum", "exclusiveMinimum"),
+    }
 )
 """Kept by validation and told when one is broken, so the model need not carry them every turn."""
 
@@ -19,8 +22,10 @@ def terse(schema: Mapping[str, JsonValue]) -> JsonObject:
 
 
 def _value(key: str, value: JsonValue) -> JsonValue:
-    if key in {"properties", "$defs"} and isinstance(value, dict):
+    if key == "properties" and isinstance(value, dict):
         return {name: _field(item) for name, item in value.items()}
+    if key == "$defs" and isinstance(value, dict):
+        return {name: terse(item) for name, item in value.items() if isinstance(item, dict)}
     if isinstance(value, dict):
         return terse(value)
     if isinstance(value, list):

@@ -3,12 +3,13 @@
 import structlog
 
 from runtime.domain.errors import StoreUnavailable
-from runtime.inbox import claims, parking, settling
+from runtime.inbox import claims, clarifying, parking, settling
+from runtime.ports.bus import CHILDREN as AGENTS
 from runtime.ports.bus import EVENTS, OUTBOX, RUNS, Bus
 from runtime.ports.clock import Clock
 from runtime.store import Connection, Database, open_calls
 from runtime.store.due import Due
-from runtime.store.open_calls import CHILDREN
+from runtime.store.open_calls import CHILDREN, CLARIFICATION
 from runtime.workers.looks import Looks
 from runtime.workers.wake import Wake
 
@@ -26,6 +27,8 @@ def expire_due(conn: Connection) -> int:
     for call in found:
         if call.kind == CHILDREN:
             settling.let_go(conn, call)
+        elif call.kind == CLARIFICATION:
+            clarifying.expire(conn, call)
         else:
             parking.expire(conn, call)
     return len(found)
@@ -62,5 +65,5 @@ class Timers:
             self._bus.publish(RUNS, {})
         if due.expired:
             await self._database.write(expire_due, name="expire")
-            for topic in (RUNS, OUTBOX, EVENTS):
+            for topic in (RUNS, OUTBOX, EVENTS, AGENTS):
                 self._bus.publish(topic, {})

@@ -10,10 +10,12 @@ from runtime.ports.fetch import MayReach, Page
 
 @dataclass
 class FakeFetch:
-    """`pages` by URL, `silent` URLs never answer in time; `asked` keeps what was asked for."""
+    """`pages` by URL, `silent` URLs never answer in time, `moved` ones redirect; `asked` keeps what
+    was asked for."""
 
     pages: Mapping[str, Page] = field(default_factory=dict)
     silent: frozenset[str] = frozenset()
+    moved: Mapping[str, str] = field(default_factory=dict)
     asked: list[str] = field(default_factory=list)
 
     async def get(
@@ -28,6 +30,10 @@ class FakeFetch:
         if "@" in parts.netloc:
             raise ToolError("a URL with a user or a password is not fetched")
         url = urldefrag(url).url
+        if url in self.moved:
+            return await self.get(
+                self.moved[url], max_bytes=max_bytes, timeout_s=timeout_s, may=may
+            )
         if url in self.silent:
             raise ToolError(f"{url} did not answer within {timeout_s:g} s")
         page = self.pages.get(url)

@@ -112,3 +112,29 @@ async def test_a_limit_that_is_set_later_counts_what_children_used_before(
         await at.says("again", message_id="another")
         (line,) = await at.sees(1)
         assert line.startswith("This session has used its budget")
+
+
+@pytest.mark.requirement("MSG-20", "SUB-24")
+async def test_a_child_that_is_spoken_to_later_spends_for_whoever_speaks(
+    tmp_path: Path, migrated_url: str
+) -> None:
+    def script(request: ModelRequest) -> Said | str:
+        if name_of(request):
+            return "done"
+        text = told(request)
+        if "goes on with this" in text:
+            return "Told it."
+        if "once more" in text:
+            word = {"action": "message", "agent": "one", "text": "more"}
+            return Said("", calls=(("subagents", json.dumps(word)),))
+        return "Done." if "completed after" in text else spawn(task="x", id="one")
+
+    async with grown(tmp_path, migrated_url, script, limits(run=Limit(100 * CALL))) as at:
+        await at.says("go")
+        assert await at.sees(1) == ["Done."]
+        await at.says("once more")
+        await at.chat.until(lambda: "Told it." in at.chat.texts())
+        await settled(at)
+        rows = [used for _, used, _ in await figures(at.database)]
+        # Two calls of the root each, and one of the child; what the word brings back is a third.
+        assert rows[:2] == [3 * CALL, 3 * CALL]

@@ -7,10 +7,14 @@ import pytest
 
 from runtime.domain.decisions import PermissionMode
 from runtime.policy.bounds import PolicySettings
+from runtime.ports.fetch import Page
 from runtime.ports.model import ModelRequest
+from runtime.tools.builtin.spawning import SessionsSpawn
+from runtime.tools.builtin.web import WebFetch
 from tests.contract.store_support import dialect, migrated_url, schema_templates
+from tests.fakes.fetch import FakeFetch
 from tests.fakes.model import Said
-from tests.scenario.cards import policy
+from tests.scenario.cards import offering, policy
 from tests.scenario.children import engine, name_of, settled, spawn, told, tree
 from tests.scenario.family import grown, results
 
@@ -139,3 +143,31 @@ async def test_a_call_names_the_tools_of_its_child(tmp_path: Path, migrated_url:
         assert await at.sees(1) == ["Done."]
         assert "allowed_tools: wider on the axis tools: write_file" in seen[0]
         assert offered["explore-1"] == {"read_file"}
+
+
+@pytest.mark.requirement("SUB-18")
+async def test_a_redirect_leads_no_child_out_of_its_hosts(
+    tmp_path: Path, migrated_url: str
+) -> None:
+    start, there = "https://example.org/", "https://b.org/"
+    fetch = FakeFetch({there: page(there)}, moved={start: there})
+    seen: list[str] = []
+
+    def script(request: ModelRequest) -> Said | str:
+        if name_of(request):
+            seen.extend(results(request))
+            return calls(("web_fetch", {"url": start})) if request.step == 1 else "done"
+        steps = [spawn(task="x", network=["example.org"]), spawn(task="x")]
+        return steps[request.step - 1] if request.step <= len(steps) else "Done."
+
+    change = offering(WebFetch(fetch), SessionsSpawn())
+    async with grown(tmp_path, migrated_url, script, change) as at:
+        await at.says("go")
+        assert await at.sees(1) == ["Done."]
+        bound, free = seen
+        assert "b.org is outside of what may be reached" in bound
+        assert "a pearl" in free
+
+
+def page(url: str) -> Page:
+    return Page(url, 200, "text/plain", b"a pearl", "utf-8", truncated=False)

@@ -9,6 +9,7 @@ from runtime.ports.fetch import Fetch
 from runtime.ports.sandbox import Sandbox
 from runtime.tools.base import AnyTool, SkillReader
 from runtime.tools.builtin.ask import AskUser
+from runtime.tools.builtin.clarifying import RequestParentClarification
 from runtime.tools.builtin.files import EditFile, ReadFile, WriteFile
 from runtime.tools.builtin.grep import Grep
 from runtime.tools.builtin.listing import GlobFiles, ListDir, ResolvePath
@@ -81,6 +82,7 @@ def builtin_tools(
         AskUser(),
         *sends,
         SessionsSpawn(),
+        RequestParentClarification(),
         *family_tools,
         UseSkill(skills),
     )

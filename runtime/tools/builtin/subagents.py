@@ -27,14 +27,15 @@ PREVIEW: Final = 240
 """Characters of an agent's words in a list (AGT-2)."""
 LINE: Final = 120
 """Characters of a task in a list."""
-Action = Literal["list", "show", "wait", "message", "steer", "stop", "output"]
-TELLS: Final = frozenset({"message", "steer", "stop"})
+Action = Literal["list", "show", "wait", "message", "steer", "decline", "stop", "output"]
+TELLS: Final = frozenset({"message", "steer", "decline", "stop"})
 _HOW: Final = {
     "steered": "It hears this at its next step.",
     "joined": "It begins with this when its turn comes.",
     "queued": "It takes this up when it has done what it is at.",
     "continued": "It had settled and goes on with this; read what comes of it by output.",
     "repeated": "It was told this already.",
+    "answered": "It waited for this and goes on; its result reaches you later.",
 }
 
 
@@ -50,7 +51,8 @@ class Subagents(Tool[SubagentsArguments]):
 
     name = "subagents"
     description = (
-        "Your subagents: list, show, wait, message, steer (heard at the next step), stop, output."
+        "Your subagents: list, show, wait, message (also answers one that asks you), decline (to "
+        "answer), steer (heard at the next step), stop, output."
     )
     arguments = SubagentsArguments
     effect = Effect.READ
@@ -104,6 +106,9 @@ class Subagents(Tool[SubagentsArguments]):
         rows = [one for one in after.rows if one.agent.session_id in waited]
         names = [one.agent.name for one in rows if one.agent.session_id in left]
         said = f"Still at work: {', '.join(names)}." if names else "All of them have settled."
+        asking = [one.agent.name for one in rows if one.asks]
+        if asking:
+            said += f" These wait for your answer: {', '.join(asking)}."
         return _rows(rows, after, said=f"{said}\n") if rows else ToolOutput(NONE)
 
     async def _tell(
@@ -121,7 +126,7 @@ class Subagents(Tool[SubagentsArguments]):
                 f"{agent.name} is being stopped." if asked else f"{agent.name} {gone}."
             )
         text = arguments.text.strip()
-        if not text:
+        if not text and arguments.action != "decline":
             raise InvalidInput("text", "say what the agent is to hear")
         word = Word(
             session_id=agent.session_id,
@@ -130,6 +135,7 @@ class Subagents(Tool[SubagentsArguments]):
             by=house.own,
             text=text,
             steer=arguments.action == "steer",
+            declines=arguments.action == "decline",
         )
         how = await self._family.tell(word)
         return ToolOutput(f"{agent.name}: {_HOW[how]}")
@@ -144,6 +150,7 @@ class Subagents(Tool[SubagentsArguments]):
             "group": agent.group_name,
             "depends_on": list(detail.needs),
             "waits_for": list(detail.open),
+            "asks": [_words(agent, one, tainted=row.tainted) for one in detail.asks],
             "started_at_ms": agent.created_ms,
             "settled_at_ms": agent.settled_ms,
             "memory_share_mode": agent.share,

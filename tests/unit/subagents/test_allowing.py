@@ -1,9 +1,12 @@
 """What a child may reach, over chains of spawns: never more than its parent on any axis (POL-5)."""
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from runtime.agent.waiting import held_by
 from runtime.domain.capabilities import Capabilities, Need, Scope, allows
 from runtime.domain.decisions import Decision, PermissionMode, SessionMode
 from runtime.domain.people import Trust
@@ -12,6 +15,7 @@ from runtime.policy.bounds import PolicySettings
 from runtime.policy.decide import Bounds, CallFacts, decide, narrower
 from runtime.policy.rules import Rule
 from runtime.subagents.allowing import Asked, Endowment, Held, endow, problems
+from tests.unit.domain.lattice import needs, sets
 
 WORKSPACE = "/work"
 TOOLS = ("read_file", "write_file", "exec", "web_fetch", "sessions_spawn", "send_message")
@@ -84,20 +88,35 @@ class Link:
 
     @property
     def held(self) -> Held:
-        levels = 2 if self.scope is None or self.scope.depth is None else self.scope.depth
-        own = Capabilities(
-            tools=None if self.tools is None else Scope.of(*self.tools),
-            depth=levels,
-            mode=self.bounds.mode,
-        )
-        scope = self.scope or Capabilities()
-        return Held(
-            capabilities=own.model_copy(update={"paths": scope.paths, "network": scope.network}),
-            workspace=WORKSPACE,
-        )
+        return held_by(self.bounds, levels=2, workspace=Path(WORKSPACE))
 
     def surface(self, kind: str) -> tuple[str, ...]:
         return tuple(one for one in TYPES[kind] if self.tools is None or one in self.tools)
+
+
+@pytest.mark.requirement("POL-5", "SUB-18")
+@given(
+    root=sets(),
+    chain=st.lists(st.tuples(st.sampled_from(sorted(TYPES)), asked()), min_size=1, max_size=3),
+    wanted=needs(),
+)
+def test_whatever_bounds_the_root_bounds_everybody_below_on_every_axis(
+    root: Capabilities, chain: list[tuple[str, Asked]], wanted: Need
+) -> None:
+    bounds, tools = Bounds(scope=root), TOOLS
+    for kind, request in chain:
+        held = held_by(bounds, levels=2, workspace=Path(WORKSPACE))
+        tools = tuple(one for one in TYPES[kind] if one in tools)
+        if list(problems(held, request, tools)):
+            continue
+        given = endow(held, request, tools)
+        bounds = Bounds(scope=given.capabilities, tools=frozenset(given.tools))
+        tools = given.tools
+        # Tools and the mode are held by the decision itself: see the test of decisions.
+        rest = wanted.model_copy(update={"tool": None, "mode": None})
+        if allows(given.capabilities, rest):
+            assert allows(held.capabilities, rest)
+            assert allows(root, rest)
 
 
 def verdict(decision: Decision) -> int:
