@@ -25,8 +25,9 @@ def settled(conn: Connection, agent: Agent, *, now: int) -> None:
     if card is None or card.next_ms is None:
         # What was said last stays, also where one of them is spoken to again.
         return
-    everybody = agent_cards.of_step(conn, agent.run_id, agent.step)
-    if all(one.settled_ms is not None for one in everybody) and not end(conn, card, everybody, now):
+    if agent_cards.anybody_at_work(conn, agent.run_id, agent.step):
+        return
+    if not end(conn, card, agent_cards.of_step(conn, agent.run_id, agent.step), now):
         agent_cards.change(conn, card, shown=card.shown, next_ms=now)
 
 

@@ -10,7 +10,7 @@ from typing import Final
 
 from sqlalchemy import Connection, exists, insert, select, text, update
 
-from runtime.store.agents import Agent
+from runtime.store.agents import LIVE, Agent
 from runtime.store.database import now_ms
 from runtime.store.dialect import lock_rows
 from runtime.store.outbox import OPEN
@@ -83,6 +83,12 @@ def on_its_way(conn: Connection, card_id: str) -> bool:
     """Whether the card or a change of it is still to be sent, or is being sent."""
     unsettled = exists().where(outbox.c.open_call_id == card_id, text(f"outbox.{OPEN}"))
     return bool(conn.execute(select(unsettled)).scalar())
+
+
+def anybody_at_work(conn: Connection, run_id: str, step: int) -> bool:
+    """Whether one of those that a step spawned has not settled."""
+    live = exists().where(agents.c.run_id == run_id, agents.c.step == step, text(LIVE))
+    return bool(conn.execute(select(live)).scalar())
 
 
 def of_step(conn: Connection, run_id: str, step: int) -> Sequence[Agent]:

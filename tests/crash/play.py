@@ -36,6 +36,7 @@ TRIES: Final = 3
 BOTH: Final = 2
 MESSAGES: Final = ("note milk", "pay rent")
 ASKS_TEAM: Final = "team home"
+CARD_ENDED: Final = "**3 subagents**: "
 RENEWAL: Final = "lease-renewal"
 """The unit that comes by the clock alone: while the card is open, the conversation waits for it."""
 
@@ -198,10 +199,16 @@ class Conversation:
         self.platform.presses(open_call_id, "once")
         return await self.until(lambda rows: _done(rows, len(MESSAGES)))
 
-    async def team(self) -> Snapshot:
+    async def team(self, *, cards: bool) -> Snapshot:
         """A person asks for what children do; the rows, once nothing is left to do."""
         self.platform.says("m1", ASKS_TEAM)
-        return await self.until(lambda rows: _calm(rows) and _answered(self.platform))
+        shown = self.platform.edits
+
+        def over(rows: Snapshot) -> bool:
+            ended = not cards or (bool(shown) and shown[-1].startswith(CARD_ENDED))
+            return _calm(rows) and _answered(self.platform) and ended
+
+        return await self.until(over)
 
 
 @asynccontextmanager
@@ -227,7 +234,7 @@ async def run(order: Order) -> Case:
         if order.kill is not None and order.kill[1] in OUTSIDE:
             platform.on_kept = partial(_dies_at, talk, order.kill)
         if order.team:
-            rows = await talk.team()
+            rows = await talk.team(cards=order.cards)
         else:
             await talk.first_message()
             card = await talk.card()

@@ -54,7 +54,7 @@ class Order:
     clock runs, `skew_ms` how wrong its wall clock is; `lease_s` and `pause_s`, how long a chat
     waits between two posts, are by that clock. `patience_s` is how long the model waits, by the
     machine's clock, for what it has said to be shown; 0: no text grows. With `team` children are
-    asked for, and nothing else.
+    asked for, and nothing else; with `cards` the platform shows them at work.
     """
 
     url: str
@@ -72,6 +72,7 @@ class Order:
     queue_mode: str = "followup"
     patience_s: float = 3.0
     team: bool = False
+    cards: bool = False
 
     @property
     def effects(self) -> Path:
@@ -291,6 +292,7 @@ async def serve(order: Order) -> None:
     settings = replace(setup.settings, intake=intake, lease=LeaseSettings(order.lease_s))
     shown = model.shown if order.patience_s else None
     chat: Any = SocketChat(order.port, shown, lookup=order.lookup, pause_s=order.pause_s)
+    chat.capabilities = replace(chat.capabilities, live_cards=order.cards)
     async with world(replace(setup, settings=settings), chat):
         await asyncio.Event().wait()
 
