@@ -12,7 +12,8 @@ from runtime.domain.tools import Effect, Touches
 from runtime.policy.read_only import not_read_only
 from runtime.policy.rules import Rule
 
-PRIVATE_FILES = ("USER.md", "memory/")
+PRIVATE_FILES = ("USER.md", "memory/", "personas/")
+"""What outsiders do not see, by place; each persona may have a `USER.md` of its own."""
 _WIDTH = (
     PermissionMode.PLAN,
     PermissionMode.DONT_ASK,

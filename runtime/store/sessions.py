@@ -17,9 +17,18 @@ from runtime.store.tables import lanes, sessions
 
 
 @dataclass(frozen=True, slots=True)
+class Bound:
+    """The persona that a session was given: its name, and the digest of its files as they were."""
+
+    name: str
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
 class Session:
     """One conversation. `grants` are rules that a person allowed for this session (APR-1); `tools`
-    are those that it may use, None where nothing bounds them (POL-5)."""
+    are those that it may use, None where nothing bounds them (POL-5). Without a `persona` its
+    identity files are the live workspace's (CTX-11)."""
 
     id: str
     key: str
@@ -33,6 +42,7 @@ class Session:
     agent: str
     grants: tuple[str, ...]
     tools: frozenset[str] | None
+    persona: Bound | None
     created_ms: int
     updated_ms: int
     transcript: int
@@ -113,6 +123,8 @@ def inherit(
             "grants": json.dumps(list(parent.grants)),
             "scope": json.dumps({"tools": sorted(tools)}),
             "model": model or parent.model,
+            "persona": parent.persona.name if parent.persona else None,
+            "persona_digest": parent.persona.digest if parent.persona else None,
         },
     )
 
@@ -133,7 +145,12 @@ def _session(row: Row[tuple[object, ...]]) -> Session:
         agent=found["agent"],
         grants=tuple(json.loads(found["grants"])),
         tools=None if scope is None else frozenset(json.loads(scope)["tools"]),
+        persona=_bound(found["persona"], found["persona_digest"]),
         created_ms=found["created_ms"],
         updated_ms=found["updated_ms"],
         transcript=found["transcript"],
     )
+
+
+def _bound(name: str | None, digest: str | None) -> Bound | None:
+    return None if name is None or digest is None else Bound(name, digest)
