@@ -32,8 +32,9 @@ from runtime.tools.base import ToolContext
 from runtime.tools.executor import Executor
 from runtime.tools.files import SeenFiles
 from runtime.tools.registry import Registry
-from runtime.views.models import SessionView
+from runtime.views.models import PersonaView, SessionView
 from runtime.views.reader import Views
+from runtime.workspace.content import WorkspaceSnapshot, with_persona
 from runtime.workspace.snapshot import Workspace
 
 
@@ -81,7 +82,7 @@ class Explainer:
             group=session.address.chat_kind != "direct",
             trust=speaker,
         )
-        prompt = build_system(await self.workspace.snapshot(), facts, specs)
+        prompt = build_system(await self._snapshot(session.persona), facts, specs)
         present = build_present(
             PresentFacts(
                 now_ms=self.clock.now_ms(),
@@ -115,6 +116,12 @@ class Explainer:
         if row.decision is None:
             raise InvalidInput("arguments", row.result.content if row.result else "cannot be used")
         return row.decision
+
+    async def _snapshot(self, persona: PersonaView | None) -> WorkspaceSnapshot:
+        live = await self.workspace.snapshot()
+        if persona is None:
+            return live
+        return with_persona(live, persona.name, await self.views.personas.files(persona.digest))
 
     async def _newest_trust(self, session_id: str) -> Trust:
         found = await self.views.runs(session_id=session_id, limit=1)

@@ -14,6 +14,7 @@ from gateway.http.hooks import HookRoutes
 from gateway.http.metrics import Metrics
 from gateway.http.pages import PageRoutes
 from gateway.http.people import PeopleRoutes
+from gateway.http.personas import PersonaRoutes
 from gateway.http.problems import problems
 from gateway.http.runs import RunRoutes
 from gateway.http.services import AdapterView, HttpServices, HttpSettings
@@ -53,6 +54,7 @@ def build_app(services: HttpServices) -> web.Application:
         [
             *PageRoutes(services, guard).routes(),
             *SessionRoutes(services).routes(),
+            *PersonaRoutes(services).routes(),
             *RunRoutes(services).routes(),
             *AgentRoutes(services).routes(),
             *FileRoutes(services).routes(),

@@ -132,6 +132,12 @@ class PermissionModeRequest(Value):
     permission_mode: PermissionMode
 
 
+class PersonaRequest(Value):
+    """The persona of a session: the name of a folder in the workspace's ``personas/``."""
+
+    persona: str = Field(max_length=200)
+
+
 class QueueModeRequest(Value):
     """What happens to messages while a run works."""
 

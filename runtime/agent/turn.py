@@ -15,6 +15,7 @@ from runtime.agent.context import PresentFacts, PromptFacts, build_present, buil
 from runtime.agent.endings import TurnState
 from runtime.agent.files import FileServices
 from runtime.agent.filewords import with_troubles
+from runtime.agent.identity import Identity
 from runtime.agent.live import LiveStep
 from runtime.agent.model_call import ModelCaller
 from runtime.agent.said import dated, fenced, people_in
@@ -45,7 +46,6 @@ from runtime.store import Database
 from runtime.store.runs import Run
 from runtime.store.transcripts import Line
 from runtime.tools.executor import Planned
-from runtime.workspace.snapshot import Workspace
 
 log = structlog.get_logger(__name__)
 
@@ -65,7 +65,7 @@ class TurnServices:
     clock: Clock
     caller: ModelCaller
     steps: StepRunner
-    workspace: Workspace
+    identity: Identity
     cache: WindowCache
     settings: AgentSettings
     budgets: Budgets
@@ -188,7 +188,7 @@ class Turn:
         state.append(*await self._files.take(state.window.lines))
         state.began = services.clock.monotonic()
         self.live.begin(state.step + 1)
-        snapshot = await services.workspace.snapshot()
+        snapshot = await services.identity.snapshot(self._session.persona)
         specs = services.steps.specs(self._bounds)
         facts = PromptFacts(
             channel=self._run.target.channel,

@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from runtime.commands import agents, answers
+from runtime.commands import agents, answers, personas
 from runtime.commands.answers import Approvers
 from runtime.domain.budgets import BudgetSettings, budgets_of, spender_of, standing_lines
 from runtime.domain.decisions import SessionMode
@@ -29,7 +29,8 @@ from runtime.store.sessions import Session
 
 @dataclass(frozen=True, slots=True)
 class CommandSettings:
-    """What commands may know of the gateway; `describe` is the sandbox and model in one line."""
+    """What commands may know of the gateway; `describe` is the sandbox and model in one line.
+    `persona` is what was looked up for a message that asks for one."""
 
     approvers: Approvers = field(default_factory=Approvers)
     models: tuple[str, ...] = ()
@@ -38,6 +39,7 @@ class CommandSettings:
     sandbox: str = ""
     budgets: BudgetSettings = field(default_factory=BudgetSettings)
     rates: RateSettings = field(default_factory=RateSettings)
+    persona: personas.Asked | None = None
 
 
 @dataclass(slots=True)
@@ -60,17 +62,24 @@ Handler = Callable[[Call], str]
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """`trust`: the least that may use it; `own` members use it on their own sessions only."""
+    """`guests` may use it too, or `owners` alone may."""
 
     name: str
     help: str
     run: Handler
     guests: bool = False
+    owners: bool = False
+
+    def open_to(self, trust: Trust) -> bool:
+        """Whether somebody may use it who is trusted so far."""
+        if self.owners:
+            return trust is Trust.OWNER
+        return self.guests or trust in _FULL
 
 
 def help_text(call: Call) -> str:
     """The commands that this person may use."""
-    usable = [one for one in COMMANDS.values() if one.guests or call.speaker.trust in _FULL]
+    usable = [one for one in COMMANDS.values() if one.open_to(call.speaker.trust)]
     lines = "\n".join(f"- `/{one.name}` {one.help}" for one in usable)
     return f"I answer when you write to me. These words work without the model:\n\n{lines}"
 
@@ -230,6 +239,17 @@ def _agents(call: Call) -> str:
     return agents.tree_text(call.conn, call.session.id, now_ms=call.lane.now_ms)
 
 
+def _persona(call: Call) -> str:
+    return personas.change(
+        call.conn,
+        call.lane,
+        call.session,
+        call.settings.persona,
+        rest=call.rest,
+        by=call.speaker.person_id,
+    )
+
+
 def _budget_lines(call: Call) -> Sequence[str]:
     """The limits that hold for this person here, and what is left of each."""
     limits = call.settings.budgets
@@ -276,6 +296,9 @@ COMMANDS = {
         Command("plan", "makes me only read and plan", _mode(SessionMode.PLAN)),
         Command("ask", "makes me only read and answer", _mode(SessionMode.ASK)),
         Command("model", "`NAME` chooses the model", _model),
+        Command(
+            "persona", "`NAME` chooses who I am here; `off`: myself again", _persona, owners=True
+        ),
         Command("approve", "`CODE` allows a call (`session`: for this session)", _decide("once")),
         Command("deny", "`CODE reason` denies a call", _decide("deny")),
         Command("answer", "`CODE text` answers a question", _answer),
@@ -289,8 +312,9 @@ NAMES = frozenset(COMMANDS)
 def apply(call: Call, name: str) -> str:
     """Run a command for a person; what it says. Guests get only the harmless ones."""
     command = COMMANDS[name]
-    if not command.guests and call.speaker.trust not in _FULL:
-        return f"`/{name}` is not open to guests."
+    if not command.open_to(call.speaker.trust):
+        whom = "guests" if call.speaker.trust not in _FULL else "members"
+        return f"`/{name}` is not open to {whom}."
     said = command.run(call)
     lanes.settle(call.conn, call.lane)
     return said

@@ -22,6 +22,7 @@ from runtime.inbox.enqueue import QUEUE_MODES
 from runtime.inbox.stopping import Stopped
 from runtime.intake import decisions, introductions, pairing
 from runtime.intake.decisions import Actor, Reply, Resolution
+from runtime.intake.personas import PersonaControl
 from runtime.intake.submissions import ACCOUNT, OWNER, Item, Key, Submitted, Submitter, key_of
 from runtime.policy.decide import narrower
 from runtime.ports.bus import CANCEL, EVENTS, OUTBOX, RUNS, Bus
@@ -84,6 +85,9 @@ class Control:
         self._services = services
         self._database = services.database
         self._actor = actor or Actor()
+        self.personas = PersonaControl(
+            services.database, services.bus, lambda: services.settings().workspace, self._actor.id
+        )
         self._submitter = Submitter(
             services.database,
             services.clock,

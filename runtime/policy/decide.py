@@ -23,7 +23,8 @@ from runtime.policy.rules import Rule
 
 __all__ = ["Bounds", "CallFacts", "RuleLists", "decide", "narrower"]
 
-PRIVATE_FILES = ("USER.md", "memory/")
+PRIVATE_FILES = ("USER.md", "memory/", "personas/")
+"""What outsiders do not see, by place; each persona may have a `USER.md` of its own."""
 LONGEST_RULE = 400
 """Characters of a scope that a refusal names."""
 

@@ -31,8 +31,17 @@ class Scope:
 
 
 @dataclass(frozen=True, slots=True)
+class Bound:
+    """The persona that a session was given: its name, and the digest of its files as they were."""
+
+    name: str
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
 class Session:
-    """One conversation. `grants` are rules that a person allowed for this session (APR-1)."""
+    """One conversation. `grants` are rules that a person allowed for this session (APR-1). Without
+    a `persona` its identity files are the live workspace's (CTX-11)."""
 
     id: str
     key: str
@@ -46,6 +55,7 @@ class Session:
     agent: str
     grants: tuple[str, ...]
     scope: Scope
+    persona: Bound | None
     created_ms: int
     updated_ms: int
     transcript: int
@@ -153,6 +163,8 @@ def inherit(conn: Connection, session_id: str, parent: Session, own: Inheritance
             "grants": json.dumps(list(parent.grants)),
             "scope": _kept_scope(own.scope),
             "model": own.model or parent.model,
+            "persona": parent.persona.name if parent.persona else None,
+            "persona_digest": parent.persona.digest if parent.persona else None,
         },
     )
 
@@ -173,6 +185,7 @@ def _session(row: Row[tuple[object, ...]]) -> Session:
         agent=found["agent"],
         grants=tuple(json.loads(found["grants"])),
         scope=_scope(found["scope"]),
+        persona=_bound(found["persona"], found["persona_digest"]),
         created_ms=found["created_ms"],
         updated_ms=found["updated_ms"],
         transcript=found["transcript"],
@@ -203,3 +216,7 @@ def _scope(text: str | None) -> Scope:
         # Read strictly: an axis that is passed over would be no bound.
         capabilities=Capabilities.model_validate(values.get("capabilities", {})),
     )
+
+
+def _bound(name: str | None, digest: str | None) -> Bound | None:
+    return None if name is None or digest is None else Bound(name, digest)

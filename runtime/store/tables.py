@@ -94,6 +94,8 @@ sessions = Table(
     Column("agent", Text, nullable=False, server_default="main"),
     Column("grants", Text, nullable=False, server_default="[]"),
     Column("scope", Text),
+    Column("persona", Text),
+    Column("persona_digest", Text),
     Column("created_ms", BigInteger, nullable=False),
     Column("updated_ms", BigInteger, nullable=False),
     Index(None, "updated_ms"),

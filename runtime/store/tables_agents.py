@@ -1,4 +1,5 @@
-"""The tables of subagents: children of sessions, whom they wait for, and what they run in.
+"""The tables of subagents: children of sessions, whom they wait for, and what they run in; and the
+personas that a session gives to its children.
 
 A child is a session with a lane; what makes it a child stands in one row of `agents` (decision 23).
 """
@@ -19,7 +20,15 @@ from sqlalchemy import (
 
 from runtime.store.tables import lanes, metadata
 
-__all__ = ["agent_cards", "agent_results", "agent_slots", "agent_waits", "agents", "metadata"]
+__all__ = [
+    "agent_cards",
+    "agent_results",
+    "agent_slots",
+    "agent_waits",
+    "agents",
+    "metadata",
+    "personas",
+]
 
 _LIVE = text("settled_ms IS NULL")
 _HELD = text("held_ms IS NOT NULL")
@@ -138,4 +147,13 @@ agent_slots = Table(
     metadata,
     Column("number", Integer, primary_key=True, autoincrement=False),
     Column("session_id", Text, unique=True),
+)
+
+# The files of a persona as they were when it was bound, by the digest of what they hold.
+personas = Table(
+    "personas",
+    metadata,
+    Column("digest", Text, primary_key=True),
+    Column("files", Text, nullable=False),
+    Column("created_ms", BigInteger, nullable=False),
 )

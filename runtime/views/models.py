@@ -20,8 +20,16 @@ class Page(Generic[T]):
     total_count: int | None = None
 
 
+class PersonaView(Value):
+    """A persona that a session was given: ``digest`` is of its files as they were then."""
+
+    name: str
+    digest: str
+
+
 class SessionView(Value):
-    """A conversation. ``state`` is that of its active run, ``queued`` or ``idle``."""
+    """A conversation. ``state`` is that of its active run, ``queued`` or ``idle``; ``persona`` is
+    None where its identity files are the live workspace's."""
 
     id: str
     key: str
@@ -34,6 +42,7 @@ class SessionView(Value):
     queue_mode: str
     model: str | None
     agent: str
+    persona: PersonaView | None
     grants: tuple[str, ...]
     transcript: int
     active_run_id: str | None

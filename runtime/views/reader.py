@@ -30,6 +30,7 @@ from runtime.views.models import (
     StatusView,
     TranscriptView,
 )
+from runtime.views.personas import PersonasReader
 from runtime.views.shapes import (
     event_view,
     open_call_view,
@@ -48,6 +49,7 @@ class Views:
         self.load = LoadReader(database)
         self.files = FilesReader(database)
         self.agents = AgentsReader(database)
+        self.personas = PersonasReader(database)
 
     async def sessions(self, *, limit: int = 50, cursor: str | None = None) -> Page[SessionView]:
         """Newest activity first."""

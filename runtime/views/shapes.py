@@ -13,6 +13,7 @@ from runtime.views.models import (
     DeliveryProblemView,
     EventView,
     OpenCallView,
+    PersonaView,
     RunView,
     SessionView,
 )
@@ -23,6 +24,7 @@ def session_view(
 ) -> SessionView:
     """A session with what it does now."""
     state = "queued" if queued else "idle"
+    bound = session.persona
     return SessionView(
         id=session.id,
         key=session.key,
@@ -35,6 +37,7 @@ def session_view(
         queue_mode=session.queue_mode,
         model=session.model,
         agent=session.agent,
+        persona=PersonaView(name=bound.name, digest=bound.digest) if bound else None,
         grants=session.grants,
         transcript=session.transcript,
         active_run_id=line.active_run,

@@ -16,6 +16,7 @@ import structlog
 from runtime.agent.budget import Budgets, Price, no_price
 from runtime.agent.fetching import Fetcher
 from runtime.agent.files import FileServices
+from runtime.agent.identity import Identity
 from runtime.agent.model_call import ModelCaller
 from runtime.agent.settings import AgentSettings
 from runtime.agent.step import StepRunner, Watch
@@ -114,7 +115,13 @@ class Engine:
         self.parts = parts
         self.settings = settings
         self.worker = new_id(IdPrefix.WORKER, parts.clock.now_ms())
-        self.intake = Intake(parts.database, parts.bus, settings.intake, observer=parts.observer)
+        self.intake = Intake(
+            parts.database,
+            parts.bus,
+            settings.intake,
+            observer=parts.observer,
+            workspace=parts.workspace.root,
+        )
         self._budgets = Budgets(parts.database, parts.clock, settings.budgets, parts.price)
         self._keeper = LeaseKeeper(parts.database, parts.clock, self.worker, settings.lease)
         # Within two lease periods somebody must see that a lease ran out, however short it is.
@@ -223,7 +230,7 @@ class Engine:
                 settings=settings.agent,
                 redact=parts.redact,
             ),
-            workspace=parts.workspace,
+            identity=Identity(parts.workspace, parts.database),
             cache=WindowCache(),
             settings=settings.agent,
             budgets=self._budgets,

@@ -30,14 +30,14 @@ class Skipped(Exception):
         return self.why
 
 
-def read_text(root: Path, relative: str) -> str | None:
+def read_text(root: Path, relative: str, *, links: bool = True) -> str | None:
     """The text of `relative` below `root`, with LF line ends; None where there is no such file.
 
     Raises `Skipped` for what is no regular file, too large, not UTF-8, unreadable, or reached
-    through a link that leaves `root`.
+    through a link that leaves `root`; through any link below `root`, where `links` is False.
     """
     try:
-        raw = _read(root, relative)
+        raw = _read(root, relative, links=links)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
@@ -66,9 +66,11 @@ def real(path: Path) -> Path:
     return Path(os.path.realpath(path))
 
 
-def _read(root: Path, relative: str) -> bytes:
+def _read(root: Path, relative: str, *, links: bool) -> bytes:
     top = real(root)
     target = real(top / relative)
+    if not links and target != top / relative:
+        raise Skipped("it is, or is reached through, a link")
     if top not in target.parents:
         raise Skipped("it is a link that leaves the workspace")
     *folders, name = target.relative_to(top).parts

@@ -44,6 +44,8 @@ PATHS = (
     "USER.md",
     "memory/MEMORY.md",
     "memory",
+    "personas/kind/USER.md",
+    "personas/kind",
     "notes/../USER.md",
     "memory/../USER.md",
     "link.md",
@@ -77,7 +79,9 @@ def tool(name: str, **arguments: object) -> tuple[str, str]:
 def furnish(workspace: Path) -> None:
     """Private notes with something in them, and ways to them."""
     (workspace / "memory").mkdir(exist_ok=True)
-    for name in ("USER.md", "memory/MEMORY.md", "memory/diary-of-may.md"):
+    (workspace / "personas/kind").mkdir(parents=True, exist_ok=True)
+    notes = ("USER.md", "memory/MEMORY.md", "memory/diary-of-may.md", "personas/kind/USER.md")
+    for name in notes:
         (workspace / name).write_text(SECRET)
     (workspace / "notes").mkdir(exist_ok=True)
     (workspace / "notes/plan.md").write_text("a painting for the hall")

@@ -296,6 +296,7 @@ async def _owning(url: str, folder: Path) -> None:
         await control.interrupt(made.id)
         for name, value in (("mode", "plan"), ("permission_mode", None), ("queue_mode", "collect")):
             await control.change_session(made.id, {name: value})
+        await _another_persona(at, control, made.id)
         await _reading(at, views, made.id)
         await control.end_session(made.id)
         logins = Logins(at.database, at.engine.parts.clock)
@@ -303,6 +304,18 @@ async def _owning(url: str, folder: Path) -> None:
         await logins.find(secret)
         await logins.end(secret)
         at.engine.intake.change(IntakeSettings(access={"test": OPEN}))
+
+
+async def _another_persona(at: World, control: Control, session_id: str) -> None:
+    folder = at.workspace / "personas" / "kind"
+    folder.mkdir(parents=True)
+    (folder / "SOUL.md").write_text("Be kind.")
+    await control.personas.bind(session_id, "kind")
+    said = await control.submit(session_id, ["and now?"])
+    await _done(at, said.run_id)
+    await control.personas.bind(session_id, None)
+    for word in ("/persona", "/persona kind", "/persona off"):
+        await at.says(word)
 
 
 async def _reading(at: World, views: Views, session_id: str) -> None:

@@ -28,6 +28,7 @@ from runtime.workspace.content import (
     Skill,
     WorkspaceSnapshot,
     snapshot_of,
+    with_persona,
 )
 from runtime.workspace.scaffold import find_template, scaffold
 from runtime.workspace.snapshot import Workspace
@@ -180,6 +181,37 @@ def test_a_file_over_its_budget_is_cut_at_a_paragraph_and_says_where_the_rest_is
         one.strip() for one in PARAGRAPHS.split("\n\n")[: kept.count("\n\n") + 1]
     ]
     assert [one.name for one in prompt.blocks if one.cut] == [name]
+
+
+@pytest.mark.requirement("CTX-11")
+def test_a_personas_files_stand_in_place_of_the_workspaces_and_the_rest_stays() -> None:
+    snapshot = with_persona(workspace(), "kind", {"USER.md": "Ann", "SOUL.md": "Be kind."})
+    prompt = build_system(snapshot, DIRECT, OFFERED)
+    names = [block.name for block in prompt.blocks]
+    assert names == ["runtime", "SOUL.md", "USER.md", MEMORY_FILE, "tools", "skills"]
+    assert "Be kind." in prompt.text
+    assert "words of memory" in prompt.text
+    assert not any(WORDS[name] in prompt.text for name in IDENTITY_FILES)
+    assert "Ann" not in build_system(snapshot, GROUP, OFFERED).text
+    assert "Persona:" not in build_system(workspace(), DIRECT, OFFERED).text
+
+
+@pytest.mark.requirement("CTX-11", "CTX-3")
+def test_snapshots_of_personas_are_the_same_where_they_say_the_same() -> None:
+    files = {"SOUL.md": "Be kind."}
+    one = with_persona(workspace(), "kind", files)
+    assert one == with_persona(workspace(), "kind", dict(files))
+    assert one != with_persona(workspace(), "gentle", files)
+    assert one != with_persona(workspace(), "kind", {"SOUL.md": "Be kinder."})
+    assert with_persona(workspace(), "kind", WORDS) != workspace()
+
+
+@pytest.mark.requirement("CTX-11", "CTX-4")
+def test_a_personas_file_that_is_cut_sends_nobody_to_the_workspaces_file() -> None:
+    snapshot = with_persona(workspace(), "kind", {"SOUL.md": PARAGRAPHS})
+    prompt = build_system(snapshot, DIRECT, OFFERED, budgets={"SOUL.md": 300})
+    (block,) = [one for one in prompt.blocks if one.cut]
+    assert block.text.endswith("[cut here: the file is longer]\n</file>")
 
 
 @pytest.mark.requirement("CTX-4")

@@ -21,7 +21,8 @@ pytestmark = pytest.mark.requirement("CTX-6", "POL-4", "TOOL-2")
 def shut(desk: Desk) -> Desk:
     """A desk for which private notes do not exist, with links that lead to them."""
     workspace = desk.workspace
-    for name in ("USER.md", "memory/MEMORY.md", "memory/deep/note.md", OTHERS, SENT):
+    notes = ("USER.md", "memory/MEMORY.md", "memory/deep/note.md", "personas/kind/USER.md")
+    for name in (*notes, OTHERS, SENT):
         (workspace / name).parent.mkdir(parents=True, exist_ok=True)
         (workspace / name).write_text(SECRET)
     (workspace / OURS).parent.mkdir(parents=True)
@@ -52,6 +53,8 @@ FILES = (
     "USER.md/x",
     "memory/MEMORY.md",
     "memory/none.md",
+    "personas/kind/USER.md",
+    "personas/none/USER.md",
     "memory/../USER.md",
     "memory/out/plan.md",
     "notes/MEMORY.md",
@@ -221,7 +224,7 @@ async def test_a_command_is_not_granted_what_is_hidden(shut: Desk) -> None:
     work = Desk(shut.workspace, extra=extra, sandbox=sandbox, notes=False)
     await work.run("exec", command="go")
     started = sandbox.started[-1]
-    names = ("USER.md", "memory", ".gatehouse/outputs", "uploads")
+    names = ("USER.md", "memory", "personas", ".gatehouse/outputs", "uploads")
     assert set(started.hidden) == {str(shut.workspace / name) for name in names}
     assert started.writable == (str(shut.workspace), str(shut.workspace / "uploads/ses_1"))
     assert set(started.readable) == {
@@ -253,7 +256,7 @@ def test_a_session_whose_name_begins_like_another_is_another(desk: Desk) -> None
 
 def test_who_does_not_say_that_notes_are_open_does_not_see_them(desk: Desk) -> None:
     hidden = Hidden.of(desk.workspace, "ses_1", notes=False)
-    for path in ("USER.md", "memory", "memory/x"):
+    for path in ("USER.md", "memory", "memory/x", "personas", "personas/kind/USER.md"):
         assert hidden.covers(desk.workspace / path)
     for path in ("USER.md2", "memory2", "sub/USER.md", "sub/memory", "."):
         assert not hidden.covers(desk.workspace / path)

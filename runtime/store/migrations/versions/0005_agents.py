@@ -1,4 +1,5 @@
-"""Agents: children of sessions, whom they wait for, their slots, and the gate of their lanes.
+"""Agents: children of sessions, whom they wait for, their slots, and the gate of their lanes; and
+the personas that they inherit.
 
 Only adds, and yet nothing older may run beside it: that would take a child for a conversation.
 
@@ -23,6 +24,15 @@ _WANTS = sa.text("wants_ms IS NOT NULL")
 
 
 def upgrade() -> None:
+    op.add_column("sessions", sa.Column("persona", sa.Text(), nullable=True))
+    op.add_column("sessions", sa.Column("persona_digest", sa.Text(), nullable=True))
+    op.create_table(
+        "personas",
+        sa.Column("digest", sa.Text(), nullable=False),
+        sa.Column("files", sa.Text(), nullable=False),
+        sa.Column("created_ms", sa.BigInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("digest", name=op.f("pk_personas")),
+    )
     op.add_column("lanes", sa.Column("gate", sa.Text(), nullable=True))
     op.add_column("lanes", sa.Column("wants_ms", sa.BigInteger(), nullable=True))
     op.create_index(

@@ -1,0 +1,27 @@
+"""`/v1/sessions/{id}/persona`: whose identity files a session has (CTX-11)."""
+
+from aiohttp import web
+
+from gateway.http.answers import answer, path_id
+from gateway.http.bodies import PersonaRequest, body
+from gateway.http.services import HttpServices
+
+
+class PersonaRoutes:
+    """Handlers of a session's persona."""
+
+    def __init__(self, services: HttpServices) -> None:
+        self._personas = services.control.personas
+
+    def routes(self) -> list[web.RouteDef]:
+        path = "/v1/sessions/{session_id}/persona"
+        return [web.put(path, self._bind), web.delete(path, self._unbind)]
+
+    async def _bind(self, request: web.Request) -> web.Response:
+        session_id = path_id(request, "session_id", "session")
+        asked = await body(request, PersonaRequest)
+        return answer(await self._personas.bind(session_id, asked.persona))
+
+    async def _unbind(self, request: web.Request) -> web.Response:
+        session_id = path_id(request, "session_id", "session")
+        return answer(await self._personas.bind(session_id, None))
