@@ -123,6 +123,8 @@ def child_settings(settings: Settings) -> ChildSettings:
             spawned_per_minute=given.spawned_per_minute,
         ),
         await_ms=int(given.auto_background_after * 1000),
+        max_retries=given.max_retries,
+        idle_s=given.idle_timeout,
     )
 
 

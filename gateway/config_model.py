@@ -184,6 +184,12 @@ class Agents(Section):
     auto_background_after: float = Field(
         120.0, gt=0, description="Seconds for which a subagent is awaited; then its agent goes on."
     )
+    max_retries: int = Field(
+        2, ge=0, le=10, description="New tries of a subagent whose model could not be reached."
+    )
+    idle_timeout: float = Field(
+        900.0, ge=120, description="Seconds without progress after which a subagent is ended."
+    )
 
 
 class Budgets(Section):

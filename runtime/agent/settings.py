@@ -27,11 +27,17 @@ class AttachmentSettings:
 @dataclass(frozen=True, slots=True)
 class ChildSettings:
     """How many subagents run at once over the deployment (0: any number), how many there may be,
-    and how long one is awaited before its parent goes on without it."""
+    and how long one is awaited before its parent goes on without it.
+
+    One whose model cannot be reached begins anew `max_retries` times, first after `retry_ms`; one
+    that makes no progress for `idle_s` seconds ends."""
 
     concurrency: int = 10
     limits: Limits = field(default_factory=Limits)
     await_ms: int = 120_000
+    max_retries: int = 2
+    retry_ms: int = 5_000
+    idle_s: float = 900.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from runtime.domain.messages import InboundMessage
 from runtime.domain.people import Sender
 from runtime.domain.runs import RunKind, RunState
 from runtime.store import Connection, inputs, lanes, runs
+from runtime.store.agent_tries import HANDOFF
 from runtime.store.agents import Agent, Totals
 from runtime.store.inputs import NOTICE, Input
 from runtime.store.lanes import Lane
@@ -24,6 +25,11 @@ MOST_CHARACTERS: Final = 16_000
 CUT: Final = "\n(The rest is in its transcript.)"
 
 
+def retried(times: int) -> str:
+    """How often somebody began anew, behind other figures; empty where nobody did."""
+    return "" if not times else f", {times} {'retry' if times == 1 else 'retries'}"
+
+
 def told(agent: Agent, used: Totals, now: int) -> str:
     """One child's end in words."""
     seconds = (now - agent.created_ms) / 1000
@@ -31,7 +37,7 @@ def told(agent: Agent, used: Totals, now: int) -> str:
     header = (
         f"The subagent {agent.name} ({agent.type}) {agent.status} after {seconds:.1f} s: "
         f"{used.steps} steps, {used.tool_calls} tool calls, "
-        f"{used.input_tokens + used.output_tokens} tokens{cost}."
+        f"{used.input_tokens + used.output_tokens} tokens{cost}{retried(agent.retries)}."
     )
     words = agent.result.strip()
     if not words:
@@ -80,7 +86,7 @@ def hand_over(conn: Connection, parent: Lane, agent: Agent, text: str, *, tainte
     run = _at_work(conn, parent, origin) or _waiting(conn, parent, origin)
     run_id = run.id if run else new_id(IdPrefix.RUN, parent.now_ms)
     # One that was spoken to after its end settles again, and is told again.
-    identity = f"handoff:{agent.session_id}:{agent.settled_ms}"
+    identity = f"{HANDOFF}{agent.session_id}:{agent.settled_ms}"
     new = notice(parent, origin, text, identity, run_id=run_id)
     if not inputs.add(conn, new):
         parent.input_seq -= 1

@@ -3,13 +3,15 @@
 Lanes are locked from the child to the parent, never the other way.
 """
 
+from dataclasses import dataclass
 from typing import Final, Literal
 
 from runtime.domain.events import EventKind
 from runtime.domain.runs import RunState
 from runtime.domain.tools import ToolResult
-from runtime.inbox import handoffs, resuming
-from runtime.store import Connection, agents, calls, lanes, open_calls, runs, slots
+from runtime.inbox import handoffs, resuming, retrying
+from runtime.inbox.retrying import Retry
+from runtime.store import Connection, agent_tries, agents, calls, lanes, open_calls, runs, slots
 from runtime.store.agents import Agent, Status
 from runtime.store.lanes import Lane
 from runtime.store.open_calls import CHILDREN, OpenCall
@@ -24,9 +26,21 @@ PARENT_ENDED: Final = "the agent that spawned it ended"
 AGENT_ENDED: Final = "the agent ended"
 
 
-def ended(
-    conn: Connection, lane: Lane, state: RunState, text: str, *, forced: bool = False
-) -> None:
+@dataclass(frozen=True, slots=True)
+class How:
+    """How a child's run ended, beyond its state: `forced` is work as it stands (SUB-20), `over`
+    ends the child whatever it waits for, for `reason`, and `retry` lets it begin anew (SUB-22)."""
+
+    forced: bool = False
+    over: bool = False
+    reason: str = ""
+    retry: Retry | None = None
+
+
+AS_EVER: Final = How()
+
+
+def ended(conn: Connection, lane: Lane, state: RunState, text: str, how: How = AS_EVER) -> None:
     """A run of a locked lane is over: if the lane is a child's that has nothing more to do, the
     child settles. The caller settles and saves the lane."""
     if lane.gate is None:
@@ -35,15 +49,29 @@ def ended(
     agent = agents.find(conn, lane.session_id)
     if agent is None or agent.settled_ms is not None:
         return
-    if agent.stop is None:
-        if runs.queued(conn, lane.session_id):
-            return
-        there = agents.live_children(conn, lane.session_id)
-        if state is RunState.COMPLETED and any(not one.quiet for one in there):
-            # It is run again by their handoffs, and answers then.
-            return
-    status = "forced" if forced and state is RunState.COMPLETED else STATUS[state]
+    if agent.stop is None and _goes_on(conn, lane, agent, state, how):
+        return
+    status = "forced" if how.forced and state is RunState.COMPLETED else STATUS[state]
     settle(conn, lane, agent, status, text)
+
+
+def _goes_on(conn: Connection, lane: Lane, agent: Agent, state: RunState, how: How) -> bool:
+    """Whether a child that nobody stopped has more to do than the run that ended."""
+    waiting = runs.queued(conn, lane.session_id)
+    if how.over:
+        if state is RunState.COMPLETED:
+            # Another's words are no circle of its own; what its children hand over may be.
+            ids = [one.id for one in waiting]
+            return not all(agent_tries.only_handoffs(conn, lane.session_id, one) for one in ids)
+        agents.ask_to_stop(conn, lane.session_id, how.reason)
+        return False
+    if how.retry is not None and retrying.again(conn, lane, agent, how.retry):
+        return True
+    if waiting:
+        return True
+    there = agents.live_children(conn, lane.session_id)
+    # It is run again by their handoffs, and answers then.
+    return state is RunState.COMPLETED and any(not one.quiet for one in there)
 
 
 def settle(conn: Connection, lane: Lane, agent: Agent, status: Status, text: str) -> None:

@@ -35,7 +35,8 @@ ENDING: Final = "stop IS NOT NULL AND settled_ms IS NULL"
 class Agent:
     """One child. `tree_id` is the session at the root, `parent_id` the session that spawned it by
     the call (`run_id`, `step`, `call_place`). `stop` is why it is to end, and `quiet` that nobody
-    waits to hear of it. `status` and what it cost are set when it settles; times are in ms."""
+    waits to hear of it. `status` and what it cost are set when it settles; times are in ms.
+    `retries` counts how often it began anew, ever."""
 
     session_id: str
     tree_id: str
@@ -65,6 +66,7 @@ class Agent:
     cost_usd: float | None = None
     held_ms: int | None = None
     settled_ms: int | None = None
+    retries: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -237,6 +237,7 @@ def _row(row: AgentRow, house: Household) -> JsonObject:
         "task": _line(agent.task),
         "steps": row.steps,
         "tokens": row.tokens,
+        "retries": agent.retries or None,
         "elapsed_s": round((ended - agent.created_ms) / 1000, 1),
     }
     return {key: value for key, value in shown.items() if value is not None}
