@@ -178,12 +178,16 @@ def spawned(conn: Connection, *, run_id: str, tree_id: str, since_ms: int) -> tu
     return conn.execute(of_run).scalar_one(), conn.execute(of_time).scalar_one()
 
 
-def mark_stopped(conn: Connection, parent_id: str, reason: str) -> int:
-    """Note that the live children of a session are to end, and tell nobody; how many are new."""
+def mark_stopped(
+    conn: Connection, parent_id: str, reason: str, *, run_id: str | None = None
+) -> int:
+    """Note that the live children of a session, or of one run of it, are to end, and tell nobody;
+    how many are new."""
+    theirs = agents.c.parent_id == parent_id
     changed = conn.execute(
         update(agents)
         .where(
-            agents.c.parent_id == parent_id,
+            theirs if run_id is None else theirs & (agents.c.run_id == run_id),
             text(LIVE),
             or_(agents.c.stop.is_(None), agents.c.quiet.is_(False)),
         )
