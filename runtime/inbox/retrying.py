@@ -13,7 +13,7 @@ from runtime.domain.events import EventKind
 from runtime.domain.fence import fence
 from runtime.domain.ids import IdPrefix, new_id
 from runtime.domain.messages import InboundMessage
-from runtime.domain.people import Sender
+from runtime.domain.people import Sender, trusted_less
 from runtime.domain.runs import RunKind, RunState
 from runtime.inbox import steering
 from runtime.store import Connection, agent_tries, agents, inputs, runs
@@ -68,7 +68,7 @@ def again(conn: Connection, lane: Lane, agent: Agent, retry: Retry) -> bool:
     agent_tries.count(conn, agent.session_id)
     lane.transcript += 1
     lane.transcript_from = lane.window_from = lane.message_seq + 1
-    run = _queued(conn, lane, said[-1], ready_ms=lane.now_ms + retry.wait_ms(agent.retries))
+    run = _queued(conn, lane, said, ready_ms=lane.now_ms + retry.wait_ms(agent.retries))
     if agents.totals(conn, agent.session_id).tainted:
         runs.change(conn, run.id, {"tainted": True})
     for one in (*said, _told(conn, agent, said[-1])):
@@ -90,8 +90,12 @@ def again(conn: Connection, lane: Lane, agent: Agent, retry: Retry) -> bool:
     return True
 
 
-def _queued(conn: Connection, lane: Lane, last: Input, *, ready_ms: int) -> Run:
-    before = runs.get(conn, last.run_id or "")
+def _queued(conn: Connection, lane: Lane, said: Sequence[Input], *, ready_ms: int) -> Run:
+    """The run of a new try. It has the rights of whoever is trusted least of those it answers."""
+    before = runs.get(conn, said[-1].run_id or "")
+    speaker = said[0].speaker
+    for one in said[1:]:
+        speaker = one.speaker if trusted_less(one.speaker.trust, speaker.trust) else speaker
     run = Run(
         id=new_id(IdPrefix.RUN, lane.now_ms),
         session_id=lane.session_id,
@@ -102,7 +106,7 @@ def _queued(conn: Connection, lane: Lane, last: Input, *, ready_ms: int) -> Run:
         ready_ms=ready_ms,
         target=before.target,
         reply_to=before.reply_to,
-        speaker=before.speaker,
+        speaker=speaker,
         created_ms=lane.now_ms,
     )
     runs.add(conn, run)

@@ -199,7 +199,8 @@ def finish(
         forced=end.reason in (AT_LIMIT, STUCK),
         over=end.over or end.reason == STUCK,
         reason=end.reason,
-        retry=end.retry,
+        # Who was asked to end does not begin anew, whatever it failed by first.
+        retry=end.retry if run.cancel is None else None,
     )
     settling.ended(conn, lane, state, said or end.error or "", how)
     lanes.settle(conn, lane, ended=run.seq)

@@ -141,7 +141,7 @@ async def test_a_silent_model_ends_the_child_with_what_it_has(tmp_path: Path, ur
         await at.passes(3)
         assert await at.sees() == "one (explore) cancelled"
         one = await at.one()
-    assert one.status == "cancelled"
+    assert (one.status, one.retries) == ("cancelled", 0)
     assert one.result == "Half of it.\n\n(It was ended here: it made no progress for 20 s.)"
 
 
@@ -153,6 +153,31 @@ async def test_a_silent_tool_ends_the_child(tmp_path: Path, url: str) -> None:
         await at.passes(IDLE_S + 1)
         assert await at.sees() == "one (explore) cancelled"
         assert "made no progress for 20 s" in (await at.one()).result
+
+
+@pytest.mark.requirement("SUB-21")
+async def test_what_a_background_child_has_is_handed_over_with_the_reason(
+    tmp_path: Path, url: str
+) -> None:
+    heard: list[str] = []
+
+    def script(request: ModelRequest) -> Said | str:
+        said = told(request)
+        if name_of(request):
+            return WORK
+        if "The subagent one" in said:
+            heard.append(said)
+            return "It hung."
+        return "Sent." if "accepted" in said else spawn(task="x", id="one", mode="background")
+
+    async with slow(tmp_path, url, script) as at:
+        await at.at.says("go")
+        await at.until(at.work.begun.is_set)
+        assert await at.sees() == "Sent."
+        await at.passes(IDLE_S + 1)
+        assert await at.sees(2) == "It hung."
+    assert "The subagent one (explore) cancelled after" in heard[0]
+    assert "(It was ended here: it made no progress for 20 s.)" in heard[0]
 
 
 @pytest.mark.requirement("SUB-21")

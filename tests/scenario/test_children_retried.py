@@ -93,6 +93,41 @@ async def test_a_child_begins_anew_and_what_the_tries_cost_adds_up(
         assert not any(isinstance(message, ToolMessage) for message in anew.messages)
 
 
+@pytest.mark.requirement("SUB-25")
+async def test_what_a_child_used_only_grows_when_it_goes_on_after_its_end(
+    tmp_path: Path, url: str
+) -> None:
+    word = json.dumps({"action": "message", "agent": "one", "text": "And more?"})
+
+    def script(request: ModelRequest) -> Answer:
+        if not name_of(request) and "more, please" in told(request):
+            said = "It takes this up" in told(request) or "goes on with this" in told(request)
+            return "Asked." if said else Said(calls=(("subagents", word),))
+        return cast(request)
+
+    cast = Cast(ONE, one=[read("AGENTS.md"), AWAY, "Found.", "More."])
+    async with engine(tmp_path, url, script, retry_ms=0) as at:
+        await at.says("go")
+        await at.sees(1)
+        (before,) = (await settled(at)).values()
+    async with engine(tmp_path, url, script, retry_ms=0) as at:
+        await at.says("/agents", message_id="later-1")
+        shown = (await at.sees(1))[0]
+        await at.says("more, please", message_id="later-2")
+        found = await grown(at, lambda found: found["one"].result == "More.")
+        await at.says("/agents", message_id="later-3")
+        await at.chat.until(lambda: at.chat.texts()[-1].startswith("1 subagents, 0 at work"))
+        after = found["one"]
+    assert "1 subagents, 0 at work: 1 steps, 220 tokens, $0.0020, 1 retry." in shown
+    assert (before.retries, after.retries) == (1, 1)
+    assert after.settled_ms is not None
+    assert before.settled_ms is not None
+    assert after.settled_ms > before.settled_ms
+    assert after.created_ms == before.created_ms
+    assert (after.steps, after.input_tokens + after.output_tokens) == (1, 330)
+    assert after.cost_usd == pytest.approx(0.003)
+
+
 @pytest.mark.requirement("SUB-22")
 async def test_it_begins_anew_twice_and_then_fails(tmp_path: Path, url: str) -> None:
     async with engine(tmp_path, url, Cast(ONE, one=[AWAY, AWAY, AWAY]), retry_ms=0) as at:

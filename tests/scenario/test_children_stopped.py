@@ -72,7 +72,7 @@ async def agents_of(replica: Replica, root: str | None) -> dict[str, Agent]:
     return {one.name: one for one in found}
 
 
-@pytest.mark.requirement("SUB-19")
+@pytest.mark.requirement("SUB-19", "MSG-13")
 async def test_a_stop_reaches_the_whole_tree_in_other_processes_within_a_second(
     two: Beside,
 ) -> None:

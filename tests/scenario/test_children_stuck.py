@@ -63,6 +63,7 @@ async def went(path: Path, url: str, child: Child) -> tuple[str | None, str]:
         await at.says("go")
         assert await at.sees(1) == ["Told."]
         (one,) = (await settled(at)).values()
+        assert one.retries == 0
         return one.status, one.result
 
 
