@@ -11,12 +11,14 @@ import pytest
 
 from runtime.domain.runs import RunState
 from runtime.domain.tools import Effect, Touches
+from runtime.intake.control import Control, ControlServices, ControlSettings
 from runtime.ports.model import ModelRequest
 from runtime.store import Connection, agents, runs
 from runtime.store.agents import Agent
 from runtime.tools.base import Arguments, Tool, ToolContext, ToolOutput
 from runtime.tools.builtin.spawning import SessionsSpawn
 from tests.contract.store_support import dialect, migrated_url, postgres_server, schema_templates
+from tests.fakes.clock import FakeClock
 from tests.fakes.model import Gate, Said, ScriptedModel
 from tests.scenario.children import engine, name_of, settled, spawn, told, tree
 from tests.scenario.engine import Setup, World
@@ -124,6 +126,35 @@ async def test_a_stop_reaches_the_whole_tree_in_other_processes_within_a_second(
         assert command.ended.is_set()
         assert model.closed == 1
         assert set(await agents_of(second, said.session_id)) == {"child", "below"}
+
+
+@pytest.mark.requirement("SUB-19", "MSG-13")
+@pytest.mark.parametrize("whole", [True, False], ids=["session", "run"])
+async def test_a_stop_by_the_api_reaches_children_before_any_tick(
+    tmp_path: Path, url: str, whole: bool
+) -> None:
+    """No time passes behind it: nothing is found by looking, everything by being told."""
+    gate, clock = Gate(), FakeClock()
+
+    def script(request: ModelRequest) -> Said:
+        return Said("never", before=gate) if name_of(request) else spawn(**ONE)
+
+    async with engine(tmp_path, url, script, clock=clock) as at:
+        said = await at.says("go")
+        async with asyncio.timeout(20):
+            while not gate.reached.is_set():
+                await clock.advance(0.01)
+            parts, settings = at.engine.parts, ControlSettings(workspace=at.workspace)
+            control = Control(
+                ControlServices(at.database, parts.bus, clock, at.engine.intake, lambda: settings)
+            )
+            if whole:
+                await control.interrupt(said.session_id or "")
+            else:
+                await control.cancel(said.run_id or "")
+            while any(one.settled_ms is None for one in (await tree(at)).values()):
+                await clock.advance(0)
+        assert {one.status for one in (await tree(at)).values()} == {"cancelled"}
 
 
 @pytest.mark.requirement("SUB-19")
