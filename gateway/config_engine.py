@@ -135,6 +135,8 @@ def child_settings(settings: Settings, models: Models) -> ChildSettings:
         clarify_ms=int(given.clarification_timeout * 1000),
         allow=settings.tools.subagents.allow,
         deny=settings.tools.subagents.deny,
+        max_retries=given.max_retries,
+        idle_s=given.idle_timeout,
     )
 
 

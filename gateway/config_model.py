@@ -208,6 +208,12 @@ class Agents(Section):
     clarification_timeout: float = Field(
         86_400.0, gt=0, description="Seconds for which a subagent waits for its agent's answer."
     )
+    max_retries: int = Field(
+        2, ge=0, le=10, description="New tries of a subagent whose model could not be reached."
+    )
+    idle_timeout: float = Field(
+        900.0, ge=120, description="Seconds without progress after which a subagent is ended."
+    )
 
 
 class Budgets(Section):

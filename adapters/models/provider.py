@@ -76,8 +76,7 @@ class ProviderModel:
             async with opening as stream:
                 try:
                     async for event in stream:
-                        if text := reading.take(event):
-                            yield TextChunk(text)
+                        yield TextChunk(reading.take(event))
                         if reading.full:
                             break
                 finally:

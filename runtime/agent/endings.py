@@ -2,11 +2,12 @@
 
 from dataclasses import dataclass, field
 
+from runtime.agent.stuck import Watch
 from runtime.domain.errors import ModelRejected, ModelRetry
 from runtime.domain.messages import TextPart
 from runtime.domain.runs import RunState, Usage
 from runtime.domain.transcript import AssistantMessage, TranscriptMessage
-from runtime.inbox.steps import AT_LIMIT, Finish
+from runtime.inbox.steps import AT_LIMIT, STUCK, Finish
 from runtime.sessions.window import Window
 from runtime.store.calls import CallRow
 from runtime.store.transcripts import Line
@@ -17,7 +18,7 @@ class TurnState:
     """How far a turn has come; every value that counts can be read from the rows again.
 
     `began`: when its step did, by the clock, None where that was in another turn. `outcome` is for
-    a tracer alone.
+    a tracer alone. `watch` is a child's, over its steps so far (SUB-20); None for everybody else.
     """
 
     window: Window
@@ -29,6 +30,7 @@ class TurnState:
     empty: int = 0
     began: float | None = None
     outcome: str = "waiting"
+    watch: Watch | None = None
 
     def append(self, *lines: Line) -> None:
         """Put lines that are durable at the window's end."""
@@ -52,6 +54,33 @@ def at_limit(state: TurnState, limit: int) -> Finish:
         AssistantMessage(text=text),
         (TextPart(markdown=text),),
         reason=AT_LIMIT,
+    )
+
+
+def stuck(state: TurnState) -> Finish:
+    """A child that goes in circles after two warnings: its work as it stands (SUB-20)."""
+    so_far = state.texts[-1] if state.texts else "There is no result yet."
+    text = f"{so_far}\n\n(It was ended here: it kept repeating itself.)"
+    return Finish(
+        RunState.COMPLETED,
+        Usage(),
+        state.window_from,
+        AssistantMessage(text=text),
+        reason=STUCK,
+    )
+
+
+def idle(state: TurnState, written: str, seconds: float) -> Finish:
+    """A child that made no progress for so long: what it has (SUB-21)."""
+    so_far = written.strip() or (state.texts[-1] if state.texts else "There is no result yet.")
+    text = f"{so_far}\n\n(It was ended here: it made no progress for {seconds:g} s.)"
+    return Finish(
+        RunState.CANCELLED,
+        Usage(),
+        state.window_from,
+        AssistantMessage(text=text, partial=True),
+        reason=f"no progress for {seconds:g} s",
+        over=True,
     )
 
 

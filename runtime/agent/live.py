@@ -8,16 +8,24 @@ from runtime.domain.events import Activity, TextDelta
 from runtime.domain.messages import ChatAddress
 from runtime.domain.value import JsonObject
 from runtime.ports.bus import LIVE, Bus
+from runtime.ports.clock import Clock
 
 SNAPSHOT = "snapshot"
 """A reader has a gap; data: {run_id}."""
 
 
 class LiveStep:
-    """Publishes one run's text and activity; keeps the running step's text and nothing older."""
+    """Publishes one run's text and activity; keeps the running step's text and nothing older.
 
-    def __init__(self, bus: Bus, *, session_id: str, run_id: str, target: ChatAddress) -> None:
+    Everything that is told of it is progress; `moved` is when the last was, by `clock` (SUB-21).
+    """
+
+    def __init__(
+        self, bus: Bus, clock: Clock, *, session_id: str, run_id: str, target: ChatAddress
+    ) -> None:
         self._bus = bus
+        self._clock = clock
+        self.moved = clock.monotonic()
         self._target = target.model_dump(mode="json")
         self._session_id = session_id
         self._run_id = run_id
@@ -32,11 +40,16 @@ class LiveStep:
 
     def begin(self, step: int) -> None:
         """A new step: its text starts empty."""
+        self.moved = self._clock.monotonic()
         self._step = step
         self._pieces = []
 
     def write(self, offset: int, text: str) -> None:
-        """Add a piece; offset 0 drops what a broken stream had written."""
+        """Add a piece; offset 0 drops what a broken stream had written. An empty one says that
+        something else of the response came."""
+        self.moved = self._clock.monotonic()
+        if not text:
+            return
         if offset == 0:
             self._pieces = []
         self._pieces.append(text)
@@ -50,8 +63,15 @@ class LiveStep:
 
     def activity(self, state: str, detail: str = "") -> None:
         """Say what the run does now."""
+        self.moved = self._clock.monotonic()
         self._state = (state, detail)
         self._publish_activity()
+
+    def output(self, text: str) -> None:
+        """A tool printed something; empty where it is not shown any more."""
+        self.moved = self._clock.monotonic()
+        if text:
+            self.activity("output", text)
 
     def _publish_activity(self) -> None:
         state, detail = self._state

@@ -29,7 +29,8 @@ MAX_TEXT = 400_000
 """Characters of one response that are kept; no chat shows more, and no run should hold more."""
 
 OnText = Callable[[int, str], None]
-"""Called with the offset in characters and a piece of text; offset 0 starts anew."""
+"""Called with the offset in characters and a piece of text, which is empty where something else of
+the response came; text at offset 0 starts anew."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +66,8 @@ class ModelCaller:
                     return sound(await self._showing(name, model, request, on_text))
                 except ModelRetry as error:
                     last = error
+                    # An answer, if not the one that was hoped for: nobody hangs here.
+                    on_text(0, "")
                     log.warning(
                         "model_retry",
                         model=name,
@@ -172,7 +175,7 @@ async def _stream(model: Model, request: ModelRequest, on_text: OnText) -> Model
         async for item in stream:
             if isinstance(item, ModelResponse):
                 return item
-            if isinstance(item, TextChunk) and item.text:
+            if isinstance(item, TextChunk):
                 on_text(offset, item.text)
                 offset += len(item.text)
                 pieces.append(item.text)

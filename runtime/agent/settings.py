@@ -48,7 +48,10 @@ class ChildSettings:
     how long one is awaited before its parent goes on without it, the most that a spawn may `share`
     of memory, which models they use, and how long one waits for its parent's answer. `allow` and
     `deny` are patterns of tools that they may have; None allows all, no pattern at all allows
-    none."""
+    none.
+
+    One whose model cannot be reached begins anew `max_retries` times, first after `retry_ms`; one
+    that makes no progress for `idle_s` seconds ends."""
 
     concurrency: int = 10
     limits: Limits = field(default_factory=Limits)
@@ -56,6 +59,9 @@ class ChildSettings:
     share: Share = "handoff"
     models: ChildModels = field(default_factory=ChildModels)
     clarify_ms: int = 24 * 3600 * 1000
+    max_retries: int = 2
+    retry_ms: int = 5_000
+    idle_s: float = 900.0
     allow: tuple[str, ...] | None = None
     deny: tuple[str, ...] = ()
 

@@ -37,10 +37,8 @@ from runtime.tools.executor import Executor, Planned, call_digest
 from runtime.tools.files import SeenFiles
 from runtime.tools.registry import Registry
 
-UNKNOWN = (
-    "The gateway stopped while this ran, so its outcome is unknown: it may have had its effect, "
-    "in whole or in part. Look before you do it again."
-)
+Judge = Callable[[Sequence[CallRow]], tuple[str, ...]]
+"""Sees a step whose calls have all ended; what the run is told about it before its next one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +158,7 @@ class StepRunner:
         bounds: Bounds,
         live: LiveStep,
         kept: Callable[[bool], None],
+        judge: Judge,
     ) -> StepOutcome:
         """Run a step's calls until all have ended, or until a person must answer.
 
@@ -184,14 +183,15 @@ class StepRunner:
             if batch.waits:
                 return StepOutcome(waits=batch.waits)
             if not batch.places:
-                lines, session = await work.commit([], current, hears=hears)
+                lines, session = await work.commit([], current, hears=hears, judge=judge)
                 kept(False)
                 return StepOutcome(lines=lines, session=session)
             ended = await work.run_batch([(current[p], planned[p]) for p in batch.places])
             for one in ended:
                 current[one.row.place] = replace(one.row, state="ended", result=one.result)
             last = all(row.state == "ended" for row in current)
-            lines, session = await work.commit(ended, current if last else None, hears=hears)
+            whole = current if last else None
+            lines, session = await work.commit(ended, whole, hears=hears, judge=judge)
             kept(any(one.sends for one in ended))
             if last:
                 return StepOutcome(lines=lines, session=session)
@@ -291,13 +291,18 @@ class _StepWork:
         return Ended(row, ran.result, decision, ran.sends)
 
     async def commit(
-        self, ended: Sequence[Ended], whole: Sequence[CallRow] | None, *, hears: bool
+        self,
+        ended: Sequence[Ended],
+        whole: Sequence[CallRow] | None,
+        *,
+        hears: bool,
+        judge: Judge,
     ) -> tuple[tuple[Line, ...], Session]:
         """Keep results; `whole` is the step's rows once all have ended."""
-        message = None
+        message, notices = None, tuple[str, ...]()
         if whole is not None:
             message = ToolMessage(results=tuple(row.result for row in whole if row.result))
-        tainted = any(one.result.untrusted for one in ended)
+            notices = judge(whole)
         return await self._database.write(
             lambda conn: steps.commit_results(
                 conn,
@@ -305,27 +310,14 @@ class _StepWork:
                 self._run_id,
                 ended,
                 message=message,
-                tainted=tainted,
                 hears=hears,
+                notices=notices,
             ),
             name="tools-end",
         )
 
     def _context(self, call_id: str) -> ToolContext:
-        base = self._bare_context(call_id)
-        return replace(base, emit=lambda text: self._live.activity("output", text))
-
-
-def settle_crashed(rows: Sequence[CallRow]) -> tuple[CallRow, ...]:
-    """The rows of a step whose process died: calls that must not run again get their result."""
-    return tuple(_settle(row) for row in rows)
-
-
-def _settle(row: CallRow) -> CallRow:
-    if row.state != "started" or row.effect is not Effect.ONCE or row.result is not None:
-        return row
-    result = ToolResult(call_id=row.call.id, name=row.call.name, status="unknown", content=UNKNOWN)
-    return replace(row, result=result)
+        return replace(self._bare_context(call_id), emit=self._live.output)
 
 
 def _first_batch(planned: Sequence[Planned]) -> frozenset[int]:

@@ -7,9 +7,11 @@ fold over the steps of a run, so that a run which was taken up after a crash is 
 
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from pathlib import PurePath
 from typing import Final, Self
 
 from runtime.domain.tools import ToolCall, ToolResult
@@ -22,6 +24,13 @@ DIVERSE_STEPS: Final = 2
 """New ground in so many steps one after the other takes everything back."""
 
 Signatures = frozenset[str]
+
+# What the gateway itself writes into a result and never writes twice: how long a command took, and
+# the label of a fence, which is derived from all that stands in it.
+_TOOK: Final = re.compile(
+    r"^(\[(?:exit code|timed out|killed by)[^\]\n]*), \d+\.\d s\]$", re.MULTILINE
+)
+_LABEL: Final = re.compile(r"(</?untrusted) id=\"[0-9a-f]{16}\"")
 
 
 class Stage(IntEnum):
@@ -89,9 +98,18 @@ def signatures(
     if not calls:
         return frozenset({_digest("text", text.strip())}) if text.strip() else frozenset()
     return frozenset(
-        _digest(call.name, _canonical(call.arguments), result.status, result.content)
+        _digest(call.name, _canonical(call.arguments), result.status, _outcome(result))
         for call, result in zip(calls, results, strict=True)
     )
+
+
+def _outcome(result: ToolResult) -> str:
+    """What the model was told, without what differs each time although nothing else does."""
+    content = result.content
+    if result.whole_output_path is not None:
+        # The file's name has the call's id in it.
+        content = re.sub(rf"\S*{re.escape(PurePath(result.whole_output_path).name)}", "", content)
+    return _LABEL.sub(r"\1", _TOOK.sub(r"\1]", content))
 
 
 def _canonical(arguments: str) -> str:

@@ -9,9 +9,10 @@ from dataclasses import dataclass, replace
 
 import structlog
 
-from runtime.agent import endings, spans
+from runtime.agent import endings, minding, spans
 from runtime.agent.budget import Budgets, over_budget
 from runtime.agent.context import PresentFacts, PromptFacts, build_present, build_system
+from runtime.agent.crashed import settle_crashed
 from runtime.agent.endings import TurnState
 from runtime.agent.files import FileServices
 from runtime.agent.filewords import with_troubles
@@ -20,7 +21,7 @@ from runtime.agent.live import LiveStep
 from runtime.agent.model_call import ModelCaller
 from runtime.agent.said import dated, fenced, people_in
 from runtime.agent.settings import AgentSettings
-from runtime.agent.step import StepRunner, settle_crashed
+from runtime.agent.step import StepRunner
 from runtime.agent.waiting import Parking
 from runtime.domain.errors import ModelRejected, ModelRetry
 from runtime.domain.messages import ChatAddress, OutboundMessage
@@ -100,6 +101,7 @@ class Turn:
         self._group = claimed.run.target.chat_kind != "direct"
         self.live = LiveStep(
             services.bus,
+            services.clock,
             session_id=claimed.session.id,
             run_id=claimed.run.id,
             target=claimed.run.target,
@@ -152,11 +154,14 @@ class Turn:
     async def _alternate(self) -> OutboundMessage | None:
         """Model and tools in turn, from where the rows stand."""
         self.live.activity("thinking")
+        await minding.take_up(self._services.database, self._session, self._run, self._state)
         try:
             while True:
                 if self._state.pending:
                     if not await self._tools():
                         return None
+                elif minding.is_stuck(self._state):
+                    return await self._finish(endings.stuck(self._state))
                 elif self._state.step >= self._max_steps:
                     return await self._finish(endings.at_limit(self._state, self._max_steps))
                 else:
@@ -168,13 +173,20 @@ class Turn:
                         return await self._finish(finished)
         except (ModelRetry, ModelRejected) as error:
             log.error("run_failed", run_id=self._run.id, reason=str(error))
-            return await self._finish(endings.failed(self._state, self._run.id, error))
+            services, end = self._services, endings.failed(self._state, self._run.id, error)
+            settings, jitter = services.settings.children, services.caller.jitter()
+            retry = minding.retry_of(self._session, settings, error, jitter)
+            return await self._finish(replace(end, retry=retry))
         finally:
             self.live.activity("done")
 
-    async def stop(self, reason: str) -> None:
-        """End the run as cancelled, keeping what it wrote (MSG-13)."""
-        await self._finish(endings.stopped(self._state, self.live.text, reason))
+    async def stop(self, reason: str, *, idle_s: float | None = None) -> None:
+        """End the run as cancelled, keeping what it wrote (MSG-13); or a child that made no
+        progress for `idle_s` seconds, with what it has (SUB-21)."""
+        if idle_s is None:
+            await self._finish(endings.stopped(self._state, self.live.text, reason))
+        else:
+            await self._finish(endings.idle(self._state, self.live.text, idle_s))
 
     async def fail(self, reason: str) -> None:
         """End the run as failed after a defect of ours: the person must not wait in silence."""
@@ -287,6 +299,7 @@ class Turn:
             bounds=self._bounds,
             live=self.live,
             kept=self._events,
+            judge=lambda rows: minding.judge(state, rows),
         )
         if outcome.waits:
             return await self._park(outcome.waits)
@@ -324,6 +337,7 @@ class Turn:
         services = self._services
         # Asked at the last moment: an offer holds only as long as the deliverer's lease.
         claim = self._offer(self._run.target) if end.parts else None
+        end = minding.at_end(self._state, end)
         end = with_troubles(end, self._state.window.lines, self._run.id)
         end = replace(end, charge=self._budget.charge_at_end(end, self.live.text))
         finished = await services.database.write(

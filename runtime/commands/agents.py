@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from runtime.inbox.agent_cards import took, used
+from runtime.inbox.telling import retried
 from runtime.store import Connection, agent_rows, agents
 from runtime.store.agent_rows import AgentRow
 from runtime.subagents.selecting import standing
@@ -21,6 +22,7 @@ def tree_text(conn: Connection, session_id: str, *, now_ms: int) -> str:
         return NONE
     live = sum(row.agent.settled_ms is None for row in rows)
     spent = used(sum(row.steps for row in rows), sum(row.tokens for row in rows), _cost(rows))
+    spent += retried(sum(row.agent.retries for row in rows))
     lines = [f"{len(rows)} subagents, {live} at work: {spent}."]
     shown = {row.agent.session_id for row in rows[-MOST:]}
     if len(rows) > MOST:
@@ -53,7 +55,7 @@ def _line(row: AgentRow, now_ms: int) -> str:
     agent = row.agent
     ended = now_ms if agent.settled_ms is None else agent.settled_ms
     label = f" ({agent.label})" if agent.label else ""
-    spent = used(row.steps, row.tokens, row.cost_usd)
+    spent = used(row.steps, row.tokens, row.cost_usd) + retried(agent.retries)
     lasted = took(max(0, ended - agent.created_ms) // 1000)
     indent = "  " * (agent.depth - 1)
     return f"{indent}- `{agent.name}`{label} {agent.type}, {standing(row)}: {spent}, {lasted}"

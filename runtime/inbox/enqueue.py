@@ -31,13 +31,15 @@ COLLECTING: Final = frozenset({"collect", "steer"})
 @dataclass(frozen=True, slots=True)
 class Enqueued:
     """Where a message went. `joined` says that it became part of a run that was there: one that
-    is queued, or, `steered`, one that is at work. `replaced` is a run whose worker must end it."""
+    is queued, or, `steered`, one that is at work. `replaced` is a run whose worker must end it;
+    `ends` says that one was to end, and with it the children that it spawned."""
 
     input_id: str
     run_id: str
     joined: bool
     steered: bool = False
     replaced: str | None = None
+    ends: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +106,8 @@ def enqueue(
         lane.record(EventKind.INPUT_ACCEPTED, run_id, {"input_id": new.id})
     if lane.active_run is None and place != _Place():
         lanes.settle(conn, lane)
-    return Enqueued(new.id, run_id, place.run is not None, place.steered, replaced)
+    joined, ends = place.run is not None, place.ends is not None
+    return Enqueued(new.id, run_id, joined, place.steered, replaced, ends)
 
 
 def _place(

@@ -3,14 +3,26 @@
 Lanes are locked from the child to the parent, never the other way.
 """
 
+from dataclasses import dataclass
 from typing import Final, Literal
 
 from runtime.domain.events import EventKind
 from runtime.domain.results import plain, shortened
 from runtime.domain.runs import RunState
 from runtime.domain.tools import ToolResult
-from runtime.inbox import agent_cards, handoffs, resuming, telling
-from runtime.store import Connection, agents, calls, lanes, open_calls, results, runs, slots
+from runtime.inbox import agent_cards, handoffs, resuming, retrying, telling
+from runtime.inbox.retrying import Retry
+from runtime.store import (
+    Connection,
+    agent_tries,
+    agents,
+    calls,
+    lanes,
+    open_calls,
+    results,
+    runs,
+    slots,
+)
 from runtime.store.agents import Agent, Outcome, Status, Totals
 from runtime.store.lanes import Lane
 from runtime.store.open_calls import CHILDREN, OpenCall
@@ -26,9 +38,21 @@ PARENT_ENDED: Final = "the agent that spawned it ended"
 AGENT_ENDED: Final = "the agent ended"
 
 
-def ended(
-    conn: Connection, lane: Lane, state: RunState, text: str, *, forced: bool = False
-) -> None:
+@dataclass(frozen=True, slots=True)
+class How:
+    """How a child's run ended, beyond its state: `forced` is work as it stands (SUB-20), `over`
+    ends the child whatever it waits for, for `reason`, and `retry` lets it begin anew (SUB-22)."""
+
+    forced: bool = False
+    over: bool = False
+    reason: str = ""
+    retry: Retry | None = None
+
+
+AS_EVER: Final = How()
+
+
+def ended(conn: Connection, lane: Lane, state: RunState, text: str, how: How = AS_EVER) -> None:
     """A run of a locked lane is over: if the lane is a child's that has nothing more to do, the
     child settles. The caller settles and saves the lane."""
     if lane.gate is None:
@@ -37,18 +61,9 @@ def ended(
     agent = agents.find(conn, lane.session_id)
     if agent is None or agent.settled_ms is not None:
         return
-    if agent.stop is None:
-        if runs.queued(conn, lane.session_id):
-            return
-        there = [one for one in agents.live_children(conn, lane.session_id) if not one.quiet]
-        if state is RunState.COMPLETED and there:
-            if all(_isolated(one) for one in there):
-                # Nobody runs it again: this is its answer, once the last of them has settled.
-                kept: Status = "forced" if forced else "completed"
-                agents.answer(conn, agent.session_id, status=kept, result=plain(text))
-            # Else it is run again by their handoffs, and answers then.
-            return
-    status = "forced" if forced and state is RunState.COMPLETED else STATUS[state]
+    if agent.stop is None and _goes_on(conn, lane, agent, (state, text), how):
+        return
+    status = "forced" if how.forced and state is RunState.COMPLETED else STATUS[state]
     settle(conn, lane, agent, status, text)
 
 
@@ -58,6 +73,35 @@ def partial(conn: Connection, lane: Lane, run_id: str, why: str) -> str:
         return why
     last = last_said(conn, lane.session_id, run_id)
     return "\n\n".join(part for part in (why, last) if part)
+
+
+def _goes_on(
+    conn: Connection, lane: Lane, agent: Agent, end: tuple[RunState, str], how: How
+) -> bool:
+    """Whether a child that nobody stopped has more to do than the run that ended, by a state and a
+    text."""
+    state, text = end
+    waiting = runs.queued(conn, lane.session_id)
+    if how.over:
+        if state is RunState.COMPLETED:
+            # Another's words are no circle of its own; what its children hand over may be.
+            ids = [one.id for one in waiting]
+            return not all(agent_tries.only_handoffs(conn, lane.session_id, one) for one in ids)
+        agents.ask_to_stop(conn, lane.session_id, how.reason)
+        return False
+    if how.retry is not None and retrying.again(conn, lane, agent, how.retry):
+        return True
+    if waiting:
+        return True
+    there = [one for one in agents.live_children(conn, lane.session_id) if not one.quiet]
+    if state is not RunState.COMPLETED or not there:
+        return False
+    if all(_isolated(one) for one in there):
+        # Nobody runs it again: this is its answer, once the last of them has settled.
+        kept: Status = "forced" if how.forced else "completed"
+        agents.answer(conn, agent.session_id, status=kept, result=plain(text))
+    # Else it is run again by their handoffs, and answers then.
+    return True
 
 
 def settle(conn: Connection, lane: Lane, agent: Agent, status: Status, text: str) -> None:

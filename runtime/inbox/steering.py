@@ -92,7 +92,7 @@ def pass_on(conn: Connection, lane: Lane, run: Run) -> None:
     after = Run(
         id=new_id(IdPrefix.RUN, lane.now_ms),
         session_id=lane.session_id,
-        seq=_make_way(conn, lane),
+        seq=make_way(conn, lane),
         kind=RunKind.INPUT,
         state=RunState.QUEUED,
         collecting=False,
@@ -112,7 +112,7 @@ def pass_on(conn: Connection, lane: Lane, run: Run) -> None:
     )
 
 
-def _make_way(conn: Connection, lane: Lane) -> int:
+def make_way(conn: Connection, lane: Lane) -> int:
     """The number of a run that comes before all queued ones; each of them moves one place back."""
     waiting = runs.queued(conn, lane.session_id)
     lane.run_seq += 1

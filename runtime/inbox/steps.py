@@ -9,11 +9,13 @@ from runtime.domain.ids import IdPrefix, new_id
 from runtime.domain.messages import OutboundMessage, OutboundPart, TextPart
 from runtime.domain.runs import RunState, Usage
 from runtime.domain.tools import ToolResult
-from runtime.domain.transcript import AssistantMessage, ToolMessage
+from runtime.domain.transcript import AssistantMessage, NoticeMessage, ToolMessage
 from runtime.domain.value import JsonObject
 from runtime.inbox import files, settling, steering, streams, troubles
 from runtime.inbox.claims import Holder
 from runtime.inbox.closing import asked_ending, close_step
+from runtime.inbox.retrying import Retry
+from runtime.inbox.settling import How
 from runtime.store import Connection, audit, budgets, calls, lanes, outbox, runs, sessions
 from runtime.store.budgets import Charge
 from runtime.store.calls import CallRow
@@ -28,7 +30,9 @@ AT_LIMIT = "max_steps"
 """Why a run ended that took as many steps as it may."""
 OVER_BUDGET = "budget"
 """Why a run ended that may not spend more."""
-CUT_SHORT = frozenset({AT_LIMIT, OVER_BUDGET})
+STUCK = "stuck"
+"""Why a child ended that went in circles."""
+CUT_SHORT = frozenset({AT_LIMIT, OVER_BUDGET, STUCK})
 """Ends with what there was so far: of a child that is partial work."""
 
 
@@ -57,7 +61,9 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class Finish:
-    """The end of a run. `parts` go to the person; none where there is nothing to say."""
+    """The end of a run. `parts` go to the person; none where there is nothing to say. For a child:
+    `over` ends it with this run, `notice` is what it is told before its next one, and `retry` lets
+    it begin anew."""
 
     state: RunState
     usage: Usage
@@ -67,6 +73,9 @@ class Finish:
     error: str | None = None
     reason: str = ""
     charge: Charge | None = None
+    over: bool = False
+    notice: str = ""
+    retry: Retry | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,14 +128,14 @@ def commit_results(
     ended: Sequence[Ended],
     *,
     message: ToolMessage | None,
-    tainted: bool = False,
     hears: bool = True,
+    notices: Sequence[str] = (),
 ) -> tuple[tuple[Line, ...], Session]:
     """Keep results; `message` is the whole step's, once its last call has ended.
 
-    Its line comes back, with those of what people said meanwhile behind it (MSG-5), unless the run
-    `hears` nothing more: then that is for the run after it. So does the session, because its mode
-    holds from the next step on (POL-2).
+    Its line comes back, with the `notices` that the run is told behind it, and those of what people
+    said meanwhile (MSG-5), unless the run `hears` nothing more: then that is for the run after it.
+    So does the session, because its mode holds from the next step on (POL-2).
     """
     lane = lanes.lock_of_run(conn, run_id)
     run = runs.owned(conn, run_id, worker=holder.worker, fence=holder.fence)
@@ -134,12 +143,14 @@ def commit_results(
         calls.end(conn, one.row, one.result, one.decision, now=lane.now_ms)
         if one.sends:
             files.send(conn, run, one.row, one.sends, now=lane.now_ms)
-    if tainted and not run.tainted:
+    if not run.tainted and any(one.result.untrusted for one in ended):
         runs.change(conn, run_id, {"tainted": True})
     lines: tuple[Line, ...] = ()
     if message is not None:
+        told = [NoticeMessage(text=text) for text in notices]
         results = _say(lane, run, message, step=run.step)
-        lines = (results, *(steering.heard(conn, lane, run) if hears else ()))
+        lines = (results, *(_say(lane, run, one, step=run.step) for one in told))
+        lines = (*lines, *(steering.heard(conn, lane, run) if hears else ()))
     lane.record(EventKind.STEP_TOOLS, run_id, _tools_event(run.step, ended))
     lanes.save(conn, lane)
     return lines, sessions.get(conn, run.session_id)
@@ -163,6 +174,8 @@ def finish(
         lines += close_step(conn, lane, run, end.reason or "The run failed.")
     if end.message is not None and (end.message.text or end.message.tool_calls):
         lines.append(_say(lane, run, end.message, step=run.step + 1))
+    if end.notice:
+        lines.append(_say(lane, run, NoticeMessage(text=end.notice), step=run.step + 1))
     model = end.message.model if end.message else ""
     runs.move(
         conn,
@@ -187,7 +200,14 @@ def finish(
     steering.pass_on(conn, lane, run)
     said = end.message.text if end.message else ""
     said = said or settling.partial(conn, lane, run.id, end.error or end.reason)
-    settling.ended(conn, lane, state, said, forced=end.reason in CUT_SHORT)
+    how = How(
+        forced=end.reason in CUT_SHORT,
+        over=end.over or end.reason == STUCK,
+        reason=end.reason,
+        # Who was asked to end does not begin anew, whatever it failed by first.
+        retry=end.retry if run.cancel is None else None,
+    )
+    settling.ended(conn, lane, state, said, how)
     lanes.settle(conn, lane, ended=run.seq)
     lanes.save(conn, lane)
     if end.charge is not None:
@@ -235,7 +255,9 @@ def notice(
     return message
 
 
-def _say(lane: Lane, run: Run, message: AssistantMessage | ToolMessage, *, step: int) -> Line:
+def _say(
+    lane: Lane, run: Run, message: AssistantMessage | ToolMessage | NoticeMessage, *, step: int
+) -> Line:
     seq = lane.say(message, run_id=run.id, step=step, transcript=run.transcript)
     return Line(seq, run.id, step, int(str(lane.new_messages[-1]["tokens"])), lane.now_ms, message)
 

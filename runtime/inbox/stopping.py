@@ -7,8 +7,9 @@ from dataclasses import replace as replace_fields
 from runtime.domain.runs import TERMINAL, WAITING, RunState
 from runtime.inbox import parking
 from runtime.inbox.closing import end_as_asked
-from runtime.store import Connection, agents, audit, lanes, runs
+from runtime.store import Connection, agents, audit, lanes, open_calls, runs
 from runtime.store.lanes import Lane
+from runtime.store.open_calls import CHILDREN
 from runtime.store.runs import Run
 
 REPLACED = "replaced by a newer message"
@@ -96,14 +97,24 @@ def _stop(conn: Connection, lane: Lane, found: Sequence[Run], *, by: str, reason
 def replace(conn: Connection, lane: Lane, run: Run) -> str | None:
     """End a locked lane's run for newer input; its id where its worker must be told (MSG-5).
 
-    A run that waits for a person keeps waiting (MSG-4), and one that was stopped stays so.
+    The children that it spawned end with it (SUB-19). A run that waits for a person keeps waiting
+    (MSG-4), and one that was stopped stays so.
     """
-    if run.state is RunState.RUNNING and run.cancel is None:
+    running = run.state is RunState.RUNNING and run.cancel is None
+    if running:
         runs.change(conn, run.id, {"cancel": REPLACED, "replaced": True})
-        return run.id
-    if run.state is RunState.QUEUED:
+    elif run.state is RunState.QUEUED or _awaits_children_alone(conn, run):
         _end(conn, lane, run, REPLACED, replaced=True)
-    return None
+    else:
+        return None
+    agents.mark_stopped(conn, lane.session_id, REPLACED, run_id=run.id)
+    return run.id if running else None
+
+
+def _awaits_children_alone(conn: Connection, run: Run) -> bool:
+    if run.state not in WAITING:
+        return False
+    return all(call.kind == CHILDREN for call in open_calls.of_run(conn, run.id, state="open"))
 
 
 def _end(conn: Connection, lane: Lane, run: Run, reason: str, *, replaced: bool = False) -> None:

@@ -24,6 +24,11 @@ _PATH: Final = 200
 _SAID: Final = {"timed_out": "timed out"}
 
 
+def retried(times: int) -> str:
+    """How often somebody began anew, behind other figures; empty where nobody did."""
+    return "" if not times else f", {times} {'retry' if times == 1 else 'retries'}"
+
+
 def told(conn: Connection, agent: Agent, *, reader: str, most: int = SPOOLED) -> str:
     """One child's end in words for the session `reader`, with at most `most` bytes of its own."""
     words, size = agent.result, agent.result_bytes
@@ -73,7 +78,8 @@ def header(agent: Agent) -> str:
     return (
         f"The subagent {agent.name} ({agent.type}) {status} after {seconds:.1f} s: "
         f"{agent.steps} steps, {agent.tool_calls} tool calls, "
-        f"{agent.input_tokens + agent.output_tokens} tokens, {cost}."
+        f"{agent.input_tokens + agent.output_tokens} tokens, {cost}"
+        f"{retried(agent.retries)}."
     )
 
 

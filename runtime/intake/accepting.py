@@ -14,7 +14,7 @@ from runtime.intake.cards import said_to, waits_behind
 from runtime.intake.keeping import duplicate_of, keep
 from runtime.intake.limits import Limits, Over
 from runtime.intake.unit import Unit
-from runtime.ports.bus import CANCEL, OUTBOX, RUNS
+from runtime.ports.bus import CANCEL, CHILDREN, OUTBOX, RUNS
 from runtime.ports.gatehouse import Accepted
 from runtime.store import Connection, lanes, open_calls, outbox, people, sessions
 from runtime.store.idempotency import first_time, was_seen
@@ -115,6 +115,8 @@ class Accepting(Unit):
         if queued.replaced is not None:
             stop: JsonObject = {"run_id": queued.replaced, "reason": stopping.REPLACED}
             self.signals.append((CANCEL, stop))
+        if queued.ends:
+            self.signals.append((CHILDREN, {}))
         self.signals.append((RUNS, {"session_id": lane.session_id}))
         return Accepted(
             disposition="queued",

@@ -25,7 +25,7 @@ from runtime.intake.decisions import Actor, Reply, Resolution
 from runtime.intake.personas import PersonaControl
 from runtime.intake.submissions import ACCOUNT, OWNER, Item, Key, Submitted, Submitter, key_of
 from runtime.policy.decide import narrower
-from runtime.ports.bus import CANCEL, EVENTS, OUTBOX, RUNS, Bus
+from runtime.ports.bus import CANCEL, CHILDREN, EVENTS, OUTBOX, RUNS, Bus
 from runtime.ports.clock import Clock
 from runtime.ports.gatehouse import Gatehouse
 from runtime.sessions.keys import session_key
@@ -248,6 +248,8 @@ class Control:
         bus = self._services.bus
         for run_id in stopped:
             bus.publish(CANCEL, {"run_id": run_id, "reason": reason})
+        # Whatever was stopped or went on may have had children, or be one.
+        bus.publish(CHILDREN, {})
         bus.publish(RUNS, {"session_id": session_id})
         bus.publish(OUTBOX, {})
         bus.publish(EVENTS, {"session_id": session_id})

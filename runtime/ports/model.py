@@ -43,7 +43,8 @@ class ModelRequest:
 
 @dataclass(frozen=True, slots=True)
 class TextChunk:
-    """A piece of the response's text, as it arrives."""
+    """A piece of the response's text, as it arrives; empty where something else of the response
+    did, so that whoever watches knows that the model is at work (SUB-21)."""
 
     text: str
 

@@ -42,7 +42,7 @@ class Agent:
     """One child. `tree_id` is the session at the root, `parent_id` the session that spawned it by
     the call (`run_id`, `step`, `call_place`). `stop` is why it is to end, and `quiet` that nobody
     waits to hear of it. `payer` is the run at the root on whose budget it counts. `status` and what
-    it cost are set when it settles; times are in ms.
+    it cost are set when it settles; times are in ms. `retries` counts how often it began anew.
 
     `result` is the beginning of what it gave, where `result_digest` names the whole. `artifacts`
     is a JSON list of the files that it wrote. `request_key` makes the spawn repeatable."""
@@ -83,6 +83,7 @@ class Agent:
     cost_usd: float | None = None
     held_ms: int | None = None
     settled_ms: int | None = None
+    retries: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,12 +225,16 @@ def spawned(conn: Connection, *, run_id: str, tree_id: str, since_ms: int) -> tu
     return conn.execute(of_run).scalar_one(), conn.execute(of_time).scalar_one()
 
 
-def mark_stopped(conn: Connection, parent_id: str, reason: str) -> int:
-    """Note that the live children of a session are to end, and tell nobody; how many are new."""
+def mark_stopped(
+    conn: Connection, parent_id: str, reason: str, *, run_id: str | None = None
+) -> int:
+    """Note that the live children of a session, or of one run of it, are to end, and tell nobody;
+    how many are new."""
+    theirs = agents.c.parent_id == parent_id
     changed = conn.execute(
         update(agents)
         .where(
-            agents.c.parent_id == parent_id,
+            theirs if run_id is None else theirs & (agents.c.run_id == run_id),
             text(LIVE),
             or_(agents.c.stop.is_(None), agents.c.quiet.is_(False)),
         )

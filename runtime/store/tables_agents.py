@@ -91,6 +91,8 @@ agents = Table(
     # Since when it waits for others; null once it may start.
     Column("held_ms", BigInteger),
     Column("settled_ms", BigInteger),
+    # How often it began anew; never taken back.
+    Column("retries", Integer, nullable=False, server_default="0"),
     UniqueConstraint("tree_id", "name"),
     UniqueConstraint("tree_id", "place"),
     Index(None, "run_id"),

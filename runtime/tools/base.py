@@ -32,12 +32,13 @@ class ToolContext:
     """Where and for whom a call runs.
 
     ``roots`` are the folders that file tools may reach, the workspace first. ``emit`` takes
-    progress text for whoever watches; it keeps nothing and must not block. ``notes`` says that
-    the private notes exist for this call; who does not say so does not see them. ``read_only``
-    says that the session is in a mode in which nothing may be changed: a command gets a view of
-    the files that cannot be written (TOOL-7). ``reaches`` says whether a host is in the session's
-    scope; None where nothing bounds it. ``child`` says that it is a subagent's: its commands do not
-    find the private notes, which it reads by tools and never writes (SUB-16).
+    progress text for whoever watches, empty where it is only at work; it keeps nothing and must not
+    block. ``notes`` says that the private notes exist for this call; who does not say so does not
+    see them. ``read_only`` says that the session is in a mode in which nothing may be changed: a
+    command gets a view of the files that cannot be written (TOOL-7). ``reaches`` says whether a
+    host is in the session's scope; None where nothing bounds it. ``child`` says that it is a
+    subagent's: its commands do not find the private notes, which it reads by tools and never writes
+    (SUB-16).
     """
 
     session_id: str

@@ -80,7 +80,8 @@ class ChildKeeper:
         return did
 
     async def _stop(self, session_id: str) -> bool:
-        """End one child; False where its worker was told to before, and is still at it."""
+        """End one child; False where its worker was told to before, and is still at it, and so
+        were its own children."""
         work = partial(children.stop, session_id=session_id)
         stopped = await self._database.write(work, name="child-stop")
         for run_id in stopped.running:
@@ -89,4 +90,4 @@ class ChildKeeper:
         if not stopped.running:
             # Its parent may wait for nothing else any more.
             self._bus.publish(RUNS, {})
-        return not stopped.running
+        return not stopped.running or stopped.children > 0

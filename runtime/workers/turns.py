@@ -4,7 +4,7 @@ At most `limit` turns run at once in this process; a parked run is a row and tak
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
@@ -12,6 +12,7 @@ from typing import Protocol
 import structlog
 
 from runtime.agent.live import SNAPSHOT
+from runtime.agent.minding import is_child
 from runtime.agent.turn import Turn, TurnServices
 from runtime.domain.errors import StaleLease, StoreUnavailable
 from runtime.domain.messages import ChatAddress, OutboundMessage
@@ -32,6 +33,7 @@ CLAIM_BATCH = 32
 CANCEL_CHECK_S = 0.5
 AGAIN_S = 0.005
 STOPPED = "stopped"
+IDLE = "it made no progress"
 
 
 class LocalDelivery(Protocol):
@@ -63,7 +65,19 @@ class _Live:
     turn: Turn
     offer: _Offer
     task: asyncio.Task[None]
+    child: bool = False
     stop: str | None = None
+    idle_s: float | None = None
+
+
+def _idle(there: Mapping[str, _Live], *, since: float) -> Sequence[tuple[str, _Live]]:
+    """Turns of children that made no progress since a moment (SUB-21). A child that waits for
+    others, for a person or for a slot has no turn, and so is none of them."""
+    return [
+        (run_id, live)
+        for run_id, live in there.items()
+        if live.child and live.stop is None and live.turn.live.moved <= since
+    ]
 
 
 def _claim(
@@ -176,7 +190,7 @@ class TurnWorker:
         if replaced is not None:
             # It was claimed under a lease that was lost since; none of its writes would be taken.
             replaced.task.cancel()
-        self._live[claimed.run.id] = _Live(turn, offer, task)
+        self._live[claimed.run.id] = _Live(turn, offer, task, child=is_child(claimed.session))
         self._idle.clear()
 
     async def _run(self, turn: Turn, run_id: str, holder: Holder) -> None:
@@ -223,7 +237,7 @@ class TurnWorker:
             raise asyncio.CancelledError
         if task is not None:
             task.uncancel()
-        await turn.stop(live.stop)
+        await turn.stop(live.stop, idle_s=live.idle_s)
 
     async def _listen(self) -> None:
         async with self._services.bus.subscribe(RUNS, CANCEL, SNAPSHOT) as signals:
@@ -240,6 +254,10 @@ class TurnWorker:
         """The bus may lose a stop; the row does not. Nothing is asked while nothing runs."""
         while True:
             await self._services.clock.sleep(CANCEL_CHECK_S)
+            idle_s = self._services.settings.children.idle_s
+            for run_id, live in _idle(self._live, since=self._services.clock.monotonic() - idle_s):
+                live.idle_s = idle_s
+                self._stop(run_id, IDLE)
             holder = self._holder()
             if holder is None or not self._live:
                 continue

@@ -12,8 +12,9 @@ from sqlalchemy import Connection
 from runtime.agent.settings import ChildSettings
 from runtime.domain.errors import ModelRejected, ModelRetry
 from runtime.ports.bus import EVENTS
+from runtime.ports.clock import Clock
 from runtime.ports.model import ModelRequest
-from runtime.store import agents, sessions
+from runtime.store import Point, agents, no_point, sessions
 from runtime.store.agents import Agent
 from tests.fakes.model import Said, ScriptedModel, ScriptedModels
 from tests.scenario.engine import World, setup_at, world
@@ -38,10 +39,17 @@ def spawn(**arguments: object) -> Said:
 
 
 def engine(
-    path: Path, url: str, script: Script, **settings: object
+    path: Path,
+    url: str,
+    script: Script,
+    *,
+    point: Point = no_point,
+    clock: Clock | None = None,
+    **settings: object,
 ) -> AbstractAsyncContextManager[World]:
     models = ScriptedModels(ScriptedModel(script))
-    setup = setup_at(path, url, models, alone=url.startswith("sqlite"))
+    setup = setup_at(path, url, models, alone=url.startswith("sqlite"), point=point)
+    setup = setup if clock is None else replace(setup, clock=clock)
     children = replace(ChildSettings(), **settings)
     agent = replace(setup.settings.agent, children=children)
     return world(replace(setup, settings=replace(setup.settings, agent=agent)))
@@ -59,9 +67,18 @@ async def tree(at: World) -> dict[str, Agent]:
 
 async def settled(at: World) -> dict[str, Agent]:
     """All agents, once there are some and none is at work."""
+
+    def over(found: dict[str, Agent]) -> bool:
+        return bool(found) and all(one.settled_ms is not None for one in found.values())
+
+    return await grown(at, over)
+
+
+async def grown(at: World, done: Callable[[dict[str, Agent]], bool]) -> dict[str, Agent]:
+    """All agents, once they are so."""
     async with asyncio.timeout(20), at.engine.parts.bus.subscribe(EVENTS) as signals:
         while True:
             found = await tree(at)
-            if found and all(one.settled_ms is not None for one in found.values()):
+            if done(found):
                 return found
             await anext(aiter(signals))

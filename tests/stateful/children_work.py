@@ -9,6 +9,7 @@ from runtime.domain.runs import RunState, Usage
 from runtime.domain.tools import Effect, ToolCall
 from runtime.domain.transcript import AssistantMessage, ToolMessage
 from runtime.inbox import claims, steps
+from runtime.inbox.retrying import Retry
 from runtime.inbox.steps import Finish, ModelStep
 from runtime.sessions.window import WindowCache
 from runtime.store import calls
@@ -156,8 +157,9 @@ class ChildrenAtWork(ChildrenBench):
         """A run's next step is to spawn."""
         self.parks(run_id, self.responds(run_id, orders))
 
-    def ends(self, run_id: str, end: RunState) -> None:
-        """A run is over; one that nobody asked to end is never cancelled."""
+    def ends(self, run_id: str, end: RunState, *, again: bool = False) -> None:
+        """A run is over; one that nobody asked to end is never cancelled. A child may begin anew
+        `again`, once, where it failed."""
         run = self.now.all.run[run_id]
         if end is RunState.CANCELLED and run["cancel"] is None:
             end = RunState.COMPLETED
@@ -165,7 +167,8 @@ class ChildrenAtWork(ChildrenBench):
         message = AssistantMessage(text="done") if end is RunState.COMPLETED else None
         if end is RunState.COMPLETED and self.stands_open(run):
             end, message = RunState.FAILED, None
-        finish = Finish(end, Usage(), 1, message, parts)
+        retry = Retry(most=1, base_ms=0, jitter=0.0) if again and end is RunState.FAILED else None
+        finish = Finish(end, Usage(), 1, message, parts, retry=retry)
         self.run(lambda conn: steps.finish(conn, self.holder, run_id, finish, claim=None))
         self.holds()
 

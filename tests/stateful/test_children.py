@@ -85,7 +85,7 @@ class Children(ChildrenPlay, RuleBasedStateMachine):
             if end is None and len(self.now.live) < MOST_LIVE:
                 self.a_run_spawns(which, [drawn], 1)
             else:
-                self.a_run_ends(which, end or RunState.COMPLETED)
+                self.a_run_ends(which, end or RunState.COMPLETED, again=which % 2 == 0)
 
     @precondition(lambda self: self.at_work() and len(self.now.live) < MOST_LIVE)
     @rule(which=NUMBERS, drawn=st.lists(SPAWNS, min_size=1, max_size=2), dies=st.integers(0, 9))
@@ -127,9 +127,10 @@ class Children(ChildrenPlay, RuleBasedStateMachine):
         getattr(self, what)()
 
     @precondition(lambda self: self.at_work())
-    @rule(which=NUMBERS, end=ENDS)
-    def a_run_ends(self, which: int, end: RunState) -> None:
-        self.ends(pick(self.at_work(), which)["id"], end)
+    @rule(which=NUMBERS, end=ENDS, again=st.booleans())
+    def a_run_ends(self, which: int, end: RunState, again: bool = False) -> None:
+        """A child that failed may begin anew (SUB-22)."""
+        self.ends(pick(self.at_work(), which)["id"], end, again=again)
 
     @precondition(lambda self: self.now.agents and self.stopped < MOST_STOPS)
     @rule(which=NUMBERS, whole=st.booleans())
@@ -193,6 +194,8 @@ def assert_holds(make: Callable[[], Units], *, examples: int) -> None:
     run_state_machine_as_test(machine(make), settings=chosen)
 
 
-@pytest.mark.requirement("SUB-7", "SUB-8", "SUB-11", "SUB-12", "SUB-13", "SUB-19", "SUB-23")
+@pytest.mark.requirement(
+    "SUB-7", "SUB-8", "SUB-11", "SUB-12", "SUB-13", "SUB-19", "SUB-22", "SUB-23"
+)
 def test_any_order_of_events_ends(make: Callable[[], Units]) -> None:
     assert_holds(make, examples=40)

@@ -7,7 +7,7 @@ import hypothesis.strategies as st
 from hypothesis.stateful import precondition, rule
 from sqlalchemy import Connection
 
-from runtime.agent.step import settle_crashed
+from runtime.agent.crashed import settle_crashed
 from runtime.domain.decisions import Decision
 from runtime.domain.errors import StaleLease
 from runtime.domain.messages import TextPart

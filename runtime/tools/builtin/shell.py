@@ -207,11 +207,12 @@ class _Collected:
     def add(self, piece: bytes) -> None:
         self._size += len(piece)
         self._kept += piece[: max(_KEPT - len(self._kept), 0)]
+        text = ""
         if self._emitted < _EMITTED:
             text = self._decoder.decode(piece)[: _EMITTED - self._emitted]
             self._emitted += len(text)
-            if text:
-                self._emit(text)
+        # Also what is not shown any more says that the command is at work (SUB-21).
+        self._emit(text)
 
     def told(self) -> str:
         if not self._size:

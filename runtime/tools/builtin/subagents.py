@@ -263,6 +263,7 @@ def _row(row: AgentRow, house: Household) -> JsonObject:
         "tool_calls": row.tool_calls,
         "tokens": row.tokens,
         "cost": row.cost_usd,
+        "retries": agent.retries or None,
         "elapsed_s": round((ended - agent.created_ms) / 1000, 1),
         "last_activity_at_ms": row.active_ms,
         "last_error": _words(agent, (row.error or "")[:PREVIEW], tainted=row.tainted) or None,

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runtime.agent.stuck import WINDOW, WORDS, Signatures, Stage, Watch, signatures
+from runtime.domain.fence import fence
 from runtime.domain.tools import ToolCall, ToolResult
 
 pytestmark = pytest.mark.requirement("SUB-20")
@@ -98,6 +99,38 @@ def test_long_commands_that_differ_late_are_different() -> None:
     assert set(stages([step(done("exec", {"command": f"{long}{n}"})) for n in range(9)])) == {
         Stage.CLEAR
     }
+
+
+def test_how_long_a_command_took_does_not_hide_a_repeat() -> None:
+    took = [f"1 failed\n[exit code 1, {seconds} s]" for seconds in ("0.1", "12.7", "3.0")]
+    assert (
+        stages([step(done("exec", {"command": "make"}, one)) for one in took])[-1] is Stage.NUDGED
+    )
+    codes = [f"1 failed\n[exit code {code}, 0.1 s]" for code in range(9)]
+    assert set(stages([step(done("exec", {"command": "make"}, one)) for one in codes])) == {
+        Stage.CLEAR
+    }
+
+
+def test_the_label_of_a_fence_does_not_hide_a_repeat() -> None:
+    took = [fence(f"same\n[exit code 0, {seconds} s]", "exec") for seconds in ("0.1", "0.2", "0.3")]
+    assert len(set(took)) == 3
+    assert stages([step(done("exec", "{}", one)) for one in took])[-1] is Stage.NUDGED
+
+
+def test_where_the_whole_of_an_output_is_kept_does_not_hide_a_repeat() -> None:
+    def long(call_id: str, tail: str) -> tuple[ToolCall, ToolResult]:
+        path = f".gatehouse/outputs/s/r/{call_id}.txt"
+        content = (
+            f"head\n[... 9 of 99 bytes left out here ...]\n{tail}\n[9; the whole is in {path}]"
+        )
+        call = ToolCall(id=call_id, name="exec", arguments="{}")
+        return call, ToolResult(
+            call_id=call_id, name="exec", content=content, whole_output_path=f"/w/{path}"
+        )
+
+    assert stages([step(long(f"c{n}", "end")) for n in range(3)])[-1] is Stage.NUDGED
+    assert set(stages([step(long(f"c{n}", f"end {n}")) for n in range(9)])) == {Stage.CLEAR}
 
 
 def test_long_results_that_differ_late_are_different() -> None:

@@ -41,14 +41,15 @@ def request(
 
 
 async def collect(model: Model, asked: ModelRequest) -> tuple[list[str], ModelResponse]:
-    """The chunks and the response, which must be the stream's last item and its only response."""
+    """The text in chunks and the response, which must be the stream's last item and its only
+    response."""
     chunks: list[str] = []
     responses: list[ModelResponse] = []
     async with aclosing(model.respond(asked)) as stream:  # type: ignore[type-var]  # a generator
         async for item in stream:
             assert not responses, "something came after the response"
             if isinstance(item, TextChunk):
-                chunks.append(item.text)
+                chunks += [item.text] if item.text else []
             else:
                 responses.append(item)
     assert len(responses) == 1

@@ -1,5 +1,6 @@
 """One request to a provider, over real sockets: streams that break, hang or never end."""
 
+import json
 from collections.abc import AsyncIterator
 from contextlib import aclosing, asynccontextmanager
 
@@ -12,7 +13,7 @@ from adapters.models.settings import ModelSettings
 from runtime.domain.errors import ModelRejected, ModelRetry
 from runtime.domain.tools import ToolCall, ToolResult
 from runtime.domain.transcript import AssistantMessage, ToolMessage, UserMessage
-from runtime.ports.model import Model, TextChunk
+from runtime.ports.model import Model, ModelResponse, TextChunk
 from tests.conftest import FailAfter
 from tests.unit.models.raw import SSE, answering, openai_chunk
 from tests.unit.models.samples import collect, request
@@ -99,6 +100,18 @@ async def test_results_go_back_with_their_calls(aimock: Aimock) -> None:
         async with model_at(aimock.url, wire) as model:
             _, response = await collect(model, request(*said))
         assert response.text == "Both read."
+
+
+@pytest.mark.parametrize("wire", ["openai", "anthropic"])
+async def test_a_response_that_is_no_text_is_seen_coming(aimock: Aimock, wire: str) -> None:
+    """SUB-21: who watches a child must not take long arguments for silence."""
+    call = {"name": "write_file", "arguments": json.dumps({"path": "a", "content": "x" * 400})}
+    await aimock.load(fixture("write", {"toolCalls": [call]}, chunkSize=50))
+    async with model_at(aimock.url, wire) as model, aclosing(model.respond(request("write"))) as it:
+        items = [item async for item in it]
+
+    assert TextChunk("") in items[:-1]
+    assert isinstance(items[-1], ModelResponse)
 
 
 async def test_the_bound_on_output_and_the_system_prompt_are_sent(aimock: Aimock) -> None:

@@ -76,6 +76,7 @@ def upgrade() -> None:
         sa.Column("created_ms", sa.BigInteger(), nullable=False),
         sa.Column("held_ms", sa.BigInteger(), nullable=True),
         sa.Column("settled_ms", sa.BigInteger(), nullable=True),
+        sa.Column("retries", sa.Integer(), server_default="0", nullable=False),
         sa.PrimaryKeyConstraint("session_id", name=op.f("pk_agents")),
         sa.ForeignKeyConstraint(["session_id"], ["sessions.id"], name=op.f("fk_agents_session_id")),
         sa.UniqueConstraint("tree_id", "name", name=op.f("uq_agents_tree_id_name")),

@@ -1,0 +1,92 @@
+"""What a child that begins anew must know: what it was told, and what it had done (SUB-22)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from sqlalchemy import Connection, select, update
+
+from runtime.domain.messages import InboundMessage
+from runtime.domain.people import Speaker
+from runtime.domain.tools import Effect, ToolResult
+from runtime.store.inputs import Input
+from runtime.store.payloads import kept
+from runtime.store.tables import inputs, runs, tool_calls
+from runtime.store.tables_agents import agents
+
+HANDOFF: Final = "handoff:"
+"""How the identities of inputs begin that tell of a child's end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """A call that had begun and cannot be repeated blindly, with what came of it."""
+
+    name: str
+    arguments: str
+    status: str
+    content: str
+
+
+def count(conn: Connection, session_id: str) -> None:
+    """One more try of an agent."""
+    conn.execute(
+        update(agents).where(agents.c.session_id == session_id).values(retries=agents.c.retries + 1)
+    )
+
+
+def heard(conn: Connection, session_id: str, *, transcript: int) -> Sequence[Input]:
+    """All inputs that entered one transcript of a session, in order."""
+    rows = conn.execute(
+        select(inputs)
+        .join(runs, runs.c.id == inputs.c.run_id)
+        .where(
+            inputs.c.session_id == session_id,
+            inputs.c.state == "taken",
+            runs.c.transcript == transcript,
+        )
+        .order_by(inputs.c.seq)
+    )
+    return [
+        Input(
+            id=row.id,
+            session_id=row.session_id,
+            seq=row.seq,
+            identity=row.identity,
+            origin=row.origin,
+            run_id=row.run_id,
+            state=row.state,
+            speaker=kept(Speaker, row.speaker),
+            message=kept(InboundMessage, row.message),
+            received_ms=row.received_ms,
+        )
+        for row in rows
+    ]
+
+
+def only_handoffs(conn: Connection, session_id: str, run_id: str) -> bool:
+    """Whether a run answers nothing but what the session's own children handed over."""
+    rows = conn.execute(
+        select(inputs.c.identity).where(
+            inputs.c.session_id == session_id, inputs.c.run_id == run_id
+        )
+    )
+    found = list(rows.scalars())
+    return bool(found) and all(one.startswith(HANDOFF) for one in found)
+
+
+def done(conn: Connection, session_id: str) -> Sequence[Done]:
+    """Calls of effect ``once`` in all runs of a session that had begun, in order."""
+    rows = conn.execute(
+        select(tool_calls.c.name, tool_calls.c.arguments, tool_calls.c.result)
+        .join(runs, runs.c.id == tool_calls.c.run_id)
+        .where(
+            runs.c.session_id == session_id,
+            tool_calls.c.effect == Effect.ONCE.value,
+            tool_calls.c.started_ms.is_not(None),
+            tool_calls.c.result.is_not(None),
+        )
+        .order_by(runs.c.seq, tool_calls.c.step, tool_calls.c.place)
+    )
+    found = [(row.name, row.arguments, kept(ToolResult, row.result)) for row in rows]
+    return [Done(name, given, result.status, result.content) for name, given, result in found]
