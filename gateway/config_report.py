@@ -12,9 +12,10 @@ from pathlib import PurePath
 from pydantic import JsonValue, SecretStr
 
 from gateway.config import Config
+from gateway.config_children import AgentDepth
 from gateway.config_keys import Path as Key
 from gateway.config_keys import leaves
-from gateway.config_model import AgentDepth, Settings
+from gateway.config_model import Settings
 
 MASK = "********"
 
