@@ -10,14 +10,17 @@ DELETE FROM budget_reservations WHERE budget_reservations.run_id = $1::VARCHAR R
 -- (varchar, varchar, varchar, varchar, varchar, varchar, varchar, varchar, int8, int8) -> ()
 INSERT INTO accounts (channel, account, user_id, person_id, name, trust, source, direct_chat, created_ms, updated_ms) VALUES ($1::VARCHAR, $2::VARCHAR, $3::VARCHAR, $4::VARCHAR, $5::VARCHAR, $6::VARCHAR, $7::VARCHAR, $8::VARCHAR, $9::BIGINT, $10::BIGINT) ON CONFLICT DO NOTHING;
 
+-- (varchar, varchar, int4, varchar, int8, int8) -> ()
+INSERT INTO agent_cards (id, run_id, step, shown, created_ms, next_ms) VALUES ($1::VARCHAR, $2::VARCHAR, $3::INTEGER, $4::VARCHAR, $5::BIGINT, $6::BIGINT);
+
 -- (int4, varchar) -> ()
 INSERT INTO agent_slots (number, session_id) VALUES ($1::INTEGER, $2::VARCHAR) ON CONFLICT DO NOTHING;
 
 -- (varchar, varchar, varchar) -> ()
 INSERT INTO agent_waits (session_id, other_id, kind) VALUES ($1::VARCHAR, $2::VARCHAR, $3::VARCHAR);
 
--- (varchar, varchar, varchar, varchar, int4, int4, varchar, varchar, varchar, varchar, varchar, varchar, varchar, varchar, int4, int4, varchar, bool, varchar, varchar, int4, int4, int8, int8, float8, int8, int8, int8) -> ()
-INSERT INTO agents (session_id, tree_id, parent_id, name, place, depth, type, label, task, mode, on_failure, group_name, prompt, run_id, step, call_place, stop, quiet, status, result, steps, tool_calls, input_tokens, output_tokens, cost_usd, created_ms, held_ms, settled_ms) VALUES ($1::VARCHAR, $2::VARCHAR, $3::VARCHAR, $4::VARCHAR, $5::INTEGER, $6::INTEGER, $7::VARCHAR, $8::VARCHAR, $9::VARCHAR, $10::VARCHAR, $11::VARCHAR, $12::VARCHAR, $13::VARCHAR, $14::VARCHAR, $15::INTEGER, $16::INTEGER, $17::VARCHAR, $18::BOOLEAN, $19::VARCHAR, $20::VARCHAR, $21::INTEGER, $22::INTEGER, $23::BIGINT, $24::BIGINT, $25::FLOAT, $26::BIGINT, $27::BIGINT, $28::BIGINT);
+-- (varchar, varchar, varchar, varchar, int4, int4, varchar, varchar, varchar, varchar, varchar, varchar, varchar, varchar, int4, int4, varchar, varchar, varchar, varchar, varchar, varchar, bool, varchar, varchar, int4, varchar, varchar, int4, int4, int8, int8, float8, int8, int8, int8, int4) -> ()
+INSERT INTO agents (session_id, tree_id, parent_id, name, place, depth, type, label, task, mode, on_failure, group_name, prompt, run_id, step, call_place, request_key, request_digest, share, retention, payer, stop, quiet, status, result, result_bytes, result_digest, artifacts, steps, tool_calls, input_tokens, output_tokens, cost_usd, created_ms, held_ms, settled_ms, retries) VALUES ($1::VARCHAR, $2::VARCHAR, $3::VARCHAR, $4::VARCHAR, $5::INTEGER, $6::INTEGER, $7::VARCHAR, $8::VARCHAR, $9::VARCHAR, $10::VARCHAR, $11::VARCHAR, $12::VARCHAR, $13::VARCHAR, $14::VARCHAR, $15::INTEGER, $16::INTEGER, $17::VARCHAR, $18::VARCHAR, $19::VARCHAR, $20::VARCHAR, $21::VARCHAR, $22::VARCHAR, $23::BOOLEAN, $24::VARCHAR, $25::VARCHAR, $26::INTEGER, $27::VARCHAR, $28::VARCHAR, $29::INTEGER, $30::INTEGER, $31::BIGINT, $32::BIGINT, $33::FLOAT, $34::BIGINT, $35::BIGINT, $36::BIGINT, $37::INTEGER);
 
 -- (int8, varchar, varchar, varchar, varchar, varchar) -> ()
 INSERT INTO audit (at_ms, actor, action, session_id, run_id, data) VALUES ($1::BIGINT, $2::VARCHAR, $3::VARCHAR, $4::VARCHAR, $5::VARCHAR, $6::VARCHAR);
@@ -55,6 +58,9 @@ INSERT INTO outbox (id, session_id, run_id, kind, channel, account, chat, messag
 -- (varchar, varchar, varchar, varchar, varchar, varchar, int8, int8, varchar) -> ()
 INSERT INTO pairings (code, channel, account, user_id, name, address, created_ms, expires_ms, state) VALUES ($1::VARCHAR, $2::VARCHAR, $3::VARCHAR, $4::VARCHAR, $5::VARCHAR, $6::VARCHAR, $7::BIGINT, $8::BIGINT, $9::VARCHAR);
 
+-- (varchar, varchar, int8) -> ()
+INSERT INTO personas (digest, files, created_ms) VALUES ($1::VARCHAR, $2::VARCHAR, $3::BIGINT) ON CONFLICT DO NOTHING;
+
 -- (varchar, varchar, int8, varchar, varchar, bool, int8, varchar, varchar, varchar, bool, int8) -> ()
 INSERT INTO runs (id, session_id, seq, kind, state, collecting, ready_ms, target, reply_to, speaker, late, created_ms) VALUES ($1::VARCHAR, $2::VARCHAR, $3::BIGINT, $4::VARCHAR, $5::VARCHAR, $6::BOOLEAN, $7::BIGINT, $8::VARCHAR, $9::VARCHAR, $10::VARCHAR, $11::BOOLEAN, $12::BIGINT);
 
@@ -73,6 +79,12 @@ SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint;
 -- () -> (int8)
 SELECT CAST(CAST(pg_snapshot_xmin(pg_current_snapshot()) AS TEXT) AS BIGINT) AS pg_snapshot_xmin_1;
 
+-- (varchar, int4) -> (bool)
+SELECT EXISTS (SELECT * FROM agents WHERE agents.run_id = $1::VARCHAR AND agents.step = $2::INTEGER AND settled_ms IS NULL) AS anon_1;
+
+-- (varchar) -> (bool)
+SELECT EXISTS (SELECT * FROM outbox WHERE outbox.open_call_id = $1::VARCHAR AND outbox.state IN ('pending','sending','streaming')) AS anon_1;
+
 -- () -> (text, text, text, text, text, text, text, text, int8, int8)
 SELECT accounts.channel, accounts.account, accounts.user_id, accounts.person_id, accounts.name, accounts.trust, accounts.source, accounts.direct_chat, accounts.created_ms, accounts.updated_ms FROM accounts ORDER BY accounts.created_ms;
 
@@ -81,6 +93,15 @@ SELECT accounts.channel, accounts.account, accounts.user_id, accounts.person_id,
 
 -- (varchar) -> (text, text, text, text, text, text, text, text, int8, int8)
 SELECT accounts.channel, accounts.account, accounts.user_id, accounts.person_id, accounts.name, accounts.trust, accounts.source, accounts.direct_chat, accounts.created_ms, accounts.updated_ms FROM accounts WHERE accounts.trust = $1::VARCHAR ORDER BY accounts.created_ms;
+
+-- (int8, int4) -> (text)
+SELECT agent_cards.id FROM agent_cards WHERE agent_cards.next_ms <= $1::BIGINT ORDER BY agent_cards.next_ms LIMIT $2::INTEGER;
+
+-- (varchar) -> (text, text, int4, text, int8, int8)
+SELECT agent_cards.id, agent_cards.run_id, agent_cards.step, agent_cards.shown, agent_cards.created_ms, agent_cards.next_ms FROM agent_cards WHERE agent_cards.id = $1::VARCHAR FOR NO KEY UPDATE;
+
+-- (varchar, varchar, varchar, int4) -> (text, text, int4)
+SELECT agent_results.session_id, agent_results.digest, agent_results.size FROM agent_results JOIN agents ON agents.session_id = agent_results.session_id WHERE agents.parent_id = $1::VARCHAR OR agents.session_id IN (SELECT agent_waits.other_id FROM agent_waits WHERE agent_waits.session_id = $2::VARCHAR AND agent_waits.kind = $3::VARCHAR) ORDER BY agent_results.created_ms DESC, agents.place DESC LIMIT $4::INTEGER;
 
 -- (int4, int4) -> (int4)
 SELECT agent_slots.number FROM agent_slots WHERE agent_slots.session_id IS NULL AND agent_slots.number <= $1::INTEGER ORDER BY agent_slots.number LIMIT $2::INTEGER FOR NO KEY UPDATE SKIP LOCKED;
@@ -94,20 +115,26 @@ SELECT agents.session_id FROM agents WHERE agents.held_ms IS NOT NULL AND NOT (E
 -- (int4) -> (text)
 SELECT agents.session_id FROM agents WHERE stop IS NOT NULL AND settled_ms IS NULL ORDER BY agents.created_ms LIMIT $1::INTEGER;
 
--- (varchar) -> (text, text, text, text, int4, int4, text, text, text, text, text, text, text, text, int4, int4, text, bool, text, text, int4, int4, int8, int8, float8, int8, int8, int8)
-SELECT agents.session_id, agents.tree_id, agents.parent_id, agents.name, agents.place, agents.depth, agents.type, agents.label, agents.task, agents.mode, agents.on_failure, agents.group_name, agents.prompt, agents.run_id, agents.step, agents.call_place, agents.stop, agents.quiet, agents.status, agents.result, agents.steps, agents.tool_calls, agents.input_tokens, agents.output_tokens, agents.cost_usd, agents.created_ms, agents.held_ms, agents.settled_ms FROM agents WHERE agents.parent_id = $1::VARCHAR AND settled_ms IS NULL ORDER BY agents.place;
+-- (varchar) -> (text, text, text, text, int4, int4, text, text, text, text, text, text, text, text, int4, int4, text, text, text, text, text, text, bool, text, text, int4, text, text, int4, int4, int8, int8, float8, int8, int8, int8, int4)
+SELECT agents.session_id, agents.tree_id, agents.parent_id, agents.name, agents.place, agents.depth, agents.type, agents.label, agents.task, agents.mode, agents.on_failure, agents.group_name, agents.prompt, agents.run_id, agents.step, agents.call_place, agents.request_key, agents.request_digest, agents.share, agents.retention, agents.payer, agents.stop, agents.quiet, agents.status, agents.result, agents.result_bytes, agents.result_digest, agents.artifacts, agents.steps, agents.tool_calls, agents.input_tokens, agents.output_tokens, agents.cost_usd, agents.created_ms, agents.held_ms, agents.settled_ms, agents.retries FROM agents WHERE agents.parent_id = $1::VARCHAR AND settled_ms IS NULL ORDER BY agents.place;
 
--- (varchar, int4, int4) -> (text, text, text, text, int4, int4, text, text, text, text, text, text, text, text, int4, int4, text, bool, text, text, int4, int4, int8, int8, float8, int8, int8, int8)
-SELECT agents.session_id, agents.tree_id, agents.parent_id, agents.name, agents.place, agents.depth, agents.type, agents.label, agents.task, agents.mode, agents.on_failure, agents.group_name, agents.prompt, agents.run_id, agents.step, agents.call_place, agents.stop, agents.quiet, agents.status, agents.result, agents.steps, agents.tool_calls, agents.input_tokens, agents.output_tokens, agents.cost_usd, agents.created_ms, agents.held_ms, agents.settled_ms FROM agents WHERE agents.run_id = $1::VARCHAR AND agents.step = $2::INTEGER AND agents.call_place = $3::INTEGER ORDER BY agents.place;
+-- (varchar, int4, int4) -> (text, text, text, text, int4, int4, text, text, text, text, text, text, text, text, int4, int4, text, text, text, text, text, text, bool, text, text, int4, text, text, int4, int4, int8, int8, float8, int8, int8, int8, int4)
+SELECT agents.session_id, agents.tree_id, agents.parent_id, agents.name, agents.place, agents.depth, agents.type, agents.label, agents.task, agents.mode, agents.on_failure, agents.group_name, agents.prompt, agents.run_id, agents.step, agents.call_place, agents.request_key, agents.request_digest, agents.share, agents.retention, agents.payer, agents.stop, agents.quiet, agents.status, agents.result, agents.result_bytes, agents.result_digest, agents.artifacts, agents.steps, agents.tool_calls, agents.input_tokens, agents.output_tokens, agents.cost_usd, agents.created_ms, agents.held_ms, agents.settled_ms, agents.retries FROM agents WHERE agents.run_id = $1::VARCHAR AND agents.step = $2::INTEGER AND agents.call_place = $3::INTEGER ORDER BY agents.place;
 
--- (varchar) -> (text, text, text, text, int4, int4, text, text, text, text, text, text, text, text, int4, int4, text, bool, text, text, int4, int4, int8, int8, float8, int8, int8, int8)
-SELECT agents.session_id, agents.tree_id, agents.parent_id, agents.name, agents.place, agents.depth, agents.type, agents.label, agents.task, agents.mode, agents.on_failure, agents.group_name, agents.prompt, agents.run_id, agents.step, agents.call_place, agents.stop, agents.quiet, agents.status, agents.result, agents.steps, agents.tool_calls, agents.input_tokens, agents.output_tokens, agents.cost_usd, agents.created_ms, agents.held_ms, agents.settled_ms FROM agents WHERE agents.session_id = $1::VARCHAR;
+-- (varchar, int4) -> (text, text, text, text, int4, int4, text, text, text, text, text, text, text, text, int4, int4, text, text, text, text, text, text, bool, text, text, int4, text, text, int4, int4, int8, int8, float8, int8, int8, int8, int4)
+SELECT agents.session_id, agents.tree_id, agents.parent_id, agents.name, agents.place, agents.depth, agents.type, agents.label, agents.task, agents.mode, agents.on_failure, agents.group_name, agents.prompt, agents.run_id, agents.step, agents.call_place, agents.request_key, agents.request_digest, agents.share, agents.retention, agents.payer, agents.stop, agents.quiet, agents.status, agents.result, agents.result_bytes, agents.result_digest, agents.artifacts, agents.steps, agents.tool_calls, agents.input_tokens, agents.output_tokens, agents.cost_usd, agents.created_ms, agents.held_ms, agents.settled_ms, agents.retries FROM agents WHERE agents.run_id = $1::VARCHAR AND agents.step = $2::INTEGER ORDER BY agents.place;
 
--- (varchar) -> (text, text, text, text, int4, int4, text, text, text, text, text, text, text, text, int4, int4, text, bool, text, text, int4, int4, int8, int8, float8, int8, int8, int8)
-SELECT agents.session_id, agents.tree_id, agents.parent_id, agents.name, agents.place, agents.depth, agents.type, agents.label, agents.task, agents.mode, agents.on_failure, agents.group_name, agents.prompt, agents.run_id, agents.step, agents.call_place, agents.stop, agents.quiet, agents.status, agents.result, agents.steps, agents.tool_calls, agents.input_tokens, agents.output_tokens, agents.cost_usd, agents.created_ms, agents.held_ms, agents.settled_ms FROM agents WHERE agents.tree_id = $1::VARCHAR ORDER BY agents.place;
+-- (varchar) -> (text, text, text, text, int4, int4, text, text, text, text, text, text, text, text, int4, int4, text, text, text, text, text, text, bool, text, text, int4, text, text, int4, int4, int8, int8, float8, int8, int8, int8, int4)
+SELECT agents.session_id, agents.tree_id, agents.parent_id, agents.name, agents.place, agents.depth, agents.type, agents.label, agents.task, agents.mode, agents.on_failure, agents.group_name, agents.prompt, agents.run_id, agents.step, agents.call_place, agents.request_key, agents.request_digest, agents.share, agents.retention, agents.payer, agents.stop, agents.quiet, agents.status, agents.result, agents.result_bytes, agents.result_digest, agents.artifacts, agents.steps, agents.tool_calls, agents.input_tokens, agents.output_tokens, agents.cost_usd, agents.created_ms, agents.held_ms, agents.settled_ms, agents.retries FROM agents WHERE agents.session_id = $1::VARCHAR;
 
--- (varchar) -> (text, text, text, text, int4, int4, text, text, text, text, text, text, text, text, int4, int4, text, bool, text, text, int4, int4, int8, int8, float8, int8, int8, int8, text)
-SELECT agents.session_id, agents.tree_id, agents.parent_id, agents.name, agents.place, agents.depth, agents.type, agents.label, agents.task, agents.mode, agents.on_failure, agents.group_name, agents.prompt, agents.run_id, agents.step, agents.call_place, agents.stop, agents.quiet, agents.status, agents.result, agents.steps, agents.tool_calls, agents.input_tokens, agents.output_tokens, agents.cost_usd, agents.created_ms, agents.held_ms, agents.settled_ms, agent_waits.kind FROM agents JOIN agent_waits ON agent_waits.other_id = agents.session_id WHERE agent_waits.session_id = $1::VARCHAR ORDER BY agents.place;
+-- (varchar) -> (text, text, text, text, int4, int4, text, text, text, text, text, text, text, text, int4, int4, text, text, text, text, text, text, bool, text, text, int4, text, text, int4, int4, int8, int8, float8, int8, int8, int8, int4)
+SELECT agents.session_id, agents.tree_id, agents.parent_id, agents.name, agents.place, agents.depth, agents.type, agents.label, agents.task, agents.mode, agents.on_failure, agents.group_name, agents.prompt, agents.run_id, agents.step, agents.call_place, agents.request_key, agents.request_digest, agents.share, agents.retention, agents.payer, agents.stop, agents.quiet, agents.status, agents.result, agents.result_bytes, agents.result_digest, agents.artifacts, agents.steps, agents.tool_calls, agents.input_tokens, agents.output_tokens, agents.cost_usd, agents.created_ms, agents.held_ms, agents.settled_ms, agents.retries FROM agents WHERE agents.tree_id = $1::VARCHAR ORDER BY agents.place;
+
+-- (varchar) -> (text, text, text, text, int4, int4, text, text, text, text, text, text, text, text, int4, int4, text, text, text, text, text, text, bool, text, text, int4, text, text, int4, int4, int8, int8, float8, int8, int8, int8, int4, text)
+SELECT agents.session_id, agents.tree_id, agents.parent_id, agents.name, agents.place, agents.depth, agents.type, agents.label, agents.task, agents.mode, agents.on_failure, agents.group_name, agents.prompt, agents.run_id, agents.step, agents.call_place, agents.request_key, agents.request_digest, agents.share, agents.retention, agents.payer, agents.stop, agents.quiet, agents.status, agents.result, agents.result_bytes, agents.result_digest, agents.artifacts, agents.steps, agents.tool_calls, agents.input_tokens, agents.output_tokens, agents.cost_usd, agents.created_ms, agents.held_ms, agents.settled_ms, agents.retries, agent_waits.kind FROM agents JOIN agent_waits ON agent_waits.other_id = agents.session_id WHERE agent_waits.session_id = $1::VARCHAR ORDER BY agents.place;
+
+-- (int4, varchar, int4, int4, int4, int4, int4, varchar, int4, varchar, int4, int4, varchar, int4, int4, varchar, int4, int4, varchar) -> (text, text, text, text, int4, int4, text, text, text, text, text, int4, int4, int8, text, text, text, text, text, text, text, text, text, bool, text, text, int4, text, text, int4, int4, int8, int8, float8, int8, int8, int4, text, int8, text, text, int8, numeric, float8, int4, int8, int8, int8, int8, int4, int8, text, text)
+SELECT agents.session_id, agents.tree_id, agents.parent_id, agents.name, agents.place, agents.depth, agents.type, agents.task, agents.mode, agents.on_failure, agents.run_id, agents.step, agents.call_place, agents.created_ms, agents.label, agents.group_name, agents.prompt, agents.request_key, agents.request_digest, agents.share, agents.retention, agents.payer, agents.stop, agents.quiet, agents.status, agents.result, agents.result_bytes, agents.result_digest, agents.artifacts, agents.steps, agents.tool_calls, agents.input_tokens, agents.output_tokens, agents.cost_usd, agents.held_ms, agents.settled_ms, agents.retries, lanes.gate, coalesce(lanes.wants_ms, lanes.ready_ms) AS due_ms, lanes.active_run, active.state AS run_state, anon_1.used_steps, anon_1.used_tokens, anon_1.used_cost, anon_1.any_taint, anon_1.queued_runs, anon_2.used_calls, anon_3.approvals, anon_3.questions, anon_3.asks, newest.created_ms AS newest_ms, (SELECT runs.error FROM runs WHERE runs.session_id = agents.session_id AND runs.error IS NOT NULL ORDER BY runs.seq DESC LIMIT $1::INTEGER) AS last_error, CASE WHEN (agents.settled_ms IS NULL) THEN (SELECT messages.payload FROM messages WHERE messages.session_id = agents.session_id AND messages.role = $2::VARCHAR ORDER BY messages.seq DESC LIMIT $3::INTEGER) END AS last_said FROM agents JOIN lanes ON lanes.session_id = agents.session_id LEFT OUTER JOIN runs AS active ON active.id = lanes.active_run LEFT OUTER JOIN (SELECT runs.session_id AS session_id, sum(runs.step) AS used_steps, sum(runs.input_tokens + runs.output_tokens) AS used_tokens, sum(runs.cost_usd) AS used_cost, max(CASE WHEN runs.tainted THEN $4::INTEGER ELSE $5::INTEGER END) AS any_taint, sum(CASE WHEN (runs.state = 'queued') THEN $6::INTEGER ELSE $7::INTEGER END) AS queued_runs FROM runs WHERE runs.session_id IN (SELECT agents.session_id FROM agents WHERE agents.run_id = $8::VARCHAR AND agents.step = $9::INTEGER) GROUP BY runs.session_id) AS anon_1 ON anon_1.session_id = agents.session_id LEFT OUTER JOIN (SELECT runs.session_id AS session_id, count(*) AS used_calls FROM runs JOIN tool_calls ON tool_calls.run_id = runs.id WHERE runs.session_id IN (SELECT agents.session_id FROM agents WHERE agents.run_id = $8::VARCHAR AND agents.step = $9::INTEGER) GROUP BY runs.session_id) AS anon_2 ON anon_2.session_id = agents.session_id LEFT OUTER JOIN (SELECT open_calls.session_id AS session_id, sum(CASE WHEN (open_calls.kind = $10::VARCHAR) THEN $11::INTEGER ELSE $12::INTEGER END) AS approvals, sum(CASE WHEN (open_calls.kind = $13::VARCHAR) THEN $14::INTEGER ELSE $15::INTEGER END) AS questions, max(CASE WHEN (open_calls.kind = $16::VARCHAR) THEN $17::INTEGER ELSE $18::INTEGER END) AS asks FROM open_calls WHERE open_calls.session_id IN (SELECT agents.session_id FROM agents WHERE agents.run_id = $8::VARCHAR AND agents.step = $9::INTEGER) AND open_calls.state = $19::VARCHAR GROUP BY open_calls.session_id) AS anon_3 ON anon_3.session_id = agents.session_id LEFT OUTER JOIN messages AS newest ON newest.session_id = agents.session_id AND newest.seq = lanes.message_seq WHERE agents.run_id = $8::VARCHAR AND agents.step = $9::INTEGER ORDER BY agents.tree_id, agents.place;
 
 -- (varchar, varchar, varchar) -> (int8, int8, int8, int8, int8)
 SELECT budgets.used_tokens, budgets.used_micro_usd, budgets.reserved_tokens, budgets.reserved_micro_usd, budgets.unpriced_calls FROM budgets WHERE budgets.scope = $1::VARCHAR AND budgets.scope_id = $2::VARCHAR AND budgets.day = $3::VARCHAR;
@@ -115,8 +142,17 @@ SELECT budgets.used_tokens, budgets.used_micro_usd, budgets.reserved_tokens, bud
 -- (varchar, varchar, varchar) -> (int8, int8, int8, int8, int8)
 SELECT budgets.used_tokens, budgets.used_micro_usd, budgets.reserved_tokens, budgets.reserved_micro_usd, budgets.unpriced_calls FROM budgets WHERE budgets.scope = $1::VARCHAR AND budgets.scope_id = $2::VARCHAR AND budgets.day = $3::VARCHAR FOR NO KEY UPDATE;
 
+-- (int4, int4, int4, varchar, varchar) -> (numeric, numeric, numeric, float8)
+SELECT coalesce(sum(runs.input_tokens), $1::INTEGER) AS coalesce_1, coalesce(sum(runs.output_tokens), $2::INTEGER) AS coalesce_3, coalesce(sum(runs.cached_tokens), $3::INTEGER) AS coalesce_5, sum(runs.cost_usd) AS sum_1 FROM runs WHERE runs.id = $4::VARCHAR OR runs.session_id IN (SELECT agents.session_id FROM agents WHERE agents.payer = $5::VARCHAR);
+
 -- (int4, int4, int4, varchar) -> (numeric, numeric, numeric, float8)
 SELECT coalesce(sum(runs.input_tokens), $1::INTEGER) AS coalesce_1, coalesce(sum(runs.output_tokens), $2::INTEGER) AS coalesce_3, coalesce(sum(runs.cached_tokens), $3::INTEGER) AS coalesce_5, sum(runs.cost_usd) AS sum_1 FROM runs WHERE runs.session_id = $4::VARCHAR;
+
+-- (int4, int4, int4, varchar, varchar) -> (numeric, numeric, numeric, float8)
+SELECT coalesce(sum(runs.input_tokens), $1::INTEGER) AS coalesce_1, coalesce(sum(runs.output_tokens), $2::INTEGER) AS coalesce_3, coalesce(sum(runs.cached_tokens), $3::INTEGER) AS coalesce_5, sum(runs.cost_usd) AS sum_1 FROM runs WHERE runs.session_id = $4::VARCHAR OR runs.session_id IN (SELECT agents.session_id FROM agents WHERE agents.tree_id = $5::VARCHAR);
+
+-- (int4, int4, int4, varchar) -> (numeric, numeric, numeric, float8)
+SELECT coalesce(sum(runs.input_tokens), $1::INTEGER) AS coalesce_1, coalesce(sum(runs.output_tokens), $2::INTEGER) AS coalesce_3, coalesce(sum(runs.cached_tokens), $3::INTEGER) AS coalesce_5, sum(runs.cost_usd) AS sum_1 FROM runs WHERE runs.session_id IN (SELECT agents.session_id FROM agents WHERE agents.tree_id = $4::VARCHAR);
 
 -- (int4, int4, int4, varchar) -> (int8, numeric, numeric, float8, bool)
 SELECT coalesce(sum(runs.step), $1::INTEGER) AS steps, coalesce(sum(runs.input_tokens), $2::INTEGER) AS taken, coalesce(sum(runs.output_tokens), $3::INTEGER) AS given, sum(runs.cost_usd) AS cost, bool_or(runs.tainted) AS tainted FROM runs WHERE runs.session_id = $4::VARCHAR;
@@ -139,8 +175,8 @@ SELECT count(*) AS count_1 FROM runs;
 -- (varchar, varchar) -> (int8)
 SELECT count(*) AS count_1 FROM runs WHERE runs.session_id = $1::VARCHAR AND runs.state = $2::VARCHAR;
 
--- () -> (int8)
-SELECT count(*) AS count_1 FROM sessions;
+-- (varchar) -> (int8)
+SELECT count(*) AS count_1 FROM sessions WHERE NOT (EXISTS (SELECT * FROM agents WHERE agents.session_id = sessions.id AND agents.retention = $1::VARCHAR AND agents.settled_ms IS NOT NULL));
 
 -- (varchar) -> (int8)
 SELECT count(*) AS count_1 FROM tool_calls JOIN runs ON runs.id = tool_calls.run_id WHERE runs.session_id = $1::VARCHAR;
@@ -214,6 +250,9 @@ SELECT max(events.position) AS max_1 FROM events;
 -- (int8) -> (int8)
 SELECT max(events.position) AS max_1 FROM events WHERE events.position < $1::BIGINT;
 
+-- (varchar, varchar, int8, varchar, varchar) -> (text)
+SELECT messages.payload FROM messages WHERE messages.session_id = $1::VARCHAR AND messages.seq > (SELECT lanes.message_seq FROM lanes WHERE lanes.session_id = $2::VARCHAR) - $3::BIGINT AND messages.run_id = $4::VARCHAR AND messages.role = $5::VARCHAR ORDER BY messages.seq DESC;
+
 -- (varchar, int8, varchar, int4, varchar) -> (int8)
 SELECT messages.seq FROM messages WHERE messages.session_id = $1::VARCHAR AND messages.seq >= $2::BIGINT AND messages.run_id = $3::VARCHAR AND messages.step = $4::INTEGER AND messages.role = $5::VARCHAR;
 
@@ -244,11 +283,11 @@ SELECT open_calls.id, open_calls.session_id, open_calls.run_id, open_calls.step,
 -- (varchar, varchar) -> (text, text, text, int4, int4, text, text, text, text, text, text, int8, int8, int8)
 SELECT open_calls.id, open_calls.session_id, open_calls.run_id, open_calls.step, open_calls.place, open_calls.kind, open_calls.digest, open_calls.payload, open_calls.state, open_calls.answer, open_calls.answered_by, open_calls.answered_ms, open_calls.created_ms, open_calls.expires_ms FROM open_calls WHERE open_calls.state = $1::VARCHAR AND open_calls.kind = $2::VARCHAR ORDER BY open_calls.created_ms, open_calls.run_id, open_calls.step, open_calls.place;
 
+-- (varchar, varchar, varchar, varchar) -> (text, text, text, int4, int4, text, text, text, text, text, text, int8, int8, int8)
+SELECT open_calls.id, open_calls.session_id, open_calls.run_id, open_calls.step, open_calls.place, open_calls.kind, open_calls.digest, open_calls.payload, open_calls.state, open_calls.answer, open_calls.answered_by, open_calls.answered_ms, open_calls.created_ms, open_calls.expires_ms FROM open_calls WHERE open_calls.state = $1::VARCHAR AND open_calls.kind IN ($4::VARCHAR) AND (open_calls.session_id = $2::VARCHAR OR open_calls.session_id IN (SELECT agents.session_id FROM agents WHERE agents.tree_id = $3::VARCHAR)) ORDER BY open_calls.created_ms, open_calls.run_id, open_calls.step, open_calls.place;
+
 -- (varchar, varchar, varchar) -> (text, text, text, int4, int4, text, text, text, text, text, text, int8, int8, int8)
 SELECT open_calls.id, open_calls.session_id, open_calls.run_id, open_calls.step, open_calls.place, open_calls.kind, open_calls.digest, open_calls.payload, open_calls.state, open_calls.answer, open_calls.answered_by, open_calls.answered_ms, open_calls.created_ms, open_calls.expires_ms FROM open_calls WHERE open_calls.state = $1::VARCHAR AND open_calls.session_id = $2::VARCHAR AND open_calls.kind = $3::VARCHAR ORDER BY open_calls.created_ms, open_calls.run_id, open_calls.step, open_calls.place;
-
--- (varchar, varchar) -> (text, text, text, int4, int4, text, text, text, text, text, text, int8, int8, int8)
-SELECT open_calls.id, open_calls.session_id, open_calls.run_id, open_calls.step, open_calls.place, open_calls.kind, open_calls.digest, open_calls.payload, open_calls.state, open_calls.answer, open_calls.answered_by, open_calls.answered_ms, open_calls.created_ms, open_calls.expires_ms FROM open_calls WHERE open_calls.state = $1::VARCHAR AND open_calls.session_id = $2::VARCHAR ORDER BY open_calls.created_ms, open_calls.run_id, open_calls.step, open_calls.place;
 
 -- (varchar) -> (text, text, text, int4, int4, text, text, text, text, text, text, int8, int8, int8)
 SELECT open_calls.id, open_calls.session_id, open_calls.run_id, open_calls.step, open_calls.place, open_calls.kind, open_calls.digest, open_calls.payload, open_calls.state, open_calls.answer, open_calls.answered_by, open_calls.answered_ms, open_calls.created_ms, open_calls.expires_ms FROM open_calls WHERE open_calls.state = $1::VARCHAR ORDER BY open_calls.created_ms, open_calls.run_id, open_calls.step, open_calls.place;
@@ -271,8 +310,8 @@ SELECT outbox.position, outbox.id, outbox.session_id, outbox.run_id, outbox.kind
 -- (varchar, varchar, varchar, varchar) -> (int8, text, text, text, text, text, text, text, text, text, text, int4, int4, int8, text, int8, int8, text, text, text, int8, int8)
 SELECT outbox.position, outbox.id, outbox.session_id, outbox.run_id, outbox.kind, outbox.channel, outbox.account, outbox.chat, outbox.message, outbox.open_call_id, outbox.state, outbox.rank, outbox.attempt, outbox.next_ms, outbox.worker, outbox.fence, outbox.begun_ms, outbox.stream, outbox.posted, outbox.error, outbox.created_ms, outbox.settled_ms FROM outbox WHERE outbox.channel = $1::VARCHAR AND outbox.account = $2::VARCHAR AND outbox.state IN ('pending','sending','streaming') AND outbox.state IN ($3::VARCHAR, $4::VARCHAR) ORDER BY outbox.position;
 
--- (varchar, varchar, int4) -> (int8, text, text, text, text, text, text, text, text, text, text, int4, int4, int8, text, int8, int8, text, text, text, int8, int8)
-SELECT outbox.position, outbox.id, outbox.session_id, outbox.run_id, outbox.kind, outbox.channel, outbox.account, outbox.chat, outbox.message, outbox.open_call_id, outbox.state, outbox.rank, outbox.attempt, outbox.next_ms, outbox.worker, outbox.fence, outbox.begun_ms, outbox.stream, outbox.posted, outbox.error, outbox.created_ms, outbox.settled_ms FROM outbox WHERE outbox.open_call_id = $1::VARCHAR AND outbox.kind = $2::VARCHAR ORDER BY outbox.position DESC LIMIT $3::INTEGER;
+-- (varchar, int4, varchar, varchar) -> (int8, text, text, text, text, text, text, text, text, text, text, int4, int4, int8, text, int8, int8, text, text, text, int8, int8)
+SELECT outbox.position, outbox.id, outbox.session_id, outbox.run_id, outbox.kind, outbox.channel, outbox.account, outbox.chat, outbox.message, outbox.open_call_id, outbox.state, outbox.rank, outbox.attempt, outbox.next_ms, outbox.worker, outbox.fence, outbox.begun_ms, outbox.stream, outbox.posted, outbox.error, outbox.created_ms, outbox.settled_ms FROM outbox WHERE outbox.open_call_id = $1::VARCHAR AND outbox.kind IN ($3::VARCHAR, $4::VARCHAR) ORDER BY outbox.position DESC LIMIT $2::INTEGER;
 
 -- (varchar, int8, int8, varchar, varchar, int4, varchar, varchar, varchar) -> (int8, text, text, text, text, text, text, text, text, text, text, int4, int4, int8, text, int8, int8, text, text, text, int8, int8)
 SELECT outbox.position, outbox.id, outbox.session_id, outbox.run_id, outbox.kind, outbox.channel, outbox.account, outbox.chat, outbox.message, outbox.open_call_id, outbox.state, outbox.rank, outbox.attempt, outbox.next_ms, outbox.worker, outbox.fence, outbox.begun_ms, outbox.stream, outbox.posted, outbox.error, outbox.created_ms, outbox.settled_ms FROM outbox WHERE outbox.session_id = $1::VARCHAR AND outbox.created_ms >= $2::BIGINT AND outbox.created_ms < $3::BIGINT AND (outbox.kind IN ($7::VARCHAR, $8::VARCHAR, $9::VARCHAR) OR outbox.kind = $4::VARCHAR AND (EXISTS (SELECT * FROM runs WHERE runs.id = outbox.run_id AND runs.state = $5::VARCHAR))) ORDER BY outbox.created_ms DESC, outbox.position DESC LIMIT $6::INTEGER;
@@ -307,6 +346,9 @@ SELECT pairings.code, pairings.channel, pairings.account, pairings.user_id, pair
 -- (varchar, int8) -> (text, text, text, text, text, text, int8, int8, text)
 SELECT pairings.code, pairings.channel, pairings.account, pairings.user_id, pairings.name, pairings.address, pairings.created_ms, pairings.expires_ms, pairings.state FROM pairings WHERE pairings.state = $1::VARCHAR AND pairings.expires_ms > $2::BIGINT ORDER BY pairings.created_ms;
 
+-- (varchar) -> (text)
+SELECT personas.files FROM personas WHERE personas.digest = $1::VARCHAR;
+
 -- (int4) -> (text)
 SELECT runs.id FROM runs ORDER BY runs.id DESC LIMIT $1::INTEGER;
 
@@ -315,9 +357,6 @@ SELECT runs.id FROM runs WHERE runs.id < $1::VARCHAR ORDER BY runs.id DESC LIMIT
 
 -- (varchar, varchar, int4) -> (text)
 SELECT runs.id FROM runs WHERE runs.session_id = $1::VARCHAR AND runs.state = $2::VARCHAR ORDER BY runs.id DESC LIMIT $3::INTEGER;
-
--- (varchar) -> (text, text)
-SELECT runs.id, runs.cancel FROM runs WHERE runs.worker = $1::VARCHAR AND runs.state = 'running' AND runs.cancel IS NOT NULL;
 
 -- (varchar) -> (text, text, int8, int4, text, text, bool, int8, text, text, text, int4, int4, text, int8, text, bool, bool, bool, text, int8, int8, int8, float8, bool, text, int8, int8, int8)
 SELECT runs.id, runs.session_id, runs.seq, runs.transcript, runs.kind, runs.state, runs.collecting, runs.ready_ms, runs.target, runs.reply_to, runs.speaker, runs.step, runs.attempt, runs.worker, runs.fence, runs.cancel, runs.replaced, runs.steered, runs.late, runs.model, runs.input_tokens, runs.output_tokens, runs.cached_tokens, runs.cost_usd, runs.tainted, runs.error, runs.created_ms, runs.started_ms, runs.ended_ms FROM runs WHERE runs.id = $1::VARCHAR;
@@ -331,29 +370,29 @@ SELECT runs.id, runs.session_id, runs.seq, runs.transcript, runs.kind, runs.stat
 -- (text[]) -> (text, text, int8, int4, text, text, bool, int8, text, text, text, int4, int4, text, int8, text, bool, bool, bool, text, int8, int8, int8, float8, bool, text, int8, int8, int8)
 SELECT runs.id, runs.session_id, runs.seq, runs.transcript, runs.kind, runs.state, runs.collecting, runs.ready_ms, runs.target, runs.reply_to, runs.speaker, runs.step, runs.attempt, runs.worker, runs.fence, runs.cancel, runs.replaced, runs.steered, runs.late, runs.model, runs.input_tokens, runs.output_tokens, runs.cached_tokens, runs.cost_usd, runs.tainted, runs.error, runs.created_ms, runs.started_ms, runs.ended_ms FROM runs WHERE runs.session_id = ANY ($1::TEXT[]) AND runs.state = 'queued' AND NOT (EXISTS (SELECT * FROM runs AS earlier WHERE earlier.session_id = runs.session_id AND earlier.state = 'queued' AND earlier.seq < runs.seq));
 
--- (varchar) -> (int8, float8)
-SELECT runs.input_tokens + runs.output_tokens AS tokens, runs.cost_usd FROM runs WHERE runs.id = $1::VARCHAR;
-
 -- (varchar) -> (int8)
 SELECT runs.ready_ms FROM runs WHERE runs.session_id = $1::VARCHAR AND runs.state = 'queued' ORDER BY runs.seq LIMIT 1;
 
 -- () -> (text, int8)
 SELECT runs.state, count(*) AS count_1 FROM runs GROUP BY runs.state;
 
--- (int4) -> (text, int8, text)
-SELECT sessions.id, CASE WHEN (messages.created_ms > sessions.updated_ms) THEN messages.created_ms ELSE sessions.updated_ms END AS last_ms, lanes.active_run FROM sessions JOIN lanes ON lanes.session_id = sessions.id LEFT OUTER JOIN messages ON messages.session_id = sessions.id AND messages.seq = lanes.message_seq ORDER BY CASE WHEN (messages.created_ms > sessions.updated_ms) THEN messages.created_ms ELSE sessions.updated_ms END DESC, sessions.id DESC LIMIT $1::INTEGER;
+-- (varchar, int8, int8, varchar, int4) -> (text, int8, text)
+SELECT sessions.id, CASE WHEN (messages.created_ms > sessions.updated_ms) THEN messages.created_ms ELSE sessions.updated_ms END AS last_ms, lanes.active_run FROM sessions JOIN lanes ON lanes.session_id = sessions.id LEFT OUTER JOIN messages ON messages.session_id = sessions.id AND messages.seq = lanes.message_seq WHERE NOT (EXISTS (SELECT * FROM agents WHERE agents.session_id = sessions.id AND agents.retention = $1::VARCHAR AND agents.settled_ms IS NOT NULL)) AND (CASE WHEN (messages.created_ms > sessions.updated_ms) THEN messages.created_ms ELSE sessions.updated_ms END < $2::BIGINT OR CASE WHEN (messages.created_ms > sessions.updated_ms) THEN messages.created_ms ELSE sessions.updated_ms END = $3::BIGINT AND sessions.id < $4::VARCHAR) ORDER BY CASE WHEN (messages.created_ms > sessions.updated_ms) THEN messages.created_ms ELSE sessions.updated_ms END DESC, sessions.id DESC LIMIT $5::INTEGER;
 
--- (int8, int8, varchar, int4) -> (text, int8, text)
-SELECT sessions.id, CASE WHEN (messages.created_ms > sessions.updated_ms) THEN messages.created_ms ELSE sessions.updated_ms END AS last_ms, lanes.active_run FROM sessions JOIN lanes ON lanes.session_id = sessions.id LEFT OUTER JOIN messages ON messages.session_id = sessions.id AND messages.seq = lanes.message_seq WHERE CASE WHEN (messages.created_ms > sessions.updated_ms) THEN messages.created_ms ELSE sessions.updated_ms END < $1::BIGINT OR CASE WHEN (messages.created_ms > sessions.updated_ms) THEN messages.created_ms ELSE sessions.updated_ms END = $2::BIGINT AND sessions.id < $3::VARCHAR ORDER BY CASE WHEN (messages.created_ms > sessions.updated_ms) THEN messages.created_ms ELSE sessions.updated_ms END DESC, sessions.id DESC LIMIT $4::INTEGER;
+-- (varchar, int4) -> (text, int8, text)
+SELECT sessions.id, CASE WHEN (messages.created_ms > sessions.updated_ms) THEN messages.created_ms ELSE sessions.updated_ms END AS last_ms, lanes.active_run FROM sessions JOIN lanes ON lanes.session_id = sessions.id LEFT OUTER JOIN messages ON messages.session_id = sessions.id AND messages.seq = lanes.message_seq WHERE NOT (EXISTS (SELECT * FROM agents WHERE agents.session_id = sessions.id AND agents.retention = $1::VARCHAR AND agents.settled_ms IS NOT NULL)) ORDER BY CASE WHEN (messages.created_ms > sessions.updated_ms) THEN messages.created_ms ELSE sessions.updated_ms END DESC, sessions.id DESC LIMIT $2::INTEGER;
 
 -- (varchar) -> (text, int8, text)
 SELECT sessions.id, CASE WHEN (messages.created_ms > sessions.updated_ms) THEN messages.created_ms ELSE sessions.updated_ms END AS last_ms, lanes.active_run FROM sessions JOIN lanes ON lanes.session_id = sessions.id LEFT OUTER JOIN messages ON messages.session_id = sessions.id AND messages.seq = lanes.message_seq WHERE sessions.id = $1::VARCHAR ORDER BY CASE WHEN (messages.created_ms > sessions.updated_ms) THEN messages.created_ms ELSE sessions.updated_ms END DESC, sessions.id DESC;
 
--- (varchar) -> (text, text, text, text, text, text, text, text, text, text, text, text, int8, int8, int4)
-SELECT sessions.id, sessions.key, sessions.address, sessions.title, sessions.status, sessions.mode, sessions.permission_mode, sessions.queue_mode, sessions.model, sessions.agent, sessions.grants, sessions.scope, sessions.created_ms, sessions.updated_ms, lanes.transcript FROM sessions JOIN lanes ON lanes.session_id = sessions.id WHERE sessions.id = $1::VARCHAR;
+-- (varchar) -> (text, text, text, text, text, text, text, text, text, text, text, text, text, text, int8, int8, int4)
+SELECT sessions.id, sessions.key, sessions.address, sessions.title, sessions.status, sessions.mode, sessions.permission_mode, sessions.queue_mode, sessions.model, sessions.agent, sessions.grants, sessions.scope, sessions.persona, sessions.persona_digest, sessions.created_ms, sessions.updated_ms, lanes.transcript FROM sessions JOIN lanes ON lanes.session_id = sessions.id WHERE sessions.id = $1::VARCHAR;
 
--- (text[]) -> (text, text, text, text, text, text, text, text, text, text, text, text, int8, int8, int4)
-SELECT sessions.id, sessions.key, sessions.address, sessions.title, sessions.status, sessions.mode, sessions.permission_mode, sessions.queue_mode, sessions.model, sessions.agent, sessions.grants, sessions.scope, sessions.created_ms, sessions.updated_ms, lanes.transcript FROM sessions JOIN lanes ON lanes.session_id = sessions.id WHERE sessions.id = ANY ($1::TEXT[]);
+-- (text[]) -> (text, text, text, text, text, text, text, text, text, text, text, text, text, text, int8, int8, int4)
+SELECT sessions.id, sessions.key, sessions.address, sessions.title, sessions.status, sessions.mode, sessions.permission_mode, sessions.queue_mode, sessions.model, sessions.agent, sessions.grants, sessions.scope, sessions.persona, sessions.persona_digest, sessions.created_ms, sessions.updated_ms, lanes.transcript FROM sessions JOIN lanes ON lanes.session_id = sessions.id WHERE sessions.id = ANY ($1::TEXT[]);
+
+-- (varchar) -> (text, text, text, text, text, text, text, text, text, text, text, text, text, text, int8, int8, int4)
+SELECT sessions.id, sessions.key, sessions.address, sessions.title, sessions.status, sessions.mode, sessions.permission_mode, sessions.queue_mode, sessions.model, sessions.agent, sessions.grants, sessions.scope, sessions.persona, sessions.persona_digest, sessions.created_ms, sessions.updated_ms, lanes.transcript FROM sessions JOIN lanes ON lanes.session_id = sessions.id WHERE sessions.key = $1::VARCHAR;
 
 -- (text[]) -> (text, text)
 SELECT settings.name, settings.value FROM settings WHERE settings.name = ANY ($1::TEXT[]) ORDER BY settings.name;
@@ -362,13 +401,16 @@ SELECT settings.name, settings.value FROM settings WHERE settings.name = ANY ($1
 SELECT settings.value FROM settings WHERE settings.name = $1::VARCHAR;
 
 -- (int8, varchar, varchar) -> (text, int4)
-SELECT told.what, told.place FROM (SELECT 'runs' AS what, 0 AS place WHERE EXISTS (SELECT * FROM lanes WHERE lanes.ready_ms <= (SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint + $1::BIGINT AS anon_1)) UNION ALL SELECT 'children' AS what, 0 AS place WHERE (EXISTS (SELECT * FROM lanes WHERE lanes.wants_ms <= (SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint + $1::BIGINT AS anon_1))) OR (EXISTS (SELECT * FROM agents WHERE stop IS NOT NULL AND settled_ms IS NULL)) OR (EXISTS (SELECT agents.session_id FROM agents WHERE agents.held_ms IS NOT NULL AND NOT (EXISTS (SELECT * FROM agent_waits, agents AS other WHERE agent_waits.session_id = agents.session_id AND other.session_id = agent_waits.other_id AND other.settled_ms IS NULL)))) UNION ALL SELECT 'abandoned' AS what, 0 AS place WHERE EXISTS (SELECT * FROM runs WHERE runs.state = 'running' AND NOT (EXISTS (SELECT * FROM leases WHERE leases.holder = runs.worker AND (leases.name LIKE 'process:' || '%') AND leases.expires_ms > (SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint + $1::BIGINT AS anon_1)))) UNION ALL SELECT 'expired' AS what, 0 AS place WHERE EXISTS (SELECT * FROM open_calls WHERE open_calls.state = 'open' AND open_calls.expires_ms <= (SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint + $1::BIGINT AS anon_1)) UNION ALL SELECT 'outbox' AS what, 0 AS place WHERE EXISTS (SELECT * FROM outbox WHERE outbox.channel = $2::VARCHAR AND outbox.account = $3::VARCHAR AND outbox.state IN ('pending','sending','streaming') AND (outbox.state != 'pending' OR outbox.next_ms <= (SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint + $1::BIGINT AS anon_1)))) AS told;
+SELECT told.what, told.place FROM (SELECT 'runs' AS what, 0 AS place WHERE EXISTS (SELECT * FROM lanes WHERE lanes.ready_ms <= (SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint + $1::BIGINT AS anon_1)) UNION ALL SELECT 'children' AS what, 0 AS place WHERE (EXISTS (SELECT * FROM lanes WHERE lanes.wants_ms <= (SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint + $1::BIGINT AS anon_1))) OR (EXISTS (SELECT * FROM agents WHERE stop IS NOT NULL AND settled_ms IS NULL)) OR (EXISTS (SELECT agents.session_id FROM agents WHERE agents.held_ms IS NOT NULL AND NOT (EXISTS (SELECT * FROM agent_waits, agents AS other WHERE agent_waits.session_id = agents.session_id AND other.session_id = agent_waits.other_id AND other.settled_ms IS NULL)))) OR (EXISTS (SELECT * FROM agent_cards WHERE agent_cards.next_ms <= (SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint + $1::BIGINT AS anon_1))) UNION ALL SELECT 'abandoned' AS what, 0 AS place WHERE EXISTS (SELECT * FROM runs WHERE runs.state = 'running' AND NOT (EXISTS (SELECT * FROM leases WHERE leases.holder = runs.worker AND (leases.name LIKE 'process:' || '%') AND leases.expires_ms > (SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint + $1::BIGINT AS anon_1)))) UNION ALL SELECT 'expired' AS what, 0 AS place WHERE EXISTS (SELECT * FROM open_calls WHERE open_calls.state = 'open' AND open_calls.expires_ms <= (SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint + $1::BIGINT AS anon_1)) UNION ALL SELECT 'outbox' AS what, 0 AS place WHERE EXISTS (SELECT * FROM outbox WHERE outbox.channel = $2::VARCHAR AND outbox.account = $3::VARCHAR AND outbox.state IN ('pending','sending','streaming') AND (outbox.state != 'pending' OR outbox.next_ms <= (SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint + $1::BIGINT AS anon_1)))) AS told;
 
 -- (varchar, int4) -> (text, int4, int4, text, text, text, text, text, text, text, text, int8, int8)
 SELECT tool_calls.run_id, tool_calls.step, tool_calls.place, tool_calls.call_id, tool_calls.name, tool_calls.arguments, tool_calls.effect, tool_calls.state, tool_calls.decision, tool_calls.digest, tool_calls.result, tool_calls.started_ms, tool_calls.ended_ms FROM tool_calls WHERE tool_calls.run_id = $1::VARCHAR AND tool_calls.step = $2::INTEGER ORDER BY tool_calls.place;
 
 -- (varchar, varchar, varchar, varchar, varchar, int8, varchar, varchar, varchar) -> ()
 UPDATE accounts SET person_id=$1::VARCHAR, name=$2::VARCHAR, trust=$3::VARCHAR, source=$4::VARCHAR, direct_chat=$5::VARCHAR, updated_ms=$6::BIGINT WHERE accounts.channel = $7::VARCHAR AND accounts.account = $8::VARCHAR AND accounts.user_id = $9::VARCHAR;
+
+-- (varchar, int8, varchar) -> ()
+UPDATE agent_cards SET shown=$1::VARCHAR, next_ms=$2::BIGINT WHERE agent_cards.id = $3::VARCHAR;
 
 -- (varchar, int4) -> ()
 UPDATE agent_slots SET session_id=$1::VARCHAR WHERE agent_slots.number = $2::INTEGER;
@@ -379,8 +421,8 @@ UPDATE agent_slots SET session_id=$1::VARCHAR WHERE agent_slots.session_id = $2:
 -- (int8, varchar) -> ()
 UPDATE agents SET held_ms=$1::BIGINT WHERE agents.session_id = $2::VARCHAR;
 
--- (varchar, varchar, int4, int4, int8, int8, float8, int8, int8, varchar) -> ()
-UPDATE agents SET status=$1::VARCHAR, result=$2::VARCHAR, steps=$3::INTEGER, tool_calls=$4::INTEGER, input_tokens=$5::BIGINT, output_tokens=$6::BIGINT, cost_usd=$7::FLOAT, held_ms=$8::BIGINT, settled_ms=$9::BIGINT WHERE agents.session_id = $10::VARCHAR;
+-- (varchar, varchar, int4, varchar, varchar, int4, int4, int8, int8, float8, int8, int8, varchar) -> ()
+UPDATE agents SET status=$1::VARCHAR, result=$2::VARCHAR, result_bytes=$3::INTEGER, result_digest=$4::VARCHAR, artifacts=$5::VARCHAR, steps=$6::INTEGER, tool_calls=$7::INTEGER, input_tokens=$8::BIGINT, output_tokens=$9::BIGINT, cost_usd=$10::FLOAT, held_ms=$11::BIGINT, settled_ms=$12::BIGINT WHERE agents.session_id = $13::VARCHAR;
 
 -- (varchar, varchar) -> ()
 UPDATE agents SET stop=$1::VARCHAR WHERE agents.session_id = $2::VARCHAR AND settled_ms IS NULL AND agents.stop IS NULL;
@@ -469,11 +511,14 @@ UPDATE sessions SET grants=$1::VARCHAR, updated_ms=$2::BIGINT WHERE sessions.id 
 -- (varchar, int8, varchar) -> ()
 UPDATE sessions SET mode=$1::VARCHAR, updated_ms=$2::BIGINT WHERE sessions.id = $3::VARCHAR;
 
--- (varchar, varchar, varchar, varchar, varchar, int8, varchar) -> ()
-UPDATE sessions SET permission_mode=$1::VARCHAR, model=$2::VARCHAR, agent=$3::VARCHAR, grants=$4::VARCHAR, scope=$5::VARCHAR, updated_ms=$6::BIGINT WHERE sessions.id = $7::VARCHAR;
+-- (varchar, varchar, varchar, varchar, varchar, varchar, varchar, int8, varchar) -> ()
+UPDATE sessions SET permission_mode=$1::VARCHAR, model=$2::VARCHAR, agent=$3::VARCHAR, grants=$4::VARCHAR, scope=$5::VARCHAR, persona=$6::VARCHAR, persona_digest=$7::VARCHAR, updated_ms=$8::BIGINT WHERE sessions.id = $9::VARCHAR;
 
 -- (varchar, int8, varchar) -> ()
 UPDATE sessions SET permission_mode=$1::VARCHAR, updated_ms=$2::BIGINT WHERE sessions.id = $3::VARCHAR;
+
+-- (varchar, varchar, int8, varchar) -> ()
+UPDATE sessions SET persona=$1::VARCHAR, persona_digest=$2::VARCHAR, updated_ms=$3::BIGINT WHERE sessions.id = $4::VARCHAR;
 
 -- (varchar, int8, varchar) -> ()
 UPDATE sessions SET queue_mode=$1::VARCHAR, updated_ms=$2::BIGINT WHERE sessions.id = $3::VARCHAR;
