@@ -10,6 +10,7 @@ from typing import Final
 
 from runtime.domain.tools import Effect
 from runtime.subagents.children import Profile
+from runtime.subagents.isolation import Defined
 from runtime.tools.base import AnyTool
 from runtime.tools.builtin.spawning import SPAWN
 from runtime.workspace.definitions import Definitions
@@ -77,6 +78,9 @@ def types_for(
             read_only=base.read_only or one.permission_mode == "plan",
             prompt=one.prompt,
             model=one.model,
+            isolation=Defined(None, worktree=True)
+            if one.isolation == "worktree"
+            else Defined(one.isolation),
         )
     may = MAY.get(kind, frozenset(known))
     return Types(profiles, may, known, about)

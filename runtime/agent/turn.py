@@ -24,7 +24,7 @@ from runtime.domain.errors import ModelRejected, ModelRetry
 from runtime.domain.fence import fence
 from runtime.domain.messages import ChatAddress, OutboundMessage
 from runtime.domain.people import Trust
-from runtime.domain.runs import Usage
+from runtime.domain.runs import RunState, Usage
 from runtime.domain.transcript import (
     AssistantMessage,
     NoticeMessage,
@@ -154,6 +154,7 @@ class Turn:
         """Model and tools in turn, from where the rows stand."""
         self.live.activity("thinking")
         try:
+            await self._services.steps.places.enter(self._session.id, self._session.key)
             while True:
                 if self._state.pending:
                     if not await self._tools():
@@ -318,6 +319,8 @@ class Turn:
 
     async def _finish(self, end: Finish) -> OutboundMessage | None:
         services = self._services
+        if end.state is RunState.COMPLETED:
+            await services.steps.places.leave(self._session.id)
         # Asked at the last moment: an offer holds only as long as the deliverer's lease.
         claim = self._offer(self._run.target) if end.parts else None
         end = with_troubles(end, self._state.window.lines, self._run.id)

@@ -6,6 +6,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from runtime.agent.agent_types import Types, types_for
+from runtime.agent.places import Places
+from runtime.agent.placing import placing_of
 from runtime.agent.settings import AgentSettings
 from runtime.agent.step import as_wait
 from runtime.domain.people import Trust
@@ -17,6 +19,7 @@ from runtime.store.sessions import Session
 from runtime.subagents import awaiting
 from runtime.subagents.awaiting import Begins, Parked
 from runtime.subagents.children import SpawnOrder
+from runtime.subagents.isolation import Placing
 from runtime.tools.builtin.spawning import SpawnArguments
 from runtime.tools.executor import Planned
 from runtime.tools.registry import Registry
@@ -31,6 +34,7 @@ class Parking:
     registry: Registry
     settings: AgentSettings
     shelf: DefinitionShelf | None = None
+    places: Places | None = None
 
     async def park(
         self,
@@ -47,7 +51,8 @@ class Parking:
         if types is not None and not trusted:
             # A guest causes no side effects, and would take slots and money from everybody.
             types = replace(types, may=frozenset())
-        waits = [self._wait(one, types) for one in planned]
+        placings = [await self._placing(one, types, session.id) for one in planned]
+        waits = [self._wait(*one, types) for one in zip(planned, placings, strict=True)]
         unit = partial(
             awaiting.park,
             holder=holder,
@@ -74,7 +79,13 @@ class Parking:
             deepest=depth + 2 >= self.settings.children.limits.max_depth,
         )
 
-    def _wait(self, one: Planned, types: Types | None) -> Wait | Begins:
+    async def _placing(self, one: Planned, types: Types | None, session_id: str) -> Placing:
+        arguments = one.prepared.arguments if one.prepared else None
+        if types is None or self.places is None or not isinstance(arguments, SpawnArguments):
+            return Placing()
+        return await placing_of(arguments, types, session_id, self.places, self.database)
+
+    def _wait(self, one: Planned, placing: Placing, types: Types | None) -> Wait | Begins:
         arguments = one.prepared.arguments if one.prepared else None
         decided = one.row.decision
         if types is None or not isinstance(arguments, SpawnArguments):
@@ -91,6 +102,7 @@ class Parking:
             label=arguments.label,
             on_failure=arguments.on_dependency_failure,
             await_ms=children.await_ms,
+            placing=placing,
         )
         return Begins(one.row, order)
 

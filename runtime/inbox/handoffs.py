@@ -7,6 +7,7 @@ a person.
 from collections.abc import Sequence
 from typing import Final
 
+from runtime.domain import worktrees
 from runtime.domain.events import EventKind
 from runtime.domain.fence import fence
 from runtime.domain.ids import IdPrefix, new_id
@@ -33,6 +34,7 @@ def told(agent: Agent, used: Totals, now: int) -> str:
         f"{used.steps} steps, {used.tool_calls} tool calls, "
         f"{used.input_tokens + used.output_tokens} tokens{cost}."
     )
+    header = "\n".join(filter(None, (header, worktrees.words(agent.session_id, agent.tree_state))))
     words = agent.result.strip()
     if not words:
         return f"{header}\nIt gave no result."

@@ -9,7 +9,7 @@ from runtime.domain.events import EventKind
 from runtime.domain.runs import RunState
 from runtime.domain.tools import ToolResult
 from runtime.inbox import handoffs, resuming
-from runtime.store import Connection, agents, calls, lanes, open_calls, runs, slots
+from runtime.store import Connection, agents, calls, lanes, open_calls, runs, seen_files, slots
 from runtime.store.agents import Agent, Status
 from runtime.store.lanes import Lane
 from runtime.store.open_calls import CHILDREN, OpenCall
@@ -54,6 +54,7 @@ def settle(conn: Connection, lane: Lane, agent: Agent, status: Status, text: str
     agents.mark_stopped(conn, agent.session_id, PARENT_ENDED)
     used = agents.totals(conn, agent.session_id)
     agents.settle(conn, agent, status=status, result=text, used=used, now=lane.now_ms)
+    seen_files.forget(conn, agent.session_id)
     lane.record(EventKind.AGENT_SETTLED, None, {"agent": agent.name, "status": status})
     agent = agents.get(conn, agent.session_id)
     words = handoffs.told(agent, used, lane.now_ms)

@@ -14,7 +14,17 @@ from runtime.domain.value import JsonObject
 from runtime.inbox import files, settling, steering, streams, troubles
 from runtime.inbox.claims import Holder
 from runtime.inbox.closing import asked_ending, close_step
-from runtime.store import Connection, audit, budgets, calls, lanes, outbox, runs, sessions
+from runtime.store import (
+    Connection,
+    agent_grants,
+    audit,
+    budgets,
+    calls,
+    lanes,
+    outbox,
+    runs,
+    sessions,
+)
 from runtime.store.budgets import Charge
 from runtime.store.calls import CallRow
 from runtime.store.lanes import Lane
@@ -138,7 +148,7 @@ def commit_results(
         lines = (results, *(steering.heard(conn, lane, run) if hears else ()))
     lane.record(EventKind.STEP_TOOLS, run_id, _tools_event(run.step, ended))
     lanes.save(conn, lane)
-    return lines, sessions.get(conn, run.session_id)
+    return lines, agent_grants.reached(conn, sessions.get(conn, run.session_id))
 
 
 def finish(

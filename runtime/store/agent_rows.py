@@ -86,6 +86,8 @@ def reopen(conn: Connection, session_id: str, *, held_ms: int | None) -> None:
             quiet=False,
             mode="background",
             held_ms=held_ms,
+            # Its worktree is looked at again, and made again where it is gone.
+            tree_state=case((agents.c.tree_state.is_not(None), "open")),
         )
     )
 

@@ -25,9 +25,12 @@ from runtime.store.tables_agents import agent_waits, agents
 
 Mode = Literal["await", "background"]
 Status = Literal["completed", "failed", "cancelled", "forced"]
+Isolation = Literal["full", "selective", "shared"]
+TreeState = Literal["open", "clean", "kept", "gone"]
 HELD: Final = "held"
 """The gate of a lane whose agent waits for others; it wants no slot yet."""
 LIVE: Final = "settled_ms IS NULL"
+LEFT: Final = "agents.tree_state IN ('open', 'clean') AND agents.settled_ms IS NOT NULL"
 ENDING: Final = "stop IS NOT NULL AND settled_ms IS NULL"
 
 
@@ -35,7 +38,10 @@ ENDING: Final = "stop IS NOT NULL AND settled_ms IS NULL"
 class Agent:
     """One child. `tree_id` is the session at the root, `parent_id` the session that spawned it by
     the call (`run_id`, `step`, `call_place`). `stop` is why it is to end, and `quiet` that nobody
-    waits to hear of it. `status` and what it cost are set when it settles; times are in ms."""
+    waits to hear of it. `status` and what it cost are set when it settles; times are in ms.
+
+    `worktree` is the agent's session whose worktree its files are in, None where that is the
+    workspace; `base` is the commit at which its own began, and `tree_state` what became of that."""
 
     session_id: str
     tree_id: str
@@ -65,6 +71,10 @@ class Agent:
     cost_usd: float | None = None
     held_ms: int | None = None
     settled_ms: int | None = None
+    isolation: Isolation = "full"
+    worktree: str | None = None
+    base: str | None = None
+    tree_state: TreeState | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,6 +224,12 @@ _UNSETTLED = exists().where(
     _other.c.session_id == agent_waits.c.other_id,
     literal_column("other.settled_ms").is_(None),
 )
+_WORKING = exists().where(
+    _other.c.tree_id == agents.c.tree_id,
+    _other.c.worktree == agents.c.session_id,
+    literal_column("other.settled_ms").is_(None),
+)
+_LEFT_TREES = select(agents.c.session_id, agents.c.base).where(text(LEFT), ~_WORKING)
 STARTABLE = select(agents.c.session_id).where(text("agents.held_ms IS NOT NULL"), ~_UNSETTLED)
 """Those who waited for others, of whom none is left."""
 
@@ -278,6 +294,23 @@ def settle(
             settled_ms=now,
         )
     )
+
+
+def set_tree(conn: Connection, session_id: str, state: TreeState) -> None:
+    """Keep what was found of an agent's own worktree."""
+    conn.execute(update(agents).where(agents.c.session_id == session_id).values(tree_state=state))
+
+
+def left_trees(conn: Connection, *, limit: int = 20) -> Sequence[tuple[str, str]]:
+    """(session, commit) of worktrees to be looked at once their agents have settled, and all who
+    work in them; the oldest first."""
+    rows = conn.execute(_LEFT_TREES.order_by(agents.c.settled_ms).limit(limit))
+    return [(row.session_id, row.base or "") for row in rows]
+
+
+def tree_left(conn: Connection, session_id: str) -> bool:
+    """Whether the worktree of one agent is such a one."""
+    return conn.execute(_LEFT_TREES.where(agents.c.session_id == session_id)).first() is not None
 
 
 def to_background(conn: Connection, run_id: str, step: int, place: int) -> None:

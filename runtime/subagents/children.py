@@ -2,7 +2,7 @@
 stands in front of them any more, and stopped with their parent (SUB-5, SUB-7, SUB-11, SUB-19)."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from runtime.domain.decisions import SessionMode
@@ -13,11 +13,13 @@ from runtime.domain.runs import RunKind, RunState
 from runtime.inbox import handoffs, settling, stopping
 from runtime.inbox.handoffs import notice
 from runtime.inbox.stopping import Stopped
-from runtime.store import Connection, agents, inputs, lanes, runs, sessions
+from runtime.store import Connection, agent_grants, agents, inputs, lanes, runs, sessions
 from runtime.store.agents import HELD, Agent
 from runtime.store.inputs import PERSON
 from runtime.store.lanes import SHUT, Lane, NewSession
 from runtime.store.runs import Run
+from runtime.subagents import isolation
+from runtime.subagents.isolation import Defined, Placing
 from runtime.subagents.requests import (
     AgentRequest,
     Limits,
@@ -48,6 +50,7 @@ class Profile:
     read_only: bool
     prompt: str = ""
     model: str | None = None
+    isolation: Defined = field(default_factory=Defined)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +66,7 @@ class SpawnOrder:
     label: str = ""
     on_failure: str = "fail"
     await_ms: int = 120_000
+    placing: Placing = field(default_factory=Placing)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,12 +94,18 @@ def spawn(
     )
     spawner = Spawner(own, order.may, order.known, in_run, in_minute)
     problems = check(order.request, tree_of(conn, tree_id, everybody), spawner, order.limits)
+    kinds = [order.profiles[one.type].isolation for one in order.request.wanted if not problems]
+    problems += tuple(isolation.problems(order.placing, kinds))
     if problems:
         return Spawned(problems=problems)
-    made = _made(order, everybody, parent, run, (lane, tree_id, step, place))
+    made = [
+        isolation.placed(one, parent, order.placing, order.profiles[one.type].isolation)
+        for one in _made(order, everybody, parent, run, (lane, tree_id, step, place))
+    ]
     for one in made:
         _session(conn, one, lane, run, order.profiles[one.type])
         agents.add(conn, one)
+        isolation.give_seen(conn, one, order.placing)
     everybody = (*everybody, *made)
     for one, wanted in zip(made, order.request.wanted, strict=True):
         agents.wait(conn, one.session_id, _behind(one, wanted, everybody))
@@ -191,7 +201,7 @@ def _behind(one: Agent, wanted: AgentRequest, everybody: Sequence[Agent]) -> Map
 
 def _session(conn: Connection, one: Agent, parent: Lane, run: Run, profile: Profile) -> None:
     """A session with a task in its lane, which is held until somebody looks who it waits for."""
-    above = sessions.get(conn, parent.session_id)
+    above = agent_grants.reached(conn, sessions.get(conn, parent.session_id))
     new = NewSession(
         key=f"subagent:{one.session_id}",
         address=above.address,

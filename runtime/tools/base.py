@@ -35,7 +35,8 @@ class ToolContext:
     progress text for whoever watches; it keeps nothing and must not block. ``notes`` says that
     the private notes exist for this call; who does not say so does not see them. ``read_only``
     says that the session is in a mode in which nothing may be changed: a command gets a view of
-    the files that cannot be written (TOOL-7).
+    the files that cannot be written (TOOL-7). ``reads`` are folders beyond the roots that commands
+    may read.
     """
 
     session_id: str
@@ -47,6 +48,7 @@ class ToolContext:
     emit: Callable[[str], None]
     notes: bool = False
     read_only: bool = False
+    reads: tuple[Path, ...] = ()
 
     @property
     def hidden(self) -> Hidden:

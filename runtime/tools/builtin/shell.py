@@ -125,6 +125,7 @@ class Exec(Tool[ExecArguments]):
             cwd = str(spot.path)
         limits = self._settings.limits
         readable, hidden = _outputs(context)
+        readable = (*(str(path) for path in context.reads), *readable)
         received, others = _uploads(context)
         roots = (*_roots(context), *received)
         reads = context.read_only

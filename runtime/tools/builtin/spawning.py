@@ -22,6 +22,8 @@ class SpawnArguments(Arguments):
     depends_on: tuple[Name, ...] = Field(default=(), max_length=MAX_BATCH)
     on_dependency_failure: Literal["fail", "continue"] = "fail"
     group: Name | None = None
+    isolation: Literal["full", "selective", "shared"] | None = None
+    workspace: Literal["shared", "worktree"] | None = None
     agents: tuple[AgentRequest, ...] = Field(default=(), max_length=MAX_BATCH)
 
     @property
