@@ -13,7 +13,7 @@ import re
 import shutil
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -24,7 +24,7 @@ from runtime.domain.worktrees import FOLDER, branch_of
 from runtime.ports.clock import Clock
 from runtime.ports.sandbox import Sandbox, SandboxCommand, SandboxLimits, SandboxUnavailable
 from runtime.tools.builtin.shell import UNCONFINED
-from runtime.tools.hidden import PRIVATE, is_folder
+from runtime.tools.hidden import PRIVATE, is_folder, worktrees_folder
 
 log = structlog.get_logger(__name__)
 
@@ -49,6 +49,9 @@ _ENV: Final = {
     "GIT_PAGER": "cat",
     "LC_ALL": "C.UTF-8",
 }
+_ENV_TOOL: Final = "/usr/bin/env"
+"""Finds git on the path that commands have."""
+_NOT_FOUND: Final = 127
 _LIMITS: Final = SandboxLimits(timeout_s=300.0)
 _MOST_OUTPUT: Final = 64 * 1024
 _AGAIN_S: Final = 0.1
@@ -214,13 +217,9 @@ class Worktrees:
         return git
 
     def _folder(self) -> Path:
-        path = self._workspace
-        for name in FOLDER.split("/"):
-            path /= name
-            with suppress(FileExistsError):
-                path.mkdir(mode=0o700)
-            if not is_folder(path):
-                raise ToolError(f"{FOLDER} is no folder")
+        path = worktrees_folder(self._workspace)
+        if path is None:
+            raise ToolError(f"{FOLDER} is no folder")
         return path
 
     def _path(self, session_id: str) -> Path:
@@ -250,12 +249,12 @@ class Worktrees:
         writable: Sequence[Path] = (),
     ) -> _Said:
         command = SandboxCommand(
-            command=("git", *_FLAGS, *words),
+            command=(_ENV_TOOL, "git", *_FLAGS, *words),
             cwd=str(cwd),
             readable=tuple(str(path) for path in readable),
             writable=tuple(str(path) for path in writable),
             env=_ENV,
-            limits=replace(_LIMITS),
+            limits=_LIMITS,
         )
         kept = bytearray()
         try:
@@ -268,6 +267,8 @@ class Worktrees:
                     kept += piece[: max(_MOST_OUTPUT - len(kept), 0)]
         except (SandboxUnavailable, InvalidInput) as error:
             raise ToolError(f"git cannot be run: {error}") from error
+        if waiting.result().code == _NOT_FOUND:
+            raise ToolError("git is not installed where commands run")
         return _Said(waiting.result().code, kept.decode(errors="replace"))
 
 

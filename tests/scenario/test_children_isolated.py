@@ -53,12 +53,16 @@ async def test_a_child_knows_what_its_parent_had_read(
     )
     written(tmp_path, "old")
     async with played(tmp_path, migrated_url, cast) as at:
-        await at.says("go")
+        await at.says("Nothing of this is told to it.")
         await got_to(held)
         written(tmp_path, "somebody's")
         held.open.set()
         assert await at.sees(1) == ["Done."]
         found = (await settled(at))["one"]
+    first = cast.requests["one"][0]
+    assert "Nothing of this" not in cast.words(0, "one")
+    assert {"write_file", "read_file"} <= {tool.name for tool in first.tools}
+    assert "ask_user" not in {tool.name for tool in first.tools}
     assert found.isolation == (isolation or "full")
     assert CHANGED in cast.told(1, "one")[0]
     assert plan(tmp_path).read_text() == "somebody's"

@@ -29,6 +29,7 @@ from runtime.tools.hidden import (
     is_folder,
     outputs_folder,
     uploads_folder,
+    worktrees_folder,
 )
 
 _KEPT = 8 * 1024 * 1024
@@ -172,6 +173,8 @@ def _outputs(context: ToolContext) -> tuple[tuple[str, ...], tuple[str, ...]]:
     the command is, because what is made later is not hidden.
     """
     kept = outputs_folder(context.workspace)
+    if not context.notes:
+        worktrees_folder(context.workspace)
     if kept is None:
         gateways = context.workspace.resolve() / PRIVATE
         return ((str(gateways),) if is_folder(gateways) else ()), ()
