@@ -170,11 +170,11 @@ class StepRunner:
                 kept(False)
                 return StepOutcome(lines=lines, session=session)
             ended = await work.run_batch([(current[p], planned[p]) for p in batch.places])
-            await self.places.keep(session_id)
             for one in ended:
                 current[one.row.place] = replace(one.row, state="ended", result=one.result)
             last = all(row.state == "ended" for row in current)
             lines, session = await work.commit(ended, current if last else None, hears=hears)
+            await self.places.keep(session_id)
             kept(any(one.sends for one in ended))
             if last:
                 return StepOutcome(lines=lines, session=session)

@@ -217,6 +217,27 @@ async def test_what_a_crash_left_is_removed_by_the_next_process(
 
 
 @pytest.mark.requirement("SUB-17")
+async def test_one_that_is_spoken_to_again_has_its_worktree_again(
+    tmp_path: Path, migrated_url: str
+) -> None:
+    workspace = repository(tmp_path)
+    tell = ("subagents", json.dumps({"action": "message", "agent": "one", "text": "Write."}))
+    cast = Cast(
+        [Said(calls=(start(),)), "Done.", Said(calls=(tell,)), "Told.", "Again."],
+        {"one": ["a", Said(calls=(WRITE,)), "b"]},
+    )
+    async with working(tmp_path, migrated_url, cast, await confined()) as at:
+        await at.says("go")
+        assert await at.sees(1) == ["Done."]
+        mine = folder_of((await cared(at, "gone")).session_id)
+        await at.says("more")
+        await at.chat.until(lambda: "Told." in at.chat.texts())
+        await cared(at, "kept")
+    assert (workspace / mine / "plan.md").read_text() == "the child's\n"
+    assert (workspace / "plan.md").read_text() == "old\n"
+
+
+@pytest.mark.requirement("SUB-17")
 async def test_a_spawn_without_a_repository_is_refused(tmp_path: Path, migrated_url: str) -> None:
     cast = Cast([Said(calls=(start(),)), "I may not."])
     async with working(tmp_path, migrated_url, cast, await confined()) as at:
