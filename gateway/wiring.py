@@ -312,6 +312,7 @@ async def assemble(
         observer=metrics,
         tracer=tracer,
         price=price_of,
+        sandbox=sandbox,
     )
     engine = Engine(parts, settings)
     await database.start()

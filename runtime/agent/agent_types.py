@@ -14,6 +14,7 @@ from runtime.agent.settings import ChildSettings
 from runtime.domain.decisions import PermissionMode
 from runtime.domain.tools import Effect
 from runtime.subagents.children import Profile
+from runtime.subagents.isolation import Defined
 from runtime.tools.builtin.skills import USE_SKILL
 from runtime.tools.builtin.spawning import SPAWN
 from runtime.workspace.definitions import Definition, Definitions
@@ -182,7 +183,14 @@ def _refined(base: Profile, one: Definition, surface: _Surface, caller: Caller) 
         max_steps=min(one.max_turns, caller.max_steps),
         permission_mode=one.permission_mode,
         background=one.background,
+        isolation=_isolated(one),
     )
+
+
+def _isolated(one: Definition) -> Defined:
+    if one.isolation == "worktree":
+        return Defined(None, worktree=True)
+    return Defined(one.isolation)
 
 
 def _named(name: str, patterns: Sequence[str]) -> bool:

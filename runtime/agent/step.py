@@ -10,10 +10,10 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 
 from runtime.agent import spans
 from runtime.agent.live import LiveStep
+from runtime.agent.places import Places
 from runtime.agent.settings import AgentSettings
 from runtime.domain.decisions import Decision
 from runtime.domain.tools import Effect, ToolCall, ToolResult, ToolSpec
@@ -34,7 +34,6 @@ from runtime.tools.builtin.ask import AskArguments
 from runtime.tools.builtin.clarifying import ClarifyArguments
 from runtime.tools.builtin.spawning import SpawnArguments
 from runtime.tools.executor import Executor, Planned, call_digest
-from runtime.tools.files import SeenFiles
 from runtime.tools.registry import Registry
 
 Judge = Callable[[Sequence[CallRow]], tuple[str, ...]]
@@ -82,22 +81,6 @@ class Watch:
         return UNKNOWN_TOOL if self.registry.get(name) is None else name
 
 
-class SeenFilesBySession:
-    """The file tracking of active sessions; a session that is long idle starts anew."""
-
-    def __init__(self, limit: int = 512) -> None:
-        self._limit = limit
-        self._seen: dict[str, SeenFiles] = {}
-
-    def of(self, session_id: str) -> SeenFiles:
-        """The tracker of one session."""
-        found = self._seen.pop(session_id, None) or SeenFiles()
-        self._seen[session_id] = found
-        while len(self._seen) > self._limit:
-            del self._seen[next(iter(self._seen))]
-        return found
-
-
 class StepRunner:
     """Plans and executes steps for all runs of a process."""
 
@@ -106,19 +89,16 @@ class StepRunner:
         database: Database,
         registry: Registry,
         *,
-        workspace: Path,
-        roots: tuple[Path, ...],
+        places: Places,
         watch: Watch,
         settings: AgentSettings,
         redact: Callable[[str], str] = str,
     ) -> None:
         self.watch = watch
+        self.places = places
         self._database = database
         self._registry = registry
         self._executor = Executor(registry, redact)
-        self._workspace = workspace
-        self._roots = (workspace, *roots)
-        self._seen = SeenFilesBySession()
         self._settings = settings
 
     def specs(self, bounds: Bounds) -> tuple[ToolSpec, ...]:
@@ -174,6 +154,7 @@ class StepRunner:
             context=partial(self._context, session_id, run_id, bounds),
             watch=self.watch,
         )
+        await self.places.load(session_id)
         current = list(rows)
         # Behind the last step nothing is asked any more, so nobody would answer what is heard.
         hears = rows[0].step < self._settings.steps_of(bounds.max_steps)
@@ -192,18 +173,21 @@ class StepRunner:
             last = all(row.state == "ended" for row in current)
             whole = current if last else None
             lines, session = await work.commit(ended, whole, hears=hears, judge=judge)
+            await self.places.keep(session_id)
             kept(any(one.sends for one in ended))
             if last:
                 return StepOutcome(lines=lines, session=session)
 
     def _context(self, session_id: str, run_id: str, bounds: Bounds, call_id: str) -> ToolContext:
+        site = self.places.site(session_id)
         return ToolContext(
             session_id=session_id,
             run_id=run_id,
             call_id=call_id,
-            workspace=self._workspace,
-            roots=self._roots,
-            files=self._seen.of(session_id),
+            workspace=site.workspace,
+            roots=site.roots,
+            reads=site.reads,
+            files=self.places.files(session_id),
             emit=lambda _text: None,
             notes=bounds.notes,
             read_only=not bounds.writes,

@@ -25,7 +25,7 @@ from runtime.agent.step import StepRunner
 from runtime.agent.waiting import Parking
 from runtime.domain.errors import ModelRejected, ModelRetry
 from runtime.domain.messages import ChatAddress, OutboundMessage
-from runtime.domain.runs import Usage
+from runtime.domain.runs import RunState, Usage
 from runtime.domain.transcript import (
     AssistantMessage,
     NoticeMessage,
@@ -156,6 +156,7 @@ class Turn:
         self.live.activity("thinking")
         await minding.take_up(self._services.database, self._session, self._run, self._state)
         try:
+            await self._services.steps.places.enter(self._session.id, self._session.key)
             while True:
                 if self._state.pending:
                     if not await self._tools():
@@ -335,6 +336,8 @@ class Turn:
 
     async def _finish(self, end: Finish) -> OutboundMessage | None:
         services = self._services
+        if end.state is RunState.COMPLETED:
+            await services.steps.places.leave(self._session.id)
         # Asked at the last moment: an offer holds only as long as the deliverer's lease.
         claim = self._offer(self._run.target) if end.parts else None
         end = minding.at_end(self._state, end)

@@ -6,6 +6,8 @@ from functools import partial
 from pathlib import Path
 
 from runtime.agent.agent_types import Types
+from runtime.agent.places import Places
+from runtime.agent.placing import placing_of
 from runtime.agent.settings import AgentSettings
 from runtime.agent.type_book import TypeBook
 from runtime.domain.capabilities import Capabilities, Scope, meet
@@ -23,6 +25,7 @@ from runtime.subagents import awaiting
 from runtime.subagents.allowing import Held
 from runtime.subagents.awaiting import Begins, Parked
 from runtime.subagents.children import SpawnOrder
+from runtime.subagents.isolation import Placing
 from runtime.subagents.requests import SpawnRequest
 from runtime.subagents.terms import Terms
 from runtime.tools.builtin.ask import AskArguments
@@ -43,7 +46,7 @@ class Parking:
     registry: Registry
     settings: AgentSettings
     shelf: DefinitionShelf | None = None
-    workspace: Path = Path("/")
+    places: Places | None = None
 
     async def park(
         self,
@@ -63,8 +66,13 @@ class Parking:
             types = replace(types, may=frozenset())
         held = Held()
         if types is not None:
-            held = held_by(bounds, levels=types.levels, workspace=canonical(self.workspace))
-        waits = [self._wait(one, types, held) for one in planned]
+            site = Path("/") if self.places is None else self.places.site(session.id).workspace
+            held = held_by(bounds, levels=types.levels, workspace=canonical(site))
+        placings = [await self._placing(one, types, session.id) for one in planned]
+        waits = [
+            self._wait(one, types, held, placing)
+            for one, placing in zip(planned, placings, strict=True)
+        ]
         unit = partial(
             awaiting.park,
             holder=holder,
@@ -80,7 +88,15 @@ class Parking:
         book = TypeBook(self.database, self.settings, self.shelf)
         return await book.of(session.id, self.registry.tools)
 
-    def _wait(self, one: Planned, types: Types | None, held: Held) -> Wait | Begins:
+    async def _placing(self, one: Planned, types: Types | None, session_id: str) -> Placing:
+        arguments = one.prepared.arguments if one.prepared else None
+        if types is None or self.places is None or not isinstance(arguments, SpawnArguments):
+            return Placing()
+        return await placing_of(arguments, types, session_id, self.places, self.database)
+
+    def _wait(
+        self, one: Planned, types: Types | None, held: Held, placing: Placing
+    ) -> Wait | Begins:
         arguments = one.prepared.arguments if one.prepared else None
         decided = one.row.decision
         if types is None or not isinstance(arguments, SpawnArguments):
@@ -107,6 +123,7 @@ class Parking:
             ),
             held=held,
             asked=arguments.asked,
+            placing=placing,
         )
         return Begins(one.row, order)
 

@@ -12,6 +12,7 @@ from runtime.inbox.closing import close_step, end_as_asked, last_word, stands_op
 from runtime.sessions.window import Window, WindowCache
 from runtime.store import (
     Connection,
+    agent_grants,
     calls,
     lanes,
     leases,
@@ -63,7 +64,8 @@ def claim(conn: Connection, holder: Holder, *, most: int, cache: WindowCache) ->
         return ()
     # For all of them at once: an exchange with a server costs more than the rows in it.
     ids = [lane.session_id for lane in ready]
-    heads, found = runs.heads(conn, ids), sessions.get_all(conn, ids)
+    heads = runs.heads(conn, ids)
+    found = agent_grants.all_reached(conn, sessions.get_all(conn, ids))
     taken = []
     for lane in ready:
         run = heads.get(lane.session_id)

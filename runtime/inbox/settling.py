@@ -21,6 +21,7 @@ from runtime.store import (
     open_calls,
     results,
     runs,
+    seen_files,
     slots,
 )
 from runtime.store.agents import Agent, Outcome, Status, Totals
@@ -112,6 +113,7 @@ def settle(conn: Connection, lane: Lane, agent: Agent, status: Status, text: str
     agents.mark_stopped(conn, agent.session_id, PARENT_ENDED)
     used = agents.totals(conn, agent.session_id)
     _close(conn, agent, plain(text), status=status, used=used, now=lane.now_ms)
+    seen_files.forget(conn, agent.session_id)
     lane.record(EventKind.AGENT_SETTLED, None, {"agent": agent.name, "status": status})
     agent = agents.get(conn, agent.session_id)
     agent_cards.settled(conn, agent, now=lane.now_ms)

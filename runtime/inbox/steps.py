@@ -16,7 +16,17 @@ from runtime.inbox.claims import Holder
 from runtime.inbox.closing import asked_ending, close_step
 from runtime.inbox.retrying import Retry
 from runtime.inbox.settling import How
-from runtime.store import Connection, audit, budgets, calls, lanes, outbox, runs, sessions
+from runtime.store import (
+    Connection,
+    agent_grants,
+    audit,
+    budgets,
+    calls,
+    lanes,
+    outbox,
+    runs,
+    sessions,
+)
 from runtime.store.budgets import Charge
 from runtime.store.calls import CallRow
 from runtime.store.lanes import Lane
@@ -153,7 +163,7 @@ def commit_results(
         lines = (*lines, *(steering.heard(conn, lane, run) if hears else ()))
     lane.record(EventKind.STEP_TOOLS, run_id, _tools_event(run.step, ended))
     lanes.save(conn, lane)
-    return lines, sessions.get(conn, run.session_id)
+    return lines, agent_grants.reached(conn, sessions.get(conn, run.session_id))
 
 
 def finish(

@@ -9,6 +9,7 @@ import json
 from collections.abc import Sequence
 from typing import Final
 
+from runtime.domain import worktrees
 from runtime.domain.fence import fence
 from runtime.domain.results import SPOOLED, cut, path_of, plain
 from runtime.store import Connection, agents, results
@@ -36,6 +37,9 @@ def told(conn: Connection, agent: Agent, *, reader: str, most: int = SPOOLED) ->
         words = results.result_of(conn, agent)
     shown = cut(words, most)
     parts = [header(agent)]
+    tree = worktrees.words(agent.session_id, agent.tree_state)
+    if tree:
+        parts.append(tree)
     if not shown:
         parts.append("It gave no result.")
     elif agent.status != "completed":

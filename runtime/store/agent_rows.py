@@ -173,6 +173,8 @@ def reopen(conn: Connection, session_id: str, *, held_ms: int | None, payer: str
             mode="background",
             held_ms=held_ms,
             payer=payer,
+            # Its worktree is looked at again, and made again where it is gone.
+            tree_state=case((agents.c.tree_state.is_not(None), "open")),
         )
     )
 

@@ -29,6 +29,8 @@ Mode = Literal["await", "background"]
 Status = Literal["completed", "failed", "cancelled", "timed_out", "forced"]
 Share = Literal["isolated", "handoff", "inherit-readonly"]
 Retention = Literal["retain", "close_on_settle"]
+Isolation = Literal["full", "selective", "shared"]
+TreeState = Literal["open", "clean", "kept", "gone"]
 HELD: Final = "held"
 """The gate of a lane whose agent waits for others; it wants no slot yet."""
 ROOT: Final = "root"
@@ -45,7 +47,10 @@ class Agent:
     it cost are set when it settles; times are in ms. `retries` counts how often it began anew.
 
     `result` is the beginning of what it gave, where `result_digest` names the whole. `artifacts`
-    is a JSON list of the files that it wrote. `request_key` makes the spawn repeatable."""
+    is a JSON list of the files that it wrote. `request_key` makes the spawn repeatable.
+
+    `worktree` is the agent's session whose worktree its files are in, None where that is the
+    workspace; `base` is the commit at which its own began, and `tree_state` what became of that."""
 
     session_id: str
     tree_id: str
@@ -84,6 +89,10 @@ class Agent:
     held_ms: int | None = None
     settled_ms: int | None = None
     retries: int = 0
+    isolation: Isolation = "full"
+    worktree: str | None = None
+    base: str | None = None
+    tree_state: TreeState | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,7 @@ __all__ = [
     "agents",
     "metadata",
     "personas",
+    "seen_files",
 ]
 
 _LIVE = text("settled_ms IS NULL")
@@ -35,6 +36,7 @@ _HELD = text("held_ms IS NOT NULL")
 _SHOWS = text("next_ms IS NOT NULL")
 _ENDING = text("stop IS NOT NULL AND settled_ms IS NULL")
 _ASKED = text("request_key IS NOT NULL")
+_LEFT = text("tree_state IN ('open', 'clean') AND settled_ms IS NOT NULL")
 
 Index(
     "ix_lanes_wants",
@@ -93,6 +95,12 @@ agents = Table(
     Column("settled_ms", BigInteger),
     # How often it began anew; never taken back.
     Column("retries", Integer, nullable=False, server_default="0"),
+    # What it shares with its parent: the grants of later, and the record of files (SUB-17).
+    Column("isolation", Text, nullable=False, server_default="full"),
+    # Whose worktree its files are in, the commit that this began at, and what became of its own.
+    Column("worktree", Text),
+    Column("base", Text),
+    Column("tree_state", Text),
     UniqueConstraint("tree_id", "name"),
     UniqueConstraint("tree_id", "place"),
     Index(None, "run_id"),
@@ -107,6 +115,7 @@ agents = Table(
     Index("ix_agents_live", "parent_id", sqlite_where=_LIVE, postgresql_where=_LIVE),
     Index("ix_agents_held", "held_ms", sqlite_where=_HELD, postgresql_where=_HELD),
     Index("ix_agents_ending", "created_ms", sqlite_where=_ENDING, postgresql_where=_ENDING),
+    Index("ix_agents_left", "settled_ms", sqlite_where=_LEFT, postgresql_where=_LEFT),
 )
 
 # What stands in front of a child: an agent whose result it needs, or an earlier one of its group.
@@ -158,4 +167,16 @@ personas = Table(
     Column("digest", Text, primary_key=True),
     Column("files", Text, nullable=False),
     Column("created_ms", BigInteger, nullable=False),
+)
+
+# What a session saw of its files, where that must outlive its process: a child's view of what its
+# parent had seen, and the record that a parent shares with its children.
+seen_files = Table(
+    "seen_files",
+    metadata,
+    Column("session_id", ForeignKey("sessions.id"), primary_key=True),
+    Column("path", Text, primary_key=True),
+    Column("mtime_ns", BigInteger, nullable=False),
+    Column("size", BigInteger, nullable=False),
+    Column("digest", Text, nullable=False),
 )

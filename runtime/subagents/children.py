@@ -14,14 +14,15 @@ from runtime.domain.runs import RunKind, RunState
 from runtime.inbox import settling, stopping, telling
 from runtime.inbox.handoffs import notice
 from runtime.inbox.stopping import Stopped
-from runtime.store import Connection, agents, inputs, lanes, runs, sessions
+from runtime.store import Connection, agent_grants, agents, inputs, lanes, runs, sessions
 from runtime.store.agents import HELD, Agent
 from runtime.store.inputs import PERSON
 from runtime.store.lanes import SHUT, Lane, NewSession
 from runtime.store.runs import Run
 from runtime.store.sessions import Inheritance, Scope
-from runtime.subagents import allowing, inheriting
+from runtime.subagents import allowing, inheriting, isolation
 from runtime.subagents.allowing import HELD_ALL, NOTHING_ASKED, Asked, Held
+from runtime.subagents.isolation import Defined, Placing
 from runtime.subagents.requests import (
     AgentRequest,
     Limits,
@@ -58,6 +59,7 @@ class Profile:
     max_steps: int | None = None
     permission_mode: PermissionMode | None = None
     background: bool = False
+    isolation: Defined = field(default_factory=Defined)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +80,7 @@ class SpawnOrder:
     models: frozenset[str] = frozenset()
     held: Held = HELD_ALL
     asked: Asked = NOTHING_ASKED
+    placing: Placing = field(default_factory=Placing)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,12 +113,18 @@ def spawn(
         *order.terms.problems(),
         *_widenings(order),
     )
+    kinds = [order.profiles[one.type].isolation for one in order.request.wanted if not problems]
+    problems += tuple(isolation.problems(order.placing, kinds))
     if problems:
         return Spawned(problems=problems)
-    made = _made(order, everybody, parent, run, (lane, tree_id, step, place))
+    made = [
+        isolation.placed(one, parent, order.placing, order.profiles[one.type].isolation)
+        for one in _made(order, everybody, parent, run, (lane, tree_id, step, place))
+    ]
     for one in made:
         _session(conn, one, lane, run, order)
         agents.add(conn, one)
+        isolation.give_seen(conn, one, order.placing)
     everybody = (*everybody, *made)
     for one, wanted in zip(made, order.request.wanted, strict=True):
         agents.wait(conn, one.session_id, _behind(one, wanted, everybody))
@@ -228,7 +237,8 @@ def _behind(one: Agent, wanted: AgentRequest, everybody: Sequence[Agent]) -> Map
 
 def _session(conn: Connection, one: Agent, parent: Lane, run: Run, order: SpawnOrder) -> None:
     """A session with a task in its lane, which is held until somebody looks who it waits for."""
-    above, profile = sessions.get(conn, parent.session_id), order.profiles[one.type]
+    above = agent_grants.reached(conn, sessions.get(conn, parent.session_id))
+    profile = order.profiles[one.type]
     given = allowing.endow(order.held, order.asked, profile.tools, profile.permission_mode)
     new = NewSession(
         key=f"subagent:{one.session_id}",

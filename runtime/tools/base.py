@@ -38,7 +38,7 @@ class ToolContext:
     command gets a view of the files that cannot be written (TOOL-7). ``reaches`` says whether a
     host is in the session's scope; None where nothing bounds it. ``child`` says that it is a
     subagent's: its commands do not find the private notes, which it reads by tools and never writes
-    (SUB-16).
+    (SUB-16). ``reads`` are folders beyond the roots that commands may read.
     """
 
     session_id: str
@@ -52,6 +52,7 @@ class ToolContext:
     read_only: bool = False
     reaches: Callable[[str], bool] | None = None
     child: bool = False
+    reads: tuple[Path, ...] = ()
 
     @property
     def hidden(self) -> Hidden:

@@ -3,6 +3,7 @@
 import hashlib
 import os
 from collections import OrderedDict
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
@@ -52,6 +53,11 @@ class SeenFiles:
         with self._lock:
             seen = self._files.get(path)
         return seen is not None and seen.differs(now)
+
+    def all(self) -> Mapping[Path, Seen]:
+        """What was seen, as it is now."""
+        with self._lock:
+            return dict(self._files)
 
     def __len__(self) -> int:
         return len(self._files)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Self
 
 from runtime.domain.ids import IdPrefix
+from runtime.domain.worktrees import FOLDER as WORKTREES
 from runtime.policy.decide import PRIVATE_FILES
 
 PRIVATE = ".gatehouse"
@@ -42,7 +43,8 @@ class Hidden:
         real = canonical(workspace)
         mine = file_name(session_id)
         outputs, uploads = real.joinpath(*OUTPUTS), real / UPLOADS
-        found = () if notes else note_paths(real)
+        # What is checked out in a worktree may hold notes as well.
+        found = () if notes else (*note_paths(real), real / WORKTREES)
         return cls(
             masks=tuple(str(path) for path in found),
             trees=tuple(_folder(path).casefold() for path in found),
@@ -103,6 +105,11 @@ def outputs_folder(workspace: Path) -> Path | None:
 def uploads_folder(workspace: Path) -> Path | None:
     """The folder of files that people sent; as `outputs_folder`."""
     return _made(workspace, UPLOADS)
+
+
+def worktrees_folder(workspace: Path) -> Path | None:
+    """The folder of the worktrees of subagents; as `outputs_folder`."""
+    return _made(workspace, *WORKTREES.split("/"))
 
 
 def _made(workspace: Path, *names: str) -> Path | None:

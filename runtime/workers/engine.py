@@ -18,10 +18,12 @@ from runtime.agent.fetching import Fetcher
 from runtime.agent.files import FileServices
 from runtime.agent.identity import Identity
 from runtime.agent.model_call import ModelCaller
+from runtime.agent.places import Places
 from runtime.agent.settings import AgentSettings
 from runtime.agent.step import StepRunner, Watch
 from runtime.agent.turn import TurnServices
 from runtime.agent.waiting import Parking
+from runtime.agent.worktrees import Site, Worktrees
 from runtime.domain.budgets import BudgetSettings
 from runtime.domain.ids import IdPrefix, new_id
 from runtime.intake.gatehouse import Intake, IntakeSettings
@@ -31,6 +33,7 @@ from runtime.ports.chat import ChatAdapter
 from runtime.ports.clock import Clock
 from runtime.ports.metrics import NO_OBSERVER, Observer
 from runtime.ports.model import Models
+from runtime.ports.sandbox import Sandbox
 from runtime.ports.tracing import NO_TRACER, Tracer
 from runtime.ports.transcription import Transcriber
 from runtime.sessions.window import WindowCache
@@ -47,6 +50,7 @@ from runtime.workers.sending import DeliveryServices, DeliverySettings
 from runtime.workers.timers import Timers
 from runtime.workers.turns import TurnWorker
 from runtime.workers.wake import TICK_S
+from runtime.workers.worktrees import WorktreeKeeper
 from runtime.workspace.snapshot import Workspace
 
 log = structlog.get_logger(__name__)
@@ -85,7 +89,8 @@ class EngineParts:
     opens spans around it.
     `price` knows what a call costs before it is made; money is not reserved without it.
     `roles` are those of this process; `adapters` are the channels that these serve, `fetchers`
-    those that it only fetches files from, for its turns."""
+    those that it only fetches files from, for its turns. `sandbox` is where git runs for the
+    worktrees of children; there are none without it."""
 
     database: Database
     bus: Bus
@@ -103,6 +108,7 @@ class EngineParts:
     roles: frozenset[Role] = ALL_ROLES
     fetchers: Sequence[ChatAdapter] = ()
     transcriber: Transcriber | None = None
+    sandbox: Sandbox | None = None
 
 
 class Engine:
@@ -130,6 +136,9 @@ class Engine:
         self.accounts = [
             Account(one, self.intake, self._keeper, parts.clock) for one in parts.adapters
         ]
+        self._worktrees = (
+            Worktrees(parts.sandbox, parts.workspace.root, parts.clock) if parts.sandbox else None
+        )
         self.turns = TurnWorker(
             self._turn_services(),
             policy=settings.policy,
@@ -192,6 +201,9 @@ class Engine:
             if Role.WORKERS in parts.roles:
                 group.create_task(self.turns.run(), name="turns")
                 group.create_task(self._children.run(), name="children")
+                if self._worktrees is not None:
+                    trees = WorktreeKeeper(parts.database, parts.bus, self._worktrees)
+                    group.create_task(trees.run(), name="worktrees")
             for account in self.accounts:
                 group.create_task(
                     account.run(services, self._looks), name=f"account {account.adapter.channel}"
@@ -214,6 +226,8 @@ class Engine:
 
     def _turn_services(self) -> TurnServices:
         parts, settings = self.parts, self.settings
+        root = parts.workspace.root
+        places = Places(parts.database, Site(root, (root, *settings.roots)), self._worktrees)
         return TurnServices(
             database=parts.database,
             bus=parts.bus,
@@ -224,8 +238,7 @@ class Engine:
             steps=StepRunner(
                 parts.database,
                 parts.registry,
-                workspace=parts.workspace.root,
-                roots=settings.roots,
+                places=places,
                 watch=Watch(parts.observer, parts.clock, parts.registry, parts.tracer),
                 settings=settings.agent,
                 redact=parts.redact,
@@ -236,11 +249,7 @@ class Engine:
             budgets=self._budgets,
             files=self._file_services(),
             parking=Parking(
-                parts.database,
-                parts.registry,
-                settings.agent,
-                parts.workspace.agents,
-                parts.workspace.root,
+                parts.database, parts.registry, settings.agent, parts.workspace.agents, places
             ),
             observer=parts.observer,
             tracer=parts.tracer,

@@ -19,6 +19,7 @@ from runtime.intake.access import ChannelAccess
 from runtime.ports.clock import Clock
 from runtime.ports.gatehouse import Accepted, Pressed
 from runtime.ports.model import Models
+from runtime.ports.sandbox import Sandbox
 from runtime.ports.tracing import NO_TRACER, Tracer
 from runtime.ports.transcription import Transcriber
 from runtime.store import Database, Point, no_point, open_database
@@ -121,6 +122,7 @@ class Setup:
     tracer: Tracer = NO_TRACER
     sends: SendLimits = field(default_factory=SendLimits)
     transcriber: Transcriber | None = None
+    sandbox: Sandbox | None = None
 
 
 def setup_at(path: Path, url: str, models: Models, **changes: object) -> Setup:
@@ -144,7 +146,7 @@ def engine_on(setup: Setup, database: Database, workspace: Workspace, chat: Fake
     """An engine that is not started yet, on a bus of its own."""
     bus = MemoryBus()
     tools = setup.tools or builtin_tools(
-        sandbox=FakeSandbox(setup.clock),
+        sandbox=setup.sandbox or FakeSandbox(setup.clock),
         fetch=FakeFetch(),
         skills=workspace.skills,
         clock=setup.clock,
@@ -169,6 +171,7 @@ def engine_on(setup: Setup, database: Database, workspace: Workspace, chat: Fake
         tracer=setup.tracer,
         point=setup.point,
         transcriber=setup.transcriber,
+        sandbox=setup.sandbox,
     )
     return Engine(parts, setup.settings)
 

@@ -5,7 +5,7 @@ A feature that brings statements of its own gets its words here.
 """
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -31,6 +31,7 @@ from runtime.ports.model import ModelRequest
 from runtime.store import agents
 from runtime.tools.base import AnyTool
 from runtime.tools.builtin.ask import AskUser
+from runtime.tools.builtin.files import ReadFile
 from runtime.tools.builtin.spawning import SessionsSpawn
 from runtime.views.reader import Views
 from runtime.workers.leases import LeaseSettings
@@ -222,7 +223,8 @@ async def _sending(url: str, folder: Path) -> None:
 
 
 async def _spawning(url: str, folder: Path) -> None:
-    """Children that are awaited, that fail, that wait for others, and that are stopped."""
+    """Children that are awaited, that fail, that wait for others, that share the record of files,
+    and that are stopped."""
     gate = Gate()
 
     def plays(request: ModelRequest) -> Said | str | ModelRejected:
@@ -241,15 +243,21 @@ async def _spawning(url: str, folder: Path) -> None:
             {"task": "look", "id": "wrong"},
             {"task": "look", "id": "third", "depends_on": ["wrong"]},
         ]
-        if "hold" in text:
-            batch = [{"task": "look", "id": "slow"}]
+        if "share" in text and "the plan" not in text:
+            return Said(calls=(("read_file", json.dumps({"path": "plan.md"})),))
+        if "hold" in text or "share" in text:
+            batch = [{"task": "look", "id": "slow" if "hold" in text else "near"}]
         mode = "background" if "hold" in text else "await"
-        arguments = json.dumps({"agents": batch, "mode": mode})
+        isolation = "shared" if "share" in text else "full"
+        arguments = json.dumps({"agents": batch, "mode": mode, "isolation": isolation})
         return Said(calls=(("sessions_spawn", arguments),))
 
-    with_spawn = partial(_with_tools, SessionsSpawn())
+    with_spawn = partial(_with_tools, (SessionsSpawn(), ReadFile()))
+    (folder / "workspace").mkdir(exist_ok=True)
+    (folder / "workspace" / "plan.md").write_text("the plan")
     async with world(_setup(url, folder, ScriptedModel(plays), with_spawn)) as at:
         await _done(at, (await at.says("find it", chat_id="D-spawning")).run_id)
+        await _done(at, (await at.says("share it", chat_id="D-sharing")).run_id)
         await at.says("hold it", chat_id="D-stopping")
         await gate.reached.wait()
         await at.says("/stop", chat_id="D-stopping")
@@ -258,8 +266,8 @@ async def _spawning(url: str, folder: Path) -> None:
                 await anext(aiter(signals))
 
 
-def _with_tools(tool: AnyTool, setup: Setup) -> Setup:
-    return replace(setup, tools=(*setup.tools, tool))
+def _with_tools(tools: Sequence[AnyTool], setup: Setup) -> Setup:
+    return replace(setup, tools=(*setup.tools, *tools))
 
 
 async def _dying(url: str, folder: Path) -> None:

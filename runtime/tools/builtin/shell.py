@@ -29,6 +29,7 @@ from runtime.tools.hidden import (
     is_folder,
     outputs_folder,
     uploads_folder,
+    worktrees_folder,
 )
 
 _KEPT = 8 * 1024 * 1024
@@ -125,6 +126,7 @@ class Exec(Tool[ExecArguments]):
             cwd = str(spot.path)
         limits = self._settings.limits
         readable, hidden = _outputs(context)
+        readable = (*(str(path) for path in context.reads), *readable)
         received, others = _uploads(context)
         roots = (*_roots(context), *received)
         reads = context.read_only
@@ -177,6 +179,8 @@ def _outputs(context: ToolContext) -> tuple[tuple[str, ...], tuple[str, ...]]:
     the command is, because what is made later is not hidden.
     """
     kept = outputs_folder(context.workspace)
+    if not context.notes:
+        worktrees_folder(context.workspace)
     if kept is None:
         gateways = context.workspace.resolve() / PRIVATE
         return ((str(gateways),) if is_folder(gateways) else ()), ()

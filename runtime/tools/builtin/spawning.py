@@ -38,6 +38,8 @@ class SpawnArguments(Arguments):
     retention: Retention = "retain"
     spawn_request_id: RequestKey | None = None
     model: ModelName | None = None
+    isolation: Literal["full", "selective", "shared"] | None = None
+    workspace: Literal["shared", "worktree"] | None = None
     agents: tuple[AgentRequest, ...] = Field(default=(), max_length=MAX_BATCH)
     permission_mode: PermissionMode | None = None
     allowed_tools: Patterns | None = None

@@ -224,7 +224,14 @@ async def test_a_command_is_not_granted_what_is_hidden(shut: Desk) -> None:
     work = Desk(shut.workspace, extra=extra, sandbox=sandbox, notes=False)
     await work.run("exec", command="go")
     started = sandbox.started[-1]
-    names = ("USER.md", "memory", "personas", ".gatehouse/outputs", "uploads")
+    names = (
+        "USER.md",
+        "memory",
+        "personas",
+        ".gatehouse/outputs",
+        ".gatehouse/worktrees",
+        "uploads",
+    )
     assert set(started.hidden) == {str(shut.workspace / name) for name in names}
     assert started.writable == (str(shut.workspace), str(shut.workspace / "uploads/ses_1"))
     assert set(started.readable) == {
@@ -273,3 +280,16 @@ def everything(folder: Path) -> dict[str, bytes | None]:
         str(path): path.read_bytes() if path.is_file() and not path.is_symlink() else None
         for path in sorted(folder.rglob("*"))
     }
+
+
+@pytest.mark.requirement("CTX-6", "SUB-17")
+async def test_notes_that_are_checked_out_in_a_worktree_are_hidden_too(desk: Desk) -> None:
+    folder = desk.workspace / ".gatehouse" / "worktrees" / "ses_9"
+    folder.mkdir(parents=True)
+    (folder / "MEMORY.md").write_text("private")
+    path = str(folder / "MEMORY.md")
+    assert (await desk.run("read_file", path=path)).content == "private"
+    shut = Desk(desk.workspace, notes=False)
+    with pytest.raises(ToolError, match="does not exist"):
+        await shut.run("read_file", path=path)
+    assert str(folder.parent) in Hidden.of(desk.workspace, "ses_1", notes=False).masks

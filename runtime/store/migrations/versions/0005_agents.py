@@ -20,6 +20,7 @@ _HELD = sa.text("held_ms IS NOT NULL")
 _ENDING = sa.text("stop IS NOT NULL AND settled_ms IS NULL")
 _ASKED = sa.text("request_key IS NOT NULL")
 _SHOWS = sa.text("next_ms IS NOT NULL")
+_LEFT = sa.text("tree_state IN ('open', 'clean') AND settled_ms IS NOT NULL")
 _WANTS = sa.text("wants_ms IS NOT NULL")
 
 
@@ -77,6 +78,10 @@ def upgrade() -> None:
         sa.Column("held_ms", sa.BigInteger(), nullable=True),
         sa.Column("settled_ms", sa.BigInteger(), nullable=True),
         sa.Column("retries", sa.Integer(), server_default="0", nullable=False),
+        sa.Column("isolation", sa.Text(), server_default="full", nullable=False),
+        sa.Column("worktree", sa.Text(), nullable=True),
+        sa.Column("base", sa.Text(), nullable=True),
+        sa.Column("tree_state", sa.Text(), nullable=True),
         sa.PrimaryKeyConstraint("session_id", name=op.f("pk_agents")),
         sa.ForeignKeyConstraint(["session_id"], ["sessions.id"], name=op.f("fk_agents_session_id")),
         sa.UniqueConstraint("tree_id", "name", name=op.f("uq_agents_tree_id_name")),
@@ -103,6 +108,21 @@ def upgrade() -> None:
         ["created_ms"],
         sqlite_where=_ENDING,
         postgresql_where=_ENDING,
+    )
+    op.create_index(
+        "ix_agents_left", "agents", ["settled_ms"], sqlite_where=_LEFT, postgresql_where=_LEFT
+    )
+    op.create_table(
+        "seen_files",
+        sa.Column("session_id", sa.Text(), nullable=False),
+        sa.Column("path", sa.Text(), nullable=False),
+        sa.Column("mtime_ns", sa.BigInteger(), nullable=False),
+        sa.Column("size", sa.BigInteger(), nullable=False),
+        sa.Column("digest", sa.Text(), nullable=False),
+        sa.PrimaryKeyConstraint("session_id", "path", name=op.f("pk_seen_files")),
+        sa.ForeignKeyConstraint(
+            ["session_id"], ["sessions.id"], name=op.f("fk_seen_files_session_id")
+        ),
     )
     op.create_table(
         "agent_waits",

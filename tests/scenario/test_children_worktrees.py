@@ -1,0 +1,281 @@
+"""Children in worktrees of their own: what they change stays apart, and is told (SUB-17)."""
+
+import asyncio
+import json
+from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from runtime.domain.decisions import PermissionMode
+from runtime.domain.worktrees import branch_of, folder_of
+from runtime.policy.bounds import PolicySettings
+from runtime.ports.sandbox import Sandbox
+from runtime.store.agents import Agent
+from tests.contract.store_support import dialect, migrated_url, schema_templates
+from tests.fakes.model import Gate, Said, ScriptedModel, ScriptedModels
+from tests.scenario.cast import Cast, got_to, played, spawn
+from tests.scenario.children import settled, tree
+from tests.scenario.engine import World, setup_at, world
+from tests.scenario.repositories import confined, git, repository
+
+__all__ = ["dialect", "migrated_url", "schema_templates"]
+
+WRITE = ("write_file", json.dumps({"path": "plan.md", "content": "the child's\n"}))
+READ = ("read_file", json.dumps({"path": "plan.md"}))
+
+
+def run(command: str) -> tuple[str, str]:
+    return ("exec", json.dumps({"command": command}))
+
+
+def start(name: str = "one", **more: object) -> tuple[str, str]:
+    return spawn(task="Do.", id=name, type="general", **{"workspace": "worktree", **more})
+
+
+def working(
+    path: Path, url: str, cast: Cast, sandbox: Sandbox
+) -> AbstractAsyncContextManager[World]:
+    """A world in which commands run, confined, and nobody is asked."""
+    models = ScriptedModels(ScriptedModel(cast))
+    setup = setup_at(path, url, models, alone=url.startswith("sqlite"), sandbox=sandbox)
+    settings = replace(setup.settings, policy=PolicySettings(PermissionMode.BYPASS))
+    return world(replace(setup, settings=settings))
+
+
+async def cared(at: World, state: str, name: str = "one") -> Agent:
+    """An agent, once that became of its worktree."""
+    async with asyncio.timeout(20):
+        while True:
+            found = (await tree(at)).get(name)
+            if found is not None and found.tree_state == state:
+                return found
+
+
+@pytest.mark.requirement("SUB-17")
+async def test_what_it_changes_stays_in_its_worktree_and_is_told(
+    tmp_path: Path, migrated_url: str
+) -> None:
+    workspace = repository(tmp_path)
+    cast = Cast(
+        [Said(calls=(start(),)), "Done."],
+        {"one": [Said(calls=(READ,)), Said(calls=(WRITE,)), "a"]},
+    )
+    async with working(tmp_path, migrated_url, cast, await confined()) as at:
+        await at.says("go")
+        assert await at.sees(1) == ["Done."]
+        found = (await settled(at))["one"]
+        assert found.tree_state == "kept"
+    assert cast.told(1, "one") == ["old\n"]
+    mine = folder_of(found.session_id)
+    told = cast.told(1)[0]
+    assert f"worktree {mine} (branch {branch_of(found.session_id)})." in told
+    assert told.index(f"kept in the worktree {mine}") < told.index("a\n")
+    assert (workspace / mine / "plan.md").read_text() == "the child's\n"
+    assert (workspace / "plan.md").read_text() == "old\n"
+    assert branch_of(found.session_id) in git(workspace, "branch", "--list")
+
+
+@pytest.mark.requirement("SUB-17")
+@pytest.mark.parametrize("mode", ["await", "background"])
+async def test_a_worktree_without_changes_is_removed(
+    tmp_path: Path, migrated_url: str, mode: str
+) -> None:
+    workspace = repository(tmp_path)
+    answers = ["Done."] if mode == "await" else ["Sent.", "Done."]
+    cast = Cast([Said(calls=(start(mode=mode),)), *answers], {"one": [Said(calls=(READ,)), "a"]})
+    async with working(tmp_path, migrated_url, cast, await confined()) as at:
+        await at.says("go")
+        assert await at.sees(len(answers)) == answers
+        found = await cared(at, "gone")
+    assert "It changed nothing in its worktree, which is removed." in cast.words(-1)
+    assert not (workspace / folder_of(found.session_id)).exists()
+    assert "gatehouse/" not in git(workspace, "branch", "--list", "--all")
+
+
+@pytest.mark.requirement("SUB-17")
+@pytest.mark.parametrize("name", ["bubblewrap", "landlock"])
+async def test_its_commands_write_in_its_worktree_alone(
+    tmp_path: Path, migrated_url: str, name: str
+) -> None:
+    workspace = repository(tmp_path)
+    (workspace / "notes").mkdir()
+    (workspace / "notes" / "day.md").write_text("day\n")
+    git(workspace, "add", "--all")
+    git(workspace, "commit", "--quiet", "--message=Second")
+    ways = " ; ".join(
+        f"echo x > {place}"
+        for place in (
+            workspace / "plan.md",
+            workspace / "new.md",
+            workspace / ".git" / "config",
+            workspace / ".git" / "hooks" / "pre-commit",
+            workspace / ".git" / "objects" / "x",
+            tmp_path / "out.md",
+            "../beside.md",
+        )
+    )
+    there = {one: one.read_bytes() for one in workspace.rglob("*") if one.is_file()}
+    outside = ("write_file", json.dumps({"path": str(workspace / "plan.md"), "content": "x"}))
+    calls = (
+        run(ways),
+        run("echo mine > notes/made.md && git status --short && git log --format=%s"),
+        outside,
+        ("read_file", json.dumps({"path": "../../../plan.md"})),
+    )
+    cast = Cast([Said(calls=(start(),)), "Done."], {"one": [Said(calls=calls), "a"]})
+    async with working(tmp_path, migrated_url, cast, await confined(name)) as at:
+        await at.says("go")
+        assert await at.sees(1) == ["Done."]
+        found = (await settled(at))["one"]
+    _, looked, written, read = cast.told(1, "one")
+    assert "exit code 0" in looked
+    assert looked.endswith("Second\nFirst\n")
+    # Landlock can grant the folders at the top, and not the listing of the top itself.
+    assert name == "landlock" or "?? notes/made.md\n" in looked
+    assert "is outside of what may be reached" in written
+    assert "is outside of what may be reached" in read
+    assert {one: one.read_bytes() for one in there} == there
+    assert not any((workspace / name).exists() for name in ("new.md", ".git/objects/x"))
+    assert not (workspace / ".git" / "hooks" / "pre-commit").exists()
+    mine = workspace / folder_of(found.session_id)
+    assert not (tmp_path / "out.md").exists()
+    assert not (mine.parent / "beside.md").exists()
+    assert (mine / "notes" / "made.md").read_text() == "mine\n"
+
+
+@pytest.mark.requirement("SUB-17")
+async def test_a_child_of_it_works_in_the_same_one_or_in_its_own(
+    tmp_path: Path, migrated_url: str
+) -> None:
+    workspace = repository(tmp_path)
+    cast = Cast(
+        [Said(calls=(start(),)), "Done."],
+        {
+            "one": [
+                Said(calls=(start("two", workspace=None), start("three"))),
+                Said(calls=(READ,)),
+                "a",
+            ],
+            "two": [Said(calls=(WRITE,)), "b"],
+            "three": [Said(calls=(READ,)), "c"],
+        },
+    )
+    async with working(tmp_path, migrated_url, cast, await confined()) as at:
+        await at.says("go")
+        assert await at.sees(1) == ["Done."]
+        await cared(at, "gone", "three")
+        found = await settled(at)
+    one, two, three = (found[name] for name in ("one", "two", "three"))
+    assert two.worktree == one.session_id
+    assert three.worktree == three.session_id
+    assert cast.told(2, "one") == ["the child's\n"]
+    assert cast.told(1, "three") == ["old\n"]
+    assert (workspace / "plan.md").read_text() == "old\n"
+
+
+@pytest.mark.requirement("SUB-17")
+async def test_a_child_that_is_taken_up_works_on_in_its_worktree(
+    tmp_path: Path, migrated_url: str
+) -> None:
+    workspace = repository(tmp_path)
+    held = Gate()
+    cast = Cast(
+        [Said(calls=(start(),))], {"one": [Said(calls=(WRITE,)), Said("never", before=held)]}
+    )
+    again = Cast(["Done."], {"one": [Said(calls=(READ,)), "a"]})
+    sandbox = await confined()
+    async with working(tmp_path, migrated_url, cast, sandbox) as at:
+        await at.says("go")
+        await got_to(held)
+    async with working(tmp_path, migrated_url, again, sandbox) as at:
+        assert await at.sees(1) == ["Done."]
+    assert again.told(1, "one") == ["the child's\n"]
+    assert (workspace / "plan.md").read_text() == "old\n"
+
+
+@pytest.mark.requirement("SUB-17")
+async def test_what_a_crash_left_is_removed_by_the_next_process(
+    tmp_path: Path, migrated_url: str
+) -> None:
+    """The agent had settled, and nobody had looked at its worktree yet."""
+    workspace = repository(tmp_path)
+    cast = Cast([Said(calls=(start(),)), "Done."], {"one": ["a"]})
+    async with working(tmp_path, migrated_url, cast, await confined()) as at:
+        await at.says("go")
+        found = await cared(at, "gone")
+        await at.sees(1)
+        git(workspace, "worktree", "add", folder_of(found.session_id), found.base or "")
+        await at.database.write(
+            lambda conn: agent_trees.set_tree(conn, found.session_id, "open"), name="test"
+        )
+    async with working(tmp_path, migrated_url, Cast([]), await confined()) as at:
+        await cared(at, "gone")
+    assert not (workspace / folder_of(found.session_id)).exists()
+
+
+@pytest.mark.requirement("SUB-17")
+async def test_one_that_is_spoken_to_again_has_its_worktree_again(
+    tmp_path: Path, migrated_url: str
+) -> None:
+    workspace = repository(tmp_path)
+    tell = ("subagents", json.dumps({"action": "message", "agent": "one", "text": "Write."}))
+    cast = Cast(
+        [Said(calls=(start(),)), "Done.", Said(calls=(tell,)), "Told.", "Again."],
+        {"one": ["a", Said(calls=(WRITE,)), "b"]},
+    )
+    async with working(tmp_path, migrated_url, cast, await confined()) as at:
+        await at.says("go")
+        assert await at.sees(1) == ["Done."]
+        mine = folder_of((await cared(at, "gone")).session_id)
+        await at.says("more")
+        await at.chat.until(lambda: "Told." in at.chat.texts())
+        await cared(at, "kept")
+    assert (workspace / mine / "plan.md").read_text() == "the child's\n"
+    assert (workspace / "plan.md").read_text() == "old\n"
+
+
+@pytest.mark.requirement("SUB-17")
+async def test_a_spawn_without_a_repository_is_refused(tmp_path: Path, migrated_url: str) -> None:
+    cast = Cast([Said(calls=(start(),)), "I may not."])
+    async with working(tmp_path, migrated_url, cast, await confined()) as at:
+        await at.says("go")
+        assert await at.sees(1) == ["I may not."]
+        assert await tree(at) == {}
+    assert (
+        "- workspace: there can be no worktree: the workspace is not the top of a git repository"
+        in cast.told(1)[0]
+    )
+
+
+@pytest.mark.requirement("SUB-17")
+async def test_a_definition_may_ask_for_one(tmp_path: Path, migrated_url: str) -> None:
+    workspace = repository(tmp_path)
+    (workspace / "agents").mkdir()
+    (workspace / "agents" / "tree.md").write_text(
+        "---\nname: tree\ndescription: Works apart.\nisolation: worktree\n---\nWork."
+    )
+    (workspace / "agents" / "near.md").write_text(
+        "---\nname: near\ndescription: Works near.\nisolation: shared\n---\nWork."
+    )
+    calls = (spawn(task="Do.", id="one", type="tree"), spawn(task="Do.", id="two", type="near"))
+    cast = Cast([Said(calls=calls), "Done."], {"one": [Said(calls=(WRITE,)), "a"], "two": ["b"]})
+    async with working(tmp_path, migrated_url, cast, await confined()) as at:
+        await at.says("go")
+        assert await at.sees(1) == ["Done."]
+        found = await settled(at)
+    assert found["one"].worktree == found["one"].session_id
+    assert found["one"].isolation == "full"
+    assert (found["two"].worktree, found["two"].isolation) == (None, "shared")
+    assert (workspace / "plan.md").read_text() == "old\n"
+
+
+@pytest.mark.requirement("SUB-17")
+async def test_without_a_sandbox_there_are_none(tmp_path: Path, migrated_url: str) -> None:
+    repository(tmp_path)
+    cast = Cast([Said(calls=(start(),)), "I may not."])
+    async with played(tmp_path, migrated_url, cast) as at:
+        await at.says("go")
+        assert await at.sees(1) == ["I may not."]
+    assert "- workspace: there can be no worktree" in cast.told(1)[0]
