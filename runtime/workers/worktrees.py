@@ -9,7 +9,7 @@ import structlog
 from runtime.agent.worktrees import Worktrees
 from runtime.domain.errors import StoreUnavailable, ToolError
 from runtime.ports.bus import CHILDREN, Bus
-from runtime.store import Database
+from runtime.store import Database, agent_trees
 from runtime.store.agents import TreeState
 
 log = structlog.get_logger(__name__)

@@ -150,7 +150,7 @@ async def test_a_child_that_asks_holds_its_lane_and_no_slot(
         await at.chat.until(lambda: "Done." in at.chat.texts())
 
 
-@pytest.mark.requirement("AGT-4")
+@pytest.mark.requirement("AGT-4", "SUB-4")
 async def test_list_show_and_wait_say_that_it_waits_for_input(
     tmp_path: Path, migrated_url: str
 ) -> None:
@@ -176,6 +176,7 @@ async def test_list_show_and_wait_say_that_it_waits_for_input(
         for said in (waited, listed, shown):
             assert "waiting_for_user_input" in said
         assert "Which folder?" in shown
+        assert '"pending_parent_clarification_count": 1' in listed
         await at.says("/agents")
         await at.chat.until(
             lambda: any("waiting_for_user_input" in text for text in at.chat.texts())

@@ -124,7 +124,7 @@ def root_of(child: Script, **spawned: object) -> Script:
     return script
 
 
-@pytest.mark.requirement("SUB-21")
+@pytest.mark.requirement("SUB-8", "SUB-21")
 async def test_a_silent_model_ends_the_child_with_what_it_has(tmp_path: Path, url: str) -> None:
     silence = Gate()
 
@@ -139,9 +139,9 @@ async def test_a_silent_model_ends_the_child_with_what_it_has(tmp_path: Path, ur
         await at.passes(IDLE_S - 2)
         assert (await at.one()).settled_ms is None
         await at.passes(3)
-        assert await at.sees() == "one (explore) cancelled"
+        assert await at.sees() == "one (explore) timed out"
         one = await at.one()
-    assert (one.status, one.retries) == ("cancelled", 0)
+    assert (one.status, one.retries) == ("timed_out", 0)
     assert one.result == "Half of it.\n\n(It was ended here: it made no progress for 20 s.)"
 
 
@@ -151,7 +151,7 @@ async def test_a_silent_tool_ends_the_child(tmp_path: Path, url: str) -> None:
         await at.at.says("go")
         await at.until(at.work.begun.is_set)
         await at.passes(IDLE_S + 1)
-        assert await at.sees() == "one (explore) cancelled"
+        assert await at.sees() == "one (explore) timed out"
         assert "made no progress for 20 s" in (await at.one()).result
 
 
@@ -176,7 +176,7 @@ async def test_what_a_background_child_has_is_handed_over_with_the_reason(
         assert await at.sees() == "Sent."
         await at.passes(IDLE_S + 1)
         assert await at.sees(2) == "It hung."
-    assert "The subagent one (explore) cancelled after" in heard[0]
+    assert "The subagent one (explore) timed out after" in heard[0]
     assert "(It was ended here: it made no progress for 20 s.)" in heard[0]
 
 

@@ -12,6 +12,7 @@ from runtime.domain.decisions import PermissionMode
 from runtime.domain.worktrees import branch_of, folder_of
 from runtime.policy.bounds import PolicySettings
 from runtime.ports.sandbox import Sandbox
+from runtime.store import agent_trees
 from runtime.store.agents import Agent
 from tests.contract.store_support import dialect, migrated_url, schema_templates
 from tests.fakes.model import Gate, Said, ScriptedModel, ScriptedModels
@@ -249,7 +250,7 @@ async def test_a_spawn_without_a_repository_is_refused(tmp_path: Path, migrated_
     )
 
 
-@pytest.mark.requirement("SUB-17")
+@pytest.mark.requirement("SUB-2", "SUB-17")
 async def test_a_definition_may_ask_for_one(tmp_path: Path, migrated_url: str) -> None:
     workspace = repository(tmp_path)
     (workspace / "agents").mkdir()

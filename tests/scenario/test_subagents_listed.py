@@ -70,6 +70,7 @@ async def test_rows_say_what_agents_do_and_used_also_while_they_work(
         "queued_run_count": 0,
         "pending_approval_count": 0,
         "pending_question_count": 0,
+        "pending_parent_clarification_count": 0,
     }
     one = rows["one"]
     assert one.items() >= (usual | {"status": "running"}).items()

@@ -259,6 +259,7 @@ def _row(row: AgentRow, house: Household) -> JsonObject:
         "queued_run_count": row.queued,
         "pending_approval_count": row.approvals,
         "pending_question_count": row.questions,
+        "pending_parent_clarification_count": int(row.asks),
         "steps": row.steps,
         "tool_calls": row.tool_calls,
         "tokens": row.tokens,
