@@ -4,8 +4,11 @@ import json
 from pathlib import Path
 
 import pytest
+from sqlalchemy import Connection
 
+from runtime.domain.runs import RunState
 from runtime.ports.model import ModelRequest
+from runtime.store import runs
 from tests.contract.store_support import dialect, migrated_url, schema_templates
 from tests.fakes.model import Gate, Said
 from tests.scenario.children import engine, name_of, settled, spawn, told, tree
@@ -204,3 +207,28 @@ async def test_explorers_only_read_and_only_explore(tmp_path: Path, url: str) ->
     assert {"read_file", "exec", "sessions_spawn"} <= seen["e"]
     assert not {"write_file", "edit_file", "ask_user", "send_file"} & seen["e"]
     assert "write_file" in seen[""]
+
+
+@pytest.mark.requirement("SUB-7", "MSG-4", "MSG-6")
+async def test_who_awaits_keeps_its_lane_and_takes_no_slot(tmp_path: Path, url: str) -> None:
+    gate = Gate()
+
+    def script(request: ModelRequest) -> Said | str:
+        if name_of(request):
+            return Said("found", before=gate)
+        if "next" in told(request):
+            return "And the next."
+        return "There." if "found" in told(request) else spawn(task="look")
+
+    async with engine(tmp_path, url, script, concurrency=1) as at:
+        first = await at.says("go")
+        await gate.reached.wait()
+        second = await at.says("next")
+
+        def states(conn: Connection) -> list[RunState]:
+            return [runs.get(conn, str(one.run_id)).state for one in (first, second)]
+
+        waiting = [RunState.WAITING_FOR_CHILDREN, RunState.QUEUED]
+        assert await at.database.read(states) == waiting
+        gate.open.set()
+        assert await at.sees(2) == ["There.", "And the next."]
