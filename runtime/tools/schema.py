@@ -37,6 +37,9 @@ def _field(schema: JsonValue) -> JsonValue:
     if not isinstance(schema, dict):
         return schema
     kept = _optional(terse(schema))
+    if "default" in kept and not kept["default"] and not isinstance(kept["default"], int):
+        # What may be left out and is then empty says so by not being required.
+        del kept["default"]
     if "description" in schema:
         kept["description"] = schema["description"]
     return kept

@@ -7,7 +7,7 @@ from sqlalchemy import Connection, select
 
 from runtime.domain.people import Trust
 from runtime.store import Database, agents, due, lanes, runs
-from runtime.store.agents import Agent, Totals
+from runtime.store.agents import Agent, Outcome, Totals
 from runtime.store.due import Wanted
 from runtime.store.lanes import NewSession
 from runtime.store.tables import outbox
@@ -66,7 +66,8 @@ class Batch:
 
         def work(conn: Connection) -> None:
             one, now = self.members[place], self.clock.now_ms()
-            agents.settle(conn, one, status="completed", result="x", used=Totals(), now=now)
+            end = Outcome("completed", "x", 1, None, (), Totals(), now)
+            agents.settle(conn, one.session_id, end)
 
         await self.store.write(work, name="settle")
 

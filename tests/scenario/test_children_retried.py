@@ -118,7 +118,7 @@ async def test_what_a_child_used_only_grows_when_it_goes_on_after_its_end(
         await at.says("/agents", message_id="later-3")
         await at.chat.until(lambda: at.chat.texts()[-1].startswith("1 subagents, 0 at work"))
         after = found["one"]
-    assert "1 subagents, 0 at work: 1 steps, 220 tokens, $0.0020, 1 retry." in shown
+    assert "1 subagents, 0 at work: 1 step, 220 tokens, $0.0020, 1 retry." in shown
     assert (before.retries, after.retries) == (1, 1)
     assert after.settled_ms is not None
     assert before.settled_ms is not None
