@@ -176,6 +176,7 @@ def team(request: ModelRequest, verb: str, what: str) -> Said:
 
 
 TEAM = 3
+PATIENT_MS = 24 * 3600 * 1000
 
 
 class SocketChat:
@@ -289,7 +290,12 @@ async def serve(order: Order) -> None:
         alone=order.url.startswith("sqlite"),
     )
     intake = replace(setup.settings.intake, queue_mode=order.queue_mode)
-    settings = replace(setup.settings, intake=intake, lease=LeaseSettings(order.lease_s))
+    agent = setup.settings.agent
+    # A slow machine on a fast clock must not end the awaiting of a child.
+    agent = replace(agent, children=replace(agent.children, await_ms=PATIENT_MS))
+    settings = replace(
+        setup.settings, intake=intake, lease=LeaseSettings(order.lease_s), agent=agent
+    )
     shown = model.shown if order.patience_s else None
     chat: Any = SocketChat(order.port, shown, lookup=order.lookup, pause_s=order.pause_s)
     chat.capabilities = replace(chat.capabilities, live_cards=order.cards)
