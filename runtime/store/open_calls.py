@@ -4,7 +4,17 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, Row, bindparam, func, insert, or_, select, update
+from sqlalchemy import (
+    Connection,
+    Row,
+    bindparam,
+    func,
+    insert,
+    literal,
+    select,
+    union_all,
+    update,
+)
 
 from runtime.domain.value import JsonObject
 from runtime.store.database import now_ms
@@ -100,11 +110,13 @@ def open_ones(
 
 def of_tree(conn: Connection, session_id: str, *, kind: str | None = None) -> Sequence[OpenCall]:
     """Cards that wait for an answer, of a session and of all subagents below it, oldest first."""
-    members = select(agents.c.session_id).where(agents.c.tree_id == session_id)
+    below = select(agents.c.session_id).where(agents.c.tree_id == session_id)
+    # One list of sessions: SQLite reads the whole table for two that are joined by OR.
+    everybody = union_all(select(literal(session_id)), below)
     query = select(open_calls).where(
         open_calls.c.state == "open",
         open_calls.c.kind.in_(FOR_PEOPLE if kind is None else (kind,)),
-        or_(open_calls.c.session_id == session_id, open_calls.c.session_id.in_(members)),
+        open_calls.c.session_id.in_(everybody),
     )
     return [_open_call(row) for row in conn.execute(query.order_by(*_IN_ORDER))]
 

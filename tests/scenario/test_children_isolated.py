@@ -62,7 +62,6 @@ async def test_a_child_knows_what_its_parent_had_read(
     first = cast.requests["one"][0]
     assert "Nothing of this" not in cast.words(0, "one")
     assert {"write_file", "read_file"} <= {tool.name for tool in first.tools}
-    assert "ask_user" not in {tool.name for tool in first.tools}
     assert found.isolation == (isolation or "full")
     assert CHANGED in cast.told(1, "one")[0]
     assert plan(tmp_path).read_text() == "somebody's"

@@ -233,6 +233,8 @@ async def _spawning(url: str, folder: Path) -> None:
             return ModelRejected("no such model", "It cannot be asked.")
         if "You are the subagent slow" in text:
             return Said("never", before=gate)
+        if "You are the subagent second" in text:
+            return f"Found it. {'It is long. ' * 500}"
         if "You are the subagent" in text:
             return "Found it."
         if "Found it." in text or "accepted" in text:

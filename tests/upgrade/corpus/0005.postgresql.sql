@@ -16,6 +16,9 @@ INSERT INTO accounts (channel, account, user_id, person_id, name, trust, source,
 -- (varchar, varchar, int4, varchar, int8, int8) -> ()
 INSERT INTO agent_cards (id, run_id, step, shown, created_ms, next_ms) VALUES ($1::VARCHAR, $2::VARCHAR, $3::INTEGER, $4::VARCHAR, $5::BIGINT, $6::BIGINT);
 
+-- (varchar, varchar, varchar, int4, int8) -> ()
+INSERT INTO agent_results (session_id, digest, words, size, created_ms) VALUES ($1::VARCHAR, $2::VARCHAR, $3::VARCHAR, $4::INTEGER, $5::BIGINT) ON CONFLICT DO NOTHING;
+
 -- (int4, varchar) -> ()
 INSERT INTO agent_slots (number, session_id) VALUES ($1::INTEGER, $2::VARCHAR) ON CONFLICT DO NOTHING;
 
@@ -108,6 +111,9 @@ SELECT agent_cards.id, agent_cards.run_id, agent_cards.step, agent_cards.shown, 
 
 -- (varchar, varchar, varchar, int4) -> (text, text, int4)
 SELECT agent_results.session_id, agent_results.digest, agent_results.size FROM agent_results JOIN agents ON agents.session_id = agent_results.session_id WHERE agents.parent_id = $1::VARCHAR OR agents.session_id IN (SELECT agent_waits.other_id FROM agent_waits WHERE agent_waits.session_id = $2::VARCHAR AND agent_waits.kind = $3::VARCHAR) ORDER BY agent_results.created_ms DESC, agents.place DESC LIMIT $4::INTEGER;
+
+-- (varchar, varchar) -> (text)
+SELECT agent_results.words FROM agent_results WHERE agent_results.session_id = $1::VARCHAR AND agent_results.digest = $2::VARCHAR;
 
 -- (int4, int4) -> (int4)
 SELECT agent_slots.number FROM agent_slots WHERE agent_slots.session_id IS NULL AND agent_slots.number <= $1::INTEGER ORDER BY agent_slots.number LIMIT $2::INTEGER FOR NO KEY UPDATE SKIP LOCKED;
@@ -293,7 +299,7 @@ SELECT open_calls.id, open_calls.session_id, open_calls.run_id, open_calls.step,
 SELECT open_calls.id, open_calls.session_id, open_calls.run_id, open_calls.step, open_calls.place, open_calls.kind, open_calls.digest, open_calls.payload, open_calls.state, open_calls.answer, open_calls.answered_by, open_calls.answered_ms, open_calls.created_ms, open_calls.expires_ms FROM open_calls WHERE open_calls.state = $1::VARCHAR AND open_calls.kind = $2::VARCHAR ORDER BY open_calls.created_ms, open_calls.run_id, open_calls.step, open_calls.place;
 
 -- (varchar, varchar, varchar, varchar) -> (text, text, text, int4, int4, text, text, text, text, text, text, int8, int8, int8)
-SELECT open_calls.id, open_calls.session_id, open_calls.run_id, open_calls.step, open_calls.place, open_calls.kind, open_calls.digest, open_calls.payload, open_calls.state, open_calls.answer, open_calls.answered_by, open_calls.answered_ms, open_calls.created_ms, open_calls.expires_ms FROM open_calls WHERE open_calls.state = $1::VARCHAR AND open_calls.kind IN ($4::VARCHAR) AND (open_calls.session_id = $2::VARCHAR OR open_calls.session_id IN (SELECT agents.session_id FROM agents WHERE agents.tree_id = $3::VARCHAR)) ORDER BY open_calls.created_ms, open_calls.run_id, open_calls.step, open_calls.place;
+SELECT open_calls.id, open_calls.session_id, open_calls.run_id, open_calls.step, open_calls.place, open_calls.kind, open_calls.digest, open_calls.payload, open_calls.state, open_calls.answer, open_calls.answered_by, open_calls.answered_ms, open_calls.created_ms, open_calls.expires_ms FROM open_calls WHERE open_calls.state = $1::VARCHAR AND open_calls.kind IN ($4::VARCHAR) AND open_calls.session_id IN (SELECT $2::VARCHAR AS anon_1 UNION ALL SELECT agents.session_id FROM agents WHERE agents.tree_id = $3::VARCHAR) ORDER BY open_calls.created_ms, open_calls.run_id, open_calls.step, open_calls.place;
 
 -- (varchar, varchar, varchar) -> (text, text, text, int4, int4, text, text, text, text, text, text, int8, int8, int8)
 SELECT open_calls.id, open_calls.session_id, open_calls.run_id, open_calls.step, open_calls.place, open_calls.kind, open_calls.digest, open_calls.payload, open_calls.state, open_calls.answer, open_calls.answered_by, open_calls.answered_ms, open_calls.created_ms, open_calls.expires_ms FROM open_calls WHERE open_calls.state = $1::VARCHAR AND open_calls.session_id = $2::VARCHAR AND open_calls.kind = $3::VARCHAR ORDER BY open_calls.created_ms, open_calls.run_id, open_calls.step, open_calls.place;
@@ -493,8 +499,8 @@ UPDATE pairings SET state=$1::VARCHAR WHERE pairings.code = $2::VARCHAR AND pair
 -- (varchar, varchar) -> ()
 UPDATE runs SET cancel=$1::VARCHAR WHERE runs.id = $2::VARCHAR;
 
--- (int8, varchar, varchar) -> ()
-UPDATE runs SET ready_ms=$1::BIGINT, reply_to=$2::VARCHAR WHERE runs.id = $3::VARCHAR;
+-- (varchar, varchar) -> ()
+UPDATE runs SET reply_to=$1::VARCHAR WHERE runs.id = $2::VARCHAR;
 
 -- (varchar, int4, varchar, int8, varchar) -> ()
 UPDATE runs SET state=$1::VARCHAR, attempt=$2::INTEGER, worker=$3::VARCHAR, fence=$4::BIGINT WHERE runs.id = $5::VARCHAR;

@@ -11,6 +11,8 @@ INSERT INTO accounts (channel, account, user_id, person_id, name, trust, source,
 
 INSERT INTO agent_cards (id, run_id, step, shown, created_ms, next_ms) VALUES (?, ?, ?, ?, ?, ?);
 
+INSERT INTO agent_results (session_id, digest, words, size, created_ms) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING;
+
 INSERT INTO agent_slots (number, session_id) VALUES (?, ?) ON CONFLICT DO NOTHING;
 
 INSERT INTO agent_waits (session_id, other_id, kind) VALUES (?, ?, ?);
@@ -68,6 +70,8 @@ SELECT agent_cards.id FROM agent_cards WHERE agent_cards.next_ms <= ? ORDER BY a
 SELECT agent_cards.id, agent_cards.run_id, agent_cards.step, agent_cards.shown, agent_cards.created_ms, agent_cards.next_ms FROM agent_cards WHERE agent_cards.id = ?;
 
 SELECT agent_results.session_id, agent_results.digest, agent_results.size FROM agent_results JOIN agents ON agents.session_id = agent_results.session_id WHERE agents.parent_id = ? OR agents.session_id IN (SELECT agent_waits.other_id FROM agent_waits WHERE agent_waits.session_id = ? AND agent_waits.kind = ?) ORDER BY agent_results.created_ms DESC, agents.place DESC LIMIT ? OFFSET ?;
+
+SELECT agent_results.words FROM agent_results WHERE agent_results.session_id = ? AND agent_results.digest = ?;
 
 SELECT agent_slots.number FROM agent_slots WHERE agent_slots.session_id IS NULL AND agent_slots.number <= ? ORDER BY agent_slots.number LIMIT ? OFFSET ?;
 
@@ -183,7 +187,7 @@ SELECT open_calls.id, open_calls.session_id, open_calls.run_id, open_calls.step,
 
 SELECT open_calls.id, open_calls.session_id, open_calls.run_id, open_calls.step, open_calls.place, open_calls.kind, open_calls.digest, open_calls.payload, open_calls.state, open_calls.answer, open_calls.answered_by, open_calls.answered_ms, open_calls.created_ms, open_calls.expires_ms FROM open_calls WHERE open_calls.state = ? AND open_calls.kind = ? ORDER BY open_calls.created_ms, open_calls.run_id, open_calls.step, open_calls.place;
 
-SELECT open_calls.id, open_calls.session_id, open_calls.run_id, open_calls.step, open_calls.place, open_calls.kind, open_calls.digest, open_calls.payload, open_calls.state, open_calls.answer, open_calls.answered_by, open_calls.answered_ms, open_calls.created_ms, open_calls.expires_ms FROM open_calls WHERE open_calls.state = ? AND open_calls.kind IN (?) AND (open_calls.session_id = ? OR open_calls.session_id IN (SELECT agents.session_id FROM agents WHERE agents.tree_id = ?)) ORDER BY open_calls.created_ms, open_calls.run_id, open_calls.step, open_calls.place;
+SELECT open_calls.id, open_calls.session_id, open_calls.run_id, open_calls.step, open_calls.place, open_calls.kind, open_calls.digest, open_calls.payload, open_calls.state, open_calls.answer, open_calls.answered_by, open_calls.answered_ms, open_calls.created_ms, open_calls.expires_ms FROM open_calls WHERE open_calls.state = ? AND open_calls.kind IN (?) AND open_calls.session_id IN (SELECT ? AS anon_1 UNION ALL SELECT agents.session_id FROM agents WHERE agents.tree_id = ?) ORDER BY open_calls.created_ms, open_calls.run_id, open_calls.step, open_calls.place;
 
 SELECT open_calls.id, open_calls.session_id, open_calls.run_id, open_calls.step, open_calls.place, open_calls.kind, open_calls.digest, open_calls.payload, open_calls.state, open_calls.answer, open_calls.answered_by, open_calls.answered_ms, open_calls.created_ms, open_calls.expires_ms FROM open_calls WHERE open_calls.state = ? AND open_calls.session_id = ? AND open_calls.kind = ? ORDER BY open_calls.created_ms, open_calls.run_id, open_calls.step, open_calls.place;
 
@@ -313,13 +317,11 @@ UPDATE outbox SET state=?, next_ms=?, worker=?, fence=?, begun_ms=?, posted=?, e
 
 UPDATE outbox SET state=?, posted=?, error=?, settled_ms=? WHERE outbox.id = ? AND outbox.state = ? AND outbox.worker = ? AND outbox.fence = ?;
 
-UPDATE outbox SET worker=?, fence=? WHERE outbox.id = ? AND outbox.state = ? AND outbox.worker = ? AND outbox.fence = ?;
-
 UPDATE pairings SET state=? WHERE pairings.code = ? AND pairings.state = ? AND pairings.expires_ms > ?;
 
 UPDATE runs SET cancel=? WHERE runs.id = ?;
 
-UPDATE runs SET reply_to=? WHERE runs.id = ?;
+UPDATE runs SET ready_ms=?, reply_to=? WHERE runs.id = ?;
 
 UPDATE runs SET state=?, attempt=?, worker=?, fence=? WHERE runs.id = ?;
 
