@@ -36,6 +36,8 @@ SAMPLE = 5
 """Messages of which the cost is counted together."""
 DAY = 40
 """Different statements that a day's use is known to say, at the least."""
+READERS = 12
+"""Messages until each connection that reads was used, and more."""
 ROOM = 1.1
 """A worker may look once more than it had to: never once for each session, or for each message."""
 
@@ -93,6 +95,8 @@ async def test_a_message_costs_the_same_beside_three_sessions_and_beside_thousan
         await talk(running, FEW)
         few = await cost(running, counted)
         await fill(running, left)
+        # Each connection that reads takes in anew what is known of the tables, once.
+        await talk(running, READERS)
         many = await cost(running, counted)
     assert many.statements <= few.statements * ROOM
     assert many.work <= few.work * ROOM
