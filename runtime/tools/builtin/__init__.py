@@ -46,6 +46,7 @@ FACES: Final = tuple(
         AskUser,
         SendFile,
         SessionsSpawn,
+        RequestParentClarification,
         Subagents,
         AgentsList,
         UseSkill,
