@@ -7,11 +7,11 @@ tools, modes and steps at most, and a type that only reads does so whoever descr
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
 from typing import Final, Literal, Protocol
 
 from runtime.agent.settings import ChildSettings
 from runtime.domain.decisions import PermissionMode
+from runtime.domain.patterns import named
 from runtime.domain.tools import Effect
 from runtime.subagents.children import Profile
 from runtime.subagents.isolation import Defined
@@ -170,8 +170,8 @@ def _refined(base: Profile, one: Definition, surface: _Surface, caller: Caller) 
     tools = tuple(
         name
         for name in base.tools
-        if _named(name, wanted)
-        and not _named(name, one.disallowed_tools)
+        if named(wanted, name)
+        and not named(one.disallowed_tools, name)
         and (not read_only or name in surface.reads | COMMANDS)
     )
     return replace(
@@ -191,10 +191,6 @@ def _isolated(one: Definition) -> Defined:
     if one.isolation == "worktree":
         return Defined(None, worktree=True)
     return Defined(one.isolation)
-
-
-def _named(name: str, patterns: Sequence[str]) -> bool:
-    return any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
 def _prompt(one: Definition, tools: Sequence[str]) -> str:

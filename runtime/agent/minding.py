@@ -7,7 +7,6 @@ step, so a crash neither loses nor doubles it.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Final
 
 from runtime.agent.endings import TurnState
 from runtime.agent.settings import ChildSettings
@@ -21,11 +20,8 @@ from runtime.inbox.steps import STUCK, Finish
 from runtime.store import Connection, Database, agent_tries, transcripts
 from runtime.store.calls import CallRow
 from runtime.store.runs import Run
-from runtime.store.sessions import Session
+from runtime.store.sessions import CHILD, Session
 from runtime.store.transcripts import Line
-
-CHILD: Final = "subagent:"
-"""How the keys of children's sessions begin."""
 
 
 def is_child(session: Session) -> bool:

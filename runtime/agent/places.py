@@ -15,9 +15,9 @@ from typing import Final, TypeVar
 from runtime.agent.worktrees import Site, Worktrees, no_worktree
 from runtime.domain.errors import ToolError
 from runtime.store import Connection, Database, agent_trees, agents, seen_files
-from runtime.store.agent_grants import CHILD
 from runtime.store.agents import Agent, TreeState
 from runtime.store.seen_files import Record, Stamp
+from runtime.store.sessions import CHILD
 from runtime.tools.files import Seen, SeenFiles
 
 V = TypeVar("V")

@@ -1,10 +1,10 @@
 """The settings of turns, as the engine sees them; `gateway.config` fills them in."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
 from typing import Final
 
+from runtime.domain.patterns import named
 from runtime.store.agents import Share
 from runtime.subagents.requests import Limits
 
@@ -67,7 +67,7 @@ class ChildSettings:
 
     def offers(self, name: str) -> bool:
         """Whether any subagent may have the tool of that name."""
-        return (self.allow is None or _named(self.allow, name)) and not _named(self.deny, name)
+        return (self.allow is None or named(self.allow, name)) and not named(self.deny, name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,3 @@ class AgentSettings:
     def steps_of(self, own: int | None) -> int:
         """The steps of one run of a session whose own limit is `own`, if any."""
         return self.max_steps if own is None else min(own, self.max_steps)
-
-
-def _named(patterns: Sequence[str], name: str) -> bool:
-    return any(fnmatchcase(name, pattern) for pattern in patterns)

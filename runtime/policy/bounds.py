@@ -1,16 +1,12 @@
 """The bounds of one run: operator, session and sender, met into one value (the effective set)."""
 
 from dataclasses import dataclass, field
-from typing import Final
 
 from runtime.domain.decisions import PermissionMode, narrower
 from runtime.policy.decide import Bounds, RuleLists
 from runtime.policy.rules import Rule
 from runtime.store.runs import Run
-from runtime.store.sessions import Session
-
-CHILD: Final = "subagent:"
-"""How the keys of subagents' sessions begin (MSG-3)."""
+from runtime.store.sessions import CHILD, Session
 
 
 @dataclass(frozen=True, slots=True)

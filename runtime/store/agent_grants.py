@@ -7,15 +7,11 @@ does for the parent.
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Final
 
 from sqlalchemy import Connection
 
 from runtime.store import agents, sessions
-from runtime.store.sessions import Session
-
-CHILD: Final = "subagent:"
-"""How the keys of children's sessions begin."""
+from runtime.store.sessions import CHILD, Session
 
 
 def reached(conn: Connection, session: Session) -> Session:

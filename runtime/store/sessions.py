@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from sqlalchemy import Connection, Row, bindparam, select, update
 
@@ -15,6 +16,9 @@ from runtime.store.dialect import dialect_name, one_of
 from runtime.store.hot import hot
 from runtime.store.payloads import kept
 from runtime.store.tables import lanes, sessions
+
+CHILD: Final = "subagent:"
+"""How the keys of children's sessions begin."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,6 @@ definition leaves out is taken away without a word. Nothing here can add.
 
 import re
 from collections.abc import Iterator, Sequence
-from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
 from typing import Annotated, Final
 
@@ -14,6 +13,7 @@ from pydantic import Field, StringConstraints, ValidationError
 
 from runtime.domain.capabilities import Axis, Capabilities, Scope, meet, widenings
 from runtime.domain.decisions import PermissionMode
+from runtime.domain.patterns import named
 from runtime.domain.value import Value
 from runtime.subagents.requests import Problem
 
@@ -92,8 +92,8 @@ def endow(
     kept = tuple(
         name
         for name in tools
-        if (asked.allowed_tools is None or _named(asked.allowed_tools, name))
-        and not _named(asked.denied_tools, name)
+        if (asked.allowed_tools is None or named(asked.allowed_tools, name))
+        and not named(asked.denied_tools, name)
     )
     wanted = _point(held, asked.model_copy(update={"allowed_tools": None, "denied_tools": ()}))
     found = meet(held.capabilities, wanted)
@@ -112,7 +112,7 @@ def endow(
 
 def _unclear(asked: Asked, tools: Sequence[str]) -> Iterator[tuple[str, str]]:
     for name in asked.allowed_tools or ():
-        if _WILD.search(name) and not _named((name,), *tools):
+        if _WILD.search(name) and not named((name,), *tools):
             yield "allowed_tools", f"{name} names no tool that a child of this type has"
         elif not _WILD.search(name) and name not in tools:
             there = ", ".join(sorted(tools)) or "none"
@@ -141,7 +141,3 @@ def _point(held: Held, asked: Asked) -> Capabilities:
         network=None if asked.network is None else Scope.of(*(n.lower() for n in asked.network)),
         mode=asked.permission_mode,
     )
-
-
-def _named(patterns: Sequence[str], *names: str) -> bool:
-    return any(fnmatchcase(name, pattern) for pattern in patterns for name in names)

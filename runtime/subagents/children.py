@@ -19,7 +19,7 @@ from runtime.store.agents import HELD, Agent
 from runtime.store.inputs import PERSON
 from runtime.store.lanes import SHUT, Lane, NewSession
 from runtime.store.runs import Run
-from runtime.store.sessions import Inheritance, Scope
+from runtime.store.sessions import CHILD, Inheritance, Scope
 from runtime.subagents import allowing, inheriting, isolation
 from runtime.subagents.allowing import HELD_ALL, NOTHING_ASKED, Asked, Held
 from runtime.subagents.isolation import Defined, Placing
@@ -241,7 +241,7 @@ def _session(conn: Connection, one: Agent, parent: Lane, run: Run, order: SpawnO
     profile = order.profiles[one.type]
     given = allowing.endow(order.held, order.asked, profile.tools, profile.permission_mode)
     new = NewSession(
-        key=f"subagent:{one.session_id}",
+        key=f"{CHILD}{one.session_id}",
         address=above.address,
         mode=SessionMode.PLAN.value if profile.read_only else above.mode.value,
         queue_mode="followup",

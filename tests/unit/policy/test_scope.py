@@ -10,7 +10,7 @@ from runtime.domain.tools import Effect, Touches
 from runtime.policy.decide import Bounds, CallFacts, decide
 from tests.unit.policy.cases import reads, runs, sends, writes
 
-SCOPE = Capabilities(paths=Scope.of("/work/src"), network=Scope.of("example.org"), depth=0)
+SCOPE = Capabilities(paths=Scope.of("/place/src"), network=Scope.of("example.org"), depth=0)
 BOUNDS = Bounds(mode=PermissionMode.BYPASS, scope=SCOPE)
 
 
@@ -26,8 +26,8 @@ def spawns() -> CallFacts:
 @pytest.mark.parametrize(
     ("facts", "axis"),
     [
-        (reads("/work/notes/a.md"), "paths"),
-        (writes("/work/srcs/a"), "paths"),
+        (reads("/place/notes/a.md"), "paths"),
+        (writes("/place/srcs/a"), "paths"),
         (runs("ls"), "paths"),
         (fetches("b.org"), "network"),
         (fetches("a.example.org"), "network"),
@@ -43,7 +43,7 @@ def test_what_is_outside_of_the_scope_is_denied_by_its_axis(facts: CallFacts, ax
 
 @pytest.mark.requirement("SUB-18")
 def test_what_is_inside_is_decided_by_the_rest() -> None:
-    assert decide(reads("/work/src/a.md"), BOUNDS).verdict == "allow"
+    assert decide(reads("/place/src/a.md"), BOUNDS).verdict == "allow"
     assert decide(fetches("Example.org"), BOUNDS).verdict == "allow"
 
 

@@ -14,15 +14,15 @@ from runtime.ports.sandbox import SandboxCommand
 
 @pytest.fixture
 def base(tmp_path: Path) -> Path:
-    for name in ("work/sub", "data/secret", "data/open"):
+    for name in ("desk/sub", "data/secret", "data/open"):
         (tmp_path / name).mkdir(parents=True)
     (tmp_path / "data/file").write_text("x")
     return tmp_path.resolve()
 
 
 def command(base: Path) -> SandboxCommand:
-    work = str(base / "work")
-    return SandboxCommand("true", cwd=work, writable=(work,))
+    desk = str(base / "desk")
+    return SandboxCommand("true", cwd=desk, writable=(desk,))
 
 
 def below(view: View, base: Path) -> dict[str, str]:
@@ -36,17 +36,17 @@ def below(view: View, base: Path) -> dict[str, str]:
 @pytest.mark.requirement("TOOL-5")
 def test_system_programs_are_readable_and_homes_are_not_there(base: Path) -> None:
     entries = {entry.path: entry.access for entry in view_of(command(base)).entries}
-    assert entries[str(base / "work")] == "write"
+    assert entries[str(base / "desk")] == "write"
     assert entries["/usr"] == "read"
     assert entries["/etc/shadow"] == "hide"
     assert not {"/home", "/root", "/run", "/var", "/tmp", "/"} & entries.keys()
-    assert "write" not in {access for path, access in entries.items() if path != f"{base}/work"}
+    assert "write" not in {access for path, access in entries.items() if path != f"{base}/desk"}
 
 
 @pytest.mark.requirement("TOOL-5")
 def test_hidden_beats_writable_beats_readable_on_one_path(base: Path) -> None:
     data = str(base / "data")
-    both = replace(command(base), readable=(data,), writable=(f"{base}/work", data))
+    both = replace(command(base), readable=(data,), writable=(f"{base}/desk", data))
     assert below(view_of(both), base)["data"] == "write"
     all_three = replace(both, hidden=(data,))
     assert below(view_of(all_three), base)["data"] == "hide"
@@ -55,9 +55,9 @@ def test_hidden_beats_writable_beats_readable_on_one_path(base: Path) -> None:
 @pytest.mark.requirement("TOOL-5")
 def test_roots_are_resolved_and_sorted_from_the_outside_in(base: Path) -> None:
     (base / "link").symlink_to(base / "data")
-    asked = replace(command(base), readable=(f"{base}/link/open", f"{base}/work/../data"))
+    asked = replace(command(base), readable=(f"{base}/link/open", f"{base}/desk/../data"))
     view = view_of(asked)
-    assert below(view, base) == {"work": "write", "data": "read", "data/open": "read"}
+    assert below(view, base) == {"desk": "write", "data": "read", "data/open": "read"}
     depths = [entry.path.count("/") for entry in view.entries]
     assert depths == sorted(depths)
 
@@ -67,15 +67,15 @@ def test_a_union_of_grants_leaves_out_what_is_masked(base: Path) -> None:
     (base / "data/link").symlink_to(base / "data/secret")
     asked = replace(command(base), readable=(f"{base}/data",), hidden=(f"{base}/data/secret",))
     granted = {entry.path for entry in flatten(view_of(asked)) if str(base) in entry.path}
-    assert granted == {f"{base}/work", f"{base}/data/open", f"{base}/data/file"}
+    assert granted == {f"{base}/desk", f"{base}/data/open", f"{base}/data/file"}
 
 
 @pytest.mark.requirement("TOOL-5")
 def test_a_readable_root_inside_a_writable_one_stays_readable(base: Path) -> None:
-    asked = replace(command(base), readable=(f"{base}/work/sub",))
-    (base / "work/other").mkdir()
+    asked = replace(command(base), readable=(f"{base}/desk/sub",))
+    (base / "desk/other").mkdir()
     granted = {e.path: e.access for e in flatten(view_of(asked)) if str(base) in e.path}
-    assert granted == {f"{base}/work/sub": "read", f"{base}/work/other": "write"}
+    assert granted == {f"{base}/desk/sub": "read", f"{base}/desk/other": "write"}
 
 
 @pytest.mark.requirement("TOOL-5")
@@ -94,8 +94,8 @@ def test_impossible_roots_are_refused(base: Path, root: str) -> None:
 
 @pytest.mark.requirement("TOOL-5")
 def test_the_working_directory_lies_inside_a_root(base: Path) -> None:
-    (base / "work/link").symlink_to(base / "data")
-    for cwd in (f"{base}/data", f"{base}/work/absent", f"{base}/work/link"):
+    (base / "desk/link").symlink_to(base / "data")
+    for cwd in (f"{base}/data", f"{base}/desk/absent", f"{base}/desk/link"):
         with pytest.raises(InvalidInput, match="cwd"):
             view_of(replace(command(base), cwd=cwd))
 
