@@ -11,18 +11,24 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Final
 
 import structlog
 
 from runtime.agent.endings import TurnState
 from runtime.domain.budgets import (
     Amount,
+    Budget,
+    BudgetKey,
     BudgetSettings,
+    Limit,
+    Scope,
     Spender,
     budgets_of,
     over_line,
     spender_of,
 )
+from runtime.domain.capabilities import Spend
 from runtime.domain.messages import TextPart
 from runtime.domain.runs import RunState, Usage
 from runtime.domain.transcript import AssistantMessage, estimate_tokens, message_tokens
@@ -30,12 +36,13 @@ from runtime.inbox.claims import Holder
 from runtime.inbox.steps import OVER_BUDGET, Finish
 from runtime.ports.clock import Clock
 from runtime.ports.model import ModelRequest, ModelResponse
-from runtime.store import Connection, Database, agents, budgets, lanes, runs
+from runtime.store import Connection, Database, agents, budgets, lanes, runs, sessions
 from runtime.store.budgets import Charge, Refusal, Reservation, charge_of
 from runtime.store.runs import Run
 
 log = structlog.get_logger(__name__)
 
+UNBOUNDED: Final = Spend()
 WAIT_S = 0.25
 """How long a call waits before it looks again whether calls under way left it room."""
 
@@ -64,14 +71,15 @@ class Budgets:
         """Other limits from now on."""
         self.settings = settings
 
-    def of(self, run: Run, holder: Holder) -> "RunBudget":
-        """The budgets of one run in this worker's hands."""
+    def of(self, run: Run, holder: Holder, own: Spend = UNBOUNDED) -> "RunBudget":
+        """The budgets of one run in this worker's hands; `own` is what bounds a subagent."""
         spender = spender_of(run.speaker, run.target, session_id=run.session_id, run_id=run.id)
-        return RunBudget(self, spender, holder)
+        return RunBudget(self, spender, holder, own)
 
-    def most(self, models: Sequence[str], usage: Usage) -> Usage:
-        """`usage` with the cost at the dearest of the models whose price is known."""
-        if not self.settings.counts_money:
+    def most(self, models: Sequence[str], usage: Usage, *, money: bool = False) -> Usage:
+        """`usage` with the cost at the dearest of the models whose price is known, where a limit
+        is in money; `money` says that one of the run's own is."""
+        if not (money or self.settings.counts_money):
             return usage
         prices = [self._price(model, usage) for model in models]
         known = [one for one in prices if one is not None]
@@ -90,8 +98,10 @@ class Budgets:
 class RunBudget:
     """What one run may still spend. It remembers only what the rows cannot say."""
 
-    def __init__(self, shared: Budgets, spender: Spender, holder: Holder) -> None:
+    def __init__(self, shared: Budgets, spender: Spender, holder: Holder, own: Spend) -> None:
         self._budgets = shared
+        self._bounded = limit_of(own).is_set
+        self._money = own.micro_usd is not None
         self._spender = spender
         self._holder = holder
         self._reserved = False
@@ -105,11 +115,11 @@ class RunBudget:
         Raises `StaleLease` when the run became another worker's, and `StoreUnavailable`.
         """
         shared = self._budgets
-        if not shared.settings.is_set:
+        if not (shared.settings.is_set or self._bounded):
             return None
         self._asked = (models, prompt_tokens(request))
         usage = Usage(input_tokens=self._asked[1], output_tokens=request.max_output_tokens)
-        amount = charge_of(shared.most(models, usage)).amount
+        amount = charge_of(shared.most(models, usage, money=self._money)).amount
         while True:
             settings = shared.settings
             unit = partial(self._reserve, step=request.step, amount=amount, settings=settings)
@@ -139,12 +149,12 @@ class RunBudget:
         A call that somebody stopped is charged for its prompt and what it had written: it was
         paid for, and stopping must not be the way around a budget. One that failed is free.
         """
-        if not self._budgets.settings.is_set and not self._reserved:
+        if not (self._budgets.settings.is_set or self._bounded or self._reserved):
             return None
         if end.state is RunState.CANCELLED:
             models, prompt = self._asked
             used = Usage(input_tokens=prompt, output_tokens=estimate_tokens(written))
-            return charge_of(self._budgets.most(models, used))
+            return charge_of(self._budgets.most(models, used, money=self._money))
         if end.state is RunState.COMPLETED and end.message is not None:
             return self._budgets.charge(end.usage, end.message.model)
         return Charge()
@@ -159,7 +169,9 @@ class RunBudget:
         budgets.settle(conn, run_id, self._unsettled)
         wanted = Reservation(run_id, step, amount, lane.now_ms)
         spender = self._spender if lane.gate is None else _at_root(conn, self._spender, run)
-        return budgets.reserve(conn, wanted, budgets_of(settings, spender, lane.now_ms))
+        held = budgets_of(settings, spender, lane.now_ms)
+        own = _of_agents(conn, run.session_id) if self._bounded else ()
+        return budgets.reserve(conn, wanted, (*own, *held))
 
 
 def _at_root(conn: Connection, spender: Spender, run: Run) -> Spender:
@@ -168,6 +180,27 @@ def _at_root(conn: Connection, spender: Spender, run: Run) -> Spender:
     if own is None:
         return spender
     return replace(spender, run_id=agents.payer_of(conn, run), session_id=own.tree_id)
+
+
+def limit_of(spend: Spend) -> Limit:
+    """What of a subagent's bound is counted in rows; its steps are counted by its turns."""
+    return Limit(spend.tokens, spend.micro_usd)
+
+
+def _of_agents(conn: Connection, session_id: str) -> Sequence[Budget]:
+    """The budgets that an agent and those above it were given, each for itself and all below it.
+    A bound that is its parent's too is that one's budget."""
+    found: list[tuple[str, Limit]] = []
+    one = agents.find(conn, session_id)
+    while one is not None:
+        found.append((one.session_id, limit_of(sessions.get(conn, one.session_id).spend)))
+        one = agents.find(conn, one.parent_id)
+    above = [limit for _, limit in found[1:]] + [Limit()]
+    return [
+        Budget(BudgetKey(Scope.AGENT, of), limit)
+        for (of, limit), outer in zip(found, above, strict=True)
+        if limit.is_set and limit != outer
+    ]
 
 
 def over_budget(state: TurnState, line: str) -> Finish:

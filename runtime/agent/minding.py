@@ -17,7 +17,7 @@ from runtime.domain.tools import ToolCall
 from runtime.domain.transcript import AssistantMessage, ToolMessage
 from runtime.inbox.retrying import Retry
 from runtime.inbox.steps import STUCK, Finish
-from runtime.store import Connection, Database, agent_tries, transcripts
+from runtime.store import Connection, Database, agent_tries, agents, transcripts
 from runtime.store.calls import CallRow
 from runtime.store.runs import Run
 from runtime.store.sessions import CHILD, Session
@@ -29,13 +29,25 @@ def is_child(session: Session) -> bool:
     return session.key.startswith(CHILD)
 
 
-async def take_up(database: Database, session: Session, run: Run, state: TurnState) -> None:
-    """Begin to watch a child's run, from what it did so far."""
+async def take_up(database: Database, session: Session, run: Run, state: TurnState) -> int:
+    """Begin to watch a child's run, from what it did so far; the steps of its earlier runs, where
+    its budget counts them."""
     if not is_child(session):
-        return
+        return 0
     state.watch = Watch()
     if run.step > 0 or run.seq > 1:
         state.watch = await database.read(lambda conn: kept_watch(conn, run))
+    if run.seq == 1 or session.spend.steps is None:
+        return 0
+    used = await database.read(lambda conn: agents.totals(conn, session.id))
+    return used.steps - run.step
+
+
+def steps_left(session: Session, done: int, most: int) -> int:
+    """How far a run may count its steps: `most` in one run, and in all of a child's what its
+    budget leaves behind the `done` ones of earlier runs."""
+    bound = session.spend.steps
+    return most if bound is None else min(most, max(0, bound - done))
 
 
 def judge(state: TurnState, rows: Sequence[CallRow]) -> tuple[str, ...]:

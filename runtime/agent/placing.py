@@ -16,7 +16,7 @@ async def placing_of(
     """Isolation as the call says it, what its session saw, and where a worktree would begin, if
     one is asked for at all."""
     seen = places.seen(session_id)
-    asked = Placing(arguments.isolation, arguments.workspace, seen)
+    asked = Placing(arguments.isolation, arguments.place, seen)
     kinds = [types.profiles.get(one.type) for one in arguments.request.wanted]
     if not any(wants_worktree(asked, one.isolation if one else Defined()) for one in kinds):
         return asked
@@ -26,4 +26,4 @@ async def placing_of(
         base = await places.base(own.worktree if own else None)
     except ToolError as error:
         refused = f"there can be no worktree: {error}"
-    return Placing(arguments.isolation, arguments.workspace, seen, base, refused)
+    return Placing(arguments.isolation, arguments.place, seen, base, refused)

@@ -96,7 +96,7 @@ class Turn:
         self._bounds = bounds_for(policy, claimed.session, claimed.run)
         self._max_steps = services.settings.steps_of(claimed.session.max_steps)
         self._offer = offer
-        self._budget = services.budgets.of(claimed.run, holder)
+        self._budget = services.budgets.of(claimed.run, holder, claimed.session.spend)
         self._files = services.files.of(claimed.run, holder)
         self._group = claimed.run.target.chat_kind != "direct"
         self.live = LiveStep(
@@ -154,7 +154,9 @@ class Turn:
     async def _alternate(self) -> OutboundMessage | None:
         """Model and tools in turn, from where the rows stand."""
         self.live.activity("thinking")
-        await minding.take_up(self._services.database, self._session, self._run, self._state)
+        database, most = self._services.database, self._max_steps
+        done = await minding.take_up(database, self._session, self._run, self._state)
+        self._max_steps = minding.steps_left(self._session, done, most)
         try:
             await self._services.steps.places.enter(self._session.id, self._session.key)
             while True:

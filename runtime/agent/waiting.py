@@ -112,6 +112,8 @@ class Parking:
             limits=children.limits,
             models=children.models.offered,
             label=arguments.label,
+            description=arguments.description,
+            timeout_ms=arguments.timeout_s and arguments.timeout_s * 1000,
             on_failure=arguments.on_dependency_failure,
             await_ms=children.await_ms,
             terms=Terms(

@@ -20,9 +20,11 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Scope(StrEnum):
-    """What one budget covers. Of each scope there is one for each run, session, person, room."""
+    """What one budget covers. Of each scope there is one for each run, session, person, room; and
+    for each subagent that was given one, with all below it."""
 
     RUN = "run"
+    AGENT = "agent"
     SESSION = "session"
     PERSON = "person"
     ROOM = "room"
@@ -195,6 +197,7 @@ def over_line(budget: Budget, unit: Unit, *, timezone: str) -> str:
 
 _OVER: Final = {
     Scope.RUN: "I stopped here, because one request may use {most}",
+    Scope.AGENT: "I stopped here, because I may use {most}, with all subagents that I start",
     Scope.SESSION: "This session has used its budget of {most}",
     Scope.PERSON: "You have used your budget of {most} for today",
     Scope.ROOM: "This room has used its budget of {most} for today",
@@ -205,6 +208,8 @@ _OVER: Final = {
 def _more(scope: Scope, timezone: str) -> str:
     if scope is Scope.RUN:
         return "and this one did; your next message starts with a fresh budget."
+    if scope is Scope.AGENT:
+        return "and that is used up; a new subagent can be given more."
     if scope is Scope.SESSION:
         return "and it does not refill by itself; whoever runs me can raise it."
     return f"and it starts afresh at midnight ({timezone})."
@@ -234,6 +239,7 @@ def standing_lines(budgets: Sequence[tuple[Budget, Standing]], *, timezone: str)
 
 _NAMES: Final = {
     Scope.RUN: "one request",
+    Scope.AGENT: "this subagent",
     Scope.SESSION: "this session",
     Scope.PERSON: "you, today",
     Scope.ROOM: "this room, today",

@@ -24,6 +24,7 @@ from runtime.store import (
     seen_files,
     slots,
 )
+from runtime.store.agent_deadlines import OVER
 from runtime.store.agents import Agent, Outcome, Status, Totals
 from runtime.store.lanes import Lane
 from runtime.store.open_calls import CHILDREN, OpenCall
@@ -115,6 +116,8 @@ def settle(conn: Connection, lane: Lane, agent: Agent, status: Status, text: str
     """End a child whose lane is held, once, and tell its parent."""
     # Before any row of an agent changes: a unit that stops the parent takes them in this order.
     parent = lanes.lock(conn, agent.parent_id)
+    if agent.stop == OVER and status == "cancelled":
+        status, text = "timed_out", _late(agent, text)
     _end_queued(conn, lane)
     agents.mark_stopped(conn, agent.session_id, PARENT_ENDED)
     used = agents.totals(conn, agent.session_id)
@@ -136,6 +139,12 @@ def settle(conn: Connection, lane: Lane, agent: Agent, status: Status, text: str
         words = telling.told(conn, agent, reader=agent.parent_id)
         handoffs.hand_over(conn, parent, agent, words, tainted=used.tainted)
     lanes.save(conn, parent)
+
+
+def _late(agent: Agent, text: str) -> str:
+    seconds = ((agent.deadline_ms or agent.created_ms) - agent.created_ms) / 1000
+    words = f"(It was ended here: it was given {seconds:g} s, and they were over.)"
+    return f"{text}\n\n{words}" if text else words
 
 
 def _close(

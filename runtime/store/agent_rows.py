@@ -160,7 +160,8 @@ def reopen(conn: Connection, session_id: str, *, held_ms: int | None, payer: str
     """Let an agent that settled be live again; whoever locked its lane gives it something to do.
 
     Nobody awaits it any more, so its next end is told in the background. One that ended while it
-    waited for others waits for them again since `held_ms`. It counts on the budget of `payer`.
+    waited for others waits for them again since `held_ms`. It counts on the budget of `payer`. The
+    time that it was given was for its task.
     """
     conn.execute(
         update(agents)
@@ -172,6 +173,7 @@ def reopen(conn: Connection, session_id: str, *, held_ms: int | None, payer: str
             quiet=False,
             mode="background",
             held_ms=held_ms,
+            deadline_ms=None,
             payer=payer,
             # Its worktree is looked at again, and made again where it is gone.
             tree_state=case((agents.c.tree_state.is_not(None), "open")),

@@ -50,7 +50,8 @@ class Agent:
     is a JSON list of the files that it wrote. `request_key` makes the spawn repeatable.
 
     `worktree` is the agent's session whose worktree its files are in, None where that is the
-    workspace; `base` is the commit at which its own began, and `tree_state` what became of that."""
+    workspace; `base` is the commit at which its own began, and `tree_state` what became of that.
+    `deadline_ms` is when it ends, whatever it does then; None: never."""
 
     session_id: str
     tree_id: str
@@ -93,6 +94,8 @@ class Agent:
     worktree: str | None = None
     base: str | None = None
     tree_state: TreeState | None = None
+    description: str = ""
+    deadline_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,11 +266,10 @@ def ask_to_stop(conn: Connection, session_id: str, reason: str) -> bool:
 
 
 def stopped(conn: Connection, *, limit: int = 100) -> Sequence[str]:
-    """Sessions of live agents that are to end."""
-    rows = conn.execute(
-        select(agents.c.session_id).where(text(ENDING)).order_by(agents.c.created_ms).limit(limit)
-    )
-    return list(rows.scalars())
+    """Sessions of live agents that are to end, parents before their children."""
+    query = select(agents.c.session_id).where(text(ENDING))
+    ordered = query.order_by(agents.c.created_ms, agents.c.depth).limit(limit)
+    return list(conn.execute(ordered).scalars())
 
 
 _other = agents.alias("other")

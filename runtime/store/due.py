@@ -22,6 +22,7 @@ from sqlalchemy import (
     union_all,
 )
 
+from runtime.store.agent_deadlines import TIMED
 from runtime.store.agents import ENDING, STARTABLE
 from runtime.store.database import STORE_TIME, DialectName, clock_ms
 from runtime.store.dialect import dialect_name
@@ -94,7 +95,9 @@ def _statement(on: DialectName, ready: bool, care: bool, accounts: int) -> Hot[A
         wants = exists().where(lanes.c.wants_ms <= now)
         asked = exists().where(text(ENDING)).select_from(agents)
         shown = exists().where(agent_cards.c.next_ms <= now)
-        parts.append(_told(_CHILDREN, 0).where(or_(wants, asked, STARTABLE.exists(), shown)))
+        late = exists().where(text(TIMED), agents.c.deadline_ms <= now)
+        here = or_(wants, asked, STARTABLE.exists(), shown, late)
+        parts.append(_told(_CHILDREN, 0).where(here))
     if care:
         live = exists().where(
             leases.c.holder == runs.c.worker,

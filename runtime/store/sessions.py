@@ -7,7 +7,7 @@ from typing import Final
 
 from sqlalchemy import Connection, Row, bindparam, select, update
 
-from runtime.domain.capabilities import Capabilities
+from runtime.domain.capabilities import Capabilities, Spend
 from runtime.domain.decisions import PermissionMode, SessionMode, narrower
 from runtime.domain.errors import NotFound
 from runtime.domain.messages import ChatAddress
@@ -83,6 +83,11 @@ class Session:
     def capabilities(self) -> Capabilities | None:
         """What bounds it on the other axes; None: nothing."""
         return self.scope.capabilities
+
+    @property
+    def spend(self) -> Spend:
+        """What it may use up."""
+        return Spend() if self.capabilities is None else self.capabilities.spend
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,6 +36,7 @@ _HELD = text("held_ms IS NOT NULL")
 _SHOWS = text("next_ms IS NOT NULL")
 _ENDING = text("stop IS NOT NULL AND settled_ms IS NULL")
 _ASKED = text("request_key IS NOT NULL")
+_TIMED = text("deadline_ms IS NOT NULL AND settled_ms IS NULL AND stop IS NULL")
 _LEFT = text("tree_state IN ('open', 'clean') AND settled_ms IS NOT NULL")
 
 Index(
@@ -101,6 +102,9 @@ agents = Table(
     Column("worktree", Text),
     Column("base", Text),
     Column("tree_state", Text),
+    # A line about what it is for, and when it is ended whatever it does; null: never.
+    Column("description", Text, nullable=False, server_default=""),
+    Column("deadline_ms", BigInteger),
     UniqueConstraint("tree_id", "name"),
     UniqueConstraint("tree_id", "place"),
     Index(None, "run_id"),
@@ -115,6 +119,7 @@ agents = Table(
     Index("ix_agents_live", "parent_id", sqlite_where=_LIVE, postgresql_where=_LIVE),
     Index("ix_agents_held", "held_ms", sqlite_where=_HELD, postgresql_where=_HELD),
     Index("ix_agents_ending", "created_ms", sqlite_where=_ENDING, postgresql_where=_ENDING),
+    Index("ix_agents_timed", "deadline_ms", sqlite_where=_TIMED, postgresql_where=_TIMED),
     Index("ix_agents_left", "settled_ms", sqlite_where=_LEFT, postgresql_where=_LEFT),
 )
 

@@ -9,9 +9,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import PurePosixPath
 from typing import Annotated, Final
 
-from pydantic import Field, StringConstraints, ValidationError
+from pydantic import Field, PositiveInt, StringConstraints, ValidationError
 
-from runtime.domain.capabilities import Axis, Capabilities, Scope, meet, widenings
+from runtime.domain.budgets import micro_usd
+from runtime.domain.capabilities import Axis, Capabilities, Scope, Spend, meet, widenings
 from runtime.domain.decisions import PermissionMode
 from runtime.domain.patterns import named
 from runtime.domain.value import Value
@@ -21,21 +22,43 @@ MOST: Final = 64
 """Patterns of one axis in a request."""
 Pattern = Annotated[str, StringConstraints(min_length=1, max_length=500)]
 Patterns = Annotated[tuple[Pattern, ...], Field(max_length=MOST)]
+Folder = Annotated[str, StringConstraints(min_length=1, max_length=500)]
 _WILD: Final = re.compile(r"[*?\[]")
-_FIELDS: Final[dict[Axis, str]] = {"tools": "allowed_tools", "mode": "permission_mode"}
+_FIELDS: Final[dict[Axis, str]] = {
+    "tools": "allowed_tools",
+    "mode": "permission_mode",
+    "spend": "budget",
+}
 """What an axis is called in a call, where it has another name there."""
+
+
+class SpendAsked(Value):
+    """What each child may use at most: tokens and US dollars with all agents below it, and steps of
+    its own. None is no bound of its own."""
+
+    tokens: PositiveInt | None = None
+    usd: Annotated[float, Field(gt=0, le=1_000_000, allow_inf_nan=False)] | None = None
+    steps: PositiveInt | None = None
+
+    @property
+    def spend(self) -> Spend:
+        """As a bound of the lattice."""
+        money = None if self.usd is None else max(1, micro_usd(self.usd))
+        return Spend(tokens=self.tokens, micro_usd=money, steps=self.steps)
 
 
 class Asked(Value):
     """What a spawn asks for its children. None asks nothing of that axis: the child gets what its
     parent has. An empty list is nothing at all. Paths are files or folders, absolute or in the
-    workspace, with all below them; hosts as in `Capabilities`."""
+    workspace, with all below them, and a `folder` is one of these; hosts as in `Capabilities`."""
 
     permission_mode: PermissionMode | None = None
     allowed_tools: Patterns | None = None
     denied_tools: Patterns = ()
     paths: Patterns | None = None
+    folder: Folder | None = None
     network: Patterns | None = None
+    budget: SpendAsked | None = None
 
     @property
     def asks(self) -> bool:
@@ -121,9 +144,12 @@ def _unclear(asked: Asked, tools: Sequence[str]) -> Iterator[tuple[str, str]]:
                 f"wider on the axis tools: {name} is no tool that a child of this type can have "
                 f"from this agent; there are: {there}",
             )
-    for path in asked.paths or ():
-        if _WILD.search(path) or "\0" in path or ".." in PurePosixPath(path).parts:
-            yield "paths", f"{path[:80]!r} must be a file or a folder, without .., * and ?"
+    named_paths = [("paths", one) for one in asked.paths or ()]
+    if asked.folder is not None:
+        named_paths.append(("workspace", asked.folder))
+    for field, path in named_paths:
+        if not _clear(path):
+            yield field, f"{path[:80]!r} must be a file or a folder, without .., * and ?"
 
 
 def _point(held: Held, asked: Asked) -> Capabilities:
@@ -131,13 +157,22 @@ def _point(held: Held, asked: Asked) -> Capabilities:
 
     The names of tools are compared with those of the type instead, which are its parent's at most.
     """
-    paths = [
-        str(PurePosixPath(held.workspace, one))
-        for one in asked.paths or ()
-        if ".." not in PurePosixPath(one).parts and "\0" not in one and not _WILD.search(one)
-    ]
+    bounds = [] if asked.paths is None else [asked.paths]
+    if asked.folder is not None:
+        bounds.append((asked.folder,))
+    paths = tuple(tuple(_absolute(held, one) for one in each if _clear(one)) for each in bounds)
     return Capabilities(
-        paths=None if asked.paths is None else Scope.of(*paths),
+        paths=Scope(lists=paths) if paths else None,
         network=None if asked.network is None else Scope.of(*(n.lower() for n in asked.network)),
+        spend=Spend() if asked.budget is None else asked.budget.spend,
         mode=asked.permission_mode,
     )
+
+
+def _clear(path: str) -> bool:
+    """Whether it can be one file or folder."""
+    return not (_WILD.search(path) or "\0" in path or ".." in PurePosixPath(path).parts)
+
+
+def _absolute(held: Held, path: str) -> str:
+    return str(PurePosixPath(held.workspace, path))

@@ -66,7 +66,7 @@ class Profile:
 class SpawnOrder:
     """A spawn with all that was looked up for it. `profiles` are by the types' names; `may`,
     `known` and `models` as in `Spawner`; `held` is what the spawner has itself, `asked` what its
-    children are to have of it."""
+    children are to have of it. `timeout_ms` after the spawn they end, None: nothing says when."""
 
     request: SpawnRequest
     profiles: dict[str, Profile]
@@ -74,6 +74,8 @@ class SpawnOrder:
     known: dict[str, str]
     limits: Limits
     label: str = ""
+    description: str = ""
+    timeout_ms: int | None = None
     on_failure: str = "fail"
     await_ms: int = 120_000
     terms: Terms = field(default_factory=Terms)
@@ -208,6 +210,8 @@ def _made(
                 call_place=place,
                 request_key=order.terms.key,
                 request_digest=order.terms.digest,
+                description=" ".join(plain(order.description).split()),
+                deadline_ms=_deadline(order, parent, lane.now_ms),
                 share=order.terms.shared,
                 retention=order.terms.retention,
                 created_ms=lane.now_ms,
@@ -215,6 +219,16 @@ def _made(
             )
         )
     return found
+
+
+def _deadline(order: SpawnOrder, parent: Agent | None, now: int) -> int | None:
+    """When a new child ends at the latest: with its parent, or before."""
+    own = None if order.timeout_ms is None else now + order.timeout_ms
+    return _least(own, parent.deadline_ms if parent else None)
+
+
+def _least(*bounds: int | None) -> int | None:
+    return min((one for one in bounds if one is not None), default=None)
 
 
 def _name(kind: str, number: int, taken: set[str]) -> str:
@@ -245,14 +259,14 @@ def _session(conn: Connection, one: Agent, parent: Lane, run: Run, order: SpawnO
         address=above.address,
         mode=SessionMode.PLAN.value if profile.read_only else above.mode.value,
         queue_mode="followup",
-        title=one.label or f"{one.name}: {one.task[:80]}",
+        title=one.label or one.description or f"{one.name}: {one.task[:80]}",
     )
     lane = lanes.create(conn, new, session_id=one.session_id)
     if lane is None:
         raise Conflict(f"an agent of this tree is called {one.name} already", one.name)
     scope = Scope(
         tools=frozenset(given.tools),
-        max_steps=profile.max_steps,
+        max_steps=_least(profile.max_steps, given.capabilities.spend.steps),
         no_writing=profile.no_writing or above.no_writing,
         capabilities=given.capabilities,
     )

@@ -1,4 +1,4 @@
-"""The keeper of children: ends those that are to end, starts those that wait for nobody any more,
+"""The keeper of children: ends those that are to end or late, starts those that wait for nobody,
 gives out slots (SUB-11 to SUB-13, SUB-19) and keeps the cards of batches up to date.
 
 Each is a unit of its own; any process may do it.
@@ -13,7 +13,7 @@ import structlog
 from runtime.domain.errors import StoreUnavailable
 from runtime.ports.bus import CANCEL, CHILDREN, EVENTS, OUTBOX, RUNS, Bus
 from runtime.ports.clock import Clock
-from runtime.store import Database, agent_cards, agents, slots
+from runtime.store import Database, agent_cards, agent_deadlines, agents, slots
 from runtime.store.due import Due
 from runtime.subagents import cards, children
 from runtime.workers.looks import Looks
@@ -60,6 +60,9 @@ class ChildKeeper:
     async def _round(self) -> bool:
         """Everything that is to be done now, once; True where it may have made more of it."""
         database, did = self._database, False
+        for session_id in await database.read(agent_deadlines.overdue):
+            work = partial(agent_deadlines.end, session_id=session_id)
+            await database.write(work, name="child-late")
         for session_id in await database.read(agents.stopped):
             did = await self._stop(session_id) or did
         for session_id in await database.read(agents.startable):

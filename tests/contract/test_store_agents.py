@@ -2,14 +2,16 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 import pytest
 from sqlalchemy import Connection, Engine, event
 
 from runtime.commands.agents import tree_text
 from runtime.domain.messages import ChatAddress
-from runtime.store import Database, agents, lanes
+from runtime.store import Database, agent_deadlines, agent_rows, agents, lanes
 from runtime.store.agents import Agent
+from runtime.store.due import Wanted, look
 from runtime.store.lanes import NewSession
 from runtime.views.agents import AgentScope, AgentsReader
 
@@ -101,3 +103,29 @@ async def test_a_page_of_summaries_asks_as_often_for_a_tree_of_a_thousand(store:
     assert names == [f"explore-{place}" for place in range(1, MANY + 1)]
     everywhere = await reader.summaries(AgentScope(), limit=200)
     assert everywhere.page.total_count == MANY + 2
+
+
+@pytest.mark.requirement("SUB-7", "SUB-24")
+async def test_one_is_late_once_and_is_given_no_time_when_it_goes_on(store: Database) -> None:
+    def timed(conn: Connection) -> str:
+        (one,) = agents.of_tree(conn, grown(conn, "timed", 1))
+        lane = lanes.create(conn, NewSession("late", ADDRESS, "edit", "followup"))
+        assert lane is not None
+        late = replace(one, session_id=lane.session_id, name="late", place=2)
+        agents.add(conn, replace(late, deadline_ms=lane.now_ms))
+        return lane.session_id
+
+    late = await store.write(timed, name="timed")
+    assert await store.read(agent_deadlines.overdue) == [late]
+    assert (await store.read(lambda conn: look(conn, Wanted(runs=True)))).children
+    assert await store.write(lambda conn: agent_deadlines.end(conn, late), name="end")
+    assert await store.read(agent_deadlines.overdue) == []
+    assert not await store.write(lambda conn: agent_deadlines.end(conn, late), name="end")
+    assert (await store.read(lambda conn: agents.get(conn, late))).stop == agent_deadlines.OVER
+
+    def again(conn: Connection) -> None:
+        agent_rows.reopen(conn, late, held_ms=None, payer="")
+
+    await store.write(again, name="again")
+    assert await store.read(agent_deadlines.overdue) == []
+    assert (await store.read(lambda conn: agents.get(conn, late))).deadline_ms is None

@@ -9,7 +9,8 @@ from runtime.domain.decisions import PermissionMode
 from runtime.domain.errors import ToolError
 from runtime.domain.tools import Effect, Touches
 from runtime.store.agents import Retention, Share
-from runtime.subagents.allowing import Asked, Patterns
+from runtime.subagents.allowing import Asked, Folder, Patterns, SpendAsked
+from runtime.subagents.isolation import WorkspaceName
 from runtime.subagents.requests import (
     MAX_BATCH,
     AgentRequest,
@@ -23,6 +24,9 @@ from runtime.subagents.terms import RequestKey
 from runtime.tools.base import Arguments, Tool, ToolContext, ToolOutput
 
 SPAWN: Final = "sessions_spawn"
+LONGEST_S: Final = 30 * 86_400
+PLACES: Final = ("shared", "worktree")
+"""What a `workspace` says that is no folder."""
 
 
 class SpawnArguments(Arguments):
@@ -31,6 +35,7 @@ class SpawnArguments(Arguments):
     mode: Literal["await", "background"] = "await"
     id: Name | None = None
     label: str = Field(default="", max_length=80)
+    description: str = Field(default="", max_length=200)
     depends_on: tuple[Name, ...] = Field(default=(), max_length=MAX_BATCH)
     on_dependency_failure: Literal["fail", "continue"] = "fail"
     group: Name | None = None
@@ -39,7 +44,9 @@ class SpawnArguments(Arguments):
     spawn_request_id: RequestKey | None = None
     model: ModelName | None = None
     isolation: Literal["full", "selective", "shared"] | None = None
-    workspace: Literal["shared", "worktree"] | None = None
+    workspace: Folder | None = None
+    budget: SpendAsked | None = None
+    timeout_s: int | None = Field(default=None, ge=1, le=LONGEST_S)
     agents: tuple[AgentRequest, ...] = Field(default=(), max_length=MAX_BATCH)
     permission_mode: PermissionMode | None = None
     allowed_tools: Patterns | None = None
@@ -55,8 +62,17 @@ class SpawnArguments(Arguments):
             allowed_tools=self.allowed_tools,
             denied_tools=self.denied_tools,
             paths=self.paths,
+            folder=None if self.workspace in PLACES else self.workspace,
             network=self.network,
+            budget=self.budget,
         )
+
+    @property
+    def place(self) -> WorkspaceName | None:
+        """Where its children are to be; one with a folder of its own has it in the workspace."""
+        if self.workspace is None:
+            return None
+        return "worktree" if self.workspace == "worktree" else "shared"
 
     @property
     def request(self) -> SpawnRequest:

@@ -174,7 +174,7 @@ class Subagents(Tool[SubagentsArguments]):
         done = agent.status == "completed"
         shown: JsonObject = {
             "agent_id": agent.name,
-            "description": agent.label or _line(agent.task),
+            "description": agent.description or agent.label or _line(agent.task),
             "type": agent.type,
             "status": agent.status,
             "started_at_ms": agent.created_ms,

@@ -1,6 +1,6 @@
 """What a child may reach, over chains of spawns: never more than its parent on any axis (POL-5)."""
 
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import pytest
 from hypothesis import given
@@ -14,7 +14,7 @@ from runtime.domain.tools import Effect, Touches
 from runtime.policy.bounds import PolicySettings
 from runtime.policy.decide import Bounds, CallFacts, decide, narrower
 from runtime.policy.rules import Rule
-from runtime.subagents.allowing import Asked, Endowment, Held, endow, problems
+from runtime.subagents.allowing import Asked, Endowment, Held, SpendAsked, endow, problems
 from tests.unit.domain.lattice import needs, sets
 
 WORKSPACE = "/work"
@@ -39,8 +39,15 @@ def asked() -> st.SearchStrategy[Asked]:
         allowed_tools=some((*TOOLS, "read*", "mcp__*")),
         denied_tools=st.lists(st.sampled_from((*TOOLS, "*")), max_size=1).map(tuple),
         paths=some(PATHS),
+        folder=st.none() | st.sampled_from(PATHS),
         network=some(HOSTS),
+        budget=st.none() | amounts(),
     )
+
+
+def amounts() -> st.SearchStrategy[SpendAsked]:
+    some = st.none() | st.integers(1, 5)
+    return st.builds(SpendAsked, tokens=some, usd=st.none() | st.floats(1e-7, 9e-6), steps=some)
 
 
 def facts() -> st.SearchStrategy[CallFacts]:
@@ -171,6 +178,12 @@ def test_what_is_asked_bounds_the_child(request: Asked, path: str, host: str) ->
     for axis, thing in (("paths", Need(path=path)), ("network", Need(host=host))):
         if getattr(request, axis) == ():
             assert not allows(given.capabilities, thing)
+    if request.folder is not None and path.startswith("/work"):
+        # The folder is one more bound: what is outside of it is outside, whatever `paths` say.
+        inside = PurePosixPath(path).is_relative_to(PurePosixPath(WORKSPACE, request.folder))
+        assert inside or not allows(given.capabilities, Need(path=path))
+    if request.budget is not None:
+        assert given.capabilities.spend == request.budget.spend
 
 
 def said(held: Held, **request: object) -> list[str]:

@@ -1,0 +1,39 @@
+"""Agents whose time is over. Statements only."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from sqlalchemy import Connection, select, text, update
+
+from runtime.store.database import now_ms
+from runtime.store.tables_agents import agents
+
+TIMED: Final = "deadline_ms IS NOT NULL AND settled_ms IS NULL AND stop IS NULL"
+"""Live ones that end at a moment; the very words of the index."""
+OVER: Final = "its time was over"
+"""Why such a one is stopped."""
+
+
+def overdue(conn: Connection, *, limit: int = 100) -> Sequence[str]:
+    """Sessions of live agents whose time is over, and that nobody stopped yet."""
+    rows = conn.execute(
+        select(agents.c.session_id)
+        .where(text(TIMED), agents.c.deadline_ms <= now_ms(conn))
+        .order_by(agents.c.deadline_ms)
+        .limit(limit)
+    )
+    return list(rows.scalars())
+
+
+def end(conn: Connection, session_id: str) -> bool:
+    """Note that one is to end because its time is over; False where it has none, or ended."""
+    changed = conn.execute(
+        update(agents)
+        .where(
+            agents.c.session_id == session_id,
+            text(TIMED),
+            agents.c.deadline_ms <= now_ms(conn),
+        )
+        .values(stop=OVER)
+    )
+    return changed.rowcount == 1
