@@ -126,7 +126,6 @@ class Exec(Tool[ExecArguments]):
             cwd = str(spot.path)
         limits = self._settings.limits
         readable, hidden = _outputs(context)
-        readable = (*(str(path) for path in context.reads), *readable)
         received, others = _uploads(context)
         roots = (*_roots(context), *received)
         reads = context.read_only
@@ -136,6 +135,7 @@ class Exec(Tool[ExecArguments]):
             # Whoever allowed it, policy or a person: in a read-only mode no command can write.
             writable=() if reads else roots,
             readable=(*roots, *readable) if reads else readable,
+            unlinked=tuple(str(path) for path in context.reads),
             hidden=(*self._settings.hidden, *hidden, *others, *_notes(context)),
             network=self._network(context),
             env=READING_ENV if reads else self._settings.env,
