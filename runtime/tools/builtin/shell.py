@@ -26,6 +26,7 @@ from runtime.tools.builtin.reading import READING_ENV
 from runtime.tools.hidden import (
     PRIVATE,
     file_name,
+    hold_notes,
     is_folder,
     outputs_folder,
     uploads_folder,
@@ -162,7 +163,10 @@ async def _finish(process: SandboxProcess, collected: "_Collected", call: str) -
 def _notes(context: ToolContext) -> tuple[str, ...]:
     """The private notes that a command does not find; a child could write them otherwise."""
     closed = context.child and not context.read_only
-    return replace(context, notes=context.notes and not closed).hidden.masks
+    notes = context.notes and not closed
+    if not notes and not context.read_only:
+        hold_notes(context.workspace)
+    return replace(context, notes=notes).hidden.masks
 
 
 def _roots(context: ToolContext) -> tuple[str, ...]:
