@@ -309,3 +309,36 @@ async def test_what_takes_the_repositorys_place_is_not_shown_to_its_commands(
     (said,) = cast.told(2, "one")
     assert "the secret" not in said
     assert f"{workspace / '.git'} is, or is reached through, a link" in said
+
+
+@pytest.mark.requirement("SUB-17")
+async def test_what_the_repository_runs_for_one_worktree_reaches_no_other(
+    tmp_path: Path, migrated_url: str
+) -> None:
+    """Whoever writes in the workspace names the programs that git runs for a new worktree."""
+    workspace = repository(tmp_path, **{".gitattributes": "*.md filter=mine\n"})
+    way = "cat $one/secret; touch $one/by-$(basename $PWD)"
+    ways = f"(for one in ../*/; do {way}; done) > seen 2>&1; cat"
+    git(workspace, "config", "filter.mine.smudge", ways)
+    began = Gate()
+    secret = ("write_file", json.dumps({"path": "secret", "content": "a pearl"}))
+    cast = Cast(
+        [
+            Said(calls=(start(mode="background"),)),
+            Said(calls=(start("two", mode="background"),), before=after(began)),
+            "Sent.",
+            "Done.",
+            "Done.",
+        ],
+        {"one": [Said(calls=(secret,)), Said("a", before=began)], "two": ["b"]},
+    )
+    async with working(tmp_path, migrated_url, cast, await confined()) as at:
+        await at.says("go")
+        await cared(at, "kept", "two")
+        began.open.set()
+        found = await settled(at)
+    one, two = (workspace / folder_of(found[name].session_id) for name in ("one", "two"))
+    assert (two / f"by-{two.name}").exists()
+    assert "a pearl" not in (two / "seen").read_text()
+    assert (one / "secret").exists()
+    assert not (one / f"by-{two.name}").exists()
