@@ -196,7 +196,7 @@ def _made(
                 place=number,
                 depth=1 + (parent.depth if parent else 0),
                 type=wanted.type,
-                label=" ".join(plain(order.label).split()) if not order.request.agents else "",
+                label="" if order.request.agents else _label(order.label),
                 task=plain(wanted.task),
                 mode=order.request.mode,
                 on_failure=order.on_failure,
@@ -215,6 +215,11 @@ def _made(
             )
         )
     return found
+
+
+def _label(text: str) -> str:
+    """On one line, without what is not seen or turns the direction of what follows."""
+    return " ".join("".join(c if c.isprintable() else " " for c in plain(text)).split())
 
 
 def _name(kind: str, number: int, taken: set[str]) -> str:
