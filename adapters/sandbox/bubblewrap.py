@@ -3,7 +3,11 @@
 import os
 import platform
 import shutil
+import subprocess
+from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 
 from adapters.sandbox import seccomp
@@ -11,6 +15,7 @@ from adapters.sandbox.backend import Backend, Common
 from adapters.sandbox.cgroups import Cgroups
 from adapters.sandbox.process import Plan
 from adapters.sandbox.views import Entry, View, view_of
+from runtime.domain.errors import InvalidInput
 from runtime.ports.clock import Clock
 from runtime.ports.sandbox import TASK_TOKEN, SandboxCommand, SandboxUnavailable
 
@@ -29,6 +34,8 @@ _KERNEL_FILES = (
 _KERNEL_SECRETS = ("/proc/kcore", "/proc/keys", "/proc/kmsg", "/proc/timer_list")
 # bwrap itself and the reaper that is pid 1 inside.
 _MACHINERY = 2
+_BIND_FD = "--ro-bind-fd"
+_FOLDER = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class Bubblewrap(Backend):
@@ -55,13 +62,16 @@ class Bubblewrap(Backend):
         if refused is not None or self._program is None:
             raise refused or SandboxUnavailable("bubblewrap is not installed.")
         view = view_of(command)
-        common = self.common(command, temporary=_TEMPORARY, overhead=_MACHINERY)
-        argv = [self._program, *self._arguments(command, view, common)]
-        keep: tuple[int, ...] = ()
+        with ExitStack() as undo:
+            held = self._held(command, undo)
+            common = self.common(command, temporary=_TEMPORARY, overhead=_MACHINERY)
+            undo.pop_all()
+        argv = [self._program, *self._arguments(command, view, common, held)]
+        keep = tuple(held.values())
         if seccomp.supported(self._machine):
             descriptor = self._filter(network=command.network)
             argv += ["--seccomp", str(descriptor)]
-            keep = (descriptor,)
+            keep = (*keep, descriptor)
         spec = replace(
             common.spec(),
             argv=(*argv, "--", *common.argv),
@@ -84,7 +94,28 @@ class Bubblewrap(Backend):
             f"the workspace is writable and /tmp is the command's own.{calls}"
         )
 
-    def _arguments(self, command: SandboxCommand, view: View, common: Common) -> list[str]:
+    @cached_property
+    def _binds_descriptors(self) -> bool:
+        """Whether this bwrap mounts what a descriptor holds."""
+        asked = (self._program or "", "--help")
+        said = subprocess.run(asked, capture_output=True, text=True, check=False)
+        return _BIND_FD in said.stdout
+
+    def _held(self, command: SandboxCommand, undo: ExitStack) -> dict[str, int]:
+        """Descriptors of the folders that must be no links, so that nothing which takes their place
+        between the look and the mount is shown. An older bwrap leaves that moment open."""
+        held: dict[str, int] = {}
+        for path in command.unlinked if command.unlinked and self._binds_descriptors else ():
+            try:
+                held[path] = os.open(path, _FOLDER)
+            except OSError as error:
+                raise InvalidInput("unlinked", f"{path} is no folder any more") from error
+            undo.callback(os.close, held[path])
+        return held
+
+    def _arguments(
+        self, command: SandboxCommand, view: View, common: Common, held: Mapping[str, int]
+    ) -> list[str]:
         flags = ["--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL"]
         if command.network:
             flags.append("--share-net")
@@ -98,7 +129,11 @@ class Bubblewrap(Backend):
         for target, link in view.links:
             flags += ["--symlink", target, link]
         for entry in view.entries:
-            flags += _mount(entry, view)
+            descriptor = held.get(entry.path) if entry.access == "read" else None
+            if descriptor is None:
+                flags += _mount(entry, view)
+            else:
+                flags += [_BIND_FD, str(descriptor), entry.path]
         # Otherwise what is written beside the mounts would seem to succeed, and vanish.
         for path in _masked(view):
             flags += ["--remount-ro", path]

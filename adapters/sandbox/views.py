@@ -68,12 +68,14 @@ class View:
 def view_of(command: SandboxCommand) -> View:
     """The view that `command` is granted.
 
-    Raises `InvalidInput` when a root is relative, absent or one of the kernel's mounts, and when
-    `cwd` is no directory inside a root.
+    Raises `InvalidInput` when a root is relative, absent, one of the kernel's mounts or a link that
+    must be none, and when `cwd` is no directory inside a root.
     """
     access, links = _system(network=command.network)
     for path in command.readable:
         access[_root(path, "readable")] = "read"
+    for path in command.unlinked:
+        access[_unlinked(path)] = "read"
     for path in command.writable:
         access[_root(path, "writable")] = "write"
     for path in command.hidden:
@@ -108,6 +110,13 @@ def _root(path: str, field: str) -> str:
         raise InvalidInput(field, f"{path} does not exist")
     if any(real == mount or real.startswith(f"{mount}/") for mount in _OWN_MOUNTS):
         raise InvalidInput(field, f"{path} cannot be granted: it belongs to the kernel")
+    return real
+
+
+def _unlinked(path: str) -> str:
+    real = _root(path, "unlinked")
+    if real != path:
+        raise InvalidInput("unlinked", f"{path} is, or is reached through, a link")
     return real
 
 

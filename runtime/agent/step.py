@@ -192,6 +192,7 @@ class StepRunner:
             notes=bounds.notes,
             read_only=not bounds.writes,
             reaches=bounds.reaches,
+            within=bounds.within,
             child=bounds.child,
         )
 

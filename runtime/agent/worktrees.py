@@ -2,8 +2,9 @@
 
 Whatever is in the workspace may be hostile: a repository's settings name programs that git runs
 for filters and hooks. So git itself runs in the sandbox, without the network, and with no more than
-the repository to write in; where commands are not confined there are no worktrees. Nothing here
-runs inside a unit of the database, and every step can be done again after a crash.
+the repository and the one worktree to write in; where commands are not confined there are no
+worktrees. Nothing here runs inside a unit of the database, and every step can be done again after a
+crash.
 """
 
 import asyncio
@@ -164,7 +165,7 @@ class Worktrees:
     async def _ensure(self, session_id: str, base: str) -> Site:
         if not _ID.fullmatch(session_id) or not _COMMIT.fullmatch(base):
             raise ToolError("its place is not known")
-        git, folder = self._repository(), self._folder()
+        git = self._repository()
         path, admin = self._path(session_id), _admin(git, session_id)
         half = _initializing(admin)
         if half or (not is_folder(path) and is_folder(admin)):
@@ -172,38 +173,41 @@ class Worktrees:
             for left in (path, _gone(path)):
                 await asyncio.to_thread(shutil.rmtree, left, ignore_errors=True)
             await self._forget(session_id, base)
-        if not is_folder(path):
-            await self._add(git, folder, session_id, base)
+        begun = is_folder(path) and not is_folder(admin) and not any(path.iterdir())
+        if begun or not is_folder(path):
+            await self._add(git, session_id, base)
         elif not is_folder(admin):
             raise ToolError("the repository does not know it any more")
         _ignore_own(path)
         return Site(path, (path,), (git,))
 
-    async def _add(self, git: Path, folder: Path, session_id: str, base: str) -> None:
+    async def _add(self, git: Path, session_id: str, base: str) -> None:
         path, branch = self._path(session_id), branch_of(session_id)
         there = await self._git(
             (f"--git-dir={git}", "rev-parse", "--verify", "--quiet", f"refs/heads/{branch}"),
             cwd=git,
             readable=(git,),
         )
+        # Made first, so that programs which the repository names reach no other worktree.
+        path.mkdir(mode=0o700, exist_ok=True)
         what = (str(path), branch) if there.code == 0 else ("-b", branch, str(path), base)
         made = await self._git(
             (f"--git-dir={git}", "worktree", "add", "--quiet", *what),
-            cwd=folder,
-            writable=(git, folder),
+            cwd=path,
+            writable=(git, path),
         )
         if made.code:
             raise ToolError(f"git could not make it: {_line(made.text)}")
 
     async def _forget(self, session_id: str, base: str) -> None:
         """Let the repository know no worktree and no branch of it, where nobody moved that."""
-        git, folder, path = self._repository(), self._folder(), self._path(session_id)
+        git, path = self._repository(), self._path(session_id)
         for words in (
             # Twice: one that git was killed in is locked.
             ("worktree", "remove", "--force", "--force", str(path)),
             ("update-ref", "-d", f"refs/heads/{branch_of(session_id)}", base),
         ):
-            said = await self._git((f"--git-dir={git}", *words), cwd=folder, writable=(git, folder))
+            said = await self._git((f"--git-dir={git}", *words), cwd=git, writable=(git,))
             if said.code:
                 log.info("worktree_left", session_id=session_id, said=_line(said.text))
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from runtime.inbox.agent_cards import took, used
+from runtime.inbox.agent_cards import labelled, took, used
 from runtime.inbox.telling import retried
 from runtime.store import Connection, agent_rows, agents
 from runtime.store.agent_rows import AgentRow
@@ -54,11 +54,11 @@ def _nested(rows: Sequence[AgentRow]) -> Sequence[AgentRow]:
 def _line(row: AgentRow, now_ms: int) -> str:
     agent = row.agent
     ended = now_ms if agent.settled_ms is None else agent.settled_ms
-    label = f" ({agent.label})" if agent.label else ""
     spent = used(row.steps, row.tokens, row.cost_usd) + retried(agent.retries)
     lasted = took(max(0, ended - agent.created_ms) // 1000)
     indent = "  " * (agent.depth - 1)
-    return f"{indent}- `{agent.name}`{label} {agent.type}, {standing(row)}: {spent}, {lasted}"
+    called = f"`{agent.name}`{labelled(agent)} {agent.type}"
+    return f"{indent}- {called}, {standing(row)}: {spent}, {lasted}"
 
 
 def _cost(rows: Sequence[AgentRow]) -> float | None:

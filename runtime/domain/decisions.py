@@ -33,11 +33,20 @@ def narrower(one: PermissionMode, other: PermissionMode | None) -> PermissionMod
 
 
 class SessionMode(StrEnum):
-    """The interactive modes of a session: ``edit`` follows the operator's permission mode."""
+    """The interactive modes of a session, widest to narrowest: ``edit`` follows the operator's
+    permission mode."""
 
     EDIT = "edit"
     PLAN = "plan"
     ASK = "ask"
+
+
+_MODES = tuple(SessionMode)
+
+
+def narrower_of(one: SessionMode, other: SessionMode) -> SessionMode:
+    """The narrower of two interactive modes."""
+    return max(one, other, key=_MODES.index)
 
 
 class Link(Value):

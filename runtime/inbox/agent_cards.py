@@ -4,6 +4,7 @@ The unit that settles the last agent of a batch writes the card's last words as 
 whatever its parent says then. What it says before is the keeper's matter (`subagents.cards`).
 """
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from typing import Final
@@ -17,6 +18,8 @@ from runtime.store.outbox import NewRow
 
 NAMED: Final = 5
 """Of those that did not complete, so many are named."""
+_MARKS: Final = re.compile(r"([!-/:-@\[-`{-~])")
+"""The characters that Markdown lets a backslash take the meaning from (CommonMark 2.4)."""
 
 
 def settled(conn: Connection, agent: Agent, *, now: int) -> None:
@@ -70,6 +73,13 @@ def last_words(everybody: Sequence[Agent]) -> str:
         sum(costs) if costs else None,
     )
     return f"**{len(everybody)} subagents**: {told}. {spent}, {took((ended - began) // 1000)}."
+
+
+def labelled(agent: Agent) -> str:
+    """An agent's label behind its name. Whoever spawned it chose the words, and may be an agent
+    that says nothing to people itself: they are words alone, without links or marks."""
+    words = _MARKS.sub(r"\\\1", agent.label)
+    return f" ({words})" if words else ""
 
 
 def used(steps: int, tokens: int, cost: float | None) -> str:

@@ -94,6 +94,14 @@ class Bounds:
         return lambda host: allows(scope, Need(host=host))
 
     @property
+    def within(self) -> Callable[[str], bool] | None:
+        """Whether a path is in the scope; None where nothing bounds paths."""
+        scope = self.scope
+        if scope is None or scope.paths is None:
+            return None
+        return lambda path: allows(scope, Need(path=path))
+
+    @property
     def read_only(self) -> bool:
         """Whether nothing may be changed: the operator's plan mode, or the chat's plan or ask."""
         return self.mode is PermissionMode.PLAN or self.session_mode is not SessionMode.EDIT

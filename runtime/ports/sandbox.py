@@ -39,7 +39,9 @@ class SandboxCommand:
     `command` is a shell text (run by bash where it exists, else by /bin/sh) or an argument vector.
     Paths are absolute. What is in none of the roots is hidden, except the system's programs and
     libraries, which are readable; of two roots, one inside the other, the inner one counts, and
-    `hidden` beats `writable` beats `readable` on the same path. `env` is added to a minimal
+    `hidden` beats `writable` beats `readable` on the same path. Roots are taken where links lead,
+    but for those of `unlinked`, which are readable folders in places that commands may write: one
+    that is, or is reached through, a link is refused. `env` is added to a minimal
     environment: nothing of the gateway's own environment is ever inherited.
     `token` identifies the tree in later lives of the gateway; a fresh one is made when it is None.
     """
@@ -48,6 +50,7 @@ class SandboxCommand:
     cwd: str
     writable: tuple[str, ...] = ()
     readable: tuple[str, ...] = ()
+    unlinked: tuple[str, ...] = ()
     hidden: tuple[str, ...] = ()
     network: bool = False
     env: Mapping[str, str] = field(default_factory=dict)

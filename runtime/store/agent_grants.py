@@ -1,8 +1,9 @@
-"""The rules that people allowed for a session, with those of the agents above it (SUB-17).
+"""What holds for a child now because of the agents above it: allowed rules, and the mode (SUB-17).
 
 A child has copies of what its parent had at the spawn. One that is `selective` or `shared` is also
 reached by what its parent is given later: that is looked up, so that it holds only as long as it
-does for the parent.
+does for the parent. The mode that a person sets in a chat is looked up for every child: where they
+say that nothing is to be changed, no subagent that is there already changes anything (POL-2).
 """
 
 from collections.abc import Mapping
@@ -10,21 +11,26 @@ from dataclasses import replace
 
 from sqlalchemy import Connection
 
+from runtime.domain.decisions import narrower_of
 from runtime.store import agents, sessions
 from runtime.store.sessions import CHILD, Session
 
 
 def reached(conn: Connection, session: Session) -> Session:
-    """A session with the grants that hold for it now; nothing is asked for one without parents."""
+    """A session with the grants and the mode that hold for it now; nothing is asked for one
+    without parents."""
     if not session.key.startswith(CHILD):
         return session
-    grants = dict.fromkeys(session.grants)
+    grants, mode, shares = dict.fromkeys(session.grants), session.mode, True
     agent = agents.find(conn, session.id)
-    while agent is not None and agent.isolation != "full":
+    while agent is not None:
         above = sessions.get(conn, agent.parent_id)
-        grants |= dict.fromkeys(above.grants)
-        agent = agents.find(conn, above.id)
-    return replace(session, grants=tuple(grants))
+        mode = narrower_of(mode, above.mode)
+        shares = shares and agent.isolation != "full"
+        if shares:
+            grants |= dict.fromkeys(above.grants)
+        agent = agents.find(conn, above.id) if above.key.startswith(CHILD) else None
+    return replace(session, grants=tuple(grants), mode=mode)
 
 
 def all_reached(conn: Connection, found: Mapping[str, Session]) -> Mapping[str, Session]:

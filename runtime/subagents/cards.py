@@ -10,7 +10,7 @@ from typing import Final
 
 from runtime.domain.ids import IdPrefix, new_id
 from runtime.domain.messages import OutboundMessage, TextPart
-from runtime.inbox.agent_cards import end, put, used
+from runtime.inbox.agent_cards import end, labelled, put, used
 from runtime.store import Connection, agent_cards, agent_rows, outbox, runs
 from runtime.store.agent_cards import BATCH, AgentCard
 from runtime.store.agent_rows import AgentRow
@@ -84,9 +84,8 @@ def words(rows: Sequence[AgentRow]) -> str:
     lines = [f"**{len(rows)} subagents at work**, {done} done"]
     for row in rows[:MOST_LINES]:
         agent = row.agent
-        label = f" ({agent.label})" if agent.label else ""
         spent = f", {used(row.steps, row.tokens, row.cost_usd)}" if row.steps else ""
-        lines.append(f"- `{agent.name}`{label} {agent.type}: {standing(row)}{spent}")
+        lines.append(f"- `{agent.name}`{labelled(agent)} {agent.type}: {standing(row)}{spent}")
     if len(rows) > MOST_LINES:
         lines.append(f"- and {len(rows) - MOST_LINES} more: /agents shows them")
     return "\n".join(lines)

@@ -198,7 +198,7 @@ def _made(
                 place=number,
                 depth=1 + (parent.depth if parent else 0),
                 type=wanted.type,
-                label=" ".join(plain(order.label).split()) if not order.request.agents else "",
+                label="" if order.request.agents else _label(order.label),
                 task=plain(wanted.task),
                 mode=order.request.mode,
                 on_failure=order.on_failure,
@@ -210,7 +210,7 @@ def _made(
                 call_place=place,
                 request_key=order.terms.key,
                 request_digest=order.terms.digest,
-                description=" ".join(plain(order.description).split()),
+                description=_label(order.description),
                 deadline_ms=_deadline(order, parent, lane.now_ms),
                 share=order.terms.shared,
                 retention=order.terms.retention,
@@ -229,6 +229,11 @@ def _deadline(order: SpawnOrder, parent: Agent | None, now: int) -> int | None:
 
 def _least(*bounds: int | None) -> int | None:
     return min((one for one in bounds if one is not None), default=None)
+
+
+def _label(text: str) -> str:
+    """On one line, without what is not seen or turns the direction of what follows."""
+    return " ".join("".join(c if c.isprintable() else " " for c in plain(text)).split())
 
 
 def _name(kind: str, number: int, taken: set[str]) -> str:

@@ -34,10 +34,11 @@ def select(everybody: Sequence[Agent], selector: str, *, caller: str) -> Agent:
     if len(found) == 1:
         return found[0]
     if found:
-        raise InvalidInput("agent", f"{_quoted(wanted)} fits {_listed(found)}: give the whole id")
+        listed = _listed(found, caller)
+        raise InvalidInput("agent", f"{_quoted(wanted)} fits {listed}: give the whole id")
     names = [one.name for one in everybody]
     near = get_close_matches(wanted, names, n=3, cutoff=0.5)
-    hint = f"near it: {', '.join(near)}" if near else f"there are {_listed(everybody)}"
+    hint = f"near it: {', '.join(near)}" if near else f"there are {_listed(everybody, caller)}"
     raise InvalidInput("agent", f"no agent of this tree is {_quoted(wanted)}; {hint}")
 
 
@@ -69,10 +70,14 @@ def standing(row: AgentRow) -> str:
     return "queued" if row.due else "awaiting"
 
 
-def _listed(found: Sequence[Agent]) -> str:
+def _listed(found: Sequence[Agent], caller: str) -> str:
+    """Names, with the labels that the caller itself gave: those of others are no words of ours."""
     if not found:
         return "none"
-    names = [f"{one.name} ({one.label})" if one.label else one.name for one in found[:_SHOWN]]
+    names = [
+        f"{one.name} ({one.label})" if one.label and one.parent_id == caller else one.name
+        for one in found[:_SHOWN]
+    ]
     more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
     return ", ".join(names) + more
 

@@ -36,9 +36,10 @@ class ToolContext:
     block. ``notes`` says that the private notes exist for this call; who does not say so does not
     see them. ``read_only`` says that the session is in a mode in which nothing may be changed: a
     command gets a view of the files that cannot be written (TOOL-7). ``reaches`` says whether a
-    host is in the session's scope; None where nothing bounds it. ``child`` says that it is a
-    subagent's: its commands do not find the private notes, which it reads by tools and never writes
-    (SUB-16). ``reads`` are folders beyond the roots that commands may read.
+    host is in the session's scope, ``within`` whether a canonical path is; None where nothing
+    bounds it. ``child`` says that it is a subagent's: its commands do not find the private notes,
+    which it reads by tools and never writes (SUB-16). ``reads`` are folders beyond the roots that
+    commands may read.
     """
 
     session_id: str
@@ -51,6 +52,7 @@ class ToolContext:
     notes: bool = False
     read_only: bool = False
     reaches: Callable[[str], bool] | None = None
+    within: Callable[[str], bool] | None = None
     child: bool = False
     reads: tuple[Path, ...] = ()
 

@@ -7,6 +7,7 @@ import hashlib
 import os
 import stat
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -86,6 +87,22 @@ def note_paths(workspace: Path) -> tuple[Path, ...]:
     # raises where the folder may not be looked into.
     led = [canonical(path) for path in named if os.path.islink(path)]  # noqa: PTH114
     return tuple(dict.fromkeys([*named, *led]))
+
+
+def hold_notes(workspace: Path) -> None:
+    """Let something be where private notes would be: what is made later is not hidden."""
+    real = canonical(workspace)
+    if WORKTREES in real.as_posix():
+        # A worktree's own are nobody's notes, and what lies in it counts as work.
+        return
+    for name in PRIVATE_FILES:
+        path = real / name.rstrip("/")
+        with suppress(OSError):
+            if name.endswith("/"):
+                path.mkdir(mode=0o700)
+            else:
+                flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+                os.close(os.open(path, flags, 0o600))
 
 
 def is_note(path: Path, workspace: Path) -> bool:

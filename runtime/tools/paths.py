@@ -4,14 +4,15 @@ Every component is opened relative to the handle of the one before and never fol
 link by itself (TOOL-2). A link is read and its target walked in the same way, so that one which
 stays inside works, and one which is swapped between the look and the opening is refused by the
 kernel. `..` goes back to a handle that was held, never to what the kernel calls the parent.
-What is hidden from a call is not there at all, wherever the path comes from.
+What is hidden from a call is not there at all, wherever the path comes from. Policy decides about
+a path before it is used; what is opened is asked about again, because a link may be there by then.
 """
 
 import os
 import pwd
 import stat
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -47,9 +48,17 @@ class Spot:
 
 
 class PathGuard:
-    """The roots of a session. The first one is what relative paths are relative to."""
+    """The roots of a session. The first one is what relative paths are relative to. Nothing is
+    opened that is not ``within`` the session's scope; where a path leads may be asked of any."""
 
-    def __init__(self, roots: Sequence[Path], *, hidden: Hidden | None = None) -> None:
+    def __init__(
+        self,
+        roots: Sequence[Path],
+        *,
+        hidden: Hidden | None = None,
+        within: Callable[[str], bool] | None = None,
+    ) -> None:
+        self.within = within
         self.roots = tuple(roots)
         self.hidden = hidden or Hidden()
         self._real: dict[PurePosixPath, Path] = {}
@@ -71,7 +80,10 @@ class PathGuard:
         `make` would put something in its place.
         """
         with _Walk(self, text, follow_last=follow_last, make=make) as walk:
-            yield walk.go()
+            spot = walk.go()
+            if self.within is not None and not self.within(str(spot.path)):
+                raise ToolError(f"{shown(text)} leads out of what this session may reach")
+            yield spot
 
     @contextmanager
     def file(self, text: str, *, follow_last: bool = True) -> Iterator[tuple[int, Spot]]:
@@ -92,12 +104,13 @@ class PathGuard:
 
     def resolve(self, text: str, *, follow_last: bool = True) -> Path:
         """Where `text` leads, whether or not it exists. Raises `ToolError`."""
-        with self.parent(text, follow_last=follow_last) as spot:
-            return spot.path
+        with _Walk(self, text, follow_last=follow_last, make=False) as walk:
+            return walk.go().path
 
     def writable(self, text: str) -> Path:
         """As `resolve`, for a file to be written. Raises `ToolError` in the private folder too."""
-        with self.parent(text, follow_last=False) as spot:
+        with _Walk(self, text, follow_last=False, make=False) as walk:
+            spot = walk.go()
             refuse_private(spot)
             return spot.path
 

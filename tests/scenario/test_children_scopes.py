@@ -9,11 +9,13 @@ from runtime.domain.decisions import PermissionMode
 from runtime.policy.bounds import PolicySettings
 from runtime.ports.fetch import Page
 from runtime.ports.model import ModelRequest
+from runtime.tools.base import ToolContext, ToolOutput
+from runtime.tools.builtin.files import ReadArguments, ReadFile
 from runtime.tools.builtin.spawning import SessionsSpawn
 from runtime.tools.builtin.web import WebFetch
 from tests.contract.store_support import dialect, migrated_url, schema_templates
 from tests.fakes.fetch import FakeFetch
-from tests.fakes.model import Said
+from tests.fakes.model import Gate, Said
 from tests.scenario.cards import offering, policy
 from tests.scenario.children import engine, name_of, settled, spawn, told, tree
 from tests.scenario.family import grown, results
@@ -167,6 +169,42 @@ async def test_a_redirect_leads_no_child_out_of_its_hosts(
         bound, free = seen
         assert "b.org is outside of what may be reached" in bound
         assert "a pearl" in free
+
+
+class Later(ReadFile):
+    """Reads once the gate is open, after policy decided."""
+
+    def __init__(self, gate: Gate) -> None:
+        self.gate = gate
+
+    async def run(self, arguments: ReadArguments, context: ToolContext) -> ToolOutput:
+        await self.gate.wait()
+        return await super().run(arguments, context)
+
+
+@pytest.mark.requirement("SUB-18", "POL-5")
+async def test_a_link_that_comes_later_leads_no_child_out_of_its_paths(
+    tmp_path: Path, migrated_url: str
+) -> None:
+    gate, seen = Gate(), list[str]()
+
+    def script(request: ModelRequest) -> Said | str:
+        if name_of(request):
+            seen.extend(results(request))
+            return calls(("read_file", {"path": "notes/a"})) if request.step == 1 else "done"
+        return "Done." if "completed after" in told(request) else spawn(task="x", paths=["notes"])
+
+    change = offering(Later(gate), SessionsSpawn())
+    async with grown(tmp_path, migrated_url, script, change) as at:
+        (at.workspace / "notes").mkdir()
+        (at.workspace / "notes" / "a").write_text("a pearl")
+        await at.says("go")
+        await gate.reached.wait()
+        (at.workspace / "notes" / "a").unlink()
+        (at.workspace / "notes" / "a").symlink_to("../SOUL.md")
+        gate.open.set()
+        assert await at.sees(1) == ["Done."]
+    assert seen == ["error: notes/a leads out of what this session may reach"]
 
 
 def page(url: str) -> Page:

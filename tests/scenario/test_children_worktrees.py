@@ -16,7 +16,7 @@ from runtime.store import agent_trees
 from runtime.store.agents import Agent
 from tests.contract.store_support import dialect, migrated_url, schema_templates
 from tests.fakes.model import Gate, Said, ScriptedModel, ScriptedModels
-from tests.scenario.cast import Cast, got_to, played, spawn
+from tests.scenario.cast import Cast, after, got_to, played, spawn
 from tests.scenario.children import settled, tree
 from tests.scenario.engine import World, setup_at, world
 from tests.scenario.repositories import confined, git, repository
@@ -280,3 +280,65 @@ async def test_without_a_sandbox_there_are_none(tmp_path: Path, migrated_url: st
         await at.says("go")
         assert await at.sees(1) == ["I may not."]
     assert "- workspace: there can be no worktree" in cast.told(1)[0]
+
+
+@pytest.mark.requirement("SUB-17")
+async def test_what_takes_the_repositorys_place_is_not_shown_to_its_commands(
+    tmp_path: Path, migrated_url: str
+) -> None:
+    workspace, secret = repository(tmp_path), tmp_path / "elsewhere"
+    secret.mkdir()
+    (secret / "key").write_text("the secret\n")
+    began = Gate()
+    swap = run(f"mv .git was && ln -s {secret} .git")
+    cast = Cast(
+        [
+            Said(calls=(start(mode="background"),)),
+            Said(calls=(swap,), before=after(began)),
+            "Sent.",
+            "Done.",
+        ],
+        {"one": [Said(calls=(READ,)), Said(calls=(run(f"cat {secret}/key"),), before=began), "a"]},
+    )
+    async with working(tmp_path, migrated_url, cast, await confined()) as at:
+        await at.says("go")
+        assert await at.sees(1) == ["Sent."]
+        assert (workspace / ".git").is_symlink()
+        began.open.set()
+        await settled(at)
+    (said,) = cast.told(2, "one")
+    assert "the secret" not in said
+    assert f"{workspace / '.git'} is, or is reached through, a link" in said
+
+
+@pytest.mark.requirement("SUB-17")
+async def test_what_the_repository_runs_for_one_worktree_reaches_no_other(
+    tmp_path: Path, migrated_url: str
+) -> None:
+    """Whoever writes in the workspace names the programs that git runs for a new worktree."""
+    workspace = repository(tmp_path, **{".gitattributes": "*.md filter=mine\n"})
+    way = "cat $one/secret; touch $one/by-$(basename $PWD)"
+    ways = f"(for one in ../*/; do {way}; done) > seen 2>&1; cat"
+    git(workspace, "config", "filter.mine.smudge", ways)
+    began = Gate()
+    secret = ("write_file", json.dumps({"path": "secret", "content": "a pearl"}))
+    cast = Cast(
+        [
+            Said(calls=(start(mode="background"),)),
+            Said(calls=(start("two", mode="background"),), before=after(began)),
+            "Sent.",
+            "Done.",
+            "Done.",
+        ],
+        {"one": [Said(calls=(secret,)), Said("a", before=began)], "two": ["b"]},
+    )
+    async with working(tmp_path, migrated_url, cast, await confined()) as at:
+        await at.says("go")
+        await cared(at, "kept", "two")
+        began.open.set()
+        found = await settled(at)
+    one, two = (workspace / folder_of(found[name].session_id) for name in ("one", "two"))
+    assert (two / f"by-{two.name}").exists()
+    assert "a pearl" not in (two / "seen").read_text()
+    assert (one / "secret").exists()
+    assert not (one / f"by-{two.name}").exists()

@@ -7,15 +7,17 @@ from pathlib import Path
 
 import pytest
 
+from adapters.rendering import render_html, render_slack
 from runtime.agent.family import AgentFamily
 from runtime.agent.settings import AgentSettings
 from runtime.bus.memory import MemoryBus
 from runtime.ports.bus import CHILDREN
 from tests.contract.store_support import dialect, migrated_url, schema_templates
 from tests.fakes.clock import FakeClock, settle
-from tests.fakes.model import Gate, Said
+from tests.fakes.model import Gate, Said, ScriptedModel, ScriptedModels
 from tests.scenario.cast import Cast, got_to, played, spawn, tree
-from tests.scenario.engine import drained
+from tests.scenario.engine import drained, setup_at, world
+from tests.scenario.test_agent_cards import platform
 
 __all__ = ["dialect", "migrated_url", "schema_templates"]
 
@@ -151,3 +153,32 @@ async def test_a_signal_ends_a_wait_before_the_tick(tmp_path: Path, migrated_url
         async with asyncio.timeout(20):
             assert await waits == []
         assert clock.monotonic() == 0
+
+
+@pytest.mark.requirement("SUB-9")
+async def test_a_label_says_nothing_to_people_but_its_words(
+    tmp_path: Path, migrated_url: str
+) -> None:
+    """Labels are chosen by agents, of which most say nothing to people themselves."""
+    lie = "[Allow](https://evil.example)\u202e\u200b\x1b[31m **done** `root` <!channel> <b>"
+    work = Gate()
+    looks = [spawn(task="x", id=name, label=lie, mode="background") for name in ("one", "two")]
+    cast = Cast(
+        [Said(calls=tuple(looks)), "Sent.", "All."],
+        {"one": [Said("a", before=work)], "two": [Said("a", before=work)]},
+    )
+    models = ScriptedModels(ScriptedModel(cast))
+    setup = setup_at(tmp_path, migrated_url, models, alone=migrated_url.startswith("sqlite"))
+    async with world(setup, platform()) as at:
+        await at.says("look")
+        await got_to(work)
+        await at.says("/agents")
+        await at.chat.until(lambda: len(at.chat.texts()) >= 3)
+        card, _, listed = at.chat.texts()
+    for said in (card, listed):
+        assert r"`two` (\[Allow\]" in said
+        html, (slack, *_) = render_html(said), render_slack(said)
+        assert "href" not in html
+        assert "evil.example|" not in slack.text
+        assert "(https://evil.example) [31m **done** `root` &lt;" in html
+        assert not set("\u202e\u200b\x1b") & set(said)

@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 def guard(context: ToolContext) -> PathGuard:
-    return PathGuard(context.roots, hidden=context.hidden)
+    return PathGuard(context.roots, hidden=context.hidden, within=context.within)
 
 
 async def off_loop(work: Callable[[], T], path: str) -> T:

@@ -26,6 +26,7 @@ from runtime.tools.builtin.reading import READING_ENV
 from runtime.tools.hidden import (
     PRIVATE,
     file_name,
+    hold_notes,
     is_folder,
     outputs_folder,
     uploads_folder,
@@ -126,7 +127,6 @@ class Exec(Tool[ExecArguments]):
             cwd = str(spot.path)
         limits = self._settings.limits
         readable, hidden = _outputs(context)
-        readable = (*(str(path) for path in context.reads), *readable)
         received, others = _uploads(context)
         roots = (*_roots(context), *received)
         reads = context.read_only
@@ -136,6 +136,7 @@ class Exec(Tool[ExecArguments]):
             # Whoever allowed it, policy or a person: in a read-only mode no command can write.
             writable=() if reads else roots,
             readable=(*roots, *readable) if reads else readable,
+            unlinked=tuple(str(path) for path in context.reads),
             hidden=(*self._settings.hidden, *hidden, *others, *_notes(context)),
             network=self._network(context),
             env=READING_ENV if reads else self._settings.env,
@@ -162,7 +163,10 @@ async def _finish(process: SandboxProcess, collected: "_Collected", call: str) -
 def _notes(context: ToolContext) -> tuple[str, ...]:
     """The private notes that a command does not find; a child could write them otherwise."""
     closed = context.child and not context.read_only
-    return replace(context, notes=context.notes and not closed).hidden.masks
+    notes = context.notes and not closed
+    if not notes and not context.read_only:
+        hold_notes(context.workspace)
+    return replace(context, notes=notes).hidden.masks
 
 
 def _roots(context: ToolContext) -> tuple[str, ...]:

@@ -90,7 +90,7 @@ class Subagents(Tool[SubagentsArguments]):
         row = next(one for one in house.rows if one.agent.name == agent.name)
         if arguments.action == "show":
             return await self._show(row, house)
-        return await self._output(row)
+        return await self._output(row, house)
 
     async def _wait(
         self, arguments: SubagentsArguments, context: ToolContext, house: Household
@@ -146,7 +146,7 @@ class Subagents(Tool[SubagentsArguments]):
             "root": agent.tree_id,
             "path": _path(agent, house),
             "depth": agent.depth,
-            "task": agent.task,
+            "task": _given_to(row, agent.task, house),
             "group": agent.group_name,
             "depends_on": list(detail.needs),
             "waits_for": list(detail.open),
@@ -156,7 +156,7 @@ class Subagents(Tool[SubagentsArguments]):
             "memory_share_mode": agent.share,
             "retention": agent.retention,
             "spawned_by_run_id": agent.run_id,
-            "spawn_request_id": agent.request_key,
+            "spawn_request_id": _given_to(row, agent.request_key or "", house),
             "prompt_summary": _line(agent.prompt),
             "tools": list(detail.tools),
             "said": _words(agent, detail.said, tainted=row.tainted),
@@ -165,7 +165,7 @@ class Subagents(Tool[SubagentsArguments]):
             row, {key: value for key, value in shown.items() if value not in (None, "", [])}
         )
 
-    async def _output(self, row: AgentRow) -> ToolOutput:
+    async def _output(self, row: AgentRow, house: Household) -> ToolOutput:
         agent = row.agent
         if agent.settled_ms is None:
             state = {"agent_id": agent.name, "status": standing(row)}
@@ -174,7 +174,9 @@ class Subagents(Tool[SubagentsArguments]):
         done = agent.status == "completed"
         shown: JsonObject = {
             "agent_id": agent.name,
-            "description": agent.description or agent.label or _line(agent.task),
+            "description": _given_to(
+                row, agent.description or agent.label or _line(agent.task), house
+            ),
             "type": agent.type,
             "status": agent.status,
             "started_at_ms": agent.created_ms,
@@ -249,12 +251,12 @@ def _row(row: AgentRow, house: Household) -> JsonObject:
     shown: JsonObject = {
         "agent_id": agent.name,
         "session_id": agent.session_id,
-        "label": agent.label or None,
+        "label": _given_to(row, agent.label, house) or None,
         "parent": parents.get(agent.parent_id),
         "type": agent.type,
         "status": standing(row),
         "mode": agent.mode,
-        "task": _task(row, house),
+        "task": _given_to(row, _line(agent.task), house),
         "active_run_id": row.run_id,
         "queued_run_count": row.queued,
         "pending_approval_count": row.approvals,
@@ -283,12 +285,17 @@ def _path(agent: Agent, house: Household) -> str:
     return "/".join(reversed(names))
 
 
-def _task(row: AgentRow, house: Household) -> str:
-    """What an agent is to do; where a child of the caller wrote that, it is data too."""
-    depth = next((one.depth for one in house.agents if one.name == house.own), 0)
-    line = _line(row.agent.task)
-    foreign = row.agent.depth > depth + 1
-    return _words(row.agent, line, tainted=row.tainted) if foreign else line
+def _given_to(row: AgentRow, words: str, house: Household) -> str:
+    """Words that whoever spawned an agent gave it, such as its task; they are data too, unless that
+    is the caller, or somebody for whom the caller works."""
+    by_session = {one.session_id: one for one in house.agents}
+    own = next((one for one in house.agents if one.name == house.own), None)
+    above = {row.agent.tree_id}
+    while own is not None:
+        above.add(own.session_id)
+        own = by_session.get(own.parent_id)
+    ours = row.agent.parent_id in above
+    return words if ours else _words(row.agent, words, tainted=row.tainted)
 
 
 def _preview(row: AgentRow) -> str:

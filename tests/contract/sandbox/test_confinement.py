@@ -3,15 +3,18 @@
 import asyncio
 import os
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from adapters.sandbox.backend import Backend
+from adapters.sandbox.process import launch_command
+from adapters.system.clock import SystemClock
 from runtime.domain.errors import InvalidInput
-from runtime.ports.sandbox import SandboxExit
-from tests.contract.sandbox.conftest import Bench
+from runtime.ports.sandbox import SandboxExit, SandboxUnavailable
+from tests.contract.sandbox.conftest import Bench, drain
 
 CONNECT = "import socket; socket.create_connection(('127.0.0.1', {port}), 10).close()"
 
@@ -108,6 +111,31 @@ async def test_a_readable_root_can_be_read_and_not_written(confined: Bench) -> N
     assert output.startswith("shown\n")
     assert failed(ended)
     assert not (confined.outside / "new").exists()
+
+
+@pytest.mark.requirement("TOOL-5")
+async def test_what_takes_the_place_of_a_folder_that_must_be_no_link_is_not_shown(
+    confined: Bench,
+) -> None:
+    """It is put there after the look and before the mount."""
+    folder, secret = confined.base / "folder", confined.outside / "secret"
+    folder.mkdir()
+    (folder / "mine").write_text("mine\n")
+    secret.write_text("the secret\n")
+    command = confined.command(f"cat {folder}/mine; cat {folder}/secret {secret}")
+    command = replace(command, unlinked=(str(folder),))
+    output, _ = await confined.run(command)
+    assert output.startswith("mine\n")
+    assert isinstance(confined.sandbox, Backend)
+    plan = confined.sandbox.plan(command)
+    folder.rename(confined.base / "was")
+    folder.symlink_to(confined.outside)
+    output = ""
+    with suppress(SandboxUnavailable):
+        async with await launch_command(plan, command, clock=SystemClock()) as process:
+            output = await drain(process)
+            await process.wait()
+    assert "the secret\n" not in output
 
 
 @pytest.mark.requirement("TOOL-5")

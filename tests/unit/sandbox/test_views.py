@@ -63,6 +63,20 @@ def test_roots_are_resolved_and_sorted_from_the_outside_in(base: Path) -> None:
 
 
 @pytest.mark.requirement("TOOL-5")
+@pytest.mark.parametrize("link", ["itself", "above"])
+def test_a_folder_that_must_be_no_link_is_refused_where_it_is_one(base: Path, link: str) -> None:
+    asked = replace(command(base), unlinked=(f"{base}/desk/sub",))
+    assert below(view_of(asked), base) == {"desk": "write", "desk/sub": "read"}
+    taken = base / "desk/sub" if link == "itself" else base / "desk"
+    taken.rename(base / "was")
+    (base / "data/sub").mkdir()
+    taken.symlink_to(base / "data/secret" if link == "itself" else base / "data")
+    with pytest.raises(InvalidInput) as error:
+        view_of(asked)
+    assert error.value.field == "unlinked"
+
+
+@pytest.mark.requirement("TOOL-5")
 def test_a_union_of_grants_leaves_out_what_is_masked(base: Path) -> None:
     (base / "data/link").symlink_to(base / "data/secret")
     asked = replace(command(base), readable=(f"{base}/data",), hidden=(f"{base}/data/secret",))

@@ -70,7 +70,7 @@ def test_a_label_names_an_agent_and_last_is_below_the_caller() -> None:
         ("explore", "'explore' fits explore-1 (docs), explore-10 (docs): give the whole id"),
         ("docs", "'docs' fits explore-1 (docs), explore-10 (docs)"),
         ("raeder", "no agent of this tree is 'raeder'; near it: reader"),
-        ("zzz", "there are explore-1 (docs), explore-10 (docs), plan-3 (sea), sea, reader"),
+        ("zzz", "there are explore-1 (docs), explore-10 (docs), plan-3, sea, reader"),
         ("  ", "say which agent"),
         ("x" * 500, f"no agent of this tree is '{'x' * 80}...'"),
     ],
