@@ -94,6 +94,8 @@ def _goes_on(
             # Another's words are no circle of its own; what its children hand over may be.
             ids = [one.id for one in waiting]
             return not all(agent_tries.only_handoffs(conn, lane.session_id, one) for one in ids)
+        # Its row is changed behind its parent's lane, as in `settle`.
+        lanes.lock(conn, agent.parent_id)
         agents.ask_to_stop(conn, lane.session_id, how.reason)
         return False
     if how.retry is not None and retrying.again(conn, lane, agent, how.retry):

@@ -301,14 +301,18 @@ def start(conn: Connection, session_id: str) -> bool:
     broken = [one for one in needed if one.status != "completed"]
     (run, *_) = runs.queued(conn, session_id)
     lane.gate = SHUT
-    agents.release(conn, session_id)
     if broken and agent.on_failure == "fail":
+        # Its row is left to `settle`, which has the parent's lane before it changes one.
         causes = ", ".join(f"{one.name} {one.status}" for one in broken)
         text = f"It was not started, because it depends on another: {causes}."
         runs.move(conn, run, RunState.FAILED, {"ended_ms": lane.now_ms, "error": text})
         lane.record(EventKind.RUN_FAILED, run.id, {"reason": text})
         settling.settle(conn, lane, agent, "failed", text)
-    elif needed:
+        lanes.settle(conn, lane)
+        lanes.save(conn, lane)
+        return True
+    agents.release(conn, session_id)
+    if needed:
         told = [telling.told(conn, one, reader=session_id) for one in needed]
         if any(agents.totals(conn, one.session_id).tainted for one in needed):
             runs.change(conn, run.id, {"tainted": True})
