@@ -178,7 +178,9 @@ def _fill(conn: Connection, parent: Lane, agent: Agent) -> None:
     call = awaiting(conn, agent)
     if call is None:
         return
-    siblings = agents.of_call(conn, agent.run_id, agent.step, agent.call_place)
+    there = agents.of_call(conn, agent.run_id, agent.step, agent.call_place)
+    # One that was spoken to after its end is awaited no longer: its next end is handed over.
+    siblings = [one for one in there if one.mode == "await"]
     if any(one.settled_ms is None for one in siblings):
         return
     content, tainted = telling.together(conn, siblings)
@@ -247,7 +249,8 @@ def go_on(
     text = f"Still at work, in the background from now on: {names}. You will be told the results."
     if any(one.share == "isolated" for one in there):
         text += " Those of isolated ones are read with subagents, output."
-    done, more = telling.together(conn, [one for one in there if one.settled_ms is not None])
+    ended = [one for one in there if one.settled_ms is not None and one.mode == "await"]
+    done, more = telling.together(conn, ended)
     text = "\n\n".join(part for part in (lead, text, done) if part)
     tainted = tainted or more
     fill(conn, lane, call, "ok", text, untrusted=tainted)

@@ -14,7 +14,16 @@ from runtime.domain.runs import RunKind, RunState
 from runtime.inbox import settling, stopping, telling
 from runtime.inbox.handoffs import notice
 from runtime.inbox.stopping import Stopped
-from runtime.store import Connection, agent_grants, agents, inputs, lanes, runs, sessions
+from runtime.store import (
+    Connection,
+    agent_grants,
+    agent_tries,
+    agents,
+    inputs,
+    lanes,
+    runs,
+    sessions,
+)
 from runtime.store.agents import HELD, Agent
 from runtime.store.inputs import PERSON
 from runtime.store.lanes import SHUT, Lane, NewSession
@@ -106,7 +115,8 @@ def spawn(
     in_run, in_minute = agents.spawned(
         conn, run_id=run.id, tree_id=tree_id, since_ms=lane.now_ms - MINUTE_MS
     )
-    spawner = Spawner(own, order.may, order.known, in_run, in_minute, order.models)
+    alone = unattended(conn, lane.session_id, tree_id)
+    spawner = Spawner(own, order.may, order.known, in_run, in_minute, order.models, alone)
     there = tree_of(conn, tree_id, everybody)
     problems = (
         *check(order.request, there, spawner, order.limits),
@@ -134,6 +144,12 @@ def spawn(
             {"agent": one.name, "type": one.type, "session_id": one.session_id},
         )
     return Spawned(tuple(made))
+
+
+def unattended(conn: Connection, session_id: str, tree_id: str) -> int:
+    """Runs of a session that results alone began, since a person last spoke to its tree."""
+    since_ms = agent_tries.spoken_ms(conn, tree_id)
+    return agent_tries.handed(conn, session_id, since_ms=since_ms)
 
 
 def _widenings(order: SpawnOrder) -> tuple[Problem, ...]:
@@ -166,6 +182,7 @@ def tree_of(conn: Connection, tree_id: str, everybody: Sequence[Agent]) -> Tree:
             place=one.place,
             awaits=tuple(awaits.get(one.session_id, ())),
             settled=one.settled_ms is not None,
+            began=one.held_ms is None,
         )
         for one in everybody
     ]

@@ -13,15 +13,18 @@ import asyncpg
 import pytest
 from sqlalchemy import Connection
 
+from runtime.domain.errors import Conflict
 from runtime.domain.runs import RunState, Usage
 from runtime.inbox import claims, settling, stopping
 from runtime.inbox.steps import Finish, finish
 from runtime.store import agents, open_calls, open_database
-from runtime.subagents import children
+from runtime.subagents import children, talking
+from runtime.subagents.talking import Word
 from tests.contract.store_support import Points, migrated_url, schema_templates
 from tests.stateful.bench import LEASE_MS
 from tests.stateful.children_bench import agent, spawning
 from tests.stateful.test_children_known import Play
+from tests.stateful.test_races import Race
 from tests.stateful.units import PostgresUnits
 
 __all__ = ["migrated_url", "schema_templates"]
@@ -233,3 +236,26 @@ async def test_a_child_is_stopped_while_its_worker_and_its_parents_are_found_dea
     await asyncio.to_thread(meeting.at.dies)
     await rests(meeting, "a")
     assert meeting.at.statuses() == {"a": "cancelled"}
+
+
+@pytest.mark.requirement("SUB-19", "SUB-24")
+async def test_nobody_goes_on_by_a_word_of_who_is_stopped_at_that_moment(meeting: Meeting) -> None:
+    def play(at: Play, root: str) -> None:
+        at.spawns(root, spawning(agent("a"), mode="background"))
+        at.turns()
+        at.child_ends("a")
+
+    await played(meeting, play)
+    at = meeting.at
+    word = Word(at.session("a"), at.at_work_on(meeting.root), "c1", "root", "Go on.")
+    store = open_database(meeting.url, clock=at.units.clock)
+    await store.start()
+    try:
+        with pytest.raises(Conflict, match="is being stopped"):
+            await Race(store, meeting.server).run(
+                meeting.stop(meeting.root), lambda conn: talking.tell(conn, word)
+            )
+    finally:
+        await store.close()
+    await rests(meeting)
+    assert at.statuses() == {"a": "completed"}
