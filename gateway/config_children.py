@@ -55,6 +55,11 @@ class Agents(Section):
     live_per_tree: int = Field(24, ge=0, description="Live subagents of a conversation.")
     spawned_per_run: int = Field(16, ge=0, description="Subagents that one run may start.")
     spawned_per_minute: int = Field(60, ge=0, description="Subagents a conversation, in a minute.")
+    unattended_runs: int = Field(
+        50,
+        ge=0,
+        description="Runs that results alone began since a person spoke, which start subagents.",
+    )
     subagent_model: str | None = Field(
         None, description="The model of subagents; unset: that of the agent that starts them."
     )

@@ -128,6 +128,7 @@ def child_settings(settings: Settings, models: Models) -> ChildSettings:
             live_per_tree=given.live_per_tree,
             spawned_per_run=given.spawned_per_run,
             spawned_per_minute=given.spawned_per_minute,
+            unattended_runs=given.unattended_runs,
         ),
         await_ms=int(given.auto_background_after * 1000),
         share=settings.tools.subagents.memory_share_mode,

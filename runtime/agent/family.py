@@ -72,7 +72,8 @@ class AgentFamily:
 
     async def tell(self, word: Word) -> How:
         """Say something to an agent. Raises `Conflict` where it cannot be heard any more."""
-        how = await self.database.write(partial(talking.tell, word=word), name="agent-told")
+        unit = partial(talking.tell, word=word, limits=self.settings.children.limits)
+        how = await self.database.write(unit, name="agent-told")
         self._signal(word.session_id)
         return how
 

@@ -139,17 +139,18 @@ def needs_care(conn: Connection) -> Care:
     )
 
 
-def recover(conn: Connection) -> Sequence[Run]:
-    """Requeue the runs of workers whose lease ran out; each goes on from its last durable step.
+def recover(conn: Connection) -> bool:
+    """Requeue the first run of a worker whose lease ran out, which goes on from its last durable
+    step; False where there is none.
 
-    A run that was asked to end is ended instead, and one whose workers keep dying is failed.
+    A run that was asked to end is ended instead, and one whose workers keep dying is failed. One a
+    unit: whoever held the lanes of several would hold that of a parent before that of its child.
     """
-    released = []
     for run in runs.abandoned(conn, leases.live_workers(conn)):
         with suppress(StaleLease):
             release(conn, run)
-            released.append(run)
-    return released
+        return True
+    return False
 
 
 def release(conn: Connection, run: Run, *, died: bool = True) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from runtime.domain.events import EventKind
 from runtime.domain.ids import IdPrefix, new_id
 from runtime.domain.messages import InboundMessage
-from runtime.domain.people import Sender
+from runtime.domain.people import Sender, trusted_less
 from runtime.domain.runs import RunKind, RunState
 from runtime.store import Connection, inputs, lanes, runs
 from runtime.store.agents import Agent
@@ -58,10 +58,11 @@ def put(
     """Put a word about a child into its parent's locked lane, once; the caller saves it.
 
     A run at work hears it at its next step; those that wait for a run are taken by one. It joins
-    only a run that is trusted as much as the one that asked for the child, and answers where that
-    was asked: nobody's words get another's rights, and no result another's thread.
+    only a run that is trusted as much as the one that asked for the child, or told it to go on,
+    and answers where that was asked: nobody's words get another's rights, and no result another's
+    thread.
     """
-    origin = runs.get(conn, agent.run_id)
+    origin = _asked_by(conn, agent)
     run = _at_work(conn, parent, origin) or _waiting(conn, parent, origin)
     run_id = run.id if run else new_id(IdPrefix.RUN, parent.now_ms)
     new = notice(parent, origin, text, identity, run_id=run_id)
@@ -77,6 +78,17 @@ def put(
     parent.record(
         EventKind.INPUT_ACCEPTED, run_id, {"input_id": new.id, "handoff": agent.session_id}
     )
+
+
+def _asked_by(conn: Connection, agent: Agent) -> Run:
+    """The run that spawned an agent, or for one that was told to go on after its end, the one at
+    the root that did: where an agent of the root says so, or where that is trusted less."""
+    origin = runs.get(conn, agent.run_id)
+    if not agent.payer or agent.payer == agent.run_id:
+        return origin
+    payer = runs.get(conn, agent.payer)
+    less = trusted_less(payer.speaker.trust, origin.speaker.trust)
+    return payer if agent.depth == 1 or less else origin
 
 
 def _alike(run: Run, origin: Run) -> bool:

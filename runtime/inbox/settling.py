@@ -95,6 +95,8 @@ def _goes_on(
             # Another's words are no circle of its own; what its children hand over may be.
             ids = [one.id for one in waiting]
             return not all(agent_tries.only_handoffs(conn, lane.session_id, one) for one in ids)
+        # Its row is changed behind its parent's lane, as in `settle`.
+        lanes.lock(conn, agent.parent_id)
         agents.ask_to_stop(conn, lane.session_id, how.reason)
         return False
     if how.retry is not None and retrying.again(conn, lane, agent, how.retry):
@@ -185,7 +187,9 @@ def _fill(conn: Connection, parent: Lane, agent: Agent) -> None:
     call = awaiting(conn, agent)
     if call is None:
         return
-    siblings = agents.of_call(conn, agent.run_id, agent.step, agent.call_place)
+    there = agents.of_call(conn, agent.run_id, agent.step, agent.call_place)
+    # One that was spoken to after its end is awaited no longer: its next end is handed over.
+    siblings = [one for one in there if one.mode == "await"]
     if any(one.settled_ms is None for one in siblings):
         return
     content, tainted = telling.together(conn, siblings)
@@ -254,7 +258,8 @@ def go_on(
     text = f"Still at work, in the background from now on: {names}. You will be told the results."
     if any(one.share == "isolated" for one in there):
         text += " Those of isolated ones are read with subagents, output."
-    done, more = telling.together(conn, [one for one in there if one.settled_ms is not None])
+    ended = [one for one in there if one.settled_ms is not None and one.mode == "await"]
+    done, more = telling.together(conn, ended)
     text = "\n\n".join(part for part in (lead, text, done) if part)
     tainted = tainted or more
     fill(conn, lane, call, "ok", text, untrusted=tainted)

@@ -45,6 +45,8 @@ def stop_in(conn: Connection, lane: Lane, *, by: str, reason: str) -> Stopped:
     """
     if lane.gate is not None:
         # Also one that has nothing to do now: it would wait for children that tell it nothing.
+        # A unit that stops the parent has its lane first, and this child's row then.
+        lanes.lock(conn, agents.get(conn, lane.session_id).parent_id)
         agents.ask_to_stop(conn, lane.session_id, reason)
     waiting = runs.queued(conn, lane.session_id)
     if lane.active_run is not None:

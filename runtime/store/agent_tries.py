@@ -4,12 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from sqlalchemy import Connection, select, update
+from sqlalchemy import Connection, func, select, update
 
 from runtime.domain.messages import InboundMessage
 from runtime.domain.people import Speaker
+from runtime.domain.runs import RunKind
 from runtime.domain.tools import Effect, ToolResult
-from runtime.store.inputs import Input
+from runtime.store.inputs import PERSON, Input
 from runtime.store.payloads import kept
 from runtime.store.tables import inputs, runs, tool_calls
 from runtime.store.tables_agents import agents
@@ -73,6 +74,28 @@ def only_handoffs(conn: Connection, session_id: str, run_id: str) -> bool:
     )
     found = list(rows.scalars())
     return bool(found) and all(one.startswith(HANDOFF) for one in found)
+
+
+def spoken_ms(conn: Connection, session_id: str) -> int:
+    """When a session was last given something by others than its own children: a run, or a word
+    that a run heard; 0 where it never was."""
+    begun = select(func.max(runs.c.created_ms)).where(
+        runs.c.session_id == session_id, runs.c.kind != RunKind.HANDOFF.value
+    )
+    said = select(func.max(inputs.c.received_ms)).where(
+        inputs.c.session_id == session_id, inputs.c.origin == PERSON
+    )
+    return max(conn.execute(one).scalar() or 0 for one in (begun, said))
+
+
+def handed(conn: Connection, session_id: str, *, since_ms: int) -> int:
+    """Runs of a session since a moment that its own children began."""
+    count = select(func.count()).where(
+        runs.c.session_id == session_id,
+        runs.c.kind == RunKind.HANDOFF.value,
+        runs.c.created_ms > since_ms,
+    )
+    return conn.execute(count).scalar_one()
 
 
 def done(conn: Connection, session_id: str) -> Sequence[Done]:

@@ -14,7 +14,16 @@ from runtime.domain.runs import RunKind, RunState
 from runtime.inbox import settling, stopping, telling
 from runtime.inbox.handoffs import notice
 from runtime.inbox.stopping import Stopped
-from runtime.store import Connection, agent_grants, agents, inputs, lanes, runs, sessions
+from runtime.store import (
+    Connection,
+    agent_grants,
+    agent_tries,
+    agents,
+    inputs,
+    lanes,
+    runs,
+    sessions,
+)
 from runtime.store.agents import HELD, Agent
 from runtime.store.inputs import PERSON
 from runtime.store.lanes import SHUT, Lane, NewSession
@@ -108,7 +117,8 @@ def spawn(
     in_run, in_minute = agents.spawned(
         conn, run_id=run.id, tree_id=tree_id, since_ms=lane.now_ms - MINUTE_MS
     )
-    spawner = Spawner(own, order.may, order.known, in_run, in_minute, order.models)
+    alone = unattended(conn, lane.session_id, tree_id)
+    spawner = Spawner(own, order.may, order.known, in_run, in_minute, order.models, alone)
     there = tree_of(conn, tree_id, everybody)
     problems = (
         *check(order.request, there, spawner, order.limits),
@@ -136,6 +146,12 @@ def spawn(
             {"agent": one.name, "type": one.type, "session_id": one.session_id},
         )
     return Spawned(tuple(made))
+
+
+def unattended(conn: Connection, session_id: str, tree_id: str) -> int:
+    """Runs of a session that results alone began, since a person last spoke to its tree."""
+    since_ms = agent_tries.spoken_ms(conn, tree_id)
+    return agent_tries.handed(conn, session_id, since_ms=since_ms)
 
 
 def _widenings(order: SpawnOrder) -> tuple[Problem, ...]:
@@ -168,6 +184,7 @@ def tree_of(conn: Connection, tree_id: str, everybody: Sequence[Agent]) -> Tree:
             place=one.place,
             awaits=tuple(awaits.get(one.session_id, ())),
             settled=one.settled_ms is not None,
+            began=one.held_ms is None,
         )
         for one in everybody
     ]
@@ -320,14 +337,18 @@ def start(conn: Connection, session_id: str) -> bool:
     broken = [one for one in needed if one.status != "completed"]
     (run, *_) = runs.queued(conn, session_id)
     lane.gate = SHUT
-    agents.release(conn, session_id)
     if broken and agent.on_failure == "fail":
+        # Its row is left to `settle`, which has the parent's lane before it changes one.
         causes = ", ".join(f"{one.name} {one.status}" for one in broken)
         text = f"It was not started, because it depends on another: {causes}."
         runs.move(conn, run, RunState.FAILED, {"ended_ms": lane.now_ms, "error": text})
         lane.record(EventKind.RUN_FAILED, run.id, {"reason": text})
         settling.settle(conn, lane, agent, "failed", text)
-    elif needed:
+        lanes.settle(conn, lane)
+        lanes.save(conn, lane)
+        return True
+    agents.release(conn, session_id)
+    if needed:
         told = [telling.told(conn, one, reader=session_id) for one in needed]
         if any(agents.totals(conn, one.session_id).tainted for one in needed):
             runs.change(conn, run.id, {"tainted": True})

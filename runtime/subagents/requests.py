@@ -54,20 +54,22 @@ class SpawnRequest(Value):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much may be alive and spawned; see the settings ``agents.*``. Depth counts the root."""
+    """How much may be alive and spawned; see the settings ``agents.*``. Depth counts the root.
+    Unattended runs are those that results alone began since a person last spoke."""
 
     max_depth: int = 3
     live_per_parent: int = 8
     live_per_tree: int = 24
     spawned_per_run: int = 16
     spawned_per_minute: int = 60
+    unattended_runs: int = 50
 
 
 @dataclass(frozen=True, slots=True)
 class Spawner:
     """Who spawns. ``may`` are the types that it may spawn, ``known`` all there are, with the reason
     why one cannot be used, "" where it can. ``in_run`` and ``in_minute`` count what was spawned,
-    ``models`` are those that a spawn may name."""
+    ``models`` are those that a spawn may name, ``unattended`` counts runs as in `Limits`."""
 
     id: str
     may: Collection[str]
@@ -75,6 +77,7 @@ class Spawner:
     in_run: int = 0
     in_minute: int = 0
     models: Collection[str] = ()
+    unattended: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,18 +170,45 @@ def _limits(
     if tree.depth(spawner.id) + 1 >= limits.max_depth:
         rule = f"agents.max_depth is {limits.max_depth}, so this agent can have no children"
         yield Problem(field, rule)
-    live = tree.live()
     counts = (
-        ("live_per_parent", sum(one.parent == spawner.id for one in live), "live children of this"),
-        ("live_per_tree", len(live), "live agents in this tree"),
         ("spawned_per_run", spawner.in_run, "spawned by this run"),
         ("spawned_per_minute", spawner.in_minute, "spawned in the last minute"),
     )
+    rules = (*crowded(tree, spawner.id, limits, more=more), *_beyond(counts, limits, more))
+    for rule in (*rules, *attended(spawner.unattended, limits)):
+        yield Problem(field, rule)
+
+
+def crowded(tree: Tree, parent: str, limits: Limits, *, more: int) -> Iterator[str]:
+    """Which limits of live agents so many `more` children of one would break, in words."""
+    live = tree.live()
+    counts = (
+        (
+            "live_per_parent",
+            sum(one.parent == parent for one in live),
+            f"live children of {parent}",
+        ),
+        ("live_per_tree", len(live), "live agents in this tree"),
+    )
+    return _beyond(counts, limits, more)
+
+
+def attended(unattended: int, limits: Limits) -> Iterator[str]:
+    """What is wrong with going on by oneself, where nobody said anything for so many runs."""
+    if unattended > limits.unattended_runs:
+        yield (
+            f"agents.unattended_runs is {limits.unattended_runs}: results alone began "
+            f"{unattended} runs since a person last spoke; say what there is so far, and go on "
+            "when a person wants it"
+        )
+
+
+def _beyond(counts: Sequence[tuple[str, int, str]], limits: Limits, more: int) -> Iterator[str]:
     for name, now, what in counts:
         most: int = getattr(limits, name)
         if now + more > most:
-            rule = f"agents.{name} is {most}: {now} {what}, and {more} more were asked for"
-            yield Problem(field, rule)
+            asked = f", and {more} more were asked for" if more else ""
+            yield f"agents.{name} is {most}: {now} {what}{asked}"
 
 
 def _circles(request: SpawnRequest, tree: Tree, spawner: Spawner) -> Iterator[Problem]:

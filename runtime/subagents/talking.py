@@ -1,7 +1,6 @@
 """What an agent is told after it was spawned: at its next step, or by a run of its own (SUB-4).
 
-The lane of the agent is locked alone: a child's end locks from the child to the parent, so whoever
-held both lanes here would hold them the other way round.
+The lane of the agent is locked first, as by its end; those above it only where it had settled.
 """
 
 from dataclasses import dataclass
@@ -14,11 +13,14 @@ from runtime.domain.runs import RunKind, RunState
 from runtime.inbox import clarifying, steering
 from runtime.inbox.handoffs import notice
 from runtime.store import Connection, agent_rows, agents, inputs, lanes, open_calls, runs
-from runtime.store.agents import HELD, Agent
 from runtime.store.lanes import Lane
 from runtime.store.runs import Run
+from runtime.subagents import reopening
+from runtime.subagents.requests import Limits
 
 SAYS: Final = "The agent {by}, which you work for, says:\n\n{text}"
+
+USUAL: Final = Limits()
 
 How = Literal["steered", "joined", "queued", "continued", "repeated", "answered"]
 
@@ -38,14 +40,14 @@ class Word:
     declines: bool = False
 
 
-def tell(conn: Connection, word: Word) -> How:
-    """Put a word into an agent's lane, once; how it gets there.
+def tell(conn: Connection, word: Word, *, limits: Limits = USUAL) -> How:
+    """Put a word into an agent's lane, once; how it gets there. `limits` are for one that settled.
 
     ``steered``: its run hears it at the next step. ``joined``: a run that waits begins with it.
     ``queued``: a run of its own follows. ``continued``: the agent had settled and runs again.
     ``answered``: it waited for this. ``repeated``: the call said so before. Raises `Conflict` where
-    the agent is to end, or had settled together with the agent that spawned it, whom nobody could
-    stop then, and where one that asks nothing is to get no answer.
+    the agent is to end, or had settled and may not go on (`reopening`), and where one that asks
+    nothing is to get no answer.
     """
     lane = lanes.lock(conn, word.session_id)
     identity = f"word:{word.run_id}:{word.call_id}"
@@ -54,7 +56,8 @@ def tell(conn: Connection, word: Word) -> How:
         return "repeated"
     agent, speaker = agents.get(conn, word.session_id), runs.get(conn, word.run_id)
     settled = agent.settled_ms is not None
-    _check(conn, agent, held=lane.gate == HELD)
+    if not settled and agent.stop is not None:
+        raise Conflict(f"{agent.name} is being stopped", "stopping")
     if _answered(conn, lane, word, speaker, identity):
         lanes.save(conn, lane)
         return "answered"
@@ -64,9 +67,7 @@ def tell(conn: Connection, word: Word) -> How:
     run_id = run.id if run else new_id(IdPrefix.RUN, lane.now_ms)
     said = SAYS.format(by=word.by, text=word.text)
     if settled:
-        held_ms = lane.now_ms if lane.gate == HELD else None
-        payer = agents.payer_of(conn, speaker)
-        agent_rows.reopen(conn, agent.session_id, held_ms=held_ms, payer=payer)
+        reopening.reopen(conn, lane, agent, speaker, limits)
         for earlier in agent_rows.unheard_runs(conn, agent.session_id):
             inputs.hand_over(conn, earlier, to=run_id)
         how = "continued"
@@ -93,23 +94,6 @@ def _answered(conn: Connection, lane: Lane, word: Word, speaker: Run, identity: 
     say = clarifying.decline if word.declines else clarifying.answer
     say(conn, lane, call, by=word.by, text=word.text, identity=identity)
     return True
-
-
-def _check(conn: Connection, agent: Agent, *, held: bool) -> None:
-    if agent.settled_ms is None:
-        if agent.stop is not None:
-            raise Conflict(f"{agent.name} is being stopped", "stopping")
-        return
-    # One that never began is held behind its group again; another would run beside it.
-    grouped = agent.group_name is not None and not held
-    for one in agents.of_tree(conn, agent.tree_id) if grouped else ():
-        if one.group_name == agent.group_name and one.settled_ms is None:
-            detail = f"{agent.name} settled, and {one.name} of its group is at work: wait for it"
-            raise Conflict(detail, "settled")
-    parent = agents.find(conn, agent.parent_id)
-    if parent is not None and (parent.settled_ms is not None or parent.stop is not None):
-        detail = f"{agent.name} settled, and so did {parent.name}, which spawned it: message that"
-        raise Conflict(detail, "settled")
 
 
 def _hearer(conn: Connection, lane: Lane, speaker: Run, *, steer: bool) -> tuple[Run | None, How]:

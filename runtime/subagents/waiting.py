@@ -14,8 +14,9 @@ class Node:
     """An agent as far as waiting goes.
 
     ``place`` is its number in the order of spawning; ``awaits`` are its live children, because it
-    settles after them, also after those in the background. An agent that ``settled`` waits for
-    nobody, and nobody for it.
+    settles after them, also after those in the background. An agent that ``began`` stands behind
+    nobody any more, whoever goes on that was in front of it. One that ``settled`` waits for nobody,
+    and nobody for it.
     """
 
     id: str
@@ -25,6 +26,7 @@ class Node:
     place: int = 0
     awaits: tuple[str, ...] = ()
     settled: bool = False
+    began: bool = False
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,8 @@ class Tree:
         """Whom an agent waits for directly, in a fixed order."""
         if node.settled:
             return ()
+        if node.began:
+            return tuple(one for one in node.awaits if not self.nodes[one].settled)
         before = [
             other.id
             for other in self.nodes.values()

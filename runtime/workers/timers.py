@@ -16,14 +16,10 @@ from runtime.workers.wake import Wake
 log = structlog.get_logger(__name__)
 
 
-def take_over(conn: Connection) -> int:
-    """Requeue runs whose worker's lease ran out; how many."""
-    return len(claims.recover(conn))
-
-
-def expire_due(conn: Connection) -> int:
-    """Deny what waited too long for a person (APR-5); how many."""
-    found = open_calls.expired(conn)
+def expire_due(conn: Connection) -> bool:
+    """End what waited too long for a person (APR-5) or for agents, the oldest of it; False where
+    there is none. One a unit, as `claims.recover` has it."""
+    found = open_calls.expired(conn, limit=1)
     for call in found:
         if call.kind == CHILDREN:
             settling.let_go(conn, call)
@@ -31,7 +27,7 @@ def expire_due(conn: Connection) -> int:
             clarifying.expire(conn, call)
         else:
             parking.expire(conn, call)
-    return len(found)
+    return bool(found)
 
 
 class Timers:
@@ -61,9 +57,11 @@ class Timers:
 
     async def _round(self, due: Due) -> None:
         if due.abandoned:
-            await self._database.write(take_over, name="take-over")
+            while await self._database.write(claims.recover, name="take-over"):
+                pass
             self._bus.publish(RUNS, {})
         if due.expired:
-            await self._database.write(expire_due, name="expire")
+            while await self._database.write(expire_due, name="expire"):
+                pass
             for topic in (RUNS, OUTBOX, EVENTS, AGENTS):
                 self._bus.publish(topic, {})

@@ -8,6 +8,7 @@ import pytest
 
 from runtime.domain.runs import RunState
 from runtime.domain.transcript import ToolMessage, UserMessage
+from runtime.inbox import claims
 from runtime.ports.model import ModelRequest
 from runtime.workers import timers
 from runtime.workers.leases import LeaseSettings
@@ -168,7 +169,7 @@ async def a_day(running: World, model: Busy, day: str) -> None:
     await clock.advance(2.0)
     await running.says("/new")
     await clock.advance(LeaseSettings().ttl_s)
-    for care in (timers.take_over, timers.expire_due):
+    for care in (claims.recover, timers.expire_due):
         await running.database.write(care, name="care")
 
 

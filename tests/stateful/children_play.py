@@ -4,9 +4,13 @@ from runtime.domain.people import Trust
 from runtime.domain.runs import RunState
 from runtime.inbox import stopping
 from runtime.store import agents, slots
-from runtime.subagents import children
+from runtime.subagents import children, talking
+from runtime.subagents.requests import Limits
+from runtime.subagents.talking import How, Word
 from tests.stateful import children_rows
 from tests.stateful.arriving import deliver
+from tests.stateful.children_bench import LIMITS
+from tests.stateful.children_rows import Asked
 from tests.stateful.children_work import ChildrenAtWork
 
 
@@ -66,6 +70,28 @@ class ChildrenPlay(ChildrenAtWork):
         """Somebody stops one run."""
         self.run(lambda conn: stopping.stop_run(conn, run_id, by="Ada", reason="stop"))
         self.holds()
+
+    def says(self, run_id: str, session: str, *, limits: Limits = LIMITS) -> How:
+        """A run tells an agent something; one that settled goes on. Raises `Conflict`."""
+        self.messages += 1
+        word = Word(session, run_id, f"c{self.messages}", "somebody", "Go on.")
+        how = self.run(lambda conn: talking.tell(conn, word, limits=limits))
+        self.look()
+        if how == "continued":
+            self.forget_waits(session)
+        self.holds()
+        return how
+
+    def forget_waits(self, session: str) -> None:
+        """Who began waits no more for those in front of it, whoever of them goes on."""
+        for one, asked in self.asked.items():
+            if not self.now.began(one):
+                continue
+            gone = {*asked.needs, *asked.before} if one == session else {session}
+            self.asked[one] = Asked(
+                tuple(other for other in asked.needs if other not in gone),
+                tuple(other for other in asked.before if other not in gone),
+            )
 
     def rests(self) -> None:
         """Stopping needs nothing but the keeper and the end of what runs; and then all ends."""

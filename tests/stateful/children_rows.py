@@ -86,6 +86,13 @@ class Town:
                 yield one
                 yield from self.below(one)
 
+    def all_below(self, session: str) -> Sequence[Record]:
+        """All descendants, also those that settled."""
+        found = [session]
+        for one in found:
+            found += self.children(one)
+        return [self.agents[one] for one in found[1:]]
+
     def broken(self, session: str) -> bool:
         """Whether something that an agent needs has ended otherwise than well."""
         needed = [self.agents[one] for one in self.asked[session].needs]
@@ -216,9 +223,10 @@ def the_end_is_whole(now: Town) -> None:
     assert not [row for row in now.all.open_calls if row["state"] == "open"]
     assert not [row for row in now.all.runs if RunState(row["state"]) in LIVE]
     told = {
-        row["identity"].split(":")[1]: row
+        session: row
         for row in now.all.inputs
-        if row["identity"].startswith("handoff:")
+        for session, agent in now.agents.items()
+        if row["identity"] == f"handoff:{session}:{agent['settled_ms']}"
     }
     for session, agent in now.agents.items():
         due = agent["mode"] == "background" and not agent["quiet"]

@@ -16,6 +16,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
+from runtime.domain.errors import Conflict
 from runtime.domain.runs import TERMINAL, RunState
 from runtime.inbox import settling
 from runtime.store import open_calls
@@ -36,6 +37,7 @@ CHATS = st.integers(0, 1)
 MOST_LIVE = 12
 """In one play: more agents show no more, and take longer."""
 MOST_STOPS = 3
+MOST_WORDS = 4
 WISHES = st.lists(
     st.tuples(st.lists(st.integers(0, 20), max_size=2), st.sampled_from([None, None, "g", "h"])),
     min_size=1,
@@ -63,6 +65,7 @@ class Children(ChildrenPlay, RuleBasedStateMachine):
         ChildrenPlay.__init__(self, type(self).make())
         self.stopped = 0
         self.names = 0
+        self.words = 0
 
     @initialize(most=st.integers(1, 3), chat=CHATS)
     def somebody_begins(self, most: int, chat: int) -> None:
@@ -147,6 +150,24 @@ class Children(ChildrenPlay, RuleBasedStateMachine):
         else:
             self.stops_run(pick(live, which)["id"])
 
+    @precondition(lambda self: self.at_work() and self.now.agents and self.words < MOST_WORDS)
+    @rule(which=NUMBERS, whom=NUMBERS)
+    def somebody_is_told_something(self, which: int, whom: int) -> None:
+        """Of those below a run, live or settled: one that settled goes on, or nothing changes."""
+        run = pick(self.at_work(), which)
+        below = self.in_order(self.now.all_below(run["session_id"]))
+        if not below or self.stands_open(run):
+            return
+        self.words += 1
+        agent_row, before = pick(below, whom), self.now.agents
+        try:
+            how = self.says(run["id"], agent_row["session_id"])
+        except Conflict:
+            self.holds()
+            assert self.now.agents == before
+        else:
+            assert (how == "continued") == (agent_row["settled_ms"] is not None)
+
     @rule(really=st.integers(0, 3))
     def the_worker_dies(self, really: int) -> None:
         if really == 0:
@@ -195,7 +216,7 @@ def assert_holds(make: Callable[[], Units], *, examples: int) -> None:
 
 
 @pytest.mark.requirement(
-    "SUB-7", "SUB-8", "SUB-11", "SUB-12", "SUB-13", "SUB-19", "SUB-22", "SUB-23"
+    "SUB-7", "SUB-8", "SUB-11", "SUB-12", "SUB-13", "SUB-19", "SUB-22", "SUB-23", "SUB-24"
 )
 def test_any_order_of_events_ends(make: Callable[[], Units]) -> None:
     assert_holds(make, examples=40)

@@ -131,6 +131,7 @@ def test_subagents_are_bounded_as_the_contract_says_unless_it_is_set_otherwise(
             live_per_tree=24,
             spawned_per_run=16,
             spawned_per_minute=60,
+            unattended_runs=50,
         ),
         await_ms=120_000,
         models=found.models,

@@ -228,7 +228,7 @@ def test_the_last_depth_has_no_children() -> None:
 @pytest.mark.parametrize(
     ("limits", "by", "what"),
     [
-        (Limits(live_per_parent=3), {}, "live_per_parent is 3: 2 live children of this, and 2"),
+        (Limits(live_per_parent=3), {}, "live_per_parent is 3: 2 live children of root, and 2"),
         (Limits(live_per_tree=4), {}, "live_per_tree is 4: 3 live agents in this tree, and 2"),
         (Limits(spawned_per_run=5), {"in_run": 4}, "spawned_per_run is 5: 4 spawned by this run"),
         (
@@ -249,6 +249,14 @@ def test_each_limit_says_its_name_and_its_number(limits: Limits, by: Any, what: 
     assert what in found
     fewer = [str(one) for one in check(one(), known, spawner(**by), limits)]
     assert fewer == []
+
+
+@pytest.mark.requirement("SUB-14")
+def test_who_goes_on_by_itself_for_long_starts_nobody_more() -> None:
+    limits = Limits(unattended_runs=2)
+    assert problems(one(), tree(), spawner(unattended=2), limits) == []
+    (found,) = problems(one(), tree(), spawner(unattended=3), limits)
+    assert "agents.unattended_runs is 2: results alone began 3 runs since a person" in found
 
 
 @pytest.mark.requirement("SUB-14")
