@@ -10,7 +10,7 @@ from runtime.store import agents
 from runtime.subagents.terms import Terms
 from tests.contract.store_support import schema_templates
 from tests.stateful.children_bench import agent, spawning
-from tests.stateful.test_children_known import Begin, Play, play, says_in
+from tests.stateful.test_children_known import Begin, Play, play
 
 __all__ = ["play", "schema_templates"]
 
@@ -50,7 +50,7 @@ def test_one_that_was_stopped_meanwhile_is_cancelled_whoever_ends_first(play: Be
 @pytest.mark.requirement("SUB-4")
 def test_one_that_was_told_more_meanwhile_goes_on(play: Begin) -> None:
     at, a = answered(play)
-    says_in(at, a, Trust.OWNER, 90)
+    at.tells(a, Trust.OWNER, 90)
     at.child_ends("b")
     assert at.now.live == {a}, "a run of it is queued"
     at.turns()

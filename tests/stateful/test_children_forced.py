@@ -12,7 +12,7 @@ from runtime.inbox.steps import AT_LIMIT, STUCK, Finish
 from runtime.subagents.terms import Terms
 from tests.contract.store_support import schema_templates
 from tests.stateful.children_bench import agent, spawning
-from tests.stateful.test_children_known import Begin, Play, play, says_in
+from tests.stateful.test_children_known import Begin, Play, play
 
 __all__ = ["play", "schema_templates"]
 
@@ -36,7 +36,7 @@ def test_what_somebody_said_to_it_in_the_meantime_is_still_answered(play: Begin)
     at.turns()
     a = at.session("a")
     first = at.at_work_on(a)
-    says_in(at, a, Trust.OWNER, 90)
+    at.tells(a, Trust.OWNER, 90)
     forced(at, first)
     assert at.statuses() == {"a": None}, "another's words are no circle of its own"
     at.turns()

@@ -1,6 +1,5 @@
 """Plays of children that hung, leaked or lost something in other systems, or once did here."""
 
-import json
 from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
@@ -324,61 +323,3 @@ def test_a_run_that_is_stopped_behind_another_takes_no_slot_from_it(play: Begin)
     assert at.names_at_work() == {"a"}
     at.rests()
     assert at.statuses() == dict.fromkeys("ab", "completed")
-
-
-def says_in(at: Play, session: str, trust: Trust, number: int) -> None:
-    """Somebody who is trusted so much says something to an agent."""
-
-    def say(conn: Connection) -> None:
-        lane, who = lanes.lock(conn, session), speaker(trust)
-        enqueue(conn, lane, inbound(0, number), who, queue_mode="followup", debounce_ms=0)
-        lanes.save(conn, lane)
-
-    at.run(say)
-    at.holds()
-
-
-@pytest.mark.requirement("SUB-22", "POL-4")
-@pytest.mark.parametrize(
-    "trusts",
-    [[Trust.GUEST], [Trust.GUEST, Trust.OWNER], [Trust.MEMBER, Trust.GUEST, Trust.OWNER]],
-    ids=lambda trusts: "-".join(trusts),
-)
-def test_a_new_try_has_the_rights_of_whoever_is_trusted_least_of_all_that_it_hears_again(
-    play: Begin, trusts: list[Trust]
-) -> None:
-    """The owner's task comes first, the words of others behind it, and the last run of all fails:
-    what they said is told once more, in one run."""
-    at, _, root = play(1)
-    at.spawns(root, spawning(agent("a"), mode="background"))
-    at.turns()
-    a = at.session("a")
-    for number, trust in enumerate(trusts, start=90):
-        says_in(at, a, trust, number)
-        at.child_ends("a")
-        at.turns()
-    failed = at.at_work_on(a)
-    at.ends(failed, RunState.FAILED, again=True)
-    at.turns()
-    anew = at.now.all.run[at.at_work_on(a)]
-    assert anew["id"] != failed
-    assert json.loads(anew["speaker"])["trust"] == Trust.GUEST
-    heard = [row for row in at.now.all.inputs if row["run_id"] == anew["id"]]
-    assert len(heard) == len(trusts) + 3, "who it is, its task, the words, and what came before"
-    at.rests()
-
-
-@pytest.mark.requirement("SUB-22", "SUB-19")
-def test_a_run_that_somebody_asked_to_end_is_not_tried_anew_whatever_it_fails_by(
-    play: Begin,
-) -> None:
-    """The worker's model fails before the worker has heard of the stop."""
-    at, _, root = play(1)
-    at.spawns(root, spawning(agent("a"), mode="background"))
-    at.turns()
-    run = at.at_work_on(at.session("a"))
-    at.stops_run(run)
-    at.ends(run, RunState.FAILED, again=True)
-    assert at.statuses() == {"a": "failed"}
-    assert at.now.agents[at.session("a")]["retries"] == 0
-    at.rests()
