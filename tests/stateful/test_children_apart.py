@@ -45,6 +45,7 @@ def test_one_that_was_stopped_meanwhile_is_cancelled_whoever_ends_first(play: Be
     assert at.now.live == {a}, "its answer is not what it ends with"
     at.ends_stopped()
     assert at.statuses() == {"a": "cancelled", "b": "completed"}
+    assert at.now.agents[a]["result"] == "done", "what it had is kept"
 
 
 @pytest.mark.requirement("SUB-4")
