@@ -43,11 +43,10 @@ AGENT_ENDED: Final = "the agent ended"
 @dataclass(frozen=True, slots=True)
 class How:
     """How a child's run ended, beyond its state: `forced` is work as it stands (SUB-20), `over`
-    ends the child whatever it waits for, for `reason`, and `retry` lets it begin anew (SUB-22)."""
+    ends the child whatever it waits for, and `retry` lets it begin anew (SUB-22)."""
 
     forced: bool = False
     over: bool = False
-    reason: str = ""
     retry: Retry | None = None
 
 
@@ -95,9 +94,6 @@ def _goes_on(
             # Another's words are no circle of its own; what its children hand over may be.
             ids = [one.id for one in waiting]
             return not all(agent_tries.only_handoffs(conn, lane.session_id, one) for one in ids)
-        # Its row is changed behind its parent's lane, as in `settle`.
-        lanes.lock(conn, agent.parent_id)
-        agents.ask_to_stop(conn, lane.session_id, how.reason)
         return False
     if how.retry is not None and retrying.again(conn, lane, agent, how.retry):
         return True

@@ -213,7 +213,6 @@ def finish(
     how = How(
         forced=end.reason in CUT_SHORT,
         over=end.over or end.reason == STUCK,
-        reason=end.reason,
         # Who was asked to end does not begin anew, whatever it failed by first.
         retry=end.retry if run.cancel is None else None,
     )

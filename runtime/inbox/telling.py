@@ -12,9 +12,11 @@ from typing import Final
 from runtime.domain import worktrees
 from runtime.domain.fence import fence
 from runtime.domain.results import SPOOLED, cut, path_of, plain
-from runtime.store import Connection, agents, results
+from runtime.store import Connection, agents, inputs, results
 from runtime.store.agents import Agent
 
+TASK: Final = "task:"
+"""How the identity of the input begins that is an agent's task, before its session."""
 AWAITED: Final = 31 * 1024
 """Bytes of the results of one call: the cap of a tool's output less the words around them."""
 AROUND: Final = 1_024
@@ -60,12 +62,28 @@ def together(conn: Connection, there: Sequence[Agent]) -> tuple[str, bool]:
     whether any of it is tainted."""
     most = max(AWAITED // max(1, len(there)) - AROUND, LEAST)
     said = [
-        stands(one) if one.share == "isolated" else told(conn, one, reader=one.parent_id, most=most)
+        stands(one)
+        if one.share == "isolated"
+        else f"{reply(conn, one)}\n{told(conn, one, reader=one.parent_id, most=most)}"
         for one in there
     ]
+    if len(there) > 1:
+        done = sum(one.status == "completed" for one in there)
+        said.insert(0, f"{len(there)} subagents: {done} completed, {len(there) - done} did not.")
     open_ones = [one for one in there if one.share != "isolated"]
     tainted = any(agents.totals(conn, one.session_id).tainted for one in open_ones)
     return "\n\n".join(said), tainted
+
+
+def reply(conn: Connection, agent: Agent) -> str:
+    """The line about an agent for the call that spawned it, in JSON: ``accepted`` while it works,
+    then ``completed`` or ``failed``. The run is the one that the agent began with."""
+    status = "accepted"
+    if agent.settled_ms is not None:
+        status = "completed" if agent.status == "completed" else "failed"
+    begun = inputs.known(conn, f"{TASK}{agent.session_id}")
+    names = {"agent_id": agent.name, "session_id": agent.session_id}
+    return json.dumps({"status": status, **names, "run_id": begun[2] if begun else None})
 
 
 def stands(agent: Agent) -> str:

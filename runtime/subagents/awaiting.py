@@ -3,14 +3,13 @@
 All that a step needs from others is begun in one unit, so that a crash leaves all of it or none.
 """
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from runtime.domain.ids import IdPrefix, new_id
 from runtime.domain.tools import ToolResult
-from runtime.inbox import clarifying, parking
+from runtime.inbox import clarifying, parking, telling
 from runtime.inbox.claims import Holder
 from runtime.inbox.parking import Wait
 from runtime.store import Connection, calls, lanes, open_calls, runs
@@ -114,7 +113,7 @@ def _begin(conn: Connection, lane: Lane, run: Run, begins: Begins) -> bool:
         result = ToolResult(
             call_id=row.call.id,
             name=row.call.name,
-            content=f"{_told(made.agents)}\n{ISOLATED if isolated else BACKGROUND}",
+            content=f"{_told(conn, made.agents)}\n{ISOLATED if isolated else BACKGROUND}",
         )
         calls.end(conn, row, result, row.decision, now=lane.now_ms)
         return True
@@ -137,8 +136,8 @@ def _begin(conn: Connection, lane: Lane, run: Run, begins: Begins) -> bool:
     return True
 
 
-def _told(made: Sequence[Agent]) -> str:
-    return "\n".join(
-        json.dumps({"status": "accepted", "agent_id": one.name, "session_id": one.session_id})
-        for one in made
-    )
+def _told(conn: Connection, made: Sequence[Agent]) -> str:
+    lines = [telling.reply(conn, one) for one in made]
+    if len(made) > 1:
+        lines.append(f"{len(made)} subagents were started.")
+    return "\n".join(lines)

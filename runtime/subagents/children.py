@@ -319,7 +319,7 @@ def _session(conn: Connection, one: Agent, parent: Lane, run: Run, order: SpawnO
     about = ABOUT.format(name=one.name, type=one.type)
     said = "\n\n".join(part for part in (about, profile.prompt, words) if part)
     inputs.add(conn, notice(lane, first, said, f"agent:{one.session_id}", run_id=first.id))
-    task = notice(lane, first, one.task, f"task:{one.session_id}", run_id=first.id)
+    task = notice(lane, first, one.task, f"{telling.TASK}{one.session_id}", run_id=first.id)
     inputs.add(conn, replace(task, origin=PERSON))
     lane.record(EventKind.RUN_QUEUED, first.id, {"kind": first.kind.value})
     lanes.save(conn, lane)

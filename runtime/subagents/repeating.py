@@ -4,7 +4,6 @@ What was sent is compared, as its digest in the agents' rows, and nothing that w
 so it is the same spawn after a restart, and whatever its parent inherited or was granted meanwhile.
 """
 
-import json
 from collections.abc import Sequence
 
 from runtime.domain.tools import ToolResult
@@ -35,7 +34,8 @@ def repeated(conn: Connection, run: Run, row: CallRow, terms: Terms) -> ToolResu
     settled = [one for one in there if one.settled_ms is not None]
     live = [one for one in there if one.settled_ms is None]
     said, tainted = telling.together(conn, settled)
-    parts = [LIVE.format(rest=_rest(live)).strip(), *(_accepted(one) for one in live), said]
+    lines = [telling.reply(conn, one) for one in live]
+    parts = [LIVE.format(rest=_rest(live)).strip(), *lines, said]
     return ToolResult(
         call_id=row.call.id,
         name=row.call.name,
@@ -61,7 +61,3 @@ def _rest(live: Sequence[Agent]) -> str:
     if not live:
         return ""
     return SILENT if any(one.share == "isolated" for one in live) else TOLD
-
-
-def _accepted(one: Agent) -> str:
-    return json.dumps({"status": "accepted", "agent_id": one.name, "session_id": one.session_id})

@@ -188,6 +188,25 @@ async def test_past_the_limits_nothing_is_spawned_and_the_model_is_told_which(
 
 
 @pytest.mark.requirement("SUB-14")
+async def test_who_has_settled_takes_no_room(tmp_path: Path, url: str) -> None:
+    cast = [spawn(task="x", id="one"), spawn(task="x", id="two"), "Both."]
+    answers = iter(cast)
+
+    def script(request: ModelRequest) -> Said | str:
+        return "a pearl" if name_of(request) else next(answers)
+
+    limits = Limits(live_per_parent=1, live_per_tree=1)
+    async with engine(tmp_path, url, script, limits=limits) as at:
+        await at.says("one after the other")
+        assert await at.sees(1) == ["Both."]
+        found = await tree(at)
+    assert {name: one.status for name, one in found.items()} == {
+        "one": "completed",
+        "two": "completed",
+    }
+
+
+@pytest.mark.requirement("SUB-14")
 async def test_at_the_last_depth_the_spawn_tool_is_not_offered(tmp_path: Path, url: str) -> None:
     offered: dict[str, bool] = {}
 

@@ -13,6 +13,7 @@ from runtime.ports.model import ModelRequest
 from runtime.store import Connection, lanes
 from runtime.store.agents import Agent
 from runtime.store.lanes import SHUT, Lane
+from runtime.store.tables import runs
 from runtime.store.tables_agents import agent_slots
 from tests.contract.store_support import dialect, migrated_url, schema_templates
 from tests.fakes.model import Gate, Said
@@ -171,6 +172,28 @@ async def test_a_new_try_is_told_what_was_done_that_must_not_be_done_twice(
     assert "These calls of earlier tries had begun" in said
     assert said.count("- edit_file") == 1
     assert "- read_file" not in said
+    fenced = said.partition('source="earlier tries"')[2].partition("</untrusted")[0]
+    assert "- edit_file" in fenced, "what a tool gave may be from outside"
+
+
+@pytest.mark.requirement("SUB-22", "SUB-9")
+async def test_a_new_try_of_who_read_something_from_outside_has_read_it_too(
+    tmp_path: Path, url: str
+) -> None:
+    """It is told what the earlier one did, by which that may come to it."""
+    cast = Cast(ONE, one=[read("uploads/x.txt"), AWAY, "Found."])
+    async with engine(tmp_path, url, cast, retry_ms=0) as at:
+        (tmp_path / "workspace" / "uploads").mkdir(exist_ok=True)
+        (tmp_path / "workspace" / "uploads" / "x.txt").write_text("from outside")
+        await at.says("go")
+        assert await at.sees(1) == ["one (explore) completed"]
+        (one,) = (await tree(at)).values()
+
+        def tainted(conn: Connection) -> list[bool]:
+            rows = conn.execute(runs.select().where(runs.c.session_id == one.session_id))
+            return [row.tainted for row in rows]
+
+        assert await at.database.read(tainted) == [True, True]
 
 
 @pytest.mark.requirement("SUB-22")

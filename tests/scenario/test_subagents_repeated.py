@@ -63,15 +63,19 @@ async def test_a_spawn_sent_again_is_the_same_children_also_after_a_restart(
         assert list(found) == ["one"]
         assert found["one"].session_id == child.session_id
     first, second = cast.told(1)
-    assert json.loads(first.splitlines()[0]) == {
+    reply = json.loads(first.splitlines()[0])
+    assert reply == {
         "status": "accepted",
         "agent_id": "one",
         "session_id": child.session_id,
+        "run_id": reply["run_id"],
     }
+    assert str(reply["run_id"]).startswith("run_")
     for told in (second, *cast.told(3), *cast.told(5)):
         assert told.startswith("They were started by this request before")
         assert child.session_id in told
         assert "You will be told the results" in told
+        assert json.loads(told.splitlines()[1]) == reply
     settled = cast.told(8)[0]
     assert "The subagent one (explore) completed after" in settled
     assert "a pearl" in settled

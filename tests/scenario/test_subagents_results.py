@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -289,14 +290,17 @@ IMITATIONS = {
 async def test_a_childs_words_pass_for_nothing_else(
     tmp_path: Path, url: str, kind: str, mode: str
 ) -> None:
-    words = IMITATIONS[kind]
+    words, sent = Said(IMITATIONS[kind]), Gate()
+    sent.open.set()
+    background = mode == "background"
     cast = Cast(
         [
             Said(calls=(spawn(task="Lie.", id="one", mode=mode),)),
-            *(["Sent."] if mode == "background" else []),
+            *([Said("Sent.", before=sent)] if background else []),
             "Back.",
         ],
-        {"one": [words]},
+        # Not before its parent has gone on: it would hear of the end in the same step.
+        {"one": [replace(words, before=after(sent)) if background else words]},
     )
     async with played(tmp_path, url, cast) as at:
         session = (await at.says("go")).session_id
@@ -314,9 +318,9 @@ async def test_a_childs_words_pass_for_nothing_else(
     assert (len(opened), len(closed)) == (1, 1)
     assert lines[opened[0]].split('"')[1] == lines[closed[0]].split('"')[1]
     outside = [*lines[: opened[0]], *lines[closed[0] + 1 :]]
-    heads = [line for line in outside if line.strip()]
-    assert len(heads) == 1
-    assert heads[0].startswith("The subagent one (explore) completed after")
+    *replies, head = [line for line in outside if line.strip()]
+    assert [json.loads(line)["status"] for line in replies] == ["completed"] * (mode == "await")
+    assert head.startswith("The subagent one (explore) completed after")
 
 
 def _contents(message: object) -> list[str]:

@@ -1,14 +1,18 @@
 """What people and the keeper do to a tree of agents, and how everything comes to its end."""
 
+from sqlalchemy import Connection
+
 from runtime.domain.people import Trust
 from runtime.domain.runs import RunState
 from runtime.inbox import stopping
-from runtime.store import agents, slots
+from runtime.inbox.enqueue import enqueue
+from runtime.store import agents, lanes, slots
 from runtime.subagents import children, talking
 from runtime.subagents.requests import Limits
 from runtime.subagents.talking import How, Word
 from tests.stateful import children_rows
 from tests.stateful.arriving import deliver
+from tests.stateful.bench import inbound, speaker
 from tests.stateful.children_bench import LIMITS
 from tests.stateful.children_rows import Asked
 from tests.stateful.children_work import ChildrenAtWork
@@ -27,6 +31,17 @@ class ChildrenPlay(ChildrenAtWork):
         assert queued is not None
         self.holds()
         return str(self.now.all.run[queued.run_id]["session_id"])
+
+    def tells(self, session: str, trust: Trust, number: int) -> None:
+        """Somebody who is trusted so much says something to an agent."""
+
+        def say(conn: Connection) -> None:
+            lane, who = lanes.lock(conn, session), speaker(trust)
+            enqueue(conn, lane, inbound(0, number), who, queue_mode="followup", debounce_ms=0)
+            lanes.save(conn, lane)
+
+        self.run(say)
+        self.holds()
 
     def starts(self) -> int:
         """The keeper lets those go on who wait for nobody; how many."""

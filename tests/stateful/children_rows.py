@@ -180,7 +180,7 @@ def a_lane_says_what_its_agent_does(now: Town, session: str) -> None:
     assert lane["wants_ms"] == (head if lane["gate"] == SHUT else None)
     if agent["settled_ms"] is not None:
         assert not live, f"{agent['name']} has settled and goes on"
-    elif not live:
+    elif not live and agent["stop"] is None:
         assert [one for one in now.children(session) if one in now.live], "nothing will end it"
     if any(row["state"] == "running" for row in live):
         assert lane["gate"] == OPEN, "it runs without a slot"

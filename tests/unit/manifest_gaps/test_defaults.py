@@ -116,12 +116,27 @@ def view(home: Path, **environment: str) -> JsonObject:
     return runtime_view(config, Found(ScriptedModels(), FakeSandbox(FakeClock())))
 
 
-@pytest.mark.requirement("SUB-14")
+@pytest.mark.requirement("SUB-7", "SUB-13", "SUB-14", "SUB-21", "SUB-22")
 def test_subagents_are_bounded_as_the_contract_says_unless_it_is_set_otherwise(
     tmp_path: Path,
 ) -> None:
-    fewer = settings(tmp_path, GATEHOUSE_AGENTS__LIVE_PER_TREE="2").agent.children
-    assert fewer.limits == Limits(live_per_tree=2)
+    given = {
+        "MAX_DEPTH": "2",
+        "LIVE_PER_PARENT": "3",
+        "LIVE_PER_TREE": "4",
+        "SPAWNED_PER_RUN": "5",
+        "SPAWNED_PER_MINUTE": "6",
+        "CONCURRENCY": "7",
+        "AUTO_BACKGROUND_AFTER": "8",
+        "CLARIFICATION_TIMEOUT": "9",
+        "MAX_RETRIES": "1",
+        "IDLE_TIMEOUT": "121",
+    }
+    variables = {f"GATEHOUSE_AGENTS__{name}": value for name, value in given.items()}
+    fewer = settings(tmp_path, **variables).agent.children
+    assert fewer.limits == Limits(2, 3, 4, 5, 6)
+    assert (fewer.concurrency, fewer.await_ms, fewer.clarify_ms) == (7, 8_000, 9_000)
+    assert (fewer.max_retries, fewer.idle_s) == (1, 121)
     found = settings(tmp_path).agent.children
     assert found == ChildSettings(
         concurrency=10,
@@ -135,4 +150,6 @@ def test_subagents_are_bounded_as_the_contract_says_unless_it_is_set_otherwise(
         ),
         await_ms=120_000,
         models=found.models,
+        max_retries=2,
+        idle_s=900,
     )

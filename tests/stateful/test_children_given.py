@@ -1,0 +1,147 @@
+"""What the unit that makes a child gives it of what its parent is and has read."""
+
+from dataclasses import replace
+
+import pytest
+from sqlalchemy import Connection
+
+from runtime.domain.runs import RunState, Usage
+from runtime.domain.transcript import AssistantMessage
+from runtime.inbox import steps
+from runtime.inbox.steps import AT_LIMIT, Finish
+from runtime.store import agents, runs, sessions
+from runtime.subagents import children
+from runtime.subagents.children import Profile
+from tests.contract.store_support import schema_templates
+from tests.stateful.children_bench import KIND, agent, spawning
+from tests.stateful.test_children_known import Begin, Play, play
+
+__all__ = ["play", "schema_templates"]
+
+NO_WRITING = {KIND: Profile((), read_only=False, no_writing=True)}
+
+
+def first_run_is_tainted(at: Play, name: str) -> bool:
+    return bool(at.now.runs_of(at.session(name))[0]["tainted"])
+
+
+def taint(at: Play, run_id: str) -> None:
+    at.run(lambda conn: runs.change(conn, run_id, {"tainted": True}))
+    at.holds()
+
+
+@pytest.mark.requirement("SUB-9")
+def test_a_task_from_who_read_something_untrusted_is_untrusted(play: Begin) -> None:
+    """Also one level further down, and not for who was started before."""
+    at, _, root = play(3)
+    at.spawns(root, spawning(agent("clean"), mode="background"))
+    taint(at, root)
+    at.spawns(root, spawning(agent("a"), mode="background"))
+    at.turns()
+    at.spawns(at.at_work_on(at.session("a")), spawning(agent("below"), mode="background"))
+    found = {name: first_run_is_tainted(at, name) for name in ("clean", "a", "below")}
+    assert found == {"clean": False, "a": True, "below": True}
+    at.rests()
+
+
+@pytest.mark.requirement("SUB-9", "SUB-11")
+def test_what_a_dependant_is_told_of_the_untrusted_is_untrusted(play: Begin) -> None:
+    at, _, root = play(3)
+    wanted = (agent("read"), agent("thought"), agent("after", "read"), agent("beside", "thought"))
+    at.spawns(root, spawning(*wanted, mode="background"))
+    at.turns()
+    taint(at, at.at_work_on(at.session("read")))
+    at.child_ends("read")
+    at.child_ends("thought")
+    at.starts()
+    assert first_run_is_tainted(at, "after")
+    assert not first_run_is_tainted(at, "beside")
+    at.rests()
+
+
+@pytest.mark.requirement("SUB-18", "POL-5")
+def test_who_is_started_by_one_that_writes_no_files_writes_none(play: Begin) -> None:
+    at, _, root = play(2)
+    at.spawns(root, replace(spawning(agent("a"), mode="background"), profiles=NO_WRITING))
+    at.turns()
+    at.spawns(at.at_work_on(at.session("a")), spawning(agent("b"), mode="background"))
+
+    def writes_none(conn: Connection) -> list[bool]:
+        return [sessions.get(conn, at.session(name)).no_writing for name in ("a", "b")]
+
+    assert at.run(writes_none) == [True, True]
+    at.rests()
+
+
+ENDS = {
+    "failed": Finish(RunState.FAILED, Usage(), 1),
+    "cancelled": Finish(RunState.CANCELLED, Usage(), 1),
+    "forced": Finish(RunState.COMPLETED, Usage(), 1, AssistantMessage(text="x"), reason=AT_LIMIT),
+    "timed_out": Finish(RunState.CANCELLED, Usage(), 1, reason="no progress", over=True),
+}
+
+
+@pytest.mark.requirement("SUB-11")
+@pytest.mark.parametrize("goes_on", [False, True], ids=["fail", "continue"])
+@pytest.mark.parametrize("status", ENDS)
+def test_a_dependant_falls_with_every_end_that_is_no_completion(
+    play: Begin, status: str, goes_on: bool
+) -> None:
+    at, _, root = play(2)
+    at.spawns(root, spawning(agent("a"), mode="background"))
+    after = spawning(
+        agent("b", "a"), mode="background", on_failure="continue" if goes_on else "fail"
+    )
+    at.spawns(root, after)
+    at.turns()
+    run = at.at_work_on(at.session("a"))
+    if status == "cancelled":
+        at.stops_run(run)
+    at.run(lambda conn: steps.finish(conn, at.holder, run, ENDS[status], claim=None))
+    at.holds()
+    at.turns()
+    assert at.statuses() == {"a": status, "b": None if goes_on else "failed"}
+    at.rests()
+
+
+@pytest.mark.requirement("SUB-11", "SUB-19")
+def test_who_was_stopped_between_the_look_and_the_start_is_not_started(play: Begin) -> None:
+    at, _, root = play(2)
+    at.spawns(root, spawning(agent("a"), agent("b", "a"), mode="background"))
+    at.turns()
+    at.child_ends("a")
+    b = at.session("b")
+    assert at.units.run(agents.startable) == [b]
+    at.stops(b)
+    at.ends_stopped()
+    assert at.statuses()["b"] == "cancelled"
+    assert not at.run(lambda conn: children.start(conn, b))
+    at.rests()
+
+
+@pytest.mark.requirement("SUB-19")
+def test_a_run_that_is_to_end_spawns_nobody(play: Begin) -> None:
+    """It was stopped between its model's response and the unit that would make them."""
+    at, _, root = play(2)
+    wanted = [spawning(agent("a"), mode="await"), spawning(agent("b"), mode="background")]
+    rows = at.responds(root, wanted)
+    at.stops_run(root)
+    at.parks(root, rows)
+    assert not at.now.agents
+    assert at.now.all.state(root) is RunState.CANCELLED
+    at.rests()
+
+
+@pytest.mark.requirement("SUB-19", "SUB-24")
+def test_who_is_not_to_end_any_more_is_not_ended(play: Begin) -> None:
+    """The keeper had seen that it was to, and since then it settled and was spoken to again."""
+    at, _, root = play(2)
+    at.spawns(root, spawning(agent("a"), mode="background"))
+    at.turns()
+    a = at.session("a")
+    run = at.at_work_on(a)
+    assert at.run(lambda conn: children.stop(conn, a)).running == ()
+    at.holds()
+    assert at.now.all.run[run]["cancel"] is None
+    at.rests()
+    assert at.statuses() == {"a": "completed"}
