@@ -18,11 +18,12 @@ from runtime.store.database import now_ms
 from runtime.store.lanes import Lane
 from runtime.store.outbox import NewRow
 from runtime.store.runs import Run
-from runtime.subagents.selecting import standing
+from runtime.subagents.selecting import in_words, standing
 
 LEAST: Final = 2
 """Agents of one step that make a batch; of a single one its parent speaks soon enough."""
 MOST_LINES: Final = 12
+MOST_LABEL: Final = 40
 DIRECT_MS: Final = 3_000
 GROUP_MS: Final = 10_000
 """Between two changes: a group's messages are few a minute, and answers come first."""
@@ -84,12 +85,16 @@ def words(rows: Sequence[AgentRow]) -> str:
     lines = [f"**{len(rows)} subagents at work**, {done} done"]
     for row in rows[:MOST_LINES]:
         agent = row.agent
-        label = f" ({agent.label})" if agent.label else ""
+        label = f" ({_cut(agent.label)})" if agent.label else ""
         spent = f", {used(row.steps, row.tokens, row.cost_usd)}" if row.steps else ""
-        lines.append(f"- `{agent.name}`{label} {agent.type}: {standing(row)}{spent}")
+        lines.append(f"- `{agent.name}`{label} {agent.type}: {in_words(standing(row))}{spent}")
     if len(rows) > MOST_LINES:
-        lines.append(f"- and {len(rows) - MOST_LINES} more: /agents shows them")
+        lines.append(f"- and {len(rows) - MOST_LINES} more: `/agents` shows them")
     return "\n".join(lines)
+
+
+def _cut(label: str) -> str:
+    return label if len(label) <= MOST_LABEL else f"{label[: MOST_LABEL - 3]}..."
 
 
 def _pause_ms(run: Run, age_ms: int) -> int:

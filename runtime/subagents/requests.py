@@ -16,6 +16,9 @@ from runtime.domain.value import Value
 from runtime.subagents.waiting import Node, Tree, cycle
 
 MAX_BATCH: Final = 64
+_FEWER: Final = "start fewer, or wait until some have ended"
+_IN_THIS_RUN: Final = "start fewer, and do the rest yourself"
+_LATER: Final = "start fewer, or the rest later"
 Task = Annotated[str, StringConstraints(strip_whitespace=True, max_length=100_000)]
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")]
 TypeName = Annotated[str, StringConstraints(min_length=1, max_length=64)]
@@ -168,16 +171,17 @@ def _limits(
         rule = f"agents.max_depth is {limits.max_depth}, so this agent can have no children"
         yield Problem(field, rule)
     live = tree.live()
+    own = sum(one.parent == spawner.id for one in live)
     counts = (
-        ("live_per_parent", sum(one.parent == spawner.id for one in live), "live children of this"),
-        ("live_per_tree", len(live), "live agents in this tree"),
-        ("spawned_per_run", spawner.in_run, "spawned by this run"),
-        ("spawned_per_minute", spawner.in_minute, "spawned in the last minute"),
+        ("live_per_parent", own, "live children of this agent", _FEWER),
+        ("live_per_tree", len(live), "live agents in this tree", _FEWER),
+        ("spawned_per_run", spawner.in_run, "spawned by this run", _IN_THIS_RUN),
+        ("spawned_per_minute", spawner.in_minute, "spawned in the last minute", _LATER),
     )
-    for name, now, what in counts:
+    for name, now, what, cure in counts:
         most: int = getattr(limits, name)
         if now + more > most:
-            rule = f"agents.{name} is {most}: {now} {what}, and {more} more were asked for"
+            rule = f"agents.{name} is {most}: {now} {what}, and {more} more were asked for; {cure}"
             yield Problem(field, rule)
 
 

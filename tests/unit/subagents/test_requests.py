@@ -228,7 +228,7 @@ def test_the_last_depth_has_no_children() -> None:
 @pytest.mark.parametrize(
     ("limits", "by", "what"),
     [
-        (Limits(live_per_parent=3), {}, "live_per_parent is 3: 2 live children of this, and 2"),
+        (Limits(live_per_parent=3), {}, "live_per_parent is 3: 2 live children of this agent"),
         (Limits(live_per_tree=4), {}, "live_per_tree is 4: 3 live agents in this tree, and 2"),
         (Limits(spawned_per_run=5), {"in_run": 4}, "spawned_per_run is 5: 4 spawned by this run"),
         (
