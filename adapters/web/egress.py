@@ -19,13 +19,15 @@ MAX_PARTS: Final = 4_000
 def message_event(message: OutboundMessage, *, changed: bool = False) -> JsonObject:
     """The live event of a message. `changed`: a card that was shown before looks different now.
 
-    ``parts`` is left out where it is long, and ``complete`` says so.
+    ``parts`` is left out where it is long, and ``complete`` says so. ``to`` is the chat in which it
+    stands: a subagent's card belongs to its own session, and is shown in the one of its root.
     """
     parts = [_part(message, place) for place in range(len(message.parts))]
     short = len(json.dumps(parts, ensure_ascii=False)) <= MAX_PARTS
     return {
         "type": "message",
         "session_id": message.session_id,
+        "to": message.target.model_dump(mode="json"),
         "run_id": message.run_id,
         "outbox_id": message.outbox_id,
         "final": message.final,

@@ -7,7 +7,7 @@ also without one. A reader comes back with ``Last-Event-ID`` and goes on where i
 import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final
 
@@ -75,7 +75,8 @@ class EventRoutes:
     ) -> web.StreamResponse:
         views = self._services.views
         if wanted.session_id is not None:
-            await views.session(wanted.session_id)
+            address = (await views.session(wanted.session_id)).address
+            wanted = replace(wanted, chat=address.model_dump(mode="json"))
         if wanted.run_id is not None:
             await views.run(wanted.run_id)
         # In front of the first read: what is committed in between is signalled, not missed.

@@ -15,11 +15,16 @@ from runtime.views.models import EventView
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """What a reader wants. `kinds` are whole kinds (``run.completed``) or their first word."""
+    """What a reader wants. `kinds` are whole kinds (``run.completed``) or their first word.
+
+    `chat` is where the session stands: messages to it are wanted from whichever session they are,
+    because subagents ask there (APR-7).
+    """
 
     session_id: str | None = None
     run_id: str | None = None
     kinds: frozenset[str] = frozenset()
+    chat: JsonObject | None = None
 
     def wants_kind(self, kind: str) -> bool:
         """Whether an event of this kind is asked for."""
@@ -29,9 +34,12 @@ class Filter:
         """Whether a live event is."""
         return (
             self.wants_kind(str(data.get("type")))
-            and self.session_id in (None, data.get("session_id"))
+            and (self.session_id in (None, data.get("session_id")) or self._said_here(data))
             and self.run_id in (None, data.get("run_id"))
         )
+
+    def _said_here(self, data: Mapping[str, object]) -> bool:
+        return self.chat is not None and data.get("to") == self.chat
 
 
 @dataclass(slots=True)

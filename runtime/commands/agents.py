@@ -7,7 +7,7 @@ from runtime.inbox.agent_cards import labelled, took, used
 from runtime.inbox.telling import retried
 from runtime.store import Connection, agent_rows, agents
 from runtime.store.agent_rows import AgentRow
-from runtime.subagents.selecting import standing
+from runtime.subagents.selecting import in_words, standing
 
 NONE: Final = "No subagents here."
 MOST: Final = 40
@@ -23,7 +23,8 @@ def tree_text(conn: Connection, session_id: str, *, now_ms: int) -> str:
     live = sum(row.agent.settled_ms is None for row in rows)
     spent = used(sum(row.steps for row in rows), sum(row.tokens for row in rows), _cost(rows))
     spent += retried(sum(row.agent.retries for row in rows))
-    lines = [f"{len(rows)} subagents, {live} at work: {spent}."]
+    count = "1 subagent" if len(rows) == 1 else f"{len(rows):,} subagents"
+    lines = [f"{count}, {live} at work: {spent}."]
     shown = {row.agent.session_id for row in rows[-MOST:]}
     if len(rows) > MOST:
         lines.append(f"The last {MOST} of them:")
@@ -58,7 +59,7 @@ def _line(row: AgentRow, now_ms: int) -> str:
     lasted = took(max(0, ended - agent.created_ms) // 1000)
     indent = "  " * (agent.depth - 1)
     called = f"`{agent.name}`{labelled(agent)} {agent.type}"
-    return f"{indent}- {called}, {standing(row)}: {spent}, {lasted}"
+    return f"{indent}- {called}, {in_words(standing(row))}: {spent}, {lasted}"
 
 
 def _cost(rows: Sequence[AgentRow]) -> float | None:

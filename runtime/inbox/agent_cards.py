@@ -5,7 +5,6 @@ whatever its parent says then. What it says before is the keeper's matter (`suba
 """
 
 import re
-from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
@@ -16,8 +15,8 @@ from runtime.store.agent_cards import AgentCard
 from runtime.store.agents import Agent
 from runtime.store.outbox import NewRow
 
-NAMED: Final = 5
-"""Of those that did not complete, so many are named."""
+NAMED: Final = 3
+"""Of those that ended in the same way, but did not complete, so many are named."""
 _MARKS: Final = re.compile(r"([!-/:-@\[-`{-~])")
 """The characters that Markdown lets a backslash take the meaning from (CommonMark 2.4)."""
 
@@ -58,12 +57,13 @@ def put(conn: Connection, card: AgentCard, words: str, *, now: int) -> bool:
 
 def last_words(everybody: Sequence[Agent]) -> str:
     """One line on a batch that is over: how they ended, and what they used."""
-    ends = Counter(one.status or "settled" for one in everybody)
-    told = ", ".join(f"{count} {status}" for status, count in ends.items())
-    others = [f"`{one.name}`" for one in everybody if one.status != "completed"]
-    if others and len(others) < len(everybody):
-        more = f" and {len(others) - NAMED} more" if len(others) > NAMED else ""
-        told += f" ({', '.join(others[:NAMED])}{more})"
+    ends: dict[str, list[str]] = {}
+    for one in everybody:
+        ends.setdefault(one.status or "settled", []).append(f"`{one.name}`")
+    told = ", ".join(
+        f"{len(names)} {status.replace('_', ' ')}{_named(status, names, len(everybody))}"
+        for status, names in ends.items()
+    )
     began = min(one.created_ms for one in everybody)
     ended = max(one.settled_ms or one.created_ms for one in everybody)
     costs = [one.cost_usd for one in everybody if one.cost_usd is not None]
@@ -75,11 +75,21 @@ def last_words(everybody: Sequence[Agent]) -> str:
     return f"**{len(everybody)} subagents**: {told}. {spent}, {took((ended - began) // 1000)}."
 
 
-def labelled(agent: Agent) -> str:
+def labelled(agent: Agent, most: int = 80) -> str:
     """An agent's label behind its name. Whoever spawned it chose the words, and may be an agent
-    that says nothing to people itself: they are words alone, without links or marks."""
-    words = _MARKS.sub(r"\\\1", agent.label)
+    that says nothing to people itself: they are words alone, without links or marks,
+    and at most so many characters of them."""
+    label = agent.label if len(agent.label) <= most else f"{agent.label[: most - 3]}..."
+    words = _MARKS.sub(r"\\\1", label)
     return f" ({words})" if words else ""
+
+
+def _named(status: str, names: Sequence[str], of: int) -> str:
+    """Who ended so, where that is not as it should be and not all of them did."""
+    if status == "completed" or len(names) == of:
+        return ""
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return f" ({', '.join(names[:NAMED])}{more})"
 
 
 def used(steps: int, tokens: int, cost: float | None) -> str:

@@ -187,12 +187,12 @@ def finish(
     if end.notice:
         lines.append(_say(lane, run, NoticeMessage(text=end.notice), step=run.step + 1))
     model = end.message.model if end.message else ""
-    runs.move(
-        conn,
-        run,
-        state,
-        {"ended_ms": lane.now_ms, "error": end.error, **_usage(run, end.usage, model)},
-    )
+    values: dict[str, object] = {"ended_ms": lane.now_ms, "error": end.error}
+    values |= _usage(run, end.usage, model)
+    if state is RunState.COMPLETED and end.reason not in CUT_SHORT:
+        # The answer is a step too: a call of the model, with nothing behind it (SUB-4, SUB-20).
+        values["step"] = run.step + 1
+    runs.move(conn, run, state, values)
     reply, claimed = None, False
     if lane.gate is None:
         reply, claimed = _reply(conn, lane, run, end, claim=claim)

@@ -99,10 +99,14 @@ def header(agent: Agent) -> str:
     cost = "cost unknown" if agent.cost_usd is None else f"{agent.cost_usd:.4f} USD"
     return (
         f"The subagent {agent.name} ({agent.type}) {status} after {seconds:.1f} s: "
-        f"{agent.steps} steps, {agent.tool_calls} tool calls, "
+        f"{_counted(agent.steps, 'step')}, {_counted(agent.tool_calls, 'tool call')}, "
         f"{agent.input_tokens + agent.output_tokens} tokens, {cost}"
         f"{retried(agent.retries)}."
     )
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def _where(agent: Agent, reader: str) -> str:

@@ -9,7 +9,19 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import ColumnElement, Connection, Select, and_, case, exists, func, or_, select
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Select,
+    and_,
+    case,
+    exists,
+    func,
+    literal,
+    or_,
+    select,
+    union_all,
+)
 
 from runtime.domain.messages import InboundMessage, OutboundMessage
 from runtime.domain.people import Speaker
@@ -216,12 +228,17 @@ def lines_before(
 def posts_before(
     conn: Connection, session_id: str, span: Span, *, before: Place | None, limit: int
 ) -> Sequence[Post]:
-    """Notices, cards, files and the last words of failed runs in front of a place, newest first."""
+    """Notices, cards, files and the last words of failed runs in front of a place, newest first.
+
+    What subagents ask and send stands in the chat of their root as well (APR-7).
+    """
     failed = exists().where(runs.c.id == outbox.c.run_id, runs.c.state == "failed")
+    below = select(agents.c.session_id).where(agents.c.tree_id == session_id)
+    of_tree = union_all(select(literal(session_id)), below).scalar_subquery()
     query = (
         select(outbox)
         .where(
-            outbox.c.session_id == session_id,
+            outbox.c.session_id.in_(of_tree),
             outbox.c.created_ms >= span.since,
             outbox.c.created_ms < span.until,
             or_(outbox.c.kind.in_(_POSTS), and_(outbox.c.kind == "final", failed)),

@@ -18,11 +18,12 @@ from runtime.store.database import now_ms
 from runtime.store.lanes import Lane
 from runtime.store.outbox import NewRow
 from runtime.store.runs import Run
-from runtime.subagents.selecting import standing
+from runtime.subagents.selecting import in_words, standing
 
 LEAST: Final = 2
 """Agents of one step that make a batch; of a single one its parent speaks soon enough."""
 MOST_LINES: Final = 12
+MOST_LABEL: Final = 40
 DIRECT_MS: Final = 3_000
 GROUP_MS: Final = 10_000
 """Between two changes: a group's messages are few a minute, and answers come first."""
@@ -85,9 +86,10 @@ def words(rows: Sequence[AgentRow]) -> str:
     for row in rows[:MOST_LINES]:
         agent = row.agent
         spent = f", {used(row.steps, row.tokens, row.cost_usd)}" if row.steps else ""
-        lines.append(f"- `{agent.name}`{labelled(agent)} {agent.type}: {standing(row)}{spent}")
+        called = f"`{agent.name}`{labelled(agent, MOST_LABEL)} {agent.type}"
+        lines.append(f"- {called}: {in_words(standing(row))}{spent}")
     if len(rows) > MOST_LINES:
-        lines.append(f"- and {len(rows) - MOST_LINES} more: /agents shows them")
+        lines.append(f"- and {len(rows) - MOST_LINES} more: `/agents` shows them")
     return "\n".join(lines)
 
 

@@ -16,6 +16,13 @@ from runtime.domain.value import Value
 from runtime.subagents.waiting import Node, Tree, cycle
 
 MAX_BATCH: Final = 64
+_CURES: Final = {
+    "live_per_parent": "start fewer, or wait until some have ended",
+    "live_per_tree": "start fewer, or wait until some have ended",
+    "spawned_per_run": "start fewer, and do the rest yourself",
+    "spawned_per_minute": "start fewer, or the rest later",
+}
+"""What to do where a limit is reached."""
 Task = Annotated[str, StringConstraints(strip_whitespace=True, max_length=100_000)]
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")]
 TypeName = Annotated[str, StringConstraints(min_length=1, max_length=64)]
@@ -208,7 +215,7 @@ def _beyond(counts: Sequence[tuple[str, int, str]], limits: Limits, more: int) -
         most: int = getattr(limits, name)
         if now + more > most:
             asked = f", and {more} more were asked for" if more else ""
-            yield f"agents.{name} is {most}: {now} {what}{asked}"
+            yield f"agents.{name} is {most}: {now} {what}{asked}; {_CURES[name]}"
 
 
 def _circles(request: SpawnRequest, tree: Tree, spawner: Spawner) -> Iterator[Problem]:

@@ -16,6 +16,11 @@ from runtime.store.agents import HELD, Agent
 LAST: Final = "last"
 """The agent below the caller that was spawned last."""
 _SHOWN: Final = 10
+_AT_WORK: Final = {
+    RunState.RUNNING: "running",
+    RunState.WAITING_FOR_APPROVAL: "waiting_for_approval",
+    RunState.WAITING_FOR_USER_QUESTION: "waiting_for_user_input",
+}
 
 
 def select(everybody: Sequence[Agent], selector: str, *, caller: str) -> Agent:
@@ -55,8 +60,8 @@ def below(everybody: Sequence[Agent], session_id: str) -> Sequence[Agent]:
 
 def standing(row: AgentRow) -> str:
     """Where an agent stands, for people and models: how it settled; else `waiting` (for others),
-    `queued` (for a slot), `running`, `awaiting` (its own children, or a person), `stopping`,
-    `waiting_for_user_input` (its parent's answer, AGT-4)."""
+    `queued` (for a slot), `running`, `awaiting` (its own children), `waiting_for_approval` and
+    `waiting_for_user_input` (a person, or its parent's answer, AGT-4), `stopping`."""
     if row.agent.settled_ms is not None:
         return row.agent.status or "settled"
     if row.agent.stop is not None:
@@ -64,10 +69,15 @@ def standing(row: AgentRow) -> str:
     if row.asks:
         return "waiting_for_user_input"
     if row.run is not None:
-        return "running" if row.run is RunState.RUNNING else "awaiting"
+        return _AT_WORK.get(row.run, "awaiting")
     if row.gate == HELD:
         return "waiting"
     return "queued" if row.due else "awaiting"
+
+
+def in_words(status: str) -> str:
+    """How an agent stands or ended, as people read it."""
+    return status.replace("_", " ")
 
 
 def _listed(found: Sequence[Agent], caller: str) -> str:

@@ -169,7 +169,7 @@ def _summary(row: AgentRow, names: Mapping[str, str], now: int) -> AgentSummary:
         active_run_id=row.run_id,
         tokens=row.tokens,
         cost_usd=row.cost_usd,
-        progress=AgentProgress(steps=row.steps, tool_calls=agent.tool_calls),
+        progress=AgentProgress(steps=row.steps, tool_calls=row.tool_calls),
         last_output_preview=None if status == "failed" else said,
         last_error=said if status == "failed" else None,
         created_at_ms=agent.created_ms,

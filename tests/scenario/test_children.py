@@ -34,7 +34,7 @@ async def test_an_awaited_child_gives_its_result_to_the_call(tmp_path: Path, url
         await at.says("what is the answer?")
         assert await at.sees(1) == ["It says 42."]
         (child,) = (await tree(at)).values()
-        assert (child.status, child.result, child.steps) == ("completed", "The answer is 42.", 0)
+        assert (child.status, child.result, child.steps) == ("completed", "The answer is 42.", 1)
 
 
 @pytest.mark.requirement("SUB-7")

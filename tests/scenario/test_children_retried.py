@@ -80,7 +80,7 @@ async def test_a_child_begins_anew_and_what_the_tries_cost_adds_up(
         await at.says("/agents")
         shown = (await at.sees(2))[1]
     assert (one.status, one.result, one.retries) == ("completed", "Found.", 2)
-    assert (one.steps, one.tool_calls, one.input_tokens + one.output_tokens) == (2, 2, 330)
+    assert (one.steps, one.tool_calls, one.input_tokens + one.output_tokens) == (3, 2, 330)
     assert "2 retries" in shown
     first, second, third = (cast.asked["one"][place] for place in (0, 2, 4))
     assert ANEW not in told(first)
@@ -117,15 +117,15 @@ async def test_what_a_child_used_only_grows_when_it_goes_on_after_its_end(
         await at.says("more, please", message_id="later-2")
         found = await grown(at, lambda found: found["one"].result == "More.")
         await at.says("/agents", message_id="later-3")
-        await at.chat.until(lambda: at.chat.texts()[-1].startswith("1 subagents, 0 at work"))
+        await at.chat.until(lambda: at.chat.texts()[-1].startswith("1 subagent, 0 at work"))
         after = found["one"]
-    assert "1 subagents, 0 at work: 1 step, 220 tokens, $0.0020, 1 retry." in shown
+    assert "1 subagent, 0 at work: 2 steps, 220 tokens, $0.0020, 1 retry." in shown
     assert (before.retries, after.retries) == (1, 1)
     assert after.settled_ms is not None
     assert before.settled_ms is not None
     assert after.settled_ms > before.settled_ms
     assert after.created_ms == before.created_ms
-    assert (after.steps, after.input_tokens + after.output_tokens) == (1, 330)
+    assert (after.steps, after.input_tokens + after.output_tokens) == (3, 330)
     assert after.cost_usd == pytest.approx(0.003)
 
 

@@ -83,7 +83,10 @@ async def test_rows_say_what_agents_do_and_used_also_while_they_work(
     assert two["last_activity_at_ms"] == found["two"].settled_ms
     assert str(two["last_output_preview"]).count("gold") == 48
     assert "active_run_id" not in two
-    assert (rows["three"]["status"], rows["three"]["pending_approval_count"]) == ("awaiting", 1)
+    assert (rows["three"]["status"], rows["three"]["pending_approval_count"]) == (
+        "waiting_for_approval",
+        1,
+    )
     assert (rows["four"]["status"], rows["four"]["queued_run_count"]) == ("waiting", 1)
     assert "tokens" in rows["four"]
     snapshot = json.loads(shown)

@@ -151,7 +151,7 @@ async def test_a_handoff_has_a_whole_header_and_names_the_files(tmp_path: Path, 
         await at.chat.until(lambda: "Back." in at.chat.texts())
     words = [str(one) for one in cast.requests[""][-1].messages]
     (notice,) = [one for one in words if "completed after" in one]
-    head = r"The subagent one \(general\) completed after \d+\.\d s: 1 steps, 3 tool calls, "
+    head = r"The subagent one \(general\) completed after \d+\.\d s: 2 steps, 3 tool calls, "
     assert re.search(head + r"220 tokens, 0\.0020 USD\.", notice)
     files = notice.split("It wrote files:")[1]
     assert "notes/found.md" in files

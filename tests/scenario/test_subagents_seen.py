@@ -91,9 +91,9 @@ async def test_the_command_shows_the_tree_with_what_it_used(
     assert re.fullmatch(r"- `one` explore, awaiting: 1 step, 110 tokens, \$0\.0010, \d+ s", one)
     assert re.fullmatch(r"  - `two` \(deep\) explore, running: 0 steps, 0 tokens, \d+ s", two)
     head, one, two = done.splitlines()
-    assert head == "2 subagents, 0 at work: 1 step, 330 tokens, $0.0030."
-    assert "completed: 1 step, 220 tokens" in one
-    assert "completed: 0 steps, 110 tokens" in two
+    assert head == "2 subagents, 0 at work: 3 steps, 330 tokens, $0.0030."
+    assert "completed: 2 steps, 220 tokens" in one
+    assert "completed: 1 step, 110 tokens" in two
 
 
 @pytest.mark.requirement("SUB-4")

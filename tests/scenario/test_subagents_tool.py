@@ -60,7 +60,7 @@ async def test_an_agent_is_seen_at_work_and_its_output_once_it_settled(
         "type": "explore",
         "status": "completed",
         "started_at_ms": 0,
-        "steps": 0,
+        "steps": 1,
         "tool_calls": 0,
         "tokens": 110,
         "cost": 0.001,

@@ -103,3 +103,65 @@ async def test_a_handoff_is_a_run_of_its_kind(sites: Sites) -> None:
         assert (status, run["kind"]) == (200, "handoff")
         texts = [one["text"] for one in await gateway.messages(session)]
         assert texts[-1] == "A pearl, it says."
+
+
+def asking(request: ModelRequest) -> Said | str:
+    """A child in the background that needs a permission and then asks a question."""
+    text = told(request)
+    if name_of(request):
+        calls = {
+            1: (("exec", '{"command": "mkdir new"}'),),
+            2: (("ask_user", '{"question": "Which branch?"}'),),
+        }
+        found = calls.get(request.step)
+        return Said(calls=found) if found else "A pearl."
+    if "completed after" in text:
+        return "A pearl, it says."
+    spawn = {"task": "Dive.", "id": "one", "type": "general", "mode": "background"}
+    return "Sent." if request.step > 1 else Said(calls=(("sessions_spawn", json.dumps(spawn)),))
+
+
+async def cards(gateway: Site, session: str) -> list[tuple[str, str, str]]:
+    found = [one["card"] for one in await gateway.messages(session) if one["card"]]
+    return [(one["kind"], one["state"], one["request_id"]) for one in found]
+
+
+@pytest.mark.requirement("APR-7", "WEB-1")
+async def test_a_page_on_the_root_hears_of_a_childs_cards_and_answers_them(sites: Sites) -> None:
+    def asks(plan: Plan) -> None:
+        plan.models = ScriptedModels(ScriptedModel(asking))
+
+    async with sites(change=asks) as gateway:
+        session, other = await gateway.session(), await gateway.session()
+        async with gateway.feed(f"session_id={session}&kinds=message") as feed:
+            await feed.until("ready")
+            await gateway.state(await gateway.says(session, "dive"), "completed")
+            (child,) = await gateway.database.read(lambda conn: agents.of_tree(conn, session))
+            kinds = []
+            for place in range(2):
+                while len(found := await cards(gateway, session)) <= place:
+                    await feed.next()
+                kind, state, request = found[place]
+                assert state == "open"
+                kinds.append(kind)
+                (run,) = await child_runs(gateway, child.session_id)
+                path, said = (
+                    ("approvals", {"resolutions": [{"request_id": request, "behavior": "allow"}]}),
+                    ("questions", {"answers": [{"request_id": request, "text": "main"}]}),
+                )[place]
+                status, _ = await gateway.ask("POST", f"/v1/runs/{run}/{path}", said)
+                assert status == 200
+            assert kinds == ["approval", "question"]
+            while (await gateway.messages(session))[-1]["text"] != "A pearl, it says.":
+                await feed.next()
+        of_child = {one.data["session_id"] for one in feed.seen if one.kind == "message"}
+        assert child.session_id in of_child
+        assert await cards(gateway, session) == await cards(gateway, child.session_id)
+        assert await cards(gateway, other) == []
+        reasons = [one["card"] for one in await gateway.messages(session) if one["card"]]
+        assert "root > one" in reasons[0]["reason"]
+
+
+async def child_runs(gateway: Site, session: str) -> list[str]:
+    _, page = await gateway.ask("GET", f"/v1/runs?session_id={session}&page=true")
+    return [one["id"] for one in page["items"]]
