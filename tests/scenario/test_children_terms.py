@@ -163,7 +163,7 @@ async def test_a_budget_in_steps_counts_all_runs_of_a_child(tmp_path: Path, url:
         if name_of(request):
             return child(request)
         if request.step == 1:
-            return spawn(task="x", id="top", budget={"steps": 3})
+            return spawn(task="x", id="top", budget={"steps": 4})
         if request.step == 2:
             words = {"action": "message", "agent": "top", "text": "more"}
             return Said("", calls=(("subagents", json.dumps(words)),))
@@ -176,7 +176,7 @@ async def test_a_budget_in_steps_counts_all_runs_of_a_child(tmp_path: Path, url:
         one = (await tree(at))["top"]
     assert one.status == "forced"
     assert "more than" in one.result
-    assert len(seen) == 4, "one step and an answer, then the two that were left"
+    assert len(seen) == 4, "a look and an answer are two, and two were left"
 
 
 @pytest.mark.requirement("POL-5", "SUB-5")

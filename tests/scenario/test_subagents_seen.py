@@ -180,5 +180,6 @@ async def test_a_label_says_nothing_to_people_but_its_words(
         html, (slack, *_) = render_html(said), render_slack(said)
         assert "href" not in html
         assert "evil.example|" not in slack.text
-        assert "(https://evil.example) [31m **done** `root` &lt;" in html
+        assert "(https://evil.example) [31m **" in html
         assert not set("\u202e\u200b\x1b") & set(said)
+    assert "(https://evil.example) [31m **done** `root` &lt;" in render_html(listed)
