@@ -28,15 +28,15 @@ log = structlog.get_logger(__name__)
 class ResultFiles:
     """The results that one run may read."""
 
-    def __init__(self, database: Database, workspace: Path, run: Run) -> None:
+    def __init__(self, database: Database, run: Run) -> None:
         self._database = database
-        self._workspace = workspace
         self._run = run
         self._looked = 0
         self._there: set[Handed] = set()
 
-    async def keep(self, lines: Sequence[Line]) -> None:
-        """Write what the run was told of since the last time; a disk that takes nothing is logged.
+    async def keep(self, lines: Sequence[Line], workspace: Path) -> None:
+        """Write what the run was told of since the last time into its workspace, which may be a
+        worktree; a disk that takes nothing is logged.
 
         Raises `StoreUnavailable`.
         """
@@ -48,14 +48,14 @@ class ResultFiles:
         found = await self._database.read(partial(results.handed_to, session_id=session_id))
         for one in found:
             if one not in self._there:
-                await self._write(one, path_of(session_id, one.agent_id, one.digest))
+                await self._write(one, path_of(session_id, one.agent_id, one.digest), workspace)
 
-    async def _write(self, one: Handed, path: str) -> None:
-        here = partial(shelf.read, self._workspace, path, one.digest, one.size)
+    async def _write(self, one: Handed, path: str, workspace: Path) -> None:
+        here = partial(shelf.read, workspace, path, one.digest, one.size)
         if await asyncio.to_thread(here) is None:
             words = await self._database.read(partial(_words, one=one))
             try:
-                await asyncio.to_thread(shelf.keep_at, self._workspace, path, words.encode())
+                await asyncio.to_thread(shelf.keep_at, workspace, path, words.encode())
             except ToolError as error:
                 log.warning("result_not_kept", run_id=self._run.id, reason=error.detail)
                 return

@@ -200,7 +200,8 @@ class Turn:
     async def _ask_model(self) -> ModelResponse | Finish:
         """The model's response; or the end of the run, where its budget leaves no further call."""
         services, state = self._services, self._state
-        state.append(*await self._files.take(state.window.lines))
+        site = services.steps.places.site(self._session.id)
+        state.append(*await self._files.take(state.window.lines, site.workspace))
         state.began = services.clock.monotonic()
         self.live.begin(state.step + 1)
         snapshot = await services.identity.snapshot(self._session.persona)

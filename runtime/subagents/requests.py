@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from itertools import chain, islice
 from typing import Annotated, Final, Literal
 
 from pydantic import Field, StringConstraints
@@ -23,6 +24,8 @@ _CURES: Final = {
     "spawned_per_minute": "start fewer, or the rest later",
 }
 """What to do where a limit is reached."""
+MOST_TOLD: Final = 64
+"""Problems of a call that are told: a batch can have thousands."""
 Task = Annotated[str, StringConstraints(strip_whitespace=True, max_length=100_000)]
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")]
 TypeName = Annotated[str, StringConstraints(min_length=1, max_length=64)]
@@ -101,10 +104,16 @@ class Problem:
 def check(
     request: SpawnRequest, tree: Tree, spawner: Spawner, limits: Limits
 ) -> tuple[Problem, ...]:
-    """Every problem of a request, in the order of its agents; none means that it may start."""
-    problems: list[Problem] = []
-    for place, wanted in enumerate(request.wanted):
-        problems += _of_one(request, place, wanted, tree, spawner)
+    """The problems of a request, in the order of its agents, `MOST_TOLD` at most; none means that
+    it may start."""
+    hints = Hints()
+    wrong = chain.from_iterable(
+        _of_one(request, place, wanted, tree, spawner, hints)
+        for place, wanted in enumerate(request.wanted)
+    )
+    problems = list(islice(wrong, MOST_TOLD))
+    if next(wrong, None) is not None:
+        problems.append(Problem("agents", "there is more that is wrong; mend this first"))
     problems += _repeated(request)
     problems += _model(request, spawner)
     problems += _limits(request, tree, spawner, limits)
@@ -114,7 +123,12 @@ def check(
 
 
 def _of_one(
-    request: SpawnRequest, place: int, wanted: AgentRequest, tree: Tree, spawner: Spawner
+    request: SpawnRequest,
+    place: int,
+    wanted: AgentRequest,
+    tree: Tree,
+    spawner: Spawner,
+    hints: "Hints",
 ) -> Iterator[Problem]:
     where = request.where(place)
     if not wanted.task:
@@ -122,7 +136,7 @@ def _of_one(
         if not request.agents:
             rule += ", or give a batch in agents"
         yield Problem(f"{where}task", rule)
-    yield from _type(where, wanted, spawner)
+    yield from _type(where, wanted, spawner, hints)
     if wanted.id is not None and wanted.id in tree.nodes:
         yield Problem(f"{where}id", f"{wanted.id} is taken in this tree: choose another, or none")
     batch = {one.id for one in request.agents if one.id is not None}
@@ -134,14 +148,14 @@ def _of_one(
             rule = f"{name} waits for this agent's work itself, so this would never start"
             yield Problem(f"{where}depends_on", rule)
         elif name not in batch and name not in tree.nodes:
-            near = _near(name, {*batch, *(one.id for one in tree.live())})
+            near = hints.near(name, {*batch, *(one.id for one in tree.live())})
             yield Problem(f"{where}depends_on", f"no agent of this tree is called {name}{near}")
 
 
-def _type(where: str, wanted: AgentRequest, spawner: Spawner) -> Iterator[Problem]:
+def _type(where: str, wanted: AgentRequest, spawner: Spawner, hints: "Hints") -> Iterator[Problem]:
     field, name = f"{where}type", wanted.type
     if name not in spawner.known:
-        yield Problem(field, f"there is no type {name}{_near(name, spawner.known)}")
+        yield Problem(field, f"there is no type {name}{hints.near(name, spawner.known)}")
     elif spawner.known[name]:
         yield Problem(field, f"{name} cannot be used: {spawner.known[name]}")
     elif name not in spawner.may:
@@ -153,14 +167,25 @@ def _model(request: SpawnRequest, spawner: Spawner) -> Iterator[Problem]:
     name = request.model
     if name is None or name in spawner.models:
         return
-    near = _near(name, spawner.models) or f"; there are: {', '.join(sorted(spawner.models))}"
+    near = Hints().near(name, spawner.models) or f"; there are: {', '.join(sorted(spawner.models))}"
     there = near if spawner.models else "; leave it out"
     yield Problem("model", f"no model {name} is offered here{there}")
 
 
-def _near(name: str, known: Collection[str]) -> str:
-    close = get_close_matches(name, sorted(known), n=3, cutoff=0.5)
-    return f"; near it: {', '.join(close)}" if close else ""
+@dataclass(slots=True)
+class Hints:
+    """Names near those that nobody has. To look for one may take a tenth of a second where all are
+    long and alike, and a unit of the database waits: so only the first few are looked for."""
+
+    left: int = 5
+
+    def near(self, name: str, known: Collection[str]) -> str:
+        """What to put behind a problem with a name."""
+        if self.left == 0:
+            return ""
+        self.left -= 1
+        close = get_close_matches(name[:64], sorted(known), n=3, cutoff=0.5)
+        return f"; near it: {', '.join(close)}" if close else ""
 
 
 def _repeated(request: SpawnRequest) -> Iterator[Problem]:

@@ -12,6 +12,8 @@ from pydantic import BaseModel, ValidationError
 
 MAX_HEADER: Final = 8 * 1024
 """Characters of frontmatter."""
+MAX_DEPTH: Final = 16
+"""Of lists and mappings in brackets."""
 _HEADER = re.compile(r"---[ \t]*\n(.*?)^---[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
 
 H = TypeVar("H", bound=BaseModel)
@@ -46,7 +48,25 @@ def parse(text: str, header: type[H]) -> tuple[H, str]:
 
 
 class _Loader(yaml.BaseLoader):
-    """Without aliases: a few lines of them can stand for more data than there is memory."""
+    """Without aliases, of which a few lines can stand for more data than there is memory, and
+    without the two ways to write that read one thing and mean another, or take minutes."""
+
+    def fetch_flow_collection_start(self, TokenClass: type[yaml.Token]) -> None:  # noqa: N803
+        # Scanning takes the square of this depth: a second for a header of nothing but brackets.
+        if self.flow_level >= MAX_DEPTH:
+            raise yaml.scanner.ScannerError(
+                None, None, f"lists are nested more than {MAX_DEPTH} deep", self.get_mark()
+            )
+        super().fetch_flow_collection_start(TokenClass)
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[object, object]:
+        names = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
+        twice = next((name for place, name in enumerate(names) if name in names[:place]), None)
+        if twice is not None:
+            raise yaml.constructor.ConstructorError(
+                None, None, f"{twice[:64]!r} is given twice", node.start_mark
+            )
+        return super().construct_mapping(node, deep=deep)
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
         if self.check_event(yaml.AliasEvent):

@@ -11,6 +11,7 @@ import pytest
 from runtime.domain.decisions import PermissionMode
 from runtime.domain.worktrees import branch_of, folder_of
 from runtime.policy.bounds import PolicySettings
+from runtime.ports.model import ModelRequest
 from runtime.ports.sandbox import Sandbox
 from runtime.store import agent_trees
 from runtime.store.agents import Agent
@@ -342,3 +343,32 @@ async def test_what_the_repository_runs_for_one_worktree_reaches_no_other(
     assert "a pearl" not in (two / "seen").read_text()
     assert (one / "secret").exists()
     assert not (one / f"by-{two.name}").exists()
+
+
+@pytest.mark.requirement("SUB-10", "SUB-17")
+async def test_a_long_result_lies_where_an_agent_in_a_worktree_finds_it(
+    tmp_path: Path, migrated_url: str
+) -> None:
+    repository(tmp_path)
+    words = "a pearl\n" * 5000
+
+    class Reader(Cast):
+        """Reads the file that it is told of."""
+
+        def __call__(self, request: ModelRequest) -> Said | str:
+            said = super().__call__(request)
+            if said != "read":
+                return said
+            path = self.told(-1, "one")[0].partition("the whole is in ")[2].split("]")[0]
+            return Said(calls=(("read_file", json.dumps({"path": path, "limit": 2})),))
+
+    cast = Reader(
+        [Said(calls=(start(),)), "Done."],
+        {"one": [Said(calls=(spawn(task="x", id="two"),)), "read", "a"], "two": [words]},
+    )
+    async with working(tmp_path, migrated_url, cast, await confined()) as at:
+        await at.says("go")
+        assert await at.sees(1) == ["Done."]
+        assert (await settled(at))["one"].tree_state == "clean"
+    (read,) = cast.told(2, "one")
+    assert "a pearl\na pearl\n" in read

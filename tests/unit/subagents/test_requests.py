@@ -7,7 +7,10 @@ import pytest
 from pydantic import ValidationError
 
 from runtime.subagents.requests import (
+    MAX_BATCH,
+    MOST_TOLD,
     AgentRequest,
+    Hints,
     Limits,
     Problem,
     Spawner,
@@ -127,6 +130,23 @@ def test_a_dependency_that_nobody_is() -> None:
     assert problems(one(depends_on=("raeder",)), known) == [
         "depends_on: no agent of this tree is called raeder; near it: reader"
     ]
+
+
+@pytest.mark.requirement("SUB-5")
+def test_of_thousands_of_problems_some_are_told_and_few_are_looked_into() -> None:
+    """A look for near names takes long where all are long and alike."""
+    names = [f"{'a' * 40}{place:04d}" for place in range(MAX_BATCH * MAX_BATCH)]
+    asked = batch(
+        *(
+            agent(f"b{place}", *names[place * MAX_BATCH : (place + 1) * MAX_BATCH])
+            for place in range(MAX_BATCH)
+        )
+    )
+    known = tree(*(Node(f"{'a' * 40}x{place}", parent="root", settled=False) for place in (1, 2)))
+    found = [one for one in problems(asked, known) if "depends_on" in one]
+    assert len(found) == MOST_TOLD
+    assert sum("; near it: " in one for one in found) == Hints().left
+    assert "agents: there is more that is wrong; mend this first" in problems(asked, known)
 
 
 @pytest.mark.requirement("SUB-5")

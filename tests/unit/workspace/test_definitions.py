@@ -172,6 +172,10 @@ def test_other_fields_are_kept_and_told(workspace: Folder) -> None:
         ("---\nisolation: none\n---\nbody", "isolation: input should be"),
         ("---\nname: a b\n---\nbody", "name: string should match pattern"),
         ("---\nname: &x a\nmodel: *x\n---\nbody", "aliases are not allowed"),
+        ("---\ntools: grep\ntools: exec\n---\nbody", "'tools' is given twice"),
+        ("---\nx: {a: 1, b: 2, a: 3}\n---\nbody", "'a' is given twice"),
+        (f"---\nx: {'[' * 17}{']' * 17}\n---\nbody", "lists are nested more than 16 deep"),
+        (f"---\nx: {'{' * 8000}\n---\nbody", "lists are nested more than 16 deep"),
         ("---\nbackground: perhaps\n---\nbody", "background: input should be a valid boolean"),
     ],
 )
