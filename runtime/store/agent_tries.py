@@ -1,5 +1,6 @@
 """What a child that begins anew must know: what it was told, and what it had done (SUB-22)."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -96,6 +97,22 @@ def handed(conn: Connection, session_id: str, *, since_ms: int) -> int:
         runs.c.created_ms > since_ms,
     )
     return conn.execute(count).scalar_one()
+
+
+def outcomes(conn: Connection, session_id: str, run_id: str) -> Sequence[str]:
+    """Tasks and results of the children of a session whose ends one run of it was told, in a fixed
+    order."""
+    told = select(inputs.c.identity).where(
+        inputs.c.session_id == session_id,
+        inputs.c.run_id == run_id,
+        inputs.c.identity.startswith(HANDOFF),
+    )
+    sessions = {one.split(":")[1] for one in conn.execute(told).scalars()}
+    found = select(agents.c.task, agents.c.result, agents.c.result_digest).where(
+        agents.c.session_id.in_(sorted(sessions))
+    )
+    rows = conn.execute(found) if sessions else ()
+    return sorted(json.dumps([row.task, row.result, row.result_digest]) for row in rows)
 
 
 def done(conn: Connection, session_id: str) -> Sequence[Done]:
