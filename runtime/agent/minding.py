@@ -84,7 +84,9 @@ def kept_watch(conn: Connection, run: Run) -> Watch:
     first = order.index(run.id)
     while first > 0 and agent_tries.only_handoffs(conn, run.session_id, order[first]):
         first -= 1
-    answers = {one: agent_tries.outcomes(conn, run.session_id, one) for one in order[first:]}
+    answers: dict[str | None, Sequence[str]] = {
+        one: agent_tries.outcomes(conn, run.session_id, one) for one in order[first:]
+    }
     return Watch.over(_steps((line for line in lines if line.run_id in answers), answers))
 
 
