@@ -64,12 +64,13 @@ def is_stuck(state: TurnState) -> bool:
     return state.watch is not None and state.watch.stage is Stage.FORCED
 
 
-def at_end(state: TurnState, end: Finish) -> Finish:
+async def at_end(database: Database, run: Run, state: TurnState, end: Finish) -> Finish:
     """The end of a child's run by its own words, which are a step without tools."""
     if state.watch is None or end.state is not RunState.COMPLETED or end.reason:
         return end
     text = end.message.text if end.message else ""
-    notice = "".join(_advance(state, state.watch, signatures([], [], text)))
+    answers = await database.read(lambda conn: agent_tries.outcomes(conn, run.session_id, run.id))
+    notice = "".join(_advance(state, state.watch, signatures([], [], text, answers)))
     return replace(end, notice=notice, reason=STUCK if is_stuck(state) else "")
 
 
@@ -95,8 +96,10 @@ def kept_watch(conn: Connection, run: Run) -> Watch:
     first = order.index(run.id)
     while first > 0 and agent_tries.only_handoffs(conn, run.session_id, order[first]):
         first -= 1
-    belongs = frozenset(order[first:])
-    return Watch.over(_steps(line for line in lines if line.run_id in belongs))
+    answers: dict[str | None, Sequence[str]] = {
+        one: agent_tries.outcomes(conn, run.session_id, one) for one in order[first:]
+    }
+    return Watch.over(_steps((line for line in lines if line.run_id in answers), answers))
 
 
 def _advance(state: TurnState, watch: Watch, step: Signatures) -> tuple[str, ...]:
@@ -105,15 +108,17 @@ def _advance(state: TurnState, watch: Watch, step: Signatures) -> tuple[str, ...
     return (words,) if words is not None and state.watch.stage is not watch.stage else ()
 
 
-def _steps(lines: Iterable[Line]) -> Iterable[Signatures]:
-    """The whole steps in lines of a transcript."""
+def _steps(
+    lines: Iterable[Line], answers: Mapping[str | None, Sequence[str]]
+) -> Iterable[Signatures]:
+    """The whole steps in lines of a transcript, where runs answer what their children gave."""
     asked: Mapping[str, ToolCall] = {}
     for line in lines:
         message = line.message
         if isinstance(message, AssistantMessage):
             asked = {call.id: call for call in message.tool_calls}
             if not asked and not message.partial:
-                yield signatures([], [], message.text)
+                yield signatures([], [], message.text, answers[line.run_id])
         elif isinstance(message, ToolMessage):
             done = [(asked[one.call_id], one) for one in message.results if one.call_id in asked]
             yield signatures([call for call, _ in done], [result for _, result in done])

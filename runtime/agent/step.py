@@ -239,10 +239,11 @@ class _StepWork:
         # A rule or a mode that came after the card still denies what a person allowed before it.
         if row.state == "approved" and not denied and call_digest(row.call) == row.digest:
             decision = Decision(verdict="allow", rule="approval: a person allowed this call")
+            decision = planned.row.decision if planned.lingers else decision
         if decision is None or planned.prepared is None:
             return planned
         kept = replace(planned.row, state=row.state, decision=decision, result=None)
-        return Planned(kept, planned.prepared, planned.subject)
+        return replace(planned, row=kept)
 
     async def run_batch(self, batch: Sequence[tuple[CallRow, Planned]]) -> list[Ended]:
         """Run calls side by side; what began in an earlier process is judged first."""
@@ -347,6 +348,8 @@ def _asks(planned: Planned) -> bool:
         return False
     if isinstance(planned.prepared.arguments, AskArguments | ClarifyArguments):
         return planned.row.state != "approved"
+    if planned.lingers:
+        return planned.row.state not in ("approved", "started")
     if isinstance(planned.prepared.arguments, SpawnArguments):
         # The unit that parks makes the children, and may end the call at once.
         return True

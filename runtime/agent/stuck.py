@@ -88,15 +88,20 @@ class Watch:
 
 
 def signatures(
-    calls: Sequence[ToolCall], results: Sequence[ToolResult], text: str = ""
+    calls: Sequence[ToolCall],
+    results: Sequence[ToolResult],
+    text: str = "",
+    answers: Sequence[str] = (),
 ) -> Signatures:
-    """Of a step: one for each call with its result, or of its text where it called nothing.
+    """Of a step: one for each call with its result, or of its text where it called nothing, with
+    the results of children that it `answers`: the same words upon other results are new.
 
     `results` belong to `calls` by position. Calls of one step are a set: asking for one thing
     three times at once is waste, going back to it is what is watched.
     """
     if not calls:
-        return frozenset({_digest("text", text.strip())}) if text.strip() else frozenset()
+        said = text.strip()
+        return frozenset({_digest("text", said, *answers)}) if said else frozenset()
     return frozenset(
         _digest(call.name, _canonical(call.arguments), result.status, _outcome(result))
         for call, result in zip(calls, results, strict=True)

@@ -343,7 +343,7 @@ class Turn:
             await services.steps.places.leave(self._session.id)
         # Asked at the last moment: an offer holds only as long as the deliverer's lease.
         claim = self._offer(self._run.target) if end.parts else None
-        end = minding.at_end(self._state, end)
+        end = await minding.at_end(services.database, self._run, self._state, end)
         end = with_troubles(end, self._state.window.lines, self._run.id)
         end = replace(end, charge=self._budget.charge_at_end(end, self.live.text))
         finished = await services.database.write(

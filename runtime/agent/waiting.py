@@ -26,11 +26,13 @@ from runtime.subagents.allowing import Held
 from runtime.subagents.awaiting import Begins, Parked
 from runtime.subagents.children import SpawnOrder
 from runtime.subagents.isolation import Placing
+from runtime.subagents.lingering import Lingers
 from runtime.subagents.requests import SpawnRequest
 from runtime.subagents.terms import Terms
 from runtime.tools.builtin.ask import AskArguments
 from runtime.tools.builtin.clarifying import ClarifyArguments
 from runtime.tools.builtin.spawning import SpawnArguments
+from runtime.tools.builtin.subagents import SubagentsArguments
 from runtime.tools.executor import Planned
 from runtime.tools.hidden import canonical
 from runtime.tools.registry import Registry
@@ -96,8 +98,10 @@ class Parking:
 
     def _wait(
         self, one: Planned, types: Types | None, held: Held, placing: Placing
-    ) -> Wait | Begins:
+    ) -> Wait | Begins | Lingers:
         arguments = one.prepared.arguments if one.prepared else None
+        if one.lingers and isinstance(arguments, SubagentsArguments):
+            return Lingers(one.row, arguments.agent, int(arguments.timeout_s * 1000))
         decided = one.row.decision
         if types is None or not isinstance(arguments, SpawnArguments):
             return as_wait(one, clarify_ms=self.settings.children.clarify_ms)

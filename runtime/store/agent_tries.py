@@ -1,10 +1,11 @@
 """What a child that begins anew must know: what it was told, and what it had done (SUB-22)."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from sqlalchemy import Connection, func, select, update
+from sqlalchemy import Connection, exists, func, select, update
 
 from runtime.domain.messages import InboundMessage
 from runtime.domain.people import Speaker
@@ -77,25 +78,40 @@ def only_handoffs(conn: Connection, session_id: str, run_id: str) -> bool:
 
 
 def spoken_ms(conn: Connection, session_id: str) -> int:
-    """When a session was last given something by others than its own children: a run, or a word
-    that a run heard; 0 where it never was."""
-    begun = select(func.max(runs.c.created_ms)).where(
-        runs.c.session_id == session_id, runs.c.kind != RunKind.HANDOFF.value
-    )
-    said = select(func.max(inputs.c.received_ms)).where(
-        inputs.c.session_id == session_id, inputs.c.origin == PERSON
-    )
-    return max(conn.execute(one).scalar() or 0 for one in (begun, said))
+    """When a person last spoke to a session: by a run, or by a word that one heard; else 0."""
+    said = (inputs.c.session_id == session_id) & (inputs.c.origin == PERSON)
+    begun = select(func.max(runs.c.created_ms)).join(inputs, inputs.c.run_id == runs.c.id)
+    heard = select(func.max(inputs.c.received_ms))
+    return max(conn.execute(one.where(said)).scalar() or 0 for one in (begun, heard))
 
 
 def handed(conn: Connection, session_id: str, *, since_ms: int) -> int:
-    """Runs of a session since a moment that its own children began."""
+    """Runs of a session since a moment that its own children began, and nobody spoke to: those of
+    handoffs, and those that follow a run which ended before it heard of one."""
+    said = exists().where(inputs.c.run_id == runs.c.id, inputs.c.origin == PERSON)
     count = select(func.count()).where(
         runs.c.session_id == session_id,
-        runs.c.kind == RunKind.HANDOFF.value,
+        runs.c.kind.in_((RunKind.HANDOFF.value, RunKind.INPUT.value)),
         runs.c.created_ms > since_ms,
+        ~said,
     )
     return conn.execute(count).scalar_one()
+
+
+def outcomes(conn: Connection, session_id: str, run_id: str) -> Sequence[str]:
+    """Tasks and results of the children of a session whose ends one run of it was told, in a fixed
+    order."""
+    told = select(inputs.c.identity).where(
+        inputs.c.session_id == session_id,
+        inputs.c.run_id == run_id,
+        inputs.c.identity.startswith(HANDOFF),
+    )
+    sessions = {one.split(":")[1] for one in conn.execute(told).scalars()}
+    found = select(agents.c.task, agents.c.result, agents.c.result_digest).where(
+        agents.c.session_id.in_(sorted(sessions))
+    )
+    rows = conn.execute(found) if sessions else ()
+    return sorted(json.dumps([row.task, row.result, row.result_digest]) for row in rows)
 
 
 def done(conn: Connection, session_id: str) -> Sequence[Done]:

@@ -18,8 +18,9 @@ from runtime.store.calls import CallRow
 from runtime.store.lanes import Lane
 from runtime.store.open_calls import CHILDREN, CLARIFICATION, OpenCall
 from runtime.store.runs import Run
-from runtime.subagents import cards, children, repeating
+from runtime.subagents import cards, children, lingering, repeating
 from runtime.subagents.children import SpawnOrder
+from runtime.subagents.lingering import Lingers
 
 BACKGROUND: Final = (
     "They work in the background. Their results will be handed to you; go on, or tell the person "
@@ -55,7 +56,7 @@ def park(
     conn: Connection,
     holder: Holder,
     run_id: str,
-    waits: Sequence[Wait | Begins],
+    waits: Sequence[Wait | Begins | Lingers],
     *,
     expires_in_ms: int,
     window_from: int,
@@ -71,11 +72,15 @@ def park(
         return Parked(waits=True)
     spawned = False
     # A question to the parent locks its lane, a spawn the root's: lanes from the child upwards.
-    for wait in sorted(waits, key=lambda one: isinstance(one, Begins)):
+    # Who is waited for may be spawned by the same step.
+    order = (Wait, Begins, Lingers)
+    for wait in sorted(waits, key=lambda one: order.index(type(one))):
         if isinstance(wait, Wait) and wait.kind == CLARIFICATION:
             clarifying.ask(conn, lane, run, wait, expires_in_ms=wait.expires_in_ms or expires_in_ms)
         elif isinstance(wait, Begins):
             spawned = _begin(conn, lane, run, wait) or spawned
+        elif isinstance(wait, Lingers):
+            lingering.begin(conn, lane, wait)
         else:
             parking.ask(conn, lane, run, wait, expires_in_ms=expires_in_ms)
     if spawned:

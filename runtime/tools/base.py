@@ -114,6 +114,7 @@ class Prepared:
     arguments: Arguments
     effect: Effect
     touches: Callable[[ToolContext], Touches]
+    lingers: Callable[[ToolContext], bool]
     run: Callable[[ToolContext], Awaitable[ToolOutput]]
 
 
@@ -137,6 +138,10 @@ class Tool(AnyTool, Generic[A]):
         """What a rerun of this very call would do; `effect` is what the tool is offered by."""
         return self.effect
 
+    def lingers(self, arguments: A, context: ToolContext) -> bool:  # noqa: ARG002 - as above
+        """Whether its run is parked before this call runs, because it waits for agents."""
+        return False
+
     @override
     def spec(self) -> ToolSpec:
         parameters = terse(self.arguments.model_json_schema())
@@ -150,5 +155,6 @@ class Tool(AnyTool, Generic[A]):
             arguments=arguments,
             effect=self.effect_of(arguments),
             touches=lambda context: self.touches(arguments, context),
+            lingers=lambda context: self.lingers(arguments, context),
             run=lambda context: self.run(arguments, context),
         )

@@ -42,11 +42,13 @@ ContextFor = Callable[[str], ToolContext]
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """A call with its row. `prepared` is None where `row.result` holds the reason already."""
+    """A call with its row. `prepared` is None where `row.result` holds the reason already. One
+    that `lingers` is let run by whom it waits for, once policy lets it."""
 
     row: CallRow
     prepared: Prepared | None
     subject: str = ""
+    lingers: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +135,8 @@ class Executor:
             decision,
             _refusal(call, decision),
         )
-        return Planned(row, prepared, touches.subject)
+        lingers = decision.verdict == "allow" and prepared.lingers(context)
+        return Planned(row, prepared, touches.subject, lingers)
 
     async def run(self, planned: Planned, context: ToolContext) -> Ran:
         """Run one prepared call. Every failure becomes a result that the model can read."""

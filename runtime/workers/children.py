@@ -15,7 +15,7 @@ from runtime.ports.bus import CANCEL, CHILDREN, EVENTS, OUTBOX, RUNS, Bus
 from runtime.ports.clock import Clock
 from runtime.store import Database, agent_cards, agent_deadlines, agents, slots
 from runtime.store.due import Due
-from runtime.subagents import cards, children
+from runtime.subagents import cards, children, lingering
 from runtime.workers.looks import Looks
 from runtime.workers.wake import Wake
 
@@ -70,6 +70,9 @@ class ChildKeeper:
             if await database.write(work, name="child-start"):
                 did = True
                 self._bus.publish(EVENTS, {"session_id": session_id})
+        for call in await database.read(lingering.over):
+            if await database.write(partial(lingering.end, call=call), name="child-waited"):
+                self._bus.publish(EVENTS, {"session_id": call.session_id})
         if await database.read(slots.wanted):
             granted = await database.write(
                 lambda conn: slots.grant(conn, most=self._most), name="child-slots"

@@ -10,6 +10,7 @@ from runtime.ports.clock import Clock
 from runtime.store import Connection, Database, open_calls
 from runtime.store.due import Due
 from runtime.store.open_calls import CHILDREN, CLARIFICATION
+from runtime.subagents import lingering
 from runtime.workers.looks import Looks
 from runtime.workers.wake import Wake
 
@@ -21,7 +22,9 @@ def expire_due(conn: Connection) -> bool:
     there is none. One a unit, as `claims.recover` has it."""
     found = open_calls.expired(conn, limit=1)
     for call in found:
-        if call.kind == CHILDREN:
+        if lingering.is_one(call):
+            lingering.end(conn, call)
+        elif call.kind == CHILDREN:
             settling.let_go(conn, call)
         elif call.kind == CLARIFICATION:
             clarifying.expire(conn, call)

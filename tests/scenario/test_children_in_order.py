@@ -1,5 +1,6 @@
 """Which children run when, how many, and which are never made (SUB-5, SUB-11 to SUB-14)."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -246,3 +247,75 @@ async def test_all_that_is_wrong_with_a_spawn_is_told_at_once(tmp_path: Path, ur
         await at.says("go")
         assert await at.sees(1) == ["Three mistakes."]
         assert await tree(at) == {}
+
+
+@pytest.mark.requirement("SUB-4", "SUB-13")
+@pytest.mark.parametrize("together", [True, False])
+async def test_who_waits_for_others_by_a_tool_holds_no_slot(
+    tmp_path: Path, url: str, together: bool
+) -> None:
+    """The only slot is for the one that it waits for, and both are done long before its time."""
+    spawns = ("sessions_spawn", json.dumps({"task": "x", "id": "two", "mode": "background"}))
+    waits = ("subagents", json.dumps({"action": "wait"}))
+    steps = [[spawns, waits]] if together else [[spawns], [waits]]
+    asked: list[ModelRequest] = []
+
+    def script(request: ModelRequest) -> Said | str:
+        name = name_of(request)
+        if name == "two":
+            return "found"
+        if name == "one":
+            asked.append(request)
+            return Said(calls=tuple(steps.pop(0))) if steps else "All."
+        if "The subagent one" in told(request):
+            return "Done."
+        return spawn(task="look", id="one", type="general")
+
+    async with engine(tmp_path, url, script, concurrency=1) as at:
+        await at.says("go")
+        assert await at.sees(1) == ["Done."]
+        found = await settled(at)
+    assert {name: one.status for name, one in found.items()} == dict.fromkeys(
+        ("one", "two"), "completed"
+    )
+    assert "All of them have settled." in told(asked[-1])
+    (handoff,) = [one for one in asked[-1].messages if "The subagent two" in str(one)]
+    assert handoff.role == "notice"
+
+
+@pytest.mark.requirement("SUB-4", "SUB-23")
+@pytest.mark.parametrize("ends", ["in time", "too late"])
+async def test_a_wait_by_a_tool_goes_on_after_a_restart_and_has_an_end(
+    tmp_path: Path, url: str, ends: str
+) -> None:
+    seconds = 60 if ends == "in time" else 0.05
+    spawns = ("sessions_spawn", json.dumps({"task": "x", "id": "two", "mode": "background"}))
+    waits = ("subagents", json.dumps({"action": "wait", "agent": "two", "timeout_s": seconds}))
+    steps = [[spawns, waits]]
+    asked: list[ModelRequest] = []
+    work = Gate()
+
+    def script(request: ModelRequest) -> Said | str:
+        name = name_of(request)
+        if name == "two":
+            return Said("found", before=work)
+        if name == "one":
+            if steps:
+                return Said(calls=tuple(steps.pop(0)))
+            asked.append(request)
+            work.open.set()
+            return "All."
+        if "The subagent one" in told(request):
+            return "Done."
+        return spawn(task="look", id="one", type="general")
+
+    async with engine(tmp_path, url, script, concurrency=2) as at:
+        await at.says("go")
+        await work.reached.wait()
+    if ends == "in time":
+        work.open.set()
+    async with engine(tmp_path, url, script, concurrency=2) as at:
+        assert await at.sees(1) == ["Done."]
+        await settled(at)
+    said = {"in time": "All of them have settled.", "too late": "Still at work: two."}
+    assert said[ends] in told(asked[0])

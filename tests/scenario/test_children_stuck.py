@@ -118,6 +118,32 @@ async def test_the_same_text_again_and_again_is_a_circle_by_way_of_its_own_child
 
 
 @pytest.mark.requirement("SUB-20")
+async def test_the_same_words_to_the_results_of_several_are_no_circle(
+    tmp_path: Path, url: str
+) -> None:
+    """They end one after the other, with the same result, and it waits for the rest."""
+    asked: list[ModelRequest] = []
+    batch = [{"task": f"look at {number}", "group": "g"} for number in range(6)]
+
+    def script(request: ModelRequest) -> Said | str:
+        name = name_of(request)
+        if name == "one":
+            asked.append(request)
+            return spawn(agents=batch, mode="background") if len(asked) == 1 else "I wait."
+        if name:
+            return "Fine."
+        return "Told." if "The subagent one" in told(request) else spawn(task="look", id="one")
+
+    async with engine(tmp_path, url, script) as at:
+        await at.says("go")
+        assert await at.sees(1) == ["Told."]
+        found = await settled(at)
+    assert (found["one"].status, found["one"].result) == ("completed", "I wait.")
+    assert len(asked) == 8
+    assert not any(warnings(one) for one in asked)
+
+
+@pytest.mark.requirement("SUB-20")
 @pytest.mark.parametrize(
     "steps",
     [

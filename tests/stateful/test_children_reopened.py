@@ -215,8 +215,10 @@ def test_a_new_end_is_handed_over_with_the_rights_of_who_asked_for_it(play: Begi
 
 
 @pytest.mark.requirement("SUB-14")
-def test_results_alone_start_somebody_only_so_often(play: Begin) -> None:
-    """A model that starts another upon each result comes to an end; a person lets it go on."""
+@pytest.mark.parametrize("unheard", [False, True])
+def test_results_alone_start_somebody_only_so_often(play: Begin, unheard: bool) -> None:
+    """A model that starts another upon each result comes to an end; a person lets it go on. Also
+    where each result comes at the last moment of a run, which ends before it hears of it."""
     at, session, run = play(5)
     limits = replace(LIMITS, unattended_runs=2)
     order = spawning(agent("a"), mode="background")
@@ -226,9 +228,12 @@ def test_results_alone_start_somebody_only_so_often(play: Begin) -> None:
         at.spawns(run, order)
         if at.last_result(run).startswith(REFUSED):
             break
-        at.ends(run, RunState.COMPLETED)
+        if not unheard:
+            at.ends(run, RunState.COMPLETED)
         at.turns()
         at.child_ends(name)
+        if unheard:
+            at.ends(run, RunState.COMPLETED)
         at.turns()
         run = at.at_work_on(session)
     assert "agents.unattended_runs is 2: results alone began 3 runs" in at.last_result(run)

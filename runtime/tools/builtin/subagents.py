@@ -75,6 +75,11 @@ class Subagents(Tool[SubagentsArguments]):
         )
 
     @override
+    def lingers(self, arguments: SubagentsArguments, context: ToolContext) -> bool:
+        # A child holds a slot while it runs, which those that it waits for may need.
+        return context.child and arguments.action == "wait"
+
+    @override
     async def run(self, arguments: SubagentsArguments, context: ToolContext) -> ToolOutput:
         house = await self._family.look(context.session_id)
         try:
@@ -101,7 +106,8 @@ class Subagents(Tool[SubagentsArguments]):
             _must_be_below(agent, there)
             there = [agent]
         waited = {one.session_id for one in there}
-        left = await self._family.wait(waited, arguments.timeout_s)
+        seconds = 0 if context.child else arguments.timeout_s
+        left = await self._family.wait(waited, seconds)
         after = await self._family.look(context.session_id)
         rows = [one for one in after.rows if one.agent.session_id in waited]
         names = [one.agent.name for one in rows if one.agent.session_id in left]

@@ -1,0 +1,102 @@
+"""A child that waits for others by `subagents`: an open call, so that it holds no slot (SUB-13).
+
+The call runs once it has something to tell: all of them have settled, one asks its parent, or its
+time is over. Until then it has not begun, and its run is parked like one that awaits.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from runtime.domain.errors import InvalidInput
+from runtime.domain.ids import IdPrefix, new_id
+from runtime.inbox import resuming
+from runtime.store import Connection, agents, calls, lanes, open_calls
+from runtime.store.calls import CallRow
+from runtime.store.lanes import Lane
+from runtime.store.open_calls import CHILDREN, CLARIFICATION, OpenCall
+from runtime.subagents.selecting import below, select
+
+WAITED: Final = "waited"
+"""What of such a call's payload names the sessions that it is about."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lingers:
+    """A call that waits `most_ms` at most for the agent that it names, or for all below it."""
+
+    row: CallRow
+    agent: str
+    most_ms: int
+
+
+def begin(conn: Connection, lane: Lane, lingers: Lingers) -> None:
+    """Open the call where there is somebody to wait for, else let it run. The lane is held."""
+    row = lingers.row
+    waited = _waited(conn, lane.session_id, lingers.agent)
+    if _is_over(conn, waited):
+        calls.set_state(conn, row, "approved")
+        return
+    call = OpenCall(
+        id=new_id(IdPrefix.AGENT, lane.now_ms),
+        session_id=lane.session_id,
+        run_id=row.run_id,
+        step=row.step,
+        place=row.place,
+        kind=CHILDREN,
+        digest=row.digest,
+        payload={WAITED: list(waited)},
+        created_ms=lane.now_ms,
+        expires_ms=lane.now_ms + lingers.most_ms,
+    )
+    open_calls.add(conn, call)
+    calls.set_state(conn, row, "waiting")
+
+
+def over(conn: Connection) -> Sequence[OpenCall]:
+    """Such calls that have something to tell."""
+    found = open_calls.open_ones(conn, kind=CHILDREN)
+    return [one for one in found if is_one(one) and _is_over(conn, _sessions(one))]
+
+
+def is_one(call: OpenCall) -> bool:
+    """Whether an open call is such a one."""
+    return WAITED in call.payload
+
+
+def end(conn: Connection, call: OpenCall) -> bool:
+    """Let the call run now; False where it waits no more."""
+    lane = lanes.lock(conn, call.session_id)
+    if not open_calls.settle(conn, call, state="answered", answer={}, by=None):
+        return False
+    rows = calls.of_step(conn, call.run_id, call.step)
+    calls.set_state(conn, next(row for row in rows if row.place == call.place), "approved")
+    resuming.resume(conn, lane, call.run_id)
+    lanes.save(conn, lane)
+    return True
+
+
+def _waited(conn: Connection, session_id: str, selector: str) -> Sequence[str]:
+    own = agents.find(conn, session_id)
+    everybody = agents.of_tree(conn, own.tree_id if own else session_id)
+    there = below(everybody, session_id)
+    if selector:
+        try:
+            chosen = select(everybody, selector, caller=session_id)
+        except InvalidInput:
+            # The call says what is wrong.
+            return ()
+        there = [one for one in there if one.session_id == chosen.session_id]
+    return [one.session_id for one in there]
+
+
+def _is_over(conn: Connection, waited: Sequence[str]) -> bool:
+    found = [agents.find(conn, one) for one in waited]
+    left = [one.session_id for one in found if one is not None and one.settled_ms is None]
+    asks = (open_calls.open_ones(conn, session_id=one, kind=CLARIFICATION) for one in left)
+    return not left or any(asks)
+
+
+def _sessions(call: OpenCall) -> Sequence[str]:
+    waited = call.payload[WAITED]
+    return [str(one) for one in waited] if isinstance(waited, list) else []
