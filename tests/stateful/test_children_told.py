@@ -164,3 +164,24 @@ def test_what_one_does_that_goes_on_counts_on_the_budget_of_who_told_it_to(play:
     assert tell(at, "a", told_by) == "continued"
     assert at.now.agents[at.session("a")]["payer"] == told_by
     at.rests()
+
+
+@pytest.mark.requirement("SUB-8", "SUB-24")
+def test_one_that_was_stopped_with_its_parent_is_heard_of_when_it_goes_on(play: Begin) -> None:
+    at, session, root = play(1)
+    at.spawns(root, spawning(agent("a"), mode="await"))
+    at.turns()
+    at.stops(session)
+    while at.ends_stopped() or at.end_cancelled():
+        pass
+    assert at.statuses() == {"a": "cancelled"}
+    at.doomed.clear()
+    at.tells(session, Trust.OWNER, 91)
+    at.turns()
+    later = at.at_work_on(session)
+    assert tell(at, "a", later) == "continued"
+    at.turns()
+    at.child_ends("a")
+    (told,) = [row for row in at.now.all.inputs if row["identity"].startswith("handoff")]
+    assert told["run_id"] == later
+    at.rests()
