@@ -176,6 +176,19 @@ async def test_a_new_try_is_told_what_was_done_that_must_not_be_done_twice(
     assert "- edit_file" in fenced, "what a tool gave may be from outside"
 
 
+@pytest.mark.requirement("SUB-22")
+async def test_a_new_try_is_not_told_of_what_was_refused(tmp_path: Path, url: str) -> None:
+    """An explorer edits nothing: the call has a result, and never began."""
+    cast = Cast(ONE, one=[edit("note.txt", "day", "week"), AWAY, "Found."])
+    async with engine(tmp_path, url, cast, retry_ms=0) as at:
+        (tmp_path / "workspace" / "note.txt").write_text("one day")
+        await at.says("go")
+        assert await at.sees(1) == ["one (explore) completed"]
+    said = told(cast.asked["one"][-1])
+    assert ANEW in said
+    assert "edit_file" not in said
+
+
 @pytest.mark.requirement("SUB-22", "SUB-9")
 async def test_a_new_try_of_who_read_something_from_outside_has_read_it_too(
     tmp_path: Path, url: str

@@ -85,3 +85,22 @@ def test_a_run_that_somebody_asked_to_end_is_not_tried_anew_whatever_it_fails_by
     assert at.statuses() == {"a": "failed"}
     assert at.now.agents[at.session("a")]["retries"] == 0
     at.rests()
+
+
+@pytest.mark.requirement("SUB-22")
+def test_a_new_try_takes_nothing_of_what_waits_behind_it(play: Begin) -> None:
+    """What somebody said meanwhile is answered by a run of its own, once."""
+    at, _, root = play(1)
+    at.spawns(root, spawning(agent("a"), mode="background"))
+    at.turns()
+    a = at.session("a")
+    at.tells(a, Trust.OWNER, 90)
+    at.ends(at.at_work_on(a), RunState.FAILED, again=True)
+    at.turns()
+    anew = at.at_work_on(a)
+    waiting = [row for row in at.now.all.inputs_of[a] if row["state"] == "pending"]
+    assert len(waiting) == 1
+    assert waiting[0]["run_id"] != anew
+    heard = [row for row in at.now.all.inputs_of[a] if row["run_id"] == anew]
+    assert len(heard) == 3, "who it is, its task, and what came before"
+    at.rests()

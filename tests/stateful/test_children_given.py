@@ -1,6 +1,7 @@
 """What the unit that makes a child gives it of what its parent is and has read."""
 
 from dataclasses import replace
+from functools import partial
 
 import pytest
 from sqlalchemy import Connection
@@ -8,12 +9,14 @@ from sqlalchemy import Connection
 from runtime.domain.runs import RunState, Usage
 from runtime.domain.transcript import AssistantMessage
 from runtime.inbox import steps
+from runtime.inbox.parking import Wait
 from runtime.inbox.steps import AT_LIMIT, Finish
 from runtime.store import agents, runs, sessions
-from runtime.subagents import children
+from runtime.store.open_calls import CLARIFICATION
+from runtime.subagents import awaiting, children
 from runtime.subagents.children import Profile
 from tests.contract.store_support import schema_templates
-from tests.stateful.children_bench import KIND, agent, spawning
+from tests.stateful.children_bench import FOREVER_MS, KIND, agent, spawning
 from tests.stateful.test_children_known import Begin, Play, play
 
 __all__ = ["play", "schema_templates"]
@@ -145,3 +148,44 @@ def test_who_is_not_to_end_any_more_is_not_ended(play: Begin) -> None:
     assert at.now.all.run[run]["cancel"] is None
     at.rests()
     assert at.statuses() == {"a": "completed"}
+
+
+def asks(at: Play, run_id: str) -> None:
+    """A run asks its parent."""
+    (row,) = at.responds(run_id, [spawning(agent("never"), mode="await")])
+    wait = Wait(row, CLARIFICATION, question="Which one?")
+    park = partial(awaiting.park, expires_in_ms=FOREVER_MS, window_from=1)
+    at.run(lambda conn: park(conn, at.holder, run_id, [wait]))
+    at.holds()
+
+
+@pytest.mark.requirement("AGT-4", "SUB-9")
+@pytest.mark.parametrize("mode", ["await", "background"])
+@pytest.mark.parametrize("untrusted", [True, False])
+def test_the_question_of_who_read_something_untrusted_is_untrusted(
+    play: Begin, mode: str, untrusted: bool
+) -> None:
+    at, _, root = play(1)
+    at.spawns(root, spawning(agent("a"), mode=mode))
+    at.turns()
+    run = at.at_work_on(at.session("a"))
+    if untrusted:
+        taint(at, run)
+    asks(at, run)
+    assert at.now.all.state(root) is (RunState.QUEUED if mode == "await" else RunState.RUNNING)
+    assert bool(at.now.all.run[root]["tainted"]) is untrusted
+
+
+@pytest.mark.requirement("AGT-4", "SUB-19")
+def test_a_parent_that_was_stopped_is_asked_nothing(play: Begin) -> None:
+    """Its child asks before the keeper has ended that."""
+    at, session, root = play(1)
+    at.spawns(root, spawning(agent("a"), mode="background"))
+    at.turns()
+    at.ends(root, RunState.COMPLETED)
+    at.stops(session)
+    asks(at, at.at_work_on(at.session("a")))
+    assert not at.now.lane[session]["active_run"]
+    assert [row["state"] for row in at.now.runs_of(session)] == ["completed"]
+    at.rests()
+    assert at.statuses() == {"a": "cancelled"}
