@@ -62,20 +62,22 @@ class Views:
         self.agents = AgentsReader(database)
         self.personas = PersonasReader(database)
 
-    async def sessions(self, *, limit: int = 50, cursor: str | None = None) -> Page[SessionView]:
-        """Newest activity first."""
+    async def sessions(
+        self, *, limit: int = 50, cursor: str | None = None, children: bool = True
+    ) -> Page[SessionView]:
+        """Newest activity first; those of subagents where `children` are wanted."""
         before = None
         if cursor is not None:
             last, seen = cursors.decode(cursor, int, str)
             before = (int(last), str(seen))
 
         def work(conn: Connection) -> Page[SessionView]:
-            found = listings.session_lines(conn, limit=limit + 1, before=before)
+            found = listings.session_lines(conn, limit=limit + 1, before=before, children=children)
             end = found[limit - 1] if len(found) > limit else None
             return Page(
                 items=tuple(_session(conn, line) for line in found[:limit]),
                 next_cursor=cursors.encode(end.last_ms, end.id) if end else None,
-                total_count=listings.count_sessions(conn),
+                total_count=listings.count_sessions(conn, children=children),
             )
 
         return await self._database.read(work)

@@ -165,6 +165,27 @@ async def test_a_page_on_the_root_hears_of_a_childs_cards_and_answers_them(sites
         assert "root > one" in reasons[0]["reason"]
 
 
+@pytest.mark.requirement("SUB-24", "WEB-1")
+async def test_a_list_for_people_leaves_out_subagents_whose_tree_shows_them(sites: Sites) -> None:
+    def sends(plan: Plan) -> None:
+        plan.models = ScriptedModels(ScriptedModel(sent))
+
+    async with sites(change=sends) as gateway:
+        session = await gateway.session()
+        await gateway.state(await gateway.says(session, "dive"), "completed")
+        (child,) = await gateway.database.read(lambda conn: agents.of_tree(conn, session))
+        path = "/v1/sessions?page=true"
+        _, everybody = await gateway.ask("GET", path)
+        assert {one["id"] for one in everybody["items"]} == {session, child.session_id}
+        _, people = await gateway.ask("GET", f"{path}&subagents=false")
+        assert [one["id"] for one in people["items"]] == [session]
+        assert people["pagination"]["total_count"] == 1
+        status, problem = await gateway.ask("GET", f"{path}&subagents=no")
+        assert (status, problem["field"]) == (422, "subagents")
+        _, found = await gateway.ask("GET", f"/v1/agents/summaries?root={session}")
+        assert [one["retention"] for one in found["items"]] == ["retain"]
+
+
 @pytest.mark.requirement("POL-5", "SUB-17")
 async def test_what_is_explained_of_a_child_is_what_it_may(sites: Sites) -> None:
     async with sites(change=divers) as gateway:
