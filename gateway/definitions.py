@@ -9,7 +9,7 @@ from pathlib import Path
 from gateway.config import Config
 from gateway.config_engine import child_models, child_settings
 from gateway.workspaces import open_workspace
-from runtime.agent.agent_types import Caller, Types, types_for
+from runtime.agent.agent_types import Caller, Types, types_for, wider
 from runtime.ports.model import Models
 from runtime.tools.builtin import FACES
 from runtime.workspace.definition_file import Definition, DefinitionSource, Known, read
@@ -46,3 +46,8 @@ def find(config: Config, models: Models) -> Found:
 def read_one(path: Path, names: Known) -> Definition:
     """One file, wherever it is, as it would be read in the workspace. Blocks on files."""
     return read("workspace", path.absolute().parent, path.name).checked(names)
+
+
+def too_wide(one: Definition) -> tuple[str, ...]:
+    """What it asks for and a child of its type may not have, where it can be used."""
+    return tuple(wider(one, FACES)) if one.available else ()

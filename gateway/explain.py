@@ -6,6 +6,7 @@ It asks the engine's own functions and runs nothing.
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from pydantic import JsonValue
@@ -18,21 +19,21 @@ from runtime.agent.context import (
     build_system,
 )
 from runtime.agent.settings import AgentSettings
-from runtime.domain.decisions import Decision, PermissionMode, SessionMode
+from runtime.domain import worktrees
+from runtime.domain.decisions import Decision, SessionMode
 from runtime.domain.errors import InvalidInput
 from runtime.domain.people import Trust
 from runtime.domain.tools import ToolCall, ToolSpec
 from runtime.domain.transcript import estimate_tokens
 from runtime.domain.value import Value
-from runtime.policy.bounds import PolicySettings
-from runtime.policy.decide import Bounds, narrower
-from runtime.policy.rules import Rule
+from runtime.policy.bounds import PolicySettings, bounds_of
+from runtime.policy.decide import Bounds
 from runtime.ports.clock import Clock
 from runtime.tools.base import ToolContext
 from runtime.tools.executor import Executor
 from runtime.tools.files import SeenFiles
 from runtime.tools.registry import Registry
-from runtime.views.models import PersonaView, SessionView
+from runtime.views.models import PersonaView
 from runtime.views.reader import Views
 from runtime.workspace.content import WorkspaceSnapshot, with_persona
 from runtime.workspace.snapshot import Workspace
@@ -75,7 +76,8 @@ class Explainer:
         """The prompt of a session's next turn. Raises `NotFound`."""
         session = await self.views.session(session_id)
         speaker = trust or await self._newest_trust(session_id)
-        specs = self.registry.specs()
+        bound, _ = await self.views.bound(session_id)
+        specs = self.registry.specs(bound.tools)
         facts = PromptFacts(
             channel=session.address.channel,
             session_key=session.key,
@@ -103,14 +105,16 @@ class Explainer:
         trust: Trust = Trust.OWNER,
     ) -> Decision:
         """What policy says of a call. Raises `NotFound`, and `InvalidInput` for a bad call."""
-        session = await self.views.session(session_id)
+        session, home = await self.views.bound(session_id)
+        group = session.address.chat_kind != "direct"
+        bounds = bounds_of(self.policy, session, trust=trust, group=group)
         call = ToolCall(id="cal_explained", name=tool, arguments=json.dumps(dict(arguments)))
         (planned,) = Executor(self.registry).plan(
             [call],
             run_id="run_explained",
             step=1,
-            bounds=self._bounds(session, trust),
-            context_for=lambda call_id: self._tool_context(session_id, call_id),
+            bounds=bounds,
+            context_for=partial(self._tool_context, session_id, home, bounds),
         )
         row = planned.row
         if row.decision is None:
@@ -127,28 +131,27 @@ class Explainer:
         found = await self.views.runs(session_id=session_id, limit=1)
         return found.items[0].trust if found.items else Trust.OWNER
 
-    def _bounds(self, session: SessionView, trust: Trust) -> Bounds:
-        own = session.permission_mode
-        return Bounds(
-            mode=narrower(self.policy.mode, PermissionMode(own) if own else None),
-            session_mode=SessionMode(session.mode),
-            trust=trust,
-            group=session.address.chat_kind != "direct",
-            sandboxed=self.policy.sandboxed,
-            rules=self.policy.rules,
-            grants=tuple(Rule.parse(text) for text in session.grants),
-        )
-
-    def _tool_context(self, session_id: str, call_id: str) -> ToolContext:
+    def _tool_context(
+        self, session_id: str, home: str | None, bounds: Bounds, call_id: str
+    ) -> ToolContext:
+        """As the engine's; a worktree is named, and not made."""
         root = self.workspace.root
+        roots = (root, *self.roots)
+        if home is not None:
+            root = root / worktrees.folder_of(home)
+            roots = (root,)
         return ToolContext(
             session_id=session_id,
             run_id="run_explained",
             call_id=call_id,
             workspace=root,
-            roots=(root, *self.roots),
+            roots=roots,
             files=SeenFiles(),
             emit=lambda _text: None,
+            notes=bounds.notes,
+            read_only=not bounds.writes,
+            reaches=bounds.reaches,
+            child=bounds.child,
         )
 
 

@@ -174,9 +174,11 @@ def _agents_answered(call: ToolCall, result: ToolResult) -> str:
         return f"{way}: {names}. I tell you what comes of it."
     found = batches.findings(result.content)
     ends = [one for one in found if one.name not in needed]
-    if not needed or not ends:
+    if not ends:
         return _INTRODUCTIONS[call.name] + _block(result)
-    return "\n\n".join(f"`{one.name}` says:\n\n{_cut(one.text)}" for one in ends)
+    said = [f"`{one.name}` says:\n\n{_cut(one.text)}" for one in ends]
+    said += [f"`{name}` said nothing: it {how}." for name, how in batches.silent(result.content)]
+    return "\n\n".join(said)
 
 
 def _block(result: ToolResult | None) -> str:

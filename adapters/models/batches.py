@@ -40,8 +40,14 @@ _FOUND: Final = re.compile(
     r'(?P<text>.*?)\n?</untrusted id="(?P=id)">',
     re.DOTALL,
 )
+_ENDED: Final = re.compile(
+    r"^The subagent ([\w.-]+) \([\w-]+\) (completed|failed|cancelled|timed out|forced) after ",
+    re.MULTILINE,
+)
 _LONG_WORD: Final = re.compile(r"[^\W\d_]{5,}")
 _PREFACE: Final = re.compile(r"^Here is the content:\s*", re.MULTILINE)
+_FAILED: Final = re.compile(r"`\w+` (?:did not work|was not allowed|was stopped)[^\n]*")
+_MORE: Final = re.compile(r"\n\[(?P<count>\d+) more characters\]\s*\Z")
 _FENCE: Final = re.compile(r"^`{3,}\w*\s*$", re.MULTILINE)
 
 
@@ -82,6 +88,13 @@ def findings(text: str) -> tuple[Found, ...]:
     return tuple(Found(one["name"], one["text"].strip()) for one in _FOUND.finditer(text))
 
 
+def silent(text: str) -> tuple[tuple[str, str], ...]:
+    """Who ended without a word, and how, in a result: nothing of theirs stands in a fence."""
+    said = {one.name for one in findings(text)}
+    ended = _ENDED.findall(_FOUND.sub("", text))
+    return tuple((name, how) for name, how in ended if name not in said)
+
+
 def needed(calls: Sequence[ToolCall]) -> frozenset[str]:
     """The names of those whose results others wait for."""
     found: set[str] = set()
@@ -104,17 +117,37 @@ def together(notices: Sequence[str]) -> str:
     found = findings("\n".join(notices))
     if not found:
         return "Nobody found anything that I could put together."
-    texts = [_FENCE.sub("", _PREFACE.sub("", one.text)).strip() for one in found]
-    parts = [
-        f"`{one.name}` found {len(text.splitlines()):,} lines, {len(text.split()):,} words. "
-        f"They begin:\n\n{_begin(text)}"
-        for one, text in zip(found, texts, strict=True)
-    ]
+    failed = [one for one in found if _FAILED.match(one.text) and not _PREFACE.search(one.text)]
+    good = [one for one in found if one not in failed]
+    texts = [_FENCE.sub("", _PREFACE.sub("", one.text)).strip() for one in good]
+    parts = [_summary(one.name, text) for one, text in zip(good, texts, strict=True)]
+    parts += [f"`{one.name}` found nothing: {_plainly(one.text)}" for one in failed]
+    if len(good) < 2:
+        told = ["So there is nothing to put together."] if failed else []
+        return "\n\n".join([*parts, *told])
     words = [{word.lower() for word in _LONG_WORD.findall(text)} for text in texts]
     shared = sorted(set.intersection(*words), key=lambda word: (-len(word), word))[:_WORDS]
     common = ", ".join(shared) if shared else "no word of five letters or more"
     parts.append(f"All of them have in common: {common}.")
     return "\n\n".join(parts)
+
+
+def _summary(name: str, text: str) -> str:
+    more = _MORE.search(text)
+    shown = text if more is None else text[: more.start()]
+    size = f"{_counted(len(shown.splitlines()), 'line')}, {_counted(len(shown.split()), 'word')}"
+    if more is not None:
+        size += f" and {int(more['count']):,} more characters"
+    return f"`{name}` found {size}. This is how it begins:\n\n{_begin(shown)}"
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+def _plainly(text: str) -> str:
+    """Why somebody found nothing, in one line."""
+    return " ".join(_FENCE.sub("", text).split())[:_SHOWN]
 
 
 def _begin(text: str) -> str:

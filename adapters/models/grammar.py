@@ -133,6 +133,8 @@ AGENTS: Final = {
     "worker": "general",
     "plan": "plan",
     "planner": "plan",
+    "researcher": "researcher",
+    "reviewer": "reviewer",
 }
 
 

@@ -3,7 +3,7 @@
 import asyncio
 import sys
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -37,6 +37,13 @@ _KINDS: Final = ",".join(
     for what in several
 )
 _HEADINGS: Final = ("AGENT", "TYPE", "STATUS", "STEPS", "TOKENS", "COST", "TIME")
+_LEFT_OUT: Final = tuple(map(_HEADINGS.index, ("COST", "TYPE", "TOKENS", "STEPS")))
+"""Columns without which a narrow terminal is drawn, in that order."""
+_NAME: Final = 12
+"""Characters of a name that are worth more than any of those columns."""
+_GAP: Final = 2
+ENDED: Final = 5
+"""Trees that stay in sight after their end, until others begin."""
 _COLORS: Final = {
     "completed": "green",
     "running": "cyan",
@@ -45,10 +52,15 @@ _COLORS: Final = {
     "forced": "yellow",
     "awaiting": "blue",
     "stopping": "yellow",
+    "timed_out": "red",
+    "waiting_for_approval": "yellow",
+    "waiting_for_user_input": "yellow",
 }
 _WATCHES: Final = "Watching; Ctrl-C ends it."
 _NOBODY: Final = "No subagents here."
-_NOBODY_AT_WORK: Final = "No subagents are at work. Name a session to see those that were."
+_NOBODY_AT_WORK: Final = (
+    "No subagents are at work. Name a session to see those that were: `gatehouse sessions list`."
+)
 
 Session = Annotated[
     str, typer.Argument(metavar="[SESSION]", help="Any session of the tree; all that work if none.")
@@ -88,7 +100,7 @@ def plain_tree(rows: Sequence["JsonObject"]) -> list[str]:
     if not rows:
         return []
     lines = [_HEADINGS, *(_cells(row, indent) for row, indent in nested(rows))]
-    widths = [max(len(line[place]) for line in lines) for place in range(len(_HEADINGS))]
+    widths = _widths(lines)
     parts = [[one.ljust(width) for one, width in zip(line, widths, strict=True)] for line in lines]
     return [_summed(rows), *("  ".join(line).rstrip() for line in parts)]
 
@@ -114,6 +126,20 @@ def nested(rows: Sequence["JsonObject"]) -> list[tuple["JsonObject", str]]:
     return found
 
 
+def fitting(lines: Sequence[tuple[str, ...]], width: int) -> tuple[tuple[int, int], ...]:
+    """The columns to draw on a terminal of `width` characters, each with its own width. A name is
+    cut where nothing more can be left out."""
+    widths = dict(enumerate(_widths(lines)))
+    name = min(widths[0], _NAME)
+    for place in _LEFT_OUT:
+        if name + sum(widths.values()) - widths[0] + _GAP * len(widths) <= width:
+            break
+        del widths[place]
+    others = sum(widths.values()) - widths[0] + _GAP * len(widths)
+    widths[0] = max(min(widths[0], width - others), 1)
+    return tuple(widths.items())
+
+
 def changes(before: Sequence["JsonObject"], now: Sequence["JsonObject"]) -> list[str]:
     """A line for each agent that is new, or stands otherwise, or went a step further."""
     old = {row.get("session_id"): _news(row) for row in before}
@@ -127,6 +153,36 @@ def changes(before: Sequence["JsonObject"], now: Sequence["JsonObject"]) -> list
 async def _rows(gateway: "GatewayClient", session: str) -> list["JsonObject"]:
     query = {"session_id": session} if session else {}
     return await gateway.items("/v1/agents/summaries", query, most=MOST)
+
+
+class Watched:
+    """What is looked at: the tree of a session; or all that work, with those that ended last.
+
+    Who watches until the end sees how it ended: a tree that works no longer stays until another
+    begins where nobody was at work.
+    """
+
+    def __init__(self, read: Callable[[str], Awaitable[list["JsonObject"]]], session: str) -> None:
+        self._read = read
+        self._session = session
+        self._live: tuple[str, ...] = ()
+        self._ended: dict[str, list[JsonObject]] = {}
+
+    async def rows(self) -> list["JsonObject"]:
+        """As they are now. Raises as the client."""
+        rows = await self._read(self._session)
+        if self._session:
+            return rows
+        live = tuple(dict.fromkeys(str(row.get("root_session_id")) for row in rows))
+        if live and not self._live:
+            self._ended = {}
+        for root in self._live:
+            if root not in live:
+                self._ended[root] = await self._read(root)
+        self._live = live
+        kept = [root for root in self._ended if root not in live][-ENDED:]
+        self._ended = {root: self._ended[root] for root in kept}
+        return [*(row for ended in self._ended.values() for row in ended), *rows]
 
 
 async def _in_lines(gateway: "GatewayClient", session: str) -> None:
@@ -153,7 +209,9 @@ async def _in_place(gateway: "GatewayClient", session: str) -> None:
     live = Live(console=Console(highlight=False), auto_refresh=False, vertical_overflow="ellipsis")
     with live:
         await _watch(
-            gateway, session, lambda rows: live.update(_picture(rows, session), refresh=True)
+            gateway,
+            session,
+            lambda rows: live.update(_picture(rows, session, live.console.width), refresh=True),
         )
 
 
@@ -165,7 +223,7 @@ async def _watch(
     # Lazy: as in `ask_gateway`.
     from gateway.cli.client import Unreachable
 
-    news = asyncio.Event()
+    news, watched = asyncio.Event(), Watched(lambda one: _rows(gateway, one), session)
 
     async def listen() -> None:
         async for _event in gateway.events({"kinds": _KINDS}):
@@ -176,7 +234,7 @@ async def _watch(
     try:
         while not listening.done():
             news.clear()
-            rows = await _rows(gateway, session)
+            rows = await watched.rows()
             show(rows)
             waiting = asyncio.create_task(news.wait(), name="news")
             works = any(row.get("settled_at_ms") is None for row in rows)
@@ -191,7 +249,7 @@ async def _watch(
         listening.cancel()
 
 
-def _picture(rows: Sequence["JsonObject"], session: str) -> "RenderableType":
+def _picture(rows: Sequence["JsonObject"], session: str, width: int) -> "RenderableType":
     # Lazy: as above.
     from rich.console import Group
     from rich.table import Table
@@ -199,14 +257,23 @@ def _picture(rows: Sequence["JsonObject"], session: str) -> "RenderableType":
 
     if not rows:
         return Text(_empty(session), style="dim")
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
-    for name in _HEADINGS:
+    table = Table(box=None, padding=(0, _GAP, 0, 0), header_style="dim")
+    drawn = [(row, _cells(row, indent)) for row, indent in nested(rows)]
+    columns = fitting([_HEADINGS, *(line for _, line in drawn)], width)
+    for place, size in columns:
+        name = _HEADINGS[place]
         numbers = name in ("STEPS", "TOKENS", "COST", "TIME")
-        table.add_column(name, justify="right" if numbers else "left", no_wrap=True)
-    for row, indent in nested(rows):
-        cells = [Text(one) for one in _cells(row, indent)]
+        table.add_column(
+            name,
+            justify="right" if numbers else "left",
+            no_wrap=True,
+            width=size,
+            overflow="ellipsis",
+        )
+    for row, line in drawn:
+        cells = [Text(one) for one in line]
         cells[2].stylize(_COLORS.get(str(row.get("standing")), ""))
-        table.add_row(*cells)
+        table.add_row(*(cells[place] for place, _ in columns))
     return Group(Text(_summed(rows), style="bold"), table)
 
 
@@ -217,7 +284,7 @@ def _cells(row: "JsonObject", indent: str) -> tuple[str, ...]:
     return (
         f"{indent}{name}",
         cell(row.get("type")),
-        cell(row.get("standing")),
+        _standing(row),
         f"{_steps(row):,}",
         f"{_number(row.get('tokens')):,.0f}",
         _cost(row.get("cost_usd")),
@@ -227,19 +294,31 @@ def _cells(row: "JsonObject", indent: str) -> tuple[str, ...]:
 
 def _summed(rows: Sequence["JsonObject"]) -> str:
     """How many stand where, and what all of them used."""
-    stand = Counter(cell(row.get("standing")) for row in rows)
+    stand = Counter(_standing(row) for row in rows)
     standing = ", ".join(f"{count} {name}" for name, count in stand.most_common())
     costs = [row.get("cost_usd") for row in rows if row.get("cost_usd") is not None]
     spent = f", {_cost(sum(map(_number, costs)))}" if costs else ""
     tokens = sum(_number(row.get("tokens")) for row in rows)
     steps = sum(_steps(row) for row in rows)
     count = "1 subagent" if len(rows) == 1 else f"{len(rows):,} subagents"
-    return f"{count}: {standing}. {steps:,} steps, {tokens:,.0f} tokens{spent}"
+    return f"{count}: {standing}. {_counted(steps)}, {tokens:,.0f} tokens{spent}"
 
 
 def _news(row: "JsonObject") -> str:
     tokens = _number(row.get("tokens"))
-    return f"{cell(row.get('standing'))}, {_steps(row):,} steps, {tokens:,.0f} tokens"
+    return f"{_standing(row)}, {_counted(_steps(row))}, {tokens:,.0f} tokens"
+
+
+def _standing(row: "JsonObject") -> str:
+    return cell(row.get("standing")).replace("_", " ")
+
+
+def _counted(steps: int) -> str:
+    return f"{steps:,} step{'' if steps == 1 else 's'}"
+
+
+def _widths(lines: Sequence[tuple[str, ...]]) -> list[int]:
+    return [max(len(line[place]) for line in lines) for place in range(len(_HEADINGS))]
 
 
 def _steps(row: "JsonObject") -> int:

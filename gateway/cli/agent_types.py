@@ -75,7 +75,7 @@ def show(
     for key, value in row.items():
         if key != "prompt" and value not in (None, "", False):
             listed = ", ".join(map(str, value)) or "none" if isinstance(value, list) else value
-            say(f"{key.ljust(16)}{cell(listed)}")
+            say(f"{key.ljust(16)}{cell('yes' if listed is True else listed)}")
     if row["prompt"]:
         say(f"\n{plain(str(row['prompt']))}")
 
@@ -88,33 +88,34 @@ def validate(
 ) -> None:
     """Check definitions: each problem by file, field and rule. Fails where there is one."""
     # Lazy: it loads the engine.
-    from gateway.definitions import known, read_one
+    from gateway.definitions import known, read_one, too_wide
 
     names = _asked(read_config(context), known)
-    read = [(path, read_one(path, names)) for path in files]
+    found = [(path, read_one(path, names)) for path in files]
+    read = [(path, one, _problems(one, too_wide(one))) for path, one in found]
     if as_json:
-        print_json([_judged(path, one) for path, one in read])
-    for path, one in () if as_json else read:
-        for problem in _problems(one):
+        print_json([_judged(path, one, problems) for path, one, problems in read])
+    for path, one, problems in () if as_json else read:
+        for problem in problems:
             say(f"{path}: {plain(problem)}")
         for told in one.notes:
             note(f"{path}: {plain(told)} (it is kept)")
-        if not _problems(one):
+        if not problems:
             say(f"{path}: {one.name} is right")
-    if any(_problems(one) for _, one in read):
+    if any(problems for _, _, problems in read):
         raise typer.Exit(FAILED)
 
 
-def _problems(one: "Definition") -> tuple[str, ...]:
-    return (*((one.reason,) if one.reason else ()), *one.problems)
+def _problems(one: "Definition", wider: tuple[str, ...]) -> tuple[str, ...]:
+    return (*((one.reason,) if one.reason else ()), *one.problems, *wider)
 
 
-def _judged(path: Path, one: "Definition") -> "JsonObject":
+def _judged(path: Path, one: "Definition", problems: tuple[str, ...]) -> "JsonObject":
     return {
         "file": str(path),
         "name": one.name,
         "usable": one.available,
-        "problems": list(_problems(one)),
+        "problems": list(problems),
         "notes": list(one.notes),
     }
 
@@ -136,6 +137,7 @@ def _row(found: "Found", name: str) -> "JsonObject":
         "permission_mode": profile.permission_mode.value if profile.permission_mode else None,
         "max_steps": profile.max_steps,
         "background": profile.background,
+        "isolation": one.isolation if one else None,
         "prompt": profile.prompt,
     }
 

@@ -24,6 +24,6 @@ async def definitions(config: Config) -> Check:
     problems = found.types.problems
     if problems:
         fix = "Change them; `gatehouse agents types validate FILE` checks one."
-        return Check("subagents", "warn", "; ".join(problems), fix)
+        return Check("subagents", "warn", "\n".join(problems), fix)
     usable = [one for one, reason in found.types.known.items() if not reason]
     return Check("subagents", "ok", f"{len(usable)} types")

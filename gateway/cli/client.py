@@ -200,4 +200,6 @@ def _refused(status: int, raw: bytes) -> Refused:
 def _plain(error: BaseException) -> str:
     if isinstance(error, aiohttp.ClientConnectorError):
         return error.os_error.strerror or "the connection was refused"
+    if isinstance(error, aiohttp.ClientPayloadError):
+        return "the connection was cut"
     return str(error) or type(error).__name__

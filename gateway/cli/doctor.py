@@ -57,6 +57,9 @@ async def _run(config: "Config", *, quiet: bool) -> "list[Check]":
 
 
 def _show(check: "Check") -> None:
-    say(f"{check.state.ljust(4)}  {check.name.ljust(16)}  {plain(check.found)}")
+    first, *others = check.found.split("\n")
+    say(f"{check.state.ljust(4)}  {check.name.ljust(16)}  {plain(first)}")
+    for line in others:
+        say(f"{' ' * 24}{plain(line)}")
     if check.fix and check.state != "ok":
         say(f"{' ' * 24}fix: {plain(check.fix)}")

@@ -4,14 +4,13 @@ from typing import Final, get_args
 
 from aiohttp import web
 
-from gateway.http.answers import answer, cursor_of, limit_of, query_id
+from gateway.http.answers import answer, cursor_of, flag_of, limit_of, query_id
 from gateway.http.services import HttpServices
 from runtime.domain.errors import InvalidInput
 from runtime.domain.value import JsonObject
 from runtime.views.agents import AgentScope, AgentStatus
 
 _STATUSES: Final[tuple[AgentStatus, ...]] = get_args(AgentStatus)
-_YES_OR_NO: Final = {"true": True, "1": True, "false": False, "0": False}
 
 
 class AgentRoutes:
@@ -29,7 +28,7 @@ class AgentRoutes:
         scope = AgentScope(
             session_id=query_id(request, "session_id") or query_id(request, "root"),
             status=_status(request),
-            live=_has_runtime(request),
+            live=flag_of(request, "has_runtime"),
         )
         found = await self._agents.summaries(
             scope, limit=limit_of(request), cursor=cursor_of(request)
@@ -50,12 +49,3 @@ def _status(request: web.Request) -> AgentStatus | None:
     if found is None:
         raise InvalidInput("status", f"must be one of {', '.join(_STATUSES)}")
     return found
-
-
-def _has_runtime(request: web.Request) -> bool | None:
-    text = request.query.get("has_runtime")
-    if not text:
-        return None
-    if text not in _YES_OR_NO:
-        raise InvalidInput("has_runtime", "must be true or false")
-    return _YES_OR_NO[text]

@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Mapping
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from aiohttp import web
 
@@ -14,6 +14,7 @@ from runtime.views.models import Page
 V = TypeVar("V", bound=Value)
 MAX_LIMIT = 200
 DEFAULT_LIMIT = 50
+_YES_OR_NO: Final = {"true": True, "1": True, "false": False, "0": False}
 _ID = re.compile(r"[A-Za-z0-9_]{1,64}")
 
 
@@ -60,6 +61,16 @@ def number_of(request: web.Request, name: str) -> int | None:
     if not re.fullmatch(r"[0-9]{1,10}", text, re.ASCII) or int(text) >= 2**31:
         raise InvalidInput(name, "must be a whole number")
     return int(text)
+
+
+def flag_of(request: web.Request, name: str) -> bool | None:
+    """A yes or no of the query, or None where it is absent."""
+    text = request.query.get(name)
+    if not text:
+        return None
+    if text not in _YES_OR_NO:
+        raise InvalidInput(name, "must be true or false")
+    return _YES_OR_NO[text]
 
 
 def cursor_of(request: web.Request) -> str | None:

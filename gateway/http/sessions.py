@@ -4,7 +4,7 @@ from functools import lru_cache
 
 from aiohttp import web
 
-from gateway.http.answers import answer, cursor_of, limit_of, listing, number_of, path_id
+from gateway.http.answers import answer, cursor_of, flag_of, limit_of, listing, number_of, path_id
 from gateway.http.bodies import (
     ModeRequest,
     PermissionModeRequest,
@@ -47,7 +47,11 @@ class SessionRoutes:
         ]
 
     async def _list(self, request: web.Request) -> web.Response:
-        page = await self._views.sessions(limit=limit_of(request), cursor=cursor_of(request))
+        """``subagents=false`` leaves out the sessions of subagents."""
+        children = flag_of(request, "subagents")
+        page = await self._views.sessions(
+            limit=limit_of(request), cursor=cursor_of(request), children=children is not False
+        )
         return listing(page)
 
     async def _create(self, request: web.Request) -> web.Response:

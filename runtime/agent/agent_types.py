@@ -26,6 +26,8 @@ COMMANDS: Final = frozenset({"exec"})
 """In a session that only reads these get a view that cannot be written (TOOL-7)."""
 READ_FIRST: Final = "Before you begin, read these skills with {tool}: {names}."
 
+_WRITES: Final = (PermissionMode.BYPASS, PermissionMode.ACCEPT_EDITS)
+
 Reach = Literal["all", "reads", "checks", "leads"]
 
 
@@ -148,7 +150,7 @@ def types_for(
         about[one.name] = _about(one) or about.get(one.name, "")
         base = profiles.get(one.name, profiles[GENERAL])
         profiles[one.name] = _refined(base, one, surface, caller)
-        problems += _widens(one, {tool.name: tool.effect for tool in tools})
+        problems += (f"{one.file}: {told}" for told in wider(one, tools))
     able = caller.depth + 1 < levels and (caller.tools is None or SPAWN in caller.tools)
     may = _may(caller.type, frozenset(known))
     return Types(profiles, may, known, about, tuple(problems), able, levels - 1 - caller.depth)
@@ -206,11 +208,14 @@ def _about(one: Definition) -> str:
     return f"{one.description} For: {', '.join(one.triggers)}.".strip()
 
 
-def _widens(one: Definition, effects: Mapping[str, Effect]) -> Iterator[str]:
-    """A line for each tool that a definition names and no child of its type may have."""
-    kind = BUILT_IN.get(one.name, BUILT_IN[GENERAL])
+def wider(one: Definition, tools: Sequence[Face]) -> Iterator[str]:
+    """By field, each tool that a definition names and no child of its type may have, and a mode
+    that would let it write although it only reads; `tools` are all that there are."""
+    kind, effects = BUILT_IN.get(one.name, BUILT_IN[GENERAL]), {t.name: t.effect for t in tools}
     reads = {name for name, effect in effects.items() if effect is Effect.READ} - ASKS
     has = reads if kind.reach == "leads" else reads | COMMANDS
     for name in one.tools or ():
         if name in effects and kind.reach != "all" and name not in has:
-            yield f"{one.file}: tools: {name} is more than {one.name} may have"
+            yield f"tools: {name} is more than {one.name} may have"
+    if kind.reach == "reads" and one.permission_mode in _WRITES:
+        yield f"permissionMode: {one.name} only reads, so {one.permission_mode} gives it nothing"

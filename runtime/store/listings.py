@@ -8,6 +8,7 @@ answers, and messages that still wait for their run.
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from sqlalchemy import (
     ColumnElement,
@@ -26,6 +27,7 @@ from sqlalchemy import (
 from runtime.domain.messages import InboundMessage, OutboundMessage
 from runtime.domain.people import Speaker
 from runtime.store.payloads import kept, kept_message
+from runtime.store.sessions import CHILD
 from runtime.store.tables import events, inputs, lanes, messages, outbox, runs, sessions
 from runtime.store.tables_agents import agents
 from runtime.store.transcripts import Line
@@ -122,11 +124,15 @@ _CLOSED = exists().where(
 """Subagents that were to be listed only while they work; who has the id still finds them."""
 
 
+_NO_CHILD: Final = sessions.c.key.not_like(f"{CHILD}%")
+
+
 def session_lines(
-    conn: Connection, *, limit: int, before: tuple[int, str] | None
+    conn: Connection, *, limit: int, before: tuple[int, str] | None, children: bool = True
 ) -> Sequence[SessionLine]:
-    """Newest activity first; `before` is (last_ms, id) of the last one seen."""
-    query = _SESSIONS.where(~_CLOSED).limit(limit)
+    """Newest activity first; `before` is (last_ms, id) of the last one seen. Without `children`
+    those of subagents are left out."""
+    query = _SESSIONS.where(~_CLOSED if children else _NO_CHILD).limit(limit)
     if before is not None:
         last, seen = before
         query = query.where(
@@ -141,9 +147,10 @@ def session_line(conn: Connection, session_id: str) -> SessionLine | None:
     return None if row is None else SessionLine(row.id, row.last_ms, row.active_run)
 
 
-def count_sessions(conn: Connection) -> int:
+def count_sessions(conn: Connection, *, children: bool = True) -> int:
     """All that are listed."""
-    query = select(func.count()).select_from(sessions).where(~_CLOSED)
+    listed = ~_CLOSED if children else _NO_CHILD
+    query = select(func.count()).select_from(sessions).where(listed)
     return conn.execute(query).scalar_one()
 
 

@@ -62,6 +62,7 @@ class AgentSummary(Value):
     type: str
     label: str
     mode: str
+    retention: str
     status: AgentStatus
     standing: str
     active_run_id: str | None
@@ -164,6 +165,7 @@ def _summary(row: AgentRow, names: Mapping[str, str], now: int) -> AgentSummary:
         type=agent.type,
         label=agent.label,
         mode=agent.mode,
+        retention=agent.retention,
         status=status,
         standing=standing(row),
         active_run_id=row.run_id,

@@ -7,12 +7,23 @@ Each method is one read of one snapshot. They raise `NotFound` for an id that na
 from collections.abc import Sequence
 
 from runtime.domain.runs import RunState
-from runtime.store import Connection, Database, events, listings, open_calls, outbox, totals
+from runtime.store import (
+    Connection,
+    Database,
+    agent_grants,
+    agents,
+    events,
+    listings,
+    open_calls,
+    outbox,
+    totals,
+)
 from runtime.store import people as people_store
 from runtime.store import runs as run_store
 from runtime.store import sessions as session_store
 from runtime.store.listings import RunFilter, SessionLine
 from runtime.store.open_calls import APPROVAL, QUESTION, OpenCall
+from runtime.store.sessions import Session
 from runtime.views import conversation
 from runtime.views import cursor as cursors
 from runtime.views.agents import AgentsReader
@@ -51,20 +62,22 @@ class Views:
         self.agents = AgentsReader(database)
         self.personas = PersonasReader(database)
 
-    async def sessions(self, *, limit: int = 50, cursor: str | None = None) -> Page[SessionView]:
-        """Newest activity first."""
+    async def sessions(
+        self, *, limit: int = 50, cursor: str | None = None, children: bool = True
+    ) -> Page[SessionView]:
+        """Newest activity first; those of subagents where `children` are wanted."""
         before = None
         if cursor is not None:
             last, seen = cursors.decode(cursor, int, str)
             before = (int(last), str(seen))
 
         def work(conn: Connection) -> Page[SessionView]:
-            found = listings.session_lines(conn, limit=limit + 1, before=before)
+            found = listings.session_lines(conn, limit=limit + 1, before=before, children=children)
             end = found[limit - 1] if len(found) > limit else None
             return Page(
                 items=tuple(_session(conn, line) for line in found[:limit]),
                 next_cursor=cursors.encode(end.last_ms, end.id) if end else None,
-                total_count=listings.count_sessions(conn),
+                total_count=listings.count_sessions(conn, children=children),
             )
 
         return await self._database.read(work)
@@ -72,6 +85,17 @@ class Views:
     async def session(self, session_id: str) -> SessionView:
         """One session with what it does now."""
         return await self._database.read(lambda conn: one_session(conn, session_id))
+
+    async def bound(self, session_id: str) -> tuple[Session, str | None]:
+        """A session with all that bounds it, as its next call is decided; and the agent's session
+        in whose worktree it works, None for the workspace. Raises `NotFound`."""
+
+        def work(conn: Connection) -> tuple[Session, str | None]:
+            session = agent_grants.reached(conn, session_store.get(conn, session_id))
+            agent = agents.find(conn, session_id)
+            return session, agent.worktree if agent is not None else None
+
+        return await self._database.read(work)
 
     async def transcript(
         self,

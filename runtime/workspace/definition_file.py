@@ -38,6 +38,15 @@ def _listed(value: object) -> object:
     """A YAML list as it is; a string as its parts between commas, and none where it is empty."""
     if isinstance(value, str):
         return [part.strip() for part in value.split(",") if part.strip()]
+    if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+        raise ValueError("should be a list of names, or names between commas")
+    return value
+
+
+def _named(value: object) -> object:
+    """A name in the form that can be asked for."""
+    if not isinstance(value, str) or re.match(_NAME, value) is None:
+        raise ValueError("should be 1 to 64 letters, digits, - and _, of which - and _ not first")
     return value
 
 
@@ -50,7 +59,7 @@ class Header(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="allow")
 
-    name: Annotated[str, StringConstraints(pattern=_NAME)] | None = None
+    name: Annotated[str, BeforeValidator(_named)] | None = None
     description: Annotated[str, StringConstraints(strip_whitespace=True, max_length=1024)] = ""
     tools: Names | None = None
     disallowed_tools: Names = Field(default=(), alias="disallowedTools")

@@ -78,5 +78,6 @@ def _sentence(error: ValidationError) -> str:
     told = []
     for detail in error.errors(include_url=False, include_context=False)[:3]:
         where = ".".join(str(part) for part in detail["loc"])
-        told.append(f"{where}: {detail['msg'][:1].lower()}{detail['msg'][1:]}")
+        rule = detail["msg"].removeprefix("Value error, ")
+        told.append(f"{where}: {rule[:1].lower()}{rule[1:]}")
     return "; ".join(told)

@@ -1,10 +1,15 @@
 """The chat page as a person uses it (WEB-1, UI-7, REN-5)."""
 
+import json
+from dataclasses import replace
+
 import pytest
 from playwright.async_api import Page, expect
 
+from runtime.ports.model import ModelRequest
 from tests.browser.conftest import Chats, Visits
-from tests.fakes.model import Gate, Said
+from tests.fakes.model import Gate, Said, ScriptedModel, ScriptedModels
+from tests.scenario.children import name_of, told
 from tests.scenario.harness import Plan
 
 READY = "body[data-ready=yes]"
@@ -235,3 +240,42 @@ async def test_the_page_finds_the_gateway_again_and_catches_up(
         await expect(page.locator("#log")).to_contain_text("second")
         await expect(page.locator("#log .item")).to_have_count(4)
         await page_context.__aexit__(None, None, None)
+
+
+@pytest.mark.requirement("WEB-1", "APR-7")
+async def test_a_subagent_asks_in_the_conversation_and_stands_below_it_in_the_list(
+    chats: Chats, visits: Visits
+) -> None:
+    asked = {"task": "Look.", "id": "one", "type": "general", "mode": "background"}
+    looks, gate = Said(calls=(("sessions_spawn", json.dumps(asked)),)), Gate()
+
+    def says(request: ModelRequest) -> Said | str:
+        if name_of(request):
+            return replace(ASKS, before=gate) if request.step == 1 else "Found."
+        if "completed after" in told(request):
+            return "All done."
+        return looks if request.step == 1 else "It is on its way."
+
+    def plays(plan: Plan) -> None:
+        plan.models = ScriptedModels(ScriptedModel(says))
+
+    async with chats(change=plays) as gateway, visits(gateway) as page:
+        await ready(page)
+        await write(page, "Look around")
+        await expect(page.locator("#log")).to_contain_text("It is on its way.")
+        gate.open.set()
+        card = page.locator(".card")
+        await expect(card).to_contain_text("root > one asks.")
+        below = page.locator(".sessions .agent a")
+        await expect(below.locator(".name")).to_have_text("one")
+        await expect(below.locator(".state")).to_have_text("waiting for approval")
+        await card.get_by_role("button", name="Allow once").click()
+        await expect(page.locator("#log")).to_contain_text("All done.")
+        await expect(page.locator(".card.settled h2")).to_contain_text("Allowed by the owner")
+        await page.goto(gateway.url)
+        await ready(page)
+        await expect(page.locator("#title")).to_have_text("Look around")
+        await expect(page.locator(".sessions > li:not(.agent)")).to_have_count(1)
+        await below.click()
+        await expect(page.locator("#title")).to_contain_text("one: Look.")
+        await expect(page.locator(".sessions .agent a[aria-current=page]")).to_have_count(1)

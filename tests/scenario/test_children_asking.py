@@ -179,7 +179,7 @@ async def test_list_show_and_wait_say_that_it_waits_for_input(
         assert '"pending_parent_clarification_count": 1' in listed
         await at.says("/agents")
         await at.chat.until(
-            lambda: any("waiting_for_user_input" in text for text in at.chat.texts())
+            lambda: any("waiting for user input" in text for text in at.chat.texts())
         )
 
 

@@ -209,8 +209,11 @@ function onEvent(kind, event) {
 }
 
 function onLive(kind, data) {
-  if (kind === "message") refresh();
-  else if (kind === "activity") onActivity(data);
+  if (kind === "message") {
+    refresh();
+    // Of a subagent, whose own events come to its own page alone.
+    if (data.session_id !== state.session?.id) sidebar.soon();
+  } else if (kind === "activity") onActivity(data);
   else onDelta(data);
 }
 

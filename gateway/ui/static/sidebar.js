@@ -5,6 +5,7 @@ import { make } from "./items.js";
 
 const EVERY_MS = 20000;
 const $ = (id) => document.getElementById(id);
+const MOST_AGENTS = 12;
 const STATES = {
   running: "Working", queued: "Waiting to start", waiting_for_approval: "Needs your approval",
   waiting_for_user_question: "Has a question", waiting_for_children: "Waiting for its agents",
@@ -54,34 +55,65 @@ export class Sidebar {
   async load() {
     let page;
     try {
-      page = await get(`/v1/sessions?limit=${this.shown}`);
+      page = await get(`/v1/sessions?subagents=false&limit=${this.shown}`);
     } catch {
       return null;
     }
+    const agents = await this.agents();
     const focused = document.activeElement?.closest?.(".sessions a")?.hash;
-    $("sessions").replaceChildren(...page.items.map((session) => this.row(session)));
+    $("sessions").replaceChildren(...page.items.flatMap((session) => [
+      this.row(session),
+      ...agents.filter((agent) => agent.root_session_id === session.id).map((agent) => this.agent(agent)),
+    ]));
     if (focused) $("sessions").querySelector(`a[href="${focused}"]`)?.focus();
     $("more-sessions").hidden = !page.pagination.next_cursor || this.shown >= 200;
     return page.items.length ? page.items[0].id : null;
   }
 
-  row(session) {
-    const link = make("a", { href: `#${session.id}`, "aria-current": session.id === this.current ? "page" : null },
-      make("span", { class: "name" }, session.title || nameOf(session)),
-      make("time", { datetime: new Date(session.last_activity_at_ms).toISOString() }, ago(session.last_activity_at_ms)));
-    if (STATES[session.state]) {
-      const busy = session.state === "running" || session.state === "queued";
-      link.append(make("span", { class: busy ? "state busy" : "state" }, STATES[session.state]));
+  // The subagents of the conversation that is open: those at work, and the newest of the others.
+  async agents() {
+    if (!this.current) return [];
+    try {
+      const found = await get(`/v1/agents/summaries?session_id=${this.current}&limit=200`);
+      const listed = found.items.filter((agent) => !agent.settled_at_ms || agent.retention === "retain");
+      const live = listed.filter((agent) => !agent.settled_at_ms);
+      const newest = listed.slice(Math.min(listed.length, Math.max(0, listed.length - MOST_AGENTS + live.length)));
+      return listed.filter((agent) => !agent.settled_at_ms || newest.includes(agent) || agent.session_id === this.current);
+    } catch {
+      return [];
     }
+  }
+
+  row(session) {
+    const state = STATES[session.state];
+    const busy = session.state === "running" || session.state === "queued";
+    return this.link(session.id, session.title || nameOf(session), session.last_activity_at_ms, state, busy);
+  }
+
+  agent(agent) {
+    const state = agent.settled_at_ms ? "" : agent.standing.replaceAll("_", " ");
+    const at = agent.settled_at_ms || agent.created_at_ms;
+    const row = this.link(agent.session_id, agent.label || agent.agent_id, at, state, !state.startsWith("waiting for"));
+    row.className = "agent";
+    return row;
+  }
+
+  link(id, name, at, state, busy) {
+    const link = make("a", { href: `#${id}`, "aria-current": id === this.current ? "page" : null },
+      make("span", { class: "name" }, name),
+      make("time", { datetime: new Date(at).toISOString() }, ago(at)));
+    if (state) link.append(make("span", { class: busy ? "state busy" : "state" }, state));
     link.addEventListener("click", (event) => {
       event.preventDefault();
       this.show(false);
-      this.on.open(session.id);
+      this.on.open(id);
     });
     return make("li", {}, link);
   }
 
   mark(id) {
+    // The subagents below are those of the open conversation.
+    if (this.current !== id) this.soon();
     this.current = id;
     for (const link of $("sessions").querySelectorAll("a")) {
       if (link.hash === `#${id}`) link.setAttribute("aria-current", "page");

@@ -4,11 +4,14 @@ import json
 
 import pytest
 from pydantic import SecretStr
+from sqlalchemy import update
 
 from gateway.cli.client import GatewayClient
 from gateway.cli.sessions import pages_of
+from runtime.domain.worktrees import folder_of
 from runtime.ports.model import ModelRequest
 from runtime.store import agents
+from runtime.store.tables_agents import agents as table
 from tests.fakes.model import Said, ScriptedModel, ScriptedModels
 from tests.scenario.children import name_of, told
 from tests.scenario.harness import ADMIN, Plan, Site
@@ -160,6 +163,61 @@ async def test_a_page_on_the_root_hears_of_a_childs_cards_and_answers_them(sites
         assert await cards(gateway, other) == []
         reasons = [one["card"] for one in await gateway.messages(session) if one["card"]]
         assert "root > one" in reasons[0]["reason"]
+
+
+@pytest.mark.requirement("SUB-24", "WEB-1")
+async def test_a_list_for_people_leaves_out_subagents_whose_tree_shows_them(sites: Sites) -> None:
+    def sends(plan: Plan) -> None:
+        plan.models = ScriptedModels(ScriptedModel(sent))
+
+    async with sites(change=sends) as gateway:
+        session = await gateway.session()
+        await gateway.state(await gateway.says(session, "dive"), "completed")
+        (child,) = await gateway.database.read(lambda conn: agents.of_tree(conn, session))
+        path = "/v1/sessions?page=true"
+        _, everybody = await gateway.ask("GET", path)
+        assert {one["id"] for one in everybody["items"]} == {session, child.session_id}
+        _, people = await gateway.ask("GET", f"{path}&subagents=false")
+        assert [one["id"] for one in people["items"]] == [session]
+        assert people["pagination"]["total_count"] == 1
+        status, problem = await gateway.ask("GET", f"{path}&subagents=no")
+        assert (status, problem["field"]) == (422, "subagents")
+        _, found = await gateway.ask("GET", f"/v1/agents/summaries?root={session}")
+        assert [one["retention"] for one in found["items"]] == ["retain"]
+
+
+@pytest.mark.requirement("POL-5", "SUB-17")
+async def test_what_is_explained_of_a_child_is_what_it_may(sites: Sites) -> None:
+    async with sites(change=divers) as gateway:
+        session = await gateway.session()
+        await gateway.state(await gateway.says(session, "dive"), "completed")
+        (child,) = await gateway.database.read(lambda conn: agents.of_tree(conn, session))
+
+        async def explained(of: str, tool: str, path: str) -> tuple[int, str]:
+            asked = {"tool": tool, "arguments": {"path": path, "content": "x"}}
+            if tool != "write_file":
+                del asked["arguments"]["content"]
+            where = f"/v1/sessions/{of}/policy/explain"
+            status, said = await gateway.ask("POST", where, asked)
+            return status, str(said.get("verdict") or said.get("detail"))
+
+        assert (await explained(session, "write_file", "a.md"))[1] == "allow"
+        assert await explained(child.session_id, "write_file", "a.md") == (200, "deny")
+        assert await explained(child.session_id, "read_file", "AGENTS.md") == (200, "allow")
+        tools = (await gateway.ask("GET", f"/v1/sessions/{child.session_id}/context"))[1]["tools"]
+        assert "read_file" in tools
+        assert "write_file" not in tools
+
+        where = table.c.session_id == child.session_id
+        work = update(table).where(where).values(worktree=child.session_id)
+        await gateway.database.write(lambda conn: conn.execute(work), name="test")
+        own = gateway.workspace / folder_of(child.session_id)
+        own.mkdir(parents=True)
+        (own / "AGENTS.md").write_text("mine")
+        outside = str(gateway.workspace / "AGENTS.md")
+        assert (await explained(session, "read_file", outside))[1] == "allow"
+        assert (await explained(child.session_id, "read_file", outside))[1] != "allow"
+        assert (await explained(child.session_id, "read_file", "AGENTS.md"))[1] == "allow"
 
 
 async def child_runs(gateway: Site, session: str) -> list[str]:

@@ -7,7 +7,7 @@ import pytest
 from tests.conftest import FailAfter
 from tests.scenario.process.program import Place, command, gateway
 
-NARROW = "---\ndescription: Looks.\ntools: read_file, magic\n---\nLook.\n"
+NARROW = "---\ndescription: Looks.\nisolation: shared\ntools: read_file, magic\n---\nLook.\n"
 WIDE = "---\ntools: read_file, write_file\nmodel: openai:huge\n---\nExplore.\n"
 
 
@@ -39,6 +39,7 @@ async def test_types_are_listed_from_every_folder_without_a_gateway(
     rows = {one["name"]: one for one in found["items"]}
     assert {"general", "explore", "plan", "researcher", "reviewer", "planner"} <= rows.keys()
     scout = rows["scout"]
+    assert (scout["isolation"], rows["broken"]["isolation"]) == ("shared", None)
     assert (scout["source"], scout["about"], scout["tools"]) == ("user", "Digs.", ["read_file"])
     assert scout["file"].endswith("agents/deep/scout.md")
     assert claude not in listed.out
@@ -64,9 +65,12 @@ async def test_a_file_is_judged_by_field_and_rule(place: Place, fail_after: Fail
     odd = put(place, "odd.md", "---\ntools: Read\nmodel: sonnet\n---\nLook.\n")
     bad = put(place, "bad.md", "---\nmaxTurns: 0\n---\nLook.\n")
     empty = put(place, "empty.md", "---\nname: empty\n---\n")
+    wide = put(place, "explore.md", "---\ntools: write_file\npermissionMode: acceptEdits\n---\nx")
     async with fail_after(60):
         right = await command(place, "agents", "types", "validate", good)
-        wrong = await command(place, "agents", "types", "validate", good, odd, bad, empty, "no.md")
+        wrong = await command(
+            place, "agents", "types", "validate", good, odd, bad, empty, wide, "no.md"
+        )
         listed = await command(place, "agents", "types", "validate", "--json", good, odd)
     assert right.code == 0, right.err
     assert "color: this field means nothing here" in right.err
@@ -76,6 +80,9 @@ async def test_a_file_is_judged_by_field_and_rule(place: Place, fail_after: Fail
     assert f"{odd}: model: sonnet is not offered here" in wrong.out
     assert f"{bad}: maxTurns: input should be greater than or equal to 1" in wrong.out
     assert f"{empty}: body: it has no body" in wrong.out
+    assert f"{wide}: tools: write_file is more than explore may have" in wrong.out
+    assert f"{wide}: permissionMode: explore only reads, so acceptEdits gives it" in wrong.out
+    assert "explore is right" not in wrong.out
     assert "no.md: there is no such file" in wrong.out
     assert listed.code == 1
     assert [one["usable"] for one in json.loads(listed.out)] == [True, True]
@@ -86,13 +93,17 @@ async def test_the_doctor_tells_of_definitions(place: Place, fail_after: FailAft
     async with fail_after(60):
         before = await command(place, "doctor", "--json")
         put(place, ".claude/agents/scout.md", "---\nmaxTurns: few\n---\nx")
+        put(place, ".claude/agents/spy.md", "---\nname: spy\n---\n")
         after = await command(place, "doctor", "--json")
+        people = await command(place, "doctor")
     (fine,) = [one for one in json.loads(before.out) if one["name"] == "subagents"]
     (warned,) = [one for one in json.loads(after.out) if one["name"] == "subagents"]
     assert fine["state"] == "ok"
     assert warned["state"] == "warn"
     assert ".claude/agents/scout.md is not used: maxTurns: input should be" in warned["found"]
     assert "gatehouse agents types validate" in warned["fix"]
+    lines = [line for line in people.out.splitlines() if "is not used" in line]
+    assert len(lines) == 2, "a line for each file"
 
 
 @pytest.mark.requirement("SUB-15")

@@ -128,7 +128,9 @@ def test_a_definition_of_a_built_in_name_cannot_widen_it() -> None:
     profile = found.profiles["explore"]
     assert profile.tools == ("read_file", "exec")
     assert (profile.read_only, profile.max_steps) == (True, 40)
-    assert found.problems == ("agents/explore.md: tools: write_file is more than explore may have",)
+    tools, mode = found.problems
+    assert tools == "agents/explore.md: tools: write_file is more than explore may have"
+    assert mode.startswith("agents/explore.md: permissionMode: explore only reads, so bypass")
     assert types(wider, caller=replace(ROOT, type="explore")).may == {"explore"}
     leads = types(one("coordination", tools=("exec", "read_file")))
     assert leads.profiles["coordination"].tools == ("read_file",)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.cli.agent_tree import changes, nested, plain_tree
+from gateway.cli.agent_tree import ENDED, Watched, changes, fitting, nested, plain_tree
 from gateway.cli.client import JsonObject
 
 
@@ -70,3 +70,68 @@ def test_a_change_is_one_line_and_no_change_is_none() -> None:
         "a (explore) completed, 3 steps, 1,200 tokens",
         "c (explore) running, 3 steps, 0 tokens",
     ]
+
+
+WIDE = [
+    ("AGENT", "TYPE", "STATUS", "STEPS", "TOKENS", "COST", "TIME"),
+    ("explore-a0e50-1", "explore", "running", "3", "1,200", "$0.0100", "1:05"),
+]
+
+
+@pytest.mark.requirement("AGT-2")
+@pytest.mark.parametrize(
+    ("width", "kept"),
+    [
+        (80, "AGENT TYPE STATUS STEPS TOKENS COST TIME"),
+        (55, "AGENT TYPE STATUS STEPS TOKENS TIME"),
+        (40, "AGENT STATUS STEPS TIME"),
+        (30, "AGENT STATUS TIME"),
+        (10, "AGENT STATUS TIME"),
+    ],
+)
+def test_a_narrow_terminal_gets_whole_columns_and_fewer_of_them(width: int, kept: str) -> None:
+    columns = dict(fitting(WIDE, width))
+    assert [WIDE[0][place] for place in columns] == kept.split()
+    whole = {place: max(len(line[place]) for line in WIDE) for place in columns if place}
+    assert {place: size for place, size in columns.items() if place} == whole
+    assert columns[0] == min(15, max(1, width - sum(whole.values()) - 2 * len(columns)))
+
+
+@pytest.mark.requirement("AGT-2")
+async def test_who_watches_everybody_sees_how_a_tree_ended_until_another_begins() -> None:
+    trees: dict[str, list[JsonObject]] = {}
+
+    def at(root: str, name: str, standing: str) -> None:
+        trees[root] = [row(name, standing=standing, root_session_id=root)]
+
+    async def read(root: str) -> list[JsonObject]:
+        if root:
+            return trees[root]
+        working = [rows for rows in trees.values() if rows[0]["standing"] == "running"]
+        return [one for rows in working for one in rows]
+
+    async def seen(watched: Watched) -> list[str]:
+        return [f"{one['agent_id']} {one['standing']}" for one in await watched.rows()]
+
+    watched = Watched(read, "")
+    at("ses_1", "a", "completed")
+    assert await seen(watched) == [], "it ended before anybody looked"
+    at("ses_2", "b", "running")
+    at("ses_3", "c", "running")
+    assert await seen(watched) == ["b running", "c running"]
+    at("ses_2", "b", "completed")
+    assert await seen(watched) == ["b completed", "c running"]
+    at("ses_3", "c", "timed_out")
+    assert await seen(watched) == ["b completed", "c timed_out"]
+    assert await seen(watched) == ["b completed", "c timed_out"]
+    at("ses_4", "d", "running")
+    assert await seen(watched) == ["d running"]
+    many = [f"ses_{place}" for place in range(10, 20)]
+    for root in many:
+        at(root, root, "running")
+    assert len(await seen(watched)) == 11
+    for root in many:
+        at(root, root, "completed")
+    assert len(await seen(watched)) == ENDED + 1
+    one = Watched(read, "ses_3")
+    assert await seen(one) == ["c timed_out"]
