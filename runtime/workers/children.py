@@ -60,9 +60,7 @@ class ChildKeeper:
     async def _round(self) -> bool:
         """Everything that is to be done now, once; True where it may have made more of it."""
         database, did = self._database, False
-        for session_id in await database.read(agent_deadlines.overdue):
-            work = partial(agent_deadlines.end, session_id=session_id)
-            await database.write(work, name="child-late")
+        await self._time_is_over()
         for session_id in await database.read(agents.stopped):
             did = await self._stop(session_id) or did
         for session_id in await database.read(agents.startable):
@@ -70,9 +68,6 @@ class ChildKeeper:
             if await database.write(work, name="child-start"):
                 did = True
                 self._bus.publish(EVENTS, {"session_id": session_id})
-        for call in await database.read(lingering.over):
-            if await database.write(partial(lingering.end, call=call), name="child-waited"):
-                self._bus.publish(EVENTS, {"session_id": call.session_id})
         if await database.read(slots.wanted):
             granted = await database.write(
                 lambda conn: slots.grant(conn, most=self._most), name="child-slots"
@@ -84,6 +79,16 @@ class ChildKeeper:
             if await database.write(partial(cards.care, card_id=card_id), name="child-card"):
                 self._bus.publish(OUTBOX, {})
         return did
+
+    async def _time_is_over(self) -> None:
+        """Let those end that are late, and those go on that have waited for others long enough."""
+        database = self._database
+        for session_id in await database.read(agent_deadlines.overdue):
+            work = partial(agent_deadlines.end, session_id=session_id)
+            await database.write(work, name="child-late")
+        for call in await database.read(lingering.over):
+            if await database.write(partial(lingering.end, call=call), name="child-waited"):
+                self._bus.publish(EVENTS, {"session_id": call.session_id})
 
     async def _stop(self, session_id: str) -> bool:
         """End one child; False where its worker was told to before, and is still at it, and so

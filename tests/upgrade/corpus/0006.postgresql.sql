@@ -190,6 +190,9 @@ SELECT count(*) AS count_1 FROM pairings WHERE pairings.channel = $1::VARCHAR AN
 -- () -> (int8)
 SELECT count(*) AS count_1 FROM runs;
 
+-- (varchar, int8, varchar, varchar, varchar) -> (int8)
+SELECT count(*) AS count_1 FROM runs WHERE runs.session_id = $1::VARCHAR AND runs.kind IN ($4::VARCHAR, $5::VARCHAR) AND runs.created_ms > $2::BIGINT AND NOT (EXISTS (SELECT * FROM inputs WHERE inputs.run_id = runs.id AND inputs.origin = $3::VARCHAR));
+
 -- (varchar, varchar) -> (int8)
 SELECT count(*) AS count_1 FROM runs WHERE runs.session_id = $1::VARCHAR AND runs.state = $2::VARCHAR;
 
@@ -250,6 +253,9 @@ SELECT inputs.id, inputs.session_id, inputs.seq, inputs.identity, inputs.origin,
 -- (varchar, int8, int8, varchar, int8, int4, varchar, varchar, varchar, varchar, varchar, varchar) -> (text, text, int8, text, text, text, text, text, text, int8)
 SELECT inputs.id, inputs.session_id, inputs.seq, inputs.identity, inputs.origin, inputs.run_id, inputs.state, inputs.speaker, inputs.message, inputs.received_ms FROM inputs WHERE inputs.session_id = $1::VARCHAR AND inputs.received_ms >= $2::BIGINT AND inputs.received_ms < $3::BIGINT AND (inputs.state IN ($7::VARCHAR, $8::VARCHAR) OR inputs.state = $4::VARCHAR AND (EXISTS (SELECT * FROM runs WHERE runs.id = inputs.run_id AND runs.state IN ($9::VARCHAR, $10::VARCHAR, $11::VARCHAR, $12::VARCHAR)))) AND inputs.received_ms <= $5::BIGINT ORDER BY inputs.received_ms DESC, inputs.seq DESC LIMIT $6::INTEGER;
 
+-- (varchar, varchar, varchar) -> (text)
+SELECT inputs.identity FROM inputs WHERE inputs.session_id = $1::VARCHAR AND inputs.run_id = $2::VARCHAR AND (inputs.identity LIKE $3::VARCHAR || '%');
+
 -- (int8) -> (text)
 SELECT lanes.session_id FROM lanes WHERE lanes.ready_ms <= (SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint + $1::BIGINT AS anon_1) LIMIT 1;
 
@@ -267,6 +273,12 @@ SELECT max(events.position) AS max_1 FROM events;
 
 -- (int8) -> (int8)
 SELECT max(events.position) AS max_1 FROM events WHERE events.position < $1::BIGINT;
+
+-- (varchar, varchar) -> (int8)
+SELECT max(inputs.received_ms) AS max_1 FROM inputs WHERE inputs.session_id = $1::VARCHAR AND inputs.origin = $2::VARCHAR;
+
+-- (varchar, varchar) -> (int8)
+SELECT max(runs.created_ms) AS max_1 FROM runs JOIN inputs ON inputs.run_id = runs.id WHERE inputs.session_id = $1::VARCHAR AND inputs.origin = $2::VARCHAR;
 
 -- (varchar, varchar, int8, varchar, varchar) -> (text)
 SELECT messages.payload FROM messages WHERE messages.session_id = $1::VARCHAR AND messages.seq > (SELECT lanes.message_seq FROM lanes WHERE lanes.session_id = $2::VARCHAR) - $3::BIGINT AND messages.run_id = $4::VARCHAR AND messages.role = $5::VARCHAR ORDER BY messages.seq DESC;
@@ -331,11 +343,11 @@ SELECT outbox.position, outbox.id, outbox.session_id, outbox.run_id, outbox.kind
 -- (varchar, int4, varchar, varchar) -> (int8, text, text, text, text, text, text, text, text, text, text, int4, int4, int8, text, int8, int8, text, text, text, int8, int8)
 SELECT outbox.position, outbox.id, outbox.session_id, outbox.run_id, outbox.kind, outbox.channel, outbox.account, outbox.chat, outbox.message, outbox.open_call_id, outbox.state, outbox.rank, outbox.attempt, outbox.next_ms, outbox.worker, outbox.fence, outbox.begun_ms, outbox.stream, outbox.posted, outbox.error, outbox.created_ms, outbox.settled_ms FROM outbox WHERE outbox.open_call_id = $1::VARCHAR AND outbox.kind IN ($3::VARCHAR, $4::VARCHAR) ORDER BY outbox.position DESC LIMIT $2::INTEGER;
 
--- (varchar, int8, int8, varchar, varchar, int4, varchar, varchar, varchar) -> (int8, text, text, text, text, text, text, text, text, text, text, int4, int4, int8, text, int8, int8, text, text, text, int8, int8)
-SELECT outbox.position, outbox.id, outbox.session_id, outbox.run_id, outbox.kind, outbox.channel, outbox.account, outbox.chat, outbox.message, outbox.open_call_id, outbox.state, outbox.rank, outbox.attempt, outbox.next_ms, outbox.worker, outbox.fence, outbox.begun_ms, outbox.stream, outbox.posted, outbox.error, outbox.created_ms, outbox.settled_ms FROM outbox WHERE outbox.session_id = $1::VARCHAR AND outbox.created_ms >= $2::BIGINT AND outbox.created_ms < $3::BIGINT AND (outbox.kind IN ($7::VARCHAR, $8::VARCHAR, $9::VARCHAR) OR outbox.kind = $4::VARCHAR AND (EXISTS (SELECT * FROM runs WHERE runs.id = outbox.run_id AND runs.state = $5::VARCHAR))) ORDER BY outbox.created_ms DESC, outbox.position DESC LIMIT $6::INTEGER;
+-- (varchar, varchar, int8, int8, varchar, varchar, int4, varchar, varchar, varchar) -> (int8, text, text, text, text, text, text, text, text, text, text, int4, int4, int8, text, int8, int8, text, text, text, int8, int8)
+SELECT outbox.position, outbox.id, outbox.session_id, outbox.run_id, outbox.kind, outbox.channel, outbox.account, outbox.chat, outbox.message, outbox.open_call_id, outbox.state, outbox.rank, outbox.attempt, outbox.next_ms, outbox.worker, outbox.fence, outbox.begun_ms, outbox.stream, outbox.posted, outbox.error, outbox.created_ms, outbox.settled_ms FROM outbox WHERE outbox.session_id IN (SELECT $1::VARCHAR AS anon_1 UNION ALL SELECT agents.session_id FROM agents WHERE agents.tree_id = $2::VARCHAR) AND outbox.created_ms >= $3::BIGINT AND outbox.created_ms < $4::BIGINT AND (outbox.kind IN ($8::VARCHAR, $9::VARCHAR, $10::VARCHAR) OR outbox.kind = $5::VARCHAR AND (EXISTS (SELECT * FROM runs WHERE runs.id = outbox.run_id AND runs.state = $6::VARCHAR))) ORDER BY outbox.created_ms DESC, outbox.position DESC LIMIT $7::INTEGER;
 
--- (varchar, int8, int8, varchar, varchar, int8, int4, varchar, varchar, varchar) -> (int8, text, text, text, text, text, text, text, text, text, text, int4, int4, int8, text, int8, int8, text, text, text, int8, int8)
-SELECT outbox.position, outbox.id, outbox.session_id, outbox.run_id, outbox.kind, outbox.channel, outbox.account, outbox.chat, outbox.message, outbox.open_call_id, outbox.state, outbox.rank, outbox.attempt, outbox.next_ms, outbox.worker, outbox.fence, outbox.begun_ms, outbox.stream, outbox.posted, outbox.error, outbox.created_ms, outbox.settled_ms FROM outbox WHERE outbox.session_id = $1::VARCHAR AND outbox.created_ms >= $2::BIGINT AND outbox.created_ms < $3::BIGINT AND (outbox.kind IN ($8::VARCHAR, $9::VARCHAR, $10::VARCHAR) OR outbox.kind = $4::VARCHAR AND (EXISTS (SELECT * FROM runs WHERE runs.id = outbox.run_id AND runs.state = $5::VARCHAR))) AND outbox.created_ms < $6::BIGINT ORDER BY outbox.created_ms DESC, outbox.position DESC LIMIT $7::INTEGER;
+-- (varchar, varchar, int8, int8, varchar, varchar, int8, int4, varchar, varchar, varchar) -> (int8, text, text, text, text, text, text, text, text, text, text, int4, int4, int8, text, int8, int8, text, text, text, int8, int8)
+SELECT outbox.position, outbox.id, outbox.session_id, outbox.run_id, outbox.kind, outbox.channel, outbox.account, outbox.chat, outbox.message, outbox.open_call_id, outbox.state, outbox.rank, outbox.attempt, outbox.next_ms, outbox.worker, outbox.fence, outbox.begun_ms, outbox.stream, outbox.posted, outbox.error, outbox.created_ms, outbox.settled_ms FROM outbox WHERE outbox.session_id IN (SELECT $1::VARCHAR AS anon_1 UNION ALL SELECT agents.session_id FROM agents WHERE agents.tree_id = $2::VARCHAR) AND outbox.created_ms >= $3::BIGINT AND outbox.created_ms < $4::BIGINT AND (outbox.kind IN ($9::VARCHAR, $10::VARCHAR, $11::VARCHAR) OR outbox.kind = $5::VARCHAR AND (EXISTS (SELECT * FROM runs WHERE runs.id = outbox.run_id AND runs.state = $6::VARCHAR))) AND outbox.created_ms < $7::BIGINT ORDER BY outbox.created_ms DESC, outbox.position DESC LIMIT $8::INTEGER;
 
 -- (int4, varchar, varchar) -> (int8, text, text, text, text, text, text, text, text, text, text, int4, int4, int8, text, int8, int8, text, text, text, int8, int8)
 SELECT outbox.position, outbox.id, outbox.session_id, outbox.run_id, outbox.kind, outbox.channel, outbox.account, outbox.chat, outbox.message, outbox.open_call_id, outbox.state, outbox.rank, outbox.attempt, outbox.next_ms, outbox.worker, outbox.fence, outbox.begun_ms, outbox.stream, outbox.posted, outbox.error, outbox.created_ms, outbox.settled_ms FROM outbox WHERE outbox.state IN ($2::VARCHAR, $3::VARCHAR) ORDER BY outbox.position DESC LIMIT $1::INTEGER;
@@ -427,6 +439,9 @@ SELECT settings.value FROM settings WHERE settings.name = $1::VARCHAR;
 -- (int8, varchar, varchar) -> (text, int4)
 SELECT told.what, told.place FROM (SELECT 'runs' AS what, 0 AS place WHERE EXISTS (SELECT * FROM lanes WHERE lanes.ready_ms <= (SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint + $1::BIGINT AS anon_1)) UNION ALL SELECT 'children' AS what, 0 AS place WHERE (EXISTS (SELECT * FROM lanes WHERE lanes.wants_ms <= (SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint + $1::BIGINT AS anon_1))) OR (EXISTS (SELECT * FROM agents WHERE stop IS NOT NULL AND settled_ms IS NULL)) OR (EXISTS (SELECT agents.session_id FROM agents WHERE agents.held_ms IS NOT NULL AND NOT (EXISTS (SELECT * FROM agent_waits, agents AS other WHERE agent_waits.session_id = agents.session_id AND other.session_id = agent_waits.other_id AND other.settled_ms IS NULL)))) OR (EXISTS (SELECT * FROM agent_cards WHERE agent_cards.next_ms <= (SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint + $1::BIGINT AS anon_1))) OR (EXISTS (SELECT * FROM agents WHERE deadline_ms IS NOT NULL AND settled_ms IS NULL AND stop IS NULL AND agents.deadline_ms <= (SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint + $1::BIGINT AS anon_1))) UNION ALL SELECT 'abandoned' AS what, 0 AS place WHERE EXISTS (SELECT * FROM runs WHERE runs.state = 'running' AND NOT (EXISTS (SELECT * FROM leases WHERE leases.holder = runs.worker AND (leases.name LIKE 'process:' || '%') AND leases.expires_ms > (SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint + $1::BIGINT AS anon_1)))) UNION ALL SELECT 'expired' AS what, 0 AS place WHERE EXISTS (SELECT * FROM open_calls WHERE open_calls.state = 'open' AND open_calls.expires_ms <= (SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint + $1::BIGINT AS anon_1)) UNION ALL SELECT 'outbox' AS what, 0 AS place WHERE EXISTS (SELECT * FROM outbox WHERE outbox.channel = $2::VARCHAR AND outbox.account = $3::VARCHAR AND outbox.state IN ('pending','sending','streaming') AND (outbox.state != 'pending' OR outbox.next_ms <= (SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint + $1::BIGINT AS anon_1)))) AS told;
 
+-- (int8) -> (text, int4)
+SELECT told.what, told.place FROM (SELECT 'runs' AS what, 0 AS place WHERE EXISTS (SELECT * FROM lanes WHERE lanes.ready_ms <= (SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint + $1::BIGINT AS anon_1)) UNION ALL SELECT 'children' AS what, 0 AS place WHERE (EXISTS (SELECT * FROM lanes WHERE lanes.wants_ms <= (SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint + $1::BIGINT AS anon_1))) OR (EXISTS (SELECT * FROM agents WHERE stop IS NOT NULL AND settled_ms IS NULL)) OR (EXISTS (SELECT agents.session_id FROM agents WHERE agents.held_ms IS NOT NULL AND NOT (EXISTS (SELECT * FROM agent_waits, agents AS other WHERE agent_waits.session_id = agents.session_id AND other.session_id = agent_waits.other_id AND other.settled_ms IS NULL)))) OR (EXISTS (SELECT * FROM agent_cards WHERE agent_cards.next_ms <= (SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint + $1::BIGINT AS anon_1))) OR (EXISTS (SELECT * FROM agents WHERE deadline_ms IS NOT NULL AND settled_ms IS NULL AND stop IS NULL AND agents.deadline_ms <= (SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint + $1::BIGINT AS anon_1))) UNION ALL SELECT 'abandoned' AS what, 0 AS place WHERE EXISTS (SELECT * FROM runs WHERE runs.state = 'running' AND NOT (EXISTS (SELECT * FROM leases WHERE leases.holder = runs.worker AND (leases.name LIKE 'process:' || '%') AND leases.expires_ms > (SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint + $1::BIGINT AS anon_1)))) UNION ALL SELECT 'expired' AS what, 0 AS place WHERE EXISTS (SELECT * FROM open_calls WHERE open_calls.state = 'open' AND open_calls.expires_ms <= (SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint + $1::BIGINT AS anon_1))) AS told;
+
 -- (varchar, int4) -> (text, int4, int4, text, text, text, text, text, text, text, text, int8, int8)
 SELECT tool_calls.run_id, tool_calls.step, tool_calls.place, tool_calls.call_id, tool_calls.name, tool_calls.arguments, tool_calls.effect, tool_calls.state, tool_calls.decision, tool_calls.digest, tool_calls.result, tool_calls.started_ms, tool_calls.ended_ms FROM tool_calls WHERE tool_calls.run_id = $1::VARCHAR AND tool_calls.step = $2::INTEGER ORDER BY tool_calls.place;
 
@@ -502,8 +517,8 @@ UPDATE pairings SET state=$1::VARCHAR WHERE pairings.code = $2::VARCHAR AND pair
 -- (varchar, varchar) -> ()
 UPDATE runs SET cancel=$1::VARCHAR WHERE runs.id = $2::VARCHAR;
 
--- (varchar, varchar) -> ()
-UPDATE runs SET reply_to=$1::VARCHAR WHERE runs.id = $2::VARCHAR;
+-- (int8, varchar, varchar) -> ()
+UPDATE runs SET ready_ms=$1::BIGINT, reply_to=$2::VARCHAR WHERE runs.id = $3::VARCHAR;
 
 -- (varchar, int4, varchar, int8, varchar) -> ()
 UPDATE runs SET state=$1::VARCHAR, attempt=$2::INTEGER, worker=$3::VARCHAR, fence=$4::BIGINT WHERE runs.id = $5::VARCHAR;
@@ -519,6 +534,9 @@ UPDATE runs SET state=$1::VARCHAR, model=$2::VARCHAR, input_tokens=$3::BIGINT, o
 
 -- (varchar, int8, varchar) -> ()
 UPDATE runs SET state=$1::VARCHAR, ready_ms=$2::BIGINT WHERE runs.id = $3::VARCHAR;
+
+-- (varchar, int4, varchar, int8, int8, int8, float8, varchar, int8, varchar) -> ()
+UPDATE runs SET state=$1::VARCHAR, step=$2::INTEGER, model=$3::VARCHAR, input_tokens=$4::BIGINT, output_tokens=$5::BIGINT, cached_tokens=$6::BIGINT, cost_usd=$7::FLOAT, error=$8::VARCHAR, ended_ms=$9::BIGINT WHERE runs.id = $10::VARCHAR;
 
 -- (varchar, varchar, int8, varchar) -> ()
 UPDATE runs SET state=$1::VARCHAR, worker=$2::VARCHAR, fence=$3::BIGINT WHERE runs.id = $4::VARCHAR;

@@ -121,6 +121,8 @@ SELECT count(*) AS count_1 FROM pairings WHERE pairings.channel = ? AND pairings
 
 SELECT count(*) AS count_1 FROM runs;
 
+SELECT count(*) AS count_1 FROM runs WHERE runs.session_id = ? AND runs.kind IN (?, ?) AND runs.created_ms > ? AND NOT (EXISTS (SELECT * FROM inputs WHERE inputs.run_id = runs.id AND inputs.origin = ?));
+
 SELECT count(*) AS count_1 FROM runs WHERE runs.session_id = ? AND runs.state = ?;
 
 SELECT count(*) AS count_1 FROM sessions WHERE NOT (EXISTS (SELECT * FROM agents WHERE agents.session_id = sessions.id AND agents.retention = ? AND agents.settled_ms IS NOT NULL));
@@ -151,6 +153,8 @@ SELECT inputs.id, inputs.session_id, inputs.seq, inputs.identity, inputs.origin,
 
 SELECT inputs.id, inputs.session_id, inputs.seq, inputs.identity, inputs.origin, inputs.run_id, inputs.state, inputs.speaker, inputs.message, inputs.received_ms FROM inputs WHERE inputs.session_id = ? AND inputs.received_ms >= ? AND inputs.received_ms < ? AND (inputs.state IN (?, ?) OR inputs.state = ? AND (EXISTS (SELECT * FROM runs WHERE runs.id = inputs.run_id AND runs.state IN (?, ?, ?, ?)))) ORDER BY inputs.received_ms DESC, inputs.seq DESC LIMIT ? OFFSET ?;
 
+SELECT inputs.identity FROM inputs WHERE inputs.session_id = ? AND inputs.run_id = ? AND (inputs.identity LIKE ? || '%');
+
 SELECT lanes.session_id FROM lanes WHERE wants_ms IS NOT NULL LIMIT ? OFFSET ?;
 
 SELECT lanes.session_id, lanes.input_seq, lanes.run_seq, lanes.event_seq, lanes.message_seq, lanes.transcript, lanes.transcript_from, lanes.window_from, lanes.active_run, lanes.ready_ms, lanes.gate, lanes.wants_ms, ? AS at_ms FROM lanes JOIN sessions ON sessions.id = lanes.session_id WHERE sessions."key" = ?;
@@ -168,6 +172,10 @@ SELECT leases.name, leases.holder, leases.fence, leases.expires_ms FROM leases W
 SELECT leases.name, leases.holder, leases.fence, leases.expires_ms, ? AS at_ms FROM leases WHERE leases.name = ?;
 
 SELECT max(events.position) AS max_1 FROM events WHERE events.position < ?;
+
+SELECT max(inputs.received_ms) AS max_1 FROM inputs WHERE inputs.session_id = ? AND inputs.origin = ?;
+
+SELECT max(runs.created_ms) AS max_1 FROM runs JOIN inputs ON inputs.run_id = runs.id WHERE inputs.session_id = ? AND inputs.origin = ?;
 
 SELECT messages.payload FROM messages WHERE messages.session_id = ? AND messages.seq > (SELECT lanes.message_seq FROM lanes WHERE lanes.session_id = ?) - ? AND messages.run_id = ? AND messages.role = ? ORDER BY messages.seq DESC;
 
@@ -209,9 +217,9 @@ SELECT outbox.position, outbox.id, outbox.session_id, outbox.run_id, outbox.kind
 
 SELECT outbox.position, outbox.id, outbox.session_id, outbox.run_id, outbox.kind, outbox.channel, outbox.account, outbox.chat, outbox.message, outbox.open_call_id, outbox.state, outbox.rank, outbox.attempt, outbox.next_ms, outbox.worker, outbox.fence, outbox.begun_ms, outbox.stream, outbox.posted, outbox.error, outbox.created_ms, outbox.settled_ms FROM outbox WHERE outbox.open_call_id = ? AND outbox.kind IN (?, ?) ORDER BY outbox.position DESC LIMIT ? OFFSET ?;
 
-SELECT outbox.position, outbox.id, outbox.session_id, outbox.run_id, outbox.kind, outbox.channel, outbox.account, outbox.chat, outbox.message, outbox.open_call_id, outbox.state, outbox.rank, outbox.attempt, outbox.next_ms, outbox.worker, outbox.fence, outbox.begun_ms, outbox.stream, outbox.posted, outbox.error, outbox.created_ms, outbox.settled_ms FROM outbox WHERE outbox.session_id = ? AND outbox.created_ms >= ? AND outbox.created_ms < ? AND (outbox.kind IN (?, ?, ?) OR outbox.kind = ? AND (EXISTS (SELECT * FROM runs WHERE runs.id = outbox.run_id AND runs.state = ?))) AND outbox.created_ms < ? ORDER BY outbox.created_ms DESC, outbox.position DESC LIMIT ? OFFSET ?;
+SELECT outbox.position, outbox.id, outbox.session_id, outbox.run_id, outbox.kind, outbox.channel, outbox.account, outbox.chat, outbox.message, outbox.open_call_id, outbox.state, outbox.rank, outbox.attempt, outbox.next_ms, outbox.worker, outbox.fence, outbox.begun_ms, outbox.stream, outbox.posted, outbox.error, outbox.created_ms, outbox.settled_ms FROM outbox WHERE outbox.session_id IN (SELECT ? AS anon_1 UNION ALL SELECT agents.session_id FROM agents WHERE agents.tree_id = ?) AND outbox.created_ms >= ? AND outbox.created_ms < ? AND (outbox.kind IN (?, ?, ?) OR outbox.kind = ? AND (EXISTS (SELECT * FROM runs WHERE runs.id = outbox.run_id AND runs.state = ?))) AND outbox.created_ms < ? ORDER BY outbox.created_ms DESC, outbox.position DESC LIMIT ? OFFSET ?;
 
-SELECT outbox.position, outbox.id, outbox.session_id, outbox.run_id, outbox.kind, outbox.channel, outbox.account, outbox.chat, outbox.message, outbox.open_call_id, outbox.state, outbox.rank, outbox.attempt, outbox.next_ms, outbox.worker, outbox.fence, outbox.begun_ms, outbox.stream, outbox.posted, outbox.error, outbox.created_ms, outbox.settled_ms FROM outbox WHERE outbox.session_id = ? AND outbox.created_ms >= ? AND outbox.created_ms < ? AND (outbox.kind IN (?, ?, ?) OR outbox.kind = ? AND (EXISTS (SELECT * FROM runs WHERE runs.id = outbox.run_id AND runs.state = ?))) ORDER BY outbox.created_ms DESC, outbox.position DESC LIMIT ? OFFSET ?;
+SELECT outbox.position, outbox.id, outbox.session_id, outbox.run_id, outbox.kind, outbox.channel, outbox.account, outbox.chat, outbox.message, outbox.open_call_id, outbox.state, outbox.rank, outbox.attempt, outbox.next_ms, outbox.worker, outbox.fence, outbox.begun_ms, outbox.stream, outbox.posted, outbox.error, outbox.created_ms, outbox.settled_ms FROM outbox WHERE outbox.session_id IN (SELECT ? AS anon_1 UNION ALL SELECT agents.session_id FROM agents WHERE agents.tree_id = ?) AND outbox.created_ms >= ? AND outbox.created_ms < ? AND (outbox.kind IN (?, ?, ?) OR outbox.kind = ? AND (EXISTS (SELECT * FROM runs WHERE runs.id = outbox.run_id AND runs.state = ?))) ORDER BY outbox.created_ms DESC, outbox.position DESC LIMIT ? OFFSET ?;
 
 SELECT outbox.position, outbox.id, outbox.session_id, outbox.run_id, outbox.kind, outbox.channel, outbox.account, outbox.chat, outbox.message, outbox.open_call_id, outbox.state, outbox.rank, outbox.attempt, outbox.next_ms, outbox.worker, outbox.fence, outbox.begun_ms, outbox.stream, outbox.posted, outbox.error, outbox.created_ms, outbox.settled_ms FROM outbox WHERE outbox.state IN (?, ?) AND outbox.position < ? ORDER BY outbox.position DESC LIMIT ? OFFSET ?;
 
@@ -325,7 +333,7 @@ UPDATE pairings SET state=? WHERE pairings.code = ? AND pairings.state = ? AND p
 
 UPDATE runs SET cancel=? WHERE runs.id = ?;
 
-UPDATE runs SET reply_to=? WHERE runs.id = ?;
+UPDATE runs SET ready_ms=?, reply_to=? WHERE runs.id = ?;
 
 UPDATE runs SET state=?, attempt=?, worker=?, fence=? WHERE runs.id = ?;
 
@@ -336,6 +344,8 @@ UPDATE runs SET state=?, error=?, ended_ms=? WHERE runs.id = ?;
 UPDATE runs SET state=?, model=?, input_tokens=?, output_tokens=?, cached_tokens=?, cost_usd=?, error=?, ended_ms=? WHERE runs.id = ?;
 
 UPDATE runs SET state=?, ready_ms=? WHERE runs.id = ?;
+
+UPDATE runs SET state=?, step=?, model=?, input_tokens=?, output_tokens=?, cached_tokens=?, cost_usd=?, error=?, ended_ms=? WHERE runs.id = ?;
 
 UPDATE runs SET state=?, worker=?, fence=? WHERE runs.id = ?;
 
