@@ -76,7 +76,7 @@ class Explainer:
         """The prompt of a session's next turn. Raises `NotFound`."""
         session = await self.views.session(session_id)
         speaker = trust or await self._newest_trust(session_id)
-        bound, _ = await self.views.bound(session_id)
+        bound, _ = await self.views.agents.bound(session_id)
         specs = self.registry.specs(bound.tools)
         facts = PromptFacts(
             channel=session.address.channel,
@@ -105,7 +105,7 @@ class Explainer:
         trust: Trust = Trust.OWNER,
     ) -> Decision:
         """What policy says of a call. Raises `NotFound`, and `InvalidInput` for a bad call."""
-        session, home = await self.views.bound(session_id)
+        session, home = await self.views.agents.bound(session_id)
         group = session.address.chat_kind != "direct"
         bounds = bounds_of(self.policy, session, trust=trust, group=group)
         call = ToolCall(id="cal_explained", name=tool, arguments=json.dumps(dict(arguments)))

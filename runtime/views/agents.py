@@ -7,9 +7,10 @@ from typing import Final, Literal
 
 from runtime.domain.runs import RunState
 from runtime.domain.value import Value
-from runtime.store import Connection, Database, agent_rows, agents, sessions
+from runtime.store import Connection, Database, agent_grants, agent_rows, agents, sessions
 from runtime.store.agent_rows import AgentRow
 from runtime.store.database import now_ms
+from runtime.store.sessions import Session
 from runtime.subagents.selecting import standing
 from runtime.views import cursor as cursors
 from runtime.views.models import Page
@@ -123,6 +124,17 @@ class AgentsReader:
                 total_count=len(rows),
             )
             return AgentSummaries(page, Counter(status_of(row) for row in rows))
+
+        return await self._database.read(work)
+
+    async def bound(self, session_id: str) -> tuple[Session, str | None]:
+        """Any session with all that bounds it, as its next call is decided; and the agent's session
+        in whose worktree it works, None for the workspace."""
+
+        def work(conn: Connection) -> tuple[Session, str | None]:
+            session = agent_grants.reached(conn, sessions.get(conn, session_id))
+            agent = agents.find(conn, session_id)
+            return session, agent.worktree if agent is not None else None
 
         return await self._database.read(work)
 

@@ -7,23 +7,12 @@ Each method is one read of one snapshot. They raise `NotFound` for an id that na
 from collections.abc import Sequence
 
 from runtime.domain.runs import RunState
-from runtime.store import (
-    Connection,
-    Database,
-    agent_grants,
-    agents,
-    events,
-    listings,
-    open_calls,
-    outbox,
-    totals,
-)
+from runtime.store import Connection, Database, events, listings, open_calls, outbox, totals
 from runtime.store import people as people_store
 from runtime.store import runs as run_store
 from runtime.store import sessions as session_store
 from runtime.store.listings import RunFilter, SessionLine
 from runtime.store.open_calls import APPROVAL, QUESTION, OpenCall
-from runtime.store.sessions import Session
 from runtime.views import conversation
 from runtime.views import cursor as cursors
 from runtime.views.agents import AgentsReader
@@ -85,17 +74,6 @@ class Views:
     async def session(self, session_id: str) -> SessionView:
         """One session with what it does now."""
         return await self._database.read(lambda conn: one_session(conn, session_id))
-
-    async def bound(self, session_id: str) -> tuple[Session, str | None]:
-        """A session with all that bounds it, as its next call is decided; and the agent's session
-        in whose worktree it works, None for the workspace. Raises `NotFound`."""
-
-        def work(conn: Connection) -> tuple[Session, str | None]:
-            session = agent_grants.reached(conn, session_store.get(conn, session_id))
-            agent = agents.find(conn, session_id)
-            return session, agent.worktree if agent is not None else None
-
-        return await self._database.read(work)
 
     async def transcript(
         self,

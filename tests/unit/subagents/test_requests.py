@@ -267,6 +267,7 @@ def test_each_limit_says_its_name_and_its_number(limits: Limits, by: Any, what: 
     )
     (found,) = problems(batch(agent(), agent()), known, spawner(**by), limits)
     assert what in found
+    assert "; start fewer, " in found, "and what to do"
     fewer = [str(one) for one in check(one(), known, spawner(**by), limits)]
     assert fewer == []
 
