@@ -11,10 +11,12 @@ from runtime.domain.transcript import AssistantMessage
 from runtime.inbox import steps
 from runtime.inbox.parking import Wait
 from runtime.inbox.steps import AT_LIMIT, Finish
-from runtime.store import agents, runs, sessions
+from runtime.store import agents, runs, seen_files, sessions
 from runtime.store.open_calls import CLARIFICATION
 from runtime.subagents import awaiting, children
 from runtime.subagents.children import Profile
+from runtime.subagents.isolation import Placing
+from runtime.subagents.terms import Terms
 from tests.contract.store_support import schema_templates
 from tests.stateful.children_bench import FOREVER_MS, KIND, agent, spawning
 from tests.stateful.test_children_known import Begin, Play, play
@@ -189,3 +191,47 @@ def test_a_parent_that_was_stopped_is_asked_nothing(play: Begin) -> None:
     assert [row["state"] for row in at.now.runs_of(session)] == ["completed"]
     at.rests()
     assert at.statuses() == {"a": "cancelled"}
+
+
+@pytest.mark.requirement("SUB-19")
+def test_why_an_agent_is_to_end_is_what_was_said_first(play: Begin) -> None:
+    at, session, root = play(1)
+    at.spawns(root, spawning(agent("a"), mode="background"))
+    at.turns()
+    a = at.session("a")
+    stop = agents.ask_to_stop
+    assert at.run(lambda conn: stop(conn, a, "enough"))
+    assert not at.run(lambda conn: stop(conn, a, "more than enough"))
+    at.stops(session)
+    assert at.now.agents[a]["stop"] == "enough"
+    at.rests()
+
+
+@pytest.mark.requirement("SUB-6")
+def test_a_key_is_that_of_the_session_that_spawns(play: Begin) -> None:
+    at, _, root = play(2)
+    keyed = Terms(key="k", digest="of the root")
+    at.spawns(root, replace(spawning(agent("a"), mode="background"), terms=keyed))
+    at.turns()
+    run = at.at_work_on(at.session("a"))
+    keyed = Terms(key="k", digest="of a")
+    at.spawns(run, replace(spawning(agent("b"), mode="background"), terms=keyed))
+    assert at.statuses() == {"a": None, "b": None}
+    at.rests()
+
+
+@pytest.mark.requirement("SUB-17")
+def test_who_shares_with_one_that_shares_has_the_record_of_the_first(play: Begin) -> None:
+    at, session, root = play(2)
+    shared = Placing(isolation="shared")
+    at.spawns(root, replace(spawning(agent("a"), mode="background"), placing=shared))
+    at.turns()
+    run = at.at_work_on(at.session("a"))
+    at.spawns(run, replace(spawning(agent("b"), mode="background"), placing=shared))
+    at.spawns(run, spawning(agent("c"), mode="background"))
+
+    def owners(conn: Connection) -> dict[str, str]:
+        return {name: seen_files.record(conn, at.session(name)).owner for name in "abc"}
+
+    assert at.run(owners) == {"a": session, "b": session, "c": at.session("c")}
+    at.rests()

@@ -163,6 +163,7 @@ def test_what_one_does_that_goes_on_counts_on_the_budget_of_who_told_it_to(play:
     told_by = str(later[0]["id"])
     assert tell(at, "a", told_by) == "continued"
     assert at.now.agents[at.session("a")]["payer"] == told_by
+    assert at.statuses() == {"a": None}, "how it ended before says nothing about it now"
     at.rests()
 
 
