@@ -18,21 +18,19 @@ from runtime.agent.context import (
     build_system,
 )
 from runtime.agent.settings import AgentSettings
-from runtime.domain.decisions import Decision, PermissionMode, SessionMode
+from runtime.domain.decisions import Decision
 from runtime.domain.errors import InvalidInput
 from runtime.domain.people import Trust
 from runtime.domain.tools import ToolCall, ToolSpec
 from runtime.domain.transcript import estimate_tokens
 from runtime.domain.value import Value
-from runtime.policy.bounds import PolicySettings
-from runtime.policy.decide import Bounds, narrower
-from runtime.policy.rules import Rule
+from runtime.policy.bounds import PolicySettings, bounds_of
 from runtime.ports.clock import Clock
 from runtime.tools.base import ToolContext
 from runtime.tools.executor import Executor
 from runtime.tools.files import SeenFiles
 from runtime.tools.registry import Registry
-from runtime.views.models import PersonaView, SessionView
+from runtime.views.models import PersonaView
 from runtime.views.reader import Views
 from runtime.workspace.content import WorkspaceSnapshot, with_persona
 from runtime.workspace.snapshot import Workspace
@@ -75,7 +73,8 @@ class Explainer:
         """The prompt of a session's next turn. Raises `NotFound`."""
         session = await self.views.session(session_id)
         speaker = trust or await self._newest_trust(session_id)
-        specs = self.registry.specs()
+        bound = await self.views.agents.bound(session_id)
+        specs = self.registry.specs(bound.tools)
         facts = PromptFacts(
             channel=session.address.channel,
             session_key=session.key,
@@ -87,7 +86,7 @@ class Explainer:
             PresentFacts(
                 now_ms=self.clock.now_ms(),
                 zone=self.agent.timezone,
-                mode=SessionMode(session.mode),
+                mode=bound.mode,
                 people=(),
                 trust=speaker,
             )
@@ -103,13 +102,14 @@ class Explainer:
         trust: Trust = Trust.OWNER,
     ) -> Decision:
         """What policy says of a call. Raises `NotFound`, and `InvalidInput` for a bad call."""
-        session = await self.views.session(session_id)
+        session = await self.views.agents.bound(session_id)
+        group = session.address.chat_kind != "direct"
         call = ToolCall(id="cal_explained", name=tool, arguments=json.dumps(dict(arguments)))
         (planned,) = Executor(self.registry).plan(
             [call],
             run_id="run_explained",
             step=1,
-            bounds=self._bounds(session, trust),
+            bounds=bounds_of(self.policy, session, trust=trust, group=group),
             context_for=lambda call_id: self._tool_context(session_id, call_id),
         )
         row = planned.row
@@ -126,18 +126,6 @@ class Explainer:
     async def _newest_trust(self, session_id: str) -> Trust:
         found = await self.views.runs(session_id=session_id, limit=1)
         return found.items[0].trust if found.items else Trust.OWNER
-
-    def _bounds(self, session: SessionView, trust: Trust) -> Bounds:
-        own = session.permission_mode
-        return Bounds(
-            mode=narrower(self.policy.mode, PermissionMode(own) if own else None),
-            session_mode=SessionMode(session.mode),
-            trust=trust,
-            group=session.address.chat_kind != "direct",
-            sandboxed=self.policy.sandboxed,
-            rules=self.policy.rules,
-            grants=tuple(Rule.parse(text) for text in session.grants),
-        )
 
     def _tool_context(self, session_id: str, call_id: str) -> ToolContext:
         root = self.workspace.root

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from runtime.domain.decisions import PermissionMode, narrower
+from runtime.domain.people import Trust
 from runtime.policy.decide import Bounds, RuleLists
 from runtime.policy.rules import Rule
 from runtime.store.runs import Run
@@ -31,11 +32,17 @@ def rule_lists(
 
 def bounds_for(settings: PolicySettings, session: Session, run: Run) -> Bounds:
     """The meet of everything that bounds a run; nothing that a message says can widen it."""
+    group = run.target.chat_kind != "direct"
+    return bounds_of(settings, session, trust=run.speaker.trust, group=group)
+
+
+def bounds_of(settings: PolicySettings, session: Session, *, trust: Trust, group: bool) -> Bounds:
+    """The same for whoever speaks in a session, in a group or alone with the agent."""
     return Bounds(
         mode=narrower(settings.mode, session.permission_mode),
         session_mode=session.mode,
-        trust=run.speaker.trust,
-        group=run.target.chat_kind != "direct",
+        trust=trust,
+        group=group,
         sandboxed=settings.sandboxed,
         rules=settings.rules,
         grants=tuple(Rule.parse(text) for text in session.grants),

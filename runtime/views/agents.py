@@ -7,9 +7,10 @@ from typing import Final, Literal
 
 from runtime.domain.runs import RunState
 from runtime.domain.value import Value
-from runtime.store import Connection, Database, agent_rows, agents, sessions
+from runtime.store import Connection, Database, agent_grants, agent_rows, agents, sessions
 from runtime.store.agent_rows import AgentRow
 from runtime.store.database import now_ms
+from runtime.store.sessions import Session
 from runtime.subagents.selecting import standing
 from runtime.views import cursor as cursors
 from runtime.views.models import Page
@@ -101,6 +102,12 @@ class AgentsReader:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+
+    async def bound(self, session_id: str) -> Session:
+        """A session with what bounds its calls now, from the agents above it too."""
+        return await self._database.read(
+            lambda conn: agent_grants.reached(conn, sessions.get(conn, session_id))
+        )
 
     async def summaries(
         self, scope: AgentScope, *, limit: int = 50, cursor: str | None = None
