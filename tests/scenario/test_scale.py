@@ -1,10 +1,12 @@
 """What a message costs does not grow with what a database holds (SCALE-3)."""
 
+import asyncio
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from sqlalchemy import Connection, text
 
 from runtime.domain.runs import RunState
 from runtime.domain.transcript import ToolMessage, UserMessage
@@ -38,7 +40,7 @@ SAMPLE = 5
 DAY = 40
 """Different statements that a day's use is known to say, at the least."""
 READERS = 12
-"""Messages until each connection that reads was used, and more."""
+"""Readers at once, of which each connection that reads has one at the least."""
 ROOM = 1.1
 """A worker may look once more than it had to: never once for each session, or for each message."""
 
@@ -77,6 +79,16 @@ async def talk(running: World, amount: int, *, chat: str = "D-first") -> str:
     return session
 
 
+async def acquainted(running: World) -> None:
+    """Let each connection that reads take in what is known of the tables, as it does once."""
+
+    def look(conn: Connection) -> None:
+        for _ in range(READERS):
+            conn.execute(text("SELECT count(*) FROM settings"))
+
+    await asyncio.gather(*(running.database.read(look) for _ in range(READERS)))
+
+
 async def cost(running: World, counted: Asked) -> Cost:
     """What messages cost now, on average."""
     await at_rest(running)
@@ -93,11 +105,12 @@ async def test_a_message_costs_the_same_beside_three_sessions_and_beside_thousan
     async with scaled(tmp_path, dialect, ScriptedModel(noting), offering(Note())) as (running, _):
         for chat in ("D-other", "D-third"):
             left = await talk(running, 2, chat=chat)
+        await acquainted(running)
         await talk(running, FEW)
         few = await cost(running, counted)
         await fill(running, left)
-        # Each connection that reads takes in anew what is known of the tables, once.
-        await talk(running, READERS)
+        await acquainted(running)
+        await talk(running, FEW)
         many = await cost(running, counted)
     assert many.statements <= few.statements * ROOM
     assert many.work <= few.work * ROOM
