@@ -12,6 +12,7 @@ from sqlalchemy import (
     insert,
     literal,
     select,
+    text,
     union_all,
     update,
 )
@@ -105,6 +106,16 @@ def open_ones(
         query = query.where(open_calls.c.session_id == session_id)
     if kind is not None:
         query = query.where(open_calls.c.kind == kind)
+    return [_open_call(row) for row in conn.execute(query.order_by(*_IN_ORDER))]
+
+
+def for_agents(conn: Connection) -> Sequence[OpenCall]:
+    """Those that wait for agents, oldest first. Each has its time, and is found by it."""
+    query = select(open_calls).where(
+        text("open_calls.state = 'open'"),
+        open_calls.c.expires_ms > 0,
+        open_calls.c.kind == CHILDREN,
+    )
     return [_open_call(row) for row in conn.execute(query.order_by(*_IN_ORDER))]
 
 

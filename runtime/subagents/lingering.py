@@ -55,7 +55,7 @@ def begin(conn: Connection, lane: Lane, lingers: Lingers) -> None:
 
 def over(conn: Connection) -> Sequence[OpenCall]:
     """Such calls that have something to tell."""
-    found = open_calls.open_ones(conn, kind=CHILDREN)
+    found = open_calls.for_agents(conn)
     return [one for one in found if is_one(one) and _is_over(conn, _sessions(one))]
 
 
