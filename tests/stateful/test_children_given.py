@@ -8,10 +8,10 @@ from sqlalchemy import Connection
 
 from runtime.domain.runs import RunState, Usage
 from runtime.domain.transcript import AssistantMessage
-from runtime.inbox import steps
+from runtime.inbox import settling, steps
 from runtime.inbox.parking import Wait
 from runtime.inbox.steps import AT_LIMIT, Finish
-from runtime.store import agents, runs, seen_files, sessions
+from runtime.store import agents, open_calls, runs, seen_files, sessions
 from runtime.store.open_calls import CLARIFICATION
 from runtime.subagents import awaiting, children
 from runtime.subagents.children import Profile
@@ -235,3 +235,21 @@ def test_who_shares_with_one_that_shares_has_the_record_of_the_first(play: Begin
 
     assert at.run(owners) == {"a": session, "b": session, "c": at.session("c")}
     at.rests()
+
+
+@pytest.mark.requirement("SUB-7", "SUB-9")
+@pytest.mark.parametrize("untrusted", [True, False])
+def test_who_waits_no_longer_is_told_of_those_that_are_back(play: Begin, untrusted: bool) -> None:
+    at, _, root = play(2)
+    at.spawns(root, spawning(agent("a"), agent("b"), mode="await"))
+    at.turns()
+    if untrusted:
+        taint(at, at.at_work_on(at.session("a")))
+    at.child_ends("a")
+    (call,) = at.run(lambda conn: open_calls.of_run(conn, root, state="open"))
+    assert at.run(lambda conn: settling.let_go(conn, call))
+    at.look()
+    said = at.last_result(root)
+    assert "in the background from now on: b." in said
+    assert "The subagent a (explore) completed" in said
+    assert bool(at.now.all.run[root]["tainted"]) is untrusted
