@@ -193,6 +193,8 @@ SELECT open_calls.id, open_calls.session_id, open_calls.run_id, open_calls.step,
 
 SELECT open_calls.id, open_calls.session_id, open_calls.run_id, open_calls.step, open_calls.place, open_calls.kind, open_calls.digest, open_calls.payload, open_calls.state, open_calls.answer, open_calls.answered_by, open_calls.answered_ms, open_calls.created_ms, open_calls.expires_ms FROM open_calls WHERE open_calls.run_id = ? AND open_calls.state = ? ORDER BY open_calls.step, open_calls.place;
 
+SELECT open_calls.id, open_calls.session_id, open_calls.run_id, open_calls.step, open_calls.place, open_calls.kind, open_calls.digest, open_calls.payload, open_calls.state, open_calls.answer, open_calls.answered_by, open_calls.answered_ms, open_calls.created_ms, open_calls.expires_ms FROM open_calls WHERE open_calls.state = 'open' AND open_calls.expires_ms > ? AND open_calls.kind = ? ORDER BY open_calls.created_ms, open_calls.run_id, open_calls.step, open_calls.place;
+
 SELECT open_calls.id, open_calls.session_id, open_calls.run_id, open_calls.step, open_calls.place, open_calls.kind, open_calls.digest, open_calls.payload, open_calls.state, open_calls.answer, open_calls.answered_by, open_calls.answered_ms, open_calls.created_ms, open_calls.expires_ms FROM open_calls WHERE open_calls.state = ? AND open_calls.expires_ms <= ? ORDER BY open_calls.expires_ms LIMIT ? OFFSET ?;
 
 SELECT open_calls.id, open_calls.session_id, open_calls.run_id, open_calls.step, open_calls.place, open_calls.kind, open_calls.digest, open_calls.payload, open_calls.state, open_calls.answer, open_calls.answered_by, open_calls.answered_ms, open_calls.created_ms, open_calls.expires_ms FROM open_calls WHERE open_calls.state = ? AND open_calls.kind = ? ORDER BY open_calls.created_ms, open_calls.run_id, open_calls.step, open_calls.place;
@@ -327,13 +329,11 @@ UPDATE outbox SET state=?, next_ms=?, worker=?, fence=?, begun_ms=?, posted=?, e
 
 UPDATE outbox SET state=?, posted=?, error=?, settled_ms=? WHERE outbox.id = ? AND outbox.state = ? AND outbox.worker = ? AND outbox.fence = ?;
 
-UPDATE outbox SET worker=?, fence=? WHERE outbox.id = ? AND outbox.state = ? AND outbox.worker = ? AND outbox.fence = ?;
-
 UPDATE pairings SET state=? WHERE pairings.code = ? AND pairings.state = ? AND pairings.expires_ms > ?;
 
 UPDATE runs SET cancel=? WHERE runs.id = ?;
 
-UPDATE runs SET ready_ms=?, reply_to=? WHERE runs.id = ?;
+UPDATE runs SET reply_to=? WHERE runs.id = ?;
 
 UPDATE runs SET state=?, attempt=?, worker=?, fence=? WHERE runs.id = ?;
 
