@@ -75,13 +75,23 @@ def last_words(everybody: Sequence[Agent]) -> str:
     return f"**{len(everybody)} subagents**: {told}. {spent}, {took((ended - began) // 1000)}."
 
 
-def labelled(agent: Agent, most: int = 80) -> str:
+def labelled(agent: Agent) -> str:
     """An agent's label behind its name. Whoever spawned it chose the words, and may be an agent
-    that says nothing to people itself: they are words alone, without links or marks,
-    and at most so many characters of them."""
-    label = agent.label if len(agent.label) <= most else f"{agent.label[: most - 3]}..."
-    words = _MARKS.sub(r"\\\1", label)
-    return f" ({words})" if words else ""
+    that says nothing to people itself: they are words alone, without links or marks."""
+    return _behind(agent.label)
+
+
+def about(agent: Agent, most: int) -> str:
+    """What an agent is there for, as `labelled`: its label, a line about it, or how its task
+    begins; at most so many characters of it."""
+    words = agent.label or agent.description or agent.task[: 4 * most]
+    words = " ".join("".join(c if c.isprintable() else " " for c in words).split())
+    return _behind(words if len(words) <= most else f"{words[: most - 3]}...")
+
+
+def _behind(words: str) -> str:
+    plain = _MARKS.sub(r"\\\1", words)
+    return f" ({plain})" if plain else ""
 
 
 def _named(status: str, names: Sequence[str], of: int) -> str:

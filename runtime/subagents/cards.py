@@ -10,7 +10,7 @@ from typing import Final
 
 from runtime.domain.ids import IdPrefix, new_id
 from runtime.domain.messages import OutboundMessage, TextPart
-from runtime.inbox.agent_cards import end, labelled, put, used
+from runtime.inbox.agent_cards import about, end, put, used
 from runtime.store import Connection, agent_cards, agent_rows, outbox, runs
 from runtime.store.agent_cards import BATCH, AgentCard
 from runtime.store.agent_rows import AgentRow
@@ -86,7 +86,7 @@ def words(rows: Sequence[AgentRow]) -> str:
     for row in rows[:MOST_LINES]:
         agent = row.agent
         spent = f", {used(row.steps, row.tokens, row.cost_usd)}" if row.steps else ""
-        called = f"`{agent.name}`{labelled(agent, MOST_LABEL)} {agent.type}"
+        called = f"`{agent.name}`{about(agent, MOST_LABEL)} {agent.type}"
         lines.append(f"- {called}: {in_words(standing(row))}{spent}")
     if len(rows) > MOST_LINES:
         lines.append(f"- and {len(rows) - MOST_LINES} more: `/agents` shows them")

@@ -23,13 +23,31 @@ def test_it_says_what_a_live_one_waits_for_in_words() -> None:
     asks = replace(ROW, run=RunState.WAITING_FOR_APPROVAL, steps=1, tokens=1_800)
     assert words([asks, ROW]).splitlines() == [
         "**2 subagents at work**, 0 done",
-        "- `one` explore: waiting for approval, 1 step, 1,800 tokens",
-        "- `one` explore: awaiting",
+        r"- `one` (Look\.) explore: waiting for approval, 1 step, 1,800 tokens",
+        r"- `one` (Look\.) explore: awaiting",
     ]
 
 
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"label": "north", "description": "looks north"}, " (north)"),
+        ({"description": "looks north"}, " (looks north)"),
+        (
+            {"task": "Look north,\nand\u202e\x1b[1m *say* what"},
+            r" (Look north\, and \[1m \*say\* what)",
+        ),
+        ({"task": "n" * 100_000}, f" ({'n' * 37}\\.\\.\\.)"),
+        ({"task": ""}, ""),
+    ],
+)
+def test_it_says_what_each_is_there_for(given: dict[str, str], said: str) -> None:
+    row = replace(ROW, agent=replace(ROW.agent, **given))
+    assert words([row]).splitlines()[1] == f"- `one`{said} explore: awaiting"
+
+
 def test_the_longest_one_is_a_single_message() -> None:
-    long = replace(ROW.agent, name="n" * 64, label="l" * 80, type="t" * 64)
+    long = replace(ROW.agent, name="n" * 64, label="*" * 80, type="t" * 64)
     rows = [replace(ROW, agent=long, asks=True, steps=50, tokens=10**9, cost_usd=999.9999)] * 64
     text = words(rows)
     assert len(text) < LEAST_OF_PLATFORMS
