@@ -170,6 +170,31 @@ async def test_asking_again_for_what_changes_is_no_circle(tmp_path: Path, url: s
     assert not any(warnings(one) for one in child.asked)
 
 
+@pytest.mark.requirement("SUB-20", "SUB-24")
+async def test_who_is_told_something_new_begins_anew(tmp_path: Path, url: str) -> None:
+    """The third look at the same file would be a circle; here somebody asked for it."""
+    steps = (read("a.md"), read("a.md"), "First.", read("a.md"), read("a.md"), "Second.")
+    asked: list[ModelRequest] = []
+
+    def script(request: ModelRequest) -> Said | str:
+        if name_of(request):
+            asked.append(request)
+            return steps[len(asked) - 1]
+        if "Second." in told(request):
+            return "Told."
+        if request.step == 1:
+            return spawn(task="look", id="one")
+        words = {"action": "message", "agent": "one", "text": "once more"}
+        again = Said("", calls=(("subagents", json.dumps(words)),))
+        return again if request.step == 2 else "Asked."
+
+    async with engine(tmp_path, url, script) as at:
+        await at.says("go")
+        assert await at.sees(2) == ["Asked.", "Told."]
+        assert (await settled(at))["one"].status == "completed"
+    assert not any(warnings(request) for request in asked)
+
+
 @pytest.mark.requirement("SUB-20")
 async def test_who_is_no_child_is_not_watched(tmp_path: Path, url: str) -> None:
     asked: list[ModelRequest] = []
