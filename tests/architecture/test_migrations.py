@@ -24,6 +24,7 @@ EXPANDING: Final = frozenset(
 CONTRACTIONS: Final[dict[str, str]] = {
     "0003": "code of 0001 and 0002 refuses values with fields that it does not know",
     "0005": "code before it takes a subagent's lane for a conversation; none of it was released",
+    "0006": "code before it fails at budgets of agents and at waits by a tool; not released either",
 }
 """Revision -> why nothing that still runs needs what it takes away."""
 

@@ -1,5 +1,8 @@
 """When an agent's time is over, and a line about what it is for.
 
+Only adds, and yet nothing older may run beside it: that knows no budget of an agent, and would end
+the wait of an agent that waits by a tool as if it awaited its own children.
+
 Frozen: it says what the tables were, whatever `tables_agents.py` says today.
 """
 
@@ -10,7 +13,7 @@ revision = "0006"
 down_revision = "0005"
 branch_labels = None
 depends_on = None
-compatible_from = "0005"
+compatible_from = "0006"
 
 _TIMED = sa.text("deadline_ms IS NOT NULL AND settled_ms IS NULL AND stop IS NULL")
 
