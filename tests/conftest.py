@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 from collections import defaultdict
 from collections.abc import AsyncIterator, Generator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -70,6 +71,10 @@ SKIPPED = pytest.StashKey[Skips]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        # A shell without job control lets what it starts in the background ignore Ctrl-C, and so
+        # would every program that a test starts.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     skips = Skips()
     config.stash[SKIPPED] = skips
     config.pluginmanager.register(skips)

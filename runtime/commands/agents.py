@@ -24,7 +24,7 @@ def tree_text(conn: Connection, session_id: str, *, now_ms: int) -> str:
     spent = used(sum(row.steps for row in rows), sum(row.tokens for row in rows), _cost(rows))
     spent += retried(sum(row.agent.retries for row in rows))
     count = "1 subagent" if len(rows) == 1 else f"{len(rows):,} subagents"
-    lines = [f"{count}, {live} at work: {spent}."]
+    lines = [f"{count}, {live:,} at work: {spent}."]
     shown = {row.agent.session_id for row in rows[-MOST:]}
     if len(rows) > MOST:
         lines.append(f"The last {MOST} of them:")

@@ -79,7 +79,7 @@ async def test_the_command_asks_as_often_for_a_tree_of_a_thousand_as_for_one_of_
         text = await store.read(lambda conn: tree_text(conn, many, now_ms=0))
     assert len(for_many) == len(for_few) <= 3
     head, short, *lines = text.splitlines()
-    assert head.startswith(f"{MANY} subagents, {MANY} at work")
+    assert head.startswith(f"{MANY:,} subagents, {MANY:,} at work")
     assert short == f"The last {LINES} of them:"
     assert len(lines) == LINES
     assert sum(line.startswith("  - ") for line in lines) == 13, "below the one that sent them"
