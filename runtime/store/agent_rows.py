@@ -4,11 +4,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Connection, case, func, select, text, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Select,
+    bindparam,
+    case,
+    func,
+    select,
+    text,
+    update,
+)
 
 from runtime.domain.runs import RunState
 from runtime.domain.transcript import AssistantMessage
 from runtime.store.agents import LIVE, Agent
+from runtime.store.hot import hot
 from runtime.store.inputs import PENDING
 from runtime.store.open_calls import APPROVAL, CLARIFICATION, QUESTION
 from runtime.store.payloads import kept_message
@@ -67,28 +78,12 @@ _SAID = case(
     else_=None,
 )
 _active = runs.alias("active")
-_live = agents.alias("live")
 _AGENT = tuple(agents.c[field.name] for field in fields(Agent))
 """In the order of an agent's fields, so that a row begins with them: a tree may have a thousand."""
 
 
-def of_tree(conn: Connection, tree_id: str) -> Sequence[AgentRow]:
-    """All that were ever spawned below a root, in that order."""
-    return _read(conn, agents.c.tree_id == tree_id)
-
-
-def of_step(conn: Connection, run_id: str, step: int) -> Sequence[AgentRow]:
-    """Those that one step of a run spawned, in that order."""
-    return _read(conn, (agents.c.run_id == run_id) & (agents.c.step == step))
-
-
-def at_work(conn: Connection) -> Sequence[AgentRow]:
-    """Those of every tree in which somebody is at work."""
-    live = select(_live.c.tree_id).where(text(LIVE))
-    return _read(conn, agents.c.tree_id.in_(live))
-
-
-def _read(conn: Connection, wanted: ColumnElement[bool]) -> Sequence[AgentRow]:
+def _query(wanted: ColumnElement[bool]) -> Select[Any]:
+    """The statement for the agents that are `wanted`."""
     members = select(agents.c.session_id).where(wanted)
     used = (
         select(
@@ -98,6 +93,7 @@ def _read(conn: Connection, wanted: ColumnElement[bool]) -> Sequence[AgentRow]:
             func.sum(runs.c.cost_usd).label("used_cost"),
             func.max(case((runs.c.tainted, 1), else_=0)).label("any_taint"),
             func.sum(case((runs.c.state == QUEUED, 1), else_=0)).label("queued_runs"),
+            func.count(runs.c.error).label("errors"),
         )
         .where(runs.c.session_id.in_(members))
         .group_by(runs.c.session_id)
@@ -121,7 +117,7 @@ def _read(conn: Connection, wanted: ColumnElement[bool]) -> Sequence[AgentRow]:
         .group_by(open_calls.c.session_id)
         .subquery()
     )
-    rows = conn.execute(
+    return (
         select(
             *_AGENT,
             lanes.c.gate,
@@ -138,7 +134,8 @@ def _read(conn: Connection, wanted: ColumnElement[bool]) -> Sequence[AgentRow]:
             asked.c.questions,
             asked.c.asks,
             _newest.c.created_ms.label("newest_ms"),
-            _ERROR.label("last_error"),
+            # Few have one, and it is looked for in those alone.
+            case((used.c.errors > 0, _ERROR)).label("last_error"),
             _SAID.label("last_said"),
         )
         .join(lanes, lanes.c.session_id == agents.c.session_id)
@@ -153,7 +150,29 @@ def _read(conn: Connection, wanted: ColumnElement[bool]) -> Sequence[AgentRow]:
         .where(wanted)
         .order_by(agents.c.tree_id, agents.c.place)
     )
-    return [_row(row) for row in rows]
+
+
+_live = agents.alias("live")
+_OF_TREE = hot(_query(agents.c.tree_id == bindparam("the_tree")))
+_OF_STEP = hot(
+    _query((agents.c.run_id == bindparam("the_run")) & (agents.c.step == bindparam("the_step")))
+)
+_AT_WORK = hot(_query(agents.c.tree_id.in_(select(_live.c.tree_id).where(text(LIVE)))))
+
+
+def of_tree(conn: Connection, tree_id: str) -> Sequence[AgentRow]:
+    """All that were ever spawned below a root, in that order."""
+    return [_row(row) for row in _OF_TREE.rows(conn, the_tree=tree_id)]
+
+
+def of_step(conn: Connection, run_id: str, step: int) -> Sequence[AgentRow]:
+    """Those that one step of a run spawned, in that order."""
+    return [_row(row) for row in _OF_STEP.rows(conn, the_run=run_id, the_step=step)]
+
+
+def at_work(conn: Connection) -> Sequence[AgentRow]:
+    """Those of every tree in which somebody is at work."""
+    return [_row(row) for row in _AT_WORK.rows(conn)]
 
 
 def reopen(conn: Connection, session_id: str, *, held_ms: int | None, payer: str) -> None:

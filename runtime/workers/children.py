@@ -6,6 +6,8 @@ It acts on a signal and on a tick's look, so that a lost signal costs one tick.
 """
 
 import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 
 import structlog
@@ -13,13 +15,38 @@ import structlog
 from runtime.domain.errors import StoreUnavailable
 from runtime.ports.bus import CANCEL, CHILDREN, EVENTS, OUTBOX, RUNS, Bus
 from runtime.ports.clock import Clock
-from runtime.store import Database, agent_cards, agent_deadlines, agents, slots
+from runtime.store import Connection, Database, agent_cards, agent_deadlines, agents, slots
 from runtime.store.due import Due
+from runtime.store.open_calls import OpenCall
 from runtime.subagents import cards, children, lingering
 from runtime.workers.looks import Looks
 from runtime.workers.wake import Wake
 
 log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What there is to do. Each unit looks again at what it changes, so this may be old by then."""
+
+    late: Sequence[str]
+    stopped: Sequence[str]
+    startable: Sequence[str]
+    waited: Sequence[OpenCall]
+    wanted: bool
+    cards: Sequence[str]
+
+
+def _look(conn: Connection) -> _Found:
+    """In one reading, because it is the way from a spawn to the child's first step."""
+    return _Found(
+        late=agent_deadlines.overdue(conn),
+        stopped=agents.stopped(conn),
+        startable=agents.startable(conn),
+        waited=lingering.over(conn),
+        wanted=slots.wanted(conn),
+        cards=agent_cards.due(conn),
+    )
 
 
 class ChildKeeper:
@@ -60,35 +87,35 @@ class ChildKeeper:
     async def _round(self) -> bool:
         """Everything that is to be done now, once; True where it may have made more of it."""
         database, did = self._database, False
-        await self._time_is_over()
-        for session_id in await database.read(agents.stopped):
+        found = await database.read(_look)
+        for session_id in found.late:
+            work = partial(agent_deadlines.end, session_id=session_id)
+            did = await database.write(work, name="child-late") or did
+        for session_id in found.stopped:
             did = await self._stop(session_id) or did
-        for session_id in await database.read(agents.startable):
+        for session_id in found.startable:
             work = partial(children.start, session_id=session_id)
             if await database.write(work, name="child-start"):
                 did = True
                 self._bus.publish(EVENTS, {"session_id": session_id})
-        if await database.read(slots.wanted):
-            granted = await database.write(
-                lambda conn: slots.grant(conn, most=self._most), name="child-slots"
-            )
-            did = did or granted == slots.AT_ONCE
-            if granted:
-                self._bus.publish(RUNS, {})
-        for card_id in await database.read(agent_cards.due):
+        for call in found.waited:
+            if await database.write(partial(lingering.end, call=call), name="child-waited"):
+                self._bus.publish(EVENTS, {"session_id": call.session_id})
+        if found.wanted or found.startable:
+            did = await self._grant() or did
+        for card_id in found.cards:
             if await database.write(partial(cards.care, card_id=card_id), name="child-card"):
                 self._bus.publish(OUTBOX, {})
         return did
 
-    async def _time_is_over(self) -> None:
-        """Let those end that are late, and those go on that have waited for others long enough."""
-        database = self._database
-        for session_id in await database.read(agent_deadlines.overdue):
-            work = partial(agent_deadlines.end, session_id=session_id)
-            await database.write(work, name="child-late")
-        for call in await database.read(lingering.over):
-            if await database.write(partial(lingering.end, call=call), name="child-waited"):
-                self._bus.publish(EVENTS, {"session_id": call.session_id})
+    async def _grant(self) -> bool:
+        """Give out slots; True where there may be more to give at once."""
+        granted = await self._database.write(
+            lambda conn: slots.grant(conn, most=self._most), name="child-slots"
+        )
+        if granted:
+            self._bus.publish(RUNS, {})
+        return granted == slots.AT_ONCE
 
     async def _stop(self, session_id: str) -> bool:
         """End one child; False where its worker was told to before, and is still at it, and so

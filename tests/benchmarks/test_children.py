@@ -12,16 +12,14 @@ from statistics import median
 
 import pytest
 import structlog
-from sqlalchemy import Connection
 
 from runtime.ports.model import ModelRequest
-from runtime.store import agent_rows, sessions
+from runtime.store import agent_rows
 from runtime.store.agent_rows import AgentRow
 from runtime.store.migrate import migrate
 from runtime.subagents.requests import Limits
 from tests.fakes.model import Gate, Said
 from tests.scenario.children import engine, name_of, settled, spawn, told
-from tests.scenario.engine import World
 
 CHILDREN, BATCH = 200, 50
 ONE_BY_ONE, THOUSAND = 30, 1000
@@ -103,39 +101,32 @@ async def test_from_spawn_to_first_step(tmp_path: Path, capsys: pytest.CaptureFi
 
 
 async def test_a_summary_of_1000_agents(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """All of them are live: one is in its model's response, the others wait for its slot."""
     url = f"sqlite:///{tmp_path}/gatehouse.db"
     await migrate(url)
-
-    there = asyncio.Event()
+    hold = Gate()
 
     def script(request: ModelRequest) -> Said | str:
         if name_of(request):
-            return "done"
+            return Said("done", before=hold)
         if "accepted" in told(request):
-            there.set()
             return "They are on their way."
         batch = {"mode": "background", "agents": [{"task": "x"}] * BATCH}
         return Said(calls=(("sessions_spawn", json.dumps(batch)),) * (THOUSAND // BATCH))
 
     async with engine(tmp_path, url, script, limits=MANY, concurrency=1) as at:
-        await at.says("go")
+        accepted = await at.says("go")
+        root = accepted.session_id or ""
+        await at.sees(1)
+        await hold.reached.wait()
         took: list[float] = []
-        await there.wait()
         rows: Sequence[AgentRow] = ()
-        for _ in range(20):
+        for _ in range(50):
             before = time.perf_counter()
-            rows = await _rows(at)
+            rows = await at.database.read(lambda conn: agent_rows.of_tree(conn, root))
             took.append((time.perf_counter() - before) * 1000)
     with capsys.disabled():
         print(f"\n  a tree of {len(rows)} agents in one query: p50 {median(took):.1f} ms")
-
-
-async def _rows(at: World) -> Sequence[AgentRow]:
-    def read(conn: Connection) -> Sequence[AgentRow]:
-        (root,) = [one for one in sessions.listing(conn, limit=10_000) if one.agent == "main"]
-        return agent_rows.of_tree(conn, root.id)
-
-    return await at.database.read(read)
 
 
 async def test_memory_of_live_children(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
