@@ -8,11 +8,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from sqlalchemy import Connection, exists, insert, select, text, update
+from sqlalchemy import Connection, bindparam, exists, insert, select, text, update
 
-from runtime.store.agents import LIVE, Agent
+from runtime.store.agents import AT_ONCE, LIVE, Agent
 from runtime.store.database import now_ms
 from runtime.store.dialect import lock_rows
+from runtime.store.hot import hot
 from runtime.store.outbox import OPEN
 from runtime.store.tables import outbox
 from runtime.store.tables_agents import agent_cards, agents
@@ -68,15 +69,17 @@ def change(conn: Connection, card: AgentCard, *, shown: str, next_ms: int | None
     conn.execute(update(agent_cards).where(agent_cards.c.id == card.id).values(values))
 
 
-def due(conn: Connection, *, limit: int = 100) -> Sequence[str]:
+_DUE = hot(
+    select(agent_cards.c.id)
+    .where(agent_cards.c.next_ms <= bindparam("now_ms"))
+    .order_by(agent_cards.c.next_ms)
+    .limit(AT_ONCE)
+)
+
+
+def due(conn: Connection) -> Sequence[str]:
     """The cards that may be changed now."""
-    rows = conn.execute(
-        select(agent_cards.c.id)
-        .where(agent_cards.c.next_ms <= now_ms(conn))
-        .order_by(agent_cards.c.next_ms)
-        .limit(limit)
-    )
-    return list(rows.scalars())
+    return [row[0] for row in _DUE.rows(conn, now_ms=now_ms(conn))]
 
 
 def on_its_way(conn: Connection, card_id: str) -> bool:

@@ -3,9 +3,11 @@
 from collections.abc import Sequence
 from typing import Final
 
-from sqlalchemy import Connection, select, text, update
+from sqlalchemy import Connection, bindparam, select, text, update
 
+from runtime.store.agents import AT_ONCE
 from runtime.store.database import now_ms
+from runtime.store.hot import hot
 from runtime.store.tables_agents import agents
 
 TIMED: Final = "deadline_ms IS NOT NULL AND settled_ms IS NULL AND stop IS NULL"
@@ -14,15 +16,17 @@ OVER: Final = "its time was over"
 """Why such a one is stopped."""
 
 
-def overdue(conn: Connection, *, limit: int = 100) -> Sequence[str]:
+_OVERDUE = hot(
+    select(agents.c.session_id)
+    .where(text(TIMED), agents.c.deadline_ms <= bindparam("now_ms"))
+    .order_by(agents.c.deadline_ms)
+    .limit(AT_ONCE)
+)
+
+
+def overdue(conn: Connection) -> Sequence[str]:
     """Sessions of live agents whose time is over, and that nobody stopped yet."""
-    rows = conn.execute(
-        select(agents.c.session_id)
-        .where(text(TIMED), agents.c.deadline_ms <= now_ms(conn))
-        .order_by(agents.c.deadline_ms)
-        .limit(limit)
-    )
-    return list(rows.scalars())
+    return [row[0] for row in _OVERDUE.rows(conn, now_ms=now_ms(conn))]
 
 
 def end(conn: Connection, session_id: str) -> bool:

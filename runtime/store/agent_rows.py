@@ -1,7 +1,7 @@
 """A tree of subagents read in one statement, whatever its size; and taking up one that settled."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, Final
 
 from sqlalchemy import (
@@ -18,7 +18,7 @@ from sqlalchemy import (
 
 from runtime.domain.runs import RunState
 from runtime.domain.transcript import AssistantMessage
-from runtime.store.agents import LIVE, Agent
+from runtime.store.agents import COLUMNS, LIVE, Agent
 from runtime.store.hot import hot
 from runtime.store.inputs import PENDING
 from runtime.store.open_calls import APPROVAL, CLARIFICATION, QUESTION
@@ -78,8 +78,6 @@ _SAID = case(
     else_=None,
 )
 _active = runs.alias("active")
-_AGENT = tuple(agents.c[field.name] for field in fields(Agent))
-"""In the order of an agent's fields, so that a row begins with them: a tree may have a thousand."""
 
 
 def _query(wanted: ColumnElement[bool]) -> Select[Any]:
@@ -119,7 +117,7 @@ def _query(wanted: ColumnElement[bool]) -> Select[Any]:
     )
     return (
         select(
-            *_AGENT,
+            *COLUMNS,
             lanes.c.gate,
             func.coalesce(lanes.c.wants_ms, lanes.c.ready_ms).label("due_ms"),
             lanes.c.active_run,
@@ -215,8 +213,8 @@ def unheard_runs(conn: Connection, session_id: str) -> Sequence[str]:
 
 
 def _row(row: Sequence[Any]) -> AgentRow:
-    agent = Agent(*row[: len(_AGENT)])
-    gate, due, run_id, state, steps, tokens, cost, tainted, *rest = row[len(_AGENT) :]
+    agent = Agent(*row[: len(COLUMNS)])
+    gate, due, run_id, state, steps, tokens, cost, tainted, *rest = row[len(COLUMNS) :]
     queued, calls, approvals, questions, asks, newest_ms, error, said = rest
     return AgentRow(
         agent=agent,

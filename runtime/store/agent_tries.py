@@ -5,12 +5,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from sqlalchemy import Connection, exists, func, select, update
+from sqlalchemy import Connection, bindparam, exists, func, or_, select, update
 
 from runtime.domain.messages import InboundMessage
 from runtime.domain.people import Speaker
 from runtime.domain.runs import RunKind
 from runtime.domain.tools import Effect, ToolResult
+from runtime.store.hot import hot
 from runtime.store.inputs import PERSON, Input
 from runtime.store.payloads import kept
 from runtime.store.tables import inputs, runs, tool_calls
@@ -77,25 +78,31 @@ def only_handoffs(conn: Connection, session_id: str, run_id: str) -> bool:
     return bool(found) and all(one.startswith(HANDOFF) for one in found)
 
 
+_SAID = (inputs.c.session_id == bindparam("the_session")) & (inputs.c.origin == PERSON)
+_BEGUN_MS = hot(
+    select(func.max(runs.c.created_ms)).join(inputs, inputs.c.run_id == runs.c.id).where(_SAID)
+)
+_HEARD_MS = hot(select(func.max(inputs.c.received_ms)).where(_SAID))
+_HANDED = hot(
+    select(func.count()).where(
+        runs.c.session_id == bindparam("the_session"),
+        or_(runs.c.kind == RunKind.HANDOFF.value, runs.c.kind == RunKind.INPUT.value),
+        runs.c.created_ms > bindparam("since_ms"),
+        ~exists().where(inputs.c.run_id == runs.c.id, inputs.c.origin == PERSON),
+    )
+)
+
+
 def spoken_ms(conn: Connection, session_id: str) -> int:
     """When a person last spoke to a session: by a run, or by a word that one heard; else 0."""
-    said = (inputs.c.session_id == session_id) & (inputs.c.origin == PERSON)
-    begun = select(func.max(runs.c.created_ms)).join(inputs, inputs.c.run_id == runs.c.id)
-    heard = select(func.max(inputs.c.received_ms))
-    return max(conn.execute(one.where(said)).scalar() or 0 for one in (begun, heard))
+    found = (one.rows(conn, the_session=session_id)[0][0] for one in (_BEGUN_MS, _HEARD_MS))
+    return max(one or 0 for one in found)
 
 
 def handed(conn: Connection, session_id: str, *, since_ms: int) -> int:
     """Runs of a session since a moment that its own children began, and nobody spoke to: those of
     handoffs, and those that follow a run which ended before it heard of one."""
-    said = exists().where(inputs.c.run_id == runs.c.id, inputs.c.origin == PERSON)
-    count = select(func.count()).where(
-        runs.c.session_id == session_id,
-        runs.c.kind.in_((RunKind.HANDOFF.value, RunKind.INPUT.value)),
-        runs.c.created_ms > since_ms,
-        ~said,
-    )
-    return conn.execute(count).scalar_one()
+    return _HANDED.rows(conn, the_session=session_id, since_ms=since_ms)[0][0]
 
 
 def outcomes(conn: Connection, session_id: str, run_id: str) -> Sequence[str]:

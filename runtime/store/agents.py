@@ -2,12 +2,11 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Final, Literal
 
 from sqlalchemy import (
     Connection,
-    Row,
     bindparam,
     exists,
     func,
@@ -110,22 +109,24 @@ class Totals:
     tainted: bool = False
 
 
-_COLUMNS = tuple(column.name for column in agents.columns)
-_ONE = hot(select(agents).where(agents.c.session_id == bindparam("the_session")))
-_OF_CALL = (
-    select(agents)
-    .where(
+COLUMNS: Final = tuple(agents.c[field.name] for field in fields(Agent))
+"""In the order of an agent's fields, so that a row begins with them: a tree may have a thousand."""
+_ALL = select(*COLUMNS)
+_ADD = hot(insert(agents))
+_ONE = hot(_ALL.where(agents.c.session_id == bindparam("the_session")))
+_OF_TREE = hot(_ALL.where(agents.c.tree_id == bindparam("the_tree")).order_by(agents.c.place))
+_OF_CALL = hot(
+    _ALL.where(
         agents.c.run_id == bindparam("the_run"),
         agents.c.step == bindparam("the_step"),
         agents.c.call_place == bindparam("the_place"),
-    )
-    .order_by(agents.c.place)
+    ).order_by(agents.c.place)
 )
 
 
 def add(conn: Connection, agent: Agent) -> None:
     """Keep a new one."""
-    conn.execute(insert(agents).values({name: getattr(agent, name) for name in _COLUMNS}))
+    _ADD.change(conn, **{column.name: getattr(agent, column.name) for column in COLUMNS})
 
 
 def wait(conn: Connection, session_id: str, behind: Mapping[str, str]) -> None:
@@ -143,7 +144,7 @@ def wait(conn: Connection, session_id: str, behind: Mapping[str, str]) -> None:
 def find(conn: Connection, session_id: str) -> Agent | None:
     """The agent of a session; None where it is nobody's child."""
     row = _ONE.first(conn, the_session=session_id)
-    return None if row is None else _agent(row)
+    return None if row is None else Agent(*row)
 
 
 def get(conn: Connection, session_id: str) -> Agent:
@@ -172,47 +173,46 @@ def payer_of(conn: Connection, run: Run) -> str:
 
 def of_tree(conn: Connection, tree_id: str) -> Sequence[Agent]:
     """All that were ever spawned below a root, in that order."""
-    rows = conn.execute(select(agents).where(agents.c.tree_id == tree_id).order_by(agents.c.place))
-    return [_agent(row) for row in rows]
+    return [Agent(*row) for row in _OF_TREE.rows(conn, the_tree=tree_id)]
 
 
 def of_call(conn: Connection, run_id: str, step: int, place: int) -> Sequence[Agent]:
     """Those that one call spawned."""
-    rows = conn.execute(_OF_CALL, {"the_run": run_id, "the_step": step, "the_place": place})
-    return [_agent(row) for row in rows]
+    found = _OF_CALL.rows(conn, the_run=run_id, the_step=step, the_place=place)
+    return [Agent(*row) for row in found]
 
 
 def of_request(conn: Connection, parent_id: str, key: str) -> Sequence[Agent]:
     """Those that a session spawned under a key, in that order."""
     rows = conn.execute(
-        select(agents)
-        .where(
+        _ALL.where(
             agents.c.parent_id == parent_id,
             agents.c.request_key == key,
             text("request_key IS NOT NULL"),
-        )
-        .order_by(agents.c.place)
+        ).order_by(agents.c.place)
     )
-    return [_agent(row) for row in rows]
+    return [Agent(*row) for row in rows]
+
+
+_LIVE_CHILDREN = hot(
+    _ALL.where(agents.c.parent_id == bindparam("the_parent"), text(LIVE)).order_by(agents.c.place)
+)
+_WAITS = hot(
+    select(agent_waits.c.session_id, agent_waits.c.other_id)
+    .join(agents, agents.c.session_id == agent_waits.c.session_id)
+    .where(agents.c.tree_id == bindparam("the_tree"), agent_waits.c.kind == "dependency")
+)
 
 
 def live_children(conn: Connection, parent_id: str) -> Sequence[Agent]:
     """Those of a session that have not settled."""
-    rows = conn.execute(
-        select(agents).where(agents.c.parent_id == parent_id, text(LIVE)).order_by(agents.c.place)
-    )
-    return [_agent(row) for row in rows]
+    return [Agent(*row) for row in _LIVE_CHILDREN.rows(conn, the_parent=parent_id)]
 
 
 def waits(conn: Connection, tree_id: str) -> Mapping[str, Sequence[str]]:
     """Whom each agent of a tree needs the result of, by session."""
-    rows = conn.execute(
-        select(agent_waits.c.session_id, agent_waits.c.other_id)
-        .join(agents, agents.c.session_id == agent_waits.c.session_id)
-        .where(agents.c.tree_id == tree_id, agent_waits.c.kind == "dependency")
-    )
     found: dict[str, list[str]] = {}
-    for row in rows:
+    for row in _WAITS.rows(conn, the_tree=tree_id):
         found.setdefault(row.session_id, []).append(row.other_id)
     return found
 
@@ -220,21 +220,27 @@ def waits(conn: Connection, tree_id: str) -> Mapping[str, Sequence[str]]:
 def in_front(conn: Connection, session_id: str) -> Sequence[tuple[str, Agent]]:
     """(kind, agent) of everybody whom one waits for or waited for, in the order of spawning."""
     rows = conn.execute(
-        select(agents, agent_waits.c.kind)
+        select(*COLUMNS, agent_waits.c.kind)
         .join(agent_waits, agent_waits.c.other_id == agents.c.session_id)
         .where(agent_waits.c.session_id == session_id)
         .order_by(agents.c.place)
     )
-    return [(row.kind, _agent(row)) for row in rows]
+    return [(row.kind, Agent(*row[:-1])) for row in rows]
+
+
+_OF_RUN = hot(select(func.count()).where(agents.c.run_id == bindparam("the_run")))
+_OF_TIME = hot(
+    select(func.count()).where(
+        agents.c.tree_id == bindparam("the_tree"), agents.c.created_ms >= bindparam("since_ms")
+    )
+)
 
 
 def spawned(conn: Connection, *, run_id: str, tree_id: str, since_ms: int) -> tuple[int, int]:
     """How many a run spawned, and how many came into a tree since a moment."""
-    of_run = select(func.count()).where(agents.c.run_id == run_id)
-    of_time = select(func.count()).where(
-        agents.c.tree_id == tree_id, agents.c.created_ms >= since_ms
-    )
-    return conn.execute(of_run).scalar_one(), conn.execute(of_time).scalar_one()
+    of_run = _OF_RUN.rows(conn, the_run=run_id)
+    of_time = _OF_TIME.rows(conn, the_tree=tree_id, since_ms=since_ms)
+    return of_run[0][0], of_time[0][0]
 
 
 def mark_stopped(
@@ -265,11 +271,19 @@ def ask_to_stop(conn: Connection, session_id: str, reason: str) -> bool:
     return changed.rowcount == 1
 
 
-def stopped(conn: Connection, *, limit: int = 100) -> Sequence[str]:
+AT_ONCE: Final = 100
+"""Agents that one look finds."""
+_STOPPED = hot(
+    select(agents.c.session_id)
+    .where(text(ENDING))
+    .order_by(agents.c.created_ms, agents.c.depth)
+    .limit(AT_ONCE)
+)
+
+
+def stopped(conn: Connection) -> Sequence[str]:
     """Sessions of live agents that are to end, parents before their children."""
-    query = select(agents.c.session_id).where(text(ENDING))
-    ordered = query.order_by(agents.c.created_ms, agents.c.depth).limit(limit)
-    return list(conn.execute(ordered).scalars())
+    return [row[0] for row in _STOPPED.rows(conn)]
 
 
 _other = agents.alias("other")
@@ -282,11 +296,12 @@ STARTABLE = select(agents.c.session_id).where(text("agents.held_ms IS NOT NULL")
 """Those who waited for others, of whom none is left."""
 
 
-def startable(conn: Connection, *, limit: int = 100) -> Sequence[str]:
+_STARTABLE = hot(STARTABLE.order_by(agents.c.held_ms, agents.c.place).limit(AT_ONCE))
+
+
+def startable(conn: Connection) -> Sequence[str]:
     """Sessions of agents that wait for nobody any more and do not know it yet."""
-    return list(
-        conn.execute(STARTABLE.order_by(agents.c.held_ms, agents.c.place).limit(limit)).scalars()
-    )
+    return [row[0] for row in _STARTABLE.rows(conn)]
 
 
 def totals(conn: Connection, session_id: str) -> Totals:
@@ -380,8 +395,3 @@ def to_background(conn: Connection, run_id: str, step: int, place: int) -> None:
         )
         .values(mode="background")
     )
-
-
-def _agent(row: Row[tuple[object, ...]]) -> Agent:
-    found = row._mapping
-    return Agent(**{name: found[name] for name in _COLUMNS})

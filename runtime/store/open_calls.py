@@ -51,6 +51,7 @@ class OpenCall:
     answered_ms: int | None = None
 
 
+_ADD = hot(insert(open_calls))
 # Ids of one millisecond are in no order of their own.
 _IN_ORDER = (open_calls.c.created_ms, open_calls.c.run_id, open_calls.c.step, open_calls.c.place)
 _ALL_OF_RUN = (
@@ -65,20 +66,19 @@ _OF_RUN_IN = hot(_ALL_OF_RUN.where(open_calls.c.state == bindparam("the_state"))
 
 def add(conn: Connection, call: OpenCall) -> None:
     """Keep a new one."""
-    conn.execute(
-        insert(open_calls).values(
-            id=call.id,
-            session_id=call.session_id,
-            run_id=call.run_id,
-            step=call.step,
-            place=call.place,
-            kind=call.kind,
-            digest=call.digest,
-            payload=json.dumps(call.payload, ensure_ascii=False),
-            state=call.state,
-            created_ms=call.created_ms,
-            expires_ms=call.expires_ms,
-        )
+    _ADD.change(
+        conn,
+        id=call.id,
+        session_id=call.session_id,
+        run_id=call.run_id,
+        step=call.step,
+        place=call.place,
+        kind=call.kind,
+        digest=call.digest,
+        payload=json.dumps(call.payload, ensure_ascii=False),
+        state=call.state,
+        created_ms=call.created_ms,
+        expires_ms=call.expires_ms,
     )
 
 
@@ -97,10 +97,20 @@ def of_run(conn: Connection, run_id: str, *, state: str | None = None) -> Sequen
     return [_open_call(row) for row in rows]
 
 
+_OF_KIND = hot(
+    select(open_calls)
+    .where(open_calls.c.state == "open", open_calls.c.kind == bindparam("the_kind"))
+    .order_by(*_IN_ORDER)
+)
+
+
 def open_ones(
     conn: Connection, *, session_id: str | None = None, kind: str | None = None
 ) -> Sequence[OpenCall]:
     """Those that wait for an answer, oldest first."""
+    if session_id is None and kind is not None:
+        # The keeper of children asks at each look.
+        return [_open_call(row) for row in _OF_KIND.rows(conn, the_kind=kind)]
     query = select(open_calls).where(open_calls.c.state == "open")
     if session_id is not None:
         query = query.where(open_calls.c.session_id == session_id)

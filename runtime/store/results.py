@@ -5,9 +5,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from sqlalchemy import Connection, or_, select
+from sqlalchemy import Connection, bindparam, or_, select
 
 from runtime.store.agents import Agent
+from runtime.store.hot import hot
 from runtime.store.rows import insert_new
 from runtime.store.tables import runs, tool_calls
 from runtime.store.tables_agents import agent_results, agent_waits, agents
@@ -52,19 +53,26 @@ def result_of(conn: Connection, agent: Agent) -> str:
     return agent.result if found is None else found
 
 
+_NEEDED = select(agent_waits.c.other_id).where(
+    agent_waits.c.session_id == bindparam("the_session"), agent_waits.c.kind == "dependency"
+)
+_HANDED = hot(
+    select(agent_results.c.session_id, agent_results.c.digest, agent_results.c.size)
+    .join(agents, agents.c.session_id == agent_results.c.session_id)
+    .where(
+        or_(
+            agents.c.parent_id == bindparam("the_session"),
+            agents.c.session_id.in_(_NEEDED),
+        )
+    )
+    .order_by(agent_results.c.created_ms.desc(), agents.c.place.desc())
+    .limit(MOST_HANDED)
+)
+
+
 def handed_to(conn: Connection, session_id: str) -> Sequence[Handed]:
     """The long results of a session's children, and of those that it depends on."""
-    needed = select(agent_waits.c.other_id).where(
-        agent_waits.c.session_id == session_id, agent_waits.c.kind == "dependency"
-    )
-    rows = conn.execute(
-        select(agent_results.c.session_id, agent_results.c.digest, agent_results.c.size)
-        .join(agents, agents.c.session_id == agent_results.c.session_id)
-        .where(or_(agents.c.parent_id == session_id, agents.c.session_id.in_(needed)))
-        .order_by(agent_results.c.created_ms.desc(), agents.c.place.desc())
-        .limit(MOST_HANDED)
-    )
-    return [Handed(row[0], row[1], row[2]) for row in rows]
+    return [Handed(*row) for row in _HANDED.rows(conn, the_session=session_id)]
 
 
 def written(conn: Connection, agent_id: str) -> Sequence[str]:

@@ -11,6 +11,7 @@ from sqlalchemy import Connection, func, select, text, update
 
 from runtime.store import lanes
 from runtime.store.dialect import lock_rows
+from runtime.store.hot import hot
 from runtime.store.lanes import OPEN, SHUT, Lane
 from runtime.store.rows import insert_new
 from runtime.store.tables import lanes as lanes_table
@@ -20,10 +21,12 @@ AT_ONCE: Final = 32
 """Lanes that one unit lets run."""
 
 
+_WANTED = hot(select(lanes_table.c.session_id).where(text("wants_ms IS NOT NULL")).limit(1))
+
+
 def wanted(conn: Connection) -> bool:
     """Whether a lane wants to run; reads only."""
-    query = select(lanes_table.c.session_id).where(text("wants_ms IS NOT NULL")).limit(1)
-    return conn.execute(query).first() is not None
+    return _WANTED.first(conn) is not None
 
 
 def grant(conn: Connection, *, most: int) -> int:

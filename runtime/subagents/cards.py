@@ -35,8 +35,10 @@ LATER_MS: Final = 1_000
 def begin(conn: Connection, lane: Lane, run: Run, step: int) -> bool:
     """Post the card of the agents that a step of a person's session spawned; True where there is
     one. Those of a child have none: a chat is told of what was asked for in it."""
+    if lane.gate is not None:
+        return False
     rows = agent_rows.of_step(conn, run.id, step)
-    if lane.gate is not None or len(rows) < LEAST:
+    if len(rows) < LEAST:
         return False
     name = agent_cards.name_of(run.id, step)
     there = agent_cards.lock(conn, name)
