@@ -7,6 +7,7 @@ signal ends it at once; nothing is lost then either, because the database is the
 
 import asyncio
 import errno
+import gc
 import os
 import signal
 from collections.abc import AsyncIterator, Callable
@@ -139,6 +140,13 @@ async def _listening(config: Config, assembly: Assembly) -> AsyncIterator[str]:
         yield address(config, got) if whole else ""
 
 
+def _settle_memory() -> None:
+    """What is there now stays until the end, so the collector need not look at it again: its full
+    rounds over all modules cost more than most turns (`docs/performance.md`)."""
+    gc.collect()
+    gc.freeze()
+
+
 async def _ready(assembly: Assembly) -> None:
     """Wait until this process holds its lease and its own channels are connected.
 
@@ -168,6 +176,7 @@ async def serve(start: Start, announce: Callable[[Started], None]) -> int:
     try:
         async with running(start) as started:
             announce(started)
+            _settle_memory()
             log.info("ready", url=started.url, roles=list(start.config.settings.roles))
             await stop.wait()
             log.info("stopping", grace_s=start.config.settings.shutdown_grace_s)

@@ -1,7 +1,6 @@
 """A tree of subagents read in one statement, whatever its size; and taking up one that settled."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from sqlalchemy import (
@@ -23,12 +22,13 @@ from runtime.store.hot import hot
 from runtime.store.inputs import PENDING
 from runtime.store.open_calls import APPROVAL, CLARIFICATION, QUESTION
 from runtime.store.payloads import kept_message
+from runtime.store.quick import quick
 from runtime.store.runs import QUEUED
 from runtime.store.tables import inputs, lanes, messages, open_calls, runs, tool_calls
 from runtime.store.tables_agents import agents
 
 
-@dataclass(frozen=True, slots=True)
+@quick
 class AgentRow:
     """One agent with where its lane stands: its `gate`, the `run` that has it (`run_id`), and
     whether one is `due`. What it used counts every run so far, also while it is at work.
@@ -66,6 +66,14 @@ _ERROR = (
     .limit(1)
     .scalar_subquery()
 )
+_TAINTED = (
+    select(func.count())
+    .where(runs.c.session_id == agents.c.session_id, runs.c.tainted)
+    .scalar_subquery()
+)
+_FAILED = agents.c.settled_ms.is_not(None) & (
+    (agents.c.status != "completed") | (agents.c.retries > 0)
+)
 _SAID = case(
     (
         agents.c.settled_ms.is_(None),
@@ -82,7 +90,9 @@ _active = runs.alias("active")
 
 def _query(wanted: ColumnElement[bool]) -> Select[Any]:
     """The statement for the agents that are `wanted`."""
-    members = select(agents.c.session_id).where(wanted)
+    live = agents.c.settled_ms.is_(None)
+    # What settled ones used stands in their rows; most of a large tree have.
+    members = select(agents.c.session_id).where(wanted, live)
     used = (
         select(
             runs.c.session_id,
@@ -122,18 +132,18 @@ def _query(wanted: ColumnElement[bool]) -> Select[Any]:
             func.coalesce(lanes.c.wants_ms, lanes.c.ready_ms).label("due_ms"),
             lanes.c.active_run,
             _active.c.state.label("run_state"),
-            used.c.used_steps,
-            used.c.used_tokens,
-            used.c.used_cost,
-            used.c.any_taint,
+            case((live, used.c.used_steps), else_=agents.c.steps),
+            case((live, used.c.used_tokens), else_=agents.c.input_tokens + agents.c.output_tokens),
+            case((live, used.c.used_cost), else_=agents.c.cost_usd),
+            case((live, used.c.any_taint), else_=_TAINTED),
             used.c.queued_runs,
-            calls.c.used_calls,
+            case((live, calls.c.used_calls), else_=agents.c.tool_calls),
             asked.c.approvals,
             asked.c.questions,
             asked.c.asks,
             _newest.c.created_ms.label("newest_ms"),
-            # Few have one, and it is looked for in those alone.
-            case((used.c.errors > 0, _ERROR)).label("last_error"),
+            # Few have one, and it is looked for in those alone that may.
+            case(((used.c.errors > 0) | _FAILED, _ERROR)).label("last_error"),
             _SAID.label("last_said"),
         )
         .join(lanes, lanes.c.session_id == agents.c.session_id)
@@ -143,7 +153,9 @@ def _query(wanted: ColumnElement[bool]) -> Select[Any]:
         .outerjoin(asked, asked.c.session_id == agents.c.session_id)
         .outerjoin(
             _newest,
-            (_newest.c.session_id == agents.c.session_id) & (_newest.c.seq == lanes.c.message_seq),
+            live
+            & (_newest.c.session_id == agents.c.session_id)
+            & (_newest.c.seq == lanes.c.message_seq),
         )
         .where(wanted)
         .order_by(agents.c.tree_id, agents.c.place)

@@ -20,6 +20,7 @@ from sqlalchemy import (
 
 from runtime.domain.errors import NotFound
 from runtime.store.hot import hot
+from runtime.store.quick import quick
 from runtime.store.runs import Run
 from runtime.store.tables import runs, tool_calls
 from runtime.store.tables_agents import agent_waits, agents
@@ -38,7 +39,7 @@ LIVE: Final = "settled_ms IS NULL"
 ENDING: Final = "stop IS NOT NULL AND settled_ms IS NULL"
 
 
-@dataclass(frozen=True, slots=True)
+@quick
 class Agent:
     """One child. `tree_id` is the session at the root, `parent_id` the session that spawned it by
     the call (`run_id`, `step`, `call_place`). `stop` is why it is to end, and `quiet` that nobody
