@@ -7,9 +7,10 @@ lane that may not run is `SHUT` and says in `wants_ms` since when it wants to; o
 
 from typing import Final
 
-from sqlalchemy import Connection, func, select, text, update
+from sqlalchemy import Connection, bindparam, func, select, text, update
 
 from runtime.store import lanes
+from runtime.store.database import now_ms
 from runtime.store.dialect import lock_rows
 from runtime.store.hot import hot
 from runtime.store.lanes import OPEN, SHUT, Lane
@@ -21,12 +22,16 @@ AT_ONCE: Final = 32
 """Lanes that one unit lets run."""
 
 
-_WANTED = hot(select(lanes_table.c.session_id).where(text("wants_ms IS NOT NULL")).limit(1))
+_WANTED = hot(
+    select(lanes_table.c.session_id)
+    .where(text("wants_ms IS NOT NULL"), lanes_table.c.wants_ms <= bindparam("now_ms"))
+    .limit(1)
+)
 
 
 def wanted(conn: Connection) -> bool:
     """Whether a lane wants to run; reads only."""
-    return _WANTED.first(conn) is not None
+    return _WANTED.first(conn, now_ms=now_ms(conn)) is not None
 
 
 def grant(conn: Connection, *, most: int) -> int:

@@ -104,8 +104,10 @@ async def taken_over(deployment: Deployment, victim: Replica, held: list[object]
     """Until what a lost replica had in hand goes on elsewhere, and no lane waits."""
     assert held, "it had runs in hand"
     names = ", ".join(f"'{run}'" for run in held)
-    resumed = "SELECT count(DISTINCT run_id) FROM events WHERE kind = 'run.resumed'"
-    await deployment.until(f"{resumed} AND run_id IN ({names})", len(held))
+    # One that it ended between the look at its hands and the fault is not resumed.
+    resumed = "EXISTS (SELECT 1 FROM events WHERE run_id = runs.id AND kind = 'run.resumed')"
+    lost = f"SELECT count(*) FROM runs WHERE id IN ({names}) AND state <> 'completed'"
+    await deployment.until(f"{lost} AND NOT {resumed}", 0)
     left = f"SELECT count(*) FROM runs WHERE state = 'running' AND worker = '{victim.worker}'"
     await deployment.until(left, 0)
     await deployment.until("SELECT count(*) FROM lanes WHERE ready_ms IS NOT NULL", 0)

@@ -259,8 +259,8 @@ SELECT inputs.identity FROM inputs WHERE inputs.session_id = $1::VARCHAR AND inp
 -- (int8) -> (text)
 SELECT lanes.session_id FROM lanes WHERE lanes.ready_ms <= (SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint + $1::BIGINT AS anon_1) LIMIT 1;
 
--- (int4) -> (text)
-SELECT lanes.session_id FROM lanes WHERE wants_ms IS NOT NULL LIMIT $1::INTEGER;
+-- (int8, int4) -> (text)
+SELECT lanes.session_id FROM lanes WHERE wants_ms IS NOT NULL AND lanes.wants_ms <= $1::BIGINT LIMIT $2::INTEGER;
 
 -- (int8) -> (text, text, int8, int8)
 SELECT leases.name, leases.holder, leases.fence, leases.expires_ms FROM leases WHERE leases.expires_ms > $1::BIGINT ORDER BY leases.name;
@@ -390,6 +390,9 @@ SELECT runs.id FROM runs WHERE runs.id < $1::VARCHAR ORDER BY runs.id DESC LIMIT
 
 -- (varchar, varchar, int4) -> (text)
 SELECT runs.id FROM runs WHERE runs.session_id = $1::VARCHAR AND runs.state = $2::VARCHAR ORDER BY runs.id DESC LIMIT $3::INTEGER;
+
+-- (varchar) -> (text, text)
+SELECT runs.id, runs.cancel FROM runs WHERE runs.worker = $1::VARCHAR AND runs.state = 'running' AND runs.cancel IS NOT NULL;
 
 -- (varchar) -> (text, text, int8, int4, text, text, bool, int8, text, text, text, int4, int4, text, int8, text, bool, bool, bool, text, int8, int8, int8, float8, bool, text, int8, int8, int8)
 SELECT runs.id, runs.session_id, runs.seq, runs.transcript, runs.kind, runs.state, runs.collecting, runs.ready_ms, runs.target, runs.reply_to, runs.speaker, runs.step, runs.attempt, runs.worker, runs.fence, runs.cancel, runs.replaced, runs.steered, runs.late, runs.model, runs.input_tokens, runs.output_tokens, runs.cached_tokens, runs.cost_usd, runs.tainted, runs.error, runs.created_ms, runs.started_ms, runs.ended_ms FROM runs WHERE runs.id = $1::VARCHAR;

@@ -155,7 +155,7 @@ SELECT inputs.id, inputs.session_id, inputs.seq, inputs.identity, inputs.origin,
 
 SELECT inputs.identity FROM inputs WHERE inputs.session_id = ? AND inputs.run_id = ? AND (inputs.identity LIKE ? || '%');
 
-SELECT lanes.session_id FROM lanes WHERE wants_ms IS NOT NULL LIMIT ? OFFSET ?;
+SELECT lanes.session_id FROM lanes WHERE wants_ms IS NOT NULL AND lanes.wants_ms <= ? LIMIT ? OFFSET ?;
 
 SELECT lanes.session_id, lanes.input_seq, lanes.run_seq, lanes.event_seq, lanes.message_seq, lanes.transcript, lanes.transcript_from, lanes.window_from, lanes.active_run, lanes.ready_ms, lanes.gate, lanes.wants_ms, ? AS at_ms FROM lanes JOIN sessions ON sessions.id = lanes.session_id WHERE sessions."key" = ?;
 
@@ -327,13 +327,11 @@ UPDATE outbox SET state=?, next_ms=?, worker=?, fence=?, begun_ms=?, posted=?, e
 
 UPDATE outbox SET state=?, posted=?, error=?, settled_ms=? WHERE outbox.id = ? AND outbox.state = ? AND outbox.worker = ? AND outbox.fence = ?;
 
-UPDATE outbox SET worker=?, fence=? WHERE outbox.id = ? AND outbox.state = ? AND outbox.worker = ? AND outbox.fence = ?;
-
 UPDATE pairings SET state=? WHERE pairings.code = ? AND pairings.state = ? AND pairings.expires_ms > ?;
 
 UPDATE runs SET cancel=? WHERE runs.id = ?;
 
-UPDATE runs SET ready_ms=?, reply_to=? WHERE runs.id = ?;
+UPDATE runs SET reply_to=? WHERE runs.id = ?;
 
 UPDATE runs SET state=?, attempt=?, worker=?, fence=? WHERE runs.id = ?;
 
