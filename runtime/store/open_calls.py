@@ -97,20 +97,10 @@ def of_run(conn: Connection, run_id: str, *, state: str | None = None) -> Sequen
     return [_open_call(row) for row in rows]
 
 
-_OF_KIND = hot(
-    select(open_calls)
-    .where(open_calls.c.state == "open", open_calls.c.kind == bindparam("the_kind"))
-    .order_by(*_IN_ORDER)
-)
-
-
 def open_ones(
     conn: Connection, *, session_id: str | None = None, kind: str | None = None
 ) -> Sequence[OpenCall]:
     """Those that wait for an answer, oldest first."""
-    if session_id is None and kind is not None:
-        # The keeper of children asks at each look.
-        return [_open_call(row) for row in _OF_KIND.rows(conn, the_kind=kind)]
     query = select(open_calls).where(open_calls.c.state == "open")
     if session_id is not None:
         query = query.where(open_calls.c.session_id == session_id)
@@ -119,14 +109,21 @@ def open_ones(
     return [_open_call(row) for row in conn.execute(query.order_by(*_IN_ORDER))]
 
 
-def for_agents(conn: Connection) -> Sequence[OpenCall]:
-    """Those that wait for agents, oldest first. Each has its time, and is found by it."""
-    query = select(open_calls).where(
+# The keeper of children asks at each look. Each has its time, and is found by it.
+_FOR_AGENTS = hot(
+    select(open_calls)
+    .where(
         text("open_calls.state = 'open'"),
         open_calls.c.expires_ms > 0,
         open_calls.c.kind == CHILDREN,
     )
-    return [_open_call(row) for row in conn.execute(query.order_by(*_IN_ORDER))]
+    .order_by(*_IN_ORDER)
+)
+
+
+def for_agents(conn: Connection) -> Sequence[OpenCall]:
+    """Those that wait for agents, oldest first."""
+    return [_open_call(row) for row in _FOR_AGENTS.rows(conn)]
 
 
 def of_tree(conn: Connection, session_id: str, *, kind: str | None = None) -> Sequence[OpenCall]:

@@ -1,8 +1,10 @@
 """Plays of children that hung, leaked or lost something in other systems, or once did here."""
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 from sqlalchemy import Connection
@@ -55,16 +57,19 @@ class Play(ChildrenPlay):
         return str(found["content"])
 
 
-@pytest.fixture
-def play(
-    schema_templates: Callable[[str], str], tmp_path: Path
-) -> Iterator[Callable[[int], tuple[Play, str, str]]]:
-    """A play with so many slots: the root's session, and its run, which is at work."""
-    template, numbers = Path(schema_templates("sqlite")), count()
-    made: list[Play] = []
+PlayT = TypeVar("PlayT", bound=Play)
 
-    def begin(most: int) -> tuple[Play, str, str]:
-        at = Play(SqliteUnits(template, tmp_path / f"{next(numbers)}.db"), most)
+
+@contextmanager
+def beginning(
+    kind: Callable[[SqliteUnits, int], PlayT], template: Path, folder: Path
+) -> Iterator[Callable[[int], tuple[PlayT, str, str]]]:
+    """Plays of a kind, with so many slots each: the root's session, and its run, which is at
+    work."""
+    numbers, made = count(), list[PlayT]()
+
+    def begin(most: int) -> tuple[PlayT, str, str]:
+        at = kind(SqliteUnits(template, folder / f"{next(numbers)}.db"), most)
         made.append(at)
         root = at.asks(0)
         at.claims(1)
@@ -73,6 +78,15 @@ def play(
     yield begin
     for one in made:
         one.units.close()
+
+
+@pytest.fixture
+def play(
+    schema_templates: Callable[[str], str], tmp_path: Path
+) -> Iterator[Callable[[int], tuple[Play, str, str]]]:
+    """See `beginning`."""
+    with beginning(Play, Path(schema_templates("sqlite")), tmp_path) as begin:
+        yield begin
 
 
 Begin = Callable[[int], tuple[Play, str, str]]

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from itertools import count
 from pathlib import Path
 
 import pytest
@@ -18,8 +17,7 @@ from tests.contract.store_support import schema_templates
 from tests.stateful.arriving import deliver
 from tests.stateful.children_bench import LIMITS, agent, spawning
 from tests.stateful.children_work import REFUSED
-from tests.stateful.test_children_known import Play
-from tests.stateful.units import SqliteUnits
+from tests.stateful.test_children_known import Play, beginning
 
 __all__ = ["schema_templates"]
 
@@ -54,20 +52,9 @@ class Talk(Play):
 def play(
     schema_templates: Callable[[str], str], tmp_path: Path
 ) -> Iterator[Callable[[int], tuple[Talk, str, str]]]:
-    """A play with so many slots: the root's session, and its run, which is at work."""
-    template, numbers = Path(schema_templates("sqlite")), count()
-    made: list[Talk] = []
-
-    def begin(most: int) -> tuple[Talk, str, str]:
-        at = Talk(SqliteUnits(template, tmp_path / f"{next(numbers)}.db"), most)
-        made.append(at)
-        root = at.asks(0)
-        at.claims(1)
-        return at, root, at.at_work_on(root)
-
-    yield begin
-    for one in made:
-        one.units.close()
+    """See `beginning`."""
+    with beginning(Talk, Path(schema_templates("sqlite")), tmp_path) as begin:
+        yield begin
 
 
 Begin = Callable[[int], tuple[Talk, str, str]]

@@ -17,9 +17,9 @@ from runtime.policy.rules import Rule
 from runtime.subagents.allowing import Asked, Endowment, Held, SpendAsked, endow, problems
 from tests.unit.domain.lattice import needs, sets
 
-WORKSPACE = "/work"
+WORKSPACE = "/site"
 TOOLS = ("read_file", "write_file", "exec", "web_fetch", "sessions_spawn", "send_message")
-PATHS = ("src", "src/lib", "/work/src", "/work", "/else", "notes/a.md", "/work/src/lib/../../x")
+PATHS = ("src", "src/lib", "/site/src", "/site", "/else", "notes/a.md", "/site/src/lib/../../x")
 HOSTS = ("example.org", "*.example.org", "a.example.org", "*", "Example.ORG", "not a host")
 TYPES = {
     "general": TOOLS,
@@ -52,7 +52,7 @@ def amounts() -> st.SearchStrategy[SpendAsked]:
 
 def facts() -> st.SearchStrategy[CallFacts]:
     paths = st.lists(
-        st.sampled_from(("/work/src/a", "/work/src/lib/b", "/work/notes/a.md", "/else/c")),
+        st.sampled_from(("/site/src/a", "/site/src/lib/b", "/site/notes/a.md", "/else/c")),
         max_size=2,
     ).map(tuple)
     hosts = st.lists(
@@ -178,7 +178,7 @@ def test_what_is_asked_bounds_the_child(request: Asked, path: str, host: str) ->
     for axis, thing in (("paths", Need(path=path)), ("network", Need(host=host))):
         if getattr(request, axis) == ():
             assert not allows(given.capabilities, thing)
-    if request.folder is not None and path.startswith("/work"):
+    if request.folder is not None and path.startswith("/site"):
         # The folder is one more bound: what is outside of it is outside, whatever `paths` say.
         inside = PurePosixPath(path).is_relative_to(PurePosixPath(WORKSPACE, request.folder))
         assert inside or not allows(given.capabilities, Need(path=path))
@@ -194,7 +194,7 @@ def said(held: Held, **request: object) -> list[str]:
 def test_what_is_wider_is_refused_with_its_axis_all_at_once() -> None:
     held = Held(
         capabilities=Capabilities(
-            paths=Scope.of("/work/src"),
+            paths=Scope.of("/site/src"),
             network=Scope.of("example.org"),
             mode=PermissionMode.DONT_ASK,
         ),
@@ -231,11 +231,11 @@ def test_an_empty_list_is_nothing_and_no_list_is_no_bound() -> None:
     held = Held(workspace=WORKSPACE)
     none = endow(held, Asked(allowed_tools=(), paths=(), network=()), TOOLS)
     assert none.tools == ()
-    assert not allows(none.capabilities, Need(path="/work/src"))
+    assert not allows(none.capabilities, Need(path="/site/src"))
     assert not allows(none.capabilities, Need(host="example.org"))
     every = endow(held, Asked(), TOOLS)
     assert every.tools == TOOLS
-    assert allows(every.capabilities, Need(path="/work/src", host="example.org"))
+    assert allows(every.capabilities, Need(path="/site/src", host="example.org"))
 
 
 @pytest.mark.requirement("SUB-18")

@@ -331,7 +331,7 @@ UPDATE pairings SET state=? WHERE pairings.code = ? AND pairings.state = ? AND p
 
 UPDATE runs SET cancel=? WHERE runs.id = ?;
 
-UPDATE runs SET reply_to=? WHERE runs.id = ?;
+UPDATE runs SET ready_ms=?, reply_to=? WHERE runs.id = ?;
 
 UPDATE runs SET state=?, attempt=?, worker=?, fence=? WHERE runs.id = ?;
 
