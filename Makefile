@@ -18,16 +18,37 @@ AUDIT = .cache/audit
 PIP_AUDIT = pip-audit>=2.9,<3
 # Name another interpreter with: make run PYTHON=/path/to/python
 PYTHON =
-JOBS = 2
+# Two workers more than there are processors: many tests wait, for a lease or for a process.
+PROCESSORS = $(shell getconf _NPROCESSORS_ONLN)
+JOBS = $(shell expr $(PROCESSORS) + 2)
 PIP_INSTALL = $(BIN)/python -m pip install --quiet --no-input --disable-pip-version-check --no-compile
-LOCKS = requirements.lock requirements-build.lock pyproject.toml
+LOCKS = requirements-pip.lock requirements.lock requirements-build.lock pyproject.toml
 UV_COMPILE = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 \
 	--generate-hashes --no-emit-index-url --no-annotate --no-header --upgrade
 
-# Tests find the checkout's own programs (gatehouse, aimock) first.
-TOOL_PATH = PATH="$$PWD/$(BIN):$$PWD/$(NODE)/node_modules/.bin:$$PATH"
+# Once, with all processors: a gateway whose modules are not compiled needs 4 to 6 s to start.
+COMPILE = $(BIN)/python -m compileall -qq -j 0
+# Some packages ship files that are no Python of this version: what cannot be compiled is left, and
+# what no gateway and no test loads.
+COMPILE_ALL = $(COMPILE) -x '/(mypy|mypyc|pip|pkg_resources|setuptools)/' \
+	$(VENV)/lib gateway adapters runtime || true
+# Tests find the checkout's own programs (gatehouse, aimock) first. They start hundreds of processes,
+# so bytecode is kept, whatever the environment says of it elsewhere.
+TOOL_PATH = PYTHONDONTWRITEBYTECODE= PATH="$$PWD/$(BIN):$$PWD/$(NODE)/node_modules/.bin:$$PATH"
+# Files stay whole, because their tests share what is costly to make; the longest come first, in the
+# order of tests/conftest.py.
+PYTEST = $(TOOL_PATH) $(BIN)/python -m pytest -p no:benchmark
+PARALLEL = --numprocesses $(JOBS) --dist loadfile --no-loadscope-reorder
+# Of the scenarios one for each way in: every platform and the page, the command line, the API, and a
+# kill.
+QUICK = tests/unit tests/architecture tests/scenario/gateway/test_hello.py \
+	tests/scenario/process/test_stop.py tests/scenario/http/test_conversation.py \
+	tests/scenario/test_message_path.py tests/scenario/test_approvals.py \
+	tests/scenario/test_children.py tests/crash/test_lost_lease.py
+# What looks for more than the suite's examples show: see tests/profiles.py.
+LONG = tests/unit tests/stateful
 
-.PHONY: help run test check lint fmt requirements image-check gallery bench faults replicas soak aimock emulate lock sbom audit build clean
+.PHONY: help run test quick long compiled check lint fmt requirements image-check gallery bench faults replicas soak aimock emulate lock sbom audit build clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1	\2/p' Makefile | expand -t 24
@@ -35,8 +56,17 @@ help: ## list the targets
 run: $(VENV)/.ready-run ## start the gateway; the first time this installs it
 	@exec $(BIN)/gatehouse serve
 
-test: $(VENV)/.ready-dev ## run the tests, two files at a time; JOBS=4 for more
-	@$(TOOL_PATH) $(BIN)/python -m pytest -p no:benchmark --numprocesses $(JOBS) --dist loadfile
+test: $(VENV)/.ready-dev compiled ## run the tests, several files at a time; JOBS=4 for four
+	@$(PYTEST) $(PARALLEL)
+
+quick: $(VENV)/.ready-dev compiled ## under a minute: unit, architecture and one scenario for each way in
+	@$(PYTEST) $(PARALLEL) --numprocesses $(PROCESSORS) $(QUICK)
+
+long: $(VENV)/.ready-dev compiled ## the tests with examples, many times as many of them (hours)
+	@$(PYTEST) $(PARALLEL) --hypothesis-profile=long $(LONG)
+
+compiled:
+	@$(COMPILE) gateway adapters runtime tests
 
 check: lint test ## everything that CI holds: format, lint, types, imports, tests
 
@@ -53,8 +83,8 @@ fmt: $(VENV)/.ready-dev ## format the code and apply the safe fixes
 requirements: $(VENV)/.ready-dev ## print each required behaviour, its state and how many tests prove it
 	@$(BIN)/python -m tests.architecture.manifest
 
-image-check: $(VENV)/.ready-dev ## build the Dockerfile's image and run it, without a container engine (root, minutes)
-	@$(TOOL_PATH) $(BIN)/python -m pytest tests/long/image.py
+image-check: $(VENV)/.ready-dev ## of the tests those that build the Dockerfile's image and run it, without a container engine (root)
+	@$(TOOL_PATH) $(BIN)/python -m pytest -p no:benchmark tests/image
 
 gallery: $(VENV)/.ready-dev ## write docs/rendering.md: each construct as each platform gets it
 	@$(BIN)/python -m tests.rendering.gallery
@@ -93,6 +123,7 @@ lock: $(VENV)/.ready-dev ## resolve the dependencies anew and write the locks wi
 		--output-file requirements-dev.lock
 	$(UV_COMPILE) --group build --constraints requirements-dev.lock \
 		--output-file requirements-build.lock
+	$(UV_COMPILE) --group installer --output-file requirements-pip.lock
 
 sbom: $(VENV)/.ready-run ## write the bill of materials (CycloneDX 1.6) of what is shipped into dist/
 	@mkdir -p dist
@@ -102,7 +133,7 @@ sbom: $(VENV)/.ready-run ## write the bill of materials (CycloneDX 1.6) of what 
 audit: $(VENV)/.python ## ask the advisory databases about every locked package (needs the network)
 	@[ -x $(AUDIT)/bin/pip-audit ] || { $(BIN)/python -m venv $(AUDIT) \
 		&& $(AUDIT)/bin/python -m pip install --quiet --no-input --disable-pip-version-check "$(PIP_AUDIT)"; }
-	@for lock in requirements.lock requirements-dev.lock requirements-build.lock; do \
+	@for lock in requirements-pip.lock requirements.lock requirements-dev.lock requirements-build.lock; do \
 		$(AUDIT)/bin/pip-audit --strict --disable-pip --require-hashes --requirement $$lock || exit 1; \
 	done
 
@@ -116,15 +147,21 @@ clean: ## remove what the other targets made
 
 # The stamps depend on the locks, so a second run starts without calling pip.
 $(VENV)/.ready-run: $(LOCKS) | $(VENV)/.python
-	@echo "Installing Gatehouse into $(VENV) (the first time takes about half a minute) ..."
+	@echo "Installing Gatehouse into $(VENV), once:"
+	@echo "  1 of 2: downloading and unpacking its packages (half a minute to a minute and a half) ..."
+	@$(PIP_INSTALL) --require-hashes -r requirements-pip.lock
 	@$(PIP_INSTALL) --require-hashes -r requirements.lock -r requirements-build.lock
 	@$(PIP_INSTALL) --no-deps --no-build-isolation --editable .
+	@echo "  2 of 2: compiling them, so that every start is quick (about ten seconds) ..."
+	@$(COMPILE_ALL)
 	@touch $@
 
 $(VENV)/.ready-dev: $(LOCKS) requirements-dev.lock | $(VENV)/.python
 	@echo "Installing Gatehouse with its test tools into $(VENV) ..."
+	@$(PIP_INSTALL) --require-hashes -r requirements-pip.lock
 	@$(PIP_INSTALL) --require-hashes -r requirements-dev.lock -r requirements-build.lock
 	@$(PIP_INSTALL) --no-deps --no-build-isolation --editable .
+	@$(COMPILE_ALL)
 	@touch $(VENV)/.ready-run $@
 
 # A candidate must be new enough and able to make an environment with pip in it (Debian packs that apart).

@@ -26,6 +26,8 @@ from gateway.config_model import Settings
 PREFIX: Final = "GATEHOUSE_"
 FILE: Final = "gatehouse.toml"
 SECRETS: Final = "secrets.toml"
+TOKEN: Final = "token"
+"""The owner's token, which `gateway.home_token` makes."""
 PLAIN: Final[dict[str, Key]] = {
     "OPENAI_API_KEY": ("models", "openai_api_key"),
     "OPENAI_BASE_URL": ("models", "openai_base_url"),
@@ -91,11 +93,12 @@ class Config:
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """Where the command line finds a running gateway; `named` says that the operator said so."""
+    """Which gateway the command line talks to: the one at `url`, with the token that was given
+    together with it, or, where that is empty, the one of its own home, by a socket (OPS-12)."""
 
     url: str
     token: SecretStr | None
-    named: bool
+    home: Path
 
 
 def gateway_version() -> str:
@@ -119,6 +122,8 @@ def load(file: Path | None = None, *, environment: Mapping[str, str] | None = No
     if _is_private(secrets, taken.problems):
         taken.add(_read(secrets, taken.problems))
         sources.append(secrets)
+    own_token = home / TOKEN
+    _is_private(own_token, taken.problems)
     taken.add(_plain(variables))
     taken.add(from_environment(_own(variables), PREFIX))
     _resolve_paths(taken, found)
@@ -130,27 +135,19 @@ def load(file: Path | None = None, *, environment: Mapping[str, str] | None = No
         origins=taken.origins,
         home=home,
         file=found,
-        sources=(*sources, *_token_files(settings)),
+        sources=(*sources, *_token_files(settings), own_token),
         variables=frozenset(variables),
     )
 
 
 def client(config: Config, *, environment: Mapping[str, str] | None = None) -> Client:
-    """Where to find the gateway: ``GATEHOUSE_URL`` and ``GATEHOUSE_TOKEN``, else the settings."""
+    """Which gateway to talk to: that of ``GATEHOUSE_URL`` with ``GATEHOUSE_TOKEN``, else the one of
+    this home. The home's token goes to no address: another program may listen there."""
     variables = os.environ if environment is None else environment
-    http = config.settings.http
-    named = variables.get(f"{PREFIX}URL", "")
-    host = http.host
-    if host in ("0.0.0.0", "::", ""):
-        host = "127.0.0.1"
-    if ":" in host:
-        host = f"[{host}]"
-    text = variables.get(f"{PREFIX}TOKEN", "")
-    token = SecretStr(text) if text else http.admin_token
-    if token is None and http.admin_token_file is not None:
-        first = next(iter(read_tokens(http.admin_token_file)), None)
-        token = None if first is None else SecretStr(first)
-    return Client(named.rstrip("/") or f"http://{host}:{http.port}", token, bool(named))
+    url, text = (variables.get(f"{PREFIX}{name}", "") for name in ("URL", "TOKEN"))
+    if not text and not url:
+        text = next(iter(read_tokens(config.home / TOKEN)), "")
+    return Client(url.rstrip("/"), SecretStr(text) if text else None, config.home)
 
 
 def read_tokens(path: Path) -> tuple[str, ...]:
@@ -172,10 +169,10 @@ class Tokens:
 
 
 def tokens_of(config: Config) -> Tokens:
-    """The tokens of the settings and of the token files, as these are now."""
+    """The tokens of the settings, of the token files and of the home, as these are now."""
     http = config.settings.http
     return Tokens(
-        _tokens(http.admin_token, http.admin_token_file),
+        (*_tokens(http.admin_token, http.admin_token_file), *read_tokens(config.home / TOKEN)),
         _tokens(http.read_only_token, http.read_only_token_file),
     )
 
@@ -189,7 +186,7 @@ def secrets_of(config: Config) -> tuple[str, ...]:
     """Every secret value that is configured, longest first: the log masks them (I9)."""
     values = [value for path, _ in leaves() for value in _secret(config.settings, path)]
     http = config.settings.http
-    for file in (http.admin_token_file, http.read_only_token_file):
+    for file in (http.admin_token_file, http.read_only_token_file, config.home / TOKEN):
         values += [] if file is None else read_tokens(file)
     password = re.search(r"://[^/@]*:([^/@]+)@", config.settings.database.url or "")
     values += [password[1]] if password else []

@@ -218,7 +218,12 @@ def exec_settings(config: Config) -> ExecSettings:
         env=granted.env,
         network=granted.network,
         max_timeout_s=granted.max_timeout_s,
-        limits=SandboxLimits(memory_bytes=granted.memory_mb * 1024**2, processes=granted.processes),
+        limits=SandboxLimits(
+            memory_bytes=granted.memory_mb * 1024**2,
+            processes=granted.processes,
+            file_bytes=granted.file_mb * 1024**2,
+            disk_bytes=granted.disk_mb * 1024**2,
+        ),
         hidden=own_files(config),
     )
 

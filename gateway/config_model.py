@@ -4,6 +4,7 @@ It holds shapes, defaults and the rules of single values. It reads nothing: `gat
 A key is here only once it does something.
 """
 
+import re
 from pathlib import Path
 from typing import Annotated, Final, Literal, get_args
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -46,6 +47,15 @@ def _variable(name: str) -> str:
     return name
 
 
+def _origin(url: str) -> str:
+    found = re.fullmatch(r"(https?)://([^\s/?#@]+?)(?::([0-9]{1,5}))?/?", url.lower())
+    if found is None:
+        raise ValueError("must be an address without a path, as in https://gatehouse.example.org")
+    scheme, host, port = found.groups()
+    usual = {"http": "80", "https": "443"}[scheme]
+    return f"{scheme}://{host}" if port in (None, usual) else f"{scheme}://{host}:{port}"
+
+
 RoleName = Literal["adapters", "workers", "timers", "http"]
 ROLES: Final[tuple[RoleName, ...]] = get_args(RoleName)
 
@@ -58,6 +68,7 @@ def _roles(names: tuple[RoleName, ...]) -> tuple[RoleName, ...]:
 
 RuleText = Annotated[str, AfterValidator(_rule)]
 AccountName = Annotated[str, AfterValidator(_account)]
+PublicUrl = Annotated[str, AfterValidator(_origin)]
 VariableName = Annotated[str, AfterValidator(_variable)]
 
 
@@ -94,8 +105,16 @@ class Http(Section):
     read_only_token_file: Path | None = Field(
         None, description="A file with read-only tokens, one a line; read again when it changes."
     )
+    public_url: PublicUrl | None = Field(
+        None,
+        description="Where browsers find the gateway, as in `https://gatehouse.example.org`: it is "
+        "in the links that log people in, and with `https` their cookies are for TLS only.",
+    )
     public_hosts: tuple[str, ...] = Field(
-        (), description="Host names under which a proxy serves the gateway."
+        (), description="Further host names under which the gateway is called."
+    )
+    streams_per_credential: int = Field(
+        128, ge=1, le=1024, description="How many event streams one token may have open at once."
     )
 
 
@@ -137,7 +156,10 @@ class Bus(Section):
 class Workspace(Section):
     """`[workspace]`: the folder of the agent's files."""
 
-    path: Path | None = Field(None, description="Unset: `workspace` in the home folder.")
+    path: Path | None = Field(
+        None,
+        description="Unset: `workspace` in the home folder. The agent works in `files` below it.",
+    )
 
 
 class Models(Section):
@@ -218,6 +240,12 @@ class Exec(Section):
     max_timeout_s: float = Field(600.0, gt=0, description="The longest a command may ask for.")
     memory_mb: int = Field(2048, ge=16, description="Memory of one command.")
     processes: int = Field(256, ge=1, description="Processes of one command.")
+    file_mb: int = Field(512, ge=1, description="The largest file that a command may write.")
+    disk_mb: int = Field(
+        2048,
+        ge=16,
+        description="Disk that the commands of one session may add; more ends the command.",
+    )
 
 
 class Tools(Section):

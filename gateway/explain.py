@@ -5,12 +5,13 @@ It asks the engine's own functions and runs nothing.
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
 from pydantic import JsonValue
 
+from runtime.agent.addresses import among, fetched
 from runtime.agent.context import (
     PresentFacts,
     PromptFacts,
@@ -24,7 +25,7 @@ from runtime.domain.decisions import Decision, SessionMode
 from runtime.domain.errors import InvalidInput
 from runtime.domain.people import Trust
 from runtime.domain.tools import ToolCall, ToolSpec
-from runtime.domain.transcript import estimate_tokens
+from runtime.domain.transcript import estimate_tokens, has_untrusted
 from runtime.domain.value import Value
 from runtime.policy.bounds import PolicySettings, bounds_of
 from runtime.policy.decide import Bounds
@@ -36,6 +37,7 @@ from runtime.tools.registry import Registry
 from runtime.views.models import PersonaView
 from runtime.views.reader import Views
 from runtime.workspace.content import WorkspaceSnapshot, with_persona
+from runtime.workspace.layout import Layout
 from runtime.workspace.snapshot import Workspace
 
 
@@ -107,8 +109,13 @@ class Explainer:
         """What policy says of a call. Raises `NotFound`, and `InvalidInput` for a bad call."""
         session, home = await self.views.agents.bound(session_id)
         group = session.address.chat_kind != "direct"
-        bounds = bounds_of(self.policy, session, trust=trust, group=group)
         call = ToolCall(id="cal_explained", name=tool, arguments=json.dumps(dict(arguments)))
+        heard = await self.views.agents.heard(session_id)
+        bounds = replace(
+            bounds_of(self.policy, session, trust=trust, group=group),
+            given=among(fetched(self.registry, [call]), heard),
+            tainted=bool(heard) and any(map(has_untrusted, heard[0])),
+        )
         (planned,) = Executor(self.registry).plan(
             [call],
             run_id="run_explained",
@@ -136,15 +143,14 @@ class Explainer:
     ) -> ToolContext:
         """As the engine's; a worktree is named, and not made."""
         root = self.workspace.root
-        roots = (root, *self.roots)
+        layout, roots = Layout.of(root), self.roots
         if home is not None:
-            root = root / worktrees.folder_of(home)
-            roots = (root,)
+            layout, roots = Layout.of_worktree(root, root / worktrees.folder_of(home)), ()
         return ToolContext(
             session_id=session_id,
             run_id="run_explained",
             call_id=call_id,
-            workspace=root,
+            layout=layout,
             roots=roots,
             files=SeenFiles(),
             emit=lambda _text: None,

@@ -10,7 +10,8 @@ import errno
 import gc
 import os
 import signal
-from collections.abc import AsyncIterator, Callable
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -18,7 +19,7 @@ from pathlib import Path
 
 import structlog
 
-from gateway import wiring, workspaces
+from gateway import home_socket, home_token, wiring, workspaces
 from gateway.config import Config, ConfigError, secrets_of
 from gateway.config_engine import needs_restart
 from gateway.http.app import build_app, build_probes
@@ -26,6 +27,7 @@ from gateway.http.server import serve as http_serve
 from gateway.logs import Redactor
 from gateway.wiring import Assembly
 from runtime.domain.errors import InvalidInput, StoreUnavailable, Unavailable
+from runtime.intake.home_tokens import RENEW_S
 from runtime.workers.engine import Role
 
 log = structlog.get_logger(__name__)
@@ -97,11 +99,13 @@ async def running(start: Start) -> AsyncIterator[Started]:
             # Roles that cannot be are refused before anything is made.
             wiring.roles_of(config)
             await asyncio.to_thread(workspaces.make_home, config)
-            await wiring.make_database(config)
+            await asyncio.to_thread(home_token.make, config.home)
+            start.redactor.change(secrets_of(config))
             stack.enter_context(wiring.alone(config))
             assembly = await _prepare(config, start.redactor)
             stack.push_async_callback(assembly.close)
             code = await assembly.owner_code()
+            await assembly.owner.accept()
             url = await stack.enter_async_context(_listening(config, assembly))
         except (Unavailable, InvalidInput) as error:
             raise CannotStart(str(error)) from error
@@ -132,19 +136,33 @@ async def _listening(config: Config, assembly: Assembly) -> AsyncIterator[str]:
     door = _Door(http.host, key, port)
     app = build_app(services) if whole else build_probes(services)
     async with AsyncExitStack() as stack:
-        serving = http_serve(app, replace(services.settings, port=port))
+        own = _own_socket(stack, config.home) if whole else None
+        serving = http_serve(app, replace(services.settings, port=port), own)
         try:
             got = await stack.enter_async_context(serving)
         except OSError as error:
             raise CannotStart(door.refused(error)) from error
-        yield address(config, got) if whole else ""
+        assembly.current.url = address(config, got) if whole else ""
+        yield assembly.current.url
+
+
+def _own_socket(stack: AsyncExitStack, home: Path) -> socket.socket | None:
+    """Where the command line of this home comes in. A file system without sockets is no reason to
+    serve nobody else."""
+    try:
+        return stack.enter_context(home_socket.listening(home))
+    except OSError as error:
+        log.warning("home_socket_unavailable", home=str(home), reason=str(error))
+        return None
 
 
 def _settle_memory() -> None:
     """What is there now stays until the end, so the collector need not look at it again: its full
-    rounds over all modules cost more than most turns (`docs/performance.md`)."""
+    rounds over all modules cost more than most turns (`docs/performance.md`). `cli.serve` has
+    switched it off: what is loaded is no garbage, and looking at it was a fifth of the start."""
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 async def _ready(assembly: Assembly) -> None:
@@ -166,7 +184,7 @@ def address(config: Config, port: int) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-async def serve(start: Start, announce: Callable[[Started], None]) -> int:
+async def serve(start: Start, announce: Callable[[Started], Awaitable[None]]) -> int:
     """Serve until a signal comes; the exit code. `announce` is called once it answers."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -175,7 +193,7 @@ async def serve(start: Start, announce: Callable[[Started], None]) -> int:
     code = 0
     try:
         async with running(start) as started:
-            announce(started)
+            await announce(started)
             _settle_memory()
             log.info("ready", url=started.url, roles=list(start.config.settings.roles))
             await stop.wait()
@@ -203,15 +221,18 @@ def _on_signal(stop: asyncio.Event, number: int) -> None:
 async def _prepare(config: Config, redactor: Redactor) -> Assembly:
     """Everything that must be right before the gateway takes anything."""
     clock = wiring.system_clock()
+    # Before the canary, which works in it.
+    prepared = await asyncio.to_thread(workspaces.prepare_workspace, config)
     try:
         async with asyncio.TaskGroup() as group:
             # Beside each other: the canary waits for processes, the database for the disk.
             sandbox = group.create_task(wiring.choose_sandbox(config, clock), name="canary")
             models = group.create_task(wiring.find_models(config), name="model discovery")
-            await asyncio.to_thread(workspaces.prepare_workspace, config)
             await wiring.prepare_database(config)
     except ExceptionGroup as several:
         raise _first(several) from several
+    if prepared.moved:
+        log.info("workspace_moved", into=f"{config.workspace}/files", names=list(prepared.moved))
     log.info("sandbox_chosen", sandbox=sandbox.result().name)
     return await wiring.assemble(
         config,
@@ -247,10 +268,15 @@ async def _drain(assembly: Assembly, grace_s: float) -> None:
 
 
 async def _watch(start: Start, assembly: Assembly) -> None:
-    """Take over the rules of access and the tokens whenever a file changes (ACC-2, API-1)."""
+    """Take over the rules of access and the tokens whenever a file changes (ACC-2, API-1); say now
+    and then that this home is at work, so that other replicas keep its token."""
     config, seen = start.config, _states(start.config)
+    renewed = assembly.clock.monotonic()
     while True:
         await assembly.clock.sleep(WATCH_S)
+        if assembly.clock.monotonic() - renewed >= RENEW_S:
+            renewed = assembly.clock.monotonic()
+            await _keep_home_token(assembly)
         states = await asyncio.to_thread(_states, config)
         if states == seen:
             continue
@@ -262,11 +288,19 @@ async def _watch(start: Start, assembly: Assembly) -> None:
             continue
         start.redactor.change((*secrets_of(config), *secrets_of(changed)))
         assembly.change(changed)
+        await _keep_home_token(assembly)
         log.info(
             "configuration_read",
             needs_restart=list(needs_restart(start.config.settings, changed.settings)),
         )
         config, seen = changed, await asyncio.to_thread(_states, changed)
+
+
+async def _keep_home_token(assembly: Assembly) -> None:
+    try:
+        await assembly.owner.accept()
+    except StoreUnavailable as error:
+        log.warning("home_token_not_kept", reason=str(error))
 
 
 def _states(config: Config) -> tuple[tuple[Path, int, int] | None, ...]:

@@ -5,7 +5,6 @@ holds, and which model is there.
 """
 
 import asyncio
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from adapters.models.pricing import price_of
 from adapters.models.resolve import Catalog
 from adapters.models.settings import ModelSettings
 from adapters.rendering import render_html
+from adapters.sandbox.confine import hide_from_others as hide_from_others
 from adapters.sandbox.probe import choose
 from adapters.system.clock import SystemClock
 from adapters.system.fetch import GuardedFetch
@@ -32,6 +32,7 @@ from gateway.config_engine import (
 from gateway.explain import Explainer
 from gateway.http.observing import EngineMetrics
 from gateway.http.services import HttpServices, HttpSettings
+from gateway.owner import Owner
 from gateway.tracing import open_tracer
 from gateway.wiring_chats import (
     adapter_view,
@@ -40,7 +41,7 @@ from gateway.wiring_chats import (
     local_adapters,
     transcriber_of,
 )
-from gateway.workspaces import open_workspace
+from gateway.workspaces import canary_grants, open_workspace
 from runtime.agent.family import AgentFamily
 from runtime.bus.memory import MemoryBus
 from runtime.domain.errors import InvalidInput
@@ -74,6 +75,7 @@ class Current:
         self.config = config
         self._tokens = tokens_of(config)
         self.draining = False
+        self.url = ""
 
     def change(self, config: Config) -> None:
         """Other settings from now on; reads the token files again."""
@@ -111,6 +113,7 @@ class Assembly:
     catalog: Catalog
     sandbox: Sandbox
     views: Views
+    logins: Logins
     metrics: EngineMetrics
     end_traces: Callable[[], None]
     called: tuple[ChatAdapter, ...] = ()
@@ -120,6 +123,16 @@ class Assembly:
         """Take over what may change while the gateway runs (ACC-2, API-1)."""
         self.current.change(config)
         self.engine.change(engine_settings(config, Found(self.catalog, self.sandbox)))
+
+    @property
+    def owner(self) -> Owner:
+        """Whoever this home belongs to."""
+        return Owner(self.current.config.home, self.logins)
+
+    async def reload_tokens(self) -> None:
+        """Hold to what the files of tokens say now."""
+        self.current.change(self.current.config)
+        await self.owner.accept()
 
     async def owner_code(self) -> str | None:
         """The one-time code at first start; None once it was made."""
@@ -135,7 +148,7 @@ class Assembly:
             settings=http_settings(current),
             views=self.views,
             control=Control(control),
-            logins=Logins(self.database, self.clock),
+            logins=self.logins,
             bus=self.bus,
             clock=self.clock,
             render=render_html,
@@ -163,6 +176,8 @@ class Assembly:
             hooks=[one.webhook for one in self._adapters() if one.webhook is not None],
             gatehouse=engine.intake,
             workspace=engine.parts.workspace.root,
+            url=lambda: current.url,
+            reload_tokens=self.reload_tokens,
         )
 
     def _adapters(self) -> list[ChatAdapter]:
@@ -200,31 +215,15 @@ def http_settings(current: Current) -> HttpSettings:
         read_tokens=current.read_tokens,
         host=http.host,
         port=http.port,
+        public_url=http.public_url or "",
         public_hosts=http.public_hosts,
+        streams_per_credential=http.streams_per_credential,
     )
 
 
 def system_clock() -> Clock:
     """The real clock."""
     return SystemClock()
-
-
-async def make_database(config: Config) -> None:
-    """Make a new database file in a process of its own, which takes Alembic with it when it ends:
-    10 MB that the gateway would keep. Whatever fails here `prepare_database` says in words."""
-    path = sqlite_path(config.database_url)
-    if path is None or path.exists():
-        return
-    script = "import asyncio, sys; from runtime.store.migrate import migrate; "
-    script += "asyncio.run(migrate(sys.argv[1]))"
-    child = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-c", script, config.database_url),
-        cwd=Path(__file__).parents[1],
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.DEVNULL,
-        stderr=asyncio.subprocess.DEVNULL,
-    )
-    await child.wait()
 
 
 async def prepare_database(config: Config) -> MigrationReport:
@@ -255,20 +254,17 @@ async def schema_of(config: Config) -> Schema:
 
 
 async def choose_sandbox(config: Config, clock: Clock) -> Sandbox:
-    """What confines commands here, found by a canary."""
-    return await choose(config.settings.tools.sandbox, clock=clock)
+    """What confines commands here, found by a canary with the grants of a real command."""
+    grants = await asyncio.to_thread(canary_grants, config)
+    return await choose(config.settings.tools.sandbox, clock=clock, grants=grants)
 
 
 async def find_models(config: Config) -> Catalog:
     """The models that can be used. Raises `InvalidInput`, naming the setting that is wrong."""
-    catalog = Catalog(await discover(model_settings(config)))
+    settings = ModelSettings.model_validate(config.settings.models.model_dump())
+    catalog = Catalog(await discover(settings))
     check_child_models(config.settings, catalog)
     return catalog
-
-
-def model_settings(config: Config) -> ModelSettings:
-    """The operator's models, as the adapters see them."""
-    return ModelSettings.model_validate(config.settings.models.model_dump())
 
 
 async def assemble(
@@ -326,6 +322,7 @@ async def assemble(
         catalog=catalog,
         sandbox=sandbox,
         views=Views(database),
+        logins=Logins(database, clock),
         metrics=metrics,
         end_traces=end_traces,
         called=tuple(called(config, clock)),

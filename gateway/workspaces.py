@@ -4,8 +4,14 @@ from pathlib import Path
 from typing import Final
 
 from gateway.config import Config
+from gateway.config_engine import exec_settings
 from runtime.domain.errors import Unavailable
+from runtime.ports.sandbox import SandboxCommand
+from runtime.tools.base import ToolContext
+from runtime.tools.builtin.shell import ExecArguments, command_of
+from runtime.tools.files import SeenFiles
 from runtime.workspace.content import AGENTS_FOLDER
+from runtime.workspace.layout import Layout
 from runtime.workspace.scaffold import ScaffoldReport, find_template, scaffold
 from runtime.workspace.snapshot import Workspace
 
@@ -26,8 +32,23 @@ def make_home(config: Config) -> None:
 def prepare_workspace(
     config: Config, *, force: bool = False, dry_run: bool = False
 ) -> ScaffoldReport:
-    """Make what is missing in the workspace (CTX-1). Raises `Unavailable`."""
+    """Make what is missing in the workspace (CTX-1). Raises `Unavailable`, also where a folder of
+    `tools.roots` would let commands write what instructs the agent."""
+    _refuse_roots(config)
     return scaffold(config.workspace, find_template(), force=force, dry_run=dry_run)
+
+
+def _refuse_roots(config: Config) -> None:
+    home = config.workspace.resolve()
+    for root in config.settings.tools.roots:
+        real = root.resolve()
+        if home.is_relative_to(real) or real.is_relative_to(home):
+            holds = "holds" if home.is_relative_to(real) else "lies in"
+            raise Unavailable(
+                f"tools.roots: {root} {holds} the workspace {config.workspace}, where commands "
+                "may write in its working folder only.",
+                hint="Name folders outside of the workspace.",
+            )
 
 
 def open_workspace(config: Config) -> Workspace:
@@ -49,3 +70,22 @@ def user_agents(config: Config) -> tuple[Path, ...]:
     except RuntimeError:
         # Whoever has no home folder has none there.
         return (own,)
+
+
+def canary_grants(config: Config) -> SandboxCommand | None:
+    """A command as the agent's tool makes it in a direct chat of the owner; None where there is no
+    workspace yet. Blocks on files."""
+    layout = Layout.of(config.workspace)
+    if not layout.files.is_dir():
+        return None
+    context = ToolContext(
+        session_id="ses_canary",
+        run_id="run_canary",
+        call_id="call_canary",
+        layout=layout,
+        roots=config.settings.tools.roots,
+        files=SeenFiles(),
+        emit=lambda _text: None,
+        notes=True,
+    )
+    return command_of(ExecArguments(command="true"), context, exec_settings(config)).command

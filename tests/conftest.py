@@ -7,14 +7,21 @@ run, and where `CI=true` it is a failure: continuous integration has everything 
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import signal
+import sys
 from collections import defaultdict
 from collections.abc import AsyncIterator, Generator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
 from typing import Protocol
 
 import pytest
+from _pytest.assertion import rewrite
+from hypothesis import settings
+
+from tests.profiles import SUITE
 
 GENEROUS_S = 30.0
 
@@ -46,6 +53,60 @@ def fail_after() -> FailAfter:
     return guard
 
 
+LONGEST_FIRST = (
+    "tests/crash/",
+    "tests/scenario/gateway/",
+    "tests/replicas/",
+    "tests/scenario/process/",
+    "tests/soak/",
+    "tests/browser/",
+    "tests/stateful/",
+    "tests/contract/",
+)
+"""Folders whose files take long: one of them that is begun last leaves the other workers idle."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    def place(item: pytest.Item) -> int:
+        found = (at for at, one in enumerate(LONGEST_FIRST) if item.nodeid.startswith(one))
+        return next(found, len(LONGEST_FIRST))
+
+    items.sort(key=place)
+
+
+def pytest_collection_finish() -> None:
+    """What was loaded stays, and each look for garbage would go through all of it: half the time
+    of a test with a database went there."""
+    gc.collect()
+    gc.freeze()
+    gc.enable()
+
+
+def share_rewriting(config: pytest.Config, *, worker: int, workers: int) -> None:
+    """Rewrite the assertions of the files that no other worker has come to yet.
+
+    In a fresh checkout that takes longer than loading the files. All workers begin at the same
+    time, and if they went through the files in the same order, each of them would rewrite all.
+    """
+    if sys.dont_write_bytecode:
+        return
+    skipped = set(config.getini("norecursedirs"))
+    files = sorted(
+        path
+        for root in (Path(argument.partition("::")[0]) for argument in config.args)
+        for pattern in ("test_*.py", "conftest.py")
+        for path in root.absolute().rglob(pattern)
+        if skipped.isdisjoint(path.parts)
+    )
+    first = len(files) * worker // workers
+    state = config.stash[rewrite.assertstate_key]
+    for path in files[first:] + files[:first]:
+        kept = rewrite.get_cache_dir(path) / f"{path.stem}{rewrite.PYC_TAIL}"
+        if not kept.exists() and rewrite.try_makedirs(kept.parent):
+            source_hash, code = rewrite._rewrite_test(path, config)
+            rewrite._write_pyc(state, code, source_hash, kept)
+
+
 class Skips:
     """Where the skips of a run are noted: in the process that prints the summary.
 
@@ -70,14 +131,32 @@ class Skips:
 SKIPPED = pytest.StashKey[Skips]()
 
 
+settings.load_profile(SUITE)
+"""Before `--hypothesis-profile` names another."""
+
+
 def pytest_configure(config: pytest.Config) -> None:
+    # Until everything is loaded, see `pytest_collection_finish`.
+    gc.disable()
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         # A shell without job control lets what it starts in the background ignore Ctrl-C, and so
         # would every program that a test starts.
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    if worker := getattr(config, "workerinput", None):
+        share_rewriting(
+            config,
+            worker=int(worker["workerid"].removeprefix("gw")),
+            workers=worker["workercount"],
+        )
     skips = Skips()
     config.stash[SKIPPED] = skips
     config.pluginmanager.register(skips)
+
+
+def pytest_sessionfinish() -> None:
+    # Loaded only by tests that made a database: the others have no need of a driver.
+    if templates := sys.modules.get("tests.templates"):
+        asyncio.run(templates.drop_templates())
 
 
 @pytest.hookimpl(wrapper=True)

@@ -59,6 +59,7 @@ _EXAMPLES: Final[tuple[tuple[str, str], ...]] = (
     ("task_create", "add a task to water the plants"),
 )
 
+_FAILURES: Final[Mapping[str, str]] = {"exec": "The command did not succeed:"}
 _INTRODUCTIONS: Final[Mapping[str, str]] = {
     "list_dir": "Here is what I found:",
     "read_file": "Here is the content:",
@@ -155,7 +156,7 @@ def _outcome(call: ToolCall, result: ToolResult | None) -> str:
         return f"I do not know whether `{call.name}` took effect, so I stop here." + _block(result)
     match result.status:
         case "error":
-            return f"`{call.name}` did not work:" + _block(result)
+            return _FAILURES.get(call.name, f"`{call.name}` did not work:") + _block(result)
         case "denied":
             return f"`{call.name}` was not allowed:" + _block(result)
         case "cancelled":

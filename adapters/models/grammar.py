@@ -4,7 +4,6 @@ Pure. A rule sees its text with the quotations taken out, so that "and", "then" 
 quotes part nothing.
 """
 
-import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -12,6 +11,7 @@ from typing import Final
 
 from pydantic import JsonValue
 
+from runtime.domain.strict_json import read_json
 from runtime.domain.value import JsonObject
 
 Groups = Mapping[str, str]
@@ -211,7 +211,7 @@ def _exec(groups: Groups) -> Wanted:
 
 def _any_tool(groups: Groups) -> Wanted | None:
     try:
-        arguments = json.loads(groups.get("json", "{}"))
+        arguments = read_json(groups.get("json", "{}"))
     except ValueError:
         return None
     return Wanted(groups["tool"], arguments) if isinstance(arguments, dict) else None

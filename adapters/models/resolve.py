@@ -10,7 +10,6 @@ from contextlib import aclosing
 from typing import Protocol
 
 from adapters.models import names
-from adapters.models.offline import OfflineModel
 from adapters.models.settings import ModelSettings
 from runtime.domain.errors import InvalidInput, ModelRejected
 from runtime.ports.model import Model, ModelRequest, ModelResponse, TextChunk
@@ -132,6 +131,9 @@ class Catalog:
         if needed := names.missing(provider, self._settings):
             raise InvalidInput("model", f"{name} needs {needed}")
         if provider == "offline":
+            # Lazy: the rules behind its sentences are for those who have no other model.
+            from adapters.models.offline import OfflineModel
+
             return OfflineModel()
         model = LazyModel(name, self._settings, load=self._load)
         self._lazy.append(model)

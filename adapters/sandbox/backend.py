@@ -4,19 +4,26 @@ import os
 import secrets
 import tempfile
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from adapters.sandbox.cgroups import Cgroups
+from adapters.sandbox.closed import SYSTEM_CLOSED, ClosedPaths
 from adapters.sandbox.environment import environment_of
 from adapters.sandbox.limits import HeldLimits, describe_limits, hold
-from adapters.sandbox.process import LaunchedProcess, Plan, launch_command
-from adapters.sandbox.spec import LaunchSpec
+from adapters.sandbox.process import DiskUse, LaunchedProcess, Plan, launch_command
+from adapters.sandbox.spec import DISK_INTERVAL_S, DiskSpec, LimitsSpec
 from adapters.sandbox.trees import end_tree
+from adapters.sandbox.views import View, view_of
 from runtime.domain.errors import InvalidInput
 from runtime.ports.clock import Clock
 from runtime.ports.sandbox import ProcessIdentity, SandboxCommand, TreeEnd
 
+SHARED_TMP = "/tmp"
+"""Where a backend mounts a file system of the command's own, which lies in memory."""
+_NICE = 10
+_MOST_SESSIONS = 10_000
 _SHELLS = ("/bin/bash", "/usr/bin/bash", "/bin/sh")
 
 
@@ -29,16 +36,17 @@ class Common:
     env: dict[str, str]
     token: str
     held: HeldLimits
+    disk: DiskSpec | None
 
-    def spec(self) -> LaunchSpec:
-        """A launch without confinement; backends replace fields of it."""
-        return LaunchSpec(
-            argv=self.argv,
-            cwd=self.cwd,
-            env=self.env,
+    def limits(self) -> LimitsSpec:
+        """What the supervisor is told of the limits."""
+        return LimitsSpec(
             rlimits=self.held.rlimits,
             processes=self.held.processes,
+            tasks=self.held.tasks,
             cgroups=self.held.cgroups(),
+            disk=self.disk,
+            nice=_NICE,
         )
 
 
@@ -46,10 +54,25 @@ class Backend(ABC):
     """A `Sandbox` that plans a launch and hands it to the supervisor."""
 
     name: str
+    confines: bool = True
+    asks_forks: bool = True
+    """Whether its filter can ask the supervisor at each fork."""
 
-    def __init__(self, clock: Clock, *, cgroups: Cgroups) -> None:
+    def __init__(
+        self,
+        clock: Clock,
+        *,
+        cgroups: Cgroups,
+        closed: ClosedPaths = SYSTEM_CLOSED,
+        disk_interval_s: float = DISK_INTERVAL_S,
+    ) -> None:
+        """Each command's disk is measured every `disk_interval_s` seconds."""
         self._clock = clock
         self._cgroups = cgroups
+        self._closed = closed
+        self._disk_interval_s = disk_interval_s
+        # What each session was charged, and since when.
+        self._disk: dict[str, DiskUse] = {}
 
     @abstractmethod
     def plan(self, command: SandboxCommand) -> Plan:
@@ -60,13 +83,51 @@ class Backend(ABC):
         """The sentence that `describe` opens with."""
 
     async def start(self, command: SandboxCommand) -> LaunchedProcess:
-        return await launch_command(self.plan(command), command, clock=self._clock)
+        if self.confines:
+            await self._closed.refresh(self._clock.monotonic())
+        plan = self.plan(command)
+        if command.session is not None:
+            plan = replace(plan, charge=partial(self._charge, command.session))
+        return await launch_command(plan, command, clock=self._clock)
+
+    def view(self, command: SandboxCommand) -> View:
+        """What `command` sees; raises `InvalidInput` as `view_of` does."""
+        return view_of(command, self._closed.paths())
+
+    def _charge(self, session: str, use: DiskUse) -> None:
+        """Add what a command of a session used; the least recent sessions are forgotten."""
+        before = self._disk.pop(session, None)
+        if before is not None:
+            use = DiskUse(before.written + use.written, before.since_ns)
+        self._disk[session] = use
+        while len(self._disk) > _MOST_SESSIONS:
+            del self._disk[next(iter(self._disk))]
+
+    def _disk_spec(self, command: SandboxCommand, temporary: str) -> DiskSpec | None:
+        limits = command.limits
+        if limits.disk_bytes is None:
+            return None
+        use = self._disk.get(command.session) if command.session is not None else None
+        folders = [os.path.realpath(path) for path in command.writable]
+        if temporary != SHARED_TMP:
+            folders.append(temporary)
+        return DiskSpec(
+            folders=tuple(folders),
+            limit=limits.disk_bytes,
+            reserve=limits.free_bytes,
+            charged=use.written if use else 0,
+            since_ns=use.since_ns if use else None,
+            interval_s=self._disk_interval_s,
+        )
 
     async def end_tree(self, identity: ProcessIdentity, grace_s: float) -> TreeEnd:
         return await end_tree(identity, grace_s=grace_s, clock=self._clock)
 
     def describe(self) -> str:
-        return f"{self.name}: {self.confinement()} {describe_limits(self._cgroups)}"
+        return f"{self.name}: {self.confinement()} {self._described_limits()}"
+
+    def _described_limits(self) -> str:
+        return describe_limits(self._cgroups, asks_forks=self.asks_forks)
 
     def common(self, command: SandboxCommand, *, temporary: str, overhead: int = 0) -> Common:
         """Raises `InvalidInput` for a bad command, variable or directory."""
@@ -76,8 +137,9 @@ class Backend(ABC):
             cwd=os.path.realpath(command.cwd),
             env=environment_of(command, temporary=temporary, token=token),
             token=token,
+            disk=self._disk_spec(command, temporary),
             # Last, because it makes what has to be removed again.
-            held=hold(command.limits, self._cgroups, overhead=overhead),
+            held=hold(command.limits, self._cgroups, overhead=overhead, asks_forks=self.asks_forks),
         )
 
 

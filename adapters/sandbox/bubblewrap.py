@@ -6,20 +6,20 @@ import shutil
 import subprocess
 from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
 from adapters.sandbox import seccomp
-from adapters.sandbox.backend import Backend, Common
+from adapters.sandbox.backend import SHARED_TMP, Backend, Common
 from adapters.sandbox.cgroups import Cgroups
+from adapters.sandbox.closed import SYSTEM_CLOSED, ClosedPaths, closed_tables
 from adapters.sandbox.process import Plan
-from adapters.sandbox.views import Entry, View, view_of
+from adapters.sandbox.spec import DISK_INTERVAL_S, LaunchSpec
+from adapters.sandbox.views import Entry, View
 from runtime.domain.errors import InvalidInput
 from runtime.ports.clock import Clock
 from runtime.ports.sandbox import TASK_TOKEN, SandboxCommand, SandboxUnavailable
 
-_TEMPORARY = "/tmp"
 # Root without capabilities still owns these, and bwrap covers only what looks writable from above:
 # with a line in /proc/sys/kernel/core_pattern the host would run a program of the command's choice.
 _KERNEL_FILES = (
@@ -31,7 +31,11 @@ _KERNEL_FILES = (
     "/proc/sys",
     "/proc/sysrq-trigger",
 )
+# These tell of the machine even where the file's mode would let anybody read it.
 _KERNEL_SECRETS = ("/proc/kcore", "/proc/keys", "/proc/kmsg", "/proc/timer_list")
+_NETWORK_SETTINGS = "/proc/sys/net/"
+# The host's devices that bwrap shows.
+_DEVICES = tuple(f"/dev/{name}" for name in ("full", "null", "random", "tty", "urandom", "zero"))
 # bwrap itself and the reaper that is pid 1 inside.
 _MACHINERY = 2
 _BIND_FD = "--ro-bind-fd"
@@ -43,10 +47,19 @@ class Bubblewrap(Backend):
 
     name = "bubblewrap"
 
-    def __init__(self, clock: Clock, *, cgroups: Cgroups, program: str = "bwrap") -> None:
-        super().__init__(clock, cgroups=cgroups)
+    def __init__(
+        self,
+        clock: Clock,
+        *,
+        cgroups: Cgroups,
+        closed: ClosedPaths = SYSTEM_CLOSED,
+        disk_interval_s: float = DISK_INTERVAL_S,
+        program: str = "bwrap",
+    ) -> None:
+        super().__init__(clock, cgroups=cgroups, closed=closed, disk_interval_s=disk_interval_s)
         self._program = shutil.which(program)
         self._machine = platform.machine()
+        self.asks_forks = seccomp.supported(self._machine)
 
     def available(self) -> SandboxUnavailable | None:
         """Why it cannot be used here, or None."""
@@ -61,10 +74,10 @@ class Bubblewrap(Backend):
         refused = self.available()
         if refused is not None or self._program is None:
             raise refused or SandboxUnavailable("bubblewrap is not installed.")
-        view = view_of(command)
+        view = self.view(command)
         with ExitStack() as undo:
             held = self._held(command, undo)
-            common = self.common(command, temporary=_TEMPORARY, overhead=_MACHINERY)
+            common = self.common(command, temporary=SHARED_TMP, overhead=_MACHINERY)
             undo.pop_all()
         argv = [self._program, *self._arguments(command, view, common, held)]
         keep = tuple(held.values())
@@ -72,12 +85,17 @@ class Bubblewrap(Backend):
             descriptor = self._filter(network=command.network)
             argv += ["--seccomp", str(descriptor)]
             keep = (*keep, descriptor)
-        spec = replace(
-            common.spec(),
+        spec = LaunchSpec(
             argv=(*argv, "--", *common.argv),
             cwd="/",
             env={TASK_TOKEN: common.token},
+            limits=common.limits(),
             keep_fds=keep,
+            # Over all of bwrap, beside the filter that bwrap sets for the command.
+            seccomp=seccomp.forks(self._machine) if common.held.tasks is not None else None,
+            asks_supervisor=common.held.tasks is not None,
+            # Only root owns them, and only root may mount here.
+            fixed_devices=_DEVICES if os.geteuid() == 0 else (),
         )
         return Plan(
             spec=spec,
@@ -91,7 +109,9 @@ class Bubblewrap(Backend):
         calls = "" if seccomp.supported(self._machine) else f" No call filter for {self._machine}."
         return (
             "own namespaces for files, processes, network, users and IPC; no capabilities; only "
-            f"the workspace is writable and /tmp is the command's own.{calls}"
+            "the workspace is writable and /tmp is the command's own; without a network, "
+            "sockets in folders that are granted can be connected to; the processor is shared, at "
+            f"a low priority.{calls}"
         )
 
     @cached_property
@@ -122,9 +142,9 @@ class Bubblewrap(Backend):
         flags += ["--hostname", "sandbox", "--clearenv", "--chdir", common.cwd]
         for name, value in common.env.items():
             flags += ["--setenv", name, value]
-        flags += ["--proc", "/proc", *_cover_kernel_files()]
-        flags += ["--dev", "/dev", "--tmpfs", "/dev/shm"]
-        flags += ["--size", str(command.limits.memory_bytes), "--tmpfs", _TEMPORARY]
+        flags += ["--proc", "/proc", *_cover_kernel_files(network=command.network)]
+        size = ("--size", str(command.limits.memory_bytes))
+        flags += ["--dev", "/dev", *size, "--tmpfs", "/dev/shm", *size, "--tmpfs", SHARED_TMP]
         flags += ["--symlink", "../tmp", "/var/tmp"]
         for target, link in view.links:
             flags += ["--symlink", target, link]
@@ -152,14 +172,23 @@ class Bubblewrap(Backend):
         return descriptor
 
 
-def _cover_kernel_files() -> list[str]:
+def _cover_kernel_files(*, network: bool) -> list[str]:
     flags: list[str] = []
     for path in _KERNEL_FILES:
         flags += ["--ro-bind-try", path, path]
-    for path in _KERNEL_SECRETS:
-        if Path(path).exists():
-            flags += ["--ro-bind", "/dev/null", path]
+    for path in sorted({*_KERNEL_SECRETS, *closed_tables()}):
+        # A network of the command's own has settings of its own, and not all of these.
+        if network or not path.startswith(_NETWORK_SETTINGS):
+            flags += _mask(path)
     return flags
+
+
+def _mask(path: str) -> list[str]:
+    if not Path(path).exists():
+        return []
+    if Path(path).is_dir():
+        return ["--perms", "0755", "--tmpfs", path, "--remount-ro", path]
+    return ["--ro-bind", "/dev/null", path]
 
 
 def _masked(view: View) -> list[str]:

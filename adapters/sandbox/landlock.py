@@ -2,31 +2,53 @@
 
 It works where namespaces are refused, as inside Docker. What it cannot do is said in
 `confinement`. Version 3 of Landlock is the least that holds: before it, truncation was not seen.
-Changes of modes, which no version sees, go through the supervisor (`modes`).
+Changes of modes, owners and times, which no version sees, and calls about other processes go
+through the supervisor (`broker`).
 """
 
+import os
 import platform
-from dataclasses import replace
 from pathlib import Path
 
 from adapters.sandbox import confine, seccomp
-from adapters.sandbox.backend import Backend, private_directory
+from adapters.sandbox.backend import Backend, Common, private_directory
 from adapters.sandbox.cgroups import Cgroups
+from adapters.sandbox.closed import SYSTEM_CLOSED, ClosedPaths, shown_tables
 from adapters.sandbox.process import Plan
-from adapters.sandbox.spec import LandlockSpec
-from adapters.sandbox.views import View, flatten, view_of
+from adapters.sandbox.spec import DISK_INTERVAL_S, LandlockSpec, LaunchSpec
+from adapters.sandbox.views import Access, View, flatten
 from runtime.ports.clock import Clock
 from runtime.ports.sandbox import SandboxCommand, SandboxUnavailable
 
 LEAST_ABI = 3
+_SCOPES_SIGNALS = 6
+KNOWN_LIMITS = (
+    "Known limits without namespaces: names, sizes and times of hidden files can be asked for, "
+    "though not their content."
+)
+COMMAND_LINES = "Command lines of other processes can be read under /proc."
+SHARED_PROCESSOR = "The processor is shared, at a low priority."
+ROOT_LIMITS = (
+    "As root, commands see no process under /proc, not even themselves, because a rule that shows "
+    "them shows what only root may read: ps, top and df tell nothing. Run the gateway as an "
+    "ordinary user, or with bubblewrap, to have them."
+)
 _EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 0x1, 0x2, 0x4, 0x8
 _MAKE_CHAR, _MAKE_BLOCK, _TRUNCATE, _IOCTL_DEV = 0x40, 0x800, 0x4000, 0x8000
 _ALL_OF_ABI_3 = 0x7FFF
 _READ = _EXECUTE | _READ_FILE | _READ_DIR
 _WRITE = _ALL_OF_ABI_3 & ~(_MAKE_CHAR | _MAKE_BLOCK)
+_RIGHTS: dict[Access, int] = {"write": _WRITE, "read": _READ, "list": _READ_DIR}
 _TCP = 0x3
 _ABSTRACT_SOCKETS_AND_SIGNALS = 0x3
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty")
+
+
+def known_limits() -> str:
+    """What is not held here, and what does not work, for this process's user."""
+    if os.geteuid() == 0:
+        return f"{KNOWN_LIMITS} {SHARED_PROCESSOR} {ROOT_LIMITS}"
+    return f"{KNOWN_LIMITS} {COMMAND_LINES} {SHARED_PROCESSOR}"
 
 
 class Landlock(Backend):
@@ -34,9 +56,18 @@ class Landlock(Backend):
 
     name = "landlock"
 
-    def __init__(self, clock: Clock, *, cgroups: Cgroups) -> None:
-        super().__init__(clock, cgroups=cgroups)
-        self._abi = confine.landlock_abi()
+    def __init__(
+        self,
+        clock: Clock,
+        *,
+        cgroups: Cgroups,
+        closed: ClosedPaths = SYSTEM_CLOSED,
+        disk_interval_s: float = DISK_INTERVAL_S,
+        abi: int | None = None,
+    ) -> None:
+        """`abi` is how much of Landlock to use: all that the kernel has, if it is None."""
+        super().__init__(clock, cgroups=cgroups, closed=closed, disk_interval_s=disk_interval_s)
+        self._abi = confine.landlock_abi() if abi is None else abi
         self._machine = platform.machine()
 
     def available(self) -> SandboxUnavailable | None:
@@ -54,48 +85,57 @@ class Landlock(Backend):
         refused = self.available()
         if refused is not None:
             raise refused
-        view = view_of(command)
+        view = self.view(command)
         temporary = private_directory()
         try:
             common = self.common(command, temporary=temporary)
         except BaseException:
             Path(temporary).rmdir()
             raise
-        spec = replace(
-            common.spec(),
+        spec = LaunchSpec(
+            argv=common.argv,
+            cwd=common.cwd,
+            env=common.env,
+            limits=common.limits(),
             drop_capabilities=True,
             landlock=self._rules(view, temporary, network=command.network),
-            seccomp=seccomp.program(self._machine, _filter(network=command.network)).hex(),
-            broker_modes=True,
+            seccomp=seccomp.program(self._machine, self._filter(command, common)),
+            asks_supervisor=True,
             temporary=temporary,
         )
         return Plan(spec=spec, token=common.token, group=common.held.group, temporary=temporary)
 
     def confinement(self) -> str:
-        signals = "" if self._abi >= 6 else " Processes of this user can be signalled from inside."
+        signals = "Landlock" if self._abi >= _SCOPES_SIGNALS else "its supervisor"
         return (
             f"files by Landlock version {self._abi}, system calls and sockets by seccomp, "
-            "capabilities dropped. /tmp is not private but closed: TMPDIR names a directory of "
-            "the command's own. The times of other files that this user owns can be changed, "
-            f"their content and modes cannot.{signals}"
+            f"capabilities dropped; signals are kept inside by {signals}. /tmp is not private but "
+            "closed: TMPDIR names a directory of the command's own. There is no System V and no "
+            f"POSIX IPC. {known_limits()}"
+        )
+
+    def _filter(self, command: SandboxCommand, common: Common) -> seccomp.Filter:
+        # No AF_UNIX even with the network: Landlock does not see connect(2) to a socket in the file
+        # system, and behind one of them may be a Docker daemon.
+        networked = (seccomp.AF_INET, seccomp.AF_INET6, seccomp.AF_NETLINK)
+        return seccomp.Filter(
+            networked if command.network else (),
+            namespaces=False,
+            signals_scoped=self._abi >= _SCOPES_SIGNALS,
+            asks_forks=common.held.tasks is not None,
         )
 
     def _rules(self, view: View, temporary: str, *, network: bool) -> LandlockSpec:
         rules = [(device, _READ_FILE | _WRITE_FILE | _TRUNCATE) for device in _DEVICES]
         rules = [rule for rule in rules if Path(rule[0]).exists()]
-        rules += [("/proc", _READ_FILE | _READ_DIR), (temporary, _WRITE)]
+        tables = shown_tables() if os.geteuid() == 0 else ("/proc",)
+        rules += [(table, _READ_FILE | _READ_DIR) for table in tables]
+        rules.append((temporary, _WRITE))
         for entry in flatten(view):
-            rules.append((entry.path, _WRITE if entry.access == "write" else _READ))
+            rules.append((entry.path, _RIGHTS[entry.access]))
         return LandlockSpec(
             handled_fs=_ALL_OF_ABI_3 | (_IOCTL_DEV if self._abi >= 5 else 0),
             handled_net=_TCP if self._abi >= 4 and not network else 0,
-            scoped=_ABSTRACT_SOCKETS_AND_SIGNALS if self._abi >= 6 else 0,
+            scoped=_ABSTRACT_SOCKETS_AND_SIGNALS if self._abi >= _SCOPES_SIGNALS else 0,
             rules=tuple(rules),
         )
-
-
-def _filter(*, network: bool) -> seccomp.Filter:
-    # No AF_UNIX even with the network: Landlock does not see connect(2) to a socket in the file
-    # system, and behind one of them may be a Docker daemon.
-    families = (seccomp.AF_INET, seccomp.AF_INET6, seccomp.AF_NETLINK) if network else ()
-    return seccomp.Filter(families=families, broker_modes=True)

@@ -5,27 +5,29 @@ kills everything when the gateway goes away: the gateway holds the other end of 
 a SIGKILL of the gateway reaches here as the end of that pipe. It is a program of its own because a
 process with threads must run no Python between fork and exec.
 
-Run as `python -I -S -B -c BOOT ROOT SPEC_FD CONTROL_FD STATUS_FD`. On `status` it writes one JSON
-line when the command runs (`{"started": true}` or `{"error": "..."}`) and one with its wait status.
-A byte on `control` means that the tree is being ended politely: survivors are then left alone
-until `control` ends. Standard library only, as in `spec`.
+Run as `python -I -S -B -c BOOT ROOT SPEC_FD CONTROL_FD STATUS_FD`. On `status` it writes one
+Python literal a line: one when the command runs (`{"started": True}` or `{"error": "..."}`), one
+with its wait status, and where the disk is measured one with what was used and with the limit that
+ended it, if one did. A byte on `control` means that the tree is being ended politely: survivors are
+then left alone until `control` ends. Standard library only, and little of it, as in `spec`.
 """
 
 import contextlib
-import json
 import os
 import select
-import shutil
 import signal
-import socket
 import sys
-from collections.abc import Iterator
-from pathlib import Path
-from typing import NoReturn
+from collections.abc import Callable, Iterator
 
-from adapters.sandbox import confine
-from adapters.sandbox.modes import ModeBroker
-from adapters.sandbox.spec import LaunchSpec
+from adapters.sandbox import confine, threads
+from adapters.sandbox.disk import DiskMeter
+from adapters.sandbox.spec import LaunchSpec, from_bytes
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NoReturn
+
+    from adapters.sandbox.broker import Broker
 
 BOOT = (
     "import sys; sys.path.append(sys.argv[1]); "
@@ -37,8 +39,8 @@ _RETRY_MS = 50
 def main(arguments: list[str]) -> None:
     """Run one command to its end; see the module for the arguments."""
     spec_fd, control, status = (int(argument) for argument in arguments)
-    with os.fdopen(spec_fd) as file:
-        spec = LaunchSpec.from_json(file.read())
+    with os.fdopen(spec_fd, "rb") as file:
+        spec = from_bytes(file.read())
     for descriptor in (control, status):
         os.set_inheritable(descriptor, False)
     confine.become_subreaper()
@@ -46,35 +48,81 @@ def main(arguments: list[str]) -> None:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     bell = _bell()
     error_out, error_in = os.pipe()
-    ours, theirs = socket.socketpair()
+    handover = _Handover() if spec.asks_supervisor else None
+    meter = DiskMeter(spec.limits.disk) if spec.limits.disk is not None else None
     child = os.fork()
     if child == 0:
-        ours.close()
-        _become_command(spec, error_in, theirs)
+        _become_command(spec, error_in, handover)
     os.close(error_in)
-    theirs.close()
+    listener = handover.receive() if handover is not None else None
     _let_go_of_stdio()
     for descriptor in spec.keep_fds:
         os.close(descriptor)
     with os.fdopen(error_out, "rb") as file:
         error = file.read().decode("utf-8", "replace")
     _tell(status, {"error": error} if error else {"started": True})
-    _Supervision(child, control, status, bell, _broker(spec, ours)).run()
+    supervision = _Supervision(child, control, status, bell, meter)
+    if listener is not None:
+        supervision.listen(listener, lambda: _broker(spec, listener))
+    supervision.run()
     if spec.temporary is not None:
         # Here rather than in the gateway, which may have been killed.
-        shutil.rmtree(spec.temporary, ignore_errors=True)
+        _remove(spec.temporary)
+    if meter is not None:
+        used = {"disk_used": meter.total(), "started_ns": meter.started_ns}
+        _tell(status, {**used, "limit": supervision.excess})
 
 
-def _broker(spec: LaunchSpec, ours: socket.socket) -> ModeBroker | None:
-    """Who answers for the filter, if the child handed over the descriptor of its questions."""
-    with ours:
-        _, descriptors, _, _ = socket.recv_fds(ours, 1, 1)
-    if not descriptors or spec.landlock is None:
-        return None
-    write = confine.WRITE_FILE
-    return ModeBroker(
-        descriptors[0], {path: bool(rights & write) for path, rights in spec.landlock.rules}
+class _Handover:
+    """The way of the filter's listener from the child, which installs the filter, to here."""
+
+    def __init__(self) -> None:
+        # Only a command whose filter asks pays for this import.
+        import socket
+
+        self._ours, self._theirs = socket.socketpair()
+        self._receive, self._send = socket.recv_fds, socket.send_fds
+
+    def receive(self) -> int | None:
+        """The listener, or None if the child failed before it had one."""
+        self._theirs.close()
+        with self._ours:
+            _, descriptors, _, _ = self._receive(self._ours, 1, 1)
+        return descriptors[0] if descriptors else None
+
+    def send(self, listener: int) -> None:
+        """In the child. Both ends close on exec there."""
+        self._send(self._theirs, [b"L"], [listener])
+
+
+def _broker(spec: LaunchSpec, listener: int) -> "Broker":
+    # Most commands never ask, and the processor time of these imports is that of a whole start.
+    from adapters.sandbox.attributes import Rights
+    from adapters.sandbox.broker import Broker
+    from adapters.sandbox.forks import Forks
+
+    rules = spec.landlock.rules if spec.landlock is not None else ()
+    most = spec.limits.tasks
+    return Broker(
+        listener,
+        {
+            path: Rights(
+                read=bool(rights & confine.READ_FILE), write=bool(rights & confine.WRITE_FILE)
+            )
+            for path, rights in rules
+        },
+        None if most is None else Forks(most, lambda: list(_below())),
     )
+
+
+def _remove(folder: str) -> None:
+    try:
+        os.rmdir(folder)
+    except OSError:
+        # Only a command that left something in it pays for this import.
+        import shutil
+
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _bell() -> int:
@@ -87,7 +135,7 @@ def _bell() -> int:
     return out
 
 
-def _become_command(spec: LaunchSpec, error_in: int, theirs: socket.socket) -> NoReturn:
+def _become_command(spec: LaunchSpec, error_in: int, handover: _Handover | None) -> "NoReturn":
     try:
         signal.set_wakeup_fd(-1)
         os.setsid()
@@ -98,9 +146,9 @@ def _become_command(spec: LaunchSpec, error_in: int, theirs: socket.socket) -> N
         for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGTERM, signal.SIGCHLD):
             signal.signal(number, signal.SIG_DFL)
         listener = confine.apply(spec)
-        if listener is not None:
+        if listener is not None and handover is not None:
             # It closes on exec: the command must not answer its own questions.
-            socket.send_fds(theirs, [b"L"], [listener])
+            handover.send(listener)
         os.execve(spec.argv[0], spec.argv, spec.env)
     except (OSError, ValueError) as error:
         os.write(error_in, f"{type(error).__name__}: {error}".encode())
@@ -119,42 +167,78 @@ def _let_go_of_stdio() -> None:
 def _tell(status: int, message: dict[str, object]) -> None:
     # The gateway may be gone: then the end of `control` is next, and it says what to do.
     with contextlib.suppress(OSError):
-        os.write(status, json.dumps(message).encode() + b"\n")
+        os.write(status, repr(message).encode() + b"\n")
 
 
 class _Supervision:
     """Waits for the command and for orders until no descendant is left."""
 
     def __init__(
-        self, child: int, control: int, status: int, bell: int, broker: ModeBroker | None
+        self,
+        child: int,
+        control: int,
+        status: int,
+        bell: int,
+        meter: DiskMeter | None,
     ) -> None:
         self._child = child
         self._control = control
         self._status = status
         self._bell = bell
-        self._broker = broker
+        self._meter = meter
+        self.excess: str | None = None
         self._polite = False
         self._killing = False
+        self._disk_due = False
         self._poll = select.poll()
         self._poll.register(control, select.POLLIN)
         self._poll.register(bell, select.POLLIN)
-        if broker is not None:
-            self._poll.register(broker.listener, select.POLLIN)
+        self._broker: Broker | None = None
+
+    def listen(self, listener: int, make_broker: "Callable[[], Broker]") -> None:
+        """Have the questions that arrive on `listener` answered by a broker, made for the first."""
+        self._make_broker = make_broker
+        self._poll.register(listener, select.POLLIN)
 
     def run(self) -> None:
+        """Return when nobody is left; `excess` then says what ended the command, if this did."""
+        if self._meter is not None:
+            # Its signal rings the bell.
+            signal.signal(signal.SIGALRM, self._look_at_disk)
+            every = self._meter.interval_s
+            signal.setitimer(signal.ITIMER_REAL, every, every)
         while self._reap():
+            self._measure()
             if self._killing:
                 _kill_descendants(self._child)
-            for descriptor, event in self._poll.poll(_RETRY_MS if self._killing else None):
+            for descriptor, event in self._poll.poll(self._patience_ms()):
                 if descriptor == self._control:
                     self._obey()
                 elif descriptor == self._bell:
                     _drain(self._bell)
-                elif event & select.POLLIN and self._broker is not None:
+                elif event & select.POLLIN:
+                    self._broker = self._broker or self._make_broker()
                     self._broker.answer_one()
                 else:
                     # Nobody is left whom the filter binds.
                     self._poll.unregister(descriptor)
+
+    def _look_at_disk(self, number: int, frame: object) -> None:
+        del number, frame
+        self._disk_due = True
+
+    def _patience_ms(self) -> int | None:
+        if self._disk_due:
+            return 0
+        return _RETRY_MS if self._killing else None
+
+    def _measure(self) -> None:
+        if self._meter is None or not self._disk_due or self._killing:
+            self._disk_due = False
+            return
+        self.excess = self._meter.measure(tuple(_descendants()))
+        self._disk_due = self._meter.walking
+        self._killing = self.excess is not None
 
     def _reap(self) -> bool:
         """Collect the dead; False when nobody is left."""
@@ -185,7 +269,7 @@ def _drain(descriptor: int) -> None:
 
 def _kill_descendants(child: int) -> None:
     """Stop them all first, so that none forks while the list is read, then kill them."""
-    if not Path("/proc/self").is_dir():
+    if not os.path.isdir("/proc/self"):
         # Without a list of processes (macOS) only the command's own group can be reached.
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(child, signal.SIGKILL)
@@ -207,13 +291,19 @@ def _signal(pid: int, number: signal.Signals) -> None:
 
 
 def _descendants() -> Iterator[int]:
+    """What lives below this process, a process without its first thread included."""
+    return (pid for pid, state in _below().items() if not threads.is_dead(pid, state))
+
+
+def _below() -> dict[int, bytes]:
+    """The processes below this one, also those that nobody collected yet, with their states."""
     parents: dict[int, int] = {}
-    for process in Path("/proc").iterdir():
-        if process.name.isdecimal():
+    states: dict[int, bytes] = {}
+    for name in os.listdir("/proc"):
+        if name.isdecimal():
             with contextlib.suppress(OSError):
-                fields = (process / "stat").read_bytes().rpartition(b")")[2].split()
-                if fields[0] not in (b"Z", b"X"):
-                    parents[int(process.name)] = int(fields[1])
+                fields = threads.stat_fields(f"/proc/{name}")
+                states[int(name)], parents[int(name)] = fields[0], int(fields[1])
     own = os.getpid()
     below = {own}
     grown = True
@@ -221,7 +311,7 @@ def _descendants() -> Iterator[int]:
         more = {pid for pid, parent in parents.items() if parent in below} - below
         below |= more
         grown = bool(more)
-    yield from below - {own}
+    return {pid: states[pid] for pid in below - {own}}
 
 
 if __name__ == "__main__":

@@ -7,13 +7,17 @@ from dataclasses import dataclass
 from adapters.sandbox.cgroups import Cgroups, CommandGroup
 from runtime.ports.sandbox import SandboxLimits, SandboxUnavailable
 
+_NO_PROCESS_LIMIT = "NOTHING (RLIMIT_NPROC does not bind root and no pids cgroup is writable)"
+
 
 @dataclass(frozen=True, slots=True)
 class HeldLimits:
-    """`processes` is set where RLIMIT_NPROC has to do; see `LaunchSpec` for the rest."""
+    """`processes` is set where RLIMIT_NPROC has to do, and `tasks` where the supervisor has; see
+    `LimitsSpec` for the rest."""
 
     rlimits: tuple[tuple[int, int], ...]
     processes: int | None
+    tasks: int | None
     group: CommandGroup | None
 
     def cgroups(self) -> tuple[str, ...]:
@@ -21,8 +25,9 @@ class HeldLimits:
         return self.group.directories() if self.group is not None else ()
 
 
-def hold(limits: SandboxLimits, cgroups: Cgroups, *, overhead: int) -> HeldLimits:
-    """Make the command's group and list its rlimits; the caller removes the group.
+def hold(limits: SandboxLimits, cgroups: Cgroups, *, overhead: int, asks_forks: bool) -> HeldLimits:
+    """Make the command's group and list its rlimits; the caller removes the group. `asks_forks`:
+    the backend can have the supervisor asked at each fork.
 
     Address space is limited only where no memory cgroup is to be had: runtimes that reserve
     far more than they use (V8, the JVM, Go) would not even start under RLIMIT_AS.
@@ -42,18 +47,23 @@ def hold(limits: SandboxLimits, cgroups: Cgroups, *, overhead: int) -> HeldLimit
             f"The cgroup of the command could not be made: {error}.",
             hint="Check that the cgroup file system is still writable, then restart the gateway.",
         ) from error
-    by_user = cgroups.pids is None and os.geteuid() != 0
-    processes = limits.processes + overhead if by_user else None
-    return HeldLimits(tuple(rlimits), processes, group)
+    most = limits.processes + overhead if cgroups.pids is None else None
+    as_root = os.geteuid() == 0
+    return HeldLimits(
+        tuple(rlimits),
+        processes=None if as_root else most,
+        tasks=most if as_root and asks_forks else None,
+        group=group,
+    )
 
 
-def describe_limits(cgroups: Cgroups) -> str:
+def describe_limits(cgroups: Cgroups, *, asks_forks: bool) -> str:
     """One sentence on how memory and processes are limited here."""
     memory = "a cgroup" if cgroups.memory is not None else "RLIMIT_AS for each process"
     if cgroups.pids is not None:
         processes = "a cgroup"
     elif os.geteuid() == 0:
-        processes = "NOTHING (RLIMIT_NPROC does not bind root and no pids cgroup is writable)"
+        processes = "the supervisor, which counts them" if asks_forks else _NO_PROCESS_LIMIT
     else:
         processes = "RLIMIT_NPROC over all processes of this user"
     return f"Memory is limited by {memory}, the number of processes by {processes}."

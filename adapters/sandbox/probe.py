@@ -1,21 +1,25 @@
 """Choosing how commands are confined, by trying it.
 
-A backend is used only if a canary, run in it, could write where it may and could do nothing else:
-not write beside its root, not read a hidden file, not reach a listener on this host. What was
-tried, and why it was not taken, is kept in `describe`.
+A backend is used only if a canary, run in it with what a real command is granted, could work in the
+working folder (list, create, rename, map, use git, remove) and could do nothing else: not write
+beside it, not read a hidden file, not reach a listener on this host. What was tried, and why it was
+not taken, is kept in `describe`.
 """
 
 import asyncio
 import json
 import os
+import secrets
 import shutil
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Literal, Protocol
 
+from adapters.sandbox import canary
 from adapters.sandbox.bubblewrap import Bubblewrap
 from adapters.sandbox.cgroups import Cgroups, discover
 from adapters.sandbox.landlock import Landlock
@@ -36,28 +40,18 @@ from runtime.ports.sandbox import (
 
 Setting = Literal["auto", "bubblewrap", "landlock", "none"]
 _CANARY_LIMITS = SandboxLimits(timeout_s=30.0)
-_CANARY = """
-import json, os, socket, sys
-inside, outside, hidden, port = sys.argv[1:]
-def attempt(what):
-    try:
-        what()
-    except OSError as error:
-        return error.__class__.__name__
-    return "done"
-print(json.dumps({
-    "write_inside": attempt(lambda: open(inside, "w").close()),
-    "write_outside": attempt(lambda: open(outside, "w").close()),
-    "read_hidden": attempt(lambda: open(hidden).close()),
-    "network": attempt(lambda: socket.create_connection(("127.0.0.1", int(port)), 5).close()),
-    "environment": sorted(os.environ),
-}))
-"""
 # What `environment_of` makes, and what an interpreter or a C library adds by itself.
 _EXPECTED_VARIABLES = {"PATH", "HOME", "TMPDIR", "LANG", "TERM", "PWD", "LC_CTYPE", TASK_TOKEN}
-_WANTED = {
-    "write_inside": "the workspace cannot be written",
-    "write_outside": "a file outside the workspace could be written",
+_POSSIBLE = {
+    "list": "a folder that commands work in cannot be listed",
+    "create": "nothing can be made in the working folder",
+    "rename": "nothing can be renamed in the working folder",
+    "map": "no file of the working folder can be mapped into memory",
+    "git": "git does not work in the working folder",
+    "remove": "nothing can be removed from the working folder",
+}
+_IMPOSSIBLE = {
+    "write_outside": "a file outside the working folder could be written",
     "read_hidden": "a hidden file could be read",
     "network": "a listener on this host could be reached",
 }
@@ -130,10 +124,12 @@ async def choose(
     clock: Clock,
     cgroups: Cgroups | None = None,
     backends: Sequence[Candidate] | None = None,
+    grants: SandboxCommand | None = None,
 ) -> Sandbox:
     """The sandbox for `setting`: the first backend that passes its canary, or `Refused`.
 
-    A setting that names one backend tries that one alone. `none` tries nothing.
+    A setting that names one backend tries that one alone. `none` tries nothing. `grants` is a
+    command as tools make it, whose view the canary gets; without one it gets a folder of its own.
     """
     groups = await asyncio.to_thread(discover) if cgroups is None else cgroups
     await asyncio.to_thread(partial(groups.sweep, now_ms=clock.now_ms()))
@@ -142,21 +138,21 @@ async def choose(
     reasons: list[str] = []
     for backend in candidates(clock, groups) if backends is None else backends:
         if setting in ("auto", backend.name):
-            reason = await try_backend(backend)
+            reason = await try_backend(backend, grants)
             if reason is None:
                 return Chosen(backend, reasons=reasons)
             reasons.append(f"{backend.name} was not taken: {reason}")
     return Refused(clock, reasons=reasons)
 
 
-async def try_backend(backend: Candidate) -> str | None:
+async def try_backend(backend: Candidate, grants: SandboxCommand | None = None) -> str | None:
     """Run the canary; None when it passed, else one sentence on what went wrong."""
     refused = backend.available()
     if refused is not None:
         return str(refused)
     place = await asyncio.to_thread(_make_place)
     try:
-        return await _canary(backend, place)
+        return await _canary(backend, place, grants or _made_up(place))
     except (SandboxUnavailable, InvalidInput) as error:
         return str(error)
     finally:
@@ -171,43 +167,76 @@ def _make_place() -> Path:
     return place
 
 
-async def _canary(backend: Sandbox, place: Path) -> str | None:
+def _made_up(place: Path) -> SandboxCommand:
+    workspace = str(place / "workspace")
+    return SandboxCommand(command="", cwd=workspace, writable=(workspace,))
+
+
+async def _canary(backend: Sandbox, place: Path, grants: SandboxCommand) -> str | None:
     listener = await asyncio.start_server(lambda _reader, writer: writer.close(), "127.0.0.1", 0)
-    async with listener:
-        command = _canary_command(place, listener.sockets[0].getsockname()[1])
-        output = bytearray()
-        async with await backend.start(command) as process:
-            while chunk := await process.read():
-                output += chunk[: 65536 - len(output)]
-            ended = await process.wait()
+    scratch = Path(grants.cwd) / f".gatehouse-canary-{secrets.token_hex(8)}"
+    outside = (_above(scratch), place / "beside/file")
+    try:
+        async with listener:
+            command = _canary_command(place, scratch, listener.sockets[0].getsockname()[1], grants)
+            output = bytearray()
+            async with await backend.start(command) as process:
+                while chunk := await process.read():
+                    output += chunk[: 65536 - len(output)]
+                ended = await process.wait()
+    finally:
+        # It removes this itself, unless it was ended before.
+        await asyncio.to_thread(shutil.rmtree, scratch, ignore_errors=True)
+        wrote = [path for path in outside if path.exists()]
+        for path in wrote:
+            path.unlink()
     if ended.code != 0:
         text = output.decode("utf-8", "replace").strip()[-300:]
         return f"the canary ended with code {ended.code}: {text}"
-    return _verdict(json.loads(output), wrote=(place / "beside" / "file").exists())
+    granted = _EXPECTED_VARIABLES.union(grants.env)
+    return _verdict(json.loads(output), granted, wrote=bool(wrote))
 
 
-def _canary_command(place: Path, port: int) -> SandboxCommand:
-    beside = place / "beside"
-    arguments = (place / "workspace/file", beside / "file", beside / "hidden/secret", port)
+def _canary_command(
+    place: Path, scratch: Path, port: int, grants: SandboxCommand
+) -> SandboxCommand:
+    beside, hidden = place / "beside", place / "beside/hidden"
+    asked = {
+        "scratch": str(scratch),
+        "port": port,
+        "folders": grants.writable,
+        "closed": (str(beside / "file"), *grants.readable),
+        "above": str(_above(scratch)),
+        "hidden": str(hidden / "secret"),
+    }
     python = os.path.realpath(sys.executable)
     # The interpreter may live where nothing is shown otherwise, as in a home directory.
     shown = (sys.base_prefix, str(Path(python).parent), str(beside))
-    return SandboxCommand(
-        command=(python, "-I", "-S", "-c", _CANARY, *(str(each) for each in arguments)),
-        cwd=str(place / "workspace"),
-        writable=(str(place / "workspace"),),
-        readable=shown,
-        hidden=(str(beside / "hidden"),),
+    source = Path(canary.__file__).read_text()
+    return replace(
+        grants,
+        command=(python, "-I", "-S", "-c", source, json.dumps(asked)),
+        readable=(*grants.readable, *shown),
+        hidden=(*grants.hidden, str(hidden)),
+        network=False,
         limits=_CANARY_LIMITS,
     )
 
 
-def _verdict(found: Mapping[str, object], *, wrote: bool) -> str | None:
-    for name, complaint in _WANTED.items():
-        if (found.get(name) == "done") != (name == "write_inside"):
+def _above(scratch: Path) -> Path:
+    """A file beside the working folder, where nothing can be written."""
+    return scratch.parent.with_name(scratch.name)
+
+
+def _verdict(found: Mapping[str, object], granted: Collection[str], *, wrote: bool) -> str | None:
+    for name, complaint in _POSSIBLE.items():
+        if found.get(name) != "done":
+            return f"{complaint} ({found.get(name)})."
+    for name, complaint in _IMPOSSIBLE.items():
+        if found.get(name, "done") == "done":
             return f"{complaint}."
     if wrote:
-        return f"{_WANTED['write_outside']}."
+        return f"{_IMPOSSIBLE['write_outside']}."
     names = found.get("environment")
-    extra = set(names) - _EXPECTED_VARIABLES if isinstance(names, list) else {"all"}
+    extra = set(names).difference(granted) if isinstance(names, list) else {"all"}
     return f"variables that nobody granted were seen: {sorted(extra)}." if extra else None

@@ -4,24 +4,29 @@ The supervisor (`launch`) does the waiting and the killing; this side asks for i
 waits on a thread or keeps a task: the end of the supervisor is the end of its status pipe.
 """
 
+import ast
 import asyncio
 import contextlib
-import json
 import os
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from adapters.sandbox import launch, processes
+from adapters.sandbox import (
+    broker,  # noqa: F401 - the supervisor, which writes no bytecode, finds that of this import
+    holdings,  # noqa: F401 - the same
+    launch,
+    processes,
+)
 from adapters.sandbox.cgroups import CommandGroup
-from adapters.sandbox.spec import LaunchSpec
+from adapters.sandbox.spec import LaunchSpec, to_bytes
 from runtime.ports.clock import Clock, Timer
 from runtime.ports.sandbox import (
     TASK_TOKEN,
@@ -41,10 +46,19 @@ _KILL_WAIT_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
+class DiskUse:
+    """Bytes that were written, and since when, in nanoseconds of the host's own time."""
+
+    written: int
+    since_ns: int
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """What a backend worked out for one command.
 
     `shell_status` says that the head's exit code follows the shell's convention for signals.
+    `charge` is told what the command used of the disk.
     `machinery` is how many levels of the tree below the supervisor are the backend's own.
     """
 
@@ -54,6 +68,7 @@ class Plan:
     temporary: str | None = None
     shell_status: bool = False
     machinery: int = 0
+    charge: Callable[["DiskUse"], None] | None = None
 
     def free(self) -> None:
         """Give back what the plan holds on this host."""
@@ -88,7 +103,7 @@ class _Status(asyncio.Protocol):
                 waiter.set_result(True)
 
     def messages(self) -> list[dict[str, object]]:
-        return [json.loads(line) for line in self._buffer.splitlines()]
+        return [ast.literal_eval(line.decode()) for line in self._buffer.splitlines()]
 
     async def ended(self, within: float | None = None, clock: Clock | None = None) -> bool:
         """Wait for the end; False when `within` seconds of `clock` passed first."""
@@ -126,8 +141,8 @@ class _Pipes:
     def spawn(self, plan: Plan) -> "subprocess.Popen[bytes]":
         """Start the supervisor; its ends of the pipes are closed here, come what may."""
         try:
-            with tempfile.TemporaryFile("w+") as file:
-                file.write(plan.spec.to_json())
+            with tempfile.TemporaryFile() as file:
+                file.write(to_bytes(plan.spec))
                 file.flush()
                 file.seek(0)
                 given = (file.fileno(), self.control_out, self.status_in)
@@ -306,8 +321,8 @@ class LaunchedProcess:
             return self._exit
 
     def _conclude(self) -> SandboxExit:
-        told = [line["wait_status"] for line in self._status.messages() if "wait_status" in line]
-        wait_status = told[0] if told and isinstance(told[0], int) else None
+        told = self._said("wait_status")
+        wait_status = told if isinstance(told, int) else None
         if wait_status is None:
             # The supervisor was killed before it could finish: do its work for it.
             self._sweep()
@@ -317,6 +332,9 @@ class LaunchedProcess:
         if self._plan.shell_status and code - 128 in set(signal.Signals):
             code = 128 - code
         limit = self._limit(code)
+        used, since = self._said("disk_used"), self._said("started_ns")
+        if self._plan.charge is not None and isinstance(used, int) and isinstance(since, int):
+            self._plan.charge(DiskUse(used, since))
         self._plan.free()
         return SandboxExit(
             code=code if code >= 0 else 128 - code,
@@ -325,6 +343,11 @@ class LaunchedProcess:
             duration_s=self._clock.monotonic() - self._started,
             limit=limit,
         )
+
+    def _said(self, name: str) -> object:
+        """What the supervisor wrote under this name, or None."""
+        lines = (line[name] for line in self._status.messages() if name in line)
+        return next(lines, None)
 
     def _sweep(self) -> None:
         found = [each.process for each in processes.find_tree(self._identity)]
@@ -338,6 +361,9 @@ class LaunchedProcess:
     def _limit(self, code: int) -> LimitHit | None:
         if self._timed_out:
             return "time"
+        said = self._said("limit")
+        if said == "disk" or said == "free_space":
+            return said
         if code == -signal.SIGXFSZ:
             return "file_size"
         return self._plan.group.limit_hit() if self._plan.group is not None else None

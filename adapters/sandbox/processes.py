@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from adapters.sandbox import threads
 from runtime.ports.sandbox import TASK_TOKEN, ProcessIdentity
 
 _PROC = Path("/proc")
@@ -80,10 +81,10 @@ def find_tree(identity: ProcessIdentity) -> list[Member]:
         depths = _descendants(table, head)
     members: list[Member] = []
     for process in table.values():
-        if process.state in "ZX" or process.pid == os.getpid():
+        if process.pid == os.getpid() or threads.is_dead(process.pid, process.state.encode()):
             continue
         depth = depths.get(process.pid)
-        if depth is not None or _carries(process.pid, identity.token):
+        if depth is not None or _carries(process, identity.token):
             members.append(Member(process, depth))
     return members
 
@@ -103,13 +104,16 @@ def _descendants(table: dict[int, ProcessInfo], head: ProcessInfo) -> dict[int, 
     return depths
 
 
-def _carries(pid: int, token: str) -> bool:
-    try:
-        environ = (_PROC / str(pid) / "environ").read_bytes()
-    except OSError:
+def _carries(process: ProcessInfo, token: str) -> bool:
+    # A first thread that has left shows no environment; the others do.
+    shown = (process.pid,) if process.state not in "ZX" else threads.living(process.pid)
+    for thread in shown:
         # Gone, or another user's: then it is no process of ours.
-        return False
-    return f"{TASK_TOKEN}={token}".encode() in environ.split(b"\0")
+        with contextlib.suppress(OSError):
+            environ = (_PROC / str(thread) / "environ").read_bytes()
+            if f"{TASK_TOKEN}={token}".encode() in environ.split(b"\0"):
+                return True
+    return False
 
 
 def send(processes: Iterable[ProcessInfo], number: signal.Signals) -> int:

@@ -1,15 +1,18 @@
 """The system call filter of a command, as a classic BPF program; pure.
 
-It refuses what no build or script needs and what leads out of a sandbox: new namespaces, mounts,
-kernel modules, key rings, tracing, io_uring (which makes sockets behind a filter's back), set-id
-bits, and address families that were not granted. It is no allow-list: files are confined by the
-mount namespace or by Landlock.
+It is an allow-list. A call that is not on it does not exist (ENOSYS), so that programs fall back to
+what they did on an older kernel; what leads out of a sandbox is refused by name (EPERM). Calls that
+name a process, a mode, an owner or an address family are judged by their arguments. Where the
+kernel cannot tell whose process or file is meant, the supervisor is asked (`broker`).
 """
 
 import errno
 import struct
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache
+
+from adapters.sandbox import system_calls
 
 AF_UNIX = 1
 AF_INET = 2
@@ -18,10 +21,11 @@ AF_NETLINK = 16
 
 _ALLOW = 0x7FFF0000
 _ERRNO = 0x00050000
-_KILL_PROCESS = 0x80000000
 _ASK_SUPERVISOR = 0x7FC00000
-# BPF_LD|BPF_W|BPF_ABS, BPF_JMP with JEQ/JGE/JSET and a constant, BPF_RET with a constant.
-_LOAD, _JEQ, _JGE, _JSET, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
+_REFUSE = _ERRNO | errno.EPERM
+_MISSING = _ERRNO | errno.ENOSYS
+# BPF_LD|BPF_W|BPF_ABS, BPF_JMP with JEQ/JGE/JSET and a constant, BPF_RET with a constant, BPF_AND.
+_LOAD, _JEQ, _JGE, _JSET, _RETURN, _AND = 0x20, 0x15, 0x35, 0x45, 0x06, 0x54
 _NR_OFFSET, _ARCH_OFFSET, _ARGS_OFFSET = 0, 4, 16
 _X32_BIT = 0x40000000
 
@@ -30,161 +34,181 @@ _NEW_NAMESPACES = 0x7E020000
 _SET_ID_BITS = 0o6000
 # O_CREAT and O_TMPFILE: the mode of open(2) means something only with one of them.
 _CREATES = 0o100 | 0o20000000
-
-# name -> (x86_64, aarch64); None where the architecture has no such call.
-_NUMBERS: dict[str, tuple[int | None, int | None]] = {
-    "acct": (163, 89),
-    "add_key": (248, 217),
-    "adjtimex": (159, 171),
-    "bpf": (321, 280),
-    "chroot": (161, 51),
-    "clock_adjtime": (305, 266),
-    "clock_settime": (227, 112),
-    "delete_module": (176, 106),
-    "finit_module": (313, 273),
-    "fsconfig": (431, 431),
-    "fsmount": (432, 432),
-    "fsopen": (430, 430),
-    "fspick": (433, 433),
-    "init_module": (175, 105),
-    "ioperm": (173, None),
-    "iopl": (172, None),
-    "kcmp": (312, 272),
-    "kexec_file_load": (320, 294),
-    "kexec_load": (246, 104),
-    "keyctl": (250, 219),
-    "mount": (165, 40),
-    "mount_setattr": (442, 442),
-    "move_mount": (429, 429),
-    "name_to_handle_at": (303, 264),
-    "open_by_handle_at": (304, 265),
-    "open_tree": (428, 428),
-    "perf_event_open": (298, 241),
-    "pidfd_getfd": (438, 438),
-    "pivot_root": (155, 41),
-    "process_vm_readv": (310, 270),
-    "process_vm_writev": (311, 271),
-    "ptrace": (101, 117),
-    "quotactl": (179, 60),
-    "quotactl_fd": (443, 443),
-    "reboot": (169, 142),
-    "request_key": (249, 218),
-    "setdomainname": (171, 162),
-    "sethostname": (170, 161),
-    "setns": (308, 268),
-    "settimeofday": (164, 170),
-    "swapoff": (168, 225),
-    "swapon": (167, 224),
-    "syslog": (103, 116),
-    "umount2": (166, 39),
-    "unshare": (272, 97),
-    "userfaultfd": (323, 282),
-    "vhangup": (153, 58),
-}
-# Callers fall back to the older call when they hear that these do not exist. Their arguments lie
-# behind a pointer, which a filter cannot follow.
-_MISSING: dict[str, tuple[int | None, int | None]] = {
-    "clone3": (435, 435),
-    "io_uring_enter": (426, 426),
-    "io_uring_register": (427, 427),
-    "io_uring_setup": (425, 425),
-    "openat2": (437, 437),
-}
-# Landlock does not see these at all, and builds do without them.
-_ATTRIBUTES: dict[str, tuple[int | None, int | None]] = {
-    "fremovexattr": (199, 16),
-    "fsetxattr": (190, 7),
-    "lremovexattr": (198, 15),
-    "lsetxattr": (189, 6),
-    "removexattr": (197, 14),
-    "removexattrat": (466, 466),
-    "setxattr": (188, 5),
-    "setxattrat": (463, 463),
-}
-# (x86_64, aarch64, index of the mode argument)
-_CHANGES_OF_MODE: tuple[tuple[int | None, int | None, int], ...] = (
-    (90, None, 1),  # chmod
-    (91, 52, 1),  # fchmod
-    (268, 53, 2),  # fchmodat
-    (452, 452, 2),  # fchmodat2
-)
+# name -> index of the mode argument
+_CHANGES_OF_MODE = {"chmod": 1, "fchmod": 1, "fchmodat": 2, "fchmodat2": 2}
 # The same, and the index of the flags that make the mode count.
-_CREATIONS: tuple[tuple[int | None, int | None, int, int | None], ...] = (
-    (85, None, 1, None),  # creat
-    (133, None, 1, None),  # mknod
-    (259, 33, 2, None),  # mknodat
-    (2, None, 2, 1),  # open
-    (257, 56, 3, 2),  # openat
+_CREATIONS = {
+    "creat": (1, None),
+    "mknod": (1, None),
+    "mknodat": (2, None),
+    "open": (2, 1),
+    "openat": (3, 2),
+}
+# Landlock does not see these at all.
+_CHANGES_OF_FILES = (
+    *("chown", "fchown", "lchown", "fchownat"),
+    *("utimensat", "utime", "utimes"),
+    "inotify_add_watch",
 )
-_CLONE = (56, 220)
-_SOCKET = (41, 198)
-# (audit architecture, column of the tables)
-_MACHINES = {"x86_64": (0xC000003E, 0), "aarch64": (0xC00000B7, 1)}
+# Calls whose first argument names a process, the caller if it is 0.
+_ON_A_PROCESS = (
+    "prlimit64",
+    "sched_getaffinity",
+    "sched_getattr",
+    "sched_getparam",
+    "sched_getscheduler",
+    "sched_rr_get_interval",
+    "sched_setaffinity",
+    "sched_setattr",
+    "sched_setparam",
+    "sched_setscheduler",
+)
+_SIGNALS = ("kill", "tkill", "tgkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo", "pidfd_send_signal")
+# (name, the `which` that means every process of a user)
+_PRIORITIES = (("setpriority", 2), ("ioprio_set", 3), ("ioprio_get", 3))
+# TIOCSTI and TIOCLINUX type on a terminal; FIOSETOWN and SIOCSPGRP choose whom the kernel signals.
+_TERMINAL_REQUESTS = (0x5412, 0x541C, 0x8901, 0x8902)
+# FS_IOC_SETFLAGS, SETVERSION, FSSETXATTR and ENABLE_VERITY change a file that was opened to read.
+_FILE_REQUESTS = (0x40086602, 0x40087602, 0x401C5820, 0x40806685)
+_PR_SET_DUMPABLE, _PR_SCHED_CORE = 4, 62
+_F_SETOWN, _F_SETOWN_EX = 8, 15
+# F_SETLEASE, F_NOTIFY, F_SETDELEG
+_LEASES = (1024, 1026, 1040)
+_FORKS = ("clone", "fork", "vfork")
+_CLONE3 = 435
+_SOCK_DGRAM, _SOCK_TYPES = 2, 0xF
+_AUDIT = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
+
+_Block = list[bytes]
 
 
 @dataclass(frozen=True, slots=True)
 class Filter:
     """`families` are the address families that socket(2) may have.
 
-    `broker_modes` turns each change of a mode into a question to the supervisor (see `modes`), and
-    refuses extended attributes, for a backend that cannot see either.
+    `namespaces` says that the command has its own for processes, IPC and files, so that a process
+    or a file that it can name is its own. Without them, changes of modes, owners and times and
+    calls about other processes are questions to the supervisor (see `broker`), and System V and
+    POSIX IPC and extended attributes are refused. `signals_scoped` says that the kernel keeps
+    signals inside by itself. With `asks_forks` each new task is a question (see `forks`).
     """
 
     families: tuple[int, ...]
-    broker_modes: bool = False
+    namespaces: bool = True
+    signals_scoped: bool = True
+    asks_forks: bool = False
 
 
 def supported(machine: str) -> bool:
     """Whether `program` knows the system calls of this `uname` machine."""
-    return machine in _MACHINES
+    return machine in _AUDIT
 
 
+@cache
 def program(machine: str, rules: Filter) -> bytes:
     """The filter as an array of `struct sock_filter`, 8 bytes each, as bwrap's --seccomp reads it.
 
     Raises `KeyError` for a machine that is not `supported`.
     """
-    audit, column = _MACHINES[machine]
+    out = _number(machine)
+    numbers = system_calls.number_of(system_calls.JUDGED, machine)
+    for name, block in _judgements(rules).items():
+        if name in numbers:
+            # `block` loses the number from the accumulator, so it ends with a verdict everywhere.
+            out += [_op(_JEQ, numbers[name], 0, len(block)), *block]
+    for calls, verdict in _tables(rules):
+        out += _answers(system_calls.number_of(calls, machine).values(), verdict)
+    return b"".join([*out, _op(_RETURN, _MISSING)])
+
+
+@cache
+def forks(machine: str) -> bytes:
+    """A filter that asks at each new task and lets everything else go on; as `program`."""
+    numbers = system_calls.number_of(system_calls.JUDGED, machine)
+    out = _number(machine)
+    out += _answers((numbers[name] for name in _FORKS if name in numbers), _ASK_SUPERVISOR)
+    # Its flags lie in memory, where nobody sees them; every C library goes on with clone.
+    out += _answers((_CLONE3,), _MISSING)
+    return b"".join([*out, _op(_RETURN, _ALLOW)])
+
+
+def _number(machine: str) -> _Block:
+    """Load the number of the call; one of another way to call, with other numbers, is missing."""
     out = [
         _op(_LOAD, _ARCH_OFFSET),
-        _op(_JEQ, audit, 1, 0),
-        _op(_RETURN, _KILL_PROCESS),
+        _op(_JEQ, _AUDIT[machine], 1, 0),
+        # The 32-bit calls.
+        _op(_RETURN, _MISSING),
         _op(_LOAD, _NR_OFFSET),
     ]
-    if column == 0:
-        out += [_op(_JGE, _X32_BIT, 0, 1), _op(_RETURN, _KILL_PROCESS)]
-    out += _answers((pair[column] for pair in _NUMBERS.values()), errno.EPERM)
-    if rules.broker_modes:
+    if machine == "x86_64":
+        out += [_op(_JGE, _X32_BIT, 0, 1), _op(_RETURN, _MISSING)]
+    return out
+
+
+def _tables(
+    rules: Filter,
+) -> Iterable[tuple[dict[str, tuple[int | None, int | None]], int]]:
+    yield system_calls.ORDINARY, _ALLOW
+    yield system_calls.FORBIDDEN, _REFUSE
+    if rules.namespaces:
+        yield system_calls.INTERPROCESS, _ALLOW
+        yield system_calls.ATTRIBUTES, _ALLOW
+    else:
+        yield system_calls.INTERPROCESS, _REFUSE
         # As on a file system without them: `cp -p` then makes do with the mode.
-        out += _answers((pair[column] for pair in _ATTRIBUTES.values()), errno.EOPNOTSUPP)
-    out += _answers((pair[column] for pair in _MISSING.values()), errno.ENOSYS)
-    out += _when(_CLONE[column], _refuse_bits(0, _NEW_NAMESPACES))
-    out += _when(_SOCKET[column], _only(0, rules.families))
-    verdict = _ASK_SUPERVISOR if rules.broker_modes else _ALLOW
-    for change in _CHANGES_OF_MODE:
-        out += _when(change[column], _refuse_bits(change[2], _SET_ID_BITS, otherwise=verdict))
-    for creation in _CREATIONS:
-        out += _when(creation[column], _mode_check(mode=creation[2], flags=creation[3]))
-    return b"".join([*out, _op(_RETURN, _ALLOW)])
+        yield system_calls.ATTRIBUTES, _ERRNO | errno.EOPNOTSUPP
+
+
+def _judgements(rules: Filter) -> dict[str, _Block]:
+    """A block for each call whose arguments decide."""
+    ask = _ALLOW if rules.namespaces else _ASK_SUPERVISOR
+    fork = _ASK_SUPERVISOR if rules.asks_forks else _ALLOW
+    blocks = {
+        "clone": _refuse_bits(0, _NEW_NAMESPACES, otherwise=fork),
+        "fork": [_op(_RETURN, fork)],
+        "vfork": [_op(_RETURN, fork)],
+        "socket": _only(0, rules.families),
+        "prctl": _none_of(0, (_PR_SCHED_CORE,)),
+        # One end of a pair of datagram sockets could send to any name.
+        "socketpair": _pairs(),
+        # Whoever opens a file waits for the holder of its lease.
+        "fcntl": _none_of(1, _LEASES),
+        "ioctl": _none_of(1, _TERMINAL_REQUESTS),
+        # A handle by which a process can be waited for and signalled.
+        "pidfd_open": [_op(_RETURN, ask)],
+    }
+    if not rules.namespaces:
+        # A process that hides its memory from the supervisor could not be asked about.
+        blocks["prctl"] = _none_of(0, (_PR_SCHED_CORE, _PR_SET_DUMPABLE))
+        blocks["fcntl"] = _none_of(1, (*_LEASES, _F_SETOWN, _F_SETOWN_EX))
+        blocks["ioctl"] = _none_of(1, (*_TERMINAL_REQUESTS, *_FILE_REQUESTS))
+    for name, mode in _CHANGES_OF_MODE.items():
+        blocks[name] = _refuse_bits(mode, _SET_ID_BITS, otherwise=ask)
+    for name, (mode, flags) in _CREATIONS.items():
+        blocks[name] = _mode_check(mode=mode, flags=flags)
+    for name in _CHANGES_OF_FILES:
+        blocks[name] = [_op(_RETURN, ask)]
+    signal = ask if not rules.signals_scoped else _ALLOW
+    for name in _SIGNALS:
+        blocks[name] = [_op(_RETURN, signal)]
+    for name in _ON_A_PROCESS:
+        blocks[name] = _own_or(ask, 0)
+    for name, everyone in _PRIORITIES:
+        head = [_load_argument(0), _op(_JEQ, everyone, 0, 1), _op(_RETURN, _REFUSE)]
+        blocks[name] = [*head, *_own_or(ask, 1)]
+    return blocks
 
 
 def _op(code: int, operand: int, if_true: int = 0, if_false: int = 0) -> bytes:
     return struct.pack("<HBBI", code, if_true, if_false, operand)
 
 
-def _answers(numbers: Iterable[int | None], error: int) -> list[bytes]:
-    out: list[bytes] = []
+def _answers(numbers: Iterable[int], verdict: int) -> _Block:
+    out: _Block = []
     for number in numbers:
-        if number is not None:
-            out += [_op(_JEQ, number, 0, 1), _op(_RETURN, _ERRNO | error)]
+        out += [_op(_JEQ, number, 0, 1), _op(_RETURN, verdict)]
     return out
-
-
-def _when(number: int | None, block: list[bytes]) -> list[bytes]:
-    """`block` loses the number from the accumulator, so it ends with a verdict on every path."""
-    if number is None:
-        return []
-    return [_op(_JEQ, number, 0, len(block)), *block]
 
 
 def _load_argument(index: int) -> bytes:
@@ -192,24 +216,48 @@ def _load_argument(index: int) -> bytes:
     return _op(_LOAD, _ARGS_OFFSET + 8 * index)
 
 
-def _refuse_bits(index: int, bits: int, *, otherwise: int = _ALLOW) -> list[bytes]:
+def _own_or(verdict: int, index: int) -> _Block:
+    """Allow 0, which is the caller itself; anything else gets `verdict`."""
+    return [
+        _load_argument(index),
+        _op(_JEQ, 0, 0, 1),
+        _op(_RETURN, _ALLOW),
+        _op(_RETURN, verdict),
+    ]
+
+
+def _refuse_bits(index: int, bits: int, *, otherwise: int = _ALLOW) -> _Block:
     return [
         _load_argument(index),
         _op(_JSET, bits, 0, 1),
-        _op(_RETURN, _ERRNO | errno.EPERM),
+        _op(_RETURN, _REFUSE),
         _op(_RETURN, otherwise),
     ]
 
 
-def _mode_check(*, mode: int, flags: int | None) -> list[bytes]:
+def _mode_check(*, mode: int, flags: int | None) -> _Block:
     check = _refuse_bits(mode, _SET_ID_BITS)
     if flags is None:
         return check
     return [_load_argument(flags), _op(_JSET, _CREATES, 1, 0), _op(_RETURN, _ALLOW), *check]
 
 
-def _only(index: int, values: tuple[int, ...]) -> list[bytes]:
-    out = [_load_argument(index)]
-    for value in values:
-        out += [_op(_JEQ, value, 0, 1), _op(_RETURN, _ALLOW)]
-    return [*out, _op(_RETURN, _ERRNO | errno.EPERM)]
+def _only(index: int, values: tuple[int, ...]) -> _Block:
+    return [_load_argument(index), *_answers(values, _ALLOW), _op(_RETURN, _REFUSE)]
+
+
+def _pairs() -> _Block:
+    return [
+        _load_argument(0),
+        _op(_JEQ, AF_UNIX, 1, 0),
+        _op(_RETURN, _REFUSE),
+        _load_argument(1),
+        _op(_AND, _SOCK_TYPES),
+        _op(_JEQ, _SOCK_DGRAM, 0, 1),
+        _op(_RETURN, _REFUSE),
+        _op(_RETURN, _ALLOW),
+    ]
+
+
+def _none_of(index: int, values: tuple[int, ...]) -> _Block:
+    return [_load_argument(index), *_answers(values, _REFUSE), _op(_RETURN, _ALLOW)]

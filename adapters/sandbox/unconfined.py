@@ -1,10 +1,10 @@
 """No confinement, by explicit setting only: the limits and the clean environment remain."""
 
-from dataclasses import replace
 from pathlib import Path
 
 from adapters.sandbox.backend import Backend, private_directory
 from adapters.sandbox.process import Plan
+from adapters.sandbox.spec import LaunchSpec
 from runtime.domain.errors import InvalidInput
 from runtime.ports.sandbox import SandboxCommand
 
@@ -13,6 +13,8 @@ class Unconfined(Backend):
     """Commands see and change what the gateway's own user can."""
 
     name = "none"
+    confines = False
+    asks_forks = False
 
     def plan(self, command: SandboxCommand) -> Plan:
         if not Path(command.cwd).is_dir():
@@ -24,7 +26,13 @@ class Unconfined(Backend):
             Path(temporary).rmdir()
             raise
         return Plan(
-            spec=replace(common.spec(), temporary=temporary),
+            spec=LaunchSpec(
+                argv=common.argv,
+                cwd=common.cwd,
+                env=common.env,
+                limits=common.limits(),
+                temporary=temporary,
+            ),
             token=common.token,
             group=common.held.group,
             temporary=temporary,

@@ -11,7 +11,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from adapters.slack.settings import ReplyInThread
-from adapters.slack.wording import channels_in, people_in, readable, without_leading_mention
+from adapters.slack.wording import (
+    channels_in,
+    people_in,
+    readable,
+    without_leading_mention,
+    without_quotes,
+)
 from runtime.domain.messages import Attachment, ChatKind, Deletion, InboundMessage
 from runtime.domain.people import Sender
 from runtime.domain.value import JsonObject
@@ -178,6 +184,7 @@ def inbound(
 ) -> InboundMessage:
     """The message for the engine. `takes_part` says that the bot is in the message's thread."""
     text = without_leading_mention(heard.text, bot.user_id)
+    said = without_quotes(text)
     return InboundMessage(
         channel=CHANNEL,
         account=bot.team_id,
@@ -188,6 +195,7 @@ def inbound(
         edited_at=heard.edited_at,
         sender=Sender(id=heard.user, name=names.get(heard.user) or heard.name, is_bot=heard.is_bot),
         text=readable(text, names).strip(),
+        said=None if said is None else readable(said, names).strip(),
         mentions_bot=heard.mentions_bot,
         reply_to=heard.thread,
         replies_to_bot=takes_part,
@@ -271,6 +279,8 @@ def _spoken(event: JsonObject, message: JsonObject, bot: Bot) -> Heard | Ours | 
         thread=thread if _TS.fullmatch(thread) and thread != ts else None,
         mentions_bot=bot.user_id in people_in(text),
         parent_is_bot=_text(message, "parent_user_id") == bot.user_id,
+        # A mention that was edited in arrives as an `app_mention` of its own, which says so.
+        edited_at=_text(_object(message, "edited"), "ts") or None,
         attachments=_attachments(message),
         sent_at_ms=_milliseconds(ts),
     )

@@ -28,6 +28,20 @@ def without_leading_mention(text: str, user_id: str) -> str:
     return re.sub(rf"\A\s*(?:<@{re.escape(user_id)}(?:\|[^<>]*)?>[\s,:]*)+", "", text)
 
 
+def without_quotes(text: str) -> str | None:
+    """`text` without the lines that it quotes; None where it quotes nothing.
+
+    Slack writes a quoted line as `&gt; words`, and `&gt;&gt;&gt;` before words quotes all to the
+    end. Of a pasted `> words` Slack makes the same.
+    """
+    head, mark, _ = text.partition("&gt;&gt;&gt;")
+    if mark and head.rpartition("\n")[2].strip():
+        head, mark = text, ""
+    lines = head.split("\n")
+    own = [line for line in lines if not line.lstrip().startswith("&gt;")]
+    return "\n".join(own) if mark or len(own) < len(lines) else None
+
+
 def readable(text: str, names: Mapping[str, str]) -> str:
     """Decode once, from left to right, so that an escaped `&lt;@U1&gt;` stays what was typed."""
 

@@ -1,52 +1,80 @@
 """Which addresses a page may be fetched from: those of the public internet, and no others.
 
-Pure. The lists are those of IANA's special-purpose registries as `ipaddress` carries them, and
-the prefixes that hide an IPv4 address inside an IPv6 one, which are judged by what they hide.
+Pure. The tables are IANA's special-purpose address registries for IPv4 and IPv6 (RFC 6890) as they
+stand, not as some Python knew them. Of IPv6 only global unicast is public at all, so that what is
+assigned one day is refused until it is looked at. Anycast services that the registries call global
+(PCP, TURN, 6to4 relays) serve no pages, and lead to one's own network: they are refused.
 """
 
 import ipaddress
+from typing import Final
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
-_NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
+_NOT_PUBLIC_4: Final = tuple(
+    map(
+        ipaddress.IPv4Network,
+        (
+            "0.0.0.0/8",  # this network
+            "10.0.0.0/8",  # private use
+            "100.64.0.0/10",  # shared by the customers of a carrier
+            "127.0.0.0/8",  # loopback
+            "169.254.0.0/16",  # link-local, and metadata services
+            "172.16.0.0/12",  # private use
+            "192.0.0.0/24",  # protocol assignments, DS-Lite, PCP and TURN anycast
+            "192.0.2.0/24",  # documentation
+            "192.88.99.0/24",  # 6to4 relays, deprecated
+            "192.168.0.0/16",  # private use
+            "198.18.0.0/15",  # benchmarks
+            "198.51.100.0/24",  # documentation
+            "203.0.113.0/24",  # documentation
+            "224.0.0.0/4",  # multicast
+            "240.0.0.0/4",  # reserved, and limited broadcast
+        ),
+    )
+)
+_GLOBAL_UNICAST: Final = ipaddress.IPv6Network("2000::/3")
+_NOT_PUBLIC_6: Final = tuple(
+    map(
+        ipaddress.IPv6Network,
+        (
+            "2001::/23",  # protocol assignments: Teredo, benchmarks, ORCHID, anycast
+            "2001:db8::/32",  # documentation
+            "2002::/16",  # 6to4, deprecated: it hides an IPv4 address
+            "3fff::/20",  # documentation
+        ),
+    )
+)
+_NAT64: Final = ipaddress.IPv6Network("64:ff9b::/96")
 """RFC 6052: a public host behind DNS64 resolves to this prefix, so it cannot be refused whole."""
-_NAT64_LOCAL = ipaddress.IPv6Network("64:ff9b:1::/48")
-"""RFC 8215: a network's own translation, wherever that leads."""
-_COMPATIBLE = ipaddress.IPv6Network("::/96")
-"""RFC 4291, 2.5.5.1; deprecated, and still routed by some."""
 
 
 def is_public(text: str) -> bool:
-    """Whether the address literal `text` may be connected to; False for what is no address."""
+    """Whether the address literal `text` may be connected to; False for what is no address.
+
+    What has a zone (`fe80::1%eth0`) is meant for one link.
+    """
+    if "%" in text:
+        return False
     try:
-        address = ipaddress.ip_address(text.partition("%")[0])
+        address = ipaddress.ip_address(text)
     except ValueError:
         return False
-    return _public(address)
+    return _is_public(address)
 
 
-def _public(address: Address) -> bool:
-    if isinstance(address, ipaddress.IPv6Address):
-        hidden = _hidden(address)
-        if hidden is not None:
-            return _public(hidden)
-        if address.is_site_local or address.teredo is not None or address in _NAT64_LOCAL:
-            return False
-    return address.is_global and not (
-        address.is_multicast
-        or address.is_private
-        or address.is_loopback
-        or address.is_link_local
-        or address.is_reserved
-        or address.is_unspecified
-    )
+def _is_public(address: Address) -> bool:
+    if isinstance(address, ipaddress.IPv4Address):
+        return not any(address in network for network in _NOT_PUBLIC_4)
+    hidden = _hidden(address)
+    if hidden is not None:
+        return _is_public(hidden)
+    special = any(address in network for network in _NOT_PUBLIC_6)
+    return address in _GLOBAL_UNICAST and not special
 
 
 def _hidden(address: ipaddress.IPv6Address) -> ipaddress.IPv4Address | None:
-    if address.ipv4_mapped is not None:
-        return address.ipv4_mapped
-    if address.sixtofour is not None:
-        return address.sixtofour
-    if address in _NAT64 or address in _COMPATIBLE:
+    """The IPv4 address that is really connected to."""
+    if address in _NAT64:
         return ipaddress.IPv4Address(int(address) & 0xFFFF_FFFF)
-    return None
+    return address.ipv4_mapped

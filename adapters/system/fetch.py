@@ -20,6 +20,7 @@ from yarl import URL
 
 from adapters.system.addresses import is_public
 from runtime.domain.errors import ToolError
+from runtime.domain.printable import printable_name
 from runtime.ports.fetch import MayReach, Page
 
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
@@ -176,11 +177,16 @@ async def _system_resolve(host: str, port: int) -> Sequence[str]:
 
 
 def _parsed(text: str) -> URL:
+    if any(c.isspace() or not c.isprintable() for c in text) or "\\" in text:
+        # Programs do not agree where the host of such an address ends.
+        raise ToolError(f"{_named(text)}: an address has no spaces, controls or backslashes")
     url = URL(text)
     if url.scheme not in {"http", "https"} or not url.host:
         raise ToolError(f"{_named(text)}: only http:// and https:// pages are fetched")
     if url.user is not None or url.password is not None:
         raise ToolError(f"{url.host}: a URL with a user or a password is not fetched")
+    if "%" in url.host:
+        raise ToolError(f"{url.host}: a host with a zone is not fetched")
     return url.with_fragment(None)
 
 
@@ -252,7 +258,7 @@ def _decoder(encoding: str) -> _Decoder:
 
 def _named(url: str) -> str:
     """A URL in an error: without its query, which may hold what is nobody's business."""
-    return url.partition("?")[0].partition("#")[0][:200]
+    return printable_name(url.partition("?")[0].partition("#")[0])
 
 
 def _reason(error: BaseException) -> str:

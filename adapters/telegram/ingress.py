@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from adapters.rendering import clean
 from adapters.telegram.media import attachments_of
 from adapters.telegram.shapes import number_of, object_of, objects_of, text_of
-from adapters.telegram.wording import Wording, read_wording
+from adapters.telegram.wording import Wording, authorship_of, read_wording
 from runtime.domain.messages import Attachment, ChatKind, InboundMessage, Move
 from runtime.domain.people import Sender
 from runtime.domain.value import JsonObject
@@ -106,6 +106,9 @@ def as_one(parts: Sequence[InboundMessage]) -> InboundMessage:
         update={
             "text": _TEXT_OF_ALBUM.join(texts),
             "mentions_bot": any(part.mentions_bot for part in parts),
+            # One part that is passed on makes the whole no word of its sender's.
+            "authorship": next((p.authorship for p in parts if p.authorship != "own"), "own"),
+            "said": None if all(p.said is None for p in parts) else "",
             "replies_to_bot": any(part.replies_to_bot for part in parts),
             "attachments": tuple(one for part in parts for one in part.attachments),
         }
@@ -141,6 +144,8 @@ def _message(
         edited_at=str(edit or sent or 0) if edited else None,
         sender=sender,
         text=wording.text,
+        said=wording.own,
+        authorship=authorship_of(message),
         mentions_bot=_mentioned(wording, group=group),
         reply_to=_number_text(replied),
         replies_to_bot=_wrote(replied, bot),

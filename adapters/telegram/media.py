@@ -1,6 +1,7 @@
 """The files of a Telegram message as attachments; `reference` is the `file_id`. Pure."""
 
 from adapters.telegram.shapes import number_of, object_of, objects_of, text_of
+from adapters.telegram.wording import authorship_of
 from runtime.domain.messages import Attachment
 from runtime.domain.value import JsonObject
 
@@ -20,9 +21,6 @@ _STICKERS = (
     ("is_animated", ".tgs", "application/x-tgsticker"),
     ("is_video", ".webm", "video/webm"),
 )
-# A forwarded message names where it came from, by old servers of the Bot API in its other words;
-# what an inline bot made is the bot's.
-_PASSED_ON = frozenset({"forward_origin", "forward_date", "forward_from", "via_bot"})
 
 
 def attachments_of(message: JsonObject, number: int) -> tuple[Attachment, ...]:
@@ -30,7 +28,7 @@ def attachments_of(message: JsonObject, number: int) -> tuple[Attachment, ...]:
 
     What was forwarded is not its sender's own.
     """
-    own = _PASSED_ON.isdisjoint(message)
+    own = authorship_of(message) == "own"
     for kind, ending, media_type in _KINDS:
         file = object_of(message, kind)
         if kind == "sticker":

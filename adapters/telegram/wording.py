@@ -8,8 +8,17 @@ import re
 from dataclasses import dataclass
 
 from adapters.telegram.shapes import number_of, object_of, text_of
+from runtime.domain.messages import Authorship
 from runtime.domain.value import JsonObject
 
+# A forwarded message names where it came from, by old servers of the Bot API in its other words;
+# posts of a channel are forwarded to its discussion group by Telegram itself.
+_FORWARDED = frozenset(
+    {"forward_origin", "forward_date", "forward_from", "forward_from_chat", "forward_sender_name"}
+    | {"forward_from_message_id", "forward_signature", "is_automatic_forward"}
+)
+_INLINE = frozenset({"via_bot"})
+_QUOTES = frozenset({"blockquote", "expandable_blockquote"})
 _SPACE = re.compile(r"\s*")
 _AFTER_MENTION = re.compile(r"[\s,:]*")
 
@@ -17,6 +26,8 @@ _AFTER_MENTION = re.compile(r"[\s,:]*")
 @dataclass(frozen=True, slots=True)
 class Wording:
     """`text` without what only names the bot; `said` is false where there were no words at all.
+
+    `own` is the text without what is quoted in it, None where nothing is.
 
     `bare_command` begins with `/word`, `for_another` with `/word@another_bot`.
     """
@@ -26,6 +37,7 @@ class Wording:
     mentions_bot: bool = False
     bare_command: bool = False
     for_another: bool = False
+    own: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +49,13 @@ class _Mark:
     end: int
     words: str
     user_id: int | None
+
+
+def authorship_of(message: JsonObject) -> Authorship:
+    """Whose the words and files of a message are."""
+    if not _FORWARDED.isdisjoint(message):
+        return "forwarded"
+    return "own" if _INLINE.isdisjoint(message) else "inline_bot"
 
 
 def read_wording(text: str, entities: list[JsonObject], *, bot_id: int, username: str) -> Wording:
@@ -54,6 +73,7 @@ def read_wording(text: str, entities: list[JsonObject], *, bot_id: int, username
         mentions_bot=bool(mentions or ours),
         bare_command=first is not None and "@" not in first.words,
         for_another=first is not None and "@" in first.words and first not in ours,
+        own=_without_quotes(text, begin, [mark for mark in marks if mark.type in _QUOTES]),
     )
 
 
@@ -104,6 +124,16 @@ def _without_names(text: str, begin: int, commands: list[_Mark], length: int) ->
             pieces.append(text[at : command.end - length])
             at = command.end
     return "".join((*pieces, text[at:]))
+
+
+def _without_quotes(text: str, begin: int, quotes: list[_Mark]) -> str | None:
+    if not quotes:
+        return None
+    pieces, at = [], begin
+    for quote in quotes:
+        pieces.append(text[at : max(at, quote.start)])
+        at = max(at, quote.end)
+    return "\n".join(piece.strip() for piece in (*pieces, text[at:]) if piece.strip())
 
 
 def _after(pattern: re.Pattern[str], text: str, at: int) -> int:

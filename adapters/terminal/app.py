@@ -14,7 +14,6 @@ from adapters.terminal.conversation import Card, Conversation, Decision
 from adapters.terminal.log import ConversationLog
 
 LEAVE = ("/quit", "/exit")
-_YES = {"y": "once", "yes": "once", "n": "deny", "no": "deny"}
 
 
 class ChatApp(App[None]):
@@ -97,31 +96,34 @@ class ChatApp(App[None]):
             log.scroll_page_down(animate=False)
 
     def action_decide(self, decision: Decision) -> None:
-        """Answer the newest open approval."""
-        card = self._open_card("approval")
-        if card is None:
+        """Answer the open approval. Where several are open a key could mean any of them."""
+        cards = self._open_cards("approval")
+        if not cards:
             self._tell("Nothing waits for a decision.")
+            return
+        card = cards[0]
+        if len(cards) > 1:
+            self._tell(f"Several calls wait. Name one: {_codes('/approve', cards)}.")
         elif decision not in card.choices:
             self._tell(f"This card offers {', '.join(card.choices)}.")
         else:
             self.run_worker(self._decide(card, decision), name="decide")
 
     async def _send(self, text: str) -> None:
-        approval, question = self._open_card("approval"), self._open_card("question")
-        word = text.lower()
-        if approval is not None and word in _YES:
-            await self._decide(approval, "once" if _YES[word] == "once" else "deny")
-        elif question is not None and not text.startswith("/"):
-            self._tell(await self._conversation.answer(question, _option(question, text)))
-        else:
+        """Say it. Plain words answer the one open question, and never an approval (APR-10)."""
+        questions = self._open_cards("question")
+        if len(questions) != 1 or text.startswith("/"):
             self._tell(await self._conversation.say(text))
+            return
+        (question,) = questions
+        self._tell(await self._conversation.answer(question, _option(question, text)))
 
     async def _decide(self, card: Card, decision: Decision) -> None:
         self._tell(await self._conversation.decide(card, decision))
 
-    def _open_card(self, kind: str) -> Card | None:
-        cards = (entry.card for entry in reversed(self._conversation.entries))
-        return next((one for one in cards if one and one.open and one.kind == kind), None)
+    def _open_cards(self, kind: str) -> list[Card]:
+        cards = [entry.card for entry in self._conversation.entries]
+        return [card for card in cards if card and card.open and card.kind == kind]
 
     def _tell(self, notice: str) -> None:
         self._notice = notice
@@ -142,6 +144,10 @@ class ChatApp(App[None]):
         talk = self._conversation
         told = (self._hint, self._notice, talk.trouble, talk.activity, talk.title, " ")
         return strip_controls(next(text for text in told if text))
+
+
+def _codes(command: str, cards: Sequence[Card]) -> str:
+    return ", ".join(f"{command} {card.code}" for card in cards)
 
 
 def _option(card: Card, text: str) -> str:

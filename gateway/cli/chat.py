@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from gateway.config import Config
 
 WAITS: Final = 4
+IN_LINE: Final = "waiting_in_line"
+SHOWN: Final = 160
+"""Characters of a failed step's arguments that are shown."""
 
 
 def register(app: typer.Typer) -> None:
@@ -34,7 +37,11 @@ def chat(
     ] = None,
     session: Annotated[str, typer.Option(help="The name of the conversation.")] = "main",
 ) -> None:
-    """Talk to the agent."""
+    """Talk to the agent.
+
+    With --message the status is 0 for a reply, 4 where a person must answer something first, 3
+    where no gateway can be reached, and 1 for everything else that went wrong.
+    """
     config = read_config(context)
     options = context.find_object(Options) or Options()
     if message is None and not (sys.stdin.isatty() and sys.stdout.isatty()):
@@ -78,18 +85,19 @@ async def _gateway(
     # Lazy, as above.
     from gateway.cli.client import GatewayClient
     from gateway.config import client
+    from gateway.home_socket import live
 
     place = client(config)
     async with AsyncExitStack() as stack:
-        found = await stack.enter_async_context(GatewayClient(place.url, place.token))
-        own = not place.named and not await found.reachable()
+        own = not place.url and not live(config.home)
         if own:
+            note(f"No gateway of {config.home} is running: this chat starts one until it ends.")
             # Lazy: the service loads the engine, the store and the HTTP server.
             from gateway.cli.own import own_gateway
 
-            url = await stack.enter_async_context(own_gateway(config, options))
-            found = await stack.enter_async_context(GatewayClient(url, None))
-        yield found, own
+            await stack.enter_async_context(own_gateway(config, options))
+            place = client(config)
+        yield await stack.enter_async_context(GatewayClient.of(place)), own
 
 
 async def _screen(conversation: "Conversation") -> None:
@@ -121,6 +129,8 @@ async def _once(conversation: "Conversation", message: str) -> int:
         raise
     if state.startswith("waiting"):
         _tell_waiting(conversation)
+        if state == IN_LINE:
+            note("gatehouse: your message is kept, and is read once that is answered")
         return WAITS
     said = [
         one
@@ -128,6 +138,8 @@ async def _once(conversation: "Conversation", message: str) -> int:
         if one.run_id == submitted.run_id and one.kind in ("assistant", "notice") and one.text
     ]
     sent = [one for one in conversation.entries if one.run_id == submitted.run_id]
+    for call in (call for one in sent for call in one.calls if call.state == "error"):
+        note(f"gatehouse: a step failed: {call.name} {call.arguments[:SHOWN]}")
     _print([*(one for one in sent if one.kind == "file"), *said[-1:]])
     if state != "completed":
         note(f"gatehouse: the run {submitted.run_id} is {state}")
@@ -166,7 +178,7 @@ async def _settled(conversation: "Conversation", run_id: str, changed: asyncio.E
         state = str((await conversation.run(run_id)).get("state"))
         if state == "queued" and conversation.cards():
             # It stands behind a run that waits for a person, for as long as that takes.
-            state = "waiting_in_line"
+            state = IN_LINE
         # Its children need nobody, unless one of them asks here.
         needs_nobody = state == RunState.WAITING_FOR_CHILDREN and not conversation.cards()
         if state in TERMINAL or (state.startswith("waiting") and not needs_nobody):

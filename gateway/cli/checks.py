@@ -8,6 +8,7 @@ import os
 import shutil
 import stat
 from collections.abc import AsyncIterator
+from dataclasses import astuple
 from pathlib import Path
 from typing import Final
 
@@ -15,16 +16,19 @@ from gateway import wiring, workspaces
 from gateway.cli.check import Check
 from gateway.cli.checks_definitions import definitions
 from gateway.cli.checks_platforms import platforms
-from gateway.config import Config
-from gateway.config_exposure import is_loopback, refusal
+from gateway.config import Config, tokens_of
+from gateway.config_exposure import is_loopback
 from gateway.config_keys import leaves
 from gateway.config_report import masked_url
 from runtime.domain.errors import InvalidInput, ModelError, Unavailable
 from runtime.domain.schemas import Standing
 from runtime.domain.transcript import UserMessage
 from runtime.ports.model import ModelRequest, ModelResponse
+from runtime.ports.sandbox import Sandbox
 
 MODEL_S: Final = 30.0
+SHORT: Final = 16
+"""Characters of a token that somebody could guess who may try as often as they like."""
 DISK_FAIL: Final = 200 * 1024**2
 DISK_WARN: Final = 2 * 1024**3
 RELEASED_MS: Final = 1_795_000_000_000
@@ -129,31 +133,39 @@ async def _model(config: Config) -> Check:
 
 
 async def _sandbox(config: Config) -> Check:
-    sandbox = await wiring.choose_sandbox(config, wiring.system_clock())
-    if sandbox.name == "refused":
+    chosen = await wiring.choose_sandbox(config, wiring.system_clock())
+    return sandbox(chosen, config.settings.tools.sandbox)
+
+
+def sandbox(chosen: Sandbox, setting: str) -> Check:
+    """The check of what `tools.sandbox` chose."""
+    if chosen.name == "refused":
         fix = "Install bubblewrap (apt install bubblewrap), or use Linux 6.2 with Landlock."
-        if config.settings.tools.sandbox != "auto":
+        if setting != "auto":
             fix = f'{fix} Or set tools.sandbox = "auto", which tries both.'
-        return Check("sandbox", "fail", sandbox.describe(), fix)
-    if sandbox.name == "none":
+        return Check("sandbox", "fail", chosen.describe(), fix)
+    if chosen.name == "none":
         fix = 'Set tools.sandbox = "auto".'
-        return Check("sandbox", "warn", sandbox.describe(), fix)
-    return Check("sandbox", "ok", sandbox.describe())
+        return Check("sandbox", "warn", chosen.describe(), fix)
+    return Check("sandbox", "ok", chosen.describe())
 
 
 def _exposure(config: Config) -> Check:
     http = config.settings.http
-    refused = refusal(config)
-    if refused is not None:
-        return Check("exposure", "fail", refused, "See the sentence above.")
+    short = [one for group in astuple(tokens_of(config)) for one in group if len(one) < SHORT]
+    if short:
+        fix = "Make longer ones: openssl rand -hex 32"
+        return Check("exposure", "warn", f"{len(short)} token(s) are short", fix)
     if is_loopback(http.host):
-        return Check("exposure", "ok", f"{http.host}: this machine only")
-    fix = "Put a proxy with TLS in front of it, or listen on 127.0.0.1."
+        return Check("exposure", "ok", f"{http.host}: this machine only, and with a token")
+    if http.public_url is not None and http.public_url.startswith("https:"):
+        return Check("exposure", "ok", f"{http.host}, for people at {http.public_url}")
+    fix = "Put a proxy with TLS in front of it and name it in http.public_url."
     return Check("exposure", "warn", f"{http.host} can be reached by others, without TLS", fix)
 
 
 def _permissions(config: Config) -> Check:
-    private = [config.home / "secrets.toml", config.home / "gatehouse.db"]
+    private = [config.home / name for name in ("secrets.toml", "gatehouse.db", "token", "run")]
     http = config.settings.http
     private += [one for one in (http.admin_token_file, http.read_only_token_file) if one]
     if config.file is not None and _holds_secrets(config, config.file):

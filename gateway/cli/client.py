@@ -2,18 +2,29 @@
 
 import json
 from collections.abc import AsyncIterator, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
+from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
 import aiohttp
 from pydantic import JsonValue, SecretStr
 
+from gateway import home_socket
+from gateway.config import Client
+
 Json = JsonValue
 JsonObject = dict[str, JsonValue]
 
 TIMEOUT_S: Final = 30.0
 CONNECT_S: Final = 5.0
+LOCAL: Final = "http://localhost"
+"""What a socket's address is for HTTP."""
+NOT_RUNNING: Final = (
+    "no gateway of {home} is running. Start it with `gatehouse serve`; one elsewhere is reached "
+    "with its address in GATEHOUSE_URL and its token in GATEHOUSE_TOKEN"
+)
 
 
 class Unreachable(Exception):
@@ -30,7 +41,7 @@ class Refused(Exception):
 
     def __str__(self) -> str:
         if self.status == 401:
-            return f"{self.detail} Name the token in GATEHOUSE_TOKEN."
+            return f"{self.detail} Name the gateway's token in GATEHOUSE_TOKEN."
         return self.detail
 
 
@@ -46,19 +57,31 @@ class ServerEvent:
 class GatewayClient:
     """A connection to one gateway. Every call raises `Unreachable` or `Refused`."""
 
-    def __init__(self, url: str, token: SecretStr | None) -> None:
-        self.url = url
+    def __init__(
+        self,
+        url: str,
+        token: SecretStr | None,
+        *,
+        home: Path | None = None,
+        socket: Path | None = None,
+    ) -> None:
+        """At `url`; or, where that is empty, at a socket: this one, or any of a `home`."""
+        self.url = url or LOCAL
+        self._by_socket = not url
         self._token = token
+        self._home = home
+        self._socket = socket
         self._session: aiohttp.ClientSession | None = None
+        self._way = ExitStack()
+
+    @classmethod
+    def of(cls, place: Client) -> Self:
+        """The gateway that the settings name."""
+        return cls(place.url, place.token, home=None if place.url else place.home)
 
     async def __aenter__(self) -> Self:
-        headers = {"Accept": "application/json", "User-Agent": "gatehouse-cli"}
-        if self._token is not None:
-            headers["Authorization"] = f"Bearer {self._token.get_secret_value()}"
-        self._session = aiohttp.ClientSession(
-            headers=headers,
-            timeout=aiohttp.ClientTimeout(total=TIMEOUT_S, sock_connect=CONNECT_S),
-        )
+        if not self._by_socket:
+            self._session = self._new_session(None)
         return self
 
     async def __aexit__(
@@ -67,8 +90,12 @@ class GatewayClient:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if self._session is not None:
-            await self._session.close()
+        await self._leave()
+
+    async def page_url(self) -> str:
+        """Where a person's browser finds the gateway."""
+        found = self.url if not self._by_socket else (await self.get("/v1/runtime")).get("url")
+        return found if isinstance(found, str) else ""
 
     async def get(self, path: str, query: Mapping[str, str] | None = None) -> JsonObject:
         """The object at `path`."""
@@ -111,18 +138,22 @@ class GatewayClient:
         headers = {"Accept": "text/event-stream"}
         if after is not None:
             headers["Last-Event-ID"] = after
-        session = self._open()
+        session = await self._open()
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_S, sock_read=60.0)
         try:
             async with session.get(
-                f"{self.url}/v1/events", params=query, headers=headers, timeout=timeout
+                f"{self.url}/v1/events",
+                params=query,
+                headers=headers,
+                timeout=timeout,
+                allow_redirects=False,
             ) as response:
                 if response.status != 200:
                     raise _refused(response.status, await response.read())
                 async for event in _events(response.content):
                     yield event
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
-            raise self._unreachable(error) from error
+            raise await self._unreachable(error) from error
 
     async def _call(
         self,
@@ -134,27 +165,59 @@ class GatewayClient:
         headers: Mapping[str, str] | None = None,
     ) -> JsonObject:
         try:
-            async with self._open().request(
-                method, f"{self.url}{path}", params=query, json=body, headers=headers
+            async with (await self._open()).request(
+                method,
+                f"{self.url}{path}",
+                params=query,
+                json=body,
+                headers=headers,
+                # It would send the token on, to whatever address it is told.
+                allow_redirects=False,
             ) as response:
                 raw = await response.read()
                 if response.status >= 400:
                     raise _refused(response.status, raw)
         except (aiohttp.ClientError, OSError, TimeoutError, ValueError) as error:
-            raise self._unreachable(error) from error
+            raise await self._unreachable(error) from error
         return _object(raw)
 
-    def _open(self) -> aiohttp.ClientSession:
+    async def _open(self) -> aiohttp.ClientSession:
+        """The connections; those of a home lead to a gateway of it that is there now."""
         if self._session is None:
-            raise Unreachable("The client is not open.")
+            found = [self._socket] if self._socket else home_socket.live(self._home or Path())
+            if not found:
+                raise Unreachable(NOT_RUNNING.format(home=self._home))
+            path = self._way.enter_context(home_socket.reachable(found[0]))
+            self._session = self._new_session(aiohttp.UnixConnector(path))
         return self._session
 
-    def _unreachable(self, error: BaseException) -> Unreachable:
-        why = "it did not answer in time" if isinstance(error, TimeoutError) else _plain(error)
-        return Unreachable(
-            f"no gateway can be reached at {self.url} ({why}). Start one with `gatehouse serve`, "
-            "or name another address in GATEHOUSE_URL."
+    def _new_session(self, connector: aiohttp.BaseConnector | None) -> aiohttp.ClientSession:
+        headers = {"Accept": "application/json", "User-Agent": "gatehouse-cli"}
+        if self._token is not None:
+            headers["Authorization"] = f"Bearer {self._token.get_secret_value()}"
+        return aiohttp.ClientSession(
+            headers=headers,
+            connector=connector,
+            timeout=aiohttp.ClientTimeout(total=TIMEOUT_S, sock_connect=CONNECT_S),
         )
+
+    async def _leave(self) -> None:
+        session, self._session = self._session, None
+        if session is not None:
+            await session.close()
+        self._way.close()
+
+    async def _unreachable(self, error: BaseException) -> Unreachable:
+        why = "it did not answer in time" if isinstance(error, TimeoutError) else _plain(error)
+        if not self._by_socket:
+            return Unreachable(
+                f"no gateway can be reached at {self.url} ({why}). Start one with "
+                "`gatehouse serve`, or name another address in GATEHOUSE_URL and its token in "
+                "GATEHOUSE_TOKEN."
+            )
+        # The next call looks for the socket of the gateway that took its place.
+        await self._leave()
+        return Unreachable(f"the gateway of {self._home or self._socket} went away ({why})")
 
 
 def objects(value: JsonValue) -> list[JsonObject]:

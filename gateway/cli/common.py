@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Final, NoReturn, TypeVar
 
 import typer
 
+from runtime.domain.printable import is_hidden
+
 if TYPE_CHECKING:
     from gateway.cli.client import GatewayClient, Json
     from gateway.config import Config
@@ -21,9 +23,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 FAILED: Final = 1
 UNREACHABLE: Final = 3
-
-_BLANKS: Final = "\u115f\u1160\u2800\u3164\uffa0"
-"""Characters that count as letters and symbols and show nothing."""
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 
@@ -93,7 +92,7 @@ def ask_gateway(context: typer.Context, question: Callable[["GatewayClient"], Aw
     place = client(read_config(context))
 
     async def ask() -> T:
-        async with GatewayClient(place.url, place.token) as gateway:
+        async with GatewayClient.of(place) as gateway:
             return await question(gateway)
 
     try:
@@ -120,7 +119,7 @@ def escaped(text: str) -> str:
 
 
 def _can_be_seen(one: str) -> bool:
-    return one == "\n" or (one.isprintable() and one not in _BLANKS)
+    return one == "\n" or not is_hidden(one)
 
 
 def table(rows: Iterable[Mapping[str, "Json"]], columns: Mapping[str, str], empty: str) -> None:

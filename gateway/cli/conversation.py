@@ -83,6 +83,7 @@ class Conversation:
 
     def __init__(self, client: GatewayClient, session: JsonObject) -> None:
         self._client = client
+        self._page = client.url
         self.session_id = _text(session, "id")
         self.title = _text(session, "title") or _text(session, "key")
         self.entries: tuple[Entry, ...] = ()
@@ -98,6 +99,7 @@ class Conversation:
         """The terminal's session of this name, made if need be. Raises as the client."""
         asked: JsonObject = {"channel": "terminal", "key": name}
         found = cls(client, await client.post("/v1/sessions", asked))
+        found._page = await client.page_url()
         await found.refresh()
         return found
 
@@ -115,8 +117,7 @@ class Conversation:
         """Read the newest messages; what was read before and is older stays."""
         query = {"limit": str(HISTORY)}
         page = await self._client.get(f"/v1/sessions/{self.session_id}/messages", query)
-        server = self._client.url
-        read = (_entry(one, server) for one in objects_of(page.get("items")))
+        read = (_entry(one, self._page) for one in objects_of(page.get("items")))
         fresh = tuple(
             one for one in read if one.text or one.calls or one.card or one.kind == "user"
         )

@@ -7,6 +7,7 @@ from typing import Annotated, Final
 import typer
 
 from gateway.cli import (
+    access,
     agents,
     approvals,
     backup,
@@ -39,9 +40,10 @@ def options(
     context.obj = Options(config)
 
 
-for module in (serve, chat, status, setup, doctor, explain):
+for module in (serve, chat, access, status, setup, doctor, explain):
     module.register(app)
 for name, one in (
+    ("token", access.token),
     ("config", configuration.app),
     ("pairing", pairing.app),
     ("sessions", sessions.app),

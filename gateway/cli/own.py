@@ -14,8 +14,8 @@ from runtime.domain.errors import Unavailable
 
 
 @asynccontextmanager
-async def own_gateway(config: Config, options: Options) -> AsyncIterator[str]:
-    """The address of a gateway that lives as long as the block; only this machine reaches it.
+async def own_gateway(config: Config, options: Options) -> AsyncIterator[None]:
+    """A gateway of this home that lives as long as the block; only this machine reaches it.
 
     The client's errors pass as they are.
     """
@@ -37,7 +37,7 @@ async def own_gateway(config: Config, options: Options) -> AsyncIterator[str]:
                 if started.owner_code is not None:
                     note(f"Owner code for the chat platforms, shown once: {started.owner_code}")
                 try:
-                    yield started.url
+                    yield
                 except (Refused, Unreachable) as error:
                     # The gateway's tasks are a group: what passes it would come out wrapped.
                     trouble = error

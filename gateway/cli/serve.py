@@ -1,5 +1,6 @@
 """`serve`: run the gateway until it is told to stop."""
 
+import gc
 import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
@@ -29,13 +30,17 @@ def register(app: typer.Typer) -> None:
 
 def serve(context: typer.Context, roles: Roles = None) -> None:
     """Run the gateway."""
+    # Until it is ready: see `gateway.service`.
+    gc.disable()
     config = with_roles(read_config(context), roles)
     # Lazy: the service loads the engine, the store and the HTTP server.
     from gateway import logs
     from gateway.config import load, secrets_of
     from gateway.service import CannotStart, Start
     from gateway.service import serve as run
+    from gateway.wiring import hide_from_others
 
+    hide_from_others()
     log = config.settings.log
     redactor = logs.setup(level=log.level, style=log.format, secrets=secrets_of(config))
     options = context.find_object(Options) or Options()
@@ -61,11 +66,15 @@ def with_roles(config: "Config", roles: str | None) -> "Config":
     return replace(config, settings=config.settings.model_copy(update={"roles": chosen}))
 
 
-def announce(started: "Started") -> None:
-    """Say where it is, and how the first owner is made; on the standard output, for people."""
+async def announce(started: "Started") -> None:
+    """Say where it is, how to get in, and how the first owner of a chat is made; on the standard
+    output, for people. The link that logs its reader in goes to a terminal alone: what is written
+    elsewhere is kept."""
     model = started.assembly.catalog.default
     roles = started.assembly.current.config.settings.roles
     sys.stdout.write(f"Gatehouse is ready: {started.url or ', '.join(roles)}\n")
+    if started.url:
+        sys.stdout.write(await _way_in(started))
     sys.stdout.write(f"Model: {model}. Commands run in: {started.assembly.sandbox.name}.\n")
     if model.startswith("offline:"):
         sys.stdout.write(
@@ -74,9 +83,20 @@ def announce(started: "Started") -> None:
         )
     if started.owner_code is not None:
         sys.stdout.write(
-            f"Owner code, shown once: {started.owner_code}\n"
+            f"Owner code for the chat platforms, shown once: {started.owner_code}\n"
             "Send it to the bot in a direct message to become its owner.\n"
         )
     sys.stdout.flush()
     if started.assembly.sandbox.name == "refused":
         note(started.assembly.sandbox.describe())
+
+
+async def _way_in(started: "Started") -> str:
+    if not (sys.stdout.isatty() and sys.stderr.isatty()):
+        return "Open the page: `gatehouse open` makes a link that logs you in.\n"
+    # Lazy: the page's part of the server is loaded by now.
+    from gateway.http.logins import login_path
+
+    public = started.assembly.current.config.settings.http.public_url
+    link = f"{public or started.url}{login_path(await started.assembly.owner.new_code())}"
+    return f"Open the page, within ten minutes: {link}\n(`gatehouse open` makes another link.)\n"

@@ -3,6 +3,7 @@
 from typing import Final
 
 from aiohttp import web
+from aiohttp.typedefs import Middleware
 
 from gateway.http.agents import AgentRoutes
 from gateway.http.auth import Guard
@@ -11,6 +12,7 @@ from gateway.http.explain import ExplainRoutes
 from gateway.http.files import FileRoutes
 from gateway.http.health import HealthRoutes
 from gateway.http.hooks import HookRoutes
+from gateway.http.logins import LoginRoutes
 from gateway.http.metrics import Metrics
 from gateway.http.pages import PageRoutes
 from gateway.http.people import PeopleRoutes
@@ -38,7 +40,7 @@ HEADERS: Final = {
     "Content-Security-Policy": _CSP,
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
-    "Referrer-Policy": "no-referrer",
+    "Referrer-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store",
@@ -49,10 +51,12 @@ def build_app(services: HttpServices) -> web.Application:
     """The application; it starts nothing and owns nothing that must be closed but its streams."""
     guard, metrics = Guard(services), Metrics(services)
     events = EventRoutes(services, guard)
-    app = _guarded(services, guard, metrics)
+    pages = PageRoutes(services, guard)
+    app = _guarded(services, metrics.middleware, pages.refusals, problems, guard.middleware)
     app.add_routes(
         [
-            *PageRoutes(services, guard).routes(),
+            *pages.routes(),
+            *LoginRoutes(services).routes(),
             *SessionRoutes(services).routes(),
             *PersonaRoutes(services).routes(),
             *RunRoutes(services).routes(),
@@ -75,16 +79,13 @@ def build_probes(services: HttpServices) -> web.Application:
     """What a process without the role `http` answers: `/healthz`, `/readyz` and, to a token,
     `/metrics`."""
     guard, metrics = Guard(services), Metrics(services)
-    app = _guarded(services, guard, metrics)
+    app = _guarded(services, metrics.middleware, problems, guard.middleware)
     app.add_routes(HealthRoutes(services, metrics).probes())
     return app
 
 
-def _guarded(services: HttpServices, guard: Guard, metrics: Metrics) -> web.Application:
-    app = web.Application(
-        middlewares=[metrics.middleware, problems, guard.middleware],
-        client_max_size=services.settings.max_body,
-    )
+def _guarded(services: HttpServices, *middlewares: Middleware) -> web.Application:
+    app = web.Application(middlewares=middlewares, client_max_size=services.settings.max_body)
     app.on_response_prepare.append(_add_headers)
     return app
 

@@ -1,22 +1,22 @@
-"""Who asks: a bearer token, the page's cookie, or the owner on this machine (API-1, WEB-2).
+"""Who asks: a bearer token, or the page's cookie (API-1, WEB-2). Nobody is let in for where they
+come from.
 
 Every route passes through `Guard.middleware` and is closed unless its name is in `OPEN`.
 """
 
+import asyncio
 import hashlib
 import hmac
-import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
 from aiohttp import web
 
-from gateway.http.limiter import FailureLimiter
-from gateway.http.origin import host_allowed, is_local_owner, same_origin
+from gateway.http.credentials import Credentials, unauthorized
+from gateway.http.origin import Origin, host_allowed, origin_of
 from gateway.http.problems import Handler, HttpProblem
 from gateway.http.services import HttpServices
-from runtime.intake.logins import Role, fingerprint
+from runtime.intake.logins import Credential, Role
 
 COOKIE: Final = "gatehouse_session"
 CSRF_HEADER: Final = "X-CSRF-Token"
@@ -25,10 +25,15 @@ HEALTH: Final = frozenset({"healthz", "readyz"})
 HOOK: Final = "hook"
 """Platforms call it; each request proves itself by a signature or a secret that its adapter checks,
 so neither a token nor the name that it was sent to matters."""
-OPEN: Final = HEALTH | {"login", "login-form", "static"}
+STATIC: Final = "static"
+OPEN: Final = HEALTH | {"login", "login-form", STATIC}
 """Routes that need no authentication; the last three are the way to it."""
 PAGES: Final = frozenset({"chat"})
 STREAM: Final = "events"
+FORM_S: Final = 10.0
+"""How long the login form may take to come in: its sender is nobody yet."""
+BODY_S: Final = 120.0
+"""The same for any other body, which may be an upload."""
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
@@ -36,9 +41,14 @@ _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 class Principal:
     """Who asks. `csrf` is what writes must carry when the browser authenticates by itself."""
 
-    role: Role
-    via: Literal["token", "cookie", "loopback"]
+    credential: Credential
+    via: Literal["token", "cookie"]
     csrf: str | None = None
+
+    @property
+    def role(self) -> Role:
+        """What it may do."""
+        return self.credential.role
 
 
 PRINCIPAL: Final = web.RequestKey("principal", Principal)
@@ -49,9 +59,8 @@ class Guard:
     """Lets requests in, or says why not."""
 
     def __init__(self, services: HttpServices) -> None:
-        self._services = services
         self._settings = services.settings
-        self._limiter = FailureLimiter(services.clock)
+        self.credentials = Credentials(services)
 
     @web.middleware
     async def middleware(self, request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -59,75 +68,97 @@ class Guard:
         name = request.match_info.route.name or ""
         if name in HEALTH or name == HOOK:
             return await handler(request)
-        self._check_place(request, name)
+        if name != STATIC:
+            # They say nothing, and a refusal is a page that uses them.
+            self._check_place(request, name)
         if name in OPEN:
+            await _take_body(request, FORM_S)
             return await handler(request)
         principal = await self.principal(request)
         if principal is None:
             if name in PAGES:
                 raise web.HTTPSeeOther("/login")
-            raise _unauthorized("A bearer token is needed.")
+            raise unauthorized("A token is needed, or a login at /login.")
+        if principal.via == "cookie" and not _navigates(request):
+            self._check_origin(request)
+        await _take_body(request, BODY_S)
         if request.method not in _SAFE:
             await self._check_write(request, principal)
         request[PRINCIPAL] = principal
         return await handler(request)
 
     def _check_place(self, request: web.Request, name: str) -> None:
-        if not host_allowed(request.headers.get("Host", ""), self._settings):
-            raise HttpProblem(421, "misdirected", "This server is not called by that name.")
-        if (request.method not in _SAFE or name == STREAM) and not same_origin(request.headers):
-            raise HttpProblem(403, "cross_site", "Pages of other sites may not do this.")
+        hosts = request.headers.getall("Host", [])
+        if len(hosts) != 1 or not host_allowed(hosts[0], self._settings):
+            raise HttpProblem(
+                421,
+                "misdirected",
+                "Gatehouse does not know the name that it was called by. Open it by its address, "
+                "or let whoever runs it add the name to http.public_hosts.",
+            )
+        if request.method not in _SAFE or name == STREAM:
+            self._check_origin(request)
+
+    def _check_origin(self, request: web.Request) -> None:
+        if origin_of(request.headers, self._settings) is not Origin.OTHER:
+            return
+        ours = self._settings.public_url
+        where = f"at {ours}" if ours else "by its own address"
+        raise HttpProblem(
+            403,
+            "cross_site",
+            f"Another site's page asked for this, so it was not done. Open Gatehouse {where} and "
+            "do it there.",
+        )
 
     async def principal(self, request: web.Request) -> Principal | None:
-        """Who asks, or None. Raises `HttpProblem` for a wrong token and for too many of them."""
+        """Who asks, or None. Raises `HttpProblem` for a wrong token."""
         header = request.headers.get("Authorization")
         if header is not None:
             scheme, _, token = header.partition(" ")
             if scheme.lower() != "bearer":
-                raise _unauthorized("The scheme must be Bearer.")
-            return Principal(self.check_token(request, token.strip()), "token")
+                raise unauthorized("The scheme must be Bearer.")
+            return Principal(await self.credentials.of_token(request, token.strip()), "token")
         secret = request.cookies.get(COOKIE)
-        role = None if not secret else await self._role_of(secret)
-        if secret and role is not None:
-            return Principal(role, "cookie", csrf_of(secret))
-        if is_local_owner(request.headers, request.remote, self._settings):
-            return Principal("admin", "loopback")
-        return None
-
-    def check_token(self, request: web.Request, token: str) -> Role:
-        """The role of a token. Raises `HttpProblem`; failures are counted by remote address."""
-        address = request.remote or "unknown"
-        wait = self._limiter.blocked_s(address)
-        if wait > 0:
-            headers = {"Retry-After": str(math.ceil(wait))}
-            raise HttpProblem(429, "too_many_failures", "Too many wrong tokens.", headers)
-        admin = _among(token, self._settings.admin_tokens())
-        read = _among(token, self._settings.read_tokens())
-        if not admin and not read:
-            self._limiter.failed(address)
-            raise _unauthorized("The token is wrong.")
-        return "admin" if admin else "read"
-
-    async def _role_of(self, secret: str) -> Role | None:
-        login = await self._services.logins.find(secret)
-        if login is None:
+        credential = await self.credentials.of_cookie(secret) if secret else None
+        if secret is None or credential is None:
             return None
-        admin = login.role == "admin"
-        tokens = self._settings.admin_tokens() if admin else self._settings.read_tokens()
-        return login.role if login.token in [fingerprint(one) for one in tokens] else None
+        return Principal(credential, "cookie", csrf_of(secret))
 
     async def _check_write(self, request: web.Request, principal: Principal) -> None:
         if principal.csrf is not None:
             given = request.headers.get(CSRF_HEADER) or await _form_field(request)
-            if not hmac.compare_digest(given.encode(), principal.csrf.encode()):
+            if not same_csrf(given, principal.csrf):
                 raise HttpProblem(403, "csrf", f"The header {CSRF_HEADER} is missing or wrong.")
         if principal.role != "admin" and request.match_info.route.name != "logout":
             raise HttpProblem(403, "read_only", "This token may only read.")
 
 
 def csrf_of(secret: str) -> str:
-    """The CSRF token of a login: only who can read the page knows it."""
+    """The CSRF token of a cookie: only who can read the page knows it."""
     return hashlib.sha256(f"csrf\0{secret}".encode()).hexdigest()
+
+
+def same_csrf(given: str, wanted: str) -> bool:
+    """Compared in constant time."""
+    return hmac.compare_digest(given.encode(), wanted.encode())
+
+
+def _navigates(request: web.Request) -> bool:
+    """Whether a person goes to this address; a page cannot read what they get to see."""
+    return request.method in _SAFE and request.headers.get("Sec-Fetch-Mode") == "navigate"
+
+
+async def _take_body(request: web.Request, within_s: float) -> None:
+    """Read the body, which the handler finds then. Raises `HttpProblem` for a slow sender."""
+    if not request.can_read_body:
+        return
+    try:
+        async with asyncio.timeout(within_s):
+            await request.read()
+    except TimeoutError:
+        detail = f"The body must come within {within_s:g} seconds."
+        raise HttpProblem(408, "too_slow", detail, {"Connection": "close"}) from None
 
 
 async def _form_field(request: web.Request) -> str:
@@ -135,18 +166,3 @@ async def _form_field(request: web.Request) -> str:
         return ""
     found = (await request.post()).get(CSRF_FIELD, "")
     return found if isinstance(found, str) else ""
-
-
-def _among(token: str, known: Sequence[str]) -> bool:
-    """Compared in constant time, whichever token it is and wherever they differ."""
-    given = hashlib.sha256(token.encode()).digest()
-    found = False
-    for one in known:
-        same = hmac.compare_digest(given, hashlib.sha256(one.encode()).digest())
-        found |= same and bool(one)
-    return found
-
-
-def _unauthorized(detail: str) -> HttpProblem:
-    headers = {"WWW-Authenticate": 'Bearer realm="gatehouse"'}
-    return HttpProblem(401, "unauthorized", detail, headers)

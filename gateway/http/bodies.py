@@ -13,6 +13,7 @@ from gateway.http.problems import HttpProblem
 from runtime.domain.decisions import PermissionMode, SessionMode
 from runtime.domain.errors import InvalidInput
 from runtime.domain.people import Trust
+from runtime.domain.strict_json import NotStrict, read_json
 from runtime.domain.value import Value
 from runtime.intake.gatehouse import MAX_TEXT
 from runtime.intake.submissions import Item
@@ -159,9 +160,11 @@ async def body(request: web.Request, model: type[V]) -> V:
     if raw and request.content_type != "application/json":
         raise HttpProblem(415, "unsupported_media_type", "The body must be application/json.")
     try:
-        found = json.loads(raw) if raw else {}
+        found = read_json(raw) if raw else {}
         json.dumps(found, ensure_ascii=False).encode()
-    except (ValueError, RecursionError):
+    except NotStrict as error:
+        raise HttpProblem(400, "bad_request", f"body: {error}") from None
+    except UnicodeEncodeError:
         raise HttpProblem(400, "bad_request", "body: must be one JSON object in UTF-8") from None
     if not isinstance(found, dict):
         raise HttpProblem(400, "bad_request", "body: must be one JSON object in UTF-8")

@@ -5,7 +5,7 @@ also without one. A reader comes back with ``Last-Event-ID`` and goes on where i
 """
 
 import asyncio
-from collections import deque
+from collections import Counter, deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -15,7 +15,7 @@ from aiohttp import web
 
 from gateway.http import stream
 from gateway.http.answers import query_id
-from gateway.http.auth import STREAM, Guard
+from gateway.http.auth import PRINCIPAL, STREAM, Guard
 from gateway.http.problems import HttpProblem
 from gateway.http.services import HttpServices
 from gateway.http.stream import Filter, Texts
@@ -34,13 +34,18 @@ WAITING: Final = 2_048
 BATCH: Final = 200
 MOST_READERS: Final = 256
 """Streams that are open at once: each reads the database for itself, and holds a connection that
-a request may need. A page or program that finds no place is told when to come back."""
+a request may need. A page or program that finds no place is told when to come back. Where all are
+taken, whoever holds most of them gives one up to somebody who holds at least two less."""
 FULL_RETRY_AFTER_S: Final = 10
 MAX_SNAPSHOTS: Final = 50
 _ENDS: Final = frozenset(
     {"step.model", "run.completed", "run.failed", "run.interrupted", "run.cancelled"}
 )
 """What ends a step's text: the text comes first."""
+_HEADERS: Final = {
+    "Content-Type": "text/event-stream; charset=utf-8",
+    "X-Accel-Buffering": "no",
+}
 
 
 class EventRoutes:
@@ -49,29 +54,44 @@ class EventRoutes:
     def __init__(self, services: HttpServices, guard: Guard) -> None:
         self._services = services
         self._guard = guard
-        self._readers: set[asyncio.Task[None]] = set()
-        self._open = 0
+        self._most = services.settings.streams_per_credential
+        self._places: list[_Place] = []
 
     def routes(self) -> list[web.RouteDef]:
         return [web.get("/v1/events", self._events, name=STREAM)]
 
     async def close(self, _app: web.Application) -> None:
         """End every stream, so that the server can end; readers come back to the next one."""
-        for task in tuple(self._readers):
-            task.cancel()
+        for place in self._places:
+            place.give_up()
 
     async def _events(self, request: web.Request) -> web.StreamResponse:
         wanted, position = _filter(request), _last_event_id(request)
-        if self._open >= MOST_READERS:
-            raise _full()
-        self._open += 1
+        place = self._take_place(request[PRINCIPAL].credential.token)
         try:
-            return await self._stream(request, wanted, position)
+            return await self._stream(request, wanted, position, place)
         finally:
-            self._open -= 1
+            if place in self._places:
+                self._places.remove(place)
+
+    def _take_place(self, holder: str) -> "_Place":
+        """A place for one more stream of a credential. Raises `HttpProblem` where there is none."""
+        held = Counter(place.holder for place in self._places)
+        if held[holder] >= self._most:
+            raise _full(f"This token has {self._most} event streams open already")
+        if len(self._places) >= MOST_READERS:
+            largest, most = held.most_common(1)[0]
+            if most < held[holder] + 2:
+                raise _full(f"{MOST_READERS} event streams are open already")
+            oldest = next(place for place in self._places if place.holder == largest)
+            self._places.remove(oldest)
+            oldest.give_up()
+        place = _Place(holder)
+        self._places.append(place)
+        return place
 
     async def _stream(
-        self, request: web.Request, wanted: Filter, position: int
+        self, request: web.Request, wanted: Filter, position: int, place: "_Place"
     ) -> web.StreamResponse:
         views = self._services.views
         if wanted.session_id is not None:
@@ -82,7 +102,12 @@ class EventRoutes:
         # In front of the first read: what is committed in between is signalled, not missed.
         async with self._services.bus.subscribe(EVENTS, LIVE, limit=WAITING) as signals:
             end = await views.last_position()
-            response = await _begin(request)
+            response = web.StreamResponse(headers=_HEADERS)
+            try:
+                await response.prepare(request)
+            except ConnectionError:
+                # The reader went away before the stream began.
+                return response
             allowed = partial(self._allowed, request)
             reader = _Reader(self._services, response, wanted, min(position, end), allowed)
             if position > end:
@@ -90,7 +115,7 @@ class EventRoutes:
             elif position < 0:
                 reader.position = end
                 reader.greeting = stream.live("ready", {"position": end}, position=end)
-            await self._serve(reader, signals)
+            await self._serve(reader, signals, place)
         return response
 
     async def _allowed(self, request: web.Request) -> bool:
@@ -102,18 +127,40 @@ class EventRoutes:
         except Unavailable:
             return True
 
-    async def _serve(self, reader: "_Reader", signals: AsyncIterator[Signal]) -> None:
+    async def _serve(
+        self, reader: "_Reader", signals: AsyncIterator[Signal], place: "_Place"
+    ) -> None:
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(reader.listen(signals), name="event stream signals")
                 task = group.create_task(reader.run(), name="event stream")
-                self._readers.add(task)
-                task.add_done_callback(self._readers.discard)
+                place.serve(task)
                 await asyncio.wait([task])
                 raise _Ended
         except* (ConnectionError, _Ended):
             # The reader went away, or the server ends: both are how a stream ends.
             pass
+
+
+@dataclass(eq=False, slots=True)
+class _Place:
+    """One of the streams that there may be. `holder` is the fingerprint of a token."""
+
+    holder: str
+    _given_up: bool = False
+    _task: asyncio.Task[None] | None = None
+
+    def serve(self, task: asyncio.Task[None]) -> None:
+        """This task is the stream."""
+        self._task = task
+        if self._given_up:
+            task.cancel()
+
+    def give_up(self) -> None:
+        """End the stream, now or as soon as it begins."""
+        self._given_up = True
+        if self._task is not None:
+            self._task.cancel()
 
 
 class _Ended(Exception):
@@ -267,11 +314,11 @@ class _Reader:
         self.written = self.services.clock.monotonic()
 
 
-def _full() -> HttpProblem:
+def _full(why: str) -> HttpProblem:
     return HttpProblem(
         429,
         "queue_full",
-        f"{MOST_READERS} event streams are open already; close one, or come back.",
+        f"{why}; close one, or come back.",
         {"Retry-After": str(FULL_RETRY_AFTER_S)},
     )
 
@@ -293,11 +340,3 @@ def _last_event_id(request: web.Request) -> int:
     if not (found.isascii() and found.isdigit() and len(found) <= 18):
         raise InvalidInput("Last-Event-ID", "must be the id of an earlier event")
     return int(found)
-
-
-async def _begin(request: web.Request) -> web.StreamResponse:
-    response = web.StreamResponse(
-        headers={"Content-Type": "text/event-stream; charset=utf-8", "X-Accel-Buffering": "no"}
-    )
-    await response.prepare(request)
-    return response

@@ -64,6 +64,7 @@ class HealthRoutes:
         return answer(
             {
                 "version": self._services.version,
+                "url": self._services.settings.public_url or self._services.url(),
                 "ready": all(checks.values()),
                 "checks": dict(checks),
                 "reasons": self._reasons(checks),
@@ -76,7 +77,8 @@ class HealthRoutes:
         )
 
     async def _runtime(self, _request: web.Request) -> web.Response:
-        return answer(self._services.runtime())
+        url = self._services.settings.public_url or self._services.url()
+        return answer({**self._services.runtime(), "url": url})
 
     async def _problems(self, request: web.Request) -> web.Response:
         page = await self._services.views.delivery_problems(

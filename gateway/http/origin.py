@@ -1,25 +1,48 @@
-"""Where a request comes from and whom it thinks it talks to. Pure.
+"""Whom a request thinks it talks to, and which page it comes from. Pure.
 
 A page of another site may make a browser send requests here, and may point a name of its own at
-the loopback address; both are told by what the browser says in Host, Origin and Sec-Fetch-Site.
+this machine. Host, Origin and Sec-Fetch-Site tell. None of them lets anybody in.
 """
 
 import ipaddress
+import re
 from collections.abc import Mapping
+from enum import Enum
+from typing import Final
 from urllib.parse import urlsplit
 
 from gateway.http.services import HttpSettings
 
-FORWARDED = ("Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Real-IP")
-_WILDCARDS = frozenset({"", "0.0.0.0", "::"})
+_HOST: Final = re.compile(
+    r"(?:\[(?P<six>[0-9A-Fa-f:.]{2,45})\]"
+    r"|(?P<name>[A-Za-z0-9_](?:[A-Za-z0-9_-]*[A-Za-z0-9_])?"
+    r"(?:\.[A-Za-z0-9_](?:[A-Za-z0-9_-]*[A-Za-z0-9_])?)*)\.?)"
+    r"(?::[0-9]{0,5})?"
+)
+"""A host and its port (RFC 9110, section 7.2), as clients that mean no harm write them: a name of
+DNS or an address, in ASCII."""
+MAX_HOST: Final = 255
+
+
+class Origin(Enum):
+    """Which page a request comes from, as far as the browser says."""
+
+    OURS = "ours"
+    OTHER = "other"
+    UNSAID = "unsaid"
+    """A program, or a browser that cannot be understood: over plain HTTP it says little, and a
+    proxy may have changed the Host header. Then the CSRF token decides."""
 
 
 def host_name(host: str) -> str:
     """The name or address of a Host header, without its port and brackets; empty for nonsense."""
-    try:
-        return (urlsplit(f"//{host}").hostname or "").rstrip(".")
-    except ValueError:
+    found = _HOST.fullmatch(host) if len(host) <= MAX_HOST else None
+    if found is None:
         return ""
+    if found["six"] is None:
+        return found["name"].lower()
+    address = _address(found["six"])
+    return found["six"].lower() if address is not None and address.version == 6 else ""
 
 
 def is_loopback(name: str) -> bool:
@@ -33,48 +56,41 @@ def is_loopback(name: str) -> bool:
 def host_allowed(host: str, settings: HttpSettings) -> bool:
     """Whether a Host header names this server.
 
-    An address is no name that somebody else could point here, so a server that listens on every
-    address answers to every address.
+    Nobody else can point an address here, as they could a name of theirs.
     """
     name = host_name(host)
     if not name:
         return False
-    if is_loopback(name) or name == settings.host.lower():
-        return True
-    if name in (one.lower() for one in settings.public_hosts):
-        return True
-    return settings.host in _WILDCARDS and _address(name) is not None
+    known = {settings.host, *settings.public_hosts, host_name(_netloc(settings.public_url))}
+    return name == "localhost" or _address(name) is not None or name in map(str.lower, known)
 
 
-def same_origin(headers: Mapping[str, str]) -> bool:
-    """Whether a request does not come from a page of somewhere else.
+def origin_of(headers: Mapping[str, str], settings: HttpSettings) -> Origin:
+    """Which page a request comes from.
 
-    Programs that are no browser send neither header.
+    Browsers send Sec-Fetch-Site only where nobody can listen in (HTTPS, loopback), and no page can
+    change it (Fetch metadata). Origin comes with every write (Fetch, section 3.2). It is "null"
+    from a page that hides where it is.
     """
     site = headers.get("Sec-Fetch-Site")
-    if site not in ("same-origin", "none", None):
-        return False
-    origin = headers.get("Origin")
-    # A form of a page that sends no referrer has the origin "null" (Fetch, section 3.2).
-    if origin is None or (origin == "null" and site == "same-origin"):
-        return True
+    if site is not None:
+        return Origin.OURS if site in ("same-origin", "none") else Origin.OTHER
+    origin = headers.get("Origin", "null").lower()
+    if origin == "null":
+        return Origin.UNSAID
+    if settings.public_url and origin == settings.public_url:
+        return Origin.OURS
+    netloc = _netloc(origin)
+    if netloc and netloc == headers.get("Host", "").lower():
+        return Origin.OURS
+    return Origin.OTHER if settings.public_url else Origin.UNSAID
+
+
+def _netloc(url: str) -> str:
     try:
-        return urlsplit(origin).netloc.lower() == headers.get("Host", "").lower() != ""
+        return urlsplit(url).netloc
     except ValueError:
-        return False
-
-
-def is_local_owner(headers: Mapping[str, str], peer: str | None, settings: HttpSettings) -> bool:
-    """WEB-2: without a token only from this machine, to this machine, through nobody else."""
-    return (
-        settings.loopback_owner
-        and is_loopback(settings.host)
-        and peer is not None
-        and is_loopback(peer.removeprefix("::ffff:"))
-        and is_loopback(host_name(headers.get("Host", "")))
-        and not any(name in headers for name in FORWARDED)
-        and same_origin(headers)
-    )
+        return ""
 
 
 def _address(name: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:

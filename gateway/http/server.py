@@ -1,5 +1,6 @@
 """Listening: one server for the application, refused where it would stand open (API-1)."""
 
+import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Final
@@ -27,18 +28,23 @@ def check_exposure(settings: HttpSettings) -> None:
 
 
 @asynccontextmanager
-async def serve(app: web.Application, settings: HttpSettings) -> AsyncIterator[int]:
-    """Serve while the context is entered; gives the port, which the system chose if it was 0.
+async def serve(
+    app: web.Application, settings: HttpSettings, own: socket.socket | None = None
+) -> AsyncIterator[int]:
+    """Serve while the context is entered; gives the port, which the system chose if it was 0. `own`
+    is a socket that listens already, for the command line of the home.
 
     Raises `InvalidInput` as `check_exposure`, and `OSError` when the address cannot be had.
     """
     check_exposure(settings)
-    runner = GuardedRunner(app, access_log=None, shutdown_timeout=SHUTDOWN_S)
+    runner = GuardedRunner(app, shutdown_timeout=SHUTDOWN_S)
     await runner.setup()
     try:
         site = web.TCPSite(runner, settings.host, settings.port)
         await site.start()
         port = int(runner.addresses[0][1])
+        if own is not None:
+            await web.SockSite(runner, own).start()
         log.info("http_listening", host=settings.host, port=port)
         yield port
     finally:

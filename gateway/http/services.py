@@ -1,6 +1,6 @@
 """What the HTTP server is given: the engine's two sides, the bus for live events, and settings."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -23,19 +23,23 @@ Tokens = Callable[[], Sequence[str]]
 class HttpSettings:
     """Where to listen and whom to let in.
 
-    `public_hosts` are further names that a Host header may carry, behind a proxy for example.
-    `loopback_owner` lets the local owner in without a token (WEB-2); `secure_cookies` marks the
-    login cookie for HTTPS only. `max_body` is in bytes.
+    `public_url` is where browsers find the gateway, as an origin without a slash at its end: it is
+    what their Origin header must say, and with https cookies are for TLS only. `public_hosts` are
+    further names that a Host header may carry. `max_body` is in bytes.
     """
 
     admin_tokens: Tokens
     read_tokens: Tokens = tuple
     host: str = "127.0.0.1"
     port: int = 8080
-    loopback_owner: bool = True
+    public_url: str = ""
     public_hosts: tuple[str, ...] = ()
-    secure_cookies: bool = False
+    streams_per_credential: int = 128
     max_body: int = 16 * 1024 * 1024
+
+
+async def _no_files() -> None:
+    """Tokens that are in no file stay as they are."""
 
 
 class AdapterView(Value):
@@ -56,7 +60,8 @@ class HttpServices:
     that is known. `runtime` is the effective policy, no secrets.
     `metrics` are what the engine has counted so far; `worker` is its name among the lease holders,
     `writes_waiting` the units that wait for the store, `sandbox` what confines commands. `hooks`
-    are where platforms call us; what they bring goes to `gatehouse`.
+    are where platforms call us; what they bring goes to `gatehouse`. `url` is where this server
+    listens; `reload_tokens` reads the files of tokens again.
     """
 
     settings: HttpSettings
@@ -81,3 +86,5 @@ class HttpServices:
     hooks: Sequence[Webhook] = ()
     gatehouse: Gatehouse | None = None
     workspace: Path = Path()
+    url: Callable[[], str] = str
+    reload_tokens: Callable[[], Awaitable[None]] = _no_files

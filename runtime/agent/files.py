@@ -98,14 +98,14 @@ class RunFiles:
         self._holder = holder
         self._results = ResultFiles(services.database, run)
 
-    async def take(self, lines: Sequence[Line], workspace: Path) -> tuple[Line, ...]:
+    async def take(self, lines: Sequence[Line]) -> tuple[Line, ...]:
         """Fetch what came with the run's messages and is not told of in `lines`; the new lines.
-        Long results of subagents that they tell of are on the disk on return, in the `workspace`
+        Long results of subagents that they tell of are on the disk on return, in the workspace
         of the run's session.
 
         Raises `StaleLease` when the run became another worker's, and `StoreUnavailable`.
         """
-        await self._results.keep(lines, workspace)
+        await self._results.keep(lines, self._services.workspace)
         made: list[Line] = []
         for message in self._messages(lines):
             patience = _Patience(self._services.clock, self._limits.timeout_s)

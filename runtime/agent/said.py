@@ -1,6 +1,7 @@
 """What people said, as the model is to see it: fenced, dated, and who they are."""
 
 from collections.abc import Sequence
+from typing import Final
 
 from runtime.agent.context import late_mark
 from runtime.domain.fence import fence
@@ -8,12 +9,20 @@ from runtime.domain.people import Trust
 from runtime.domain.transcript import TranscriptMessage, UserMessage
 from runtime.store.transcripts import Line
 
+PASSED_ON: Final = {"forwarded": "forwarded by", "inline_bot": "written by a bot for"}
 
-def fenced(message: TranscriptMessage) -> TranscriptMessage:
-    """What a member without trust said in a group, marked as data for the model (TOOL-11)."""
-    if not isinstance(message, UserMessage) or message.trust not in (Trust.GUEST, Trust.BOT):
+
+def fenced(message: TranscriptMessage, *, group: bool) -> TranscriptMessage:
+    """What a member without trust said in a `group`, and what anybody passed on anywhere, marked as
+    data for the model (TOOL-11)."""
+    if not isinstance(message, UserMessage) or not message.text:
         return message
-    source = f"{message.name} ({message.trust})"
+    if message.authorship != "own":
+        source = f"{PASSED_ON[message.authorship]} {message.name}"
+    elif group and message.trust in (Trust.GUEST, Trust.BOT):
+        source = f"{message.name} ({message.trust})"
+    else:
+        return message
     return message.model_copy(update={"text": fence(message.text, source)})
 
 

@@ -6,18 +6,18 @@ runs again under the same id, and a call of effect ``once`` is reported as unkno
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import partial
 
-from runtime.agent import spans
+from runtime.agent import addresses, spans
 from runtime.agent.live import LiveStep
 from runtime.agent.places import Places
 from runtime.agent.settings import AgentSettings
 from runtime.domain.decisions import Decision
 from runtime.domain.tools import Effect, ToolCall, ToolResult, ToolSpec
-from runtime.domain.transcript import ToolMessage
+from runtime.domain.transcript import ToolMessage, has_untrusted
 from runtime.inbox import steps
 from runtime.inbox.claims import Holder
 from runtime.inbox.steps import Ended
@@ -33,7 +33,7 @@ from runtime.tools.base import ToolContext
 from runtime.tools.builtin.ask import AskArguments
 from runtime.tools.builtin.clarifying import ClarifyArguments
 from runtime.tools.builtin.spawning import SpawnArguments
-from runtime.tools.executor import Executor, Planned, call_digest
+from runtime.tools.executor import APPROVED, ContextFor, Executor, Planned
 from runtime.tools.registry import Registry
 
 Judge = Callable[[Sequence[CallRow]], tuple[str, ...]]
@@ -105,16 +105,28 @@ class StepRunner:
         """What the model is offered within `bounds`."""
         return self._registry.specs(bounds.tools)
 
-    def plan(
+    async def bounded(
+        self, bounds: Bounds, session: Session, lines: Sequence[Line], found: Iterable[ToolCall]
+    ) -> Bounds:
+        """The bounds of these calls, where `lines` are the window of their session. Whoever is
+        given something untrusted has read it, also where an earlier run had asked for it."""
+        known = await addresses.given(self._database, self._registry, session, lines, found)
+        tainted = bounds.tainted or any(has_untrusted(line.message) for line in lines)
+        return replace(bounds, tainted=tainted, given=known)
+
+    async def plan(
         self, found: Sequence[ToolCall], session_id: str, run_id: str, step: int, bounds: Bounds
     ) -> tuple[Planned, ...]:
         """Prepare and decide a response's calls."""
-        return self._executor.plan(
+        # Contexts are made here, because the places of sessions belong to the event loop.
+        contexts = {call.id: self._context(session_id, run_id, bounds, call.id) for call in found}
+        return await asyncio.to_thread(
+            self._executor.plan,
             found,
             run_id=run_id,
             step=step,
             bounds=bounds,
-            context_for=partial(self._context, session_id, run_id, bounds),
+            context_for=contexts.__getitem__,
         )
 
     @staticmethod
@@ -159,7 +171,7 @@ class StepRunner:
         # Behind the last step nothing is asked any more, so nobody would answer what is heard.
         hears = rows[0].step < self._settings.steps_of(bounds.max_steps)
         while True:
-            planned = [work.replan(row, bounds) for row in current]
+            planned = await work.replan(current, bounds)
             batch = _next_batch(current, planned)
             if batch.waits:
                 return StepOutcome(waits=batch.waits)
@@ -184,7 +196,7 @@ class StepRunner:
             session_id=session_id,
             run_id=run_id,
             call_id=call_id,
-            workspace=site.workspace,
+            layout=site.layout,
             roots=site.roots,
             reads=site.reads,
             files=self.places.files(session_id),
@@ -225,23 +237,33 @@ class _StepWork:
         self._live = live
         self._bare_context = context
 
-    def replan(self, row: CallRow, bounds: Bounds) -> Planned:
-        """What to do with a row now.
+    async def replan(self, rows: Sequence[CallRow], bounds: Bounds) -> list[Planned]:
+        """What to do with each row now."""
+        contexts = {row.call.id: self._context(row.call.id) for row in rows}
+
+        def planned() -> list[Planned]:
+            return [self._replanned(row, bounds, contexts.__getitem__) for row in rows]
+
+        return await asyncio.to_thread(planned)
+
+    def _replanned(self, row: CallRow, bounds: Bounds, context_for: ContextFor) -> Planned:
+        """What to do with a row now; blocks on files.
 
         What began stays under the decision that it began under, and an approval holds for exactly
         the call that was shown; everything else is decided anew, because the mode may have changed.
         """
         if row.result is not None:
             return Planned(row, None)
-        planned = self._executor.replan(row, bounds=bounds, context_for=self._context)
+        planned = self._executor.replan(row, bounds=bounds, context_for=context_for)
         decision = row.decision if row.state == "started" else None
         denied = planned.row.decision is not None and planned.row.decision.verdict == "deny"
         # A rule or a mode that came after the card still denies what a person allowed before it.
-        if row.state == "approved" and not denied and call_digest(row.call) == row.digest:
-            decision = Decision(verdict="allow", rule="approval: a person allowed this call")
+        same = planned.row.digest == row.digest
+        if row.state == "approved" and not denied and same:
+            decision = Decision(verdict="allow", rule=f"{APPROVED}: a person allowed this call")
             decision = planned.row.decision if planned.lingers else decision
         if decision is None or planned.prepared is None:
-            return planned
+            return replace(planned, changed=row.state == "approved" and not same)
         kept = replace(planned.row, state=row.state, decision=decision, result=None)
         return replace(planned, row=kept)
 

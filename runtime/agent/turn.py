@@ -200,8 +200,7 @@ class Turn:
     async def _ask_model(self) -> ModelResponse | Finish:
         """The model's response; or the end of the run, where its budget leaves no further call."""
         services, state = self._services, self._state
-        site = services.steps.places.site(self._session.id)
-        state.append(*await self._files.take(state.window.lines, site.workspace))
+        state.append(*await self._files.take(state.window.lines))
         state.began = services.clock.monotonic()
         self.live.begin(state.step + 1)
         snapshot = await services.identity.snapshot(self._session.persona)
@@ -220,7 +219,7 @@ class Turn:
             trust=self._run.speaker.trust,
             late=self._run.late,
         )
-        messages = (*self._history(), *state.extra)
+        messages = (*_history(state.window, services.settings, group=self._group), *state.extra)
         request = ModelRequest(
             system=build_system(snapshot, facts, specs).text,
             messages=messages,
@@ -236,18 +235,6 @@ class Turn:
         if over is not None:
             return over_budget(state, over)
         return await services.caller.respond(request, chosen=chosen, on_text=self.live.write)
-
-    def _history(self) -> Sequence[TranscriptMessage]:
-        lines, most = self._state.window.lines, self._services.settings.window_tokens
-        zone = self._services.settings.timezone
-        messages = [line.message for line in lines]
-        if self._group:
-            messages = [fenced(message) for message in messages]
-        # After the fence, so that nobody's words look like the mark.
-        messages = [dated(message, zone) for message in messages]
-        if sum(line.tokens for line in lines) <= most:
-            return messages
-        return fitted(messages, max_tokens=most)
 
     async def _take(self, response: ModelResponse) -> Finish | None:
         """Keep a response with calls and go on, or say how the run ends."""
@@ -273,7 +260,11 @@ class Turn:
 
     async def _commit_model(self, message: AssistantMessage, usage: Usage) -> None:
         services, state = self._services, self._state
-        planned = services.steps.plan(
+        lines = state.window.lines
+        self._bounds = await services.steps.bounded(
+            self._bounds, self._session, lines, message.tool_calls
+        )
+        planned = await services.steps.plan(
             message.tool_calls, self._session.id, self._run.id, state.step + 1, self._bounds
         )
         rows = services.steps.first_states(planned)
@@ -296,6 +287,9 @@ class Turn:
     async def _tools(self) -> bool:
         """Run what may run of the pending step; False when a person must answer first."""
         services, state = self._services, self._state
+        calls = [row.call for row in state.pending]
+        lines = state.window.lines
+        self._bounds = await services.steps.bounded(self._bounds, self._session, lines, calls)
         outcome = await services.steps.execute(
             state.pending,
             holder=self._holder,
@@ -369,6 +363,17 @@ class Turn:
         bus.publish(EVENTS, {"session_id": self._session.id})
         if sends:
             bus.publish(OUTBOX, {"channel": target.channel, "account": target.account})
+
+
+def _history(
+    window: Window, settings: AgentSettings, *, group: bool
+) -> Sequence[TranscriptMessage]:
+    messages = [fenced(line.message, group=group) for line in window.lines]
+    # After the fence, so that nobody's words look like the mark.
+    messages = [dated(message, settings.timezone) for message in messages]
+    if sum(line.tokens for line in window.lines) <= settings.window_tokens:
+        return messages
+    return fitted(messages, max_tokens=settings.window_tokens)
 
 
 def _tell_start(observer: Observer, run: Run) -> None:

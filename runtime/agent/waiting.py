@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 
 from runtime.agent.agent_types import Types
 from runtime.agent.places import Places
@@ -12,11 +11,12 @@ from runtime.agent.settings import AgentSettings
 from runtime.agent.type_book import TypeBook
 from runtime.domain.capabilities import Capabilities, Scope, meet
 from runtime.domain.decisions import PermissionMode
+from runtime.domain.grants import GrantKind
 from runtime.domain.people import Trust
+from runtime.domain.printable import printable_name
 from runtime.inbox.claims import Holder
 from runtime.inbox.parking import Wait
 from runtime.policy.decide import Bounds
-from runtime.policy.rules import grant_for
 from runtime.store import Database
 from runtime.store.open_calls import APPROVAL, CLARIFICATION, QUESTION
 from runtime.store.runs import Run
@@ -37,6 +37,7 @@ from runtime.tools.executor import Planned
 from runtime.tools.hidden import canonical
 from runtime.tools.registry import Registry
 from runtime.workspace.definitions import DefinitionShelf
+from runtime.workspace.layout import Layout
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +69,8 @@ class Parking:
             types = replace(types, may=frozenset())
         held = Held()
         if types is not None:
-            site = Path("/") if self.places is None else self.places.site(session.id).workspace
-            held = held_by(bounds, levels=types.levels, workspace=canonical(site))
+            layout = None if self.places is None else self.places.site(session.id).layout
+            held = held_by(bounds, levels=types.levels, layout=layout)
         placings = [await self._placing(one, types, session.id) for one in planned]
         waits = [
             self._wait(one, types, held, placing)
@@ -143,16 +144,19 @@ def _request(arguments: SpawnArguments, types: Types) -> SpawnRequest:
     return request
 
 
-def held_by(bounds: Bounds, *, levels: int, workspace: Path) -> Held:
+def held_by(bounds: Bounds, *, levels: int, layout: Layout | None) -> Held:
     """What a run within `bounds` has itself, on every axis, where `levels` of children may follow
-    it; its relative paths begin in the `workspace`."""
+    it; its relative paths begin as the `layout` says."""
     own = Capabilities(
         tools=None if bounds.tools is None else Scope.of(*bounds.tools),
         depth=max(0, levels),
         mode=PermissionMode.PLAN if bounds.read_only else bounds.mode,
     )
     scope = own if bounds.scope is None else meet(own, bounds.scope)
-    return Held(capabilities=scope, workspace=str(workspace))
+    if layout is None:
+        return Held(capabilities=scope)
+    real = replace(layout, home=canonical(layout.home), files=canonical(layout.files))
+    return Held(capabilities=scope, layout=real)
 
 
 def _spawns(one: Planned) -> bool:
@@ -168,11 +172,26 @@ def as_wait(one: Planned, *, clarify_ms: int) -> Wait:
         )
     if isinstance(arguments, ClarifyArguments):
         return Wait(one.row, CLARIFICATION, question=arguments.question, expires_in_ms=clarify_ms)
-    decision = one.row.decision
     return Wait(
         one.row,
         APPROVAL,
-        reason=f"{decision.reason} ({decision.rule})" if decision else "",
-        decision=decision,
-        grant=grant_for(one.row.call.name, one.subject) if one.subject else None,
+        reason=_why(one),
+        decision=one.row.decision,
+        grant=one.grant,
     )
+
+
+def _why(one: Planned) -> str:
+    """Why a card asks, and what it does not say by the arguments."""
+    decision = one.row.decision
+    said = [f"{decision.reason} ({decision.rule})"] if decision else []
+    if one.changed:
+        said.insert(0, "What it runs changed after it was allowed, so it is asked about again.")
+    if one.action is not None and one.action.circumstances:
+        said.append(one.action.circumstances)
+    if one.grant is not None and one.grant.kind is GrantKind.HOST:
+        host = printable_name(one.grant.key)
+        said.append(f"For this session it can be allowed for every address of {host}.")
+    if one.grant is None and one.action is not None and not one.action.known:
+        said.append("Nobody knows which files it runs, so only this one call can be allowed.")
+    return " ".join(said)

@@ -21,11 +21,14 @@ from typing import Final, Protocol
 import structlog
 
 from runtime.domain.errors import InvalidInput, ModelRejected, ToolError
+from runtime.domain.printable import without_hidden
 from runtime.domain.worktrees import FOLDER, branch_of
 from runtime.ports.clock import Clock
 from runtime.ports.sandbox import Sandbox, SandboxCommand, SandboxLimits, SandboxUnavailable
 from runtime.tools.builtin.shell import UNCONFINED
-from runtime.tools.hidden import PRIVATE, is_folder, worktrees_folder
+from runtime.tools.git_programs import hardened
+from runtime.tools.hidden import is_folder, worktrees_folder
+from runtime.workspace.layout import Layout
 
 log = structlog.get_logger(__name__)
 
@@ -62,11 +65,11 @@ _COMMIT: Final = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """The folders of a session: where relative paths begin, all that file tools reach, and what
-    its commands may read beyond that."""
+    """The folders of a session: its workspace with where relative paths begin, what else file tools
+    and commands reach, and what its commands may read beyond that."""
 
-    workspace: Path
-    roots: tuple[Path, ...]
+    layout: Layout
+    roots: tuple[Path, ...] = ()
     reads: tuple[Path, ...] = ()
 
 
@@ -96,9 +99,9 @@ def no_worktree(reason: str) -> ModelRejected:
 class Worktrees:
     """Worktrees in one workspace, each named by the session of the agent that it was made for."""
 
-    def __init__(self, sandbox: Sandbox, workspace: Path, clock: Clock) -> None:
+    def __init__(self, sandbox: Sandbox, home: Path, clock: Clock) -> None:
         self._sandbox = sandbox
-        self._workspace = workspace.resolve()
+        self._home = home.resolve()
         self._clock = clock
         self._mine = asyncio.Lock()
 
@@ -114,7 +117,7 @@ class Worktrees:
         )
         found = said.text.strip()
         if said.code or not _COMMIT.fullmatch(found):
-            raise ToolError("the repository of the workspace has no commit that git can read")
+            raise ToolError("the repository of the working folder has no commit that git can read")
         return found
 
     async def ensure(self, session_id: str, base: str) -> Site:
@@ -178,8 +181,7 @@ class Worktrees:
             await self._add(git, session_id, base)
         elif not is_folder(admin):
             raise ToolError("the repository does not know it any more")
-        _ignore_own(path)
-        return Site(path, (path,), (git,))
+        return Site(Layout.of_worktree(self._home, path), reads=(git,))
 
     async def _add(self, git: Path, session_id: str, base: str) -> None:
         path, branch = self._path(session_id), branch_of(session_id)
@@ -215,19 +217,19 @@ class Worktrees:
         """The folder of the repository. Raises `ToolError` where there can be no worktrees."""
         if self._sandbox.name == UNCONFINED:
             raise ToolError("commands are not confined here, and a worktree needs that")
-        git = self._workspace / ".git"
+        git = Layout.of(self._home).files.resolve() / ".git"
         if not is_folder(git) or not (git / "HEAD").is_file():
-            raise ToolError("the workspace is not the top of a git repository")
+            raise ToolError("the working folder is not the top of a git repository")
         return git
 
     def _folder(self) -> Path:
-        path = worktrees_folder(self._workspace)
+        path = worktrees_folder(self._home)
         if path is None:
             raise ToolError(f"{FOLDER} is no folder")
         return path
 
     def _path(self, session_id: str) -> Path:
-        return self._workspace / FOLDER / session_id
+        return self._home / FOLDER / session_id
 
     @asynccontextmanager
     async def _held(self) -> AsyncIterator[None]:
@@ -252,12 +254,15 @@ class Worktrees:
         readable: Sequence[Path] = (),
         writable: Sequence[Path] = (),
     ) -> _Said:
+        git = await asyncio.to_thread(hardened, [self._repository()], (), granted=_ENV)
+        if git.problem:
+            raise ToolError(f"git does not start here: {git.problem}")
         command = SandboxCommand(
             command=(_ENV_TOOL, "git", *_FLAGS, *words),
             cwd=str(cwd),
             readable=tuple(str(path) for path in readable),
             writable=tuple(str(path) for path in writable),
-            env=_ENV,
+            env=git.variables,
             limits=_LIMITS,
         )
         kept = bytearray()
@@ -300,21 +305,7 @@ def _gone(path: Path) -> Path:
     return path.with_name(f"{path.name}.gone")
 
 
-def _ignore_own(path: Path) -> None:
-    """Results that the gateway keeps in a worktree are no work of its agent."""
-    own = path / PRIVATE
-    with suppress(FileExistsError):
-        own.mkdir(mode=0o700)
-    if not is_folder(own):
-        return
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    with suppress(FileExistsError):
-        handle = os.open(own / ".gitignore", flags, 0o600)
-        os.write(handle, b"*\n")
-        os.close(handle)
-
-
 def _line(text: str) -> str:
     """The first thing that git said, on one line that can be shown."""
-    plain = "".join(c if c.isprintable() else " " for c in text.strip()[:300])
+    plain = without_hidden(text.strip()[:300])
     return plain or "it said nothing"

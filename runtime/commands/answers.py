@@ -37,6 +37,28 @@ def find(conn: Connection, code: str, *, kind: str | None = None) -> OpenCall:
     return waiting[0] if waiting else found[0]
 
 
+@dataclass(frozen=True, slots=True)
+class Picked:
+    """A call that a command is about, and the words behind what names it."""
+
+    call: OpenCall
+    rest: str
+
+
+def pick(conn: Connection, words: str, *, kind: str, card: OpenCall | None) -> Picked:
+    """The call that the first of `words` names, else the one whose `card` they reply to.
+
+    Raises `NotFound` or `Conflict`.
+    """
+    code, _, rest = words.partition(" ")
+    try:
+        return Picked(find(conn, code, kind=kind), rest.strip())
+    except NotFound:
+        if card is None or not _fits(card, kind):
+            raise
+        return Picked(card, words.strip())
+
+
 def _fits(call: OpenCall, kind: str | None) -> bool:
     return call.kind in FOR_PEOPLE and kind in (None, call.kind)
 
@@ -95,3 +117,10 @@ def answer(
 def code(call: OpenCall) -> str:
     """What a person types to name a call."""
     return code_of(call.id)
+
+
+def about(call: OpenCall) -> str:
+    """What a call waits for, in a few words: its tool, and the path of a child that asks."""
+    what = f"{call.kind} of `{call.payload.get('tool')}`" if call.kind == APPROVAL else call.kind
+    path = call.payload.get("path")
+    return f'{what}, for "{path}"' if path else what

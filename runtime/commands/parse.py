@@ -3,6 +3,8 @@
 import re
 from dataclasses import dataclass
 
+from runtime.domain.messages import InboundMessage
+
 _WORD = re.compile(r"(?P<mark>[/!])(?P<name>[a-zA-Z][a-zA-Z_]*)(?:@\S+)?(?:\s+(?P<rest>.*))?", re.S)
 _BARE = re.compile(r"(?P<name>[a-zA-Z]+)(?:\s+(?P<rest>.*))?", re.S)
 
@@ -13,6 +15,16 @@ class Words:
 
     name: str
     rest: str
+
+
+def command_of(message: InboundMessage, *, names: frozenset[str]) -> Words | None:
+    """The command that a person gives by a message, or None (APR-10).
+
+    What is passed on, edited, quoted or written by a program commands nothing, whatever it says.
+    """
+    if not message.speaks_for_sender or message.said is not None:
+        return None
+    return parse(message.text, names=names, mentioned=message.mentions_bot)
 
 
 def parse(text: str, *, names: frozenset[str], mentioned: bool = False) -> Words | None:

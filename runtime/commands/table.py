@@ -45,7 +45,8 @@ class CommandSettings:
 @dataclass(slots=True)
 class Call:
     """One command at work. Handlers add `signals` to publish once the unit is durable. `said_ms` is
-    when a late one was said, None for one that came in time."""
+    when a late one was said, None for one that came in time; `card` is the call whose card it
+    replies to."""
 
     conn: Connection
     lane: Lane
@@ -54,6 +55,7 @@ class Call:
     rest: str
     settings: CommandSettings
     said_ms: int | None = None
+    card: OpenCall | None = None
     signals: list[tuple[str, JsonObject]] = field(default_factory=list)
 
 
@@ -98,13 +100,10 @@ def _status(call: Call) -> str:
         f"- model: {session.model or call.settings.default_model}",
         f"- commands run in: {call.settings.sandbox}",
     ]
-    lines += [f"- waiting for an answer: `{answers.code(one)}` ({_kind(one)})" for one in waiting]
+    lines += [
+        f"- waiting for an answer: `{answers.code(one)}` ({answers.about(one)})" for one in waiting
+    ]
     return "\n".join(lines)
-
-
-def _kind(call: OpenCall) -> str:
-    path = call.payload.get("path")
-    return f"{call.kind}, {path}" if path else call.kind
 
 
 def _new(call: Call) -> str:
@@ -181,30 +180,40 @@ def _model(call: Call) -> str:
 
 def _decide(choice: Choice) -> Handler:
     def decide(call: Call) -> str:
-        code, _, text = call.rest.partition(" ")
-        picked: Choice = choice
-        if choice == "once" and text.strip().lower() in ("session", "for this session"):
-            picked = "session"
-        return _settle(call, code, kind=APPROVAL, choice=picked, text=text.strip())
+        if not call.rest and call.card is None:
+            return _which(call, choice)
+        return _settle(call, kind=APPROVAL, choice=choice)
 
     return decide
 
 
+def _which(call: Call, choice: Choice) -> str:
+    """What is open, for somebody who named nothing: what one decides about is never guessed."""
+    approvers = call.settings.approvers
+    waiting = [
+        one
+        for one in open_calls.of_tree(call.conn, call.session.id, kind=APPROVAL)
+        if answers.permitted(call.conn, one, call.speaker, approvers)
+    ]
+    if not waiting:
+        return "Say which one: the code is on its card. None of this conversation waits for you."
+    word = "deny" if choice == "deny" else "approve"
+    lines = [f"- `/{word} {answers.code(one)}` ({answers.about(one)})" for one in waiting]
+    return "\n".join(["Say which one:", *lines])
+
+
 def _answer(call: Call) -> str:
-    code, _, text = call.rest.partition(" ")
-    if not text.strip():
-        return "Write `/answer CODE your answer`; the code is on the question."
-    return _settle(call, code, kind=QUESTION, choice=None, text=text.strip())
+    return _settle(call, kind=QUESTION, choice=None) if call.rest else _UNANSWERED
 
 
-def _settle(call: Call, code: str, *, kind: str, choice: Choice | None, text: str) -> str:
-    if not code:
-        waiting = open_calls.of_tree(call.conn, call.session.id, kind=kind)
-        if len(waiting) != 1:
-            return "Say which one: the code is on its card."
-        code = waiting[0].id
+def _settle(call: Call, *, kind: str, choice: Choice | None) -> str:
     try:
-        found = answers.find(call.conn, code, kind=kind)
+        picked = answers.pick(call.conn, call.rest, kind=kind, card=call.card)
+        found, text = picked.call, picked.rest
+        if choice == "once" and text.lower() in ("session", "for this session"):
+            choice = "session"
+        if kind == QUESTION and not text:
+            return _UNANSWERED
         if not answers.may_answer(call.conn, found, call.speaker, call.settings.approvers):
             return answers.REFUSED
         if call.said_ms is not None and found.created_ms > call.said_ms:
@@ -283,6 +292,7 @@ def _sentence(error: GatehouseError) -> str:
     return f"{text[:1].upper()}{text[1:]}."
 
 
+_UNANSWERED = "Write `/answer CODE your answer`; the code is on the question."
 _FULL = (Trust.OWNER, Trust.MEMBER)
 COMMANDS = {
     one.name: one

@@ -8,6 +8,8 @@ import hashlib
 
 import regex
 
+from runtime.domain.printable import printable_name
+
 _TAG = "untrusted"
 _IGNORED = r"[\s/\u00ad\u034f\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufe0f\uff0f\ufeff]"
 # Bounded repeats: a text of nothing but brackets and spaces costs no more than its length.
@@ -38,5 +40,4 @@ def fence(text: str, source: str) -> str:
 
 
 def _label(source: str) -> str:
-    plain = "".join(c if c.isprintable() and c not in '"<>' else "_" for c in source)
-    return plain if len(plain) <= _SOURCE_LIMIT else f"{plain[:_SOURCE_LIMIT]}..."
+    return "".join("_" if c in '"<>' else c for c in printable_name(source, _SOURCE_LIMIT))

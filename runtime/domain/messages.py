@@ -12,6 +12,9 @@ from runtime.domain.people import Sender
 from runtime.domain.value import Value
 
 ChatKind = Literal["direct", "group", "channel", "topic"]
+Authorship = Literal["own", "forwarded", "inline_bot"]
+"""Whose words a message carries: its sender's own, those of somebody whom they pass on, or those
+that a bot wrote in their name."""
 MOVED = "moved"
 """Stands in the key of a session whose chat went on as another."""
 RESERVED_COMPONENTS = frozenset({"dm", "user", MOVED})
@@ -62,6 +65,9 @@ class InboundMessage(Value):
 
     ``album`` names the messages that were sent as one: the platform delivers each by itself.
 
+    ``authorship`` is what the platform says about the words, and ``said`` what is left of ``text``
+    without the words that its sender quotes in it; None where they quote nothing.
+
     ``sent_at_ms`` is the platform's own time. ``late`` is the engine's mark, not the platform's:
     the message was old when it arrived (MSG-17).
     """
@@ -84,6 +90,22 @@ class InboundMessage(Value):
     sent_at_ms: int | None = None
     platform_event_id: str = ""
     late: bool = False
+    authorship: Authorship = "own"
+    said: str | None = None
+
+    @property
+    def speaks_for_sender(self) -> bool:
+        """Whether the message may be a command, a code or an answer (APR-10).
+
+        Only what a person wrote just so may: nothing that they pass on or changed afterwards, and
+        nothing that a program wrote.
+        """
+        return self.authorship == "own" and self.edited_at is None and not self.sender.is_bot
+
+    @property
+    def own_words(self) -> str:
+        """What the sender wrote themselves, without what they quote."""
+        return self.text if self.said is None else self.said
 
     @property
     def address(self) -> ChatAddress:

@@ -36,20 +36,23 @@ class ToolCall(Value):
 
 
 class ToolResult(Value):
-    """What the model is told of a call. ``untrusted`` marks content from outside (TOOL-11)."""
+    """What the model is told of a call. ``untrusted`` marks content from outside (TOOL-11);
+    ``outside`` says that the model, or what it commands, did not write it (POL-10)."""
 
     call_id: str
     name: str
     status: Literal["ok", "error", "denied", "unknown", "cancelled"] = "ok"
     content: str
     untrusted: bool = False
+    outside: bool = False
     whole_output_path: str | None = None
 
 
 class Touches(Value):
     """What one call would touch, derived from its arguments before it runs; policy reads this.
 
-    Paths are absolute and resolved. ``command`` is the shell text of an ``exec``. ``replies`` is a
+    Paths are absolute and resolved. ``command`` is the shell text of an ``exec``, which begins in
+    ``folder``. ``address`` is the whole address of a page that is fetched. ``replies`` is a
     send to nowhere but the chat that the run answers anyway; ``sends`` are other places.
     ``own_agents`` reaches subagents of the session and nothing else; what they do is decided anew.
     ``delegates`` gives a subagent work, a new one or one that is there; ``spawns`` starts some.
@@ -58,6 +61,8 @@ class Touches(Value):
     reads: tuple[str, ...] = ()
     writes: tuple[str, ...] = ()
     command: str | None = None
+    folder: str | None = None
+    address: str | None = None
     network: tuple[str, ...] = ()
     sends: tuple[str, ...] = ()
     replies: bool = False

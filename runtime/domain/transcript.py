@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from pydantic import Field, TypeAdapter
 
 from runtime.domain.files import ReceivedFile
-from runtime.domain.messages import Attachment
+from runtime.domain.messages import Attachment, Authorship
 from runtime.domain.people import Trust
 from runtime.domain.tools import ToolCall, ToolResult
 from runtime.domain.value import Value
@@ -18,7 +18,7 @@ CHARACTERS_PER_TOKEN = 4
 
 class UserMessage(Value):
     """What a person said, as it enters the model's context. ``late_ms``: when they said it, where
-    that was long before it arrived (MSG-17)."""
+    that was long before it arrived (MSG-17). ``authorship``: whose words they are (TOOL-11)."""
 
     role: Literal["user"] = "user"
     text: str
@@ -27,6 +27,7 @@ class UserMessage(Value):
     attachments: tuple[Attachment, ...] = ()
     input_id: str | None = None
     late_ms: int | None = None
+    authorship: Authorship = "own"
 
 
 class AssistantMessage(Value):
@@ -61,6 +62,11 @@ TranscriptMessage = Annotated[
     UserMessage | AssistantMessage | ToolMessage | NoticeMessage, Field(discriminator="role")
 ]
 TRANSCRIPT_MESSAGE: TypeAdapter[TranscriptMessage] = TypeAdapter(TranscriptMessage)
+
+
+def has_untrusted(message: TranscriptMessage) -> bool:
+    """Whether a message holds content from outside: whoever is given it has read it."""
+    return isinstance(message, ToolMessage) and any(one.untrusted for one in message.results)
 
 
 def estimate_tokens(text: str) -> int:

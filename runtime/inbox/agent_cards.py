@@ -10,6 +10,7 @@ from typing import Final
 
 from runtime.domain.ids import IdPrefix, new_id
 from runtime.domain.messages import TextPart
+from runtime.domain.printable import without_hidden
 from runtime.store import Connection, agent_cards, outbox
 from runtime.store.agent_cards import AgentCard
 from runtime.store.agents import Agent
@@ -85,13 +86,14 @@ def about(agent: Agent, most: int) -> str:
     """What an agent is there for, as `labelled`: its label, a line about it, or how its task
     begins; at most so many characters of it."""
     words = agent.label or agent.description or agent.task[: 4 * most]
-    words = " ".join("".join(c if c.isprintable() else " " for c in words).split())
+    words = " ".join(without_hidden(words).split())
     return _behind(words if len(words) <= most else f"{words[: most - 3]}...")
 
 
 def _behind(words: str) -> str:
-    plain = _MARKS.sub(r"\\\1", words)
-    return f" ({plain})" if plain else ""
+    # In quotes that it cannot close: it must not read as something that the gateway says.
+    plain = _MARKS.sub(r"\\\1", words.replace('"', "'"))
+    return f' ("{plain}")' if plain else ""
 
 
 def _named(status: str, names: Sequence[str], of: int) -> str:

@@ -4,7 +4,7 @@ The card's answer fills its open call; when none of the run is left open, the sa
 again at the head of its lane. Answering makes no new run and needs no process to have survived.
 """
 
-import unicodedata
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -13,6 +13,7 @@ from typing import Final, Literal
 from runtime.domain.decisions import Decision
 from runtime.domain.errors import Conflict
 from runtime.domain.events import EventKind
+from runtime.domain.grants import Grant
 from runtime.domain.ids import IdPrefix, code_of, new_id
 from runtime.domain.messages import (
     ApprovalPart,
@@ -22,6 +23,7 @@ from runtime.domain.messages import (
     QuestionPart,
 )
 from runtime.domain.people import Trust
+from runtime.domain.printable import printable
 from runtime.domain.runs import RunState
 from runtime.domain.tools import ToolResult
 from runtime.domain.value import JsonObject
@@ -52,6 +54,7 @@ from runtime.store.open_calls import (
     OpenCall,
 )
 from runtime.store.outbox import NewRow
+from runtime.store.payloads import kept
 from runtime.store.runs import Run
 
 Choice = Literal["once", "session", "deny"]
@@ -66,8 +69,8 @@ WAITS_FOR: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """One call that somebody must answer. `grant` is the rule that "for this session" adds; None
-    where the card cannot offer it. `expires_in_ms` is its own time where it has one."""
+    """One call that somebody must answer. `grant` is what "for this session" adds; None where the
+    card does not offer it. `expires_in_ms` is its own time where it has one."""
 
     row: CallRow
     kind: str
@@ -75,7 +78,7 @@ class Wait:
     decision: Decision | None = None
     question: str = ""
     options: tuple[str, ...] = ()
-    grant: str | None = None
+    grant: Grant | None = None
     expires_in_ms: int | None = None
 
 
@@ -148,14 +151,16 @@ def ask(conn: Connection, lane: Lane, run: Run, wait: Wait, *, expires_in_ms: in
     identifier = new_id(prefix, lane.now_ms)
     # A child's card stands in the chat of its root: people must see who asks (APR-7).
     path = agents.path(conn, run.session_id) if lane.gate is not None else ""
+    # In quotes that no name holds: a model chose the names, and they must not read as ours.
+    asker = f'Subagent "{path}" asks' if path else ""
     payload: JsonObject = {
         "tool": wait.row.call.name,
         "arguments": wait.row.call.arguments,
-        "reason": f"{path} asks. {wait.reason}" if path else wait.reason,
-        "question": f"{path} asks: {wait.question}" if path and wait.question else wait.question,
+        "reason": f"{asker}. {wait.reason}" if asker else wait.reason,
+        "question": f"{asker}: {wait.question}" if asker and wait.question else wait.question,
         "path": path,
         "options": list(wait.options),
-        "grant": wait.grant,
+        "grant": wait.grant.model_dump(mode="json") if wait.grant else None,
         "choices": ["once", "session", "deny"] if wait.grant else ["once", "deny"],
     }
     call = OpenCall(
@@ -171,7 +176,7 @@ def ask(conn: Connection, lane: Lane, run: Run, wait: Wait, *, expires_in_ms: in
         expires_ms=lane.now_ms + expires_in_ms,
     )
     open_calls.add(conn, call)
-    calls.set_state(conn, wait.row, "waiting")
+    calls.wait(conn, wait.row)
     elsewhere = _approver_chat(conn, run) if wait.kind == APPROVAL else None
     card = OutboundMessage(
         outbox_id=new_id(IdPrefix.OUTBOX, lane.now_ms),
@@ -205,20 +210,6 @@ def _approver_chat(conn: Connection, run: Run) -> ChatAddress | None:
     return None
 
 
-def visible(text: str) -> str:
-    """A text with every character that is not seen, or that reorders others, written out.
-
-    What is approved must be what is read (APR-1); arguments are JSON, where this is the same value.
-    """
-    return "".join(
-        f"\\u{ord(one):04x}" if unicodedata.category(one) in _UNSEEN and one not in "\n\t" else one
-        for one in text
-    )
-
-
-_UNSEEN = frozenset({"Cc", "Cf", "Co", "Cs", "Zl", "Zp"})
-
-
 def card_part(call: OpenCall, outcome: str = "") -> OutboundPart:
     """The card of an open call, as it looks now."""
     payload = call.payload
@@ -227,8 +218,8 @@ def card_part(call: OpenCall, outcome: str = "") -> OutboundPart:
         return ApprovalPart(
             open_call_id=call.id,
             code=code_of(call.id),
-            tool=visible(str(payload["tool"])),
-            arguments=visible(str(payload["arguments"])),
+            tool=printable(str(payload["tool"])),
+            arguments=printable(str(payload["arguments"])),
             reason=str(payload["reason"]),
             choices=tuple(str(one) for one in choices) if isinstance(choices, list) else (),
             outcome=outcome,
@@ -266,7 +257,8 @@ def answer(
     row = _row_of(conn, call)
     if call.kind == QUESTION:
         text = _option(call, given.text)
-        _end_call(conn, lane, row, "ok", text)
+        # An option is the model's own text, whoever chose it.
+        _end_call(conn, lane, row, "ok", text, outside=text == given.text)
         outcome = f"{given.name} answered: {text}"
     elif given.choice == "deny":
         reason = f" Their reason: {given.text}" if given.text else ""
@@ -279,8 +271,9 @@ def answer(
         calls.set_state(conn, row, "approved")
         outcome = f"Allowed by {given.name}"
         grant = call.payload.get("grant")
-        if given.choice == "session" and isinstance(grant, str):
-            sessions.grant(conn, sessions.get(conn, call.session_id), grant)
+        if given.choice == "session" and isinstance(grant, dict):
+            session = sessions.get(conn, call.session_id)
+            sessions.grant(conn, session, kept(Grant, json.dumps(grant)))
             outcome += " for this session"
     answered = _settled(conn, lane, call, outcome, by=given.by, data=data)
     if not held:
@@ -364,9 +357,15 @@ def _end_call(
     row: CallRow,
     status: Literal["ok", "denied", "cancelled"],
     content: str,
+    *,
+    outside: bool = False,
 ) -> None:
     result = ToolResult(
-        call_id=row.call.id, name=row.call.name, status=status, content=content or "(no answer)"
+        call_id=row.call.id,
+        name=row.call.name,
+        status=status,
+        content=content or "(no answer)",
+        outside=outside,
     )
     calls.end(conn, row, result, None, now=lane.now_ms)
 

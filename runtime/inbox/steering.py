@@ -126,6 +126,8 @@ def _say(
     conn: Connection, lane: Lane, run: Run, items: Sequence[Input], *, step: int
 ) -> Sequence[Line]:
     inputs.take(conn, run.id, items)
+    if not run.tainted and any(item.message.authorship != "own" for item in items):
+        runs.change(conn, run.id, {"tainted": True})
     lines = []
     for item in items:
         message = _message(item)
@@ -146,4 +148,5 @@ def _message(item: Input) -> UserMessage | NoticeMessage:
         attachments=item.message.attachments,
         input_id=item.id,
         late_ms=item.message.sent_at_ms if item.message.late else None,
+        authorship=item.message.authorship,
     )

@@ -11,6 +11,7 @@ from typing import Final
 
 from runtime.domain import worktrees
 from runtime.domain.fence import fence
+from runtime.domain.printable import printable_name
 from runtime.domain.results import SPOOLED, cut, path_of, plain
 from runtime.store import Connection, agents, inputs, results
 from runtime.store.agents import Agent
@@ -119,8 +120,7 @@ def _files(files: Sequence[str]) -> str:
     """Paths as the child named them, each on one line."""
     lines = []
     for one in files[-MOST_FILES:]:
-        line = "".join(c if c.isprintable() else "?" for c in plain(one))
-        lines.append(line if len(line) <= _PATH else f"{line[:_PATH]}...")
+        lines.append(printable_name(plain(one), _PATH))
     if len(files) > MOST_FILES:
         lines.insert(0, f"({len(files) - MOST_FILES} earlier ones are left out)")
     return "\n".join(lines)

@@ -8,7 +8,7 @@ from runtime.domain.people import Speaker, Trust
 from runtime.domain.value import JsonObject
 from runtime.inbox import stopping
 from runtime.inbox.enqueue import Enqueued, Refused, enqueue
-from runtime.intake import childfirst, crowding, exchanges, introductions, lateness, pairing
+from runtime.intake import answering, crowding, exchanges, introductions, lateness, pairing
 from runtime.intake.access import LOCAL, decide_access, speaker_of
 from runtime.intake.cards import said_to, waits_behind
 from runtime.intake.keeping import duplicate_of, keep
@@ -16,9 +16,10 @@ from runtime.intake.limits import Limits, Over
 from runtime.intake.unit import Unit
 from runtime.ports.bus import CANCEL, CHILDREN, OUTBOX, RUNS
 from runtime.ports.gatehouse import Accepted
-from runtime.store import Connection, lanes, open_calls, outbox, people, sessions
+from runtime.store import Connection, lanes, open_calls, people, sessions
 from runtime.store.idempotency import first_time, was_seen
 from runtime.store.lanes import Lane
+from runtime.store.open_calls import OpenCall
 
 
 class Accepting(Unit):
@@ -89,7 +90,8 @@ class Accepting(Unit):
             people.put(conn, speaker, direct_chat=direct, paired=paired)
 
     def _take(self, conn: Connection, message: InboundMessage, speaker: Speaker) -> Accepted:
-        childfirst.lock(conn, message, self.key_of(message.address, message.sender))
+        key = self.key_of(message.address, message.sender)
+        meant = answering.lock_meant(conn, message, key)
         lane = self.lane_of(conn, message)
         ended = exchanges.over(conn, lane, message, speaker)
         if ended is not None:
@@ -97,10 +99,10 @@ class Accepting(Unit):
         message = lateness.marked(
             message, now_ms=lane.now_ms, after_ms=self.settings.stale_after_ms
         )
-        words = parse.parse(message.text, names=table.NAMES, mentioned=message.mentions_bot)
+        words = parse.command_of(message, names=table.NAMES)
         if words is not None:
             return self._command(conn, lane, message, speaker, words)
-        answered = self._answer(conn, lane, message, speaker)
+        answered = self._answer(conn, lane, message, speaker, meant)
         if answered is not None:
             return answered
         if crowding.is_full(conn, lane, message, most=self.settings.max_waiting):
@@ -223,6 +225,7 @@ class Accepting(Unit):
             words.rest,
             self.settings.commands,
             said_ms=message.sent_at_ms if message.late else None,
+            card=answering.card_replied_to(conn, message),
         )
         if superseded:
             said = lateness.left(words.name, lane, message)
@@ -234,21 +237,20 @@ class Accepting(Unit):
         return Accepted(disposition="command", session_id=lane.session_id, reason=words.name)
 
     def _answer(
-        self, conn: Connection, lane: Lane, message: InboundMessage, speaker: Speaker
+        self,
+        conn: Connection,
+        lane: Lane,
+        message: InboundMessage,
+        speaker: Speaker,
+        meant: OpenCall | None,
     ) -> Accepted | None:
-        """A reply to a question's card is its answer; one to an approval's may deny it (MSG-4)."""
-        if message.reply_to is None:
-            return None
-        open_call_id = outbox.card_posted_as(
-            conn,
-            channel=message.channel,
-            account=message.account,
-            chat=message.chat_id,
-            message_id=message.reply_to,
-        )
-        call = None if open_call_id is None else open_calls.get(conn, open_call_id)
-        given = None if call is None or call.state != "open" else said_to(call, message.text)
-        if call is None or given is None:
+        """What a person says to the card that is meant: an answer to a question, a denial (MSG-4).
+
+        A message with files goes to the agent, so that none of them is lost.
+        """
+        call = None if meant is None or message.attachments else open_calls.get(conn, meant.id)
+        given = None if call is None or call.state != "open" else said_to(call, message.own_words)
+        if call is None or given is None or answering.is_older(message, call):
             return None
         if not keep(conn, lane, message, speaker, "answer"):
             return duplicate_of(conn, message)

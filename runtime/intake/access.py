@@ -7,6 +7,7 @@ from typing import Final, Literal
 from runtime.domain.ids import IdPrefix, new_id
 from runtime.domain.messages import InboundMessage
 from runtime.domain.people import Speaker, Trust
+from runtime.domain.printable import is_hidden
 from runtime.sessions.keys import Scope
 
 DmPolicy = Literal["pairing", "allowlist", "open", "disabled"]
@@ -119,9 +120,15 @@ def speaker_of(message: InboundMessage, known: Speaker | None, trust: Trust) -> 
 
 def clean_name(name: str) -> str:
     """A display name without markup, line breaks or marks that turn or hide text; 60 characters."""
-    return _UNSHOWN.sub("", name).strip()[:60] or "someone"
+    # What is joined by them in Persian, in Hindi and in emoji; behind ASCII they only hide.
+    parts = _JOINED.split(_MARKUP.sub("", _SPACE.sub(" ", name)))
+    plain = "".join(
+        one if place % 2 else "".join(c for c in one if not is_hidden(c))
+        for place, one in enumerate(parts)
+    )
+    return plain.strip()[:60] or "someone"
 
 
-_UNSHOWN = re.compile(
-    r"[\x00-\x1f\x7f-\x9f\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff<>`*_\[\]()#|~\\]"
-)
+_JOINED = re.compile(r"(?<=[^\x00-\xff])([\u200c\u200d\ufe0f])(?=[^\x00-\xff])")
+_SPACE = re.compile(r"[\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000]")
+_MARKUP = re.compile(r"[<>`*_\[\]()#|~\\]")

@@ -36,6 +36,8 @@ def said_to(call: OpenCall, text: str) -> tuple[Choice | None, str] | None:
 
     An approval is only ever denied by it: what allows must name the call, by button or code.
     """
+    if not text.strip():
+        return None
     if call.kind == QUESTION:
         return None, text
     first, _, rest = text.strip().partition(" ")

@@ -83,9 +83,11 @@ def give_away(conn: Connection, message: InboundMessage) -> bool:
 
 
 def claim_owner(conn: Connection, message: InboundMessage) -> Speaker | None:
-    """Make the sender an owner if their direct message is the unused code."""
+    """Make the sender an owner if their direct message is the unused code, in their own words."""
     code = _code_in(message.text)
-    if message.chat_kind != "direct" or code is None or not _use(conn, code):
+    if message.chat_kind != "direct" or not message.speaks_for_sender or message.said is not None:
+        return None
+    if code is None or not _use(conn, code):
         return None
     known = people.find(
         conn, channel=message.channel, account=message.account, user_id=message.sender.id

@@ -60,7 +60,7 @@ async def prepared(
     settings: IntakeSettings, message: InboundMessage, workspace: Path | None
 ) -> IntakeSettings:
     """The settings that a message is accepted with: where it asks for a persona, what there is."""
-    words = parse.parse(message.text, names=table.NAMES, mentioned=message.mentions_bot)
+    words = parse.command_of(message, names=table.NAMES)
     if workspace is None or words is None or words.name != COMMAND:
         return settings
     asked = await asyncio.to_thread(_look, workspace, words.rest)

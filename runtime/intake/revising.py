@@ -55,6 +55,8 @@ class Revising(Accepting):
                 "text": message.text,
                 "attachments": message.attachments,
                 "mentions_bot": message.mentions_bot,
+                "authorship": message.authorship,
+                "said": message.said,
             }
             edits.change(conn, found.id, found.message.model_copy(update=changes))
         elif edits.notes_wait(conn, found.session_id, most=MOST_NOTES):

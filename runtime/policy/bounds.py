@@ -1,6 +1,6 @@
 """The bounds of one run: operator, session and sender, met into one value (the effective set)."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from runtime.domain.decisions import PermissionMode, narrower
 from runtime.domain.people import Trust
@@ -33,7 +33,8 @@ def rule_lists(
 def bounds_for(settings: PolicySettings, session: Session, run: Run) -> Bounds:
     """The meet of everything that bounds a run; nothing that a message says can widen it."""
     group = run.target.chat_kind != "direct"
-    return bounds_of(settings, session, trust=run.speaker.trust, group=group)
+    bounds = bounds_of(settings, session, trust=run.speaker.trust, group=group)
+    return replace(bounds, tainted=run.tainted)
 
 
 def bounds_of(settings: PolicySettings, session: Session, *, trust: Trust, group: bool) -> Bounds:
@@ -45,7 +46,7 @@ def bounds_of(settings: PolicySettings, session: Session, *, trust: Trust, group
         group=group,
         sandboxed=settings.sandboxed,
         rules=settings.rules,
-        grants=tuple(Rule.parse(text) for text in session.grants),
+        grants=session.grants,
         tools=session.tools,
         max_steps=session.max_steps,
         no_writing=session.no_writing,

@@ -16,28 +16,45 @@ from runtime.domain.decisions import (
     Verdict,
     narrower,
 )
+from runtime.domain.grants import Grant
 from runtime.domain.people import Trust
+from runtime.domain.printable import printable_name
 from runtime.domain.tools import Effect, Touches
+from runtime.policy.code_files import code_files
 from runtime.policy.read_only import not_read_only
 from runtime.policy.rules import Rule
 
 __all__ = ["Bounds", "CallFacts", "RuleLists", "decide", "narrower"]
 
-PRIVATE_FILES = ("USER.md", "memory/", "personas/")
-"""What outsiders do not see, by place; each persona may have a `USER.md` of its own."""
+INSTRUCTION = "instruction"
+"""The bound that asks before something is written that acts later."""
+GRANTED = "session grant"
+"""The bound that lets run what a person allowed for the session."""
 LONGEST_RULE = 400
+_NAMED = 3
+"""Names of files in one reason."""
+_BACKTICK = r"\u{60}"
 """Characters of a scope that a refusal names."""
 
 
 @dataclass(frozen=True, slots=True)
 class CallFacts:
-    """What a call is: its tool, effect, what it touches. `private`: it names private notes."""
+    """What a call is: its tool, effect, what it touches. `private`: it names private notes.
+
+    `sinks` are what it writes that later acts as an instruction or as code, by the names that rules
+    use; `memory`: it writes the long-term notes (POL-9). `action` is the digest of the one action
+    that it is. `elsewhere`: its command does not begin in the working folder.
+    """
 
     tool: str
     effect: Effect
     touches: Touches
     outside_workspace: bool = False
     private: bool = False
+    sinks: tuple[str, ...] = ()
+    memory: bool = False
+    action: str = ""
+    elsewhere: bool = False
 
     @property
     def harmless(self) -> bool:
@@ -60,7 +77,8 @@ class Bounds:
     `max_steps` are those of one run, None: as many as every run may take. `no_writing`: commands
     get a view of the files that cannot be written, also where the mode would let them write.
     `scope` is what a child may reach on the other axes, None where nothing bounds it (POL-5).
-    `child`: it is a subagent's."""
+    `child`: it is a subagent's. `tainted`: the run has read something untrusted.
+    `given` are whole addresses that somebody other than the model gave (POL-10)."""
 
     mode: PermissionMode = PermissionMode.DEFAULT
     session_mode: SessionMode = SessionMode.EDIT
@@ -68,12 +86,20 @@ class Bounds:
     group: bool = False
     sandboxed: bool = True
     rules: RuleLists = field(default_factory=RuleLists)
-    grants: tuple[Rule, ...] = ()
+    grants: tuple[Grant, ...] = ()
     tools: frozenset[str] | None = None
     max_steps: int | None = None
     no_writing: bool = False
     scope: Capabilities | None = None
     child: bool = False
+    tainted: bool = False
+    given: frozenset[str] = frozenset()
+
+    @property
+    def allowed_commands(self) -> tuple[str, ...]:
+        """The commands, or their beginnings, that rules allow by name."""
+        found = (rule.command for rule in self.rules.allow)
+        return tuple(command for command in found if command is not None)
 
     @property
     def writes(self) -> bool:
@@ -118,6 +144,7 @@ def decide(facts: CallFacts, bounds: Bounds) -> Decision:
             _trust(facts, bounds),
             _denied(facts, bounds),
             mode,
+            _acting(facts, bounds),
         )
         if link is not None
     ]
@@ -217,17 +244,50 @@ def _mode(facts: CallFacts, bounds: Bounds) -> Link | None:
     return Link(bound="mode", verdict="allow", rule=f"{name} mode runs commands that only read")
 
 
+def _acting(facts: CallFacts, bounds: Bounds) -> Link | None:
+    """What later acts as an instruction or as code is written only by asking (POL-9)."""
+    unnamed = [sink for sink in facts.sinks if not _names(facts, sink, bounds)]
+    if unnamed:
+        names = ", ".join(_as_code(one) for one in unnamed[:_NAMED])
+        more = f" and {len(unnamed) - _NAMED} more" if len(unnamed) > _NAMED else ""
+        rule = f"{names}{more} later acts as an instruction or as code"
+        return Link(bound=INSTRUCTION, verdict="ask", rule=rule)
+    if not facts.memory or _names(facts, "memory", bounds):
+        return None
+    if bounds.trust is not Trust.OWNER or bounds.group or bounds.child:
+        rule = "memory/ is written freely in the owner's direct chats alone"
+    elif bounds.tainted:
+        rule = "memory/ is not written freely by a run that has read untrusted content"
+    else:
+        return None
+    return Link(bound=INSTRUCTION, verdict="ask", rule=rule)
+
+
+def _as_code(name: str) -> str:
+    """A path that a model chose, as a card shows it: on one line, and no words of the gateway's."""
+    return f"`{printable_name(name, 100).replace('`', _BACKTICK)}`"
+
+
+def _names(facts: CallFacts, sink: str, bounds: Bounds) -> bool:
+    """Whether a rule of the operator allows to write it by its name, and not by a pattern that
+    happens to cover it."""
+    subject = facts.touches.subject
+    return any(rule.allows(facts.tool, subject) and rule.names(sink) for rule in bounds.rules.allow)
+
+
 def _permission(facts: CallFacts, bounds: Bounds, *, only_reads: bool) -> Link:
     tool, subject = facts.tool, facts.touches.subject
     for rule in bounds.rules.ask:
         if rule.touches(tool, subject):
             return Link(bound="ask rule", verdict="ask", rule=rule.text)
     for rule in bounds.rules.allow:
-        if rule.allows(tool, subject):
+        # The text of a command says what it does only together with where it begins.
+        placed = rule.subject is None or not facts.elsewhere
+        if placed and rule.allows(tool, subject) and _runs_only(rule, facts.touches.command):
             return Link(bound="allow rule", verdict="allow", rule=rule.text)
-    for rule in bounds.grants:
-        if rule.allows(tool, subject):
-            return Link(bound="session grant", verdict="allow", rule=rule.text)
+    for grant in bounds.grants:
+        if grant.covers(tool, action=facts.action, subject=subject):
+            return Link(bound=GRANTED, verdict="allow", rule=grant.text)
     if only_reads and bounds.mode is not PermissionMode.DONT_ASK:
         said = f"{bounds.mode.value} on commands that only read"
         return Link(bound="permission mode", verdict="allow", rule=said)
@@ -236,18 +296,39 @@ def _permission(facts: CallFacts, bounds: Bounds, *, only_reads: bool) -> Link:
     )
 
 
+def _runs_only(rule: Rule, command: str | None) -> bool:
+    """Whether a command runs no file beyond those that are guarded because of the rule (POL-9):
+    `exec(make:*)` guards the `Makefile`, and does not allow `make -f notes/x.txt`. Nor may it run
+    more than is known where it is known what the rule's own words run."""
+    beginning = rule.beginning
+    if command is None or beginning is None:
+        return True
+    asked, granted = code_files(command), code_files(beginning)
+    return asked.within(granted) and (asked.known or not granted.known)
+
+
 def _by_mode(facts: CallFacts, bounds: Bounds) -> Verdict:
     if facts.touches.command is not None:
         easy = bounds.mode is PermissionMode.ACCEPT_EDITS and bounds.sandboxed
         return "allow" if easy else "ask"
+    if _strange(facts, bounds):
+        return "ask"
     effect = facts.effect is not Effect.READ
     sends = bool(facts.touches.sends) or (effect and bool(facts.touches.network))
     return "ask" if sends or (effect and facts.outside_workspace) else "allow"
 
 
+def _strange(facts: CallFacts, bounds: Bounds) -> bool:
+    """Whether the address of a page could be the model's own, with anything in it (POL-10)."""
+    address = facts.touches.address
+    return address is not None and address not in bounds.given
+
+
 def _mode_rule(facts: CallFacts, bounds: Bounds) -> str:
     if facts.touches.command is not None:
         return f"{bounds.mode.value} on commands"
+    if _strange(facts, bounds):
+        return f"{bounds.mode.value} on an address that no person and no page gave"
     if facts.touches.replies and not (facts.touches.sends or facts.outside_workspace):
         return f"{bounds.mode.value} on what goes to the chat of the session itself"
     if facts.touches.own_agents:
@@ -258,7 +339,9 @@ def _mode_rule(facts: CallFacts, bounds: Bounds) -> str:
 
 def _resolve_ask(link: Link, bounds: Bounds) -> Link:
     if bounds.mode is PermissionMode.BYPASS:
-        return Link(bound="permission mode", verdict="allow", rule="bypassPermissions asks nothing")
+        said = f": {link.rule}" if link.bound == INSTRUCTION else ""
+        rule = f"bypassPermissions asks nothing{said}"
+        return Link(bound="permission mode", verdict="allow", rule=rule)
     if bounds.mode in (PermissionMode.DONT_ASK, PermissionMode.PLAN):
         # plan is narrower than dontAsk: what that refuses, plan must not ask about.
         rule = f"{bounds.mode.value} turns every ask into no"
@@ -269,4 +352,5 @@ def _resolve_ask(link: Link, bounds: Bounds) -> Link:
 _REASONS = {
     "permission mode": "No rule allows it yet.",
     "ask rule": "A rule of the operator asks about it.",
+    INSTRUCTION: "It would change what later acts as an instruction or as code.",
 }

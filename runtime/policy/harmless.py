@@ -108,7 +108,10 @@ def _jq(arguments: Sequence[Word]) -> str | None:
 
 
 def _cd(given: Given) -> str | None:
-    return None if len(given.operands) == 1 and given.operands[0].text else "anything but a folder"
+    """Where `cd` leads must be plain, because git is kept from the repositories that are there."""
+    (target, *more) = given.operands or (None,)
+    plain = target is not None and target.text and not target.pattern and not more
+    return None if plain else "anything but the name of one folder"
 
 
 def _command(arguments: Sequence[Word]) -> str | None:
@@ -295,7 +298,7 @@ _PROGRAMS = {
     "which": Program("as", safe=True),
     "type": Program("afptP"),
     "pwd": Program("LP"),
-    "cd": Program("LPe", check=_cd),
+    "cd": Program(check=_cd),
     "id": Program("agGnruz"),
     "whoami": Program(operands=0),
     "uname": Program("asnrvmpio", operands=0),

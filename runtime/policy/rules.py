@@ -2,7 +2,7 @@
 
 A pattern names a tool (with ``*`` as a wildcard) and, in brackets, what the call is about:
 a workspace path as a glob, a URL's host, or a command's beginning (``git status:*``).
-``tool(=text)`` is held to the whole text; session grants are written so.
+``tool(=text)`` is held to the whole text.
 """
 
 import re
@@ -50,6 +50,24 @@ class Rule:
             return self.subject == subject
         return _glob(self.subject, subject)
 
+    def names(self, place: str) -> bool:
+        """Whether the pattern says `place` itself, or something in it, before any wildcard."""
+        literal = _WILD.split((self.subject or "").removeprefix("="), maxsplit=1)[0]
+        return literal == place or literal.startswith(f"{place}/")
+
+    @property
+    def command(self) -> str | None:
+        """The command, or its beginning, that the rule is about; None for other rules."""
+        if self.subject is None or not fnmatchcase("exec", self.tool):
+            return None
+        return self.subject.removeprefix("=").removesuffix(":*")
+
+    @property
+    def beginning(self) -> str | None:
+        """The words that a command must begin with; None where the rule is about a whole one."""
+        prefixed = self.subject is not None and self.subject.endswith(":*")
+        return self.command if prefixed and not (self.subject or "").startswith("=") else None
+
     def touches(self, tool: str, subject: str) -> bool:
         """Whether the rule may concern the call, in any part of it: doubt means yes."""
         if self.allows(tool, subject):
@@ -61,11 +79,6 @@ class Rule:
         if tool == "exec":
             return self.subject in subject or may_run(subject, self.subject.split())
         return _climbs(subject) or (tool in _SEARCHES and _may_hold(subject, self.subject))
-
-
-def grant_for(tool: str, subject: str) -> str:
-    """The rule that "allow for this session" adds: this tool on exactly this subject."""
-    return f"{tool}(={subject})"
 
 
 def _begins(command: str, prefix: str) -> bool:

@@ -24,7 +24,7 @@ _KINDS = frozenset(
         *("program", "list", "pipeline", "command", "command_name", "comment"),
         *("word", "number", "concatenation", "string", "string_content", "raw_string"),
         *("redirected_statement", "file_redirect", "file_descriptor"),
-        *('"', "|", "&&", "||", ";", "\n", "<", ">", ">>", ">&", "&>", "$"),
+        *('"', "|", "&&", "||", ";", "\n", "<", ">", ">>", ">&", "$"),
     }
 )
 _WORDS = frozenset({"word", "number", "concatenation", "string", "raw_string", "command_name"})
@@ -42,7 +42,7 @@ _TOKEN = re.compile(
     rf"""
     (?P<blank>[ \t]+)
   | (?P<comment>(?<![^\s;|&])\#[^\n]*)
-  | (?P<redirect>(?:[012]?>&[12]|(?:[012]|&)?>>?[ \t]*/dev/null){_END})
+  | (?P<redirect>(?:[012]?>&[12]|[012]?>>?[ \t]*/dev/null){_END})
   | (?P<input><(?![<&>(])[ \t]*)
   | (?P<joint>\|\||&&|\||;(?!;)|\n)
   | (?P<word>(?![#~])(?:{_BARE_PIECES})++){_END}
@@ -74,9 +74,13 @@ class Word:
 
 @dataclass(frozen=True, slots=True)
 class SimpleCommand:
-    """A program's name and its arguments. There is always a name."""
+    """A program's name and its arguments. There is always a name. `joint` is what stands between it
+    and the command before: ``|``, ``&&``, ``||``, or ``;``, which a line break is as well. `inputs`
+    are the files that it reads by ``<``."""
 
     words: tuple[Word, ...]
+    joint: str = ";"
+    inputs: tuple[str, ...] = ()
 
 
 def simple_commands(text: str) -> tuple[SimpleCommand, ...]:
@@ -103,6 +107,8 @@ class _Scan:
         self.commands: list[SimpleCommand] = []
         self.tokens: list[str] = []
         self._words: list[Word] = []
+        self._inputs: list[str] = []
+        self._joint = ";"
         self._input = False
 
     def take(self, kind: str, token: str) -> None:
@@ -129,14 +135,21 @@ class _Scan:
         if word.pattern or "/dev/" in word.text:
             raise NotRead(f"reading {token[:20]!r} by < is not read")
         self._input = False
+        self._inputs.append(word.text)
         self.tokens.append(f"<{_closed(token)}")
 
     def _end(self, joint: str) -> None:
-        if self._words:
-            self.commands.append(SimpleCommand(tuple(self._words)))
-            self._words = []
+        ended = bool(self._words)
+        if ended:
+            inputs = tuple(self._inputs)
+            self.commands.append(SimpleCommand(tuple(self._words), self._joint, inputs))
+            self._words, self._inputs = [], []
         if joint != "\n":
             self.tokens.append(joint)
+            self._joint = joint
+        elif ended:
+            # A line break behind `&&` or a pipe says nothing; behind a command it ends that.
+            self._joint = ";"
 
 
 def _scan(text: str) -> tuple[list[SimpleCommand], list[str]]:

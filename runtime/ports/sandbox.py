@@ -14,7 +14,7 @@ from runtime.domain.errors import Unavailable
 TASK_TOKEN = "GATEHOUSE_TASK_TOKEN"
 """The variable that every process of a command inherits, so that its tree can be found (TSK-5)."""
 
-LimitHit = Literal["time", "memory", "processes", "file_size"]
+LimitHit = Literal["time", "memory", "processes", "file_size", "disk", "free_space"]
 
 
 class SandboxUnavailable(Unavailable):
@@ -23,11 +23,18 @@ class SandboxUnavailable(Unavailable):
 
 @dataclass(frozen=True, slots=True)
 class SandboxLimits:
-    """What one command may use; bytes, counts and seconds. `timeout_s` None means no end."""
+    """What one command may use; bytes, counts and seconds. `timeout_s` None means no end.
+
+    `disk_bytes` is what the commands of one session may add to the folders that they may write,
+    and `free_bytes` what a command that writes must leave free there; each is measured once a
+    second. None means that it is not measured.
+    """
 
     memory_bytes: int = 2 * 1024**3
     processes: int = 256
-    file_bytes: int = 1024**3
+    file_bytes: int = 512 * 1024**2
+    disk_bytes: int | None = 2 * 1024**3
+    free_bytes: int = 256 * 1024**2
     open_files: int = 1024
     timeout_s: float | None = 60.0
 
@@ -43,6 +50,7 @@ class SandboxCommand:
     but for those of `unlinked`, which are readable folders in places that commands may write: one
     that is, or is reached through, a link is refused. `env` is added to a minimal
     environment: nothing of the gateway's own environment is ever inherited.
+    `session` says whose commands share the disk limit; alone if it is None.
     `token` identifies the tree in later lives of the gateway; a fresh one is made when it is None.
     """
 
@@ -57,6 +65,7 @@ class SandboxCommand:
     limits: SandboxLimits = field(default_factory=SandboxLimits)
     stdin: Literal["closed", "open"] = "closed"
     token: str | None = None
+    session: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,6 +38,7 @@ _KEY = (
     & (tool_calls.c.step == bindparam("of_step"))
     & (tool_calls.c.place == bindparam("of_place"))
 )
+_WAIT = hot(update(tool_calls).where(_KEY).values(state="waiting", digest=bindparam("new_digest")))
 _STATE = hot(update(tool_calls).where(_KEY).values(state=bindparam("new_state")))
 _START = hot(
     update(tool_calls)
@@ -113,6 +114,12 @@ def end(
         outcome=result.model_dump_json(),
         why=_dump(decision or row.decision),
     )
+
+
+def wait(conn: Connection, row: CallRow) -> None:
+    """Let a call wait for a person, as the action that it is now: what it runs may have changed
+    since it was planned."""
+    _WAIT.change(conn, **_key(row), new_digest=row.digest)
 
 
 def set_state(conn: Connection, row: CallRow, state: str) -> None:

@@ -220,6 +220,14 @@ _NEXT_EVENT: Mapping[DialectName, Hot[Any]] = {
 }
 
 
+def window(conn: Connection, session_id: str) -> tuple[int, int]:
+    """The transcript of a session and where its window begins."""
+    row = conn.execute(
+        select(lanes.c.transcript, lanes.c.window_from).where(lanes.c.session_id == session_id)
+    ).one()
+    return row.transcript, row.window_from
+
+
 def lock(conn: Connection, session_id: str) -> Lane:
     """The lane, held until the unit ends. Raises `NotFound`."""
     row = _LOCK[dialect_name(conn)].first(conn, lane_session=session_id, clock_ms=clock_ms(conn))

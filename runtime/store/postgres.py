@@ -49,6 +49,14 @@ _STATEMENT_TIMEOUT_S: Final = 15
 """A lease's life: what takes longer is of no use, and over a dead line nothing ever comes back."""
 _CONNECT_TIMEOUT_S: Final = 10
 _PAUSE_MS: Final = 5_000
+_LOST: Final = {
+    "tcp_keepalives_idle": "5",
+    "tcp_keepalives_interval": "2",
+    "tcp_keepalives_count": "3",
+    "tcp_user_timeout": "10000",
+}
+"""When the server gives up a client that is cut off: between the preparation of a statement and its
+run a transaction is not idle, so no timeout of the server ends it, and its locks would stay."""
 """How long a unit may keep the server waiting between two statements. A process that is frozen or
 cut off in the middle of one holds its locks no longer, well within the life of a lease."""
 _IDLE_TRIES: Final = 2
@@ -255,6 +263,7 @@ def postgres_engine(
                 "jit": "off",
                 "application_name": "gatehouse",
                 "idle_in_transaction_session_timeout": str(pause_ms),
+                **_LOST,
             },
         },
         execution_options={CLOCK_OPTION: clock},

@@ -10,6 +10,7 @@ from sqlalchemy import Connection, Row, bindparam, select, update
 from runtime.domain.capabilities import Capabilities, Spend
 from runtime.domain.decisions import PermissionMode, SessionMode, narrower
 from runtime.domain.errors import NotFound
+from runtime.domain.grants import Grant
 from runtime.domain.messages import ChatAddress
 from runtime.store.database import DIALECTS, now_ms
 from runtime.store.dialect import dialect_name, one_of
@@ -44,7 +45,7 @@ class Bound:
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """One conversation. `grants` are rules that a person allowed for this session (APR-1). Without
+    """One conversation. `grants` are what a person allowed for this session (APR-1). Without
     a `persona` its identity files are the live workspace's (CTX-11)."""
 
     id: str
@@ -57,7 +58,7 @@ class Session:
     queue_mode: str
     model: str | None
     agent: str
-    grants: tuple[str, ...]
+    grants: tuple[Grant, ...]
     scope: Scope
     persona: Bound | None
     created_ms: int
@@ -151,10 +152,10 @@ def change(conn: Connection, session_id: str, values: Mapping[str, object]) -> N
     )
 
 
-def grant(conn: Connection, session: Session, rule: str) -> None:
-    """Add a rule that a person allowed for this session."""
-    if rule not in session.grants:
-        change(conn, session.id, {"grants": json.dumps([*session.grants, rule])})
+def grant(conn: Connection, session: Session, given: Grant) -> None:
+    """Add what a person allowed for this session."""
+    if given not in session.grants:
+        change(conn, session.id, {"grants": _kept_grants((*session.grants, given))})
 
 
 def inherit(conn: Connection, session_id: str, parent: Session, own: Inheritance) -> None:
@@ -169,7 +170,7 @@ def inherit(conn: Connection, session_id: str, parent: Session, own: Inheritance
         {
             "agent": own.agent,
             "permission_mode": mode,
-            "grants": json.dumps(list(parent.grants)),
+            "grants": _kept_grants(parent.grants),
             "scope": _kept_scope(own.scope),
             "model": own.model or parent.model,
             "persona": parent.persona.name if parent.persona else None,
@@ -192,13 +193,23 @@ def _session(row: Row[tuple[object, ...]]) -> Session:
         queue_mode=found["queue_mode"],
         model=found["model"],
         agent=found["agent"],
-        grants=tuple(json.loads(found["grants"])),
+        grants=_grants(found["grants"]),
         scope=_scope(found["scope"]),
         persona=_bound(found["persona"], found["persona_digest"]),
         created_ms=found["created_ms"],
         updated_ms=found["updated_ms"],
         transcript=found["transcript"],
     )
+
+
+def _kept_grants(grants: Sequence[Grant]) -> str:
+    return json.dumps([one.model_dump(mode="json", exclude_defaults=True) for one in grants])
+
+
+def _grants(text: str) -> tuple[Grant, ...]:
+    # What earlier versions kept is a text without folder and files: such calls are asked again.
+    found = (one for one in json.loads(text) if isinstance(one, dict))
+    return tuple(kept(Grant, json.dumps(one)) for one in found)
 
 
 def _kept_scope(scope: Scope) -> str:

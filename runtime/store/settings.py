@@ -13,6 +13,16 @@ def get(conn: Connection, name: str) -> str | None:
     return conn.execute(select(settings.c.value).where(settings.c.name == name)).scalar()
 
 
+def named(conn: Connection, prefix: str) -> dict[str, str]:
+    """Every value whose name begins with `prefix`, by the rest of its name."""
+    rows = conn.execute(
+        select(settings.c.name, settings.c.value).where(
+            settings.c.name.startswith(prefix, autoescape=True)
+        )
+    )
+    return {row.name.removeprefix(prefix): row.value for row in rows}
+
+
 def put(conn: Connection, name: str, value: str) -> None:
     """Set or replace a value."""
     statement = upsert(conn, settings, key=("name",), change=("value", "updated_ms"))

@@ -6,7 +6,7 @@ definition leaves out is taken away without a word. Nothing here can add.
 
 import re
 from collections.abc import Iterator, Sequence
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import Annotated, Final
 
 from pydantic import Field, PositiveInt, StringConstraints, ValidationError
@@ -17,6 +17,7 @@ from runtime.domain.decisions import PermissionMode
 from runtime.domain.patterns import named
 from runtime.domain.value import Value
 from runtime.subagents.requests import Problem
+from runtime.workspace.layout import Layout
 
 MOST: Final = 64
 """Patterns of one axis in a request."""
@@ -69,12 +70,15 @@ class Asked(Value):
 NOTHING_ASKED: Final = Asked()
 
 
+ANYWHERE: Final = Layout(Path("/"), Path("/"), ())
+
+
 class Held(Value):
     """What the agent that spawns has itself: the point of the lattice that bounds its run, with
-    the mode that holds for it now, and the folder that its relative paths begin in."""
+    the mode that holds for it now, and where its relative paths begin."""
 
     capabilities: Capabilities = Capabilities()
-    workspace: str = "/"
+    layout: Layout = ANYWHERE
 
 
 HELD_ALL: Final = Held()
@@ -175,4 +179,4 @@ def _clear(path: str) -> bool:
 
 
 def _absolute(held: Held, path: str) -> str:
-    return str(PurePosixPath(held.workspace, path))
+    return str(held.layout.locate(path))

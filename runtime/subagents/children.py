@@ -9,6 +9,7 @@ from runtime.domain.decisions import PermissionMode, SessionMode
 from runtime.domain.errors import Conflict
 from runtime.domain.events import EventKind
 from runtime.domain.ids import IdPrefix, new_id
+from runtime.domain.printable import without_hidden
 from runtime.domain.results import plain
 from runtime.domain.runs import RunKind, RunState
 from runtime.inbox import settling, stopping, telling
@@ -250,7 +251,7 @@ def _least(*bounds: int | None) -> int | None:
 
 def _label(text: str) -> str:
     """On one line, without what is not seen or turns the direction of what follows."""
-    return " ".join("".join(c if c.isprintable() else " " for c in plain(text)).split())
+    return " ".join(without_hidden(plain(text)).split())
 
 
 def _name(kind: str, number: int, taken: set[str]) -> str:

@@ -34,7 +34,7 @@ def present(spot: Spot, text: str) -> tuple[os.stat_result, bytes | None] | None
         os.stat(spot.name, dir_fd=spot.directory, follow_symlinks=False)
     except FileNotFoundError:
         return None
-    with opened_file(spot.directory, spot.name, text) as handle:
+    with opened_file(spot.directory, spot.name, text, spot.notes) as handle:
         status = os.fstat(handle)
         return status, None if status.st_size > HASHED else read_all(handle)
 

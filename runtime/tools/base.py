@@ -6,6 +6,7 @@ A tool decides nothing about whether it may run: policy reads `touches`, the exe
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Generic, Protocol, TypeVar
 
@@ -14,10 +15,11 @@ from typing_extensions import override
 
 from runtime.domain.messages import OutboundPart
 from runtime.domain.tools import Effect, ToolSpec, Touches
-from runtime.domain.value import Value
+from runtime.domain.value import JsonObject, Value
 from runtime.tools.files import SeenFiles
 from runtime.tools.hidden import Hidden
 from runtime.tools.schema import terse
+from runtime.workspace.layout import Layout
 
 
 class Arguments(Value):
@@ -27,25 +29,32 @@ class Arguments(Value):
 A = TypeVar("A", bound=Arguments)
 
 
+@cache
+def _json_schema(arguments: type[Arguments]) -> JsonObject:
+    """Pydantic needs milliseconds for each, and every narrowed registry asks for all of them."""
+    return terse(arguments.model_json_schema())
+
+
 @dataclass(frozen=True, slots=True)
 class ToolContext:
     """Where and for whom a call runs.
 
-    ``roots`` are the folders that file tools may reach, the workspace first. ``emit`` takes
-    progress text for whoever watches, empty where it is only at work; it keeps nothing and must not
-    block. ``notes`` says that the private notes exist for this call; who does not say so does not
-    see them. ``read_only`` says that the session is in a mode in which nothing may be changed: a
-    command gets a view of the files that cannot be written (TOOL-7). ``reaches`` says whether a
-    host is in the session's scope, ``within`` whether a canonical path is; None where nothing
-    bounds it. ``child`` says that it is a subagent's: its commands do not find the private notes,
-    which it reads by tools and never writes (SUB-16). ``reads`` are folders beyond the roots that
-    commands may read.
+    ``layout`` says where relative paths begin; ``roots`` are the folders besides the workspace that
+    file tools and commands may reach. ``emit`` takes progress text for whoever watches, empty where
+    it is only at work; it keeps nothing and must not block. ``notes`` says that the private notes
+    exist for this call; who does not say so does not see them. ``read_only`` says that the session
+    is in a mode in which nothing may be changed: a command gets a view of the files that cannot be
+    written (TOOL-7). ``reaches`` says whether a host is in the session's scope, ``within`` whether
+    a canonical path is; None where nothing bounds it. ``child`` says that it is a subagent's: its
+    commands do not find the private notes, which it reads by tools and never writes (SUB-16).
+    ``reads`` are folders beyond the roots that commands may read. ``writes`` are the canonical
+    paths that this call was decided to write; None where nothing was decided.
     """
 
     session_id: str
     run_id: str
     call_id: str
-    workspace: Path
+    layout: Layout
     roots: tuple[Path, ...]
     files: SeenFiles
     emit: Callable[[str], None]
@@ -55,16 +64,20 @@ class ToolContext:
     within: Callable[[str], bool] | None = None
     child: bool = False
     reads: tuple[Path, ...] = ()
+    writes: tuple[str, ...] | None = None
 
     @property
     def hidden(self) -> Hidden:
         """What does not exist for this call; looks at links in the workspace."""
-        return Hidden.of(self.workspace, self.session_id, notes=self.notes)
+        return Hidden.of(self.layout, self.session_id, notes=self.notes)
 
 
 @dataclass(frozen=True, slots=True)
 class ToolOutput:
     """What a call gave. ``source`` labels the fence around content from outside (TOOL-11).
+    ``failed`` says that it ended badly, as a command does with an exit code; the content is kept.
+    Without ``outside`` the model may have written the content, so an address in it was given by
+    nobody (POL-10).
 
     ``sends`` is one message for the chat that the run answers: it goes into the outbox by the unit
     that keeps the result, and nowhere where that is never kept.
@@ -74,6 +87,8 @@ class ToolOutput:
     untrusted: bool = False
     source: str = ""
     sends: tuple[OutboundPart, ...] = ()
+    failed: bool = False
+    outside: bool = True
 
 
 class SkillReader(Protocol):
@@ -94,6 +109,8 @@ class AnyTool(ABC):
     effect: Effect
     example: str
     """Arguments that are right, as JSON: shown to a model that sent wrong ones (TOOL-1)."""
+    own_words: bool = False
+    """Whether its results are what the model, or whoever it commands, wrote (POL-10)."""
     for_children: bool = False
     """Whether it is offered only where the tools are named, as they are for subagents."""
 
@@ -144,7 +161,7 @@ class Tool(AnyTool, Generic[A]):
 
     @override
     def spec(self) -> ToolSpec:
-        parameters = terse(self.arguments.model_json_schema())
+        parameters = _json_schema(self.arguments)
         return ToolSpec(name=self.name, description=self.description, parameters=parameters)
 
     @override

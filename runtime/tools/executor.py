@@ -6,23 +6,27 @@ gets a decision, which the caller makes durable before it lets the call run.
 
 import asyncio
 import hashlib
-import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import structlog
 
+from runtime.domain.actions import Action
 from runtime.domain.decisions import Decision
 from runtime.domain.errors import ToolError
+from runtime.domain.grants import Grant, GrantKind
 from runtime.domain.messages import OutboundPart
-from runtime.domain.tools import Effect, ToolCall, ToolResult
-from runtime.policy.decide import Bounds, CallFacts, decide
+from runtime.domain.tools import Effect, ToolCall, ToolResult, Touches
+from runtime.policy.decide import GRANTED, INSTRUCTION, Bounds, CallFacts, decide
 from runtime.store.calls import CallRow
+from runtime.tools.actions import action_of, code_paths
 from runtime.tools.base import ToolContext, ToolOutput
-from runtime.tools.hidden import canonical, is_note
+from runtime.tools.code_sinks import written
+from runtime.tools.hidden import canonical
 from runtime.tools.output import LIMIT, error_result, to_result
 from runtime.tools.registry import Prepared, Registry
+from runtime.workspace.layout import Landmarks
 
 log = structlog.get_logger(__name__)
 UNFIT = Decision(
@@ -36,6 +40,8 @@ TOO_MANY = Decision(
     rule=f"check: at most {MOST_CALLS} calls in one response",
     reason="It was not looked at.",
 )
+APPROVED = "approval"
+"""The bound of a call that a person allowed on its card."""
 ContextFor = Callable[[str], ToolContext]
 """Makes the context of the call with this id."""
 
@@ -43,12 +49,17 @@ ContextFor = Callable[[str], ToolContext]
 @dataclass(frozen=True, slots=True)
 class Planned:
     """A call with its row. `prepared` is None where `row.result` holds the reason already. One
-    that `lingers` is let run by whom it waits for, once policy lets it."""
+    that `lingers` is let run by whom it waits for, once policy lets it. `action` is what a person
+    is asked about, and `grant` what a card may offer for the session. `changed`: it is no longer
+    what a person allowed."""
 
     row: CallRow
     prepared: Prepared | None
-    subject: str = ""
+    touches: Touches = field(default_factory=Touches)
     lingers: bool = False
+    action: Action | None = None
+    grant: Grant | None = None
+    changed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +89,8 @@ class Executor:
         bounds: Bounds,
         context_for: ContextFor,
     ) -> tuple[Planned, ...]:
-        """Prepare and decide a response's calls; nothing has run when this returns.
+        """Prepare and decide a response's calls; nothing has run when this returns. Blocks on the
+        files that they name: belongs in a thread.
 
         Those behind the first `MOST_CALLS` are refused unread.
         """
@@ -109,21 +121,15 @@ class Executor:
         except ToolError as error:
             unfit = ToolError(self._redact(error.detail))
             result = to_result(call, unfit, context=context)
-            digest = call_digest(call)
+            digest = unfit_digest(call)
             row = CallRow(
                 run_id, step, place, call, Effect.READ, "ended", digest, UNFIT, result=result
             )
             return Planned(row, None)
-        workspace = canonical(context.workspace)
-        paths = [Path(path) for path in (*touches.reads, *touches.writes)]
-        facts = CallFacts(
-            tool=call.name,
-            effect=prepared.effect,
-            touches=touches,
-            outside_workspace=any(not path.is_relative_to(workspace) for path in paths),
-            private=any(is_note(path, workspace) for path in paths),
-        )
-        decision = decide(facts, bounds)
+        action = action_of(call, prepared, touches, context)
+        decision = decide(facts_of(action, prepared, touches, context, bounds), bounds)
+        # What is kept, shown and run is what passed the check, and no other reading of it (APR-9).
+        call = call.model_copy(update={"arguments": action.text})
         row = CallRow(
             run_id,
             step,
@@ -131,12 +137,13 @@ class Executor:
             call,
             prepared.effect,
             "proposed",
-            call_digest(call),
+            action.digest(),
             decision,
             _refusal(call, decision),
         )
         lingers = decision.verdict == "allow" and prepared.lingers(context)
-        return Planned(row, prepared, touches.subject, lingers)
+        grant = _grant(action, touches, decision)
+        return Planned(row, prepared, touches, lingers, action, grant)
 
     async def run(self, planned: Planned, context: ToolContext) -> Ran:
         """Run one prepared call. Every failure becomes a result that the model can read."""
@@ -145,7 +152,8 @@ class Executor:
             raise ValueError(f"the call {call.id} was never prepared")
         output: ToolOutput | ToolError
         try:
-            output = await planned.prepared.run(self._masked(context))
+            held = await asyncio.to_thread(_as_allowed, planned, context)
+            output = await planned.prepared.run(self._masked(held))
         except ToolError as error:
             output = ToolError(self._redact(error.detail))
         except Exception:  # a tool is a worker root: its defect must not end the run
@@ -153,7 +161,8 @@ class Executor:
             output = ToolError(f"{call.name} failed inside; try another way.")
         if isinstance(output, ToolError):
             return Ran(to_result(call, output, context=context))
-        output = replace(output, content=self._redact(output.content))
+        outside = output.outside and not planned.prepared.tool.own_words
+        output = replace(output, content=self._redact(output.content), outside=outside)
         if len(output.content) > LIMIT // 2:
             result = await asyncio.to_thread(to_result, call, output, context=context)
         else:
@@ -165,13 +174,78 @@ class Executor:
         return replace(context, emit=lambda text: context.emit(self._redact(text)))
 
 
-def call_digest(call: ToolCall) -> str:
-    """What an approval is bound to: the tool and its exact arguments (APR-3)."""
-    try:
-        arguments = json.dumps(json.loads(call.arguments), sort_keys=True, separators=(",", ":"))
-    except (ValueError, RecursionError):
-        arguments = call.arguments
-    return hashlib.sha256(f"{call.name}\0{arguments}".encode()).hexdigest()
+def facts_of(
+    action: Action, prepared: Prepared, touches: Touches, context: ToolContext, bounds: Bounds
+) -> CallFacts:
+    """What policy looks at. Blocks on files."""
+    landmarks = Landmarks.of(context.layout.home)
+    folder = canonical(context.layout.files)
+    inside = (canonical(context.layout.home), folder)
+    paths = [Path(path) for path in (*touches.reads, *touches.writes)]
+    found = written(touches, context, bounds)
+    return CallFacts(
+        tool=action.tool,
+        effect=prepared.effect,
+        touches=touches,
+        outside_workspace=not all(any(map(path.is_relative_to, inside)) for path in paths),
+        private=any(landmarks.private(path) for path in paths),
+        sinks=found.sinks,
+        memory=found.memory,
+        action=action.digest(),
+        elsewhere=touches.folder is not None and touches.folder != str(folder),
+    )
+
+
+def _grant(action: Action, touches: Touches, decision: Decision) -> Grant | None:
+    """What a card offers for the session; None where each time is asked about."""
+    instructs = any(link.bound == INSTRUCTION for link in decision.chain)
+    if decision.verdict != "ask" or instructs or not touches.subject:
+        return None
+    tool, subject = action.tool, touches.subject
+    if touches.address is not None:
+        return Grant(tool=tool, kind=GrantKind.HOST, key=subject, text=f"{tool}({subject})")
+    plain = touches.command is None and not (touches.network or touches.sends)
+    if plain and subject and (touches.reads or touches.writes):
+        return Grant(tool=tool, kind=GrantKind.PATH, key=subject, text=f"{tool}({subject})")
+    if not action.known:
+        return None
+    where = f" in {action.folder}" if action.folder is not None else ""
+    return Grant(
+        tool=tool,
+        kind=GrantKind.ACTION,
+        key=action.digest(),
+        text=f"{tool}({subject}){where}",
+        files=_acting_files(action, touches),
+    )
+
+
+def _acting_files(action: Action, touches: Touches) -> tuple[str, ...]:
+    """What is written only by asking once the action is allowed for the session."""
+    files = [one.path for one in action.files]
+    if touches.command is not None and touches.folder is not None:
+        files += sorted(code_paths((touches.command,), Path(touches.folder)) - set(files))
+    return tuple(files)
+
+
+def _as_allowed(planned: Planned, context: ToolContext) -> ToolContext:
+    """The context in which the call writes only where it was decided that it may. Raises
+    `ToolError` where what it would run is no longer what a person allowed. Blocks on files."""
+    prepared, action, decision = planned.prepared, planned.action, planned.row.decision
+    folder = planned.touches.folder
+    if prepared is not None and folder is not None and prepared.touches(context).folder != folder:
+        # A rule too holds for the folder that it was held to.
+        raise ToolError("not run: its working folder is another one now; ask for it again")
+    allowed = decision is not None and decision.rule.startswith((f"{APPROVED}:", f"{GRANTED}:"))
+    if allowed and prepared is not None and action is not None and action.folder is not None:
+        now = action_of(planned.row.call, prepared, prepared.touches(context), context)
+        if now.digest() != action.digest():
+            raise ToolError("not run: what it runs changed after it was allowed; ask for it again")
+    return replace(context, writes=planned.touches.writes)
+
+
+def unfit_digest(call: ToolCall) -> str:
+    """The digest of a call that passed no check, and never runs."""
+    return hashlib.sha256(f"{call.name}\0{call.arguments}".encode()).hexdigest()
 
 
 def _unread(call: ToolCall, run_id: str, step: int, place: int, amount: int) -> Planned:
@@ -179,7 +253,7 @@ def _unread(call: ToolCall, run_id: str, step: int, place: int, amount: int) -> 
         f"This response asked for {amount} calls; only the first {MOST_CALLS} were looked at, and "
         "this is none of them. Ask for what you still need in the next step."
     )
-    result, digest = error_result(call, error), call_digest(call)
+    result, digest = error_result(call, error), unfit_digest(call)
     row = CallRow(run_id, step, place, call, Effect.READ, "ended", digest, TOO_MANY, result=result)
     return Planned(row, None)
 

@@ -6,7 +6,7 @@ It says where these are, and decides nothing about who may see them (CTX-6, POL-
 import hashlib
 import os
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,14 +14,17 @@ from typing import Self
 
 from runtime.domain.ids import IdPrefix
 from runtime.domain.worktrees import FOLDER as WORKTREES
-from runtime.policy.decide import PRIVATE_FILES
+from runtime.workspace.layout import PLACES, Layout
 
 PRIVATE = ".gatehouse"
-"""The gateway's folder at the top of a root: tools may read in it, never write."""
+"""The gateway's folder in the workspace: tools may read in it, never write."""
 OUTPUTS = (PRIVATE, "outputs")
 """Where whole results are kept in the workspace: ``<session>/<run>/`` below it (TOOL-4)."""
 UPLOADS = "uploads"
 """Where files that people sent are kept: ``<session>/<digest>/`` below it (MSG-19)."""
+# The kernel follows no more on the way to a file.
+_MOST_LINKS = 40
+_PROCESSES = Path("/proc")
 _SESSIONS = f"{IdPrefix.SESSION}_"
 
 
@@ -31,29 +34,40 @@ class Hidden:
 
     `masks` are absolute and may be links. `trees` are canonical and, like shelves, case-folded:
     some file systems do not tell cases apart. Of what begins like one of `shelves`, only what is
-    in the folder beside it exists.
+    in the folder beside it exists. Of what is below `home` only what is in one of `shown` exists,
+    and the folders on the way there.
     """
 
     masks: tuple[str, ...] = ()
     trees: tuple[str, ...] = ()
     shelves: tuple[tuple[str, str], ...] = ()
+    home: str = ""
+    shown: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, workspace: Path, session_id: str, *, notes: bool) -> Self:
+    def of(cls, layout: Layout, session_id: str, *, notes: bool) -> Self:
         """For calls of a session; `notes` says that private notes exist for it. Reads links."""
-        real = canonical(workspace)
+        home = canonical(layout.home)
+        files = canonical(layout.files)
         mine = file_name(session_id)
-        outputs, uploads = real.joinpath(*OUTPUTS), real / UPLOADS
-        # What is checked out in a worktree may hold notes as well.
-        found = () if notes else (*note_paths(real), real / WORKTREES)
+        outputs, uploads = home.joinpath(*OUTPUTS), home / UPLOADS
+        worktrees = home / WORKTREES
+        found = () if notes else note_paths(home)
+        shelves = [
+            (_folder(outputs).casefold(), _folder(outputs / mine)),
+            # Files of versions that kept them without their session stay open to all.
+            (str(uploads / _SESSIONS).casefold(), _folder(uploads / mine)),
+        ]
+        if not (notes and layout.whole):
+            # What is checked out in the worktree of another session may hold notes as well.
+            shelves.append((_folder(worktrees).casefold(), _folder(files)))
+        beside = [home / place.name for place in layout.names if place.name != PRIVATE]
         return cls(
             masks=tuple(str(path) for path in found),
             trees=tuple(_folder(path).casefold() for path in found),
-            shelves=(
-                (_folder(outputs).casefold(), _folder(outputs / mine)),
-                # Files of versions that kept them without their session stay open to all.
-                (str(uploads / _SESSIONS).casefold(), _folder(uploads / mine)),
-            ),
+            shelves=tuple(shelves),
+            home=_folder(home),
+            shown=tuple(_folder(one) for one in (files, outputs, worktrees, *beside)),
         )
 
     def covers(self, path: Path | str) -> bool:
@@ -62,10 +76,19 @@ class Hidden:
         asked = exact.casefold()
         if self.trees and asked.startswith(self.trees):
             return True
-        return any(
+        return self._stray(exact) or any(
             asked.startswith(shelf) and asked != shelf and not exact.startswith(own)
             for shelf, own in self.shelves
         )
+
+    def stray(self, path: Path | str) -> bool:
+        """Whether the canonical `path` is in the workspace and no part of it that tools reach."""
+        return self._stray(_folder(path))
+
+    def _stray(self, exact: str) -> bool:
+        if not self.home or not exact.startswith(self.home):
+            return False
+        return not any(exact.startswith(one) or one.startswith(exact) for one in self.shown)
 
     def below(self, folder: Path) -> Callable[[str], bool]:
         """`covers` for paths relative to the canonical `folder`."""
@@ -80,42 +103,57 @@ def canonical(path: Path) -> Path:
     return Path(os.path.realpath(path))
 
 
+def canonical_texts(paths: Iterable[Path]) -> frozenset[str]:
+    """`canonical` of each of these absolute paths, as text.
+
+    The way to a folder is followed once for all that lies in it: calls that write ask for some
+    hundred paths in a few folders.
+    """
+    folders: dict[str, str] = {}
+    found: set[str] = set()
+    for path in paths:
+        text = str(path)
+        folder, _, name = text.rpartition("/")
+        if name == "..":
+            found.add(os.path.realpath(text))
+            continue
+        real = folders.get(folder)
+        if real is None:
+            real = folders[folder] = os.path.realpath(folder or "/").rstrip("/")
+        there = f"{real}/{name}"
+        # `Path.is_symlink` raises where the folder may not be looked into.
+        found.add(os.path.realpath(there) if os.path.islink(there) else there)  # noqa: PTH114
+    return frozenset(found)
+
+
+def of_process(path: Path) -> bool:
+    """Whether a path leads through /proc, by its name or by a link: there every process finds
+    something else."""
+    at, left, links = Path("/"), [*reversed(path.absolute().parts[1:])], 0
+    while left and links <= _MOST_LINKS:
+        part = left.pop()
+        at = at.parent if part == ".." else at / part
+        if at == _PROCESSES:
+            return True
+        with suppress(OSError):
+            target = at.readlink()
+            at = Path("/") if target.is_absolute() else at.parent
+            left += reversed(target.parts[target.is_absolute() :])
+            links += 1
+    return False
+
+
 def note_paths(workspace: Path) -> tuple[Path, ...]:
     """Where the private notes of the canonical `workspace` are, and where links lead from there."""
-    named = [workspace / name.rstrip("/") for name in PRIVATE_FILES]
+    named = [workspace / place.name for place in PLACES if place.private]
     # The workspace is canonical, so that only the last part can be a link. `Path.is_symlink`
     # raises where the folder may not be looked into.
     led = [canonical(path) for path in named if os.path.islink(path)]  # noqa: PTH114
     return tuple(dict.fromkeys([*named, *led]))
 
 
-def hold_notes(workspace: Path) -> None:
-    """Let something be where private notes would be: what is made later is not hidden."""
-    real = canonical(workspace)
-    if WORKTREES in real.as_posix():
-        # A worktree's own are nobody's notes, and what lies in it counts as work.
-        return
-    for name in PRIVATE_FILES:
-        path = real / name.rstrip("/")
-        with suppress(OSError):
-            if name.endswith("/"):
-                path.mkdir(mode=0o700)
-            else:
-                flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-                os.close(os.open(path, flags, 0o600))
-
-
-def is_note(path: Path, workspace: Path) -> bool:
-    """Whether the canonical `path` is a private note of the canonical `workspace`, or in them."""
-    trees = tuple(_folder(note).casefold() for note in note_paths(workspace))
-    return _folder(path).casefold().startswith(trees)
-
-
 def outputs_folder(workspace: Path) -> Path | None:
-    """The folder of kept results, made if need be; None where something else took its place.
-
-    Once commands run in the workspace they can put anything where there is nothing yet.
-    """
+    """The folder of kept results, made if need be; None where something else has its place."""
     return _made(workspace, *OUTPUTS)
 
 

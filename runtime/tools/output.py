@@ -16,7 +16,6 @@ from runtime.domain.tools import ToolCall, ToolResult
 from runtime.tools.base import ToolContext, ToolOutput
 from runtime.tools.binary import describe, is_binary
 from runtime.tools.hidden import OUTPUTS, file_name
-from runtime.tools.paths import relative
 
 LIMIT = 32 * 1024
 """Bytes of a result that the model sees (TOOL-4)."""
@@ -60,8 +59,10 @@ def to_result(
     return ToolResult(
         call_id=call.id,
         name=call.name,
+        status="error" if output.failed else "ok",
         content=content + mark,
         untrusted=output.untrusted,
+        outside=output.outside and not output.failed,
         whole_output_path=path,
     )
 
@@ -82,17 +83,15 @@ def _cut(content: str, limit: int) -> tuple[str, str]:
 def _where(path: str | None, context: ToolContext) -> str:
     if path is None:
         return "the whole could not be kept"
-    return f"the whole is in {relative(Path(path), context.roots)}"
+    return f"the whole is in {context.layout.name(Path(path))}"
 
 
 def _keep(raw: bytes, context: ToolContext) -> str | None:
-    """Write `raw` to a file of its own; None where the folder is not what it should be.
-
-    Commands may write in the workspace, so nothing here follows a link.
-    """
+    """Write `raw` to a file of its own; None where the folder is not what it should be. Nothing
+    here follows a link."""
     folders = (*OUTPUTS, file_name(context.session_id), file_name(context.run_id))
     name = f"{file_name(context.call_id)}-{hashlib.blake2b(raw, digest_size=4).hexdigest()}.txt"
-    root = context.workspace.resolve()
+    root = context.layout.home.resolve()
     flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
         with ExitStack() as stack:

@@ -14,13 +14,16 @@ import stat
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from types import TracebackType
 from typing import Self
 
 from runtime.domain.errors import ToolError
-from runtime.tools.hidden import PRIVATE, UPLOADS, Hidden, canonical
+from runtime.domain.printable import printable_name
+from runtime.tools.hidden import Hidden, canonical
+from runtime.workspace.layout import PLACES, Layout
+from runtime.workspace.notes import NoteFiles
 
 _HOPS = 40
 """As many links as Linux follows in one path, path_resolution(7)."""
@@ -45,24 +48,35 @@ class Spot:
     path: Path
     root: Path
     missing: bool = False
+    notes: NoteFiles = field(default_factory=NoteFiles, compare=False)
 
 
 class PathGuard:
-    """The roots of a session. The first one is what relative paths are relative to. Nothing is
-    opened that is not ``within`` the session's scope; where a path leads may be asked of any."""
+    """What a session reaches: its workspace, where relative paths begin as the layout says, and
+    the folders of `roots` besides it. Nothing is opened that is not ``within`` the session's scope;
+    where a path leads may be asked of any. Nothing is made but what leads to one of ``writes``,
+    where these are known: a folder on the way may have become a link since it was decided about."""
 
     def __init__(
         self,
-        roots: Sequence[Path],
+        layout: Layout,
+        roots: Sequence[Path] = (),
         *,
         hidden: Hidden | None = None,
         within: Callable[[str], bool] | None = None,
+        writes: Sequence[str] | None = None,
     ) -> None:
         self.within = within
-        self.roots = tuple(roots)
+        self.writes = None if writes is None else tuple(writes)
+        self.layout = layout
+        self.roots = (layout.files, *roots)
         self.hidden = hidden or Hidden()
+        self.notes = NoteFiles(self.hidden.masks)
         self._real: dict[PurePosixPath, Path] = {}
-        lexical = [Path(os.path.normpath(root)) for root in roots]
+        self._home, self._files = canonical(layout.home), canonical(layout.files)
+        # The working folder may be a link of its owner's to another disk.
+        entered = (layout.home, self._files, *roots)
+        lexical = [Path(os.path.normpath(root)) for root in entered]
         for root in lexical:
             # One inside another is reached through that one: on its own it could be swapped for
             # a link to anywhere by whoever may write in the outer one.
@@ -83,6 +97,8 @@ class PathGuard:
             spot = walk.go()
             if self.within is not None and not self.within(str(spot.path)):
                 raise ToolError(f"{shown(text)} leads out of what this session may reach")
+            if make:
+                self.refuse_moved(text, spot.path, whole=True)
             yield spot
 
     @contextmanager
@@ -91,7 +107,10 @@ class PathGuard:
         with self.parent(text, follow_last=follow_last) as spot, ExitStack() as stack:
             if spot.missing:
                 raise absent(text)
-            yield stack.enter_context(opened_file(spot.directory, spot.name, text)), spot
+            yield (
+                stack.enter_context(opened_file(spot.directory, spot.name, text, spot.notes)),
+                spot,
+            )
 
     @contextmanager
     def directory(self, text: str) -> Iterator[tuple[int, Spot]]:
@@ -102,17 +121,40 @@ class PathGuard:
             with _open(spot.name, _DIRECTORY, spot.directory, text) as handle:
                 yield handle, spot
 
+    def refuse_moved(self, text: str, path: Path, *, whole: bool = False) -> None:
+        """Raises `ToolError` for what is not, or does not lead to, what was decided about."""
+        if self.writes is None:
+            return
+        asked = str(path)
+        if asked in self.writes or (
+            not whole and any(one.startswith(f"{asked}/") for one in self.writes)
+        ):
+            return
+        raise ToolError(f"{shown(text)} leads elsewhere than when it was looked at; try again")
+
     def resolve(self, text: str, *, follow_last: bool = True) -> Path:
         """Where `text` leads, whether or not it exists. Raises `ToolError`."""
         with _Walk(self, text, follow_last=follow_last, make=False) as walk:
             return walk.go().path
 
     def writable(self, text: str) -> Path:
-        """As `resolve`, for a file to be written. Raises `ToolError` in the private folder too."""
+        """As `resolve`, for a file to be written. Raises `ToolError` where the gateway alone
+        writes, too."""
         with _Walk(self, text, follow_last=False, make=False) as walk:
             spot = walk.go()
-            refuse_private(spot)
+            self.refuse_kept(spot)
             return spot.path
+
+    def refuse_kept(self, spot: Spot) -> None:
+        """Raises `ToolError` for what the gateway alone writes."""
+        if _inside(spot.path, self._files) or _inside(self._files, spot.path):
+            # In it, or on the way there: a worktree lies in the gateway's own folder.
+            return
+        if not _inside(spot.path, self._home):
+            return
+        if _is_kept(spot.path, self._home):
+            name = spot.path.relative_to(self._home).parts[0]
+            raise ToolError(f"{name}/ belongs to the gateway: it may be read, not written")
 
     def place(self, path: PurePosixPath) -> tuple[Path, deque[str]] | None:
         """The root that the absolute `path` enters first, and what is left to walk from there."""
@@ -131,24 +173,18 @@ class PathGuard:
         return ToolError(f"{shown(text)} is outside of what may be reached: {named}")
 
 
-def relative(path: Path, roots: Sequence[Path]) -> str:
-    """`path` as the model writes it: relative in the workspace, else absolute."""
-    workspace = canonical(roots[0])
-    return str(path.relative_to(workspace)) if _inside(path, workspace) else str(path)
+def foreign(path: Path, layout: Layout) -> bool:
+    """Whether content at the canonical `path` is not the agent's own: that of other roots, kept
+    outputs, uploads."""
+    if _inside(path, canonical(layout.files)):
+        return False
+    home = canonical(layout.home)
+    return not _inside(path, home) or _is_kept(path, home)
 
 
-def foreign(path: Path, workspace: Path) -> bool:
-    """Whether content at `path` is not the workspace's own: other roots, kept outputs, uploads."""
-    workspace = canonical(workspace)
-    outside = (workspace / PRIVATE, workspace / UPLOADS)
-    return not _inside(path, workspace) or any(_inside(path, one) for one in outside)
-
-
-def refuse_private(spot: Spot) -> None:
-    """Raises `ToolError` for what is in the gateway's own folder."""
-    parts = spot.path.relative_to(spot.root).parts
-    if parts and parts[0].casefold() == PRIVATE:
-        raise ToolError(f"{PRIVATE}/ belongs to the gateway: it may be read, not written")
+def _is_kept(path: Path, home: Path) -> bool:
+    parts = path.relative_to(home).parts
+    return bool(parts) and any(place.kept and place.name == parts[0].casefold() for place in PLACES)
 
 
 def absent(text: str) -> ToolError:
@@ -158,16 +194,20 @@ def absent(text: str) -> ToolError:
 
 def shown(text: str) -> str:
     """A path as an error names it: printable, and no longer than a line."""
-    plain = text.encode("utf-8", "backslashreplace").decode()
-    quoted = "".join(c if c.isprintable() else "?" for c in plain)
-    return quoted if len(quoted) <= 200 else f"{quoted[:200]}..."
+    return printable_name(text)
 
 
 @contextmanager
-def opened_file(directory: int, name: str, text: str) -> Iterator[int]:
-    """A handle of a regular file; FIFOs, devices and sockets are refused without waiting."""
+def opened_file(directory: int, name: str, text: str, notes: NoteFiles) -> Iterator[int]:
+    """A handle of a regular file; FIFOs, devices and sockets are refused without waiting.
+
+    One of the `notes` that are hidden is absent, whatever its name here (CTX-6).
+    """
     with _open(name, _FILE, directory, text) as handle:
-        mode = os.fstat(handle).st_mode
+        opened = os.fstat(handle)
+        mode = opened.st_mode
+        if notes.hold(opened):
+            raise absent(text)
         if stat.S_ISDIR(mode):
             raise ToolError(f"{shown(text)} is a directory")
         if not stat.S_ISREG(mode):
@@ -225,7 +265,7 @@ class _Walk:
 
     def go(self) -> Spot:
         try:
-            return self._go(self._enter(_absolute(self._text, self._guard.roots[0])))
+            return self._go(self._enter(_absolute(self._text, self._guard.layout)))
         except OSError as error:
             raise os_error(error, self._text) from error
 
@@ -235,6 +275,8 @@ class _Walk:
             if name == "..":
                 rest = self._up(rest)
                 continue
+            if self._guard.hidden.stray(self._spot(name).path):
+                raise self._guard.refusal(self._text)
             if self._hides(name):
                 return self._absent([name, *rest])
             target = self._link(name)
@@ -292,7 +334,8 @@ class _Walk:
     def _down(self, name: str) -> bool:
         """Go into a directory; False when it is not there."""
         if self._make:
-            refuse_private(self._spot(name))
+            self._guard.refuse_kept(self._spot(name))
+            self._guard.refuse_moved(self._text, self._spot(name).path)
             with suppress(FileExistsError):
                 os.mkdir(name, dir_fd=self._handles[-1])
         try:
@@ -327,10 +370,11 @@ class _Walk:
 
     def _spot(self, name: str) -> Spot:
         parts = self._names if name == "." else [*self._names, name]
-        return Spot(self._handles[-1], name, self._root.joinpath(*parts), self._root)
+        path, notes = self._root.joinpath(*parts), self._guard.notes
+        return Spot(self._handles[-1], name, path, self._root, notes=notes)
 
 
-def _absolute(text: str, workspace: Path) -> PurePosixPath:
+def _absolute(text: str, layout: Layout) -> PurePosixPath:
     if "\0" in text:
         raise ToolError("a path cannot hold a NUL character")
     if len(text) > _LENGTH:
@@ -341,7 +385,7 @@ def _absolute(text: str, workspace: Path) -> PurePosixPath:
         with suppress(KeyError):
             home = (pwd.getpwnam(user) if user else pwd.getpwuid(os.getuid())).pw_dir
             return PurePosixPath(home, rest.lstrip("/"))
-    return PurePosixPath(os.path.normpath(workspace)) / text
+    return layout.locate(text)
 
 
 def _inside(path: Path, folder: Path) -> bool:

@@ -8,6 +8,7 @@ from pydantic import JsonValue, ValidationError
 from pydantic_core import ErrorDetails
 
 from runtime.domain.errors import ToolError
+from runtime.domain.strict_json import NotStrict, read_json
 from runtime.domain.tools import ToolCall, ToolSpec
 from runtime.tools.base import AnyTool, Prepared
 from runtime.tools.paths import shown
@@ -79,12 +80,9 @@ class Registry:
 
 def _object(text: str, tool: AnyTool) -> Mapping[str, JsonValue]:
     try:
-        raw: JsonValue = json.loads(text.strip() or "{}")
-    except json.JSONDecodeError as error:
-        detail = f"{error.msg} at line {error.lineno}, column {error.colno}"
-        raise ToolError(_wrong(tool, f"the arguments are no JSON: {detail}")) from error
-    except (ValueError, RecursionError) as error:
-        raise ToolError(_wrong(tool, "the arguments hold too much to be read")) from error
+        raw = read_json(text.strip() or "{}")
+    except NotStrict as error:
+        raise ToolError(_wrong(tool, f"the arguments cannot be read: {error}")) from error
     if not isinstance(raw, dict):
         raise ToolError(_wrong(tool, "the arguments must be one JSON object"))
     try:

@@ -3,10 +3,12 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, Literal
 
 from runtime.domain.runs import RunState
 from runtime.domain.value import Value
+from runtime.sessions.heard import Heard, heard
 from runtime.store import Connection, Database, agent_grants, agent_rows, agents, sessions
 from runtime.store.agent_rows import AgentRow
 from runtime.store.database import now_ms
@@ -137,6 +139,10 @@ class AgentsReader:
             return session, agent.worktree if agent is not None else None
 
         return await self._database.read(work)
+
+    async def heard(self, session_id: str) -> Sequence[Heard]:
+        """What is in the windows of a session and of all above it, nearest first."""
+        return await self._database.read(partial(heard, session_id=session_id))
 
 
 def status_of(row: AgentRow) -> AgentStatus:

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from runtime.domain.events import Event
 from runtime.domain.ids import code_of
+from runtime.domain.printable import printable
 from runtime.domain.value import JsonObject
 from runtime.store.listings import Post, SessionLine
 from runtime.store.open_calls import APPROVAL, OpenCall
@@ -38,7 +39,7 @@ def session_view(
         model=session.model,
         agent=session.agent,
         persona=PersonaView(name=bound.name, digest=bound.digest) if bound else None,
-        grants=session.grants,
+        grants=tuple(one.text for one in session.grants),
         transcript=session.transcript,
         active_run_id=line.active_run,
         queued_run_ids=tuple(run.id for run in queued),
@@ -93,8 +94,8 @@ def open_call_view(call: OpenCall, outcome: str = "") -> OpenCallView:
         session_id=call.session_id,
         run_id=call.run_id,
         state=call.state,
-        tool=str(payload.get("tool", "")),
-        arguments=str(payload.get("arguments", "")),
+        tool=printable(str(payload.get("tool", ""))),
+        arguments=printable(str(payload.get("arguments", ""))),
         reason=str(payload.get("reason", "")),
         question=str(payload.get("question", "")),
         options=_texts(payload, "options"),

@@ -51,6 +51,7 @@ from runtime.workers.timers import Timers
 from runtime.workers.turns import TurnWorker
 from runtime.workers.wake import TICK_S
 from runtime.workers.worktrees import WorktreeKeeper
+from runtime.workspace.layout import Layout
 from runtime.workspace.snapshot import Workspace
 
 log = structlog.get_logger(__name__)
@@ -227,7 +228,7 @@ class Engine:
     def _turn_services(self) -> TurnServices:
         parts, settings = self.parts, self.settings
         root = parts.workspace.root
-        places = Places(parts.database, Site(root, (root, *settings.roots)), self._worktrees)
+        places = Places(parts.database, Site(Layout.of(root), settings.roots), self._worktrees)
         return TurnServices(
             database=parts.database,
             bus=parts.bus,

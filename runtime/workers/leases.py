@@ -94,7 +94,7 @@ class LeaseKeeper:
         """Run `body` whenever and as long as the lease `name` is ours, until cancelled."""
         while True:
             asked = self._clock.monotonic()
-            fence = await self._acquire(name)
+            fence = await self._acquire_or_give_back(name)
             if fence is None:
                 await self._clock.sleep(self._settings.ttl_s / 3)
                 continue
@@ -126,6 +126,18 @@ class LeaseKeeper:
             if await held.lost.wait(left):
                 break
         raise LeaseLost(held.name)
+
+    async def _acquire_or_give_back(self, name: str) -> int | None:
+        """As `_acquire`. A lease that comes together with a cancellation would keep others waiting
+        until it runs out."""
+        acquiring = asyncio.create_task(self._acquire(name), name=f"acquire {name}")
+        try:
+            return await asyncio.shield(acquiring)
+        except asyncio.CancelledError:
+            fence = await acquiring
+            if fence is not None:
+                await self._release(name, fence)
+            raise
 
     async def _acquire(self, name: str) -> int | None:
         try:

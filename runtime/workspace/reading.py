@@ -10,6 +10,8 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
+from runtime.workspace.notes import is_disguised
+
 LIMIT = 256 * 1024
 """Bytes; a larger file is skipped (CTX-5)."""
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -33,8 +35,9 @@ class Skipped(Exception):
 def read_text(root: Path, relative: str, *, links: bool = True) -> str | None:
     """The text of `relative` below `root`, with LF line ends; None where there is no such file.
 
-    Raises `Skipped` for what is no regular file, too large, not UTF-8, unreadable, or reached
-    through a link that leaves `root`; through any link below `root`, where `links` is False.
+    Raises `Skipped` for what is no regular file, too large, not UTF-8, unreadable, a private note
+    by another name (`notes`), or reached through a link that leaves `root`; through any link below
+    `root`, where `links` is False.
     """
     try:
         raw = _read(root, relative, links=links)
@@ -82,7 +85,10 @@ def _read(root: Path, relative: str, *, links: bool) -> bytes:
             stack.callback(os.close, handle)
         handle = os.open(name, _FILE, dir_fd=handle)
         stack.callback(os.close, handle)
-        if not stat.S_ISREG(os.fstat(handle).st_mode):
+        opened = os.fstat(handle)
+        if not stat.S_ISREG(opened.st_mode):
             raise Skipped("it is no regular file")
+        if is_disguised(opened, target, top, relative):
+            raise Skipped("it is a private note under another name: copy what others may read")
         with os.fdopen(handle, "rb", closefd=False) as file:
             return file.read(LIMIT + 1)

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from runtime.domain.errors import Unavailable
 from runtime.workspace.content import AGENTS_FOLDER, SKILLS_FOLDER
+from runtime.workspace.moving import make_layout, to_be_moved
 from runtime.workspace.reading import real
 
 TEMPLATE = "workspace_template"
@@ -25,11 +26,13 @@ FOLDERS = ("memory", SKILLS_FOLDER, AGENTS_FOLDER)
 
 @dataclass(frozen=True, slots=True)
 class ScaffoldReport:
-    """Paths relative to the workspace, with `/`. `overwritten` pairs a file with its backup."""
+    """Paths relative to the workspace, with `/`. `overwritten` pairs a file with its backup;
+    `moved` are the names of what came into the working folder from beside it."""
 
     made: tuple[str, ...] = ()
     kept: tuple[str, ...] = ()
     overwritten: tuple[tuple[str, str], ...] = ()
+    moved: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -37,9 +40,12 @@ class _Found:
     made: list[str] = field(default_factory=list)
     kept: list[str] = field(default_factory=list)
     overwritten: list[tuple[str, str]] = field(default_factory=list)
+    moved: tuple[str, ...] = ()
 
     def report(self) -> ScaffoldReport:
-        return ScaffoldReport(tuple(self.made), tuple(self.kept), tuple(self.overwritten))
+        return ScaffoldReport(
+            tuple(self.made), tuple(self.kept), tuple(self.overwritten), self.moved
+        )
 
 
 def find_template(packages: Path | None = None) -> Path:
@@ -71,6 +77,7 @@ def scaffold(
     try:
         if not dry_run:
             _folders(root)
+        found.moved = to_be_moved(root) if dry_run else make_layout(root)
         for source, relative in _sources(template):
             _one(source, root / relative, found, name=relative, force=force, dry_run=dry_run)
     except OSError as error:

@@ -15,6 +15,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, StringConstraints
 
+from runtime.domain.printable import printable_name
 from runtime.domain.value import Value
 from runtime.workspace.content import SKILL_FILE, SKILLS_FOLDER, Skill, SkillSource
 from runtime.workspace.frontmatter import FrontmatterProblem, parse
@@ -161,6 +162,4 @@ def leaves(place: Path) -> bool:
 
 def shown(name: str) -> str:
     """The name of a folder as a prompt or a log may show it: one line, at most 64 characters."""
-    plain = name.encode("utf-8", "backslashreplace").decode()
-    quoted = "".join(c if c.isprintable() and c not in '<>`"' else "?" for c in plain)
-    return quoted if len(quoted) <= 64 else f"{quoted[:61]}..."
+    return "".join("?" if c in '<>`"' else c for c in printable_name(name, 64))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import io
+import re
 import subprocess
 import tokenize
 from collections.abc import Iterator
@@ -17,6 +18,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 PRODUCT = ("gateway", "adapters", "runtime")
+ANYTHING = re.compile("")
 NOT_OURS = frozenset({".git", ".venv", ".cache", "dist", "node_modules", "__pycache__"})
 
 
@@ -31,13 +33,22 @@ class Source:
     def tree(self) -> ast.Module:
         return ast.parse(self.text, self.path)
 
+    def nodes(self, words: re.Pattern[str]) -> Iterator[ast.AST]:
+        """Every node of the tree; none where no line has one of the words that a check is about.
+
+        Most files have none of them, and parsing takes longer than all checks together."""
+        if words.search(self.text):
+            yield from ast.walk(self.tree)
+
     @property
     def package(self) -> str:
         """The dotted name of the package whose modules `from . import x` means here."""
         return self.path.rpartition("/")[0].replace("/", ".")
 
-    def comments(self) -> dict[int, str]:
-        """Line number -> the comment on that line."""
+    def comments(self, words: re.Pattern[str] = ANYTHING) -> dict[int, str]:
+        """Line number -> the comment on that line; none where the text has none of the words."""
+        if not words.search(self.text):
+            return {}
         tokens = tokenize.generate_tokens(io.StringIO(self.text).readline)
         return {token.start[0]: token.string for token in tokens if token.type == tokenize.COMMENT}
 

@@ -6,12 +6,14 @@ A queue without a maximum is allowed where something else bounds it; what that i
 from __future__ import annotations
 
 import ast
+import re
 
 import pytest
 
 from tests.architecture.source import PRODUCT, Source, python_files, report
 
 QUEUES = frozenset({"Queue", "LifoQueue", "PriorityQueue", "deque", "SimpleQueue"})
+WORDS = re.compile("|".join(sorted(QUEUES)))
 LIMITS = {"deque": (1, "maxlen")}
 """Where the bound stands: the argument's place and name; for all others the first, ``maxsize``."""
 
@@ -37,9 +39,10 @@ def unbounded_queues(source: Source) -> list[str]:
 
 def _unbounded(source: Source) -> list[tuple[int, str]]:
     found = []
-    ours = {node.name for node in ast.walk(source.tree) if isinstance(node, ast.ClassDef)}
+    nodes = list(source.nodes(WORDS))
+    ours = {node.name for node in nodes if isinstance(node, ast.ClassDef)}
     queues = QUEUES - ours
-    for node in ast.walk(source.tree):
+    for node in nodes:
         if isinstance(node, ast.Call):
             name = _name(node.func)
             if name in queues and not _is_bounded(node, *LIMITS.get(name, (0, "maxsize"))):

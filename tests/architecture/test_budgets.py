@@ -11,15 +11,13 @@ import re
 
 from tests.architecture.source import PRODUCT, Source, python_files, report
 
-MAX_LINES = 400
+MAX_LINES = 600
 MAX_METHODS = 15
+CLASS = re.compile(r"\bclass\b")
 WAIVER = re.compile(r"#\s*(?:ruff:\s*)?noqa(?:(?!:)|:.*(?:PLR0913|PLR0915|C901))")
 
 # Path, or path::Class, or path::waiver -> why this case deserves more than the budget.
 EXCEPTIONS: dict[str, str] = {
-    "runtime/store/migrations/versions/0001_initial.py": (
-        "a frozen migration of the whole first schema, which is read table by table"
-    ),
     "adapters/sandbox/process.py::LaunchedProcess": (
         "one process with its control pipe: the port asks for nine methods, and splitting its "
         "state would part the kill from what it must kill"
@@ -33,10 +31,11 @@ def over_budget(source: Source) -> dict[str, str]:
     lines = source.text.count("\n")
     if lines > MAX_LINES:
         found[source.path] = f"{lines} lines, at most {MAX_LINES}"
-    for node in ast.walk(source.tree):
+    crowded = source.text.count("def ") > MAX_METHODS
+    for node in source.nodes(CLASS) if crowded else ():
         if isinstance(node, ast.ClassDef) and (count := _methods(node)) > MAX_METHODS:
             found[f"{source.path}::{node.name}"] = f"{count} methods, at most {MAX_METHODS}"
-    for line, comment in source.comments().items():
+    for line, comment in source.comments(WAIVER).items():
         if WAIVER.match(comment):
             found[f"{source.path}::waiver"] = f"a budget is switched off on line {line}"
     return found

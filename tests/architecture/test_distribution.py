@@ -14,11 +14,12 @@ import pytest
 from tests.architecture.source import ROOT, project_files
 
 LOCKS = ("requirements.lock", "requirements-dev.lock", "requirements-build.lock")
+INSTALLER = "requirements-pip.lock"
 PIN = re.compile(r"(?P<name>[a-z0-9.-]+)(?:\[[^\]]+\])?==(?P<version>[^\s;]+)(?: ; [^\\]+)? \\")
 HASH = re.compile(r"    --hash=sha256:[0-9a-f]{64}( \\)?")
 TOP_LEVEL = frozenset(
     {"adapters", "docs", "gateway", "runtime", "tests", "workspace_template", "CHANGELOG.md"}
-    | {"Dockerfile", "LICENSE", "Makefile", "README.md", "pyproject.toml", *LOCKS}
+    | {"Dockerfile", "LICENSE", "Makefile", "README.md", "pyproject.toml", *LOCKS, INSTALLER}
 )
 
 
@@ -45,6 +46,11 @@ def read(name: str) -> str:
 @pytest.mark.parametrize("lock", LOCKS)
 def test_every_pin_of_a_lock_has_its_hash(lock: str) -> None:
     assert len(pins(read(lock))) > 5
+
+
+@pytest.mark.requirement("SEC-4")
+def test_what_installs_has_its_hash_too() -> None:
+    assert pins(read(INSTALLER)).keys() == {"pip"}
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,8 @@ the environment, which is no import, and about where in a file an import stands.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterable, Iterator
 
 import pytest
 
@@ -42,29 +43,41 @@ OWNERS: dict[str, tuple[str, ...]] = {
     "urllib.request": (),
     "uvloop": ("gateway/",),
 }
-READS_THE_ENVIRONMENT = ("gateway/config.py",)
+# The canary is no part of the gateway's process: it tells what a command sees.
+READS_THE_ENVIRONMENT = ("gateway/config.py", "adapters/sandbox/canary.py")
+TOPS = "|".join(sorted({module.partition(".")[0] for module in OWNERS}))
+LIBRARIES = re.compile(rf"^\s*(?:from|import)\b.*\b(?:{TOPS})\b", re.MULTILINE)
+VARIABLES = re.compile("environ|getenv|putenv")
+LATE = re.compile(r"(?:^[ \t]+|:[ \t]*)(?:from|import)\b", re.MULTILINE)
+TASKS = re.compile("create_task|ensure_future")
 ENVIRONMENT = frozenset({"os.environ", "os.environb", "os.getenv", "os.getenvb", "os.putenv"})
 
 
-def imported(source: Source) -> Iterator[tuple[int, str]]:
-    """(line, dotted name) of all that a file imports; `from a import b` gives `a.b`."""
-    for node in ast.walk(source.tree):
+def named(source: Source, words: re.Pattern[str]) -> set[tuple[int, str]]:
+    """(line, dotted name) of what a file that has one of the words imports and uses."""
+    nodes = list(source.nodes(words))
+    return {*imported(nodes), *used(nodes)}
+
+
+def imported(nodes: Iterable[ast.AST]) -> Iterator[tuple[int, str]]:
+    """(line, dotted name) of all that is imported; `from a import b` gives `a.b`."""
+    for node in nodes:
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
             yield from ((node.lineno, f"{node.module}.{alias.name}") for alias in node.names)
 
 
-def used(source: Source) -> Iterator[tuple[int, str]]:
+def used(nodes: Iterable[ast.AST]) -> Iterator[tuple[int, str]]:
     """(line, dotted name) of every attribute chain that starts at a plain name."""
-    for node in ast.walk(source.tree):
+    for node in nodes:
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
             yield node.lineno, f"{node.value.id}.{node.attr}"
 
 
 def misplaced_libraries(source: Source) -> list[str]:
     found = []
-    for line, name in sorted({*imported(source), *used(source)}):
+    for line, name in sorted(named(source, LIBRARIES)):
         for module, places in OWNERS.items():
             if f"{name}.".startswith(f"{module}.") and not _within(source.path, places):
                 found.append(f"{source.path}:{line} {module} belongs to {_list(places)}")
@@ -82,19 +95,19 @@ def _list(places: tuple[str, ...]) -> str:
 def environment_reads(source: Source) -> list[str]:
     if source.path in READS_THE_ENVIRONMENT:
         return []
-    names = {*imported(source), *used(source)}
     return [
         f"{source.path}:{line} {name}: only gateway/config.py reads the environment"
-        for line, name in sorted(names)
+        for line, name in sorted(named(source, VARIABLES))
         if name in ENVIRONMENT
     ]
 
 
 def unexplained_late_imports(source: Source) -> list[str]:
     """Imports inside functions without a comment in their lines or above their block."""
-    explained = set(source.comments())
+    late = sorted(_late_imports(source), key=lambda node: node.lineno)
+    explained = set(source.comments() if late else ())
     found = []
-    for node in sorted(_late_imports(source), key=lambda node: node.lineno):
+    for node in late:
         lines = set(range(node.lineno - 1, (node.end_lineno or node.lineno) + 1))
         if lines & explained:
             explained |= lines
@@ -106,7 +119,7 @@ def unexplained_late_imports(source: Source) -> list[str]:
 def _late_imports(source: Source) -> set[ast.Import | ast.ImportFrom]:
     return {
         node
-        for function in ast.walk(source.tree)
+        for function in source.nodes(LATE)
         if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
         for node in ast.walk(function)
         if isinstance(node, ast.Import | ast.ImportFrom)
@@ -116,7 +129,7 @@ def _late_imports(source: Source) -> set[ast.Import | ast.ImportFrom]:
 def unnamed_tasks(source: Source) -> list[str]:
     return [
         f"{source.path}:{node.lineno} a task needs a name"
-        for node in ast.walk(source.tree)
+        for node in source.nodes(TASKS)
         if isinstance(node, ast.Call)
         and isinstance(node.func, ast.Attribute)
         and node.func.attr in {"create_task", "ensure_future"}

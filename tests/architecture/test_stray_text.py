@@ -26,7 +26,8 @@ SHARED_HOMES = frozenset({Path("/"), Path("/root"), Path("/tmp")})
 
 def placeholders(source: Source) -> list[str]:
     """Words in comments (a text that a person searches for may hold them), and the exception."""
-    places = [(n, match) for n, c in source.comments().items() if (match := PLACEHOLDER.search(c))]
+    comments = source.comments(PLACEHOLDER)
+    places = [(n, match) for n, c in comments.items() if (match := PLACEHOLDER.search(c))]
     for number, line in enumerate(source.text.splitlines(), 1):
         places += [(number, match) for match in UNFINISHED.finditer(line)]
     return [f"{source.path}:{n} {match.group()}: finish it, or leave it out" for n, match in places]

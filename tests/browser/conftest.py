@@ -1,6 +1,6 @@
-"""The chat page in headless Chromium, in front of a real gateway."""
+"""The pages in headless browsers, in front of a real gateway."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from shutil import which
@@ -9,15 +9,19 @@ from typing import Protocol
 import pytest
 from playwright.async_api import Browser, Page, async_playwright
 
+from gateway.http.auth import COOKIE
+from runtime.intake.logins import Credential, fingerprint
+from tests.browser.marionette import FIREFOX, running_firefox
+from tests.browser.visitors import Arrive, chromium_visitors, firefox_visitors
 from tests.fakes.model import Said, ScriptedModel, ScriptedModels
-from tests.scenario.harness import Plan, Site, site
+from tests.scenario.harness import ADMIN, Plan, Site, site
 
 CHROMIUM = which("chromium") or which("chromium-browser") or which("google-chrome")
 ARGUMENTS = ["--no-sandbox", "--disable-background-networking", "--disable-gpu"]
 
 
 class Chats(Protocol):
-    """Makes gateways whose local owner needs no token."""
+    """Makes gateways."""
 
     def __call__(
         self, *script: Said | str, change: Callable[[Plan], None] = ...
@@ -28,7 +32,7 @@ class Visits(Protocol):
     """Opens pages; leaving one checks that nothing went wrong on it."""
 
     def __call__(
-        self, gateway: Site, path: str = "/", **context: object
+        self, gateway: Site, path: str = "/", *, logged_in: bool = True, **context: object
     ) -> AbstractAsyncContextManager[Page]: ...
 
 
@@ -40,11 +44,17 @@ def chats(tmp_path: Path) -> Chats:
         *script: Said | str, change: Callable[[Plan], None] = lambda plan: None
     ) -> AbstractAsyncContextManager[Site]:
         plan = Plan(tmp_path, ScriptedModels(ScriptedModel(script)))
-        plan.http["loopback_owner"] = True
         change(plan)
         return site(plan)
 
     return make
+
+
+async def login_cookie(gateway: Site) -> dict[str, str]:
+    """The cookie of a person who logged in before."""
+    credential = Credential(role="admin", token=fingerprint(ADMIN))
+    secret = await gateway.services.logins.create(credential)
+    return {"name": COOKIE, "value": secret, "url": gateway.url, "sameSite": "Strict"}
 
 
 @pytest.fixture
@@ -60,14 +70,35 @@ async def browser() -> AsyncIterator[Browser]:
             await browser.close()
 
 
+@pytest.fixture(scope="module")
+def firefox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
+    """The port of Firefox, as the distribution ships it."""
+    if FIREFOX is None:
+        pytest.skip("Firefox is missing: install it (Debian: apt install firefox-esr)")
+    with running_firefox(tmp_path_factory.mktemp("firefox")) as port:
+        yield port
+
+
+@pytest.fixture(params=["chromium", "firefox"])
+def arrives(request: pytest.FixtureRequest) -> Arrive:
+    """Visitors by each of the browsers that people come with."""
+    if request.param == "chromium":
+        return chromium_visitors(request.getfixturevalue("browser"))
+    return firefox_visitors(request.getfixturevalue("firefox"))
+
+
 @pytest.fixture
 def visits(browser: Browser) -> Visits:
     """Pages that fail their test by an error, a refused script or a request to elsewhere."""
 
     @asynccontextmanager
-    async def visit(gateway: Site, path: str = "/", **context: object) -> AsyncIterator[Page]:
+    async def visit(
+        gateway: Site, path: str = "/", *, logged_in: bool = True, **context: object
+    ) -> AsyncIterator[Page]:
         settings = {"viewport": {"width": 1280, "height": 800}, **context}
         opened = await browser.new_context(**settings)
+        if logged_in:
+            await opened.add_cookies([await login_cookie(gateway)])
         page = await opened.new_page()
         wrong: list[str] = []
         page.on("pageerror", lambda error: wrong.append(str(error)))

@@ -6,7 +6,7 @@ from playwright.async_api import expect
 from tests.browser.conftest import Chats, Visits
 from tests.browser.test_chat import ready, write
 from tests.fakes.model import Said
-from tests.scenario.harness import ADMIN, Plan
+from tests.scenario.harness import ADMIN
 
 WIDE = Said(
     "| a | b |\n|---|---|\n| " + "wide" * 60 + " | x |\n\n```\n" + "code " * 80 + "\n```\n"
@@ -85,10 +85,7 @@ async def test_on_a_phone_the_list_opens_over_the_conversation(
 
 @pytest.mark.requirement("WEB-2")
 async def test_a_person_logs_in_talks_and_logs_out(chats: Chats, visits: Visits) -> None:
-    def closed(plan: Plan) -> None:
-        plan.http["loopback_owner"] = False
-
-    async with chats("Welcome.", change=closed) as gateway, visits(gateway) as page:
+    async with chats("Welcome.") as gateway, visits(gateway, logged_in=False) as page:
         await expect(page.get_by_label("Access token")).to_be_focused()
         await page.keyboard.type(ADMIN)
         await page.keyboard.press("Enter")

@@ -14,6 +14,7 @@ from tests.scenario.harness import Plan
 
 READY = "body[data-ready=yes]"
 ASKS = Said("I will look.", calls=(("exec", '{"command": "ls"}'),))
+COLOUR = "one => getComputedStyle(one).backgroundColor + getComputedStyle(one).borderColor"
 LONG = "The answer has **several** words, and it comes in pieces. " * 3 + "That is all."
 
 
@@ -85,6 +86,22 @@ async def test_a_step_is_shown_and_allowed_by_a_button(chats: Chats, visits: Vis
         await expect(page.locator(".card.settled h2")).to_contain_text("Allowed by the owner")
         await expect(page.get_by_role("button", name="Allow once")).to_have_count(0)
         await expect(page.locator("#stop")).to_be_hidden()
+
+
+@pytest.mark.requirement("WEB-1", "TOOL-5")
+async def test_a_step_whose_command_failed_looks_like_it(chats: Chats, visits: Visits) -> None:
+    fails = Said(calls=(("exec", '{"command": "nope"}'), ("read_file", '{"path": "AGENTS.md"}')))
+    async with chats(fails, "It failed.") as gateway, visits(gateway) as page:
+        await ready(page)
+        await write(page, "Run nope")
+        await page.locator(".card").get_by_role("button", name="Allow once").click()
+        await expect(page.locator("#log")).to_contain_text("It failed.")
+        failed, fine = (page.locator("details.step summary").nth(place) for place in (0, 1))
+        await expect(failed.locator(".word")).to_have_text("exit code 2")
+        await expect(failed.locator(".dot")).to_have_class("dot error")
+        await expect(fine.locator(".word")).to_have_text("done")
+        colours = [await one.locator(".dot").evaluate(COLOUR) for one in (failed, fine)]
+        assert colours[0] != colours[1]
 
 
 @pytest.mark.requirement("WEB-1", "APR-1")
@@ -265,7 +282,7 @@ async def test_a_subagent_asks_in_the_conversation_and_stands_below_it_in_the_li
         await expect(page.locator("#log")).to_contain_text("It is on its way.")
         gate.open.set()
         card = page.locator(".card")
-        await expect(card).to_contain_text("root > one asks.")
+        await expect(card).to_contain_text('Subagent "root > one" asks.')
         below = page.locator(".sessions .agent a")
         await expect(below.locator(".name")).to_have_text("one")
         await expect(below.locator(".state")).to_have_text("waiting for approval")

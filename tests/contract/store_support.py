@@ -8,26 +8,20 @@ same with the schema. PostgreSQL needs a server where databases may be created:
 
 import asyncio
 import gc
-import os
-import shutil
 import threading
-import uuid
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import asyncpg
 import pytest
-from sqlalchemy import Connection, make_url, text
+from sqlalchemy import Connection, text
 
 from runtime.store import Database, Point, no_point, open_database
-from runtime.store.migrate import migrate
+from tests.postgres import NO_POSTGRES, POSTGRES_VARIABLE, PostgresServer, postgres_server
+from tests.templates import make_database, postgres_database, sqlite_schema, template_of
 
-POSTGRES_VARIABLE = "GATEHOUSE_TEST_POSTGRES_URL"
-NO_POSTGRES = (
-    f"{POSTGRES_VARIABLE} is not set: install PostgreSQL 13 or newer (Debian: apt install "
-    "postgresql) and name a database whose user may create others, for example "
-    "postgresql://postgres@127.0.0.1:5432/postgres"
-)
+__all__ = ["NO_POSTGRES", "POSTGRES_VARIABLE", "PostgresServer", "postgres_server"]
+
 BOTH = ["sqlite", "postgresql"]
 
 
@@ -48,42 +42,6 @@ class StillClock:
         self._offset += milliseconds
 
 
-class PostgresServer:
-    """Creates and drops databases on the server of the environment."""
-
-    def __init__(self, url: str) -> None:
-        self._url = make_url(url).set(drivername="postgresql")
-
-    def url(self, name: str) -> str:
-        return self._url.set(database=name).render_as_string(hide_password=False)
-
-    async def run(self, statement: str, *, database: str | None = None) -> str:
-        url = self.url(database) if database else self._url.render_as_string(hide_password=False)
-        connection = await asyncpg.connect(url)
-        try:
-            return str(await connection.execute(statement))
-        finally:
-            await connection.close()
-
-    async def create(self, *, template: str = "template0", encoding: str = "UTF8") -> str:
-        name = f"gatehouse_test_{uuid.uuid4().hex}"
-        await self.run(
-            f"CREATE DATABASE {name} TEMPLATE {template} "
-            f"ENCODING '{encoding}' LC_COLLATE 'C' LC_CTYPE 'C'"
-        )
-        return name
-
-    async def drop(self, name: str) -> None:
-        await self.run(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
-
-
-def postgres_server() -> PostgresServer:
-    url = os.environ.get(POSTGRES_VARIABLE)
-    if not url:
-        pytest.skip(NO_POSTGRES)
-    return PostgresServer(url)
-
-
 @pytest.fixture
 def clock() -> StillClock:
     return StillClock()
@@ -101,56 +59,36 @@ async def database_url(dialect: str, tmp_path: Path) -> AsyncIterator[str]:
         yield f"sqlite:///{tmp_path / 'gatehouse.db'}"
         return
     server = postgres_server()
-    name = await server.create()
-    try:
+    async with postgres_database(server, migrated=False) as name:
         yield server.url(name)
-    finally:
-        await server.drop(name)
 
 
 @pytest.fixture(scope="session")
-def schema_templates(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], str]]:
+def schema_templates(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], str]:
     """For a dialect, a file's path or a database's name that holds the schema; made once."""
-    made: dict[str, str] = {}
+    path = tmp_path_factory.mktemp("schema") / "template.db"
 
     def template(dialect: str) -> str:
-        if dialect not in made:
-            made[dialect] = asyncio.run(_make_template(dialect, tmp_path_factory))
-        return made[dialect]
-
-    yield template
-    if "postgresql" in made:
-        asyncio.run(postgres_server().drop(made["postgresql"]))
-
-
-async def _make_template(dialect: str, paths: pytest.TempPathFactory) -> str:
-    if dialect == "sqlite":
-        path = paths.mktemp("schema") / "template.db"
-        await migrate(f"sqlite:///{path}")
+        if dialect == "postgresql":
+            return asyncio.run(template_of(postgres_server()))
+        if not path.exists():
+            path.write_bytes(sqlite_schema())
         return str(path)
-    server = postgres_server()
-    name = await server.create()
-    await migrate(server.url(name))
-    return name
+
+    return template
 
 
 @pytest.fixture
-async def migrated_url(
-    dialect: str, tmp_path: Path, schema_templates: Callable[[str], str]
-) -> AsyncIterator[str]:
+async def migrated_url(dialect: str, tmp_path: Path) -> AsyncIterator[str]:
     """A database with the schema and no rows."""
-    template = await asyncio.to_thread(schema_templates, dialect)
     if dialect == "sqlite":
-        path = tmp_path / "gatehouse.db"
-        shutil.copyfile(template, path)
-        yield f"sqlite:///{path}"
+        url = f"sqlite:///{tmp_path / 'gatehouse.db'}"
+        await make_database(url)
+        yield url
         return
     server = postgres_server()
-    name = await server.create(template=template)
-    try:
+    async with postgres_database(server) as name:
         yield server.url(name)
-    finally:
-        await server.drop(name)
 
 
 class Points:

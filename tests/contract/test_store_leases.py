@@ -1,10 +1,14 @@
 """Leases by the store's time: whose one is, until when, and under which fence."""
 
+import asyncio
+
 import pytest
 from sqlalchemy import Connection
 
 from runtime.store import Database, leases
-from tests.contract.store_support import StillClock
+from runtime.workers.leases import LeaseKeeper, LeaseSettings
+from tests.contract.store_support import Points, StillClock
+from tests.fakes.clock import FakeClock
 
 NAME, OTHER = "listen:test:A1", "timers"
 TTL_MS = 10_000
@@ -111,3 +115,27 @@ async def test_a_lease_is_held_by_one_under_one_fence_and_until_its_end(
     assert not await holds(store, "a", 2)
     clock.advance(TTL_MS + 60_000)
     assert not await holds(store, "a", 1)
+
+
+@pytest.mark.requirement("OPS-10", "SCALE-2")
+async def test_a_lease_that_comes_together_with_a_stop_is_given_back(
+    store: Database, points: Points
+) -> None:
+    """Nobody waits until it runs out."""
+    keeper = LeaseKeeper(store, FakeClock(), "a", LeaseSettings())
+    loop = asyncio.get_running_loop()
+
+    async def never(_fence: int) -> None:
+        raise AssertionError
+
+    holding = asyncio.create_task(keeper.hold(NAME, never), name="hold")
+
+    def stop(name: str) -> None:
+        if name == "lease:commit":
+            loop.call_soon_threadsafe(holding.cancel)
+
+    points.then = stop
+    with pytest.raises(asyncio.CancelledError):
+        await holding
+    assert "lease:commit" in points.passed
+    assert await take(store, "b") == 2

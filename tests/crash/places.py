@@ -9,6 +9,7 @@ from adapters.system.clock import SystemClock
 from tests.contract.store_support import PostgresServer
 from tests.crash.play import Make, folder
 from tests.crash.process import Order
+from tests.templates import create_database, release_database, template_of
 
 
 def on_sqlite(template: Path, parent: Path, *, lookup: bool) -> Make:
@@ -25,13 +26,15 @@ def on_sqlite(template: Path, parent: Path, *, lookup: bool) -> Make:
 
 @asynccontextmanager
 async def on_postgres(
-    server: PostgresServer, template: str, parent: Path, *, lookup: bool = True
+    server: PostgresServer, parent: Path, *, lookup: bool = True
 ) -> AsyncIterator[Make]:
-    """Orders, each on a database of its own that is dropped afterwards."""
+    """Orders, each on a database of its own that is gone afterwards."""
     made: list[str] = []
+    # Orders are made side by side, and each would make the template.
+    await template_of(server)
 
     async def make(name: str) -> Order:
-        database = await server.create(template=template)
+        database = await create_database(server)
         made.append(database)
         now = SystemClock().now_ms()
         return Order(server.url(database), folder(parent, name), 0, now, lookup=lookup)
@@ -40,4 +43,4 @@ async def on_postgres(
         yield make
     finally:
         for database in made:
-            await server.drop(database)
+            await release_database(server, database)

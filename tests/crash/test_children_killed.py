@@ -52,14 +52,12 @@ def test_whatever_dies_children_end_and_the_person_gets_one_answer(
 
 
 @pytest.mark.requirement("SUB-8", "SUB-23", "SCALE-1")
-def test_it_is_so_on_postgresql_too(
-    schema_templates: Templates, tmp_path_factory: pytest.TempPathFactory
-) -> None:
+def test_it_is_so_on_postgresql_too(tmp_path_factory: pytest.TempPathFactory) -> None:
     server = postgres_server()
-    template, parent = schema_templates("postgresql"), tmp_path_factory.mktemp("team")
+    parent = tmp_path_factory.mktemp("team")
 
     async def play() -> Sequence[Case]:
-        async with on_postgres(server, template, parent) as make:
+        async with on_postgres(server, parent) as make:
             return await faults(of_team(make), ON_POSTGRES)
 
     played = asyncio.run(play())

@@ -10,11 +10,11 @@ import pytest
 from runtime.domain.messages import OutboundMessage, Receipt
 from runtime.ports.chat import Posted
 from runtime.store import leases
-from runtime.store.migrate import migrate
 from tests.fakes.chat import FAST, FakeChat
 from tests.fakes.clock import FakeClock
 from tests.fakes.model import Gate, Said, ScriptedModel, ScriptedModels
 from tests.scenario.engine import Setup, World, setup_at, world
+from tests.templates import make_database
 
 
 class SlowChat(FakeChat):
@@ -37,7 +37,7 @@ class SlowChat(FakeChat):
 async def setup(tmp_path: Path) -> Setup:
     """A database, a clock that stands still, and no model yet."""
     url = f"sqlite:///{tmp_path}/gatehouse.db"
-    await migrate(url)
+    await make_database(url)
     return replace(setup_at(tmp_path, url, ScriptedModels()), clock=FakeClock())
 
 

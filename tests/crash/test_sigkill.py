@@ -92,15 +92,12 @@ def killed_unasked(template: Path, tmp_path_factory: pytest.TempPathFactory) -> 
 
 
 @pytest.fixture(scope="module")
-def killed_on_postgres(
-    schema_templates: Templates, tmp_path_factory: pytest.TempPathFactory
-) -> Sequence[Case]:
+def killed_on_postgres(tmp_path_factory: pytest.TempPathFactory) -> Sequence[Case]:
     """A conversation for some of the points, on PostgreSQL: the lease must run out first."""
     server = postgres_server()
-    template = schema_templates("postgresql")
 
     async def played() -> Sequence[Case]:
-        async with on_postgres(server, template, tmp_path_factory.mktemp("postgres")) as make:
+        async with on_postgres(server, tmp_path_factory.mktemp("postgres")) as make:
             return await faults(make, ON_POSTGRES)
 
     return asyncio.run(played())

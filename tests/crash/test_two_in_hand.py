@@ -11,12 +11,12 @@ from runtime.domain.ids import IdPrefix, new_id
 from runtime.domain.messages import ChatAddress, OutboundMessage, Receipt, TextPart
 from runtime.ports.chat import Posted
 from runtime.store import Connection, open_database, outbox
-from runtime.store.migrate import migrate
 from runtime.store.outbox import FINAL_RANK, NewRow
 from tests.fakes.chat import FAST, FakeChat
 from tests.fakes.clock import FakeClock
 from tests.fakes.model import Gate, ScriptedModels
 from tests.scenario.engine import OWNER, setup_at, world
+from tests.templates import make_database
 
 SWEEPS_S = 20
 
@@ -53,7 +53,7 @@ async def test_a_reply_in_hand_is_not_sent_again_when_a_card_beside_it_is_done(
     tmp_path: Path,
 ) -> None:
     url = f"sqlite:///{tmp_path}/gatehouse.db"
-    await migrate(url)
+    await make_database(url)
     clock, chat = FakeClock(), SlowChat()
     database = open_database(url, clock=clock)
     await database.start()

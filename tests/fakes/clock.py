@@ -3,11 +3,15 @@
 import asyncio
 import heapq
 import itertools
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sized
 from dataclasses import dataclass, field
 
+from tests.fakes.threads import at_work, count_calls
+
+count_calls()
 START_MS = 1_800_000_000_000
 SETTLE_ROUNDS = 20
+IDLE_ROUNDS = 3
 DRAIN_ROUNDS = 4
 
 
@@ -28,12 +32,12 @@ class FakeTimer:
 class FakeClock:
     """Implements the port `clock`; `advance` fires timers in order and lets their tasks run.
 
-    Where `drain` is set it is awaited before time moves: what was written must be written first,
-    or virtual leases would run out while a real disk is at work.
+    Where `drain` is set it is awaited before time moves, and says whether there was anything: what
+    was written must be written first, or virtual leases would run out while a real disk is at work.
     """
 
     def __init__(self, start_ms: int = START_MS) -> None:
-        self.drain: Callable[[], Awaitable[None]] | None = None
+        self.drain: Callable[[], Awaitable[bool]] | None = None
         self._start_ms = start_ms
         self._elapsed = 0.0
         self._timers: list[FakeTimer] = []
@@ -46,6 +50,10 @@ class FakeClock:
     def monotonic(self) -> float:
         """Seconds since the fake was made."""
         return self._elapsed
+
+    def offset_ms(self) -> int:
+        """How far a server's clock is to be ahead: it goes with this one (`ShiftedClock`)."""
+        return int(self._elapsed * 1000)
 
     @property
     def sleeping(self) -> int:
@@ -84,17 +92,28 @@ class FakeClock:
     async def _quiet(self) -> None:
         """Let tasks run, and their writes finish, until neither makes work for the other."""
         await settle()
-        if self.drain is not None:
-            for _ in range(DRAIN_ROUNDS):
-                await self.drain()
-                await settle()
+        if self.drain is None:
+            return
+        loop = asyncio.get_running_loop()
+        for _ in range(DRAIN_ROUNDS):
+            if not await self.drain() and not at_work(loop):
+                return
+            await settle()
 
 
 async def settle(rounds: int = SETTLE_ROUNDS) -> None:
-    """Let tasks that are ready run; waits for nothing that needs a thread or a socket."""
-    ready = asyncio.Event()
+    """Let tasks that are ready run; waits for nothing that needs a thread or a socket.
+
+    It ends early once nothing is ready in `IDLE_ROUNDS` rounds, each of which looks at the sockets,
+    and no thread works: every timer of a test settles some times, and most find nothing to do."""
+    woken = asyncio.Event()
     loop = asyncio.get_running_loop()
+    ready: Sized = getattr(loop, "_ready", (None,))
+    idle = 0
     for _ in range(rounds):
-        loop.call_soon(ready.set)
-        await ready.wait()
-        ready.clear()
+        loop.call_soon(woken.set)
+        await woken.wait()
+        woken.clear()
+        idle = 0 if ready or at_work(loop) else idle + 1
+        if idle == IDLE_ROUNDS:
+            return

@@ -15,6 +15,7 @@ from tests.crash.places import on_postgres, on_sqlite
 from tests.crash.play import Case, Make, discover, faults, recoveries
 from tests.crash.process import Order
 from tests.crash.teams import of_team
+from tests.templates import drop_templates
 
 SIDE_BY_SIDE: Final = {"sqlite": 6, "postgresql": 8}
 """Cases at once: on PostgreSQL they mostly wait for a lease to run out."""
@@ -75,13 +76,11 @@ async def orders(world: World, pace: Pace) -> AsyncIterator[Make]:
             return
         postgres = server()
         assert postgres is not None, POSTGRES_VARIABLE
-        name = await postgres.create()
         try:
-            await migrate(postgres.url(name))
-            async with on_postgres(postgres, name, parent, lookup=world.lookup) as make:
+            async with on_postgres(postgres, parent, lookup=world.lookup) as make:
                 yield made_for(make)
         finally:
-            await postgres.drop(name)
+            await drop_templates()
 
 
 async def play(world: World, pace: Pace) -> Sequence[Case]:

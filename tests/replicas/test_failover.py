@@ -6,6 +6,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 
 import pytest
+from sqlalchemy import make_url
 
 from tests.conftest import FailAfter
 from tests.replicas.town import CLOCK, LIMIT_S, SHORT_LEASE_S, Deployment, Replica, words_of
@@ -80,7 +81,7 @@ class Crowd:
             seen += [text for text in texts if text.startswith("re ")]
         wanted = Counter(f"re {one}{'.' if one.startswith('hold') else ''}" for one in self.said)
         assert Counter(seen) == wanted
-        lines = (at.path / "workspace" / "effects").read_text().splitlines()
+        lines = (at.path / "workspace/files/effects").read_text().splitlines()
         assert [one for one, times in Counter(lines).items() if times > 1] == []
         ends = await at.rows("SELECT DISTINCT state FROM runs")
         assert ends == [("completed",)]
@@ -170,9 +171,10 @@ async def test_a_replica_that_is_cut_from_the_database_is_replaced_and_comes_bac
     deployment: Deployment, fail_after: FailAfter
 ) -> None:
     deployment.model.plays = script
-    road = Road("127.0.0.1", 5432)
+    there = make_url(deployment.server.url(deployment.database))
+    road = Road(there.host or "127.0.0.1", there.port or 5432)
     await road.mend()
-    url = deployment.server.url(deployment.database).replace(":5432", f":{road.listening}")
+    url = there.set(host="127.0.0.1", port=road.listening).render_as_string(hide_password=False)
     async with fail_after(LIMIT_S), AsyncExitStack() as stack:
         cut_off = await stack.enter_async_context(deployment.replica("a", url=url, more=ALLOWED))
         crowd = Crowd(deployment)

@@ -18,7 +18,7 @@ from sqlalchemy import Connection, select
 from adapters.system.clock import SystemClock
 from runtime.store import Database, lanes, open_database
 from runtime.store.tables import audit, leases
-from tests.contract.store_support import postgres_server, schema_templates
+from tests.contract.store_support import postgres_server
 from tests.crash.judging import MESSAGES
 from tests.crash.places import on_postgres
 from tests.crash.platform import Kept, Platform, Post
@@ -26,8 +26,6 @@ from tests.crash.play import Conversation, Gateway, folder
 from tests.crash.process import Kill, Order
 from tests.stateful import invariants
 from tests.stateful.snapshot import Snapshot
-
-__all__ = ["schema_templates"]
 
 CLOCK = SystemClock()
 SKEW_MS = 60_000
@@ -82,7 +80,6 @@ class Pair:
 
 @asynccontextmanager
 async def pair(
-    template: str,
     path: Path,
     first: Callable[[Order], Order],
     *,
@@ -93,7 +90,7 @@ async def pair(
     the first has passed the point `after`: until then everything is the first one's. No text grows,
     so that every send is of its own."""
     platform = Platform()
-    async with on_postgres(postgres_server(), template, path) as make, platform.serving():
+    async with on_postgres(postgres_server(), path) as make, platform.serving():
         order = replace(await make("first"), port=platform.port, lease_s=LEASE_S, patience_s=0)
         other = replace(order, folder=folder(path, "second"), skew_ms=skew_ms)
         database = open_database(order.url, clock=CLOCK, pool_size=2)
@@ -130,18 +127,11 @@ async def card(two: Pair, *, said: bool = False) -> Snapshot:
     )
 
 
-@pytest.fixture
-def template(schema_templates: Callable[[str], str]) -> str:
-    """A migrated PostgreSQL database to make others from."""
-    postgres_server()
-    return schema_templates("postgresql")
-
-
 @pytest.mark.requirement("SCALE-2", "MSG-11")
 async def test_a_replica_frozen_in_front_of_a_send_does_not_send_when_it_wakes_up(
-    template: str, tmp_path: Path
+    tmp_path: Path,
 ) -> None:
-    async with pair(template, tmp_path, stopping_at((2, "outbox-claim:commit"))) as two:
+    async with pair(tmp_path, stopping_at((2, "outbox-claim:commit"))) as two:
         await card(two)
         assert len(two.cards()) == 1
         two.first.thaw()
@@ -152,14 +142,14 @@ async def test_a_replica_frozen_in_front_of_a_send_does_not_send_when_it_wakes_u
 
 @pytest.mark.requirement("SCALE-2", "MSG-10", "MSG-11")
 async def test_a_message_that_waited_for_its_chat_over_a_freeze_is_not_sent_late(
-    template: str, tmp_path: Path
+    tmp_path: Path,
 ) -> None:
     """The wait and the lease are over at the same moment, and the wait is heard of first."""
 
     def slow(order: Order) -> Order:
         return replace(order, pause_s=PAUSE_S)
 
-    async with pair(template, tmp_path, slow) as two:
+    async with pair(tmp_path, slow) as two:
         await two.talk.first_message()
         two.platform.says("m2", MESSAGES[1])
         await two.heard((2, "outbox-claim:commit"))
@@ -174,9 +164,9 @@ async def test_a_message_that_waited_for_its_chat_over_a_freeze_is_not_sent_late
 
 @pytest.mark.requirement("SCALE-2", "MSG-11")
 async def test_a_post_that_arrived_before_the_freeze_is_found_and_is_one_post(
-    template: str, tmp_path: Path
+    tmp_path: Path,
 ) -> None:
-    async with pair(template, tmp_path, lambda order: order) as two:
+    async with pair(tmp_path, lambda order: order) as two:
 
         def freeze(kept: Kept) -> bool:
             if kept[1] == "post:kept" and two.cards():
@@ -192,9 +182,9 @@ async def test_a_post_that_arrived_before_the_freeze_is_found_and_is_one_post(
 
 
 @pytest.mark.requirement("SCALE-2", "MSG-11")
-async def test_what_no_fence_can_hold_back_is_counted(template: str, tmp_path: Path) -> None:
+async def test_what_no_fence_can_hold_back_is_counted(tmp_path: Path) -> None:
     """It stops between its last look at its lease and the request: nothing inside can help that."""
-    async with pair(template, tmp_path, stopping_at((2, "send:begin"))) as two:
+    async with pair(tmp_path, stopping_at((2, "send:begin"))) as two:
         await card(two)
         two.first.thaw()
         await two.said("delivery_unfenced")
@@ -206,10 +196,10 @@ async def test_what_no_fence_can_hold_back_is_counted(template: str, tmp_path: P
 
 @pytest.mark.requirement("SCALE-2", "MSG-7", "MSG-8")
 async def test_a_replica_frozen_in_front_of_a_tool_leaves_it_and_writes_nothing_more(
-    template: str, tmp_path: Path
+    tmp_path: Path,
 ) -> None:
     frozen: Kill = (1, "tools-end:begin")
-    async with pair(template, tmp_path, stopping_at(frozen), after=frozen) as two:
+    async with pair(tmp_path, stopping_at(frozen), after=frozen) as two:
         await two.talk.first_message()
         two.first.thaw()
         await two.said("run_lost")
@@ -221,7 +211,7 @@ async def test_a_replica_frozen_in_front_of_a_tool_leaves_it_and_writes_nothing_
 
 @pytest.mark.requirement("SCALE-2", "MSG-9")
 async def test_replicas_whose_clocks_are_a_minute_wrong_lose_and_double_nothing(
-    template: str, tmp_path: Path
+    tmp_path: Path,
 ) -> None:
     """Leases are compared by the database's clock, so no replica is early or late by its own."""
     killed: Kill = (1, "claim:commit")
@@ -229,7 +219,7 @@ async def test_replicas_whose_clocks_are_a_minute_wrong_lose_and_double_nothing(
     def behind(order: Order) -> Order:
         return replace(order, skew_ms=-SKEW_MS, kill=killed)
 
-    async with pair(template, tmp_path, behind, skew_ms=SKEW_MS, after=killed) as two:
+    async with pair(tmp_path, behind, skew_ms=SKEW_MS, after=killed) as two:
         await two.talk.first_message()
         rows = await two.talk.approve(await two.talk.card())
         assert two.first.kills == 1
@@ -241,7 +231,7 @@ async def test_replicas_whose_clocks_are_a_minute_wrong_lose_and_double_nothing(
 
 @pytest.mark.requirement("SCALE-2", "MSG-9")
 async def test_a_replica_whose_clock_is_a_lease_ahead_takes_nothing_from_one_that_lives(
-    template: str, tmp_path: Path
+    tmp_path: Path,
 ) -> None:
     """By its own clock everything that the first holds ran out long ago."""
     ahead_ms = int(LEASE_S * 2000)
@@ -249,7 +239,7 @@ async def test_a_replica_whose_clock_is_a_lease_ahead_takes_nothing_from_one_tha
     def held(conn: Connection) -> dict[str, tuple[str, int]]:
         return {row.name: (row.holder, row.fence) for row in conn.execute(select(leases))}
 
-    async with pair(template, tmp_path, lambda order: order, skew_ms=ahead_ms) as two:
+    async with pair(tmp_path, lambda order: order, skew_ms=ahead_ms) as two:
         before = await two.database.read(held)
         while len({holder for holder, _ in (await two.database.read(held)).values()}) < 2:
             await CLOCK.sleep(0.05)
@@ -278,9 +268,9 @@ def _stop_inside(url: str, session_id: str) -> None:
 
 @pytest.mark.requirement("SCALE-2", "SCALE-5")
 async def test_a_replica_frozen_inside_a_unit_holds_its_lane_for_seconds_only(
-    template: str, tmp_path: Path
+    tmp_path: Path,
 ) -> None:
-    async with pair(template, tmp_path, lambda order: order) as two:
+    async with pair(tmp_path, lambda order: order) as two:
         await two.talk.first_message()
         rows = await two.talk.until(lambda rows: bool(rows.lanes))
         session_id = rows.lanes[0]["session_id"]

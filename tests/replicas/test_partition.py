@@ -5,11 +5,13 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
+from sqlalchemy import URL, text
 
+from runtime.store.postgres import postgres_engine
 from tests.conftest import FailAfter
-from tests.replicas.network import Cable, network, private_server
+from tests.replicas.network import PORT, USER, Cable, network, private_server
 from tests.replicas.test_failover import ALLOWED, Crowd, in_hand, script, taken_over
-from tests.replicas.town import LIMIT_S, SHORT_LEASE_S, Deployment, deployment_at
+from tests.replicas.town import CLOCK, LIMIT_S, SHORT_LEASE_S, Deployment, deployment_at
 from tests.scenario.process.test_store_away import until_ready
 
 
@@ -51,3 +53,25 @@ async def test_a_partition_loses_and_doubles_nothing_and_heals(
         await until_ready(alone.client.url, ready=True)
         await crowd.talk(alone, "after")
         await crowd.answered(alone)
+
+
+@pytest.mark.requirement("SCALE-2")
+async def test_what_a_replica_locked_is_free_soon_after_it_was_cut_off_between_two_packets(
+    parted: tuple[Deployment, Cable], fail_after: FailAfter
+) -> None:
+    """A statement is prepared and not run, so that PostgreSQL does not take the client for idle."""
+    deployment, cable = parted
+    server, database = deployment.server, deployment.database
+    await server.run("CREATE TABLE held AS SELECT 1 AS one", database=database)
+    url = URL.create("postgresql+asyncpg", USER, host=cable.address, port=PORT, database=database)
+    engine = postgres_engine(url, size=1, clock=CLOCK)
+    async with fail_after(LIMIT_S), engine.connect() as lost:
+        await lost.execute(text("UPDATE held SET one = 2"))
+        driver = (await lost.get_raw_connection()).driver_connection
+        assert driver is not None
+        await driver.prepare("SELECT one FROM held")
+        cable.cut()
+        await server.run("UPDATE held SET one = 3", database=database)
+        await lost.invalidate()
+    cable.mend()
+    await engine.dispose()

@@ -38,6 +38,8 @@ async def working(deployment: Deployment, run: str, *replicas: Replica) -> tuple
 async def test_a_run_is_seen_and_stopped_from_another_replica(
     deployment: Deployment, fail_after: FailAfter, bus: str
 ) -> None:
+    # One of its group that loads everything itself, see `nursery`.
+    deployment.loaded = False
     deployment.model.plays = lambda prompt: says("I am ", "half way", hold="half", ending=".")
     async with (
         fail_after(LIMIT_S),
@@ -77,7 +79,7 @@ async def test_a_full_replica_leaves_its_messages_to_another_and_either_takes_an
         ((worker,),) = await deployment.rows(f"SELECT worker FROM runs WHERE id = '{run}'")
         assert worker == free.worker, "it was accepted and approved on the other one"
         assert await Page(free.client, page.session_id).texts() == ["It ran."]
-        assert (deployment.path / "workspace" / "effects").read_text() == "done\n"
+        assert (deployment.path / "workspace/files/effects").read_text() == "done\n"
         deployment.model.gate("long").opened.set()
         assert await free.feed.ended(busy) == "run.completed"
 

@@ -21,7 +21,7 @@ from gateway.cli.client import GatewayClient
 from tests.contract.store_support import PostgresServer
 from tests.scenario.gateway.page import Feed
 from tests.scenario.gateway.town import SETTINGS, installed
-from tests.scenario.process.program import Place, Program, gateway
+from tests.scenario.process.program import ADMIN, Place, Program, gateway
 from tests.wire.openai import ModelServer, Prompt
 from tests.wire.slack import ANNA, SlackServer
 from tests.wire.telegram import Chat, TelegramServer, User
@@ -71,6 +71,7 @@ class Deployment:
     ann: User = field(init=False)
     chat: Chat = field(init=False)
     lease_s: float | None = None
+    loaded: bool = True
 
     def __post_init__(self) -> None:
         self.ann = self.telegram.world.user("Ann")
@@ -85,7 +86,7 @@ class Deployment:
         """The machine of a replica; `url` is another way to the database."""
         path = self.path / name
         path.mkdir(exist_ok=True)
-        place = Place(path)
+        place = Place(path, loaded=self.loaded)
         place.variables |= {
             "GATEHOUSE_DATABASE__URL": asyncpg_url(url or self.server.url(self.database)),
             "GATEHOUSE_WORKSPACE__PATH": str(self.path / "workspace"),
@@ -113,7 +114,7 @@ class Deployment:
             place = self.place(name, url=url, more=more)
             others = await self.workers()
             program = await stack.enter_async_context(gateway(place))
-            client = await stack.enter_async_context(GatewayClient(await program.url(), None))
+            client = await stack.enter_async_context(GatewayClient(await program.url(), ADMIN))
             feed = Feed()
             reading = asyncio.create_task(feed.follow(client), name=f"feed {name}")
             try:

@@ -9,10 +9,10 @@ from typing import Protocol
 import pytest
 
 from runtime.ports.model import Model, Models
-from runtime.store.migrate import migrate
 from tests.fakes.chat import FakeChat
 from tests.fakes.model import ScriptedModels
 from tests.scenario.engine import Setup, World, setup_at, world
+from tests.templates import make_database
 
 
 class Worlds(Protocol):
@@ -32,7 +32,7 @@ class Worlds(Protocol):
 async def worlds(tmp_path: Path) -> Worlds:
     """Worlds on a SQLite database of their own."""
     url = f"sqlite:///{tmp_path}/gatehouse.db"
-    await migrate(url)
+    await make_database(url)
 
     def make(
         model: Model | Models,

@@ -1,19 +1,19 @@
 """An engine on a real database with an in-memory chat and a scripted model."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import wraps
 from itertools import count
 from pathlib import Path
-from typing import TypedDict, Unpack
+from typing import Any, TypedDict, Unpack
 
 from adapters.system.clock import SystemClock
 from runtime.agent.family import AgentFamily
 from runtime.bus.memory import MemoryBus
 from runtime.domain.errors import StoreUnavailable
-from runtime.domain.messages import ButtonPress, ChatKind, InboundMessage
+from runtime.domain.messages import Authorship, ButtonPress, ChatKind, InboundMessage
 from runtime.domain.people import Sender
 from runtime.intake.access import ChannelAccess
 from runtime.ports.clock import Clock
@@ -48,6 +48,7 @@ class Details(TypedDict, total=False):
     mentions: bool
     is_bot: bool
     sent_ms: int
+    authorship: Authorship
 
 
 @dataclass
@@ -83,6 +84,7 @@ class World:
             reply_to=more.get("reply_to"),
             received_at_ms=self.engine.parts.clock.now_ms(),
             sent_at_ms=more.get("sent_ms"),
+            authorship=more.get("authorship", "own"),
         )
         return await self.engine.intake.accept(message)
 
@@ -123,6 +125,7 @@ class Setup:
     sends: SendLimits = field(default_factory=SendLimits)
     transcriber: Transcriber | None = None
     sandbox: Sandbox | None = None
+    fetch: FakeFetch = field(default_factory=FakeFetch)
 
 
 def setup_at(path: Path, url: str, models: Models, **changes: object) -> Setup:
@@ -133,13 +136,34 @@ def setup_at(path: Path, url: str, models: Models, **changes: object) -> Setup:
     return replace(base, **changes)
 
 
-async def drained(database: Database) -> None:
-    """Return once everything that waits to be written or read has been."""
-    try:
-        await database.write(lambda conn: None, name="drain")
-        await database.read(lambda conn: None)
-    except StoreUnavailable:
-        return
+class Drain:
+    """What a `FakeClock` asks: waits until everything that waits to be written or read has been,
+    and says whether there was anything."""
+
+    def __init__(self, database: Database) -> None:
+        self._write, self._read = database.write, database.read
+        self._open = 0
+        setattr(database, "write", self._counted(database.write))  # noqa: B010 - of one object
+        setattr(database, "read", self._counted(database.read))  # noqa: B010 - of one object
+
+    async def __call__(self) -> bool:
+        if not self._open:
+            return False
+        with suppress(StoreUnavailable):
+            await self._write(lambda conn: None, name="drain")
+            await self._read(lambda conn: None)
+        return True
+
+    def _counted(self, unit: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+        @wraps(unit)
+        async def counted(*arguments: Any, **named: Any) -> Any:
+            self._open += 1
+            try:
+                return await unit(*arguments, **named)
+            finally:
+                self._open -= 1
+
+        return counted
 
 
 def engine_on(setup: Setup, database: Database, workspace: Workspace, chat: FakeChat) -> Engine:
@@ -147,7 +171,7 @@ def engine_on(setup: Setup, database: Database, workspace: Workspace, chat: Fake
     bus = MemoryBus()
     tools = setup.tools or builtin_tools(
         sandbox=setup.sandbox or FakeSandbox(setup.clock),
-        fetch=FakeFetch(),
+        fetch=setup.fetch,
         skills=workspace.skills,
         clock=setup.clock,
         commands=ExecSettings(),
@@ -186,7 +210,7 @@ async def world(setup: Setup, chat: FakeChat | None = None) -> AsyncIterator[Wor
     database = open_database(setup.url, clock=clock, points=setup.point)
     await database.start()
     if isinstance(clock, FakeClock):
-        clock.drain = partial(drained, database)
+        clock.drain = Drain(database)
     engine = engine_on(setup, database, workspace, chat)
     task = asyncio.create_task(engine.run(), name="engine")
     try:

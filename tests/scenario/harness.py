@@ -24,7 +24,6 @@ from runtime.ports.bus import Bus
 from runtime.ports.clock import Clock
 from runtime.ports.model import Models
 from runtime.store import Connection, Database, open_database
-from runtime.store.migrate import migrate
 from runtime.tools.base import AnyTool
 from runtime.tools.builtin import builtin_tools
 from runtime.tools.builtin.shell import ExecSettings
@@ -36,6 +35,7 @@ from runtime.workspace.scaffold import find_template, scaffold
 from runtime.workspace.snapshot import Workspace
 from tests.fakes.fetch import FakeFetch
 from tests.fakes.sandbox import FakeSandbox, FakeStdio
+from tests.templates import make_database
 
 T = TypeVar("T")
 Work = Callable[[Connection], T]
@@ -47,6 +47,12 @@ async def prints_files(stdio: FakeStdio) -> int:
     """The program behind ``ls``."""
     await stdio.write(b"AGENTS.md\nmemory\nskills\n")
     return 0
+
+
+async def fails(stdio: FakeStdio) -> int:
+    """The program behind ``nope``."""
+    await stdio.write(b"nope: there is no such thing\n")
+    return 2
 
 
 @dataclass
@@ -215,7 +221,7 @@ class Feed:
 async def site(plan: Plan) -> AsyncIterator[Site]:
     """A running gateway; leaving it ends everything at once, like a crash."""
     url = f"sqlite:///{plan.path}/gatehouse.db"
-    await migrate(url)
+    await make_database(url)
     scaffold(plan.workspace, find_template())
     database = open_database(url, clock=plan.clock)
     await database.start()
@@ -255,7 +261,7 @@ async def _up(engine: Engine, database: Database) -> None:
 def _engine(plan: Plan, database: Database) -> Engine:
     workspace, settings = Workspace(plan.workspace), EngineSettings()
     tools = plan.tools or builtin_tools(
-        sandbox=FakeSandbox(plan.clock, {"ls": prints_files}),
+        sandbox=FakeSandbox(plan.clock, {"ls": prints_files, "nope": fails}),
         fetch=FakeFetch(),
         skills=workspace.skills,
         clock=plan.clock,
@@ -278,7 +284,7 @@ def _engine(plan: Plan, database: Database) -> Engine:
 
 
 def _services(plan: Plan, engine: Engine, database: Database, tokens: list[str]) -> HttpServices:
-    settings = {"port": 0, "read_tokens": lambda: [READER], "loopback_owner": False, **plan.http}
+    settings = {"port": 0, "read_tokens": lambda: [READER], **plan.http}
     control = ControlSettings(workspace=plan.workspace, queue_mode="followup")
     clock = plan.http_clock or plan.clock
     views = Views(database)

@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 from runtime.bus.memory import MemoryBus
@@ -13,14 +12,14 @@ from runtime.domain.messages import ChatAddress, OutboundMessage, Receipt, TextP
 from runtime.ports.bus import OUTBOX
 from runtime.ports.chat import Posted
 from runtime.store import Database, leases, no_point, open_database, outbox
-from runtime.store.migrate import migrate
 from runtime.store.outbox import FINAL_RANK, NewRow, OutboxRow
 from runtime.workers.delivery import Deliverer
 from runtime.workers.sending import DeliveryServices, DeliverySettings
 from tests.fakes.chat import FAST, FakeChat
 from tests.fakes.clock import FakeClock
 from tests.fakes.model import Gate
-from tests.scenario.engine import drained
+from tests.scenario.engine import Drain
+from tests.templates import make_database
 
 WORKER = "wrk_test"
 LEASE = leases.delivery("test", "A1")
@@ -148,11 +147,11 @@ async def post(
     path: Path, chat: FakeChat | None = None, *, point: Callable[[str], None] = no_point
 ) -> AsyncIterator[Post]:
     url = f"sqlite:///{path}/outbox.db"
-    await migrate(url)
+    await make_database(url)
     clock = FakeClock()
     database = open_database(url, clock=clock, points=point)
     await database.start()
-    clock.drain = partial(drained, database)
+    clock.drain = Drain(database)
     made = Post(database, clock, chat or GatedChat())
     if isinstance(made.chat, GatedChat):
         made.chat.clock = clock

@@ -19,7 +19,6 @@ from sqlalchemy import Connection, select
 from runtime.domain.errors import StoreUnavailable
 from runtime.ports.model import Model
 from runtime.store import Database, leases, open_database, tables
-from runtime.store.migrate import migrate
 from runtime.workspace.scaffold import find_template, scaffold
 from runtime.workspace.snapshot import Workspace
 from tests.contract.store_support import PostgresServer
@@ -27,14 +26,16 @@ from tests.fakes.chat import FakeChat
 from tests.fakes.clock import START_MS, FakeClock, settle
 from tests.fakes.model import ScriptedModels
 from tests.scenario.engine import Setup, World, engine_on, setup_at
+from tests.templates import postgres_database
 
 T = TypeVar("T")
 STEP_S = 0.25
 STAND_STILL = f"""
 CREATE SCHEMA still;
 CREATE FUNCTION still.clock_timestamp() RETURNS timestamptz LANGUAGE sql STABLE
-    AS 'SELECT to_timestamp({START_MS} / 1000.0)';
+    AS 'SELECT to_timestamp({START_MS} / 1000.0)'
 """
+GO_ON = "DROP SCHEMA still CASCADE"
 
 
 class SharedClock(FakeClock):
@@ -88,12 +89,15 @@ class Line(Database):
                 self.idle.set()
 
 
-async def quiet(lines: Sequence[Line]) -> None:
-    """Until no line is in use and nobody has more to ask at this moment."""
+async def quiet(lines: Sequence[Line]) -> bool:
+    """Until no line is in use and nobody has more to ask at this moment; whether one was."""
     await settle()
+    waited = False
     while busy := [one for one in lines if not one.idle.is_set()]:
+        waited = True
         await busy[0].idle.wait()
         await settle()
+    return waited
 
 
 @dataclass
@@ -197,11 +201,11 @@ async def hands(replica: Replica) -> Hands:
 @asynccontextmanager
 async def beside(path: Path, server: PostgresServer) -> AsyncIterator[Beside]:
     """A migrated database where no time passes by itself; dropped afterwards."""
-    name = await server.create()
-    try:
-        await migrate(server.url(name))
-        await server.run(STAND_STILL, database=name)
-        await server.run(f"ALTER DATABASE {name} SET search_path = still, pg_catalog, public")
-        yield Beside(path, server.url(name))
-    finally:
-        await server.drop(name)
+    async with postgres_database(server) as name:
+        still = f"ALTER DATABASE {name} SET search_path = still, pg_catalog, public"
+        await server.run(f"{STAND_STILL};{still}", database=name)
+        try:
+            yield Beside(path, server.url(name))
+        finally:
+            goes_on = f"ALTER DATABASE {name} RESET search_path"
+            await server.run(f"{GO_ON};{goes_on}", database=name)

@@ -8,6 +8,7 @@ import pytest
 from adapters.sandbox.probe import choose
 from adapters.system.clock import SystemClock
 from runtime.ports.sandbox import Sandbox
+from runtime.workspace.layout import FILES
 
 _ME = ("-c", "user.name=Test", "-c", "user.email=test@example.org")
 
@@ -21,8 +22,8 @@ def git(folder: Path, *words: str) -> str:
 
 
 def repository(path: Path, **files: str) -> Path:
-    """The workspace below `path`, with one commit of a plan."""
-    workspace = path / "workspace"
+    """The working folder of the workspace below `path`, with one commit of a plan."""
+    workspace = path / "workspace" / FILES
     workspace.mkdir(parents=True)
     git(workspace, "init", "--quiet", "--initial-branch=main")
     for name, text in {"plan.md": "old\n", **files}.items():

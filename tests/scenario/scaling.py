@@ -20,7 +20,6 @@ from sqlalchemy.pool import Pool
 
 from runtime.ports.model import Model
 from runtime.store import tables
-from runtime.store.migrate import migrate
 from runtime.store.writer import GuardedConnection
 from tests.contract.store_support import postgres_server
 from tests.fakes.clock import FakeClock
@@ -28,6 +27,7 @@ from tests.fakes.model import ScriptedModels
 from tests.scenario.engine import Setup, World, setup_at, world
 from tests.scenario.heard import CONTROL
 from tests.scenario.replicas import beside
+from tests.templates import make_database
 
 FILLED = 2_000
 """Sessions of a filled database."""
@@ -130,7 +130,7 @@ async def scaled(
             yield replica.world, place.url
         return
     url = f"sqlite:///{path}/gatehouse.db"
-    await migrate(url)
+    await make_database(url)
     setup = change(setup_at(path, url, ScriptedModels(model), clock=FakeClock()))
     async with world(setup) as running:
         yield running, url

@@ -6,7 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from runtime.store import Connection, Point, audit, no_point, outbox
-from runtime.store.migrate import migrate
 from runtime.store.tables import outbox as outbox_rows
 from runtime.workers.sending import DeliverySettings
 from tests.fakes.chat import FAST, FakeChat, FakeStreams
@@ -14,6 +13,7 @@ from tests.fakes.clock import FakeClock
 from tests.fakes.model import Gate, Said, ScriptedModel, ScriptedModels
 from tests.scenario.engine import Setup, World, setup_at
 from tests.scenario.tools import Note
+from tests.templates import make_database
 
 FIRST = "This is the first half of it, "
 WHOLE = FIRST + "and this is the other half of it."
@@ -35,7 +35,7 @@ class Stage:
 
     async def setup(self, model: ScriptedModel) -> Setup:
         if not self.made:
-            await migrate(self.url)
+            await make_database(self.url)
             self.made = True
         self.chat.listening.clear()
         base = setup_at(self.path, self.url, ScriptedModels(model))

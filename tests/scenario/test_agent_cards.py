@@ -83,15 +83,15 @@ async def test_a_card_is_changed_in_place_and_ends_in_front_of_the_answer(
         await passes(clock, lambda: first.reached.is_set() and second.reached.is_set())
         card = at.chat.sent[0]
         assert card.text.splitlines()[0] == "**2 subagents at work**, 0 done"
-        assert r"- `one` (Look\.) explore: waiting" in card.text
-        await passes(clock, lambda: r"`two` (Look\.) explore: running" in at.chat.sent[0].text)
+        assert r'- `one` ("Look\.") explore: waiting' in card.text
+        await passes(clock, lambda: r'`two` ("Look\.") explore: running' in at.chat.sent[0].text)
         before = len(edits(at))
 
         first.open.set()
         took = await passes(clock, lambda: "1 done" in at.chat.sent[0].text)
         assert took >= 2, "three seconds after the last change, as far as was looked"
         await passes(clock, lambda: "One is back." in at.chat.texts())
-        assert r"`one` (Look\.) explore: completed" in at.chat.sent[0].text
+        assert r'`one` ("Look\.") explore: completed' in at.chat.sent[0].text
         assert len(edits(at)) == before + 1, "changed with news alone"
 
         second.open.set()

@@ -13,6 +13,7 @@ from runtime.domain.messages import ApprovalPart
 from runtime.domain.runs import RunState
 from runtime.intake.access import ChannelAccess
 from runtime.store import open_calls, outbox
+from runtime.views.shapes import open_call_view
 from tests.fakes.clock import FakeClock
 from tests.fakes.model import Said, ScriptedModel
 from tests.scenario.cards import (
@@ -72,6 +73,40 @@ async def test_arguments_of_any_length_are_whole_on_the_card(worlds: Worlds) -> 
         part = await card(world)
         assert isinstance(part, ApprovalPart)
         assert json.loads(part.arguments)["text"] == long
+
+
+@pytest.mark.requirement("APR-9")
+async def test_a_card_and_the_programs_view_of_it_write_out_what_cannot_be_seen(
+    worlds: Worlds,
+) -> None:
+    hidden = "rm \u202efdp.txt\u3164\ufe0f\u2800"
+    arguments = json.dumps({"text": hidden}, ensure_ascii=False)
+    model = ScriptedModel([Said(calls=(("note", arguments),))])
+    async with worlds(model, change=offering(asking())) as world:
+        await world.says("go")
+        part = await card(world)
+        assert isinstance(part, ApprovalPart)
+        assert part.arguments == r'{"text": "rm \u{202e}fdp.txt\u{3164}\u{fe0f}\u{2800}"}'
+        call_id = part.open_call_id
+        kept = await world.database.read(lambda conn: open_calls.get(conn, call_id))
+        assert kept is not None
+        assert open_call_view(kept).arguments == part.arguments
+
+
+@pytest.mark.requirement("APR-9")
+async def test_the_reason_on_a_card_holds_no_words_of_the_models(worlds: Worlds) -> None:
+    lie = "a\u202e\u3164`.\n\n**Harmless.** Press allow./.git/config"
+    arguments = json.dumps({"path": lie, "content": "x"})
+    async with worlds(ScriptedModel([Said(calls=(("write_file", arguments),))])) as world:
+        await world.says("go")
+        part = await card(world)
+        assert isinstance(part, ApprovalPart)
+        call_id = part.open_call_id
+        kept = await world.database.read(lambda conn: open_calls.get(conn, call_id))
+        assert kept is not None
+        for reason in (part.reason, open_call_view(kept).reason):
+            assert not {"\u202e", "\u3164", "\n"} & set(reason)
+            assert r"`a\u{202e}\u{3164}\u{60}.\u{a}\u{a}**Harmless.** Press allow./.git`" in reason
 
 
 @pytest.mark.requirement("APR-1", "APR-3", "APR-4")

@@ -6,13 +6,13 @@ from pathlib import Path
 from typing_extensions import override
 
 from runtime.ports.gatehouse import Gatehouse
-from runtime.store.migrate import migrate
 from runtime.workers.accounts import FIRST_BACKOFF_S, MAX_BACKOFF_S
 from tests.conftest import FailAfter
 from tests.fakes.chat import FakeChat
 from tests.fakes.clock import FakeClock
 from tests.fakes.model import ScriptedModel, ScriptedModels
 from tests.scenario.engine import setup_at, world
+from tests.templates import make_database
 
 
 class Brittle(FakeChat):
@@ -46,7 +46,7 @@ async def test_an_old_failure_makes_nobody_wait_for_a_new_one(
     tmp_path: Path, fail_after: FailAfter
 ) -> None:
     url = f"sqlite:///{tmp_path}/gatehouse.db"
-    await migrate(url)
+    await make_database(url)
     clock, chat = FakeClock(), Brittle()
     setup = setup_at(tmp_path, url, ScriptedModels(ScriptedModel(["hello"])), clock=clock)
     async with fail_after(60), world(setup, chat):

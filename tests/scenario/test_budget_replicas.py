@@ -10,25 +10,21 @@ from sqlalchemy import select
 from runtime.domain.budgets import Limit
 from runtime.ports.model import ModelRequest
 from runtime.store import Database, tables
-from runtime.store.migrate import migrate
 from tests.conftest import FailAfter
 from tests.contract.store_support import postgres_server
 from tests.fakes.chat import FakeChat
 from tests.fakes.model import Gate, Said, ScriptedModel, ScriptedModels
 from tests.scenario.engine import Setup, setup_at, world
 from tests.scenario.spending import CALL, figures, limits, talking
+from tests.templates import postgres_database
 
 
 @pytest.fixture
 async def shared_url() -> AsyncIterator[str]:
     """A migrated PostgreSQL database for two replicas."""
     server = postgres_server()
-    name = await server.create()
-    try:
-        await migrate(server.url(name))
+    async with postgres_database(server) as name:
         yield server.url(name)
-    finally:
-        await server.drop(name)
 
 
 @pytest.mark.requirement("MSG-20")

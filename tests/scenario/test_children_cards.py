@@ -49,7 +49,7 @@ async def card(at: World, amount: int = 1) -> OutboundPart:
 
 
 @pytest.mark.requirement("APR-7")
-@pytest.mark.parametrize("by", ["button", "code", "bare word"])
+@pytest.mark.parametrize("by", ["button", "code", "reply"])
 async def test_an_approval_names_the_path_and_is_given_in_the_chat(
     tmp_path: Path, migrated_url: str, by: str
 ) -> None:
@@ -59,18 +59,22 @@ async def test_an_approval_names_the_path_and_is_given_in_the_chat(
         await at.says("go")
         shown = await card(at)
         assert isinstance(shown, ApprovalPart)
-        assert shown.reason.startswith(f"{PATH} asks. ")
+        assert shown.reason.startswith(f'Subagent "{PATH}" asks. ')
         assert {one.message.target.chat_id for one in at.chat.sent} == {"D-U-owner"}
         # A message behind the root, which waits for its child, is told of the child's card.
         await at.says("and?")
         await at.chat.until(lambda: any(f"/approve {shown.code}" in t for t in at.chat.texts()))
         await at.says("/status")
-        await at.chat.until(lambda: any(f"(approval, {PATH})" in t for t in at.chat.texts()))
+        await at.chat.until(
+            lambda: any(f'(approval of `note`, for "{PATH}")' in t for t in at.chat.texts())
+        )
         if by == "button":
             assert not (await at.presses(shown.open_call_id, "once", user=MEMBER)).accepted
             assert (await at.presses(shown.open_call_id, "once")).accepted
         else:
-            await at.says("/approve" if by == "bare word" else f"/approve {shown.code}")
+            posted = next(one.id for one in at.chat.sent if shown in one.message.parts)
+            word = f"/approve {shown.code}" if by == "code" else "/approve"
+            await at.says(word, reply_to=None if by == "code" else posted)
         await at.chat.until(lambda: any("ok: kept make" in text for text in at.chat.texts()))
         assert note.kept == ["make"]
 
@@ -86,7 +90,7 @@ async def test_a_denial_after_a_restart_is_told_to_the_child(
         shown = await card(at)
         assert isinstance(shown, ApprovalPart)
     async with grown(tmp_path, migrated_url, script, change) as at:
-        await at.says("/deny", message_id="later")
+        await at.says(f"/deny {shown.code}", message_id="later")
         await at.chat.until(lambda: any("Result" in text for text in at.chat.texts()))
         (text,) = [text for text in at.chat.texts() if "Result" in text]
         assert "denied: A person denied this call." in text
@@ -94,7 +98,7 @@ async def test_a_denial_after_a_restart_is_told_to_the_child(
 
 
 @pytest.mark.requirement("APR-7")
-@pytest.mark.parametrize("by", ["button", "word"])
+@pytest.mark.parametrize("by", ["button", "word", "plain words"])
 async def test_a_childs_question_is_asked_and_answered_in_the_chat(
     tmp_path: Path, migrated_url: str, by: str
 ) -> None:
@@ -103,9 +107,9 @@ async def test_a_childs_question_is_asked_and_answered_in_the_chat(
         await at.says("go")
         shown = await card(at)
         assert isinstance(shown, QuestionPart)
-        assert shown.question == f"{PATH} asks: Which?"
+        assert shown.question == f'Subagent "{PATH}" asks: Which?'
         if by == "button":
             await at.presses(shown.open_call_id, "blue")
         else:
-            await at.says(f"/answer {shown.code} 2")
+            await at.says("2" if by == "plain words" else f"/answer {shown.code} 2")
         await at.chat.until(lambda: any("ok: blue" in text for text in at.chat.texts()))

@@ -24,13 +24,13 @@ OURS = ("write_file", json.dumps({"path": "plan.md", "content": "the parent's"})
 
 
 def plan(path: Path) -> Path:
-    return path / "workspace" / "plan.md"
+    return path / "workspace/files" / "plan.md"
 
 
 def written(path: Path, text: str) -> Path:
     """Somebody else writes the plan."""
     file = plan(path)
-    file.parent.mkdir(exist_ok=True)
+    file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(text)
     return file
 
@@ -176,9 +176,12 @@ async def test_what_a_parent_is_granted_later(
     tmp_path: Path, migrated_url: str, isolation: str, restarted: bool
 ) -> None:
     """A grandchild is reached as well, through a child that is; a card comes where none is."""
-    command = ("exec", json.dumps({"command": "rm x"}))
+    command = ("exec", json.dumps({"command": "make x"}))
     look = ("list_files", "{}")
     held = Gate()
+    makefile = tmp_path / "workspace/files/Makefile"
+    makefile.parent.mkdir(parents=True)
+    makefile.write_text("x:\n")
 
     def start(name: str) -> tuple[str, str]:
         mode = "background" if name == "one" else "await"
@@ -195,7 +198,7 @@ async def test_what_a_parent_is_granted_later(
     setup = setup_at(
         tmp_path, migrated_url, ScriptedModels(ScriptedModel(cast)), alone="sqlite" in migrated_url
     )
-    setup = replace(setup, sandbox=FakeSandbox(FakeClock(), {"rm x": nothing}))
+    setup = replace(setup, sandbox=FakeSandbox(FakeClock(), {"make x": nothing}))
     async with world(setup) as at:
         await at.says("go")
         part = await card(at)

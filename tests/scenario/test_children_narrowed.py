@@ -52,8 +52,8 @@ async def test_the_mode_of_a_chat_reaches_all_agents_below_from_their_next_step(
         await at.says("/edit")
         second.open.set()
         await settled(at)
-        assert not (at.workspace / "no.md").exists()
-        assert (at.workspace / "yes.md").exists()
+        assert not (at.workspace / "files/no.md").exists()
+        assert (at.workspace / "files/yes.md").exists()
     (refused,) = cast.told(2, "two")
     assert f"mode: {mode} mode is read-only" in refused
 
@@ -79,6 +79,6 @@ async def test_who_may_change_nothing_has_nothing_changed_by_an_agent_that_was_t
         await at.says("write")
         await at.chat.until(lambda: "Told." in at.chat.texts())
         await settled(at)
-        assert not (at.workspace / "no.md").exists()
+        assert not (at.workspace / "files/no.md").exists()
     (refused,) = cast.told(2, "one")
     assert "mode: plan mode is read-only" in refused

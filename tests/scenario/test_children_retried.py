@@ -164,10 +164,10 @@ async def test_a_new_try_is_told_what_was_done_that_must_not_be_done_twice(
     tries = [read("note.txt"), edit("note.txt", "day", "week"), AWAY, "It is done."]
     cast = Cast(ONE | {"type": "general"}, one=tries)
     async with engine(tmp_path, url, cast, retry_ms=0) as at:
-        (tmp_path / "workspace" / "note.txt").write_text("one day")
+        (tmp_path / "workspace/files" / "note.txt").write_text("one day")
         await at.says("go")
         assert await at.sees(1) == ["one (general) completed"]
-        assert (tmp_path / "workspace" / "note.txt").read_text() == "one week"
+        assert (tmp_path / "workspace/files" / "note.txt").read_text() == "one week"
     said = told(cast.asked["one"][-1])
     assert "These calls of earlier tries had begun" in said
     assert said.count("- edit_file") == 1
@@ -181,7 +181,7 @@ async def test_a_new_try_is_not_told_of_what_was_refused(tmp_path: Path, url: st
     """An explorer edits nothing: the call has a result, and never began."""
     cast = Cast(ONE, one=[edit("note.txt", "day", "week"), AWAY, "Found."])
     async with engine(tmp_path, url, cast, retry_ms=0) as at:
-        (tmp_path / "workspace" / "note.txt").write_text("one day")
+        (tmp_path / "workspace/files" / "note.txt").write_text("one day")
         await at.says("go")
         assert await at.sees(1) == ["one (explore) completed"]
     said = told(cast.asked["one"][-1])

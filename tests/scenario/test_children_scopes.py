@@ -59,8 +59,8 @@ async def test_a_child_keeps_to_its_scope_and_gives_no_wider_one(
         return "done"
 
     async with engine(tmp_path, migrated_url, script) as at:
-        (at.workspace / "notes").mkdir()
-        (at.workspace / "notes" / "a.md").write_text("a pearl")
+        (at.workspace / "files/notes").mkdir()
+        (at.workspace / "files/notes" / "a.md").write_text("a pearl")
         await at.says("go")
         assert await at.sees(1) == ["Done."]
         for name in ("child2", "below2"):
@@ -164,7 +164,7 @@ async def test_a_redirect_leads_no_child_out_of_its_hosts(
 
     change = offering(WebFetch(fetch), SessionsSpawn())
     async with grown(tmp_path, migrated_url, script, change) as at:
-        await at.says("go")
+        await at.says(f"go to {start}")
         assert await at.sees(1) == ["Done."]
         bound, free = seen
         assert "b.org is outside of what may be reached" in bound
@@ -196,12 +196,12 @@ async def test_a_link_that_comes_later_leads_no_child_out_of_its_paths(
 
     change = offering(Later(gate), SessionsSpawn())
     async with grown(tmp_path, migrated_url, script, change) as at:
-        (at.workspace / "notes").mkdir()
-        (at.workspace / "notes" / "a").write_text("a pearl")
+        (at.workspace / "files/notes").mkdir()
+        (at.workspace / "files/notes" / "a").write_text("a pearl")
         await at.says("go")
         await gate.reached.wait()
-        (at.workspace / "notes" / "a").unlink()
-        (at.workspace / "notes" / "a").symlink_to("../SOUL.md")
+        (at.workspace / "files/notes" / "a").unlink()
+        (at.workspace / "files/notes" / "a").symlink_to("../../SOUL.md")
         gate.open.set()
         assert await at.sees(1) == ["Done."]
     assert seen == ["error: notes/a leads out of what this session may reach"]

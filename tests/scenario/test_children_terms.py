@@ -222,8 +222,8 @@ async def test_a_child_with_a_folder_reaches_nothing_else(tmp_path: Path, url: s
         return (look(path="notes"), look(), "done")[request.step - 1]
 
     async with grown(tmp_path, url, parent_of(child, workspace="notes")) as at:
-        (at.workspace / "notes").mkdir()
-        (at.workspace / "notes" / "one.md").write_text("one")
+        (at.workspace / "files/notes").mkdir()
+        (at.workspace / "files/notes" / "one.md").write_text("one")
         await at.says("go")
         await at.sees(1)
     assert heard[0].startswith("ok:")

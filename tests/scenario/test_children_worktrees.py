@@ -74,7 +74,7 @@ async def test_what_it_changes_stays_in_its_worktree_and_is_told(
     told = cast.told(1)[0]
     assert f"worktree {mine} (branch {branch_of(found.session_id)})." in told
     assert told.index(f"kept in the worktree {mine}") < told.index("a\n")
-    assert (workspace / mine / "plan.md").read_text() == "the child's\n"
+    assert (workspace.parent / mine / "plan.md").read_text() == "the child's\n"
     assert (workspace / "plan.md").read_text() == "old\n"
     assert branch_of(found.session_id) in git(workspace, "branch", "--list")
 
@@ -92,7 +92,7 @@ async def test_a_worktree_without_changes_is_removed(
         assert await at.sees(len(answers)) == answers
         found = await cared(at, "gone")
     assert "It changed nothing in its worktree, which is removed." in cast.words(-1)
-    assert not (workspace / folder_of(found.session_id)).exists()
+    assert not (workspace.parent / folder_of(found.session_id)).exists()
     assert "gatehouse/" not in git(workspace, "branch", "--list", "--all")
 
 
@@ -141,7 +141,7 @@ async def test_its_commands_write_in_its_worktree_alone(
     assert {one: one.read_bytes() for one in there} == there
     assert not any((workspace / name).exists() for name in ("new.md", ".git/objects/x"))
     assert not (workspace / ".git" / "hooks" / "pre-commit").exists()
-    mine = workspace / folder_of(found.session_id)
+    mine = workspace.parent / folder_of(found.session_id)
     assert not (tmp_path / "out.md").exists()
     assert not (mine.parent / "beside.md").exists()
     assert (mine / "notes" / "made.md").read_text() == "mine\n"
@@ -208,13 +208,14 @@ async def test_what_a_crash_left_is_removed_by_the_next_process(
         await at.says("go")
         found = await cared(at, "gone")
         await at.sees(1)
-        git(workspace, "worktree", "add", folder_of(found.session_id), found.base or "")
+        again = str(workspace.parent / folder_of(found.session_id))
+        git(workspace, "worktree", "add", again, found.base or "")
         await at.database.write(
             lambda conn: agent_trees.set_tree(conn, found.session_id, "open"), name="test"
         )
     async with working(tmp_path, migrated_url, Cast([]), await confined()) as at:
         await cared(at, "gone")
-    assert not (workspace / folder_of(found.session_id)).exists()
+    assert not (workspace.parent / folder_of(found.session_id)).exists()
 
 
 @pytest.mark.requirement("SUB-17")
@@ -234,7 +235,7 @@ async def test_one_that_is_spoken_to_again_has_its_worktree_again(
         await at.says("more")
         await at.chat.until(lambda: "Told." in at.chat.texts())
         await cared(at, "kept")
-    assert (workspace / mine / "plan.md").read_text() == "the child's\n"
+    assert (workspace.parent / mine / "plan.md").read_text() == "the child's\n"
     assert (workspace / "plan.md").read_text() == "old\n"
 
 
@@ -246,7 +247,7 @@ async def test_a_spawn_without_a_repository_is_refused(tmp_path: Path, migrated_
         assert await at.sees(1) == ["I may not."]
         assert await tree(at) == {}
     assert (
-        "- workspace: there can be no worktree: the workspace is not the top of a git repository"
+        "there can be no worktree: the working folder is not the top of a git repository"
         in cast.told(1)[0]
     )
 
@@ -254,11 +255,11 @@ async def test_a_spawn_without_a_repository_is_refused(tmp_path: Path, migrated_
 @pytest.mark.requirement("SUB-2", "SUB-17")
 async def test_a_definition_may_ask_for_one(tmp_path: Path, migrated_url: str) -> None:
     workspace = repository(tmp_path)
-    (workspace / "agents").mkdir()
-    (workspace / "agents" / "tree.md").write_text(
+    (workspace.parent / "agents").mkdir()
+    (workspace.parent / "agents" / "tree.md").write_text(
         "---\nname: tree\ndescription: Works apart.\nisolation: worktree\n---\nWork."
     )
-    (workspace / "agents" / "near.md").write_text(
+    (workspace.parent / "agents" / "near.md").write_text(
         "---\nname: near\ndescription: Works near.\nisolation: shared\n---\nWork."
     )
     calls = (spawn(task="Do.", id="one", type="tree"), spawn(task="Do.", id="two", type="near"))
@@ -313,14 +314,12 @@ async def test_what_takes_the_repositorys_place_is_not_shown_to_its_commands(
 
 
 @pytest.mark.requirement("SUB-17")
-async def test_what_the_repository_runs_for_one_worktree_reaches_no_other(
+async def test_what_the_repository_names_does_not_run_for_a_new_worktree(
     tmp_path: Path, migrated_url: str
 ) -> None:
-    """Whoever writes in the workspace names the programs that git runs for a new worktree."""
+    """Whoever writes in the workspace could name a filter for what git checks out."""
     workspace = repository(tmp_path, **{".gitattributes": "*.md filter=mine\n"})
-    way = "cat $one/secret; touch $one/by-$(basename $PWD)"
-    ways = f"(for one in ../*/; do {way}; done) > seen 2>&1; cat"
-    git(workspace, "config", "filter.mine.smudge", ways)
+    git(workspace, "config", "filter.mine.smudge", "touch seen ../*/seen; cat")
     began = Gate()
     secret = ("write_file", json.dumps({"path": "secret", "content": "a pearl"}))
     cast = Cast(
@@ -335,14 +334,12 @@ async def test_what_the_repository_runs_for_one_worktree_reaches_no_other(
     )
     async with working(tmp_path, migrated_url, cast, await confined()) as at:
         await at.says("go")
-        await cared(at, "kept", "two")
+        await cared(at, "gone", "two")
         began.open.set()
         found = await settled(at)
-    one, two = (workspace / folder_of(found[name].session_id) for name in ("one", "two"))
-    assert (two / f"by-{two.name}").exists()
-    assert "a pearl" not in (two / "seen").read_text()
+    one = workspace.parent / folder_of(found["one"].session_id)
     assert (one / "secret").exists()
-    assert not (one / f"by-{two.name}").exists()
+    assert not (one / "seen").exists()
 
 
 @pytest.mark.requirement("SUB-10", "SUB-17")

@@ -16,6 +16,7 @@ from tests.scenario.cards import (
     both,
     call,
     card,
+    cards,
     offering,
     reaches,
     results,
@@ -257,21 +258,54 @@ async def test_a_mode_holds_from_the_next_step_of_the_run_that_is_at_work(worlds
         assert results(model.requests[2])[0].status == "denied"
 
 
-@pytest.mark.requirement("MSG-12")
-async def test_approve_and_deny_know_the_one_that_waits_and_ask_which_of_two(
-    worlds: Worlds,
+@pytest.mark.requirement("MSG-12", "APR-10")
+@pytest.mark.parametrize("word", ["approve", "deny"])
+async def test_a_word_without_a_code_decides_nothing_and_lists_what_is_open(
+    worlds: Worlds, word: str
 ) -> None:
     note = Note(command=True)
     model = ScriptedModel([Said(calls=(call("a"), call("b"))), "done"])
     async with worlds(model, change=both(ACCESS, offering(note))) as world:
         await world.says("go")
         second = await card(world, 2)
-        await world.says("/approve")
-        assert (await world.sees(3))[2] == "Say which one: the code is on its card."
+        first = cards(world)[0][1]
+        await world.says(f"/{word}")
+        assert (await world.sees(3))[2] == (
+            "Say which one:\n"
+            f"- `/{word} {first.code}` (approval of `note`)\n"
+            f"- `/{word} {second.code}` (approval of `note`)"
+        )
+        # One that is alone is not guessed either.
         await world.says(f"/deny {second.code}")
-        await world.says("/approve")
+        await world.says(f"/{word}")
+        assert (await world.sees(5))[4] == (
+            f"Say which one:\n- `/{word} {first.code}` (approval of `note`)"
+        )
+        assert note.begun == 0
+        await world.says(f"/approve {first.code}")
         await world.chat.until(lambda: "done" in world.chat.texts())
         assert note.kept == ["a"]
+        seen = len(world.chat.texts())
+        await world.says(f"/{word}")
+        assert "None of this conversation waits for you." in (await world.sees(seen + 1))[seen]
+
+
+@pytest.mark.requirement("APR-10")
+async def test_a_word_that_replies_to_a_card_means_that_card(worlds: Worlds) -> None:
+    note = Note(command=True)
+    wanted = Said(calls=(call("a"), call("b"), call("c")))
+    model = ScriptedModel([wanted, "done"])
+    async with worlds(model, change=both(ACCESS, offering(note))) as world:
+        await world.says("go")
+        third = await card(world, 3)
+        posted = [sent.id for sent in world.chat.sent]
+        await world.says("/deny not this one", reply_to=posted[0])
+        await world.says("/approve", reply_to=posted[1])
+        # A code beside the card counts: it is what was typed.
+        await world.says(f"/approve {third.code}", reply_to=posted[1])
+        await world.chat.until(lambda: "done" in world.chat.texts())
+        assert note.kept == ["b", "c"]
+        assert "not this one" in results(model.requests[1])[0].content
 
 
 @pytest.mark.requirement("MSG-12", "APR-1")

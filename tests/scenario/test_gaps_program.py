@@ -1,6 +1,7 @@
 """The real program: what it hands over at its end, and what its sandbox and secrets look like."""
 
 import json
+import shutil
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -29,9 +30,9 @@ async def test_sigterm_leaves_no_lease_to_wait_for(tmp_path: Path, fail_after: F
 async def test_a_secret_of_the_gateway_in_a_file_is_masked_for_model_page_and_database(
     tmp_path: Path, fail_after: FailAfter
 ) -> None:
-    place = Place(tmp_path, {"GATEHOUSE_HTTP__ADMIN_TOKEN": TOKEN})
-    place.workspace.mkdir(parents=True)
-    (place.workspace / "leak.txt").write_text(f"the token is {TOKEN}, keep it\n")
+    place = Place(tmp_path, {"GATEHOUSE_HTTP__READ_ONLY_TOKEN": TOKEN})
+    (place.workspace / "files").mkdir(parents=True)
+    (place.workspace / "files/leak.txt").write_text(f"the token is {TOKEN}, keep it\n")
     async with fail_after(60), gateway(place) as program:
         async with conversation(await program.url()) as talk:
             sent = await talk.submit("read leak.txt")
@@ -56,6 +57,30 @@ async def test_how_commands_are_confined_is_said_at_the_start_in_the_log_and_in_
         assert any("Commands run in: none" in line for line in program.out)
         said = await command(reaching(place, url), "chat", "-m", "/status")
         assert "commands run in: none" in said.out
+
+
+@pytest.mark.requirement("TOOL-5")
+@pytest.mark.parametrize(
+    ("backend", "chosen"), [("landlock", "refused"), ("bubblewrap", "bubblewrap")]
+)
+async def test_the_canary_at_the_start_gets_the_folders_of_the_configuration(
+    tmp_path: Path, fail_after: FailAfter, backend: str, chosen: str
+) -> None:
+    """What must stay hidden lies in a root: Landlock cannot list that folder, and is not used."""
+    if shutil.which("bwrap") is None and backend == "bubblewrap":
+        pytest.skip("bubblewrap is missing: install it (Debian: apt install bubblewrap)")
+    place = Place(tmp_path, {"GATEHOUSE_WORKSPACE__PATH": str(tmp_path / "workspace")})
+    place.configure(f'[tools]\nsandbox = "{backend}"\nroots = ["{place.home}"]\n')
+    async with fail_after(60), gateway(place) as program:
+        url = await program.url()
+        assert f'"sandbox": "{chosen}"' in await program.says("sandbox_chosen")
+        assert any(f"Commands run in: {chosen}." in line for line in program.out)
+        said = await command(reaching(place, url), "chat", "-m", "/status")
+        assert f"commands run in: {chosen}" in said.out
+        if chosen == "refused":
+            await program.says(
+                "landlock was not taken: a folder that commands work in cannot be listed"
+            )
 
 
 def _held(place: Place) -> int:

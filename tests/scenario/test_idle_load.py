@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from runtime.store.migrate import migrate
 from runtime.workers.leases import LeaseSettings
 from runtime.workers.wake import TICK_S
 from tests.contract.store_support import BOTH, postgres_server
@@ -16,6 +15,7 @@ from tests.fakes.model import ScriptedModel, ScriptedModels
 from tests.scenario.engine import World, setup_at, world
 from tests.scenario.heard import Heard
 from tests.scenario.replicas import beside
+from tests.templates import make_database
 
 TICKS = 60
 
@@ -38,7 +38,7 @@ async def idle(request: pytest.FixtureRequest, tmp_path: Path, heard: Heard) -> 
             yield replica.world
             return
         url = f"sqlite:///{tmp_path}/gatehouse.db"
-        await migrate(url)
+        await make_database(url)
         setup = setup_at(tmp_path, url, ScriptedModels(model), clock=FakeClock())
         yield await stack.enter_async_context(world(setup))
 

@@ -150,7 +150,7 @@ async def test_a_guest_causes_no_side_effects_whatever_they_claim(
         await world.sees(1)
         (told,) = results(model.requests[1])
         assert told.status == "denied"
-        assert not (world.workspace / "notes/x.md").exists()
+        assert not (world.workspace / "files/notes/x.md").exists()
 
 
 PRIVATE_READS = [
@@ -225,23 +225,23 @@ async def test_the_owner_reads_their_own_notes_in_their_own_chat(worlds: Worlds)
 
 @pytest.mark.requirement("POL-3")
 async def test_a_write_is_judged_by_where_it_leads(worlds: Worlds) -> None:
-    wanted = ("notes/a.md", "notes/../AGENTS.md", "notes/up/x.md", "./keys/k", "notes/../keys/k")
+    wanted = ("notes/a.md", "notes/../../AGENTS.md", "notes/up/x.md", "./keys/k", "notes/../keys/k")
     model = ScriptedModel(
         [Said(calls=tuple(tool("write_file", path=path, content="x") for path in wanted)), "done"]
     )
     change = ruled(ask=("write_file(AGENTS.md)",), deny=("write_file(keys/**)",))
     async with worlds(model, change=change) as world:
-        (world.workspace / "notes").mkdir(exist_ok=True)
-        (world.workspace / "keys").mkdir()
-        (world.workspace / "notes/up").symlink_to(world.workspace / "keys")
+        (world.workspace / "files/notes").mkdir(exist_ok=True)
+        (world.workspace / "files/keys").mkdir()
+        (world.workspace / "files/notes/up").symlink_to(world.workspace / "files/keys")
         accepted = await world.says("write")
         part = await card(world)
-        assert json.loads(part.arguments)["path"] == "notes/../AGENTS.md"
+        assert json.loads(part.arguments)["path"] == "notes/../../AGENTS.md"
         await world.presses(part.open_call_id, "deny")
         await world.sees(2)
         verdicts = [row.decision.verdict for row in await rows(world, accepted.run_id)]
         assert verdicts == ["allow", "ask", "deny", "deny", "deny"]
-        assert not list((world.workspace / "keys").iterdir())
+        assert not list((world.workspace / "files/keys").iterdir())
 
 
 @pytest.mark.requirement("POL-7")
@@ -265,4 +265,4 @@ def _hide(workspace: Path) -> None:
     (workspace / "USER.md").write_text(SECRET)
     (workspace / "memory").mkdir(exist_ok=True)
     (workspace / "memory/MEMORY.md").write_text(SECRET)
-    (workspace / "link.md").symlink_to("USER.md")
+    (workspace / "files/link.md").symlink_to("../USER.md")

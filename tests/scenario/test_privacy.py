@@ -46,7 +46,7 @@ PATHS = (
     "memory",
     "personas/kind/USER.md",
     "personas/kind",
-    "notes/../USER.md",
+    "notes/../../USER.md",
     "memory/../USER.md",
     "link.md",
     "folder/MEMORY.md",
@@ -66,8 +66,10 @@ FROM_ABOVE = [
     ("grep", {"pattern": ".*", "path": ".", "include": "*.md"}),
     ("grep", {"pattern": "painting", "path": "notes/.."}),
     ("glob", {"pattern": "**"}),
-    ("glob", {"pattern": "memory/**"}),
     ("list_dir", {"path": "."}),
+    ("grep", {"pattern": "painting", "path": ".."}),
+    ("glob", {"pattern": "**", "path": ".."}),
+    ("list_dir", {"path": ".."}),
 ]
 
 
@@ -83,11 +85,11 @@ def furnish(workspace: Path) -> None:
     notes = ("USER.md", "memory/MEMORY.md", "memory/diary-of-may.md", "personas/kind/USER.md")
     for name in notes:
         (workspace / name).write_text(SECRET)
-    (workspace / "notes").mkdir(exist_ok=True)
-    (workspace / "notes/plan.md").write_text("a painting for the hall")
-    (workspace / "link.md").symlink_to("USER.md")
-    (workspace / "folder").symlink_to("memory")
-    (workspace / "notes/up").symlink_to(workspace / "memory")
+    (workspace / "files/notes").mkdir(exist_ok=True)
+    (workspace / "files/notes/plan.md").write_text("a painting for the hall")
+    (workspace / "files/link.md").symlink_to("../USER.md")
+    (workspace / "files/folder").symlink_to("../memory")
+    (workspace / "files/notes/up").symlink_to(workspace / "memory")
 
 
 class Asked:
@@ -153,9 +155,9 @@ async def test_known_people_read_all_of_it_in_their_own_chat(worlds: Worlds) -> 
         for user in (OWNER, MEMBER):
             found = await asked.by(world, user, "direct")
             assert [one.content for one in found[:3]] == [SECRET] * 3
-            assert f"memory/diary-of-may.md:1:{SECRET}" in found[3].content
-            assert "USER.md" in found[-1].content
+            assert f"memory/diary-of-may.md:1:{SECRET}" in found[-3].content
             assert "memory/diary-of-may.md" in found[-2].content
+            assert "USER.md" in found[-1].content
 
 
 @pytest.mark.requirement("TOOL-2", "TOOL-4")
@@ -163,10 +165,10 @@ async def test_a_kept_result_is_found_by_its_own_session_only(worlds: Worlds) ->
     asked = Asked()
     async with worlds(asked.model, change=OPEN_TO_ALL) as world:
         kept, named = await keeps(world, asked)
-        (world.workspace / "way").symlink_to(kept.parent)
+        (world.workspace / "files/way").symlink_to(kept.parent)
         asked.calls = (
             tool("grep", pattern="the-safe", path=".gatehouse"),
-            tool("glob", pattern=".gatehouse/**"),
+            tool("glob", pattern="**", path=".gatehouse"),
             tool("read_file", path=named, limit=1),
             tool("read_file", path=f"way/{kept.name}", limit=1),
             tool("list_dir", path=str(Path(named).parent)),
@@ -184,7 +186,7 @@ async def test_a_kept_result_is_found_by_its_own_session_only(worlds: Worlds) ->
 
 async def keeps(world: World, asked: Asked) -> tuple[Path, str]:
     """The file of a long result of the owner's own chat, and how its session names it."""
-    long = world.workspace / "long.txt"
+    long = world.workspace / "files/long.txt"
     long.write_text(f"{SECRET} {'x' * 250}\n" * 200)
     asked.calls = (tool("grep", pattern="the-safe", path="long.txt"),)
     (result,) = await asked.by(world, OWNER, "direct")
@@ -221,19 +223,19 @@ async def sandbox(request: pytest.FixtureRequest) -> Sandbox:
 
 
 TRIES = (
-    "cat USER.md",
-    "cat memory/MEMORY.md",
+    "cat ../USER.md",
+    "cat ../memory/MEMORY.md",
     "cat link.md folder/MEMORY.md notes/up/MEMORY.md",
-    "cat /proc/self/root$PWD/USER.md",
-    "cat notes/../memory/*",
-    "ls memory folder/ notes/up/",
-    "ls -R .",
-    "grep -r painting .",
-    "mv memory moved; cat moved/MEMORY.md",
-    "rm -rf memory USER.md",
-    "ln USER.md notes/copy; cat notes/copy",
-    "cp -r memory notes/; cat notes/memory/MEMORY.md",
-    "echo sofa > USER.md; echo sofa > memory/MEMORY.md",
+    "cat /proc/self/root$PWD/../USER.md",
+    "cat notes/../../memory/*",
+    "ls ../memory folder/ notes/up/",
+    "ls -R . ..",
+    "grep -r painting . ..",
+    "mv ../memory moved; cat moved/MEMORY.md",
+    "rm -rf ../memory ../USER.md",
+    "ln ../USER.md notes/copy; cat notes/copy",
+    "cp -r ../memory notes/; cat notes/memory/MEMORY.md",
+    "echo sofa > ../USER.md; echo sofa > ../memory/MEMORY.md",
 )
 
 
@@ -277,9 +279,9 @@ async def test_a_command_finds_what_its_own_session_kept_and_the_owner_all_notes
         furnish(world.workspace)
         kept, named = await keeps(world, asked)
         asked.calls = (
-            tool("exec", command=f"head -n 1 {named} || true"),
-            tool("exec", command="cat USER.md link.md memory/MEMORY.md"),
-            tool("exec", command=f"echo x > {named}; find .gatehouse; echo end"),
+            tool("exec", command=f"head -n 1 ../{named} || true"),
+            tool("exec", command="cat ../USER.md link.md ../memory/MEMORY.md"),
+            tool("exec", command=f"echo x > ../{named}; find ../.gatehouse; echo end"),
         )
         found = await asked.by(world, OWNER, "direct")
         assert SECRET in found[0].content
@@ -295,7 +297,7 @@ async def test_a_command_finds_what_its_own_session_kept_and_the_owner_all_notes
 
 @pytest.mark.requirement("CTX-6", "TOOL-5")
 async def test_unconfined_commands_are_refused_where_notes_are_closed(worlds: Worlds) -> None:
-    asked = Asked(tool("exec", command="cat USER.md"))
+    asked = Asked(tool("exec", command="cat ../USER.md"))
     change = commands(Unconfined(SystemClock(), cgroups=Cgroups()))
     async with worlds(asked.model, change=change) as world:
         furnish(world.workspace)

@@ -79,19 +79,80 @@ async def test_free_text_is_an_answer_where_there_are_options_too(worlds: Worlds
 
 
 @pytest.mark.requirement("APR-6", "MSG-4")
-async def test_a_message_that_is_no_reply_waits_and_is_told_how_to_answer(worlds: Worlds) -> None:
+async def test_a_group_message_that_is_no_reply_waits_and_is_told_how_to_answer(
+    worlds: Worlds,
+) -> None:
     model = ScriptedModel([QUESTION, "on it", "later then"])
     async with worlds(model, change=ASKING) as world:
-        await world.says("go")
+        await world.says("go", **GROUP)
         part = await card(world)
-        await world.says("by the way")
+        await world.says("by the way", **GROUP)
         line = (await world.sees(2))[1]
         assert "Which branch?" in line
         assert f"/answer {part.code}" in line
         assert len(model.requests) == 1
-        await world.says("next", reply_to=world.chat.sent[0].id)
+        await world.says("next", reply_to=world.chat.sent[0].id, **GROUP)
         await world.chat.until(lambda: "later then" in world.chat.texts())
         assert world.chat.texts()[2:] == ["on it", "later then"]
+
+
+@pytest.mark.requirement("APR-10", "MSG-4")
+async def test_in_a_direct_chat_plain_words_answer_the_one_open_question(worlds: Worlds) -> None:
+    model = ScriptedModel([QUESTION, "on it"])
+    async with worlds(model, change=ASKING) as world:
+        asked = await world.says("go")
+        await card(world)
+        said = await world.says("next")
+        assert (said.disposition, said.run_id) == ("answer", asked.run_id)
+        await world.chat.until(lambda: "on it" in world.chat.texts())
+        assert results(model.requests[1])[0].content == "next"
+        assert (await outcome(world)).startswith("owner answered: next (")
+
+
+@pytest.mark.requirement("APR-10")
+async def test_plain_words_answer_none_of_two_questions_and_no_other_message(
+    worlds: Worlds,
+) -> None:
+    two = Said(calls=(asks("Which branch?"), asks("Which day?")))
+    model = ScriptedModel([two, "on it", "later then"])
+    async with worlds(model, change=ASKING) as world:
+        asked = await world.says("go")
+        second = await card(world, 2)
+        assert (await world.says("next")).disposition == "queued"
+        await world.says(f"/answer {second.code} Monday")
+        # A reply to another message is meant for that one.
+        other = await world.says("well", reply_to="m-another")
+        assert other.disposition == "queued"
+        await reaches(world, asked.run_id, RunState.WAITING_FOR_USER_QUESTION)
+        assert (await world.says("main")).disposition == "answer"
+
+
+@pytest.mark.requirement("APR-10", "MSG-17")
+async def test_words_from_before_a_question_do_not_answer_it(worlds: Worlds) -> None:
+    model = ScriptedModel([QUESTION, "on it"])
+    async with worlds(model, change=ASKING) as world:
+        asked = await world.says("go")
+        await card(world)
+        old = world.engine.parts.clock.now_ms() - 3_600_000
+        assert (await world.says("main", sent_ms=old)).disposition == "queued"
+        await reaches(world, asked.run_id, RunState.WAITING_FOR_USER_QUESTION)
+
+
+@pytest.mark.requirement("APR-10")
+async def test_plain_words_never_answer_an_approval(worlds: Worlds) -> None:
+    note = Note(command=True)
+    model = ScriptedModel([Said(calls=(call("a"),)), "done"])
+    async with worlds(model, change=both(ASKING, offering(note))) as world:
+        asked = await world.says("go")
+        await card(world)
+        for words in ("yes", "approve", "once", "deny", "no", "ok, session"):
+            assert (await world.says(words)).disposition == "queued", words
+        await reaches(world, asked.run_id, RunState.WAITING_FOR_APPROVAL)
+        posted = world.chat.sent[0].id
+        assert (await world.says("yes, approve", reply_to=posted)).disposition == "queued"
+        assert note.begun == 0
+        assert (await world.says("no, not this", reply_to=posted)).disposition == "answer"
+        assert note.begun == 0
 
 
 @pytest.mark.requirement("APR-6")

@@ -14,7 +14,6 @@ from runtime.domain.value import JsonObject
 from runtime.ports.model import ModelRequest
 from runtime.store import Connection, events, listings, runs, transcripts
 from runtime.store.listings import RunFilter
-from runtime.store.migrate import migrate
 from runtime.store.runs import Run
 from tests.conftest import FailAfter
 from tests.contract.store_support import postgres_server
@@ -25,6 +24,7 @@ from tests.scenario.cards import GUEST, both, call, card, offering, reaches, sta
 from tests.scenario.conftest import Worlds, agent, engine, intake
 from tests.scenario.engine import OWNER, Setup, World, setup_at, world
 from tests.scenario.tools import Note
+from tests.templates import postgres_database
 
 ONE_CALL = Said(calls=(call("a"),))
 
@@ -130,11 +130,11 @@ async def test_a_run_that_waits_for_a_person_is_steered_when_it_goes_on(worlds: 
     change = both(mode("steer"), offering(Note(command=True)))
     async with worlds(model, change=change) as world:
         first = await world.says("do a")
-        await card(world)
+        shown = await card(world)
         second = await world.says("with care")
         assert second.run_id == first.run_id
         assert "First somebody must decide" in (await world.sees(2))[1]
-        await world.says("/approve")
+        await world.says(f"/approve {shown.code}")
         await world.chat.until(lambda: "done" in world.chat.texts())
         assert told(model.requests[1])[-2:] == [("tool", "ok"), ("user", "with care")]
 
@@ -291,11 +291,11 @@ async def test_a_run_that_waits_for_a_person_is_not_interrupted(worlds: Worlds) 
     change = both(mode("interrupt"), offering(Note(command=True)))
     async with worlds(model, change=change) as world:
         first = await world.says("do a")
-        await card(world)
+        shown = await card(world)
         await world.says("then b")
         assert "First somebody must decide" in (await world.sees(2))[1]
         assert await state(world, first.run_id) is RunState.WAITING_FOR_APPROVAL
-        await world.says("/approve")
+        await world.says(f"/approve {shown.code}")
         await world.chat.until(lambda: "next" in world.chat.texts())
         assert "done" in world.chat.texts()
 
@@ -320,12 +320,8 @@ async def test_the_mode_is_switched_in_the_chat(worlds: Worlds, wanted: str) -> 
 async def shared_url() -> AsyncIterator[str]:
     """A migrated PostgreSQL database for two replicas."""
     server = postgres_server()
-    name = await server.create()
-    try:
-        await migrate(server.url(name))
+    async with postgres_database(server) as name:
         yield server.url(name)
-    finally:
-        await server.drop(name)
 
 
 @pytest.mark.requirement("MSG-5", "MSG-21", "SCALE-1")

@@ -46,7 +46,7 @@ async def test_a_read_only_mode_runs_what_reads_and_denies_what_writes(
     asked = Said(calls=tuple(tool("exec", command=one) for one in commands))
     model = ScriptedModel([asked, "done"])
     async with worlds(model, change=offering(Exec(sandbox, ExecSettings()))) as world:
-        (world.workspace / "note.md").write_text("hello\nworld\n")
+        (world.workspace / "files/note.md").write_text("hello\nworld\n")
         await world.says(f"/{mode}")
         accepted = await world.says("look around")
         await world.sees(2)
@@ -56,13 +56,13 @@ async def test_a_read_only_mode_runs_what_reads_and_denies_what_writes(
         assert f"{mode} mode runs commands that only read, and refuses touch" in told[1].content
         found = [row.decision for row in await rows(world, accepted.run_id)]
         assert all(one and one.rule.startswith(f"mode: {mode} mode") for one in found)
-        assert not (world.workspace / CANARY).exists()
+        assert not (world.workspace / "files" / CANARY).exists()
 
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed (apt install git)")
-@pytest.mark.requirement("TOOL-7", "POL-2")
+@pytest.mark.requirement("TOOL-7", "POL-2", "POL-9")
 @pytest.mark.parametrize("mode", ["plan", "ask"])
-async def test_what_a_hostile_repository_starts_cannot_write_in_a_read_only_mode(
+async def test_what_a_hostile_repository_names_starts_in_no_mode(
     worlds: Worlds, sandbox: Sandbox, mode: str
 ) -> None:
     shows = Said(calls=(tool("exec", command="git diff"),))
@@ -74,12 +74,12 @@ async def test_what_a_hostile_repository_starts_cannot_write_in_a_read_only_mode
         await world.says("what has changed?")
         await world.sees(2)
         (told,) = results(model.requests[1])
-        assert (told.status, "filtered" in told.content) == ("ok", True), told.content
-        assert (world.workspace / CANARY).read_text() == "alive\n"
+        assert (told.status, "+two" in told.content) == ("ok", True), told.content
         await world.says("/edit")
         await world.says("and now?")
         await world.sees(4)
-        assert (world.workspace / CANARY).read_text() == "dead\n", "elsewhere it can write"
+        assert "+two" in results(model.requests[3])[0].content
+        assert (world.workspace / "files" / CANARY).read_text() == "alive\n"
 
 
 @pytest.mark.requirement("TOOL-7", "POL-2")
@@ -96,13 +96,13 @@ async def test_a_command_that_a_person_allows_in_plan_mode_cannot_write_either(
         part = await card(world)
         await world.presses(part.open_call_id, "once")
         await world.chat.until(lambda: "done" in world.chat.texts())
-        assert "filtered" in results(model.requests[1])[0].content
-        assert (world.workspace / CANARY).read_text() == "alive\n"
+        assert "+two" in results(model.requests[1])[0].content
+        assert (world.workspace / "files" / CANARY).read_text() == "alive\n"
 
 
 def _hostile(world: World) -> None:
-    """A repository in the workspace whose configuration names a program, and a canary."""
-    folder = world.workspace
+    """A repository in the working folder whose configuration names a program, and a canary."""
+    folder = world.workspace / "files"
     (folder / CANARY).write_text("alive\n")
     _git(folder, "init", "--quiet", "--template=")
     (folder / ".gitattributes").write_text("*.txt diff=evil\n")

@@ -20,7 +20,7 @@ SECRET = "xoxb-test-token-of-nobody"
 
 def leak(workspace: Path) -> None:
     """A file of the workspace that holds a secret of the gateway's."""
-    (workspace / "leak.txt").write_text(f"token = {SECRET}\n")
+    (workspace / "files/leak.txt").write_text(f"token = {SECRET}\n")
 
 
 @pytest.mark.requirement("POL-7")

@@ -74,8 +74,8 @@ async def posts(at: World, amount: int) -> list[Sent]:
 
 
 def plan(at: World, text: str = "# Plan\n", name: str = "plan.md") -> Path:
-    """A file of the workspace."""
-    path = at.workspace / name
+    """A file of the working folder."""
+    path = at.workspace / "files" / name
     path.parent.mkdir(exist_ok=True)
     path.write_text(text)
     return path

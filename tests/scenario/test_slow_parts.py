@@ -14,7 +14,6 @@ from runtime.domain.transcript import ToolMessage, UserMessage
 from runtime.ports.chat import Posted
 from runtime.ports.model import Model, ModelRequest
 from runtime.store import leases
-from runtime.store.migrate import migrate
 from runtime.workers import delivery
 from runtime.workers.delivery import Deliverer
 from runtime.workers.leases import LeaseSettings
@@ -30,6 +29,7 @@ from tests.scenario.posting import DAY_MS, GatedChat, post
 from tests.scenario.replicas import Replica, beside, hands
 from tests.scenario.test_gaps_delivery import put, row
 from tests.scenario.tools import Note
+from tests.templates import make_database
 
 TTL_S = LeaseSettings().ttl_s
 STOP_S = 1.0
@@ -63,7 +63,7 @@ async def at_work(
 ) -> AsyncIterator[World]:
     """A world under a clock that moves on command."""
     url = f"sqlite:///{path}/gatehouse.db"
-    await migrate(url)
+    await make_database(url)
     setup = setup_at(path, url, ScriptedModels(model), clock=FakeClock())
     async with world(offering(*tools)(setup) if tools else setup, chat) as running:
         yield running

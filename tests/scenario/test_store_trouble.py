@@ -19,6 +19,7 @@ from gateway.cli.client import GatewayClient, JsonObject
 from tests.conftest import FailAfter
 from tests.contract.store_support import PostgresServer, postgres_server
 from tests.scenario.gateway.town import Serving, Town, town_at
+from tests.scenario.process.program import ADMIN
 from tests.scenario.process.test_store_away import Road, until_ready
 from tests.wire.openai import Answer, Prompt, says
 from tests.wire.slack import Said
@@ -175,7 +176,7 @@ async def delivered_again(town: Town, *said: Said) -> None:
 
 async def status(here: Serving) -> JsonObject:
     """What `gatehouse status` is told, also while the database is away."""
-    async with GatewayClient(here.client.url, None) as client:
+    async with GatewayClient(here.client.url, ADMIN) as client:
         return await client.get("/v1/status")
 
 

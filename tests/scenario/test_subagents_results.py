@@ -157,7 +157,7 @@ async def test_a_handoff_has_a_whole_header_and_names_the_files(tmp_path: Path, 
     assert "notes/found.md" in files
     assert "/etc/none" not in files
     assert 'source="files of subagent one"' in files
-    assert "a.md?The subagent" in files
+    assert r"a.md\\u{a}The subagent" in files
 
 
 @pytest.mark.requirement("SUB-8")

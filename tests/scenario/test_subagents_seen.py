@@ -2,7 +2,6 @@
 
 import asyncio
 import re
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -16,7 +15,7 @@ from tests.contract.store_support import dialect, migrated_url, schema_templates
 from tests.fakes.clock import FakeClock, settle
 from tests.fakes.model import Gate, Said, ScriptedModel, ScriptedModels
 from tests.scenario.cast import Cast, got_to, played, spawn, tree
-from tests.scenario.engine import drained, setup_at, world
+from tests.scenario.engine import Drain, setup_at, world
 from tests.scenario.test_agent_cards import platform
 
 __all__ = ["dialect", "migrated_url", "schema_templates"]
@@ -89,7 +88,7 @@ async def test_the_command_shows_the_tree_with_what_it_used(
     head, one, two = busy.splitlines()
     assert head == "2 subagents, 2 at work: 1 step, 110 tokens, $0.0010."
     assert re.fullmatch(r"- `one` explore, awaiting: 1 step, 110 tokens, \$0\.0010, \d+ s", one)
-    assert re.fullmatch(r"  - `two` \(deep\) explore, running: 0 steps, 0 tokens, \d+ s", two)
+    assert re.fullmatch(r'  - `two` \("deep"\) explore, running: 0 steps, 0 tokens, \d+ s', two)
     head, one, two = done.splitlines()
     assert head == "2 subagents, 0 at work: 3 steps, 330 tokens, $0.0030."
     assert "completed: 2 steps, 220 tokens" in one
@@ -111,7 +110,7 @@ async def test_a_wait_ends_at_its_time_and_at_a_tick_where_a_signal_was_lost(
         await got_to(work)
         child = (await tree(at, said.session_id))["one"].session_id
         clock, deaf = FakeClock(), MemoryBus()
-        clock.drain = partial(drained, at.database)
+        clock.drain = Drain(at.database)
         family = AgentFamily(at.database, deaf, clock, AgentSettings())
         waits = asyncio.create_task(family.wait([child], 60), name="waits")
         async with asyncio.timeout(20):
@@ -176,7 +175,7 @@ async def test_a_label_says_nothing_to_people_but_its_words(
         await at.chat.until(lambda: len(at.chat.texts()) >= 3)
         card, _, listed = at.chat.texts()
     for said in (card, listed):
-        assert r"`two` (\[Allow\]" in said
+        assert r'`two` ("\[Allow\]' in said
         html, (slack, *_) = render_html(said), render_slack(said)
         assert "href" not in html
         assert "evil.example|" not in slack.text

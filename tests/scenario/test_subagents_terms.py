@@ -13,6 +13,7 @@ from runtime.views.reader import Views
 from tests.contract.store_support import dialect, migrated_url, schema_templates
 from tests.fakes.model import Gate, Said, ScriptedModel, ScriptedModels
 from tests.scenario.cast import Cast, ask, got_to, played, spawn, tree
+from tests.scenario.children import grown
 from tests.scenario.engine import World, setup_at, world
 
 __all__ = ["dialect", "migrated_url", "schema_templates"]
@@ -111,6 +112,7 @@ async def test_what_an_agent_answered_is_kept_until_its_isolated_child_settled(
         session = (await at.says("dive")).session_id
         await at.sees(1)
         await got_to(work)
+        await grown(at, lambda found: found["one"].result == "a pearl")
     async with played(tmp_path, url, Cast(["Back."], {"two": ["gold"]})) as at:
         await at.chat.until(lambda: "Back." in at.chat.texts())
         found = await tree(at, session)

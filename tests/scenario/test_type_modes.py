@@ -105,7 +105,7 @@ async def test_who_is_defined_to_plan_spawns_nobody_who_writes(
         two = await session_of(here, said.session_id, "two")
     assert two.mode is SessionMode.PLAN
     assert two.permission_mode is PermissionMode.PLAN
-    assert not (tmp_path / "workspace" / "x.md").exists()
+    assert not (tmp_path / "workspace/files" / "x.md").exists()
 
 
 @pytest.mark.requirement("POL-2")
@@ -183,7 +183,7 @@ async def test_a_general_child_sends_a_file_to_the_chat_as_its_parent_could(
     )
     at, _ = played(tmp_path, migrated_url, cast)
     async with at as here:
-        (tmp_path / "workspace" / "note.md").write_text("hello\n")
+        (tmp_path / "workspace/files" / "note.md").write_text("hello\n")
         said = await here.says("send me the note")
         await here.chat.until(
             lambda: any(
@@ -229,5 +229,5 @@ async def test_who_verifies_runs_any_command_in_a_view_that_cannot_be_written(
         (told,) = cast.told(1, "one")
         assert "ran" in told
         assert "Read-only file system" in told
-        assert not (here.workspace / "x").exists()
+        assert not (here.workspace / "files/x").exists()
     assert [one.name for one in cast.requests["one"][0].tools] == ["exec", "sessions_spawn"]

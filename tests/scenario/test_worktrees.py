@@ -11,6 +11,7 @@ from adapters.system.clock import SystemClock
 from runtime.agent.worktrees import Worktrees
 from runtime.domain.errors import ModelRejected, ToolError
 from runtime.domain.worktrees import branch_of, folder_of
+from runtime.workspace.layout import FILES
 from tests.scenario.repositories import confined, git, repository
 
 CHILD = "ses_1"
@@ -33,7 +34,7 @@ class Books:
 
 
 async def worktrees(workspace: Path, name: str = "bubblewrap") -> Worktrees:
-    return Worktrees(await confined(name), workspace, SystemClock())
+    return Worktrees(await confined(name), workspace.parent, SystemClock())
 
 
 @pytest.mark.requirement("SUB-17")
@@ -43,18 +44,16 @@ async def test_it_is_made_once_looked_at_and_removed(tmp_path: Path, name: str) 
     trees = await worktrees(workspace, name)
     base = await trees.base()
     site = await trees.ensure(CHILD, base)
-    assert site.workspace == workspace / folder_of(CHILD)
-    assert (site.workspace / "plan.md").read_text() == "old\n"
-    assert git(site.workspace, "branch", "--show-current").strip() == branch_of(CHILD)
+    assert site.layout.files == workspace.parent / folder_of(CHILD)
+    assert (site.layout.files / "plan.md").read_text() == "old\n"
+    assert git(site.layout.files, "branch", "--show-current").strip() == branch_of(CHILD)
     assert await trees.ensure(CHILD, base) == site
     assert not await trees.changed(CHILD, base)
-    (site.workspace / ".gatehouse" / "outputs").mkdir()
-    (site.workspace / ".gatehouse" / "outputs" / "result.txt").write_text("the gateway's")
     assert not await trees.changed(CHILD, base)
     books = Books()
     await trees.finish(CHILD, base, books)
     assert books.kept == [False]
-    assert not site.workspace.exists()
+    assert not site.layout.files.exists()
     assert branch_of(CHILD) not in git(workspace, "branch", "--list", "--all")
     assert git(workspace, "worktree", "list", "--porcelain").count("worktree ") == 1
 
@@ -65,7 +64,7 @@ async def test_it_stays_with_whatever_changed(tmp_path: Path, how: str) -> None:
     workspace = repository(tmp_path)
     trees = await worktrees(workspace)
     base = await trees.base()
-    path = (await trees.ensure(CHILD, base)).workspace
+    path = (await trees.ensure(CHILD, base)).layout.files
     if how == "edited":
         (path / "plan.md").write_text("new\n")
     elif how == "added":
@@ -86,7 +85,7 @@ async def test_it_stays_with_whatever_changed(tmp_path: Path, how: str) -> None:
 async def test_one_whose_agent_is_at_work_again_is_left_alone(tmp_path: Path) -> None:
     trees = await worktrees(repository(tmp_path))
     base = await trees.base()
-    path = (await trees.ensure(CHILD, base)).workspace
+    path = (await trees.ensure(CHILD, base)).layout.files
     books = Books(left=False)
     await trees.finish(CHILD, base, books)
     assert books.kept == []
@@ -99,10 +98,10 @@ async def test_what_a_crash_left_half_made_is_made_again(tmp_path: Path) -> None
     workspace = repository(tmp_path)
     trees = await worktrees(workspace)
     base = await trees.base()
-    path = (await trees.ensure(CHILD, base)).workspace
+    path = (await trees.ensure(CHILD, base)).layout.files
     (workspace / ".git" / "worktrees" / CHILD / "locked").write_text("initializing")
     (path / "plan.md").unlink()
-    assert (await trees.ensure(CHILD, base)).workspace == path
+    assert (await trees.ensure(CHILD, base)).layout.files == path
     assert (path / "plan.md").read_text() == "old\n"
 
 
@@ -111,9 +110,9 @@ async def test_what_a_crash_left_half_removed_is_removed_or_made_again(tmp_path:
     workspace = repository(tmp_path)
     trees = await worktrees(workspace)
     base = await trees.base()
-    path = (await trees.ensure(CHILD, base)).workspace
+    path = (await trees.ensure(CHILD, base)).layout.files
     path.rename(path.with_name(f"{CHILD}.gone"))
-    assert (await trees.ensure(CHILD, base)).workspace == path
+    assert (await trees.ensure(CHILD, base)).layout.files == path
     assert (path / "plan.md").read_text() == "old\n"
     path.rename(path.with_name(f"{CHILD}.gone"))
     books = Books()
@@ -128,7 +127,7 @@ async def test_work_of_which_the_repository_lost_track_is_never_removed(tmp_path
     workspace = repository(tmp_path)
     trees = await worktrees(workspace)
     base = await trees.base()
-    path = (await trees.ensure(CHILD, base)).workspace
+    path = (await trees.ensure(CHILD, base)).layout.files
     (path / "plan.md").write_text("new\n")
     (workspace / ".git" / "worktrees" / CHILD / "HEAD").unlink()
     books = Books()
@@ -175,22 +174,22 @@ async def test_programs_that_a_repository_names_do_not_get_out(tmp_path: Path, n
 
 @pytest.mark.requirement("SUB-17")
 async def test_there_is_none_without_a_repository_a_commit_or_a_sandbox(tmp_path: Path) -> None:
-    bare = tmp_path / "bare"
-    bare.mkdir()
+    bare = tmp_path / "bare" / FILES
+    bare.mkdir(parents=True)
     with pytest.raises(ToolError, match="not the top of a git repository"):
         await (await worktrees(bare)).base()
     git(bare, "init", "--quiet")
     with pytest.raises(ToolError, match="has no commit"):
         await (await worktrees(bare)).base()
-    linked = tmp_path / "linked"
-    linked.mkdir()
+    linked = tmp_path / "linked" / FILES
+    linked.mkdir(parents=True)
     workspace = repository(tmp_path)
     (linked / ".git").symlink_to(workspace / ".git")
     with pytest.raises(ToolError, match="not the top of a git repository"):
         await (await worktrees(linked)).base()
     open_to_all = Unconfined(SystemClock(), cgroups=Cgroups())
     with pytest.raises(ToolError, match="not confined"):
-        await Worktrees(open_to_all, workspace, SystemClock()).base()
+        await Worktrees(open_to_all, workspace.parent, SystemClock()).base()
 
 
 @pytest.mark.requirement("SUB-17")
@@ -198,8 +197,8 @@ async def test_a_folder_that_is_a_link_is_not_followed(tmp_path: Path) -> None:
     workspace = repository(tmp_path)
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
-    (workspace / ".gatehouse").mkdir()
-    (workspace / ".gatehouse" / "worktrees").symlink_to(elsewhere)
+    (workspace.parent / ".gatehouse").mkdir()
+    (workspace.parent / ".gatehouse" / "worktrees").symlink_to(elsewhere)
     trees = await worktrees(workspace)
     with pytest.raises(ModelRejected, match="is no folder"):
         await trees.ensure(CHILD, await trees.base())

@@ -112,10 +112,14 @@ class Approve(_Anywhere):
         await stage.answered([wish])
 
 
-class Question(_Anywhere):
-    """A question of the agent, and somebody's answer."""
+class Question:
+    """A question of the agent, and somebody's answer. In groups alone: in a direct chat whatever
+    is said meanwhile is the answer (APR-10), and would be missing as a message."""
 
     weight = 2
+
+    def fits(self, place: Place) -> bool:
+        return place.shared
 
     async def play(self, stage: Stage, place: Place) -> None:
         wish = await stage.says(place, "question")

@@ -119,7 +119,7 @@ def _replicas(town: Town, order: Order) -> list[Replica]:
         variables["GATEHOUSE_DATABASE__URL"] = order.database_url
     other = {**variables, "PYTHONPATH": order.beside} if order.beside else variables
     return [
-        Replica(Machine(town.place.path, other if number % 2 else variables))
+        Replica(Machine(town.place.path, other if number % 2 else variables, loaded=False))
         for number in range(order.replicas)
     ]
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from gateway.cli.client import GatewayClient
 from runtime.ports.clock import Clock
+from tests.scenario.process.program import ADMIN, Program, gateway
 from tests.scenario.process.program import Place as Machine
-from tests.scenario.process.program import Program, gateway
 
 KEPT_LINES = 2_000
 NOT_SERVING = "http://127.0.0.1:9"
@@ -83,7 +83,7 @@ class Gateways:
 
     def client(self) -> GatewayClient:
         """A client of one that is up."""
-        return GatewayClient(self.url(), None)
+        return GatewayClient(self.url(), ADMIN)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:

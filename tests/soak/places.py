@@ -13,6 +13,7 @@ from typing import ClassVar
 from gateway.cli.client import GatewayClient, JsonObject, Refused, Unreachable
 from gateway.cli.client import objects as objects_of
 from runtime.ports.clock import Clock
+from tests.scenario.process.program import ADMIN
 from tests.wire.slack import GENERAL, Said, SlackServer
 from tests.wire.telegram import Chat, Message, TelegramServer, User
 
@@ -178,7 +179,7 @@ class WebPage(Place):
         key = f"{desk}-{self._count}"
         while True:
             try:
-                async with GatewayClient(self._url(), None) as client:
+                async with GatewayClient(self._url(), ADMIN) as client:
                     if not self._session:
                         body: JsonObject = {"channel": "web", "key": desk}
                         self._session = str((await client.post("/v1/sessions", body))["id"])
@@ -203,7 +204,7 @@ class WebPage(Place):
         if not self._session:
             return []
         try:
-            async with GatewayClient(self._url(), None) as client:
+            async with GatewayClient(self._url(), ADMIN) as client:
                 path = f"/v1/sessions/{self._session}/messages"
                 found = objects_of((await client.get(path, {"limit": "50"})).get("items"))
         except (Unreachable, Refused):

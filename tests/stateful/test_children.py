@@ -6,14 +6,12 @@ from pathlib import Path
 
 import hypothesis.strategies as st
 import pytest
-from hypothesis import settings
 from hypothesis.stateful import (
     RuleBasedStateMachine,
     initialize,
     invariant,
     precondition,
     rule,
-    run_state_machine_as_test,
 )
 
 from runtime.domain.errors import Conflict
@@ -27,7 +25,7 @@ from tests.stateful.bench import pick
 from tests.stateful.children_bench import agent, spawning
 from tests.stateful.children_play import ChildrenPlay
 from tests.stateful.children_rows import check_lanes
-from tests.stateful.conftest import LONG
+from tests.stateful.playing import assert_holds
 from tests.stateful.units import SqliteUnits, Units
 
 __all__ = ["schema_templates"]
@@ -206,17 +204,8 @@ def make(schema_templates: Callable[[str], str], tmp_path: Path) -> Callable[[],
     return lambda: SqliteUnits(template, tmp_path / f"{next(numbers)}.db")
 
 
-def assert_holds(make: Callable[[], Units], *, examples: int) -> None:
-    """Play the machine; the first order of events that breaks something is made short and shown."""
-    profile = settings.get_current_profile_name()
-    suite = settings.get_profile("suite")
-    short = settings(suite, max_examples=examples)
-    chosen = settings.get_profile(LONG) if profile == LONG else short
-    run_state_machine_as_test(machine(make), settings=chosen)
-
-
 @pytest.mark.requirement(
     "SUB-7", "SUB-8", "SUB-11", "SUB-12", "SUB-13", "SUB-19", "SUB-22", "SUB-23", "SUB-24"
 )
 def test_any_order_of_events_ends(make: Callable[[], Units]) -> None:
-    assert_holds(make, examples=40)
+    assert_holds(machine(make), examples=12)

@@ -1,25 +1,26 @@
 """The message path in any order of events: nothing lost, nothing doubled, nothing stuck."""
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import count
 from pathlib import Path
 
 import hypothesis.strategies as st
 import pytest
-from hypothesis import settings
-from hypothesis.stateful import precondition, rule, run_state_machine_as_test
+from hypothesis.stateful import precondition, rule
 
 from runtime.domain.people import Trust
 from runtime.domain.runs import RunState
 from tests.contract.store_support import postgres_server, schema_templates
 from tests.stateful.arriving import Arriving
 from tests.stateful.bench import WORKERS, pick
-from tests.stateful.conftest import LONG
 from tests.stateful.delivering import Delivering
+from tests.stateful.playing import assert_holds
 from tests.stateful.snapshot import result_of
 from tests.stateful.units import PostgresUnits, SqliteUnits, Units
 from tests.stateful.working import Working
+from tests.templates import create_database, release_database
 
 __all__ = ["schema_templates"]
 
@@ -52,17 +53,6 @@ class MessagePath(Arriving, Working, Delivering):
             self.goes_on(who, which, claim=False, kinds=["read"], end=RunState.COMPLETED)
 
 
-def assert_holds(make: Callable[[], Units], *, examples: int) -> None:
-    """Play the machine; the first order of events that breaks something is made short and shown."""
-    profile = settings.get_current_profile_name()
-    if profile == LONG:
-        run_state_machine_as_test(machine(make), settings=settings.get_profile(LONG))
-    else:
-        suite = settings.get_profile("suite")
-        short = settings(suite, max_examples=examples)
-        run_state_machine_as_test(machine(make), settings=short)
-
-
 def machine(make: Callable[[], Units]) -> type[MessagePath]:
     """The machine on databases that `make` opens."""
     return type("MessagePath", (MessagePath,), {"make": staticmethod(make)})
@@ -78,7 +68,7 @@ def test_any_order_of_events_keeps_the_invariants(
         path = tmp_path / f"{next(numbers)}.db"
         return SqliteUnits(template, path)
 
-    assert_holds(make, examples=100)
+    assert_holds(machine(make), examples=30)
 
 
 @pytest.mark.requirement("MSG-8", "MSG-13")
@@ -104,12 +94,14 @@ def test_a_run_that_was_stopped_and_lost_its_worker_says_what_may_have_happened(
 
 
 @pytest.fixture
-def postgres_url(schema_templates: Templates) -> str:
+def postgres_url() -> Iterator[str]:
     """A PostgreSQL database with the schema, for one test."""
     server = postgres_server()
-    return server.url(schema_templates("postgresql"))
+    name = asyncio.run(create_database(server))
+    yield server.url(name)
+    asyncio.run(release_database(server, name))
 
 
 @pytest.mark.requirement("MSG-4", "MSG-6", "MSG-7", "MSG-9", "APR-4")
 def test_the_same_holds_on_postgresql(postgres_url: str) -> None:
-    assert_holds(partial(PostgresUnits, postgres_url), examples=5)
+    assert_holds(machine(partial(PostgresUnits, postgres_url)), examples=3)

@@ -10,6 +10,7 @@ from sqlalchemy import Connection
 from runtime.agent.crashed import settle_crashed
 from runtime.domain.decisions import Decision
 from runtime.domain.errors import StaleLease
+from runtime.domain.grants import Grant, GrantKind
 from runtime.domain.messages import TextPart
 from runtime.domain.runs import RunState, Usage
 from runtime.domain.tools import Effect, ToolCall, ToolResult
@@ -283,7 +284,12 @@ def _must_park(held: Held) -> bool:
 def _wait(row: CallRow) -> Wait:
     if row.call.name == "question":
         return Wait(row, "question", question="Which?", options=("a", "b"))
-    return Wait(row, "approval", decision=ASK, grant="ask")
+    return Wait(
+        row,
+        "approval",
+        decision=ASK,
+        grant=Grant(tool="ask", kind=GrantKind.PATH, key="ask", text="ask"),
+    )
 
 
 def write_step(unit: str, conn: Connection, *, holder: Holder, held: Held) -> None:

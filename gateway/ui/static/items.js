@@ -88,8 +88,14 @@ function step(call) {
       make("span", { class: `dot ${dot}`, "aria-hidden": "true" }),
       make("span", { class: "tool" }, seen(call.name)),
       make("span", { class: "brief" }, seen(brief(call.arguments))),
-      make("span", { class: "word" }, WORDS[state] || state)),
+      make("span", { class: "word" }, ended(call) || WORDS[state] || state)),
     body);
+}
+
+// How a command ended that gave no good result, in its own first line: [exit code 2, 0.1 s].
+function ended(call) {
+  const found = call.name === "exec" && call.status === "error" && /^\[(exit code \d+|timed out|killed)/.exec(call.result || "");
+  return found ? found[1] : "";
 }
 
 // A call's arguments and a question as they really are: "[U+202E]" where a character hides.

@@ -7,13 +7,21 @@ from typing import TypeVar
 
 from runtime.domain.errors import ToolError
 from runtime.tools.base import ToolContext, ToolOutput
-from runtime.tools.paths import PathGuard, foreign, os_error, relative
+from runtime.tools.hidden import UPLOADS
+from runtime.tools.paths import PathGuard, foreign, os_error
+from runtime.workspace.layout import Landmarks
 
 T = TypeVar("T")
 
 
 def guard(context: ToolContext) -> PathGuard:
-    return PathGuard(context.roots, hidden=context.hidden, within=context.within)
+    return PathGuard(
+        context.layout,
+        context.roots,
+        hidden=context.hidden,
+        within=context.within,
+        writes=context.writes,
+    )
 
 
 async def off_loop(work: Callable[[], T], path: str) -> T:
@@ -27,20 +35,22 @@ async def off_loop(work: Callable[[], T], path: str) -> T:
 
 
 def from_path(content: str, path: Path, context: ToolContext) -> ToolOutput:
-    """Content that was found at `path`; what is not the workspace's own is untrusted."""
+    """Content that was found at `path`; what is not the agent's own is untrusted."""
     return ToolOutput(
         content,
-        untrusted=foreign(path, context.workspace),
-        source=relative(path, context.roots),
+        untrusted=foreign(path, context.layout),
+        outside=_kept_from_agent(path, context),
+        source=context.layout.name(path),
     )
+
+
+def _kept_from_agent(path: Path, context: ToolContext) -> bool:
+    """Whether the agent writes at `path` by asking alone, or never: what stands there is given."""
+    found = Landmarks.of(context.layout.home).places(path)
+    return any(place.instructs or place.name == UPLOADS for place in found)
 
 
 def below(folder: Path, context: ToolContext) -> str:
     """What to put before a path relative to `folder`, so that other tools take it as it is."""
-    prefix = relative(folder, context.roots)
+    prefix = context.layout.name(folder)
     return "" if prefix == "." else f"{prefix}/"
-
-
-def printable(name: str) -> str:
-    """A name on one line: a break in it would look like another entry."""
-    return "".join(c if c.isprintable() else "?" for c in name)

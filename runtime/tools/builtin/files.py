@@ -15,7 +15,7 @@ from runtime.tools.builtin.common import from_path, guard, off_loop
 from runtime.tools.builtin.window import Window, window
 from runtime.tools.files import Seen
 from runtime.tools.nearest import nearest
-from runtime.tools.paths import Spot, refuse_private, relative, shown
+from runtime.tools.paths import Spot, shown
 
 
 class ReadArguments(Arguments):
@@ -36,7 +36,7 @@ class ReadFile(Tool[ReadArguments]):
     @override
     def touches(self, arguments: ReadArguments, context: ToolContext) -> Touches:
         path = guard(context).resolve(arguments.path)
-        return Touches(reads=(str(path),), subject=relative(path, context.roots))
+        return Touches(reads=(str(path),), subject=context.layout.name(path))
 
     @override
     async def run(self, arguments: ReadArguments, context: ToolContext) -> ToolOutput:
@@ -53,6 +53,7 @@ class WriteFile(Tool[WriteArguments]):
     """The whole content at once; missing parents are made."""
 
     name = "write_file"
+    own_words = True
     description = "Create a file or replace all of it."
     arguments = WriteArguments
     effect = Effect.IDEMPOTENT
@@ -61,7 +62,7 @@ class WriteFile(Tool[WriteArguments]):
     @override
     def touches(self, arguments: WriteArguments, context: ToolContext) -> Touches:
         path = guard(context).writable(arguments.path)
-        return Touches(writes=(str(path),), subject=relative(path, context.roots))
+        return Touches(writes=(str(path),), subject=context.layout.name(path))
 
     @override
     async def run(self, arguments: WriteArguments, context: ToolContext) -> ToolOutput:
@@ -81,6 +82,7 @@ class EditFile(Tool[EditArguments]):
     """One exact replacement. ``once``: what it did may have made the same edit possible again."""
 
     name = "edit_file"
+    own_words = True
     description = "Replace exact text in a file."
     arguments = EditArguments
     effect = Effect.ONCE
@@ -89,7 +91,7 @@ class EditFile(Tool[EditArguments]):
     @override
     def touches(self, arguments: EditArguments, context: ToolContext) -> Touches:
         path = str(guard(context).writable(arguments.path))
-        subject = relative(Path(path), context.roots)
+        subject = context.layout.name(Path(path))
         return Touches(reads=(path,), writes=(path,), subject=subject)
 
     @override
@@ -147,10 +149,12 @@ def _count(content: bytes) -> int:
 
 def _write(arguments: WriteArguments, context: ToolContext) -> str:
     content = arguments.content.encode()
+    guarded = guard(context)
     with (
-        guard(context).parent(arguments.path, follow_last=False, make=True) as spot,
+        guarded.parent(arguments.path, follow_last=False, make=True) as spot,
         exclusive(spot),
     ):
+        guarded.refuse_kept(spot)
         _refuse_root(spot, arguments.path)
         found = present(spot, arguments.path)
         if found is not None:
@@ -158,12 +162,15 @@ def _write(arguments: WriteArguments, context: ToolContext) -> str:
         seen = replace(spot, arguments.path, content, found and found[0])
         context.files.note(spot.path, seen)
         done = "created" if found is None else "replaced"
-        return f"{done} {relative(spot.path, context.roots)}, {len(content):,} bytes"
+        return f"{done} {context.layout.name(spot.path)}, {len(content):,} bytes"
 
 
 def _edit(arguments: EditArguments, context: ToolContext) -> str:
-    with guard(context).parent(arguments.path, follow_last=False) as spot, exclusive(spot):
+    guarded = guard(context)
+    with guarded.parent(arguments.path, follow_last=False) as spot, exclusive(spot):
+        guarded.refuse_kept(spot)
         _refuse_root(spot, arguments.path)
+        guarded.refuse_moved(arguments.path, spot.path, whole=True)
         found = None if spot.missing else present(spot, arguments.path)
         if found is None:
             raise ToolError(f"{shown(arguments.path)} does not exist; write_file creates it")
@@ -173,11 +180,10 @@ def _edit(arguments: EditArguments, context: ToolContext) -> str:
         seen = replace(spot, arguments.path, edited.encode(), found[0])
         context.files.note(spot.path, seen)
         times = "once" if done == 1 else f"{done} times"
-        return f"replaced {times} in {relative(spot.path, context.roots)}"
+        return f"replaced {times} in {context.layout.name(spot.path)}"
 
 
 def _refuse_root(spot: Spot, text: str) -> None:
-    refuse_private(spot)
     if spot.name == ".":
         raise ToolError(f"{shown(text)} is a directory")
 

@@ -3,7 +3,7 @@
 import os
 import stat
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import regex
@@ -11,12 +11,13 @@ from pydantic import Field
 from typing_extensions import override
 
 from runtime.domain.errors import ToolError
+from runtime.domain.printable import printable_name
 from runtime.domain.tools import Effect, Touches
 from runtime.ports.clock import Clock
 from runtime.tools.base import Arguments, Tool, ToolContext, ToolOutput
 from runtime.tools.binary import is_binary
-from runtime.tools.builtin.common import below, from_path, guard, off_loop, printable
-from runtime.tools.paths import PathGuard, Spot, absent, opened_file, relative
+from runtime.tools.builtin.common import below, from_path, guard, off_loop
+from runtime.tools.paths import PathGuard, Spot, absent, opened_file
 from runtime.tools.patterns import Glob
 from runtime.tools.tree import Tree
 
@@ -51,7 +52,7 @@ class Grep(Tool[GrepArguments]):
     @override
     def touches(self, arguments: GrepArguments, context: ToolContext) -> Touches:
         path = guard(context).resolve(arguments.path)
-        return Touches(reads=(str(path),), subject=relative(path, context.roots))
+        return Touches(reads=(str(path),), subject=context.layout.name(path))
 
     @override
     async def run(self, arguments: GrepArguments, context: ToolContext) -> ToolOutput:
@@ -117,7 +118,7 @@ class _Search:
         self, guarded: PathGuard, spot: Spot, include: Glob | None
     ) -> Iterator[tuple[str, str]]:
         if not _is_directory(spot):
-            content = self._content(spot.directory, spot.name, self.arguments.path, only=True)
+            content = self._content(spot, self.arguments.path, only=True)
             if content is not None:
                 yield self.arguments.path, content
             return
@@ -127,15 +128,19 @@ class _Search:
             for entry in tree:
                 if not entry.is_file or (include and not _included(include, entry.path)):
                     continue
-                content = self._content(entry.directory, entry.name, entry.path, only=False)
+                content = self._content(
+                    replace(folder, directory=entry.directory, name=entry.name),
+                    entry.path,
+                    only=False,
+                )
                 if content is not None:
-                    yield f"{prefix}{printable(entry.path)}", content
+                    yield f"{prefix}{printable_name(entry.path)}", content
             self.truncated = self.truncated or tree.truncated
 
-    def _content(self, directory: int, name: str, label: str, *, only: bool) -> str | None:
+    def _content(self, spot: Spot, label: str, *, only: bool) -> str | None:
         try:
             with (
-                opened_file(directory, name, label) as handle,
+                opened_file(spot.directory, spot.name, label, spot.notes) as handle,
                 os.fdopen(os.dup(handle), "rb") as f,
             ):
                 raw = f.read(_FILE_BYTES + 1)

@@ -9,11 +9,12 @@ from pydantic import Field
 from typing_extensions import override
 
 from runtime.domain.errors import ToolError
+from runtime.domain.printable import printable_name
 from runtime.domain.tools import Effect, Touches
 from runtime.tools.base import Arguments, Tool, ToolContext, ToolOutput
-from runtime.tools.builtin.common import below, from_path, guard, off_loop, printable
+from runtime.tools.builtin.common import below, from_path, guard, off_loop
 from runtime.tools.hidden import OUTPUTS, file_name
-from runtime.tools.paths import PathGuard, absent, relative
+from runtime.tools.paths import PathGuard, absent
 from runtime.tools.patterns import Glob
 from runtime.tools.tree import SKIPPED, Entry, Tree, entries
 
@@ -28,6 +29,7 @@ class ListDir(Tool[ListArguments]):
     """Names with sizes; folders end in a slash."""
 
     name = "list_dir"
+    own_words = True
     description = "List a folder with sizes in bytes."
     arguments = ListArguments
     effect = Effect.READ
@@ -61,6 +63,7 @@ class GlobFiles(Tool[GlobArguments]):
     """Files whose path below `path` matches."""
 
     name = "glob"
+    own_words = True
     description = "Find files by name pattern (`**/*.py`)."
     arguments = GlobArguments
     effect = Effect.READ
@@ -89,7 +92,7 @@ class GlobFiles(Tool[GlobArguments]):
                     if len(lines) == _ENTRIES:
                         lines.append(f"[more than {_ENTRIES}; narrow the pattern]")
                         break
-                    lines.append(f"{prefix}{printable(entry.path)}")
+                    lines.append(f"{prefix}{printable_name(entry.path)}")
                 if tree.truncated:
                     lines.append("[the tree is too large; parts were not searched]")
                 return from_path("\n".join(lines) or "[no file matches]", spot.path, context)
@@ -106,6 +109,7 @@ class ResolvePath(Tool[ResolveArguments]):
     """Where a file of a kind is, whether or not it exists."""
 
     name = "resolve_path"
+    own_words = True
     description = "Absolute path of a file of this kind."
     arguments = ResolveArguments
     effect = Effect.READ
@@ -114,7 +118,7 @@ class ResolvePath(Tool[ResolveArguments]):
     @override
     def touches(self, arguments: ResolveArguments, context: ToolContext) -> Touches:
         path = _of_kind(arguments, context)
-        return Touches(reads=(str(path),), subject=relative(path, context.roots))
+        return Touches(reads=(str(path),), subject=context.layout.name(path))
 
     @override
     async def run(self, arguments: ResolveArguments, context: ToolContext) -> ToolOutput:
@@ -149,17 +153,17 @@ def _folder(kind: str, context: ToolContext) -> str:
 
 def _reads(path: str, context: ToolContext) -> Touches:
     resolved = guard(context).resolve(path)
-    return Touches(reads=(str(resolved),), subject=relative(resolved, context.roots))
+    return Touches(reads=(str(resolved),), subject=context.layout.name(resolved))
 
 
 def _line(entry: Entry, guarded: PathGuard, folder: Path) -> str:
-    name = printable(entry.name)
+    name = printable_name(entry.name)
     if entry.is_directory:
         return f"{name}/"
     if entry.is_file:
         return f"{name}  {entry.status.st_size}"
     if stat.S_ISLNK(entry.status.st_mode) and not _leads_to_hidden(entry, guarded, folder):
-        return f"{name} -> {printable(os.readlink(entry.name, dir_fd=entry.directory))}"
+        return f"{name} -> {printable_name(os.readlink(entry.name, dir_fd=entry.directory))}"
     return f"{name}  [no regular file]"
 
 

@@ -16,7 +16,7 @@ from runtime.domain.tools import Effect, Touches
 from runtime.tools.base import Arguments, Tool, ToolContext, ToolOutput
 from runtime.tools.builtin.common import guard, off_loop
 from runtime.tools.outgoing import TOOL, Room, Sending, snapshot
-from runtime.tools.paths import relative, shown
+from runtime.tools.paths import shown
 
 CAPTION = 1_000
 """Characters; what Telegram still shows below a file (sendDocument: 1,024)."""
@@ -31,6 +31,7 @@ class SendFile(Tool[SendArguments]):
     """A copy of one file as it is now. ``idempotent``: nothing is sent until the result is kept."""
 
     name = TOOL
+    own_words = True
     description = "Send a file to this chat, as it is now; it arrives in front of your answer."
     arguments = SendArguments
     effect = Effect.IDEMPOTENT
@@ -42,7 +43,7 @@ class SendFile(Tool[SendArguments]):
     @override
     def touches(self, arguments: SendArguments, context: ToolContext) -> Touches:
         path = guard(context).resolve(arguments.path)
-        return Touches(reads=(str(path),), replies=True, subject=relative(path, context.roots))
+        return Touches(reads=(str(path),), replies=True, subject=context.layout.name(path))
 
     @override
     async def run(self, arguments: SendArguments, context: ToolContext) -> ToolOutput:
@@ -66,7 +67,7 @@ class SendFile(Tool[SendArguments]):
             if size == 0:
                 raise ToolError(f"path: {shown(arguments.path)} is empty; chats take no empty file")
             return snapshot(
-                context.workspace,
+                context.layout.home,
                 handle,
                 spot.path.name,
                 most=room.most,

@@ -5,12 +5,14 @@ import codecs
 import signal
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
-from pydantic import Field
+from pydantic import Field, field_validator
 from typing_extensions import override
 
 from runtime.domain.errors import InvalidInput, ToolError
 from runtime.domain.tools import Effect, Touches
+from runtime.policy.command_folders import folders_begun
 from runtime.ports.sandbox import (
     Sandbox,
     SandboxCommand,
@@ -22,16 +24,8 @@ from runtime.ports.sandbox import (
 from runtime.tools.base import Arguments, Tool, ToolContext, ToolOutput
 from runtime.tools.binary import describe, is_binary
 from runtime.tools.builtin.common import guard, off_loop
-from runtime.tools.builtin.reading import READING_ENV
-from runtime.tools.hidden import (
-    PRIVATE,
-    file_name,
-    hold_notes,
-    is_folder,
-    outputs_folder,
-    uploads_folder,
-    worktrees_folder,
-)
+from runtime.tools.git_programs import GitEnvironment, hardened
+from runtime.tools.grants import grants_of, roots_of
 
 _KEPT = 8 * 1024 * 1024
 """Bytes of output that are kept; a command may write more, which is counted and dropped."""
@@ -39,6 +33,8 @@ _EMITTED = 64 * 1024
 """Characters of live progress for one command."""
 DEFAULT_TIMEOUT_S = 60.0
 MAX_TIMEOUT_S = 600.0
+_REFUSED = "transport 'file' not allowed"
+"""What git says where it may not speak to another folder."""
 UNCONFINED = "none"
 """The name of the sandbox that hides nothing."""
 
@@ -60,12 +56,20 @@ class ExecArguments(Arguments):
     timeout_s: float = Field(default=DEFAULT_TIMEOUT_S, gt=0)
     background: bool = False
 
+    @field_validator("command", "working_dir")
+    @classmethod
+    def _no_nul(cls, text: str) -> str:
+        if "\0" in text:
+            raise ValueError("a NUL character ends a text for the system: leave it out")
+        return text
+
 
 class Exec(Tool[ExecArguments]):
     """One shell command. The result leads with how it ended."""
 
     name = "exec"
-    description = "Run a shell command in the sandbox."
+    own_words = True
+    description = "Run a shell command in the working folder, sandboxed."
     arguments = ExecArguments
     effect = Effect.ONCE
     example = '{"command": "git status --short", "working_dir": ".", "timeout_s": 60}'
@@ -76,32 +80,36 @@ class Exec(Tool[ExecArguments]):
 
     @override
     def touches(self, arguments: ExecArguments, context: ToolContext) -> Touches:
+        folder = str(guard(context).resolve(arguments.working_dir))
         return Touches(
-            reads=(str(guard(context).resolve(arguments.working_dir)),),
-            writes=() if context.read_only else _roots(context),
+            reads=(folder,),
+            writes=() if context.read_only else roots_of(context),
             command=arguments.command,
-            network=("*",) if self._network(context) else (),
+            folder=folder,
+            network=("*",) if _network(context, self._settings) else (),
             subject=arguments.command,
         )
 
     @override
     async def run(self, arguments: ExecArguments, context: ToolContext) -> ToolOutput:
         self._refuse(arguments, context)
-        command = await off_loop(lambda: self._command(arguments, context), arguments.working_dir)
+        granted = await off_loop(
+            lambda: command_of(arguments, context, self._settings), arguments.working_dir
+        )
         collected = _Collected(context.emit)
         try:
-            async with await self._sandbox.start(command) as process:
+            async with await self._sandbox.start(granted.command) as process:
                 end = await _finish(process, collected, context.call_id)
         except (SandboxUnavailable, InvalidInput) as error:
             raise ToolError(f"the command was not run: {error}") from error
+        output = collected.told()
         return ToolOutput(
-            f"{_ending(end, arguments.timeout_s)}\n{collected.told()}",
-            untrusted=self._network(context),
+            f"{_ending(end, self._settings.limits, arguments.timeout_s)}\n"
+            f"{output}{granted.trouble(output)}",
+            untrusted=_network(context, self._settings),
             source="output of a command with network access",
+            failed=end.code != 0 or end.timed_out,
         )
-
-    def _network(self, context: ToolContext) -> bool:
-        return self._settings.network and not context.read_only
 
     def _refuse(self, arguments: ExecArguments, context: ToolContext) -> None:
         if self._sandbox.name == UNCONFINED and context.read_only:
@@ -122,32 +130,55 @@ class Exec(Tool[ExecArguments]):
         if arguments.timeout_s > self._settings.max_timeout_s:
             raise ToolError(f"timeout_s: must be at most {self._settings.max_timeout_s:g}")
 
-    def _command(self, arguments: ExecArguments, context: ToolContext) -> SandboxCommand:
-        with guard(context).directory(arguments.working_dir) as (_, spot):
-            cwd = str(spot.path)
-        limits = self._settings.limits
-        readable, hidden = _outputs(context)
-        received, others = _uploads(context)
-        roots = (*_roots(context), *received)
-        reads = context.read_only
-        return SandboxCommand(
-            command=arguments.command,
-            cwd=cwd,
-            # Whoever allowed it, policy or a person: in a read-only mode no command can write.
-            writable=() if reads else roots,
-            readable=(*roots, *readable) if reads else readable,
-            unlinked=tuple(str(path) for path in context.reads),
-            hidden=(*self._settings.hidden, *hidden, *others, *_notes(context)),
-            network=self._network(context),
-            env=READING_ENV if reads else self._settings.env,
-            limits=SandboxLimits(
-                memory_bytes=limits.memory_bytes,
-                processes=limits.processes,
-                file_bytes=limits.file_bytes,
-                open_files=limits.open_files,
-                timeout_s=arguments.timeout_s,
-            ),
-        )
+
+@dataclass(frozen=True, slots=True)
+class Granted:
+    """A command with all that it is granted, and with what git finds in it."""
+
+    command: SandboxCommand
+    git: GitEnvironment
+
+    def trouble(self, output: str) -> str:
+        """What is to be said of git behind the output of the command."""
+        if self.git.problem:
+            return f"\n[git does not start here: {self.git.problem}]"
+        if self.git.alone and _REFUSED in output:
+            return f"\n[git speaks to no other folder here: {self.git.alone}]"
+        return ""
+
+
+def command_of(arguments: ExecArguments, context: ToolContext, settings: ExecSettings) -> Granted:
+    """The command with all that it is granted; looks at the files as they are now.
+
+    Raises `ToolError` for a working folder that cannot be had.
+    """
+    with guard(context).directory(arguments.working_dir) as (_, spot):
+        cwd = str(spot.path)
+    # A child reads the private notes by tools, not by commands that may write (SUB-16).
+    closed = context.child and not context.read_only
+    grants = grants_of(replace(context, notes=context.notes and not closed))
+    roots = map(Path, roots_of(context))
+    goes = folders_begun(arguments.command)
+    begun = [Path(cwd), *(Path(cwd, one) for one in goes.spellings)]
+    reading = context.read_only
+    git = hardened(begun, roots, told=goes.told, reading=reading, granted=settings.env)
+    command = SandboxCommand(
+        command=arguments.command,
+        cwd=cwd,
+        writable=grants.writable,
+        readable=grants.readable,
+        unlinked=grants.unlinked,
+        hidden=(*settings.hidden, *grants.hidden),
+        network=_network(context, settings),
+        env=git.variables,
+        limits=replace(settings.limits, timeout_s=arguments.timeout_s),
+        session=context.session_id,
+    )
+    return Granted(command, git)
+
+
+def _network(context: ToolContext, settings: ExecSettings) -> bool:
+    return settings.network and not context.read_only
 
 
 async def _finish(process: SandboxProcess, collected: "_Collected", call: str) -> SandboxExit:
@@ -158,48 +189,6 @@ async def _finish(process: SandboxProcess, collected: "_Collected", call: str) -
         while piece := await process.read():
             collected.add(piece)
     return waiting.result()
-
-
-def _notes(context: ToolContext) -> tuple[str, ...]:
-    """The private notes that a command does not find; a child could write them otherwise."""
-    closed = context.child and not context.read_only
-    notes = context.notes and not closed
-    if not notes and not context.read_only:
-        hold_notes(context.workspace)
-    return replace(context, notes=notes).hidden.masks
-
-
-def _roots(context: ToolContext) -> tuple[str, ...]:
-    """The folders that may be written; one inside of what is hidden would be shown again."""
-    hidden = context.hidden
-    roots = [root.resolve() for root in context.roots]
-    return tuple(str(root) for root in roots if not hidden.covers(root))
-
-
-def _outputs(context: ToolContext) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """What to show and what to hide of the gateway's folder in the workspace.
-
-    The folder can be read, the results that other sessions kept in it cannot. It is there before
-    the command is, because what is made later is not hidden.
-    """
-    kept = outputs_folder(context.workspace)
-    if not context.notes:
-        worktrees_folder(context.workspace)
-    if kept is None:
-        gateways = context.workspace.resolve() / PRIVATE
-        return ((str(gateways),) if is_folder(gateways) else ()), ()
-    own = kept / file_name(context.session_id)
-    return (str(kept.parent), *([str(own)] if is_folder(own) else [])), (str(kept),)
-
-
-def _uploads(context: ToolContext) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """What to show and what to hide of the files that people sent: those of other sessions."""
-    folder = uploads_folder(context.workspace)
-    if folder is None:
-        return (), ()
-    hidden = context.hidden
-    shown = [one for one in sorted(folder.iterdir()) if not hidden.covers(one) and is_folder(one)]
-    return tuple(str(one) for one in shown), (str(folder),)
 
 
 class _Collected:
@@ -234,7 +223,13 @@ class _Collected:
         return text
 
 
-def _ending(end: SandboxExit, timeout_s: float) -> str:
+def _ending(end: SandboxExit, limits: SandboxLimits, timeout_s: float) -> str:
+    if end.limit == "disk":
+        used = f"it used more than {(limits.disk_bytes or 0) // 1024**2:,} MB of disk"
+        return f"[ended: {used}, all commands of this session together, {end.duration_s:.1f} s]"
+    if end.limit == "free_space":
+        left = f"less than {limits.free_bytes // 1024**2:,} MB of disk were left"
+        return f"[ended: {left}, {end.duration_s:.1f} s]"
     if end.timed_out:
         how = f"timed out after {timeout_s:g} s and was killed"
     elif end.signal is not None:

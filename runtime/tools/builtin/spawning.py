@@ -91,6 +91,7 @@ class SessionsSpawn(Tool[SpawnArguments]):
     """The turn hands it to the unit that parks or answers the call."""
 
     name = SPAWN
+    own_words = True
     description = (
         "Start subagents for parts of the work: await their results, or go on and get them later."
     )

@@ -50,6 +50,7 @@ class Subagents(Tool[SubagentsArguments]):
     """Reads, but for the actions that an agent is told something by; those say it once a call."""
 
     name = "subagents"
+    own_words = True
     description = (
         "Your subagents: list, show, wait, message (also answers one that asks you), decline (to "
         "answer), steer (heard at the next step), stop, output."
@@ -206,6 +207,7 @@ class AgentsList(Tool[NoArguments]):
     """The types for a spawn by the caller; `there` are all tools, filled in once all are made."""
 
     name = "agents_list"
+    own_words = True
     description = "The types of subagents that you may spawn, with their tools."
     arguments = NoArguments
     effect = Effect.READ

@@ -55,7 +55,7 @@ class WebFetch(Tool[FetchArguments]):
     @override
     def touches(self, arguments: FetchArguments, context: ToolContext) -> Touches:
         host = _host(arguments.url)
-        return Touches(network=(host,), subject=host)
+        return Touches(network=(host,), address=arguments.url, subject=host)
 
     @override
     async def run(self, arguments: FetchArguments, context: ToolContext) -> ToolOutput:

@@ -14,6 +14,7 @@ import pytest
 
 from tests.contract.bus.world import World
 from tests.contract.store_support import POSTGRES_VARIABLE, postgres_server
+from tests.templates import postgres_database
 
 NATS_VARIABLE = "GATEHOUSE_TEST_NATS_URL"
 NO_NATS = (
@@ -38,12 +39,9 @@ async def shared_bus(request: pytest.FixtureRequest) -> AsyncIterator[World]:
 async def own_database() -> AsyncIterator[World]:
     """PostgreSQL with a database where nobody else listens."""
     server = postgres_server()
-    name = await server.create()
-    try:
+    async with postgres_database(server, migrated=False) as name:
         async for world in _watched(World("postgresql", server.url(name))):
             yield world
-    finally:
-        await server.drop(name)
 
 
 async def _world(kind: str) -> AsyncIterator[World]:

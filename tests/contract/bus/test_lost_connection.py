@@ -18,15 +18,18 @@ async def test_after_a_cut_the_readers_are_told_and_signals_flow_again(
     shared_bus: World, fail_after: FailAfter
 ) -> None:
     here, there = await shared_bus.replica(), await shared_bus.replica()
+    witness = await shared_bus.replica()
     async with (
         fail_after(),
         here.bus.subscribe(EVENTS, LIVE) as page,
         here.bus.subscribe(RUNS, CANCEL) as worker,
         there.bus.subscribe(RUNS) as signals,
+        witness.bus.subscribe(EVENTS) as seen,
     ):
         here.cut()
         await here.noticed()
         there.bus.publish(EVENTS, {"number": 1})
+        assert (await anext(seen)).data == {"number": 1}
         here.mend()
         await here.reconnected()
         for reader, topic in ((page, EVENTS), (worker, RUNS)):

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final
 
 import aiohttp
+from pydantic import SecretStr
 from rich.console import Console, RenderableType
 
 from adapters.system.clock import SystemClock
@@ -28,11 +29,13 @@ from runtime.intake.control import Control, ControlServices, ControlSettings
 from runtime.intake.logins import Logins
 from runtime.ports.chat import ChatAdapter
 from runtime.store import Database, open_database, outbox
-from runtime.store.migrate import migrate
 from runtime.store.outbox import NewRow
 from runtime.views.reader import Views
 from tests.fakes.gatehouse import FakeGatehouse
+from tests.templates import make_database
 
+TOKEN: Final = "token-of-the-page"
+BEARER: Final = {"Authorization": f"Bearer {TOKEN}"}
 WIDE: Final = 10_000
 """Columns of a terminal that breaks no line."""
 NO_POST = "nothing is called that could answer so: what is sent is published to whoever looks"
@@ -173,14 +176,14 @@ class _Place:
     http: aiohttp.ClientSession
 
     def services(self) -> HttpServices:
-        """A server that needs no token, and hands what is said to the fake."""
+        """A server that hands what is said to the fake."""
         clock = SystemClock()
         control = ControlSettings(workspace=self.workspace)
         services = ControlServices(
             self.database, self.bus, clock, self.gatehouse, settings=lambda: control
         )
         return HttpServices(
-            settings=HttpSettings(admin_tokens=tuple, port=0),
+            settings=HttpSettings(admin_tokens=lambda: (TOKEN,), port=0),
             views=Views(self.database),
             control=Control(services),
             logins=Logins(self.database, clock),
@@ -197,16 +200,16 @@ async def local(channel: str, path: Path) -> AsyncIterator[LocalPlatform]:
     workspace = path / "workspace"
     workspace.mkdir()
     url = f"sqlite:///{path}/gatehouse.db"
-    await migrate(url)
+    await make_database(url)
     database = open_database(url, clock=SystemClock())
     await database.start()
     async with AsyncExitStack() as stack:
         stack.push_async_callback(database.close)
-        http = await stack.enter_async_context(aiohttp.ClientSession())
+        http = await stack.enter_async_context(aiohttp.ClientSession(headers=BEARER))
         place = _Place(MemoryBus(), database, FakeGatehouse(), workspace, http)
         services = place.services()
         port = await stack.enter_async_context(serve(build_app(services), services.settings))
-        client = GatewayClient(f"http://127.0.0.1:{port}", None)
+        client = GatewayClient(f"http://127.0.0.1:{port}", SecretStr(TOKEN))
         await stack.enter_async_context(client)
         person, begun = LocalPlatform(channel, place, client), asyncio.Event()
         await person.opens()

@@ -9,16 +9,21 @@ from pathlib import Path
 
 import pytest
 
+from adapters.sandbox import processes
 from adapters.sandbox.backend import Backend
 from adapters.sandbox.process import launch_command
 from adapters.system.clock import SystemClock
 from runtime.domain.errors import InvalidInput
 from runtime.ports.sandbox import SandboxExit, SandboxUnavailable
-from tests.contract.sandbox.conftest import Bench, drain
+from tests.contract.sandbox.conftest import Bench, drain, read_until
 
 CONNECT = "import socket; socket.create_connection(('127.0.0.1', {port}), 10).close()"
 
 
+NAMED = (
+    "import ctypes, signal; ctypes.CDLL(None).prctl(15, b'watched'); print('up', flush=True); "
+    "signal.pause()"
+)
 LIBC = "import ctypes; raise SystemExit(ctypes.CDLL(None)"
 
 
@@ -316,16 +321,17 @@ async def test_ways_out_through_system_calls_are_refused(confined: Bench, script
 
 @pytest.mark.requirement("TOOL-5")
 async def test_no_capability_and_no_new_privilege(confined: Bench) -> None:
-    output, _ = await confined.run("grep -E '^(Cap|NoNewPrivs|Seccomp:)' /proc/self/status")
-    values = dict(line.split(":\t") for line in output.splitlines())
-    assert values.pop("NoNewPrivs") == "1"
-    assert values.pop("Seccomp") == "2"
-    assert {name: int(value, 16) for name, value in values.items() if name != "CapBnd"} == {
-        "CapInh": 0,
-        "CapPrm": 0,
-        "CapEff": 0,
-        "CapAmb": 0,
-    }
+    command = confined.python(NAMED)
+    async with asyncio.timeout(30), await confined.sandbox.start(command) as process:
+        await read_until(process, "up")
+        tree = [each.process.pid for each in processes.find_tree(process.identity)]
+        (pid,) = [each for each in tree if text_of(f"/proc/{each}/comm") == "watched\n"]
+        status = text_of(f"/proc/{pid}/status")
+    values = dict(line.split(":\t") for line in status.splitlines() if ":\t" in line)
+    assert values["NoNewPrivs"] == "1"
+    assert values["Seccomp"] == "2"
+    for name in ("CapInh", "CapPrm", "CapEff", "CapAmb"):
+        assert int(values[name], 16) == 0
 
 
 @pytest.mark.requirement("TOOL-5")

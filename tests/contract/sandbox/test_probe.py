@@ -62,9 +62,9 @@ async def test_bubblewrap_comes_first_and_landlock_second(
 @pytest.mark.parametrize(
     ("kind", "complaint"),
     [
-        (Leaky, "a file outside the workspace could be written"),
+        (Leaky, "a file outside the working folder could be written"),
         (OnlineLandlock, "a listener on this host could be reached"),
-        (TightLandlock, "the workspace cannot be written"),
+        (TightLandlock, "nothing can be made in the working folder"),
     ],
 )
 async def test_a_backend_that_fails_its_canary_is_not_used(
@@ -76,6 +76,32 @@ async def test_a_backend_that_fails_its_canary_is_not_used(
     chosen = await choose("auto", clock=clock, cgroups=NOTHING, backends=(backend,))
     assert chosen.name == "refused"
     assert complaint in chosen.describe()
+
+
+@pytest.mark.requirement("TOOL-5")
+async def test_the_canary_works_where_commands_work_and_leaves_nothing(confined: Bench) -> None:
+    (confined.workspace / "mine").write_text("kept")
+    folder = str(confined.workspace)
+    grants = SandboxCommand("", cwd=folder, writable=(folder,), env={"GRANTED": "x"})
+    assert await try_backend(confined.sandbox, grants) is None
+    assert [path.name for path in confined.workspace.iterdir()] == ["mine"]
+    assert [path.name for path in confined.base.glob(".*")] == []
+
+
+@pytest.mark.requirement("TOOL-5")
+async def test_a_folder_that_cannot_be_listed_from_the_top_is_no_folder_to_work_in(
+    clock: HandClock, tmp_path: Path
+) -> None:
+    """As it was with Landlock: what is hidden lay inside of what was granted."""
+    backend = Landlock(clock, cgroups=NOTHING)
+    if backend.available() is not None:
+        pytest.skip("Landlock is not to be had here: Linux 6.2 or newer is needed")
+    (tmp_path / "memory").mkdir()
+    folder = str(tmp_path)
+    grants = SandboxCommand("", cwd=folder, writable=(folder,), hidden=(f"{folder}/memory",))
+    said = await try_backend(backend, grants)
+    assert said is not None
+    assert "cannot be listed" in said
 
 
 @pytest.mark.requirement("TOOL-5")

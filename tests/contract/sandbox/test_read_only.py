@@ -9,6 +9,7 @@ import pytest
 from runtime.tools.base import ToolContext
 from runtime.tools.builtin.shell import Exec, ExecArguments, ExecSettings
 from runtime.tools.files import SeenFiles
+from runtime.workspace.layout import FILES, Layout
 from tests.contract.sandbox.conftest import Bench
 
 ATTEMPTS = (
@@ -24,7 +25,7 @@ ATTEMPTS = (
     "chmod 777 kept",
     "truncate -s 0 kept",
     "sed -i s/alive/dead/ kept",
-    "cp kept ../outside/new",
+    "cp kept ../../outside/new",
     "cp kept {extra}/new",
     "exec 3<>kept; echo dead >&3",
     "echo dead > /proc/self/cwd/new",
@@ -41,14 +42,19 @@ class Desk:
     settings: ExecSettings = field(default_factory=ExecSettings)
     emit: Callable[[str], None] = lambda text: None
 
+    @property
+    def folder(self) -> Path:
+        """The working folder."""
+        return self.bench.workspace / FILES
+
     async def run(self, command: str, *, read_only: bool) -> str:
         """What the model is told of it."""
         context = ToolContext(
             session_id="ses_1",
             run_id="run_1",
             call_id="call_1",
-            workspace=self.bench.workspace,
-            roots=(self.bench.workspace, self.bench.base / "extra"),
+            layout=Layout.of(self.bench.workspace),
+            roots=(self.bench.base / "extra",),
             files=SeenFiles(),
             emit=self.emit,
             notes=True,
@@ -61,20 +67,19 @@ class Desk:
 @pytest.fixture
 def desk(confined: Bench) -> Desk:
     """A workspace with a file, and a second root."""
-    (confined.workspace / "sub").mkdir()
+    desk = Desk(confined)
+    (desk.folder / "sub").mkdir(parents=True)
     (confined.base / "extra").mkdir()
-    (confined.workspace / "kept").write_text("alive\n")
-    (confined.workspace / "kept").chmod(0o640)
-    return Desk(confined)
+    (desk.folder / "kept").write_text("alive\n")
+    (desk.folder / "kept").chmod(0o640)
+    return desk
 
 
 @pytest.mark.requirement("TOOL-7")
 @pytest.mark.parametrize("attempt", ATTEMPTS)
 async def test_nothing_that_was_let_through_by_mistake_can_write(desk: Desk, attempt: str) -> None:
-    places = {"extra": desk.bench.base / "extra", "workspace": desk.bench.workspace}
+    places = {"extra": desk.bench.base / "extra", "workspace": desk.folder}
     command = attempt.format(**places)
-    # The gateway makes folders of its own before a command, so that what is hidden exists.
-    await desk.run("true", read_only=True)
     before = _seen(desk.bench.base)
     told = await desk.run(command, read_only=True)
     assert not told.startswith("[exit code 0,"), told
@@ -86,15 +91,15 @@ async def test_the_same_view_is_read_and_other_modes_write(desk: Desk) -> None:
     assert "alive" in await desk.run("cat kept; ls sub", read_only=True)
     told = await desk.run("echo dead > kept && echo x > sub/new", read_only=False)
     assert told.startswith("[exit code 0,")
-    assert (desk.bench.workspace / "kept").read_text() == "dead\n"
+    assert (desk.folder / "kept").read_text() == "dead\n"
 
 
 @pytest.mark.requirement("TOOL-7")
 async def test_nothing_that_was_granted_to_commands_reaches_a_read_only_one(desk: Desk) -> None:
-    (desk.bench.workspace / "ls").write_text("#!/bin/sh\necho hijacked\n")
-    (desk.bench.workspace / "ls").chmod(0o755)
+    (desk.folder / "ls").write_text("#!/bin/sh\necho hijacked\n")
+    (desk.folder / "ls").chmod(0o755)
     desk.settings = ExecSettings(
-        env={"PATH": f"{desk.bench.workspace}:/usr/bin:/bin", "TOKEN": "t0ken"}, network=True
+        env={"PATH": f"{desk.folder}:/usr/bin:/bin", "TOKEN": "t0ken"}, network=True
     )
     assert "hijacked" in await desk.run("ls", read_only=False)
     told = await desk.run("ls; env; cat /proc/net/dev", read_only=True)

@@ -4,17 +4,19 @@ import asyncio
 import os
 import signal
 import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from adapters.sandbox import processes
+from adapters.sandbox import processes, threads
 from adapters.sandbox.cgroups import Cgroups
 from adapters.sandbox.landlock import Landlock
 from adapters.sandbox.unconfined import Unconfined
 from runtime.ports.sandbox import ProcessIdentity, SandboxLimits, SandboxProcess
-from tests.contract.sandbox.conftest import COMMANDS, Bench, HandClock, drain, read_until
+from tests.contract.sandbox.conftest import COMMANDS, Bench, HandClock, build, drain, read_until
 
 IGNORES_TERM = "trap '' TERM; echo up; while :; do sleep 1000; done"
 FAMILY = (
@@ -22,6 +24,26 @@ FAMILY = (
     f'env -i /usr/bin/setsid /bin/bash -c "{IGNORES_TERM}" & {IGNORES_TERM}'
 )
 """A grandchild, a child in another session, one that lost the token as well, and the shell."""
+LEADERLESS = """
+import ctypes, os, sys, threading, time
+if os.fork():
+    time.sleep(1000)
+os.setsid()
+left = ctypes.c_int(1)
+def stay():
+    while left.value:
+        time.sleep(0.01)
+    print('up', flush=True)
+    while True:
+        time.sleep(1000)
+threading.Thread(target=stay).start()
+tell, leave = {'x86_64': (218, 60)}.get(os.uname().machine, (96, 93))
+call = ctypes.CDLL(None).syscall
+# set_tid_address(2): the kernel clears it when the thread leaves.
+call(tell, ctypes.byref(left))
+call(leave, 0)
+"""
+"""A child in another session whose first thread leaves while another one stays."""
 FORKS = """
 import os, signal
 made = 0
@@ -32,12 +54,39 @@ for _ in range(200):
     except OSError:
         break
     made += 1
-print(made)
+print(made, flush=True)
+signal.pause()
+"""
+
+THREADS = """
+import signal, threading
+made = 0
+try:
+    for _ in range(200):
+        threading.Thread(target=threading.Event().wait, daemon=True).start()
+        made += 1
+except RuntimeError:
+    pass
+print(made, flush=True)
+signal.pause()
 """
 
 
 def members(process: SandboxProcess) -> list[processes.ProcessInfo]:
     return [each.process for each in processes.find_tree(process.identity)]
+
+
+@contextmanager
+def watched(pid: int) -> Iterator[asyncio.Event]:
+    """An event that is set when the process has ended."""
+    handle = os.pidfd_open(pid)
+    gone = asyncio.Event()
+    asyncio.get_running_loop().add_reader(handle, gone.set)
+    try:
+        yield gone
+    finally:
+        asyncio.get_running_loop().remove_reader(handle)
+        os.close(handle)
 
 
 def open_descriptors() -> list[str]:
@@ -82,6 +131,36 @@ async def test_the_whole_tree_ends(launched: Bench, how: str) -> None:
             assert now is None or now.started_ticks != each.started_ticks
 
 
+@pytest.mark.requirement("TOOL-5", "SEC-6")
+@pytest.mark.parametrize("how", ["timeout", "terminate", "token"])
+async def test_a_process_ends_although_its_first_thread_left_before(
+    launched: Bench, how: str
+) -> None:
+    """It looks dead by its pid, but its other threads go on."""
+    async with (
+        asyncio.timeout(30),
+        await launched.sandbox.start(launched.python(LEADERLESS)) as process,
+    ):
+        await read_until(process, "up")
+        # It is told a moment before the state changes.
+        tree = members(process)
+        while all(each.state != "Z" for each in tree):
+            tree = members(process)
+        if how == "timeout":
+            launched.clock.advance(60)
+            assert (await process.wait()).timed_out
+        elif how == "terminate":
+            end = await process.terminate(0)
+            assert (end.confirmed, end.remaining_pids) == (True, ())
+        else:
+            lost = replace(process.identity, started_ticks=1)
+            found = [each.process for each in processes.find_tree(lost)]
+            assert sum(each.state == "Z" for each in found) == 1
+            assert (await process.terminate(0)).confirmed
+        assert members(process) == []
+        assert not any(threads.living(each.pid) for each in tree)
+
+
 @pytest.mark.requirement("TOOL-5")
 async def test_what_the_command_leaves_behind_ends_with_it(launched: Bench) -> None:
     """The output ends too, although the left one still held it open."""
@@ -110,14 +189,10 @@ async def test_a_tree_ends_when_the_gateway_is_killed(launched: Bench, tmp_path:
         pid, ticks, token, temporary = (await gateway.stdout.readline()).decode().split()
         identity = ProcessIdentity(int(pid), int(ticks), token)
         assert processes.find_tree(identity)
-        handle = os.pidfd_open(identity.pid)
-        gone = asyncio.Event()
-        asyncio.get_running_loop().add_reader(handle, gone.set)
-        gateway.kill()
-        await gateway.wait()
-        await gone.wait()
-        asyncio.get_running_loop().remove_reader(handle)
-        os.close(handle)
+        with watched(identity.pid) as gone:
+            gateway.kill()
+            await gateway.wait()
+            await gone.wait()
         end = await launched.sandbox.end_tree(identity, 0)
     assert (end.confirmed, end.remaining_pids) == (True, ())
     # Nobody else is left to remove it, and /tmp is the namespaced command's own.
@@ -148,26 +223,57 @@ async def test_a_killed_supervisor_frees_nobody(launched: Bench) -> None:
     command = launched.command(FAMILY)
     async with asyncio.timeout(60), await launched.sandbox.start(command) as process:
         await read_until(process, "up", 4)
-        tree = members(process)
-        os.kill(process.identity.pid, signal.SIGKILL)
-        ended = await process.wait()
-        assert ended.signal == 9
-        assert members(process) == []
-    in_cgroup = launched.groups.pids is not None or launched.groups.memory is not None
-    for each in tree if in_cgroup else ():
-        now = processes.read_process(each.pid)
-        assert now is None or now.state == "Z" or now.started_ticks != each.started_ticks
+        in_cgroup = launched.groups.pids is not None or launched.groups.memory is not None
+        with ExitStack() as watching:
+            tree = [watching.enter_context(watched(each.pid)) for each in members(process)]
+            os.kill(process.identity.pid, signal.SIGKILL)
+            ended = await process.wait()
+            assert ended.signal == 9
+            assert members(process) == []
+            for gone in tree if in_cgroup else ():
+                await gone.wait()
 
 
 @pytest.mark.requirement("TOOL-5")
 async def test_a_fork_bomb_is_stopped(launched: Bench, groups: Cgroups) -> None:
-    if groups.pids is None and os.geteuid() == 0:
+    """While it holds what it has, the gateway's user can start programs and commands."""
+    if groups.pids is None and os.geteuid() == 0 and not launched.sandbox.confines:
         pytest.skip("no pids cgroup is writable, and root has no other limit: mount one writable")
     launched.limits = SandboxLimits(processes=32)
-    output, ended = await launched.run(launched.python(FORKS))
-    assert 0 < int(output.split()[-1]) <= 32
+    bomb = launched.python(FORKS)
+    async with asyncio.timeout(60), await launched.sandbox.start(bomb) as process:
+        assert 0 < int(await read_until(process, "\n")) <= 32
+        beside = await asyncio.create_subprocess_exec("/bin/true")
+        assert await beside.wait() == 0
+        assert (await launched.run("echo hi"))[0] == "hi\n"
+        assert (await process.terminate(5)).confirmed
+        ended = await process.wait()
     if groups.pids is not None:
         assert ended.limit == "processes"
+
+
+@pytest.mark.requirement("TOOL-5")
+@pytest.mark.parametrize("name", ["bubblewrap", "landlock"])
+async def test_without_a_cgroup_processes_are_limited_for_root_as_well(
+    name: str, tmp_path: Path, clock: HandClock
+) -> None:
+    """By what the supervisor answers at each fork; an ordinary user has RLIMIT_NPROC."""
+    (tmp_path / "workspace").mkdir()
+    bench = Bench(await build(name, clock, Cgroups()), clock, tmp_path)
+    assert "NOTHING" not in bench.sandbox.describe()
+    bench.limits = SandboxLimits(processes=32)
+    for bomb in (FORKS, THREADS):
+        async with (
+            asyncio.timeout(60),
+            await bench.sandbox.start(bench.python(bomb)) as process,
+        ):
+            assert 8 < int(await read_until(process, "\n")) <= 32
+            assert (await bench.run("echo hi"))[0] == "hi\n"
+            assert (await process.terminate(5)).confirmed
+            await process.wait()
+    # One after the other there may be any number.
+    output, ended = await bench.run("for i in $(seq 100); do /bin/true; done; echo done")
+    assert (output, ended.code) == ("done\n", 0)
 
 
 @pytest.mark.requirement("TOOL-5")

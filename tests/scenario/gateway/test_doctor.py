@@ -10,7 +10,11 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from gateway.cli.checks import RELEASED_MS, clock
+from adapters.sandbox.cgroups import Cgroups, Parent
+from adapters.sandbox.landlock import Landlock, known_limits
+from adapters.sandbox.probe import try_backend
+from adapters.system.clock import SystemClock
+from gateway.cli.checks import RELEASED_MS, clock, sandbox
 from tests.conftest import FailAfter
 from tests.scenario.gateway.disks import disk
 from tests.scenario.gateway.town import Town, installed
@@ -228,13 +232,28 @@ async def test_a_sandbox_that_is_refused_or_switched_off_is_named(
     assert checks["sandbox"]["fix"] == 'Set tools.sandbox = "auto".'
 
 
+@pytest.mark.requirement("TOOL-5", "OPS-5")
+def test_it_is_said_what_limits_the_processes_of_commands() -> None:
+    group = Parent(Path("/sys/fs/cgroup"), "pids", 2)
+    limited = sandbox(Landlock(SystemClock(), cgroups=Cgroups(pids=group)), "auto")
+    assert limited.state == "ok"
+    assert "the number of processes by a cgroup." in limited.found
+    alone = sandbox(Landlock(SystemClock(), cgroups=Cgroups()), "auto")
+    assert alone.state == "ok"
+    if os.geteuid() == 0:
+        assert "the number of processes by the supervisor, which counts them." in alone.found
+    else:
+        assert "the number of processes by RLIMIT_NPROC over all" in alone.found
+
+
 @pytest.mark.requirement("OPS-5")
 async def test_who_can_reach_it_is_named(place: Place, fail_after: FailAfter) -> None:
     place.variables["GATEHOUSE_HTTP__HOST"] = "0.0.0.0"
     async with fail_after(60):
+        place.variables["GATEHOUSE_HTTP__ADMIN_TOKEN"] = "short"
         code, checks = await doctor(place)
-        assert (code, checks["exposure"]["state"]) == (1, "fail")
-        assert "admin_token" in checks["exposure"]["found"]
+        assert (code, checks["exposure"]["state"]) == (0, "warn")
+        assert "short" in checks["exposure"]["found"]
         place.variables["GATEHOUSE_HTTP__ADMIN_TOKEN"] = "made-up-token-of-a-test"
         code, checks = await doctor(place)
     assert (code, checks["exposure"]["state"]) == (0, "warn")
@@ -252,3 +271,15 @@ async def test_a_workspace_that_cannot_be_written_is_named(
             _, checks = await doctor(place)
     assert checks["workspace"]["state"] == "fail", os.fspath(small.path)
     assert "cannot be written" in checks["workspace"]["found"]
+
+
+@pytest.mark.requirement("SEC-6", "OPS-5")
+async def test_the_known_limits_of_a_sandbox_are_said(town: Town, fail_after: FailAfter) -> None:
+    if (refused := await try_backend(Landlock(SystemClock(), cgroups=Cgroups()))) is not None:
+        pytest.skip(f"Landlock does not confine here: {refused}")
+    town.place.variables["GATEHOUSE_TOOLS__SANDBOX"] = "landlock"
+    async with fail_after(60):
+        _, checks = await doctor(town.place)
+    assert checks["sandbox"]["found"].startswith("landlock: ")
+    # The program runs as the same user as this test.
+    assert known_limits() in checks["sandbox"]["found"]

@@ -27,6 +27,8 @@ async def asked_everywhere(town: Town, page: Page) -> None:
 async def test_a_kill_while_the_model_streams_ends_in_one_whole_reply_everywhere(
     town: Town, fail_after: FailAfter
 ) -> None:
+    # One of its group that loads everything itself, see `nursery`.
+    town.place.loaded = False
     town.model.plays = lambda prompt: says(
         "A whole ", "answer ", hold=place_of(prompt), ending=f"for {place_of(prompt)}."
     )
@@ -102,7 +104,7 @@ async def test_a_kill_between_two_calls_repeats_neither(town: Town, fail_after: 
     town.model.plays = script
     async with fail_after(90):
         async with town.serving() as here:
-            (town.place.workspace / "notes.txt").write_text("one one\n")
+            (town.place.workspace / "files/notes.txt").write_text("one one\n")
             page = await Page.open(here.client)
             run = await page.says("do three things")
             await town.commands.arrived("slow")

@@ -48,7 +48,7 @@ async def test_nonsense_of_the_model_ends_in_a_clear_answer(
         assert "JSON" in broken
         wrong = await asks("wrong arguments")
         assert "object" in wrong
-        assert not (town.place.workspace / "half.txt").exists()
+        assert not (town.place.workspace / "files/half.txt").exists()
         asked = len(town.model.prompts)
         assert await asks("nothing at all") == (
             "The model gave no answer. Please ask again, perhaps in other words."

@@ -23,9 +23,9 @@ def further(feed: Feed, heard: int) -> bool:
 @pytest.mark.requirement("OPS-4", "SUB-11")
 async def test_two_explorers_read_and_a_third_compares(town: Town, fail_after: FailAfter) -> None:
     town.place.variables["GATEHOUSE_MODELS__DEFAULT"] = "offline:offline"
-    town.place.workspace.mkdir(parents=True)
-    (town.place.workspace / "README.md").write_text(README)
-    (town.place.workspace / "pyproject.toml").write_text(PROJECT)
+    (town.place.workspace / "files").mkdir(parents=True)
+    (town.place.workspace / "files/README.md").write_text(README)
+    (town.place.workspace / "files/pyproject.toml").write_text(PROJECT)
     async with fail_after(60), town.serving() as here:
         page = await Page.open(here.client)
         run = await page.says(WISH)

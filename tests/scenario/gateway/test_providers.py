@@ -74,7 +74,7 @@ async def test_a_providers_stream_calls_and_faults_end_in_whole_answers(
         assert here.feed.text(run) == "Word after word after word."
 
         for name in ("a", "b"):
-            (town.place.workspace / f"{name}.txt").write_text(f"this is the file {name}\n")
+            (town.place.workspace / f"files/{name}.txt").write_text(f"this is the file {name}\n")
         run = await page.says("read both")
         assert await here.feed.ended(run) == "run.completed"
         called = [call for one in await page.messages() for call in objects_of(one["calls"])]

@@ -30,7 +30,7 @@ async def test_a_file_reaches_slack_and_telegram_in_front_of_the_reply(
 ) -> None:
     town.model.plays = script
     async with fail_after(90), town.serving() as here:
-        (town.place.workspace / NAME).write_text("# Plan\n")
+        (town.place.workspace / "files" / NAME).write_text("# Plan\n")
         await town.on_slack("send me the plan")
         await town.slack.until(lambda: len(town.slack.posts(town.direct)) == 3)
         caption, file, reply = town.slack.posts(town.direct)
@@ -58,11 +58,11 @@ async def test_a_kill_between_the_share_and_its_receipt_sends_nothing_twice(
     town.model.plays = script
     async with fail_after(120):
         async with town.serving() as here:
-            (town.place.workspace / NAME).write_text("# Plan\n")
+            (town.place.workspace / "files" / NAME).write_text("# Plan\n")
             town.slack.hang("files.completeUploadExternal")
             await town.on_slack("send me the plan")
             await town.slack.until(lambda: bool(slack_files(town)))
-            (town.place.workspace / NAME).write_text("# Another\n")
+            (town.place.workspace / "files" / NAME).write_text("# Another\n")
             await here.killed()
         async with town.serving() as here:
             await town.slack.until(lambda: len(town.slack.posts(town.direct)) == 3)
@@ -79,7 +79,7 @@ async def test_a_kill_in_the_middle_of_an_upload_to_telegram_is_unknown_and_not_
     town.model.plays = script
     async with fail_after(120):
         async with town.serving() as here:
-            (town.place.workspace / NAME).write_text("# Plan\n")
+            (town.place.workspace / "files" / NAME).write_text("# Plan\n")
             town.telegram.hang("sendDocument")
             town.on_telegram("send me the plan")
             await town.telegram.wait_until(lambda: bool(town.telegram.calls_to("sendDocument")))

@@ -17,7 +17,8 @@ from tests.wire.telegram import Attachment, Message
 from tests.wire.telegram.state import Press
 
 SECRET = "made-up-secret_0123"
-BUTTONS = ["Allow once", "Allow for this session", "Deny"]
+BUTTONS = ["Allow once", "Deny"]
+"""The command writes a file, so it is offered once only."""
 
 
 def script(prompt: Prompt) -> Answer:

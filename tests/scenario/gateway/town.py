@@ -12,6 +12,7 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, closing
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 import yaml
@@ -21,7 +22,7 @@ from adapters.system.clock import SystemClock
 from gateway.cli.client import GatewayClient
 from tests.scenario.gateway.gates import CommandGate
 from tests.scenario.gateway.page import Feed
-from tests.scenario.process.program import Place, Program, gateway
+from tests.scenario.process.program import ADMIN, Place, Program, gateway
 from tests.wire.openai import ModelServer
 from tests.wire.slack import ANNA, Install, Said, SlackServer
 from tests.wire.telegram import Chat, Message, TelegramServer, User
@@ -98,7 +99,7 @@ class Town:
         """The gateway, once it says that it is ready; killed when the block ends before it does."""
         async with AsyncExitStack() as stack:
             program = await stack.enter_async_context(gateway(self.place))
-            client = await stack.enter_async_context(GatewayClient(await program.url(), None))
+            client = await stack.enter_async_context(GatewayClient(await program.url(), ADMIN))
             feed = Feed()
             reading = asyncio.create_task(feed.follow(client), name="feed")
             try:
@@ -132,11 +133,12 @@ class Town:
             return database.execute(query).fetchall()
 
     def lines(self, name: str) -> list[str]:
-        """The lines of a file in the workspace; none where it does not exist."""
-        path = self.place.workspace / name
+        """The lines of a file in the working folder; none where it does not exist."""
+        path = self.place.workspace / "files" / name
         return path.read_text().splitlines() if path.exists() else []
 
 
+@cache
 def installed() -> Install:
     """The application as our own manifest installs it: no scope and no event more."""
     application = yaml.safe_load(manifest())

@@ -1,15 +1,18 @@
 """The event stream: resumed without holes, filtered, alive, honest about gaps (API-4, MSG-21)."""
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import aiohttp
 import pytest
+from structlog.testing import capture_logs
 
 from gateway.http.app import build_app
 from gateway.http.events import HEARTBEAT_S, TICK_S, WAITING
 from gateway.http.server import serve
 from runtime.bus.memory import MemoryBus
-from runtime.ports.bus import EVENTS, LIVE
+from runtime.ports.bus import EVENTS, LIVE, Signal
 from tests.fakes.clock import FakeClock
 from tests.fakes.model import Gate, Said
 from tests.scenario.harness import ADMIN, Feed, Plan
@@ -226,3 +229,49 @@ async def test_the_end_of_the_server_ends_its_streams(sites: Sites) -> None:
             ending = asyncio.create_task(feed.next(), name="end of the stream")
         with pytest.raises((EOFError, aiohttp.ClientError)):
             await ending
+
+
+class SlowBus(MemoryBus):
+    """A bus on which readers of the event stream have to wait."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gate = Gate()
+        self.left = asyncio.Event()
+
+    @asynccontextmanager
+    async def subscribe(
+        self, *topics: str, limit: int = 1024
+    ) -> AsyncIterator[AsyncIterator[Signal]]:
+        async with super().subscribe(*topics, limit=limit) as signals:
+            if topics != (EVENTS, LIVE):
+                yield signals
+                return
+            try:
+                await self.gate.wait()
+                yield signals
+            finally:
+                self.left.set()
+
+
+@pytest.mark.requirement("API-4")
+async def test_a_reader_who_leaves_before_the_stream_begins_is_no_error(sites: Sites) -> None:
+    bus = SlowBus()
+
+    def slow(plan: Plan) -> None:
+        plan.bus = bus
+
+    async with sites(change=slow) as gateway:
+        _, writer = await asyncio.open_connection("127.0.0.1", gateway.port)
+        host, token = f"Host: 127.0.0.1:{gateway.port}", f"Authorization: Bearer {ADMIN}"
+        writer.write(f"GET /v1/events HTTP/1.1\r\n{host}\r\n{token}\r\n\r\n".encode())
+        await bus.gate.reached.wait()
+        writer.close()
+        await writer.wait_closed()
+        with capture_logs() as lines:
+            # The answer comes after the server has seen that the reader left.
+            await gateway.ask("GET", "/v1/status")
+            bus.gate.open.set()
+            await bus.left.wait()
+            await gateway.ask("GET", "/v1/status")
+        assert [one for one in lines if one["log_level"] == "error"] == []

@@ -38,7 +38,7 @@ async def sent(gateway: Site, session: str) -> dict[str, object]:
 @pytest.mark.requirement("MSG-19", "WEB-1", "WEB-2")
 async def test_a_file_is_a_download_and_never_a_page(sites: Sites) -> None:
     async with sites(sends("page.html", "Look at **this**"), "There.") as gateway:
-        (gateway.workspace / "page.html").write_text(HTML)
+        (gateway.workspace / "files/page.html").write_text(HTML)
         session = await gateway.session()
         found = await sent(gateway, session)
         (file,) = found["files"]
@@ -63,7 +63,7 @@ async def test_a_file_is_a_download_and_never_a_page(sites: Sites) -> None:
 @pytest.mark.requirement("MSG-19", "WEB-2")
 async def test_a_file_is_not_for_who_has_no_token_and_no_other_place_is_one(sites: Sites) -> None:
     async with sites(sends("a.txt"), "There.") as gateway:
-        (gateway.workspace / "a.txt").write_text("a")
+        (gateway.workspace / "files/a.txt").write_text("a")
         found = await sent(gateway, await gateway.session())
         (file,) = found["files"]
         url = str(file["url"])
@@ -78,7 +78,7 @@ async def test_a_file_is_not_for_who_has_no_token_and_no_other_place_is_one(site
 @pytest.mark.requirement("MSG-19")
 async def test_a_copy_that_is_gone_or_changed_is_said_to_be_gone(sites: Sites) -> None:
     async with sites(sends("a.txt"), "There.") as gateway:
-        (gateway.workspace / "a.txt").write_text("a")
+        (gateway.workspace / "files/a.txt").write_text("a")
         found = await sent(gateway, await gateway.session())
         (file,) = found["files"]
         (copy,) = (gateway.workspace / ".gatehouse" / "outputs" / "sent").iterdir()
@@ -92,7 +92,7 @@ async def test_a_copy_that_is_gone_or_changed_is_said_to_be_gone(sites: Sites) -
 async def test_a_caption_with_markup_stays_words(sites: Sites) -> None:
     caption = "<img src=x onerror=alert(1)> [x](javascript:alert(1))"
     async with sites(sends("a.txt", caption), "There.") as gateway:
-        (gateway.workspace / "a.txt").write_text("a")
+        (gateway.workspace / "files/a.txt").write_text("a")
         found = await sent(gateway, await gateway.session())
     assert "<img" not in str(found["html"])
     assert 'href="javascript' not in str(found["html"])
@@ -101,7 +101,7 @@ async def test_a_caption_with_markup_stays_words(sites: Sites) -> None:
 @pytest.mark.requirement("MSG-19", "TTY-1")
 async def test_the_terminal_says_where_a_file_can_be_had(sites: Sites) -> None:
     async with sites(sends("a.txt", "Look:"), "There.") as gateway:
-        (gateway.workspace / "a.txt").write_text("a")
+        (gateway.workspace / "files/a.txt").write_text("a")
         session = await gateway.session()
         found = await sent(gateway, session)
         (file,) = found["files"]
@@ -115,7 +115,7 @@ async def test_the_terminal_says_where_a_file_can_be_had(sites: Sites) -> None:
 @pytest.mark.requirement("POL-1")
 async def test_why_a_file_may_be_sent_is_explained_and_nothing_is_sent(sites: Sites) -> None:
     async with sites() as gateway:
-        (gateway.workspace / "a.txt").write_text("a")
+        (gateway.workspace / "files/a.txt").write_text("a")
         session = await gateway.session()
         asked = {"tool": "send_file", "arguments": {"path": "a.txt"}}
         for trust, verdict, rule in (

@@ -8,7 +8,7 @@ import pytest
 from gateway.cli.client import GatewayClient
 from tests.conftest import FailAfter
 from tests.contract.store_support import postgres_server
-from tests.scenario.process.program import Place, gateway
+from tests.scenario.process.program import ADMIN, BEARER, Place, gateway
 from tests.scenario.process.test_roles import ready
 from tests.scenario.process.test_store_away import road, until_ready
 
@@ -48,8 +48,8 @@ async def test_what_is_said_to_a_process_that_only_serves_is_kept_or_refused_and
         }
         async with (
             gateway(place, "serve", "--roles", "http") as front,
-            GatewayClient(await front.url(), None) as client,
-            aiohttp.ClientSession() as http,
+            GatewayClient(await front.url(), ADMIN) as client,
+            aiohttp.ClientSession(headers=BEARER) as http,
         ):
             session = await client.post("/v1/sessions", {"channel": "web"})
             page = Page(client.url, str(session["id"]), http)

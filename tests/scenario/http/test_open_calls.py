@@ -76,7 +76,7 @@ async def test_a_batch_is_decided_together_and_the_run_goes_on(sites: Sites) -> 
         assert first_said.startswith("Allowed by the owner for this session")
         assert second_said.startswith("Denied by the owner: not the hidden ones")
         _, session = await gateway.ask("GET", f"/v1/sessions/{ended['session_id']}")
-        assert session["grants"] == ["exec(=ls)"]
+        assert session["grants"] == ["exec(ls) in ."]
 
 
 @pytest.mark.requirement("RUN-3", "API-3")

@@ -133,3 +133,21 @@ async def test_what_breaks_inside_is_told_without_its_details(
         got, problem = await gateway.ask("GET", "/v1/sessions")
         assert (got, problem["code"]) == (status, code)
         assert "secret" not in json.dumps(problem)
+
+
+@pytest.mark.requirement("SEC-7", "API-3")
+@pytest.mark.parametrize("depth", [65, 900, 5_000, 100_000])
+@pytest.mark.parametrize(("left", "right"), [("[", "]"), ('{"a":', "}")])
+async def test_json_that_is_nested_deep_is_a_bad_request_that_names_the_rule(
+    sites: Sites, depth: int, left: str, right: str
+) -> None:
+    async with sites() as gateway:
+        text = '{"content":' + left * depth + "1" + right * depth + "}"
+        async with gateway.client.post(
+            f"{gateway.url}/v1/sessions/ses_1/runs",
+            data=text,
+            headers={"Authorization": f"Bearer {ADMIN}", "Content-Type": "application/json"},
+        ) as response:
+            problem = await response.json()
+            assert (response.status, problem["code"]) == (400, "bad_request")
+            assert "nested more than 64 levels deep" in problem["detail"]

@@ -2,7 +2,7 @@
 
 Each service is a process of this machine in a network namespace of its own, so that names and ports
 are those of the file. A volume is a folder, and a gateway's image is this checkout. What an engine
-alone does (capabilities, limits, the read-only root) is left to `make image-check`.
+alone does (capabilities, system calls, the read-only root) is left to `tests/image`.
 """
 
 import asyncio

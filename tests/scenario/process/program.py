@@ -6,19 +6,34 @@ import signal
 import sys
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-ROOT = Path(__file__).parents[3]
+from pydantic import SecretStr
+
+from tests.scenario.process.nursery import ROOT, Child, nursery
+
+Process = Child | asyncio.subprocess.Process
 READY = "Gatehouse is ready: "
+TOKEN = "token-of-the-tests-operator"
+ADMIN = SecretStr(TOKEN)
+BEARER = {"Authorization": f"Bearer {TOKEN}"}
+_SETTING = "GATEHOUSE_HTTP__ADMIN_TOKEN"
 
 
 @dataclass
 class Place:
-    """A machine of its own, as far as the program can tell: a home, and what is in its file."""
+    """A machine of its own, as far as the program can tell: a home, and what is in its file.
+
+    With `loaded` the program is a fork of a process that has loaded its modules, see `nursery`.
+    Without, it may run as another `user`, by number, with a `python` of that user's.
+    """
 
     path: Path
     variables: dict[str, str] = field(default_factory=dict)
+    loaded: bool = True
+    user: int | None = None
+    python: str = sys.executable
 
     @property
     def home(self) -> Path:
@@ -46,6 +61,7 @@ class Place:
             "GATEHOUSE_HOME": str(self.home),
             "GATEHOUSE_HTTP__PORT": "0",
             "GATEHOUSE_MODELS__DEFAULT": "offline:offline",
+            _SETTING: TOKEN,
             **self.variables,
         }
 
@@ -62,7 +78,7 @@ class Ended:
 class Program:
     """A running gateway. Lines of both outputs are kept; waiting for one is by event."""
 
-    def __init__(self, process: asyncio.subprocess.Process) -> None:
+    def __init__(self, process: Process) -> None:
         self.process = process
         self.out: list[str] = []
         self.err: list[str] = []
@@ -124,7 +140,7 @@ async def gateway(place: Place, *arguments: str) -> AsyncIterator[Program]:
 
 
 @asynccontextmanager
-async def followed(process: asyncio.subprocess.Process) -> AsyncIterator[Program]:
+async def followed(process: Process) -> AsyncIterator[Program]:
     """A process whose outputs are read; killed when the block ends before it does."""
     program = Program(process)
     readers = (
@@ -148,12 +164,15 @@ async def command(place: Place, *arguments: str, typed: str | None = None) -> En
     return Ended(process.returncode, out.decode(), err.decode())
 
 
-async def _start(
-    place: Place, arguments: tuple[str, ...], *, stdin: bool
-) -> asyncio.subprocess.Process:
+async def _start(place: Place, arguments: tuple[str, ...], *, stdin: bool) -> Process:
+    if place.loaded:
+        environment = place.environment()
+        return await nursery().start(
+            arguments, folder=place.path, environment=environment, stdin=stdin
+        )
     pipe = asyncio.subprocess.PIPE
     return await asyncio.create_subprocess_exec(
-        sys.executable,
+        place.python,
         "-m",
         "gateway",
         *arguments,
@@ -162,9 +181,14 @@ async def _start(
         stderr=pipe,
         cwd=place.path,
         env=place.environment(),
+        user=place.user,
+        group=place.user,
+        extra_groups=None if place.user is None else [],
     )
 
 
 def reaching(place: Place, url: str, variables: Mapping[str, str] | None = None) -> Place:
-    """The same machine, where the command line is told the address."""
-    return Place(place.path, {**place.variables, "GATEHOUSE_URL": url, **(variables or {})})
+    """The same machine, where the command line is told the address and the operator's token."""
+    token = place.variables.get(_SETTING, TOKEN)
+    told = {"GATEHOUSE_URL": url, "GATEHOUSE_TOKEN": token}
+    return replace(place, variables={**place.variables, **told, **(variables or {})})

@@ -5,12 +5,13 @@ from contextlib import asynccontextmanager
 
 from gateway.cli.client import GatewayClient, Unreachable
 from gateway.cli.conversation import TERMINAL, Conversation
+from tests.scenario.process.program import ADMIN
 
 
 @asynccontextmanager
 async def conversation(url: str, name: str = "main") -> AsyncIterator[Conversation]:
     """The terminal's session of this name."""
-    async with GatewayClient(url, None) as client:
+    async with GatewayClient(url, ADMIN) as client:
         yield await Conversation.open(client, name)
 
 
@@ -23,15 +24,9 @@ async def finished(talk: Conversation, run_id: str) -> str:
             return state
 
 
-async def running(talk: Conversation, run_id: str) -> None:
-    """Wait until a run has begun a tool call."""
-    while not any(entry.run_id == run_id and entry.calls for entry in talk.entries):
-        await talk.refresh()
-
-
 async def gone(url: str) -> None:
     """Wait until nothing answers at the address."""
-    async with GatewayClient(url, None) as client:
+    async with GatewayClient(url, ADMIN) as client:
         while True:
             try:
                 await client.get("/healthz")

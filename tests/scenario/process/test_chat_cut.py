@@ -49,7 +49,7 @@ async def test_it_says_where_the_answer_will_be_and_ends_with_3_when_the_gateway
         assert "your message was taken" in ended.err
         assert "no gateway can be reached" in ended.err
         assert len(ended.err.splitlines()) == 2
-        (slow.workspace / "go").touch()
+        (slow.workspace / "files/go").touch()
         async with gateway(slow) as again:
             url = await again.url()
             async with conversation(url) as talk:

@@ -11,7 +11,7 @@ import pytest
 from gateway.cli.client import GatewayClient
 from gateway.cli.conversation import Conversation
 from tests.conftest import FailAfter
-from tests.scenario.process.program import Place, gateway
+from tests.scenario.process.program import ADMIN, Place, gateway
 from tests.scenario.process.talk import conversation, finished
 
 
@@ -46,7 +46,7 @@ async def test_an_open_chat_misses_nothing_over_a_restart(
         async with gateway(place) as program:
             url = await program.url()
             place.variables["GATEHOUSE_HTTP__PORT"] = url.rpartition(":")[2]
-            client = await GatewayClient(url, None).__aenter__()
+            client = await GatewayClient(url, ADMIN).__aenter__()
             watcher = Watcher(await Conversation.open(client, "main"))
             task = asyncio.create_task(watcher.talk.follow(watcher.changed), name="follow")
             async with conversation(url) as other:
@@ -57,7 +57,7 @@ async def test_an_open_chat_misses_nothing_over_a_restart(
         async with gateway(place) as program, conversation(await program.url()) as other:
             sent = await other.submit("list files")
             await finished(other, sent.run_id)
-            await watcher.until("AGENTS.md")
+            await watcher.until("empty folder")
             asked = [one.text for one in watcher.talk.entries if one.kind == "user"]
             assert asked == ["hello", "list files"]
             assert watcher.talk.live == ""

@@ -16,7 +16,7 @@ from tests.conftest import FailAfter
 from tests.contract.store_support import postgres_server
 from tests.scenario.gateway.page import Feed, Page
 from tests.scenario.gateway.town import ALLOWED, Town, town_at
-from tests.scenario.process.program import Place, Program, command, gateway
+from tests.scenario.process.program import ADMIN, Place, Program, command, gateway
 from tests.scenario.process.test_store_away import until_ready
 from tests.wire.openai import Answer, Prompt, calls, says, use
 
@@ -84,7 +84,7 @@ async def test_two_processes_with_half_of_the_roles_each_answer_like_one(
         town.model.plays = script
         async with (
             gateway(town.place, "serve", "--roles", FRONT) as front,
-            GatewayClient(await front.url(), None) as client,
+            GatewayClient(await front.url(), ADMIN) as client,
         ):
             page = await Page.open(client)
             said = await town.on_slack("hello")
@@ -119,7 +119,7 @@ async def test_a_worker_process_that_is_killed_is_replaced_and_nothing_is_double
         town.model.plays = lambda prompt: says("Half ", hold="half", ending="and whole.")
         async with (
             gateway(town.place, "serve", "--roles", FRONT) as front,
-            GatewayClient(await front.url(), None) as client,
+            GatewayClient(await front.url(), ADMIN) as client,
         ):
             async with gateway(town.place, "serve", "--roles", BACK) as back:
                 await ready(back)
@@ -209,6 +209,6 @@ async def test_roles_that_cannot_be_are_said_plainly(
 async def test_all_roles_by_name_are_no_split(place: Place, fail_after: FailAfter) -> None:
     place.variables["GATEHOUSE_ROLES"] = "http,timers,workers,adapters"
     async with fail_after(60), gateway(place) as program:
-        async with GatewayClient(await program.url(), None) as client:
+        async with GatewayClient(await program.url(), ADMIN) as client:
             runtime = await client.get("/v1/runtime")
         assert runtime["roles"] == ["adapters", "workers", "timers", "http"]

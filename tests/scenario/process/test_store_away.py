@@ -11,7 +11,7 @@ from sqlalchemy import make_url
 from gateway.cli.client import GatewayClient, Refused
 from tests.conftest import FailAfter
 from tests.contract.store_support import PostgresServer, postgres_server
-from tests.scenario.process.program import Place, gateway
+from tests.scenario.process.program import ADMIN, Place, gateway
 from tests.scenario.process.talk import conversation, finished
 
 
@@ -70,7 +70,7 @@ async def road(server: PostgresServer) -> AsyncIterator[tuple[Road, str]]:
 
 async def until_ready(url: str, *, ready: bool) -> None:
     """Ask until the gateway says that it is ready, or that it is not."""
-    async with GatewayClient(url, None) as client:
+    async with GatewayClient(url, ADMIN) as client:
         while True:
             try:
                 await client.get("/readyz")

@@ -7,15 +7,15 @@ import pytest
 
 from gateway.config import Config
 from runtime.store import Database, open_database
-from runtime.store.migrate import migrate
 from tests.contract.store_support import StillClock
+from tests.templates import make_database
 from tests.unit.backup.support import NOW, place
 
 
 @pytest.fixture
 async def config(tmp_path: Path) -> Config:
     found = place(tmp_path)
-    await migrate(found.database_url)
+    await make_database(found.database_url)
     (found.workspace / "memory").mkdir(parents=True)
     (found.workspace / "AGENTS.md").write_text("how to work")
     (found.workspace / "memory" / "MEMORY.md").write_text("the sky is blue")

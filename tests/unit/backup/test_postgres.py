@@ -11,9 +11,10 @@ from gateway import backup
 from gateway.config import Config
 from runtime.domain.errors import StoreCorrupt, StoreUnavailable
 from runtime.store import Connection, Database, open_database
-from runtime.store.migrate import head, migrate
+from runtime.store.migrate import head
 from tests.conftest import FailAfter
 from tests.contract.store_support import StillClock, postgres_server
+from tests.templates import postgres_database
 from tests.unit.backup.support import NOW, base, members, next_version, pack, place, reply, say
 
 
@@ -21,12 +22,8 @@ from tests.unit.backup.support import NOW, base, members, next_version, pack, pl
 async def there(tmp_path: Path) -> AsyncIterator[Config]:
     """A machine whose database is a server's."""
     server = postgres_server()
-    name = await server.create()
-    try:
-        await migrate(server.url(name))
+    async with postgres_database(server) as name:
         yield place(tmp_path, GATEHOUSE_DATABASE__URL=server.url(name))
-    finally:
-        await server.drop(name)
 
 
 @pytest.fixture

@@ -70,7 +70,6 @@ async def test_everything_is_as_it_was_and_what_was_there_is_kept(
         "gatehouse.db.before-restore-1",
         "gatehouse.db.before-restore-2",
         "gatehouse.db.lock",
-        "gatehouse.db.migrate.lock",
         "workspace",
         "workspace.before-restore-1",
         "workspace.before-restore-2",

@@ -1,11 +1,12 @@
 """Payloads between replicas: whole, in order, and every loss is seen."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from runtime.bus.wire import MAX_SIGNAL_BYTES, Decoder, Encoder, to_json
 from runtime.ports.bus import RUNS, Signal
+from tests.profiles import examples
 
 
 def signal(number: int = 1, text: str = "") -> Signal:
@@ -18,7 +19,7 @@ def received(decoder: Decoder, payloads: list[str]) -> list[Signal]:
     return [one.signal for one in found if one.signal is not None]
 
 
-@settings(max_examples=100)
+@examples(30)
 @given(st.text(max_size=600), st.integers(80, 400))
 def test_what_is_written_is_read_whatever_the_payload_holds(text: str, max_bytes: int) -> None:
     encoder = Encoder()

@@ -92,13 +92,33 @@ async def test_keys_answer_the_open_approval(key: str, decision: str) -> None:
     assert talk.decided == [("abc123", decision)]
 
 
-@pytest.mark.parametrize(("word", "decision"), [("yes", "once"), ("n", "deny")])
-async def test_a_word_answers_the_open_approval(word: str, decision: str) -> None:
+@pytest.mark.requirement("APR-10")
+@pytest.mark.parametrize("word", ["yes", "y", "no", "n", "allow", "once"])
+async def test_plain_words_never_answer_an_approval(word: str) -> None:
     talk = FakeConversation(approval())
     async with screen(talk) as pilot:
         await type_line(pilot, word)
-    assert talk.decided == [("abc123", decision)]
-    assert talk.said == []
+    assert talk.decided == []
+    assert talk.said == [word]
+
+
+@pytest.mark.requirement("APR-10")
+async def test_a_key_decides_nothing_where_several_approvals_are_open() -> None:
+    talk = FakeConversation(approval(), approval())
+    async with screen(talk) as pilot:
+        await pilot.press("ctrl+y")
+        await pilot.pause()
+        assert "/approve abc123, /approve abc123" in shown(pilot)
+    assert talk.decided == []
+
+
+@pytest.mark.requirement("APR-10")
+async def test_plain_words_answer_none_of_several_questions() -> None:
+    talk = FakeConversation(question("red", "blue"), question("one", "two"))
+    async with screen(talk) as pilot:
+        await type_line(pilot, "red")
+    assert talk.answered == []
+    assert talk.said == ["red"]
 
 
 async def test_without_an_open_approval_keys_and_words_decide_nothing() -> None:

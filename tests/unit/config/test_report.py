@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from gateway.config_engine import needs_restart
-from gateway.config_exposure import is_loopback, refusal
+from gateway.config_exposure import is_loopback
 from gateway.config_keys import leaves
 from gateway.config_report import MASK, masked_url, rows, schema
 from tests.unit.config.support import Read
@@ -51,14 +51,6 @@ def test_the_guide_names_every_key() -> None:
     guide = GUIDE.read_text(encoding="utf-8")
     missing = [".".join(path) for path, _ in leaves() if f"`{path[-1]}`" not in guide]
     assert not missing
-
-
-@pytest.mark.requirement("API-1")
-def test_listening_to_others_needs_a_token(read: Read) -> None:
-    assert refusal(read()) is None
-    assert "admin" in (refusal(read('[http]\nhost = "0.0.0.0"\n')) or "")
-    assert "admin" in (refusal(read('[http]\nhost = "0.0.0.0"\nread_only_token = "x"\n')) or "")
-    assert refusal(read('[http]\nhost = "0.0.0.0"\nadmin_token = "x"\n')) is None
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.9.9.9", "::1", "[::1]", "localhost"])

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.config import ConfigError, client, load, secrets_of
+from gateway.config import Client, ConfigError, client, load, secrets_of, tokens_of
 from runtime.domain.decisions import PermissionMode
 from tests.unit.config.support import Read, problems
 
@@ -133,18 +133,63 @@ def test_a_secrets_file_is_read_only_while_nobody_else_can(home: Path, read: Rea
     assert "xoxb-test-token" in secrets_of(config)
 
 
-def test_the_client_finds_the_gateway_from_settings_or_is_told(read: Read) -> None:
-    found = client(read('[http]\nhost = "0.0.0.0"\nport = 81\n'), environment={})
-    assert (found.url, found.token, found.named) == ("http://127.0.0.1:81", None, False)
-    told = client(read(), environment={"GATEHOUSE_URL": "http://there:1/", "GATEHOUSE_TOKEN": "t"})
-    assert (told.url, told.named) == ("http://there:1", True)
-    assert told.token is not None
-    assert told.token.get_secret_value() == "t"
-
-
-def test_the_client_takes_the_first_token_of_the_token_file(home: Path, read: Read) -> None:
+@pytest.mark.requirement("OPS-12")
+def test_the_client_goes_to_its_home_or_to_an_address_with_the_token_given_with_it(
+    home: Path, read: Read
+) -> None:
     home.mkdir()
-    (home / "tokens").write_text("# operators\n\nmade-up-first\nmade-up-second\n")
-    found = client(read('[http]\nadmin_token_file = "tokens"\n'), environment={})
-    assert found.token is not None
-    assert found.token.get_secret_value() == "made-up-first"
+    (home / "token").write_text("token-of-the-home\n")
+    (home / "token").chmod(0o600)
+    settings = read('[http]\nport = 81\nadmin_token = "of-the-settings"\n')
+    own = client(settings, environment={})
+    assert (own.url, own.home, secret(own)) == ("", home, "token-of-the-home")
+    url = {"GATEHOUSE_URL": "http://there:1/"}
+    bare = client(settings, environment=url)
+    assert (bare.url, secret(bare)) == ("http://there:1", None)
+    told = client(settings, environment={**url, "GATEHOUSE_TOKEN": "t"})
+    assert (told.url, secret(told)) == ("http://there:1", "t")
+    other = client(settings, environment={"GATEHOUSE_TOKEN": "t"})
+    assert (other.url, secret(other)) == ("", "t")
+
+
+def secret(found: Client) -> str | None:
+    return None if found.token is None else found.token.get_secret_value()
+
+
+@pytest.mark.requirement("WEB-2")
+def test_the_homes_token_is_the_owners_and_is_read_only_while_nobody_else_can(
+    home: Path, read: Read
+) -> None:
+    home.mkdir()
+    token = home / "token"
+    token.write_text("token-of-the-home\n")
+    token.chmod(0o640)
+    (said,) = problems(read)
+    assert f"chmod 600 {token}" in said
+    token.chmod(0o600)
+    config = read("")
+    assert tokens_of(config).admin == ("token-of-the-home",)
+    assert token in config.sources
+    assert "token-of-the-home" in secrets_of(config)
+
+
+@pytest.mark.requirement("WEB-2")
+@pytest.mark.parametrize(
+    ("said", "kept"),
+    [
+        ("https://Chat.Example/", "https://chat.example"),
+        ("https://chat.example:443", "https://chat.example"),
+        ("http://10.0.0.7:8080", "http://10.0.0.7:8080"),
+        ("http://[::1]:8080", "http://[::1]:8080"),
+    ],
+)
+def test_a_public_address_is_kept_as_browsers_write_an_origin(
+    said: str, kept: str, read: Read
+) -> None:
+    assert read(f'[http]\npublic_url = "{said}"\n').settings.http.public_url == kept
+
+
+@pytest.mark.parametrize("said", ["chat.example", "https://chat.example/path", "https://a@b", ""])
+def test_what_is_no_public_address_is_refused(said: str, read: Read) -> None:
+    with pytest.raises(ConfigError, match=r"http\.public_url"):
+        read(f'[http]\npublic_url = "{said}"\n')

@@ -23,7 +23,6 @@ from runtime.intake.logins import Logins
 from runtime.ports.gatehouse import Accepted
 from runtime.ports.model import Model
 from runtime.store import open_database
-from runtime.store.migrate import migrate
 from runtime.store.observed import ObservedDatabase, count_commits
 from runtime.tools.builtin import builtin_tools
 from runtime.tools.builtin.shell import ExecSettings
@@ -36,6 +35,7 @@ from tests.fakes.chat import FakeChat
 from tests.fakes.fetch import FakeFetch
 from tests.fakes.model import ScriptedModels
 from tests.fakes.sandbox import FakeSandbox
+from tests.templates import make_database
 
 OPEN = ChannelAccess(owners=frozenset({"U-owner"}))
 TOKEN = "admin-test-token"
@@ -107,7 +107,7 @@ class Scrape:
 async def counted(path: Path, model: Model) -> AsyncIterator[Counted]:
     """A counted engine on a SQLite file under `path`; everything is cancelled at the end."""
     url, clock, metrics = f"sqlite:///{path}/gatehouse.db", SystemClock(), EngineMetrics()
-    await migrate(url)
+    await make_database(url)
     points = count_commits(metrics, grouped=True)
     database = ObservedDatabase(open_database(url, clock=clock, points=points), metrics, clock)
     await database.start()

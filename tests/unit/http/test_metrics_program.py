@@ -6,7 +6,7 @@ import aiohttp
 import pytest
 
 from tests.conftest import FailAfter
-from tests.scenario.process.program import Place, gateway
+from tests.scenario.process.program import BEARER, Place, gateway
 from tests.scenario.process.talk import conversation, finished
 from tests.unit.http.metrics_support import Scrape
 
@@ -21,7 +21,7 @@ async def test_a_running_gateway_counts_what_it_does(tmp_path: Path, fail_after:
         async with conversation(url) as talk:
             sent = await talk.submit("list files")
             assert await finished(talk, sent.run_id) == "completed"
-        async with aiohttp.ClientSession() as client:
+        async with aiohttp.ClientSession(headers=BEARER) as client:
             async with client.get(f"{url}/metrics") as response:
                 assert response.content_type == "text/plain"
                 found = Scrape(await response.text())
@@ -54,7 +54,7 @@ async def test_a_running_gateway_counts_what_it_does(tmp_path: Path, fail_after:
 async def test_what_a_caller_makes_up_is_no_label(tmp_path: Path, fail_after: FailAfter) -> None:
     async with fail_after(60), gateway(Place(tmp_path)) as program:
         url = await program.url()
-        async with aiohttp.ClientSession() as client:
+        async with aiohttp.ClientSession(headers=BEARER) as client:
             async with client.request("PROPFIND", f"{url}/coffee/secret-path") as response:
                 assert response.status in (404, 405)
             async with client.get(f"{url}/metrics") as response:

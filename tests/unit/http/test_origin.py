@@ -1,13 +1,20 @@
 """Hosts and origins, read as a browser's attacker would write them (WEB-2)."""
 
-import pytest
+import ipaddress
+import re
 
-from gateway.http.origin import host_allowed, host_name, is_local_owner, is_loopback, same_origin
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.http.origin import Origin, host_allowed, host_name, is_loopback, origin_of
 from gateway.http.services import HttpSettings
 
 
-def settings(host: str = "127.0.0.1", *names: str) -> HttpSettings:
-    return HttpSettings(admin_tokens=lambda: ["t"], host=host, public_hosts=names)
+def settings(host: str = "127.0.0.1", *names: str, public_url: str = "") -> HttpSettings:
+    return HttpSettings(
+        admin_tokens=lambda: ["t"], host=host, public_hosts=names, public_url=public_url
+    )
 
 
 @pytest.mark.parametrize(
@@ -18,8 +25,6 @@ def settings(host: str = "127.0.0.1", *names: str) -> HttpSettings:
         ("localhost.", "localhost"),
         ("[::1]:8700", "::1"),
         ("127.0.0.1", "127.0.0.1"),
-        ("user@localhost", "localhost"),
-        ("[::1", ""),
         ("", ""),
     ],
 )
@@ -50,43 +55,100 @@ def test_what_is_loopback(name: str, loopback: bool) -> None:
 def test_which_hosts_are_answered() -> None:
     assert host_allowed("localhost:1", settings())
     assert not host_allowed("evil.example", settings())
-    assert not host_allowed("192.0.2.1", settings())
-    assert host_allowed("192.0.2.1", settings("0.0.0.0"))
+    assert host_allowed("192.0.2.1", settings())
+    assert host_allowed("[2001:db8::1]:80", settings())
     assert not host_allowed("evil.example", settings("0.0.0.0"))
     assert host_allowed("Chat.Example:443", settings("0.0.0.0", "chat.example"))
     assert host_allowed("box.lan", settings("box.lan"))
+    assert host_allowed("chat.example", settings(public_url="https://chat.example:8443"))
+    assert not host_allowed("", settings(""))
+
+
+NONSENSE = (
+    "[::1].evil.test",
+    "[::1",
+    "::1",
+    "[::1]x",
+    "[fe80::1%25eth0]",
+    "[v1.x]",
+    "[127.0.0.1]",
+    "localhost..",
+    ".localhost",
+    "localhost:80:80",
+    "localhost:http",
+    "localhost:-1",
+    "user@localhost",
+    "localhost/",
+    "localhost#",
+    "localhost?",
+    "localhost\\",
+    "local host",
+    " localhost",
+    "localhost\t",
+    "localhost\n",
+    "loc\u0430lhost",
+    "\uff4cocalhost",
+    "%6cocalhost",
+    "127.0.0.1,evil.test",
+    "-localhost",
+    "127.0.0.1\x00",
+    "a" * 300,
+)
+
+
+@pytest.mark.requirement("SEC-7", "WEB-2")
+@pytest.mark.parametrize("host", NONSENSE)
+def test_what_is_no_host_of_http_is_no_name(host: str) -> None:
+    assert host_name(host) == ""
+    assert not host_allowed(host, settings("localhost"))
+
+
+@pytest.mark.requirement("SEC-7")
+@given(st.text(alphabet="localhst127.:[]@%/\\#?- \t\x00ef\u3002", max_size=40))
+def test_a_name_that_is_allowed_leads_here_wherever_it_is_looked_up(host: str) -> None:
+    """Whatever is written around it, what is allowed is this one name or one plain address."""
+    if host_allowed(host, settings()):
+        name = host_name(host)
+        rest = host.lower().removeprefix("[").removeprefix(name).removeprefix("]")
+        assert re.fullmatch(r"\.?(:[0-9]{0,5})?", rest)
+        assert name == "localhost" or ipaddress.ip_address(name)
 
 
 @pytest.mark.requirement("WEB-2")
 @pytest.mark.parametrize(
-    ("headers", "same"),
+    ("headers", "origin"),
     [
-        ({}, True),
-        ({"Host": "a:1", "Origin": "http://a:1"}, True),
-        ({"Host": "a:1", "Origin": "https://A:1"}, True),
-        ({"Host": "a:1", "Origin": "http://a:2"}, False),
-        ({"Host": "a:1", "Origin": "http://a"}, False),
-        ({"Host": "a:1", "Origin": "null"}, False),
-        ({"Host": "a:1", "Origin": "null", "Sec-Fetch-Site": "same-origin"}, True),
-        ({"Host": "a:1", "Origin": "null", "Sec-Fetch-Site": "none"}, False),
-        ({"Host": "", "Origin": ""}, False),
-        ({"Host": "a:1", "Origin": "http://["}, False),
-        ({"Sec-Fetch-Site": "none"}, True),
-        ({"Sec-Fetch-Site": "cross-site"}, False),
-        ({"Host": "a", "Origin": "http://a", "Sec-Fetch-Site": "cross-site"}, False),
+        ({}, Origin.UNSAID),
+        ({"Host": "a:1", "Origin": "http://a:1"}, Origin.OURS),
+        ({"Host": "a:1", "Origin": "https://A:1"}, Origin.OURS),
+        ({"Host": "a:1", "Origin": "http://a:2"}, Origin.UNSAID),
+        ({"Host": "a:1", "Origin": "null"}, Origin.UNSAID),
+        ({"Host": "a:1", "Origin": "null", "Sec-Fetch-Site": "same-origin"}, Origin.OURS),
+        ({"Host": "", "Origin": ""}, Origin.UNSAID),
+        ({"Host": "a:1", "Origin": "http://["}, Origin.UNSAID),
+        ({"Sec-Fetch-Site": "none"}, Origin.OURS),
+        ({"Sec-Fetch-Site": "cross-site"}, Origin.OTHER),
+        ({"Sec-Fetch-Site": "same-site"}, Origin.OTHER),
+        ({"Sec-Fetch-Site": "new-word"}, Origin.OTHER),
+        ({"Host": "a", "Origin": "http://a", "Sec-Fetch-Site": "cross-site"}, Origin.OTHER),
     ],
 )
-def test_same_origin(headers: dict[str, str], same: bool) -> None:
-    assert same_origin(headers) is same
+def test_which_page_a_request_comes_from(headers: dict[str, str], origin: Origin) -> None:
+    assert origin_of(headers, settings()) is origin
 
 
 @pytest.mark.requirement("WEB-2")
-def test_the_local_owner_is_on_this_machine_on_both_ends() -> None:
-    near = {"Host": "localhost:8700"}
-    assert is_local_owner(near, "127.0.0.1", settings())
-    assert is_local_owner(near, "::ffff:127.0.0.1", settings())
-    assert not is_local_owner(near, "192.0.2.9", settings())
-    assert not is_local_owner(near, None, settings())
-    assert not is_local_owner({}, "127.0.0.1", settings())
-    assert not is_local_owner(near, "127.0.0.1", settings("0.0.0.0"))
-    assert not is_local_owner({**near, "X-Real-IP": "1.2.3.4"}, "127.0.0.1", settings())
+@pytest.mark.parametrize(
+    ("headers", "origin"),
+    [
+        ({"Host": "upstream", "Origin": "https://chat.example"}, Origin.OURS),
+        ({"Host": "127.0.0.1:8080", "Origin": "http://127.0.0.1:8080"}, Origin.OURS),
+        ({"Host": "upstream", "Origin": "https://evil.example"}, Origin.OTHER),
+        ({"Host": "upstream", "Origin": "http://chat.example"}, Origin.OTHER),
+        ({"Host": "upstream", "Origin": "null"}, Origin.UNSAID),
+    ],
+)
+def test_a_public_address_says_which_origin_is_ours(
+    headers: dict[str, str], origin: Origin
+) -> None:
+    assert origin_of(headers, settings(public_url="https://chat.example")) is origin

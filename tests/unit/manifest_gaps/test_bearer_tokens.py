@@ -4,8 +4,8 @@ import hmac
 
 import pytest
 
-from gateway.http import auth
-from gateway.http.auth import Guard
+from gateway.http import credentials
+from gateway.http.credentials import Credentials
 from gateway.http.problems import HttpProblem
 from gateway.http.services import HttpServices, HttpSettings
 from tests.fakes.clock import FakeClock
@@ -18,7 +18,9 @@ class Request:
 
 
 class Services:
-    """What a guard needs to know of a gateway."""
+    """What the check of a token needs to know of a gateway."""
+
+    logins = None
 
     def __init__(self, *admin: str) -> None:
         self.settings = HttpSettings(admin_tokens=lambda: admin, read_tokens=lambda: ("reads",))
@@ -27,7 +29,7 @@ class Services:
 
 @pytest.mark.requirement("API-1")
 @pytest.mark.parametrize("given", ["first-token", "second-token", "first-tokeX", "x", ""])
-def test_every_known_token_is_compared_whole_whatever_was_given(
+async def test_every_known_token_is_compared_whole_whatever_was_given(
     given: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     compared: list[tuple[int, int]] = []
@@ -36,10 +38,10 @@ def test_every_known_token_is_compared_whole_whatever_was_given(
         compared.append((len(one), len(other)))
         return one == other
 
-    monkeypatch.setattr(auth.hmac, "compare_digest", watched)
+    monkeypatch.setattr(credentials.hmac, "compare_digest", watched)
     services: HttpServices = Services("first-token", "second-token")
     try:
-        role = Guard(services).check_token(Request(), given)
+        role: object = (await Credentials(services).of_token(Request(), given)).role
     except HttpProblem as problem:
         role = problem.status
     assert role == ("admin" if given in ("first-token", "second-token") else 401)
@@ -47,4 +49,4 @@ def test_every_known_token_is_compared_whole_whatever_was_given(
 
 
 def test_the_comparison_is_the_library_s() -> None:
-    assert auth.hmac is hmac
+    assert credentials.hmac is hmac

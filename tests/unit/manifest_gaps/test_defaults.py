@@ -55,6 +55,19 @@ def test_what_is_done_without_asking(tmp_path: Path) -> None:
     assert ExecArguments(command="ls").timeout_s == 60
 
 
+@pytest.mark.requirement("TOOL-5", "SEC-6")
+def test_the_limits_of_commands_are_those_that_are_configured(tmp_path: Path) -> None:
+    home = {"GATEHOUSE_HOME": str(tmp_path)}
+    usual = exec_settings(load(environment=home)).limits
+    assert (usual.memory_bytes, usual.processes) == (2 * 1024**3, 256)
+    assert (usual.file_bytes, usual.disk_bytes) == (512 * 1024**2, 2 * 1024**3)
+    names = ("MEMORY_MB", "PROCESSES", "FILE_MB", "DISK_MB")
+    given = {f"GATEHOUSE_TOOLS__EXEC__{name}": str(64 + at) for at, name in enumerate(names)}
+    found = exec_settings(load(environment=home | given)).limits
+    assert (found.memory_bytes, found.processes) == (64 * 1024**2, 65)
+    assert (found.file_bytes, found.disk_bytes) == (66 * 1024**2, 67 * 1024**2)
+
+
 @pytest.mark.requirement("MSG-4", "MSG-15", "MSG-5", "APR-5", "MSG-11")
 def test_what_the_operator_sets_is_what_the_engine_gets(tmp_path: Path) -> None:
     found = settings(

@@ -1,5 +1,7 @@
 """A person talks to the offline model (OPS-4)."""
 
+import socket
+
 import pytest
 
 from adapters.models.offline import OfflineModel
@@ -208,3 +210,15 @@ async def test_the_same_request_gives_the_same_response_and_costs_nothing() -> N
 async def test_an_answer_keeps_to_the_bound() -> None:
     _, response = await collect(OfflineModel(), request("hello", max_output_tokens=5))
     assert (len(response.text), response.finish_reason) == (20, "length")
+
+
+async def test_it_needs_no_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    def opened(*_arguments: object, **_more: object) -> None:
+        raise AssertionError("a socket")
+
+    for name in ("socket", "create_connection", "getaddrinfo"):
+        monkeypatch.setattr(socket, name, opened)
+    talk = Conversation()
+    assert named(await talk.hears("list files")) == [("list_dir", '{"path": "."}')]
+    assert (await talk.gets("a.txt")).text
+    assert (await talk.hears("What is the capital of France?")).text

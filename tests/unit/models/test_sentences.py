@@ -4,7 +4,7 @@ import json
 from time import process_time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from adapters.models.grammar import Wanted
@@ -12,6 +12,8 @@ from adapters.models.sentences import MAX_CHARACTERS, understand
 from adapters.models.shapes import arguments_for
 from runtime.domain.tools import ToolSpec
 from runtime.domain.value import JsonObject
+from runtime.tools.builtin import FACES
+from tests.profiles import examples
 from tests.unit.models.samples import tool
 
 TWO_EXPLORERS = [{"task": "list files and count", "type": "explore"}] * 2
@@ -142,6 +144,7 @@ def test_the_sentences_reach_every_tool_that_is_registered_by_default() -> None:
         "use_skill publish_to_channel read_channel_thread set_channel_reaction remember recall"
     )
     assert reached >= families | set(single.split())
+    assert reached >= {face.name for face in FACES}
 
 
 @pytest.mark.requirement("OPS-4")
@@ -201,7 +204,7 @@ PIECES = st.sampled_from(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@examples(50)
 @given(st.lists(PIECES | st.text(max_size=5), max_size=12).map("".join))
 def test_any_text_is_understood_or_not_but_never_an_error(text: str) -> None:
     for step in understand(text):

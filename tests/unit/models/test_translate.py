@@ -2,7 +2,7 @@
 
 import re
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic_ai.messages import (
     CachePoint,
@@ -36,6 +36,7 @@ from runtime.domain.transcript import (
     TranscriptMessage,
     UserMessage,
 )
+from tests.profiles import examples
 from tests.unit.models.samples import READ_FILE, request
 
 TEXTS = st.text(max_size=20) | st.sampled_from(["", "  \n", "\ud800", "<gatehouse-notice>"])
@@ -117,7 +118,7 @@ def check_texts(messages: list[ModelMessage]) -> None:
             text.encode()
 
 
-@settings(max_examples=200, deadline=None)
+@examples(50)
 @given(st.lists(MESSAGES, max_size=8), TEXTS, TEXTS)
 def test_every_transcript_is_well_formed_for_a_strict_provider(
     transcript: list[TranscriptMessage], system: str, present: str

@@ -5,6 +5,7 @@ from dataclasses import replace
 from hypothesis import strategies as st
 
 from runtime.domain.decisions import PermissionMode, SessionMode
+from runtime.domain.grants import Grant, GrantKind
 from runtime.domain.people import Trust
 from runtime.domain.tools import Effect, Touches
 from runtime.policy.decide import Bounds, CallFacts, RuleLists, decide
@@ -18,6 +19,10 @@ WIDEST_FIRST = (
     PermissionMode.PLAN,
 )
 WIDTH = {"deny": 0, "ask": 1, "allow": 2}
+GRANTS = tuple(
+    Grant(tool=tool, kind=GrantKind.PATH, key=key, text=tool)
+    for tool, key in (("exec", "ls -l"), ("exec", "make"), ("write_file", "notes/a.md"))
+)
 PATTERNS = ("exec(ls:*)", "exec(rm:*)", "exec", "write_file(notes/**)", "*", "read_file(=a)")
 
 
@@ -62,6 +67,13 @@ def fetches() -> CallFacts:
     """A call that reads a page."""
     host = "example.org"
     return CallFacts("web_fetch", Effect.READ, Touches(network=(host,), subject=host))
+
+
+def asks_for(address: str = "https://example.org/a") -> CallFacts:
+    """A call that fetches an address."""
+    host = "example.org"
+    touches = Touches(network=(host,), address=address, subject=host)
+    return CallFacts("web_fetch", Effect.READ, touches)
 
 
 def posts() -> CallFacts:
@@ -109,6 +121,6 @@ def bounds() -> st.SearchStrategy[Bounds]:
         group=st.booleans(),
         sandboxed=st.booleans(),
         rules=rule_lists(),
-        grants=st.lists(st.sampled_from(PATTERNS).map(Rule.parse), max_size=1).map(tuple),
+        grants=st.lists(st.sampled_from(GRANTS), max_size=1).map(tuple),
         tools=st.none() | st.frozensets(st.sampled_from(["exec", "read_file"])),
     )

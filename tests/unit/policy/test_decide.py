@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runtime.domain.decisions import PermissionMode, SessionMode
+from runtime.domain.grants import Grant, GrantKind
 from runtime.domain.people import Trust
 from runtime.domain.tools import Effect, Touches
 from runtime.policy.bounds import PolicySettings, rule_lists
@@ -27,6 +28,11 @@ from tests.unit.policy.cases import (
     writes,
 )
 
+EVERYTHING = tuple(
+    Grant(tool=tool, kind=GrantKind.PATH, key=key, text=tool)
+    for tool in ("exec", "write_file", "send_message")
+    for key in ("make", "ls -l", "notes/a.md", "U1")
+)
 BYPASS, ACCEPT, DEFAULT, DONT_ASK, PLAN = WIDEST_FIRST
 
 
@@ -156,7 +162,7 @@ def test_an_ask_rule_asks_about_what_would_be_allowed() -> None:
 
 @pytest.mark.requirement("POL-3")
 def test_an_ask_rule_is_not_satisfied_by_a_grant_of_the_session() -> None:
-    grants = (Rule.parse("exec(=ls -l)"),)
+    grants = (Grant(tool="exec", kind=GrantKind.PATH, key="ls -l", text="ls"),)
     bounds = Bounds(rules=rules(ask=("exec(ls:*)",)), grants=grants)
     assert decide(runs("ls -l"), bounds).verdict == "ask"
 
@@ -181,7 +187,7 @@ def test_a_file_for_its_own_chat_is_told_from_a_send_to_somebody_else() -> None:
 def test_guests_and_bots_cause_no_side_effects(
     trust: Trust, mode: PermissionMode, call: CallFacts
 ) -> None:
-    bounds = Bounds(mode=mode, trust=trust, rules=rules(allow=("*",)), grants=(Rule.parse("*"),))
+    bounds = Bounds(mode=mode, trust=trust, rules=rules(allow=("*",)), grants=EVERYTHING)
     assert decide(call, bounds).verdict == "deny"
     assert decide(reads(), bounds).verdict == "allow"
 

@@ -57,6 +57,14 @@ def test_everyday_reading_passes(command: str) -> None:
     assert not_read_only(command) is None
 
 
+@pytest.mark.requirement("TOOL-7", "POL-9")
+@pytest.mark.parametrize(
+    "command", ["cd -P sub && git log", "cd -L sub", "cd s* && git diff", "cd", "cd a b", "cd ''"]
+)
+def test_a_step_that_hides_where_git_runs_is_refused(command: str) -> None:
+    assert "cd with" in str(not_read_only(command))
+
+
 @pytest.mark.requirement("TOOL-7")
 @given(dressed())
 def test_no_dress_hides_a_command_that_changes_something(command: str) -> None:

@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runtime.domain.errors import InvalidInput
-from runtime.policy.rules import Rule, grant_for
+from runtime.domain.grants import Grant, GrantKind
+from runtime.policy.rules import Rule
 
 GIT_STATUS = Rule.parse("exec(git status:*)")
 NO_RM = Rule.parse("exec(rm:*)")
@@ -214,13 +215,18 @@ def test_what_is_no_pattern_is_named_in_the_error(text: str) -> None:
     assert repr(text) in str(caught.value)
 
 
-@pytest.mark.requirement("APR-3")
-@given(st.text(max_size=60), st.text(max_size=60))
-def test_a_session_grant_covers_its_own_subject_and_no_other(subject: str, other: str) -> None:
-    grant = Rule.parse(grant_for("exec", subject))
-    assert grant.allows("exec", subject)
-    assert grant.allows("exec", other) is (subject == other)
-    assert not grant.allows("write_file", subject)
+@pytest.mark.requirement("APR-3", "APR-9")
+@given(st.sampled_from(GrantKind), st.text(max_size=60), st.text(max_size=60))
+def test_a_session_grant_covers_its_own_key_and_no_other(
+    kind: GrantKind, key: str, other: str
+) -> None:
+    grant = Grant(tool="exec", kind=kind, key=key, text="")
+    by_action = kind is GrantKind.ACTION
+    mine = {"action": key, "subject": other} if by_action else {"action": other, "subject": key}
+    theirs = {"action": other, "subject": key} if by_action else {"action": key, "subject": other}
+    assert grant.covers("exec", **mine) is bool(key)
+    assert grant.covers("exec", **theirs) is (bool(key) and key == other)
+    assert not grant.covers("write_file", **mine)
 
 
 @pytest.mark.requirement("POL-3")

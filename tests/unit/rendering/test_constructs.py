@@ -1,7 +1,7 @@
 """Every construct in every other: what the platforms' own servers say, and that nothing is lost."""
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
@@ -17,6 +17,7 @@ from adapters.rendering import (
     split_plain,
 )
 from adapters.rendering.terminal import render_terminal
+from tests.profiles import examples
 from tests.unit.rendering.constructs import every_construct, reading
 from tests.unit.rendering.strategies import WORD, any_text, wild_markdown
 from tests.unit.rendering.validators import (
@@ -34,11 +35,7 @@ from tests.wire.telegram.entities import finish, from_json
 
 SECTIONS = SlackLimits(markdown=0)
 SMALL = SlackLimits(markdown=700, text=2400)
-fuzz = settings(
-    max_examples=100,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-)
+fuzz = examples(30)
 anything = st.one_of(every_construct, wild_markdown, any_text)
 
 

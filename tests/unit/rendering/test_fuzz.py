@@ -1,7 +1,7 @@
 """Whatever a model writes, each part is valid, within its limit, and no word is lost."""
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from adapters.rendering import (
@@ -14,6 +14,7 @@ from adapters.rendering import (
     render_telegram,
     split_plain,
 )
+from tests.profiles import examples
 from tests.unit.rendering.strategies import WORD, any_text, tame_markdown, wild_markdown
 from tests.unit.rendering.validators import (
     check_html,
@@ -28,11 +29,7 @@ SMALL = SlackLimits(markdown=700, text=2400)
 SECTIONS = SlackLimits(markdown=0, section=600, blocks=3, sections_total=1500)
 EVERY_LIMIT = st.sampled_from([SLACK_LIMITS, SMALL, SECTIONS, SlackLimits(markdown=0)])
 
-fuzz = settings(
-    max_examples=120,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-)
+fuzz = examples(30)
 
 
 @pytest.mark.requirement("REN-1", "REN-2")

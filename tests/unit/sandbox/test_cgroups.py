@@ -97,8 +97,10 @@ def test_a_directory_without_the_kernel_behind_it_is_not_taken(tmp_path: Path) -
 @pytest.mark.requirement("TOOL-5")
 def test_what_cannot_be_limited_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.geteuid", lambda: 0)
-    assert "NOTHING" in describe_limits(Cgroups())
+    assert "NOTHING" in describe_limits(Cgroups(), asks_forks=False)
+    assert "by the supervisor" in describe_limits(Cgroups(), asks_forks=True)
     monkeypatch.setattr("os.geteuid", lambda: 1000)
-    assert "RLIMIT_NPROC" in describe_limits(Cgroups())
-    pids = Parent(Path("/x"), "pids", 1)
-    assert "processes by a cgroup" in describe_limits(Cgroups(pids=pids))
+    for asks in (False, True):
+        assert "RLIMIT_NPROC" in describe_limits(Cgroups(), asks_forks=asks)
+        pids = Parent(Path("/x"), "pids", 1)
+        assert "processes by a cgroup" in describe_limits(Cgroups(pids=pids), asks_forks=asks)

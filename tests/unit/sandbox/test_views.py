@@ -1,4 +1,4 @@
-"""What a command sees, before any backend translates it (TOOL-5)."""
+"""What a command sees, before any backend translates it (TOOL-5, SEC-6)."""
 
 import os
 from dataclasses import replace
@@ -6,8 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from adapters.sandbox.closed import closed_below, open_to_others
 from adapters.sandbox.environment import environment_of
-from adapters.sandbox.views import View, flatten, view_of
+from adapters.sandbox.views import (
+    ETC_READABLE,
+    View,
+    flatten,
+    view_of,
+)
 from runtime.domain.errors import InvalidInput
 from runtime.ports.sandbox import SandboxCommand
 
@@ -38,8 +44,9 @@ def test_system_programs_are_readable_and_homes_are_not_there(base: Path) -> Non
     entries = {entry.path: entry.access for entry in view_of(command(base)).entries}
     assert entries[str(base / "desk")] == "write"
     assert entries["/usr"] == "read"
-    assert entries["/etc/shadow"] == "hide"
-    assert not {"/home", "/root", "/run", "/var", "/tmp", "/"} & entries.keys()
+    assert entries["/etc/passwd"] == "read"
+    assert entries.get("/etc/shadow") != "read"
+    assert not {"/etc", "/home", "/root", "/run", "/var", "/tmp", "/"} & entries.keys()
     assert "write" not in {access for path, access in entries.items() if path != f"{base}/desk"}
 
 
@@ -89,7 +96,12 @@ def test_a_readable_root_inside_a_writable_one_stays_readable(base: Path) -> Non
     asked = replace(command(base), readable=(f"{base}/desk/sub",))
     (base / "desk/other").mkdir()
     granted = {e.path: e.access for e in flatten(view_of(asked)) if str(base) in e.path}
-    assert granted == {f"{base}/desk/sub": "read", f"{base}/desk/other": "write"}
+    # Every name in it may be seen, so the folder itself can be listed.
+    desk = f"{base}/desk"
+    assert granted == {desk: "list", f"{desk}/sub": "read", f"{desk}/other": "write"}
+    asked = replace(asked, hidden=(f"{desk}/sub",))
+    granted = {e.path: e.access for e in flatten(view_of(asked)) if str(base) in e.path}
+    assert granted == {f"{desk}/other": "write"}
 
 
 @pytest.mark.requirement("TOOL-5")
@@ -131,3 +143,28 @@ def test_the_environment_is_made_from_nothing(base: Path, monkeypatch: pytest.Mo
 def test_variables_that_cannot_be_granted(base: Path, env: dict[str, str]) -> None:
     with pytest.raises(InvalidInput, match="env"):
         environment_of(replace(command(base), env=env), temporary="/t", token="made-up")
+
+
+@pytest.mark.requirement("SEC-6")
+def test_of_etc_only_what_programs_look_up_is_shown(base: Path) -> None:
+    shown = {e.path for e in view_of(command(base)).entries if e.access == "read"}
+    listed = {os.path.realpath(path) for path in ETC_READABLE}
+    assert {path for path in shown if path.startswith("/etc/")} <= listed
+    for secret in ("sudoers", "ssh", "ssl/private", "docker", "cron.d", "pam.d", "fstab", "."):
+        assert os.path.realpath(f"/etc/{secret}") not in shown
+
+
+@pytest.mark.requirement("SEC-6")
+def test_what_others_may_not_read_is_closed_to_root_as_well(base: Path) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("the kernel keeps an ordinary user out by itself: run the tests as root")
+    base.chmod(0o755)
+    for name in ("open", "closed", "open/key", "open/folder"):
+        (base / name).mkdir() if "key" not in name else (base / name).write_text("made up")
+    (base / "open/key").chmod(0o600)
+    (base / "open/folder").chmod(0o700)
+    (base / "closed").chmod(0o700)
+    assert not open_to_others(str(base / "closed"))
+    found = {os.path.relpath(path, base) for path in closed_below(str(base / "open"), depth=None)}
+    assert found == {"open/key", "open/folder"}
+    assert "closed" in {os.path.relpath(path, base) for path in closed_below(str(base), depth=1)}

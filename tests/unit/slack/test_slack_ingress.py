@@ -1,7 +1,7 @@
 """Slack's payloads, the usual and the strange, as messages."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import JsonValue
 
@@ -15,6 +15,7 @@ from adapters.slack.ingress import (
 )
 from runtime.domain.messages import InboundMessage
 from runtime.domain.value import JsonObject
+from tests.profiles import examples
 
 BOT = Bot(team_id="T1", user_id="UBOT", bot_id="BBOT")
 TS = "1700000000.000100"
@@ -69,7 +70,7 @@ def read(**fields: JsonValue) -> InboundMessage:
     return inbound(heard, BOT, names={}, takes_part=False, received_at_ms=1)
 
 
-@settings(max_examples=200)
+@examples(50)
 @given(outer=OBJECTS, event=OBJECTS)
 def test_no_shape_of_an_event_is_an_error(outer: JsonObject, event: JsonObject) -> None:
     bodies: list[JsonObject] = [
@@ -88,7 +89,7 @@ def test_no_shape_of_an_event_is_an_error(outer: JsonObject, event: JsonObject) 
             assert message.sender.id
 
 
-@settings(max_examples=100)
+@examples(30)
 @given(body=st.dictionaries(st.sampled_from(["channel_id", "user_id", "text"]), SHAPES))
 def test_no_shape_of_a_command_is_an_error(body: JsonObject) -> None:
     heard = read_command(body, "envelope-1")

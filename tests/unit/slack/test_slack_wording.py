@@ -2,7 +2,7 @@
 
 import pytest
 
-from adapters.slack.wording import people_in, readable
+from adapters.slack.wording import people_in, readable, without_quotes
 
 NAMES = {"U1": "Anna", "U2": "Ben"}
 
@@ -32,3 +32,22 @@ def test_what_slack_wrote_reads_as_it_was_seen(written: str, read: str) -> None:
 
 def test_everybody_who_is_mentioned_is_found() -> None:
     assert people_in("<@U1> <@W2|x> <#C1|y> <!here> @U3") == {"U1", "W2"}
+
+
+@pytest.mark.requirement("APR-10")
+@pytest.mark.parametrize(
+    ("text", "own"),
+    [
+        ("approve x", None),
+        ("1 &gt; 0", None),
+        ("&gt; !approve x", ""),
+        ("&gt;!approve x\nno", "no"),
+        ("yes\n  &gt; old\n&gt; older", "yes"),
+        ("&gt;&gt;&gt; !approve x\nand this", ""),
+        ("mine\n&gt;&gt;&gt; all\nof this", "mine"),
+        ("a &gt;&gt;&gt; b", None),
+    ],
+)
+def test_what_is_quoted_is_told_from_what_is_said(text: str, own: str | None) -> None:
+    found = without_quotes(text)
+    assert (None if found is None else found.strip()) == own

@@ -5,9 +5,9 @@ from pathlib import Path
 from sqlalchemy import Connection
 
 from runtime.store import open_calls, open_database, outbox
-from runtime.store.migrate import migrate
 from runtime.store.writer import driver_connection
 from tests.fakes.clock import FakeClock
+from tests.templates import make_database
 
 
 def look_for_a_card(conn: Connection) -> None:
@@ -36,7 +36,7 @@ def plans(conn: Connection) -> list[str]:
 
 async def test_a_reply_to_a_card_and_a_run_that_waits_are_found_by_index(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/gatehouse.db"
-    await migrate(url)
+    await make_database(url)
     database = open_database(url, clock=FakeClock())
     await database.start()
     try:

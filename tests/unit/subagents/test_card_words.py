@@ -23,21 +23,21 @@ def test_it_says_what_a_live_one_waits_for_in_words() -> None:
     asks = replace(ROW, run=RunState.WAITING_FOR_APPROVAL, steps=1, tokens=1_800)
     assert words([asks, ROW]).splitlines() == [
         "**2 subagents at work**, 0 done",
-        r"- `one` (Look\.) explore: waiting for approval, 1 step, 1,800 tokens",
-        r"- `one` (Look\.) explore: awaiting",
+        r'- `one` ("Look\.") explore: waiting for approval, 1 step, 1,800 tokens',
+        r'- `one` ("Look\.") explore: awaiting',
     ]
 
 
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"label": "north", "description": "looks north"}, " (north)"),
-        ({"description": "looks north"}, " (looks north)"),
+        ({"label": "north", "description": "looks north"}, ' ("north")'),
+        ({"description": "looks north"}, ' ("looks north")'),
         (
             {"task": "Look north,\nand\u202e\x1b[1m *say* what"},
-            r" (Look north\, and \[1m \*say\* what)",
+            r' ("Look north\, and \[1m \*say\* what")',
         ),
-        ({"task": "n" * 100_000}, f" ({'n' * 37}\\.\\.\\.)"),
+        ({"task": "n" * 100_000}, f' ("{"n" * 37}\\.\\.\\.")'),
         ({"task": ""}, ""),
     ],
 )

@@ -7,12 +7,14 @@ parent's where nothing was asked.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
 from runtime.domain.capabilities import Capabilities, Need, allows
 from runtime.domain.decisions import PermissionMode
 from runtime.subagents.allowing import Asked, Held, endow, problems
+from runtime.workspace.layout import Layout
 
 Things = frozenset[str]
 TOOLS = ("exec", "grep", "read_file")
@@ -93,7 +95,7 @@ class State:
     @property
     def held(self) -> Held:
         bounds = self.capabilities.model_copy(update={"mode": self.mode})
-        return Held(capabilities=bounds, workspace="/w")
+        return Held(capabilities=bounds, layout=Layout(Path("/w"), Path("/w"), ()))
 
     def really(self, axis: Axis) -> Things:
         """What the stored bounds allow of the axis."""

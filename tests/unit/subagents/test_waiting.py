@@ -5,11 +5,12 @@ import random
 from dataclasses import dataclass, field, replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from runtime.subagents.requests import AgentRequest, Limits, Spawner, SpawnRequest, check
 from runtime.subagents.waiting import Node, Tree, cycle
+from tests.profiles import examples
 
 pytestmark = pytest.mark.requirement("SUB-13")
 TYPES = {"explore": ""}
@@ -91,7 +92,7 @@ class Town:
         return True
 
 
-@settings(max_examples=300)
+@examples(75)
 @given(seed=st.integers(0, 2**32), slots=st.integers(1, 3), steps=st.integers(1, 60))
 def test_what_was_accepted_always_ends(seed: int, slots: int, steps: int) -> None:
     town = Town(random.Random(seed), slots)

@@ -1,12 +1,13 @@
 """Bringing the parts of albums together, and where a stopped batch goes on."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from adapters.telegram import albums
 from adapters.telegram.shapes import number_of
 from runtime.domain.value import JsonObject
+from tests.profiles import examples
 
 
 def update(number: int, album: str) -> JsonObject:
@@ -22,7 +23,7 @@ batches = st.lists(st.sampled_from(["", "", "a", "b", "c"]), min_size=1, max_siz
 
 
 @pytest.mark.requirement("TEL-2", "MSG-1")
-@settings(max_examples=300, deadline=None)
+@examples(75)
 @given(batches, st.data())
 def test_where_a_batch_goes_on_nothing_is_lost_and_no_album_is_torn(
     batch: list[JsonObject], data: st.DataObject

@@ -1,11 +1,12 @@
 """Callback data: what we wrote is known again, and nothing else is."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from adapters.telegram.callbacks import MOST_BYTES, Chosen, Seal
 from runtime.domain.ids import IdPrefix, new_id
+from tests.profiles import examples
 
 SEAL = Seal("123456:TEST-TOKEN")
 CALL = new_id(IdPrefix.APPROVAL, 1_800_000_000_000)
@@ -17,7 +18,7 @@ chosen = st.one_of(
 
 
 @pytest.mark.requirement("TEL-3")
-@settings(max_examples=100, deadline=None)
+@examples(30)
 @given(chosen)
 def test_what_was_written_is_read_and_fits(one: Chosen) -> None:
     data = SEAL.write(one)
@@ -28,7 +29,7 @@ def test_what_was_written_is_read_and_fits(one: Chosen) -> None:
 
 
 @pytest.mark.requirement("TEL-3")
-@settings(max_examples=200, deadline=None)
+@examples(50)
 @given(chosen, st.integers(0, 63), st.characters(codec="utf-8"))
 def test_one_changed_character_is_enough(one: Chosen, at: int, other: str) -> None:
     data = SEAL.write(one)
@@ -39,7 +40,7 @@ def test_one_changed_character_is_enough(one: Chosen, at: int, other: str) -> No
 
 
 @pytest.mark.requirement("TEL-3")
-@settings(max_examples=200, deadline=None)
+@examples(50)
 @given(st.text(max_size=70))
 def test_what_anybody_makes_up_is_not_read(text: str) -> None:
     assert SEAL.read(text) is None

@@ -1,7 +1,7 @@
 """Writing payloads: pure, deterministic and within the limits."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from adapters.rendering import utf16_length
@@ -10,6 +10,7 @@ from adapters.telegram.callbacks import Seal
 from adapters.telegram.posts import Post, Posted
 from runtime.domain.messages import ChatAddress, FilePart, OutboundMessage, TextPart
 from runtime.domain.value import JsonObject
+from tests.profiles import examples
 
 SEAL = Seal("123456:TEST-TOKEN")
 KEYBOARD: JsonObject = {"inline_keyboard": [[{"text": "Yes", "callback_data": "y"}]]}
@@ -114,7 +115,7 @@ def test_a_language_and_an_address_are_part_of_their_entities() -> None:
 
 
 @pytest.mark.requirement("REN-3")
-@settings(max_examples=150, deadline=None)
+@examples(37)
 @given(
     st.lists(
         st.sampled_from(["word", "\n", " ", "\U0001f468\u200d\U0001f469", "x" * 3000, "e\u0301"]),

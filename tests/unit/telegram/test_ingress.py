@@ -1,12 +1,13 @@
 """Reading updates: pure, and never an exception."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from adapters.telegram.ingress import Bot, Ignored, Joined, Pressing, album_of, read_update
+from adapters.telegram.ingress import Bot, Ignored, Joined, Pressing, album_of, as_one, read_update
 from runtime.domain.messages import InboundMessage, Move
 from runtime.domain.value import JsonObject
+from tests.profiles import examples
 
 BOT = Bot(123456, "gatehouse_bot")
 PRIVATE: JsonObject = {"id": 5001, "type": "private"}
@@ -47,6 +48,60 @@ def test_an_anonymous_administrator_speaks_as_the_group_and_is_no_bot() -> None:
     message = heard(update(chat=GROUP, sender_chat=GROUP, text="hi", **{"from": shown}))
     assert (message.sender.id, message.sender.name) == ("-1001", "Team")
     assert not message.sender.is_bot
+
+
+@pytest.mark.requirement("APR-10")
+@pytest.mark.parametrize(
+    ("field", "value", "authorship"),
+    [
+        ("forward_origin", {"type": "user", "date": 1, "sender_user": ANN}, "forwarded"),
+        (
+            "forward_origin",
+            {"type": "hidden_user", "date": 1, "sender_user_name": "Eve"},
+            "forwarded",
+        ),
+        ("forward_origin", {"type": "chat", "date": 1, "sender_chat": GROUP}, "forwarded"),
+        ("forward_origin", {"type": "of the future"}, "forwarded"),
+        ("forward_date", 1, "forwarded"),
+        ("forward_from", ANN, "forwarded"),
+        ("forward_from_chat", GROUP, "forwarded"),
+        ("forward_sender_name", "Eve", "forwarded"),
+        ("is_automatic_forward", True, "forwarded"),
+        ("via_bot", {"id": 9, "is_bot": True, "first_name": "Gif"}, "inline_bot"),
+        ("quote", {"text": "/approve x", "position": 0}, "own"),
+        ("external_reply", {"origin": {"type": "user"}}, "own"),
+    ],
+)
+def test_it_is_said_whose_words_a_message_carries(
+    field: str, value: object, authorship: str
+) -> None:
+    message = heard(update(text="/approve abc123", **{field: value}))
+    assert message.authorship == authorship
+    assert message.speaks_for_sender == (authorship == "own")
+    assert not heard(
+        update("edited_message", text="/approve abc123", edit_date=101, **{field: value})
+    ).speaks_for_sender
+
+
+@pytest.mark.requirement("APR-10")
+def test_what_is_quoted_is_told_from_what_is_said() -> None:
+    text = "/deny x\nno, the \U0001f600 other one\n> old"
+    first = entity("blockquote", 0, 7)
+    last = entity("expandable_blockquote", len(text) + 1 - 5, 5)
+    message = heard(update(text=text, entities=[first, last]))
+    assert (message.text, message.said) == (text, "no, the \U0001f600 other one")
+    assert message.own_words == "no, the \U0001f600 other one"
+    whole = heard(update(text="/approve x", entities=[entity("blockquote", 0, 10)]))
+    assert (whole.said, whole.own_words) == ("", "")
+    assert heard(update(text="/approve x")).said is None
+
+
+@pytest.mark.requirement("APR-10")
+def test_an_album_with_a_part_that_is_passed_on_is_no_word_of_its_sender() -> None:
+    own = heard(update(text="/approve x"))
+    passed = heard(update(text="more", forward_date=1))
+    assert as_one([own, passed]).authorship == "forwarded"
+    assert as_one([own, own]).authorship == "own"
 
 
 def test_a_bot_does_not_answer_itself() -> None:
@@ -225,7 +280,7 @@ entities = st.lists(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@examples(50)
 @given(st.dictionaries(names, json_values, max_size=6), st.text(max_size=10), entities)
 def test_nothing_that_comes_raises(
     broken: dict[str, object], text: str, marks: list[dict[str, object]]

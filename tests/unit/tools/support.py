@@ -26,6 +26,7 @@ from runtime.tools.files import SeenFiles
 from runtime.tools.outgoing import Room, Sending, SendLimits, room_for
 from runtime.tools.output import to_result
 from runtime.tools.registry import Registry
+from runtime.workspace.layout import FILES, Layout
 from tests.fakes.fetch import FakeFetch
 
 
@@ -113,7 +114,7 @@ class Skills:
 
 @dataclass
 class Desk:
-    """A session at work in `workspace`; what is live is in `seen`."""
+    """A session at work in the workspace at `workspace`; what is live is in `seen`."""
 
     workspace: Path
     extra: tuple[Path, ...] = ()
@@ -132,7 +133,13 @@ class Desk:
     async def _room(self, _run_id: str) -> Room:
         return self.room
 
+    @property
+    def folder(self) -> Path:
+        """The working folder."""
+        return self.workspace / FILES
+
     def __post_init__(self) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
         self.registry = Registry(
             builtin_tools(
                 sandbox=self.sandbox,
@@ -150,8 +157,8 @@ class Desk:
             session_id=self.session,
             run_id="run_1",
             call_id=call_id,
-            workspace=self.workspace,
-            roots=(self.workspace, *self.extra),
+            layout=Layout.of(self.workspace),
+            roots=self.extra,
             files=self.files,
             emit=self.seen.append,
             notes=self.notes,

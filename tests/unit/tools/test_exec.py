@@ -43,19 +43,24 @@ async def test_a_command_gets_the_workspace_and_no_more(desk: Desk) -> None:
     settings = ExecSettings(
         env={"LANG": "C.UTF-8"}, limits=SandboxLimits(processes=7), hidden=("/srv/keys",)
     )
-    (desk.workspace / "sub").mkdir()
+    (desk.folder / "sub").mkdir()
+    for name in ("skills", "memory", "notes"):
+        (desk.workspace / name).mkdir()
+    for name in ("AGENTS.md", "USER.md", "stray.md"):
+        (desk.workspace / name).write_text("x")
+    (desk.workspace / "SOUL.md").symlink_to("/etc/hostname")
     desk, _ = at(desk, prints(b"hello\n"), settings)
     output = await desk.run("exec", command="go", working_dir="sub")
     assert output.content == "[exit code 0, 0.0 s]\nhello\n"
     assert not output.untrusted
     command = started(desk)
-    assert command.cwd == str(desk.workspace / "sub")
-    assert command.writable == (str(desk.workspace),)
-    assert command.readable == (str(desk.workspace / ".gatehouse"),)
-    hidden = (desk.workspace / name for name in (".gatehouse/outputs", "uploads"))
-    assert command.hidden == ("/srv/keys", *map(str, hidden))
+    assert command.cwd == str(desk.folder / "sub")
+    assert command.writable == (str(desk.folder),)
+    names = ("AGENTS.md", "USER.md", "skills", "memory")
+    assert command.readable == tuple(str(desk.workspace / name) for name in names)
+    assert command.hidden == ("/srv/keys",)
     assert not command.network
-    assert command.env == {"LANG": "C.UTF-8"}
+    assert {name for name in command.env if not name.startswith("GIT_")} == {"LANG", "PAGER"}
     assert (command.limits.timeout_s, command.limits.processes) == (60.0, 7)
     assert command.stdin == "closed"
 
@@ -67,17 +72,16 @@ async def test_a_childs_command_does_not_find_the_private_notes(desk: Desk, chil
     desk, _ = at(desk, prints(b""))
     desk.child = child
     await desk.run("exec", command="go")
-    hidden = started(desk).hidden
-    assert (str(desk.workspace / "USER.md") in hidden) == child
-    assert (str(desk.workspace / "memory") in hidden) == child
+    path = str(desk.workspace / "USER.md")
+    assert (path in started(desk).hidden) == child
+    assert (path in started(desk).readable) != child
 
 
 async def test_the_gateways_folder_is_not_granted_through_a_link(desk: Desk) -> None:
     (desk.workspace / ".gatehouse").symlink_to("/etc")
     desk, _ = at(desk, prints())
     assert (await desk.run("exec", command="go")).content == "[exit code 0, 0.0 s]\n[no output]"
-    uploads = (str(desk.workspace / "uploads"),)
-    assert (started(desk).readable, started(desk).hidden) == ((), uploads)
+    assert (started(desk).readable, started(desk).hidden) == ((), ())
 
 
 async def test_a_link_among_kept_outputs_grants_nothing(desk: Desk) -> None:
@@ -86,13 +90,12 @@ async def test_a_link_among_kept_outputs_grants_nothing(desk: Desk) -> None:
     (kept / "ses_1").symlink_to("/root")
     desk, _ = at(desk, prints())
     await desk.run("exec", command="go")
-    assert started(desk).readable == (str(kept.parent),)
+    assert started(desk).readable == ()
     (kept / "ses_1").unlink()
     kept.rmdir()
     kept.symlink_to("/root")
     await desk.run("exec", command="go")
-    uploads = (str(desk.workspace / "uploads"),)
-    assert (started(desk).readable, started(desk).hidden) == ((str(kept.parent),), uploads)
+    assert (started(desk).readable, started(desk).hidden) == ((), ())
 
 
 @pytest.mark.requirement("MSG-19", "TOOL-5")
@@ -105,13 +108,12 @@ async def test_a_command_sees_the_files_that_its_own_session_was_sent(desk: Desk
     desk, _ = at(desk, prints())
     await desk.run("exec", command="go")
     shown = (uploads / "00aa11bb22cc33dd", uploads / "ses_1")
-    assert started(desk).writable == (str(desk.workspace), *map(str, shown))
-    assert str(uploads) in started(desk).hidden
+    assert started(desk).writable == (str(desk.folder),)
+    assert started(desk).readable == tuple(map(str, shown))
     shutil.rmtree(uploads)
     uploads.symlink_to("/root")
     await desk.run("exec", command="go")
-    assert started(desk).writable == (str(desk.workspace),)
-    assert str(uploads) not in started(desk).hidden
+    assert started(desk).readable == ()
 
 
 async def test_output_with_network_access_is_untrusted_and_policy_sees_it(desk: Desk) -> None:
@@ -124,6 +126,10 @@ async def test_output_with_network_access_is_untrusted_and_policy_sees_it(desk: 
 async def test_a_failed_command_is_told_by_its_code_and_output(desk: Desk) -> None:
     desk, _ = at(desk, prints(b"no such file\n", code=2))
     assert (await desk.run("exec", command="go")).content == "[exit code 2, 0.0 s]\nno such file\n"
+    result = await desk.result("exec", command="go")
+    assert (result.status, result.content) == ("error", "[exit code 2, 0.0 s]\nno such file\n")
+    desk, _ = at(desk, prints(b"fine"))
+    assert (await desk.result("exec", command="go")).status == "ok"
     desk, _ = at(desk, prints(code=128 + signal.SIGSEGV))
     told = (await desk.run("exec", command="go")).content
     assert told.startswith("[killed by SIGSEGV (exit code 139), 0.0 s]")

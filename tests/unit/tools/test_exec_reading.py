@@ -38,8 +38,7 @@ async def test_every_root_is_readable_and_none_can_be_written(desk: Desk) -> Non
     desk.extra = (extra,)
     command = await started(desk)
     assert command.writable == ()
-    assert {str(desk.workspace), str(extra)} <= set(command.readable)
-    assert str(desk.workspace / ".gatehouse/outputs") in command.hidden
+    assert command.readable == (str(desk.folder), str(extra))
 
 
 async def test_nothing_that_the_operator_grants_is_granted(desk: Desk) -> None:

@@ -24,7 +24,7 @@ def leftovers(folder: Path) -> list[str]:
 
 @pytest.mark.requirement("TOOL-3")
 async def test_an_edit_of_text_that_is_absent_says_what_is_nearest(desk: Desk) -> None:
-    file = desk.workspace / "a.py"
+    file = desk.folder / "a.py"
     file.write_text("import os\n\ndef total(items):\n    return sum(items)\n")
     told = await refused(
         desk,
@@ -42,7 +42,7 @@ async def test_an_edit_of_text_that_is_absent_says_what_is_nearest(desk: Desk) -
 
 @pytest.mark.requirement("TOOL-3")
 async def test_blanks_that_differ_are_made_visible(desk: Desk) -> None:
-    (desk.workspace / "a").write_text("one\n\tdeep = 1\ntwo  \n")
+    (desk.folder / "a").write_text("one\n\tdeep = 1\ntwo  \n")
     told = await refused(desk, "edit_file", path="a", old_text="    deep = 1", new_text="x")
     assert "line 2" in told
     assert "-\\tdeep = 1" in told
@@ -54,7 +54,7 @@ async def test_blanks_that_differ_are_made_visible(desk: Desk) -> None:
 async def test_the_search_for_what_is_nearest_ends_on_a_large_file(
     desk: Desk, fail_after: FailAfter
 ) -> None:
-    (desk.workspace / "big").write_text("x" * 5_000_000 + "\n" + "some line\n" * 60_000)
+    (desk.folder / "big").write_text("x" * 5_000_000 + "\n" + "some line\n" * 60_000)
     wrong = "some lime\n" * 500
     async with fail_after(20):
         told = await refused(desk, "edit_file", path="big", old_text=wrong, new_text="")
@@ -67,7 +67,7 @@ async def test_the_search_for_what_is_nearest_ends_on_a_large_file(
 
 @pytest.mark.requirement("TOOL-3")
 async def test_text_that_is_not_unique_needs_a_count(desk: Desk) -> None:
-    file = desk.workspace / "a"
+    file = desk.folder / "a"
     file.write_text("a\nb\na\nb\na\n")
     told = await refused(desk, "edit_file", path="a", old_text="a", new_text="c")
     assert "3 times (lines 1, 3, 5)" in told
@@ -84,12 +84,12 @@ async def test_text_that_is_not_unique_needs_a_count(desk: Desk) -> None:
 
 @pytest.mark.requirement("TOOL-3")
 async def test_line_ends_and_the_last_line_are_kept(desk: Desk) -> None:
-    file = desk.workspace / "dos.txt"
+    file = desk.folder / "dos.txt"
     file.write_bytes(b"\xef\xbb\xbfone\r\ntwo\r\nthree")
     assert (await desk.run("read_file", path="dos.txt")).content == "one\ntwo\nthree"
     await desk.run("edit_file", path="dos.txt", old_text="one\ntwo", new_text="1\n2\n2b")
     assert file.read_bytes() == b"\xef\xbb\xbf1\r\n2\r\n2b\r\nthree"
-    mixed = desk.workspace / "mixed"
+    mixed = desk.folder / "mixed"
     mixed.write_bytes(b"a\r\nb\nc\n")
     await desk.run("edit_file", path="mixed", old_text="b\nc", new_text="d\ne")
     assert mixed.read_bytes() == b"a\r\nd\ne\n"
@@ -98,14 +98,14 @@ async def test_line_ends_and_the_last_line_are_kept(desk: Desk) -> None:
 @pytest.mark.requirement("TOOL-3")
 @pytest.mark.parametrize("mode", [0o600, 0o644, 0o755])
 async def test_writes_keep_the_mode_and_leave_nothing_behind(desk: Desk, mode: int) -> None:
-    file = desk.workspace / "run.sh"
+    file = desk.folder / "run.sh"
     file.write_text("echo 1")
     file.chmod(mode)
     await desk.run("edit_file", path="run.sh", old_text="1", new_text="2")
     await desk.run("write_file", path="run.sh", content="echo 3")
     assert file.stat().st_mode & 0o7777 == mode
     assert file.read_text() == "echo 3"
-    assert not leftovers(desk.workspace)
+    assert not leftovers(desk.folder)
 
 
 @pytest.mark.requirement("TOOL-3")
@@ -113,7 +113,7 @@ async def test_a_reader_sees_the_old_content_or_the_new(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Until the rename the old file is whole; a rename that fails changes nothing."""
-    file = desk.workspace / "a"
+    file = desk.folder / "a"
     file.write_text("old")
     seen: list[str] = []
 
@@ -125,12 +125,12 @@ async def test_a_reader_sees_the_old_content_or_the_new(
     assert "No space left" in await refused(desk, "write_file", path="a", content="new")
     assert seen == ["old"]
     assert file.read_text() == "old"
-    assert not leftovers(desk.workspace)
+    assert not leftovers(desk.folder)
 
 
 @pytest.mark.requirement("TOOL-3")
 async def test_a_file_that_changed_since_it_was_read_is_not_overwritten(desk: Desk) -> None:
-    file = desk.workspace / "a"
+    file = desk.folder / "a"
     file.write_text("one")
     await desk.run("read_file", path="a")
     status = file.stat()
@@ -152,7 +152,7 @@ async def test_a_file_that_changed_since_it_was_read_is_not_overwritten(desk: De
 
 @pytest.mark.requirement("TOOL-3")
 async def test_a_touched_file_and_one_never_seen_may_be_written(desk: Desk) -> None:
-    file = desk.workspace / "a"
+    file = desk.folder / "a"
     file.write_text("one")
     assert "replaced a" in (await desk.run("write_file", path="a", content="two")).content
     os.utime(file, ns=(1, 1))
@@ -164,7 +164,7 @@ async def test_a_touched_file_and_one_never_seen_may_be_written(desk: Desk) -> N
 async def test_a_change_between_the_comparison_and_the_rename_is_noticed(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    file = desk.workspace / "a"
+    file = desk.folder / "a"
     file.write_text("one")
     sync = os.fsync
 
@@ -177,12 +177,12 @@ async def test_a_change_between_the_comparison_and_the_rename_is_noticed(
     told = await refused(desk, "edit_file", path="a", old_text="one", new_text="two")
     assert "changed while it was written; nothing was written" in told
     assert file.read_text() == "somebody else's"
-    assert not leftovers(desk.workspace)
+    assert not leftovers(desk.folder)
 
 
 @pytest.mark.requirement("TOOL-3")
 async def test_edits_at_the_same_moment_all_count(desk: Desk) -> None:
-    file = desk.workspace / "a"
+    file = desk.folder / "a"
     file.write_text("".join(f"<{n}>" for n in range(8)))
     others = [Desk(desk.workspace) for _ in range(8)]
     await asyncio.gather(
@@ -197,27 +197,27 @@ async def test_edits_at_the_same_moment_all_count(desk: Desk) -> None:
 async def test_parents_are_made_and_a_folder_is_not_overwritten(desk: Desk) -> None:
     told = (await desk.run("write_file", path="a/b/c.md", content="é")).content
     assert told == "created a/b/c.md, 2 bytes"
-    assert (desk.workspace / "a/b/c.md").read_text() == "é"
+    assert (desk.folder / "a/b/c.md").read_text() == "é"
     for path in ("a", ".", "a/b/"):
         assert "is a directory" in await refused(desk, "write_file", path=path, content="x")
 
 
 async def test_a_file_is_read_by_ranges_that_go_on(desk: Desk) -> None:
-    (desk.workspace / "a").write_text("".join(f"line {n}\n" for n in range(1, 11)))
+    (desk.folder / "a").write_text("".join(f"line {n}\n" for n in range(1, 11)))
     part = (await desk.run("read_file", path="a", offset=3, limit=2)).content
     assert part == "line 3\nline 4\n[lines 3-4 of 10; offset=5 goes on]"
     assert (await desk.run("read_file", path="a", offset=10)).content == (
         "line 10\n[lines 10-10 of 10]"
     )
     assert "has only 10 lines" in await refused(desk, "read_file", path="a", offset=11)
-    (desk.workspace / "empty").touch()
+    (desk.folder / "empty").touch()
     assert (await desk.run("read_file", path="empty")).content == "[empty file]"
 
 
 @pytest.mark.requirement("TOOL-4")
 async def test_what_is_long_is_cut_at_a_line_and_can_be_gone_on_with(desk: Desk) -> None:
     lines = [f"{n:06d} {'x' * 50}" for n in range(3000)]
-    (desk.workspace / "a").write_text("\n".join(lines))
+    (desk.folder / "a").write_text("\n".join(lines))
     read: list[str] = []
     offset = 1
     while len(read) < 3000:
@@ -232,7 +232,7 @@ async def test_what_is_long_is_cut_at_a_line_and_can_be_gone_on_with(desk: Desk)
 
 @pytest.mark.requirement("TOOL-4")
 async def test_one_endless_line_is_cut_and_what_follows_is_reached(desk: Desk) -> None:
-    (desk.workspace / "a").write_text("é" * 100_000 + "\nlast\n")
+    (desk.folder / "a").write_text("é" * 100_000 + "\nlast\n")
     first = (await desk.run("read_file", path="a")).content
     assert "line 1 is too long: only its first 30,720 bytes are shown" in first
     assert "offset=2 goes on" in first
@@ -241,7 +241,7 @@ async def test_one_endless_line_is_cut_and_what_follows_is_reached(desk: Desk) -
 
 @pytest.mark.requirement("TOOL-4")
 async def test_a_very_large_file_is_read_by_range_only(desk: Desk) -> None:
-    with (desk.workspace / "big").open("wb") as file:
+    with (desk.folder / "big").open("wb") as file:
         file.write(b"first\n")
         file.seek(70_000)
         file.write(b"x\n")
@@ -268,7 +268,7 @@ async def test_a_very_large_file_is_read_by_range_only(desk: Desk) -> None:
     ],
 )
 async def test_binary_files_are_described_not_dumped(desk: Desk, content: bytes, kind: str) -> None:
-    (desk.workspace / "a").write_bytes(content)
+    (desk.folder / "a").write_bytes(content)
     told = (await desk.run("read_file", path="a")).content
     assert told.startswith("[no text: ")
     assert kind in told

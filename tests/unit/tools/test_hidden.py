@@ -7,6 +7,7 @@ from pydantic import JsonValue
 
 from runtime.domain.errors import ToolError
 from runtime.tools.hidden import Hidden
+from runtime.workspace.layout import Layout
 from tests.fakes.sandbox import FakeSandbox, FakeStdio
 from tests.unit.tools.support import Desk, Skills, StillClock
 
@@ -14,13 +15,15 @@ SECRET = "the-safe-is-behind-the-painting"
 SENT = "uploads/ses_2/00aa/c.txt"
 OURS, OTHERS = ".gatehouse/outputs/ses_1/run_1/a.txt", ".gatehouse/outputs/ses_2/run_2/b.txt"
 
+STRAY = "is outside of what may be reached"
+
 pytestmark = pytest.mark.requirement("CTX-6", "POL-4", "TOOL-2")
 
 
 @pytest.fixture
 def shut(desk: Desk) -> Desk:
     """A desk for which private notes do not exist, with links that lead to them."""
-    workspace = desk.workspace
+    workspace, folder = desk.workspace, desk.folder
     notes = ("USER.md", "memory/MEMORY.md", "memory/deep/note.md", "personas/kind/USER.md")
     for name in (*notes, OTHERS, SENT):
         (workspace / name).parent.mkdir(parents=True, exist_ok=True)
@@ -28,27 +31,29 @@ def shut(desk: Desk) -> Desk:
     (workspace / OURS).parent.mkdir(parents=True)
     (workspace / OURS).write_text("painting, kept by this session")
     (workspace / "uploads/ses_1").mkdir()
-    (workspace / "open").mkdir()
-    (workspace / "open/plan.md").write_text("painting, open to all")
-    (workspace / "memory/out").symlink_to("../open")
+    (folder / "open").mkdir()
+    (folder / "open/plan.md").write_text("painting, open to all")
+    (workspace / "memory/out").symlink_to("../files/open")
+    (workspace / "stray.md").write_text("painting, beside everything")
     links = {
-        "user": "USER.md",
-        "notes": "memory",
-        "note": "memory/MEMORY.md",
+        "user": "../USER.md",
+        "notes": "../memory",
+        "note": "../memory/MEMORY.md",
         "twice": "notes/deep",
-        "open/up": "../memory",
+        "open/up": "../../memory",
         "whole": str(workspace / "memory"),
-        "kept": ".gatehouse/outputs/ses_2",
-        "sent": "uploads/ses_2",
+        "kept": "../.gatehouse/outputs/ses_2",
+        "sent": "../uploads/ses_2",
     }
     for link, target in links.items():
-        (workspace / link).symlink_to(target)
+        (folder / link).symlink_to(target)
     return Desk(workspace, notes=False)
 
 
 FILES = (
     "USER.md",
-    "./open/../USER.md",
+    "./open/../../USER.md",
+    "../USER.md",
     "user",
     "USER.md/x",
     "memory/MEMORY.md",
@@ -72,8 +77,10 @@ FILES = (
     "uploads/ses_10/x",
     "sent/00aa/c.txt",
     "{ws}/USER.md",
-    "user.md",
-    "MEMORY/memory.md",
+    "../user.md",
+    "{ws}/MEMORY/memory.md",
+    "../stray.md",
+    "../stray/new.md",
 )
 FOLDERS = ("memory", "memory/", "memory/..", "notes", "twice", "whole", "open/up/deep", "kept")
 ON_FILES: tuple[tuple[str, dict[str, JsonValue]], ...] = (
@@ -103,8 +110,8 @@ async def test_a_hidden_file_is_not_there(
     told = await said(shut, tool, named, arguments)
     if tool in {"edit_file", "write_file"} and "does not exist" not in told:
         # What is refused whether or not there is anything: links, and the gateway's own folder.
-        assert path in {"user", "note"} or "belongs to the gateway" in told
-    else:
+        assert path in {"user", "note"} or "belongs to the gateway" in told or STRAY in told
+    elif STRAY not in told:
         assert told.startswith(f"{named} does not exist")
     assert everything(shut.workspace) == before
 
@@ -126,11 +133,10 @@ async def test_it_is_told_as_what_is_missing_is(shut: Desk, tool: str) -> None:
 
 
 async def test_a_search_from_above_passes_hidden_files_over(shut: Desk) -> None:
-    for path in (".", "open/..", str(shut.workspace)):
+    for path in (".", "open/..", str(shut.folder)):
         listed = (await shut.run("list_dir", path=path)).content.splitlines()
         assert {line.split()[0] for line in listed} == {
-            *(".gatehouse/", "kept", "note", "notes", "open/", "sent", "twice", "uploads/"),
-            *("user", "whole"),
+            *("kept", "note", "notes", "open/", "sent", "twice", "user", "whole")
         }
         assert "memory" not in "\n".join(listed).lower()
         found = (await shut.run("grep", pattern="painting", path=path)).content
@@ -138,6 +144,10 @@ async def test_a_search_from_above_passes_hidden_files_over(shut: Desk) -> None:
         names = (await shut.run("glob", pattern="**", path=path)).content.splitlines()
         assert "open/plan.md" in names
         assert not [name for name in names if "memory" in name.lower() or name == "USER.md"]
+    for path in ("..", str(shut.workspace)):
+        above = (await shut.run("list_dir", path=path)).content.split()
+        assert above == [".gatehouse/", "files/", "uploads/"]
+        assert "stray" not in (await shut.run("grep", pattern="painting", path=path)).content
 
 
 async def test_a_session_finds_what_it_kept_and_nothing_of_others(desk: Desk, shut: Desk) -> None:
@@ -146,7 +156,8 @@ async def test_a_session_finds_what_it_kept_and_nothing_of_others(desk: Desk, sh
         assert (await one.run("list_dir", path=".gatehouse/outputs")).content == "ses_1/"
         found = (await one.run("grep", pattern="painting", path=".gatehouse")).content
         assert found == f"{OURS}:1:painting, kept by this session"
-        assert (await one.run("glob", pattern=".gatehouse/**/*.txt")).content == OURS
+        found = (await one.run("glob", pattern="**/*.txt", path=".gatehouse")).content
+        assert found == OURS
         assert await said(one, "read_file", OTHERS, {}) == f"{OTHERS} does not exist"
     other = Desk(desk.workspace, session="ses_2")
     assert (await other.run("read_file", path=OTHERS)).content == SECRET
@@ -154,10 +165,11 @@ async def test_a_session_finds_what_it_kept_and_nothing_of_others(desk: Desk, sh
 
 
 async def test_whoever_may_see_private_notes_sees_all_of_them(desk: Desk, shut: Desk) -> None:
-    for path in ("USER.md", "user", "notes/MEMORY.md", "open/up/deep/note.md", "memory/../user"):
+    for path in ("USER.md", "user", "notes/MEMORY.md", "open/up/deep/note.md", "../USER.md"):
         assert (await desk.run("read_file", path=path)).content == SECRET
-    assert "USER.md" in (await desk.run("list_dir", path=".")).content
-    assert "memory/deep/note.md:1" in (await desk.run("grep", pattern="painting")).content
+    assert "USER.md" in (await desk.run("list_dir", path="..")).content
+    found = (await desk.run("grep", pattern="painting", path="memory")).content
+    assert "memory/deep/note.md:1" in found
     found = (await desk.run("resolve_path", kind="memory", filename="MEMORY.md")).content
     assert found == str(desk.workspace / "memory/MEMORY.md")
 
@@ -168,12 +180,12 @@ async def test_whoever_may_see_private_notes_sees_all_of_them(desk: Desk, shut: 
         ("memory", "MEMORY.md"),
         ("memory", "none.md"),
         ("workspace", "user"),
-        ("workspace", "memory/deep/note.md"),
-        ("workspace", OTHERS),
+        ("workspace", "whole/deep/note.md"),
+        ("workspace", "kept/run_2/b.txt"),
     ],
 )
 async def test_no_path_of_a_hidden_file_is_told(shut: Desk, kind: str, filename: str) -> None:
-    with pytest.raises(ToolError, match=f"^{filename} does not exist$"):
+    with pytest.raises(ToolError, match=f"^{filename} (does not exist$|is outside of )"):
         await shut.run("resolve_path", kind=kind, filename=filename)
 
 
@@ -190,9 +202,9 @@ async def test_a_skill_that_is_a_link_to_notes_is_no_skill(desk: Desk, shut: Des
 
 
 async def test_notes_that_are_links_are_hidden_by_both_names(desk: Desk) -> None:
-    (desk.workspace / "about").mkdir()
-    (desk.workspace / "about/me.md").write_text(SECRET)
-    (desk.workspace / "USER.md").symlink_to("about/me.md")
+    (desk.folder / "about").mkdir()
+    (desk.folder / "about/me.md").write_text(SECRET)
+    (desk.workspace / "USER.md").symlink_to("files/about/me.md")
     shut = Desk(desk.workspace, notes=False)
     for path in ("USER.md", "about/me.md"):
         assert await said(shut, "read_file", path, {}) == f"{path} does not exist"
@@ -224,18 +236,9 @@ async def test_a_command_is_not_granted_what_is_hidden(shut: Desk) -> None:
     work = Desk(shut.workspace, extra=extra, sandbox=sandbox, notes=False)
     await work.run("exec", command="go")
     started = sandbox.started[-1]
-    names = (
-        "USER.md",
-        "memory",
-        "personas",
-        ".gatehouse/outputs",
-        ".gatehouse/worktrees",
-        "uploads",
-    )
-    assert set(started.hidden) == {str(shut.workspace / name) for name in names}
-    assert started.writable == (str(shut.workspace), str(shut.workspace / "uploads/ses_1"))
+    assert started.writable == (str(shut.folder),)
     assert set(started.readable) == {
-        str(shut.workspace / name) for name in (".gatehouse", ".gatehouse/outputs/ses_1")
+        str(shut.workspace / name) for name in (".gatehouse/outputs/ses_1", "uploads/ses_1")
     }
     for path in ("memory", "notes", "kept"):
         assert await said_of_exec(work, path) == f"{path} does not exist"
@@ -253,7 +256,7 @@ async def test_without_confinement_no_command_runs_where_notes_are_hidden(shut: 
 
 
 def test_a_session_whose_name_begins_like_another_is_another(desk: Desk) -> None:
-    hidden = Hidden.of(desk.workspace, "ses_1", notes=True)
+    hidden = Hidden.of(Layout.of(desk.workspace), "ses_1", notes=True)
     shelf = desk.workspace / ".gatehouse/outputs"
     for path, covered in (("ses_1", False), ("ses_1/x", False), ("ses_10", True), ("SES_1", True)):
         assert hidden.covers(shelf / path) is covered
@@ -262,11 +265,11 @@ def test_a_session_whose_name_begins_like_another_is_another(desk: Desk) -> None
 
 
 def test_who_does_not_say_that_notes_are_open_does_not_see_them(desk: Desk) -> None:
-    hidden = Hidden.of(desk.workspace, "ses_1", notes=False)
+    hidden = Hidden.of(Layout.of(desk.workspace), "ses_1", notes=False)
     for path in ("USER.md", "memory", "memory/x", "personas", "personas/kind/USER.md"):
         assert hidden.covers(desk.workspace / path)
-    for path in ("USER.md2", "memory2", "sub/USER.md", "sub/memory", "."):
-        assert not hidden.covers(desk.workspace / path)
+    for path in ("USER.md2", "memory2", "USER.md", "sub/memory", "."):
+        assert not hidden.covers(desk.folder / path)
 
 
 async def said_of_exec(desk: Desk, folder: str) -> str:
@@ -292,4 +295,6 @@ async def test_notes_that_are_checked_out_in_a_worktree_are_hidden_too(desk: Des
     shut = Desk(desk.workspace, notes=False)
     with pytest.raises(ToolError, match="does not exist"):
         await shut.run("read_file", path=path)
-    assert str(folder.parent) in Hidden.of(desk.workspace, "ses_1", notes=False).masks
+    own = Layout.of_worktree(desk.workspace, folder)
+    assert not Hidden.of(own, "ses_1", notes=False).covers(folder / "MEMORY.md")
+    assert Hidden.of(own, "ses_1", notes=True).covers(folder.with_name("ses_8"))

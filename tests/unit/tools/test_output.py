@@ -26,7 +26,7 @@ def kept_text(path: Path) -> str:
 def test_short_output_is_given_whole_and_nothing_is_kept(desk: Desk) -> None:
     result = to_result(CALL, ToolOutput("fine\n"), context=desk.context())
     assert (result.status, result.content, result.whole_output_path) == ("ok", "fine\n", None)
-    assert list(desk.workspace.iterdir()) == []
+    assert list(desk.folder.iterdir()) == []
 
 
 @pytest.mark.requirement("TOOL-4")

@@ -8,10 +8,11 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from runtime.domain.errors import ToolError
+from tests.profiles import examples
 from tests.unit.tools.support import Desk
 
 SECRET = "the key of the house"
@@ -25,7 +26,7 @@ def house() -> Iterator[Path]:
     memory = Path("/dev/shm")
     with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as name:
         top = Path(name).resolve()
-        workspace, outside = top / "ws", top / "outside"
+        workspace, outside = top / "home" / "files", top / "outside"
         (workspace / "sub").mkdir(parents=True)
         (outside / "deep").mkdir(parents=True)
         (top / "ws2").mkdir()
@@ -35,15 +36,15 @@ def house() -> Iterator[Path]:
         (workspace / "sub" / "file").write_text("mine too")
         links = {
             "in": "sub",
-            "out": "../outside",
+            "out": "../../outside",
             "abs": str(outside),
             "absin": str(workspace / "sub"),
             "loop": "loop",
             "dot": ".",
             "hard": "/proc/self/root",
-            "secret": "../outside/secret",
+            "secret": "../../outside/secret",
             "sub/up": "..",
-            "sub/upout": "../../outside",
+            "sub/upout": "../../../outside",
             "chain": "sub/upout/deep",
         }
         for link, target in links.items():
@@ -54,7 +55,7 @@ def house() -> Iterator[Path]:
 def outside_of(workspace: Path) -> dict[str, bytes | None]:
     return {
         str(path): path.read_bytes() if path.is_file() else None
-        for path in sorted(workspace.parent.rglob("*"))
+        for path in sorted(workspace.parents[1].rglob("*"))
         if not path.is_relative_to(workspace)
     }
 
@@ -65,13 +66,13 @@ NAMES = st.sampled_from((*PLANTED, *OTHERS, "", ".", "..", "..", "...", "a\nb"))
 STARTS = st.sampled_from(["", "/", "//", "{ws}/", "{top}/", "{top}/outside/", "~/", "~root/"])
 
 
-@settings(max_examples=150, deadline=None)
+@examples(37)
 @given(start=STARTS, names=st.lists(NAMES, min_size=1, max_size=7))
 async def test_no_path_leads_out(start: str, names: list[str]) -> None:
     with house() as workspace:
         before = outside_of(workspace)
-        desk = Desk(workspace)
-        path = start.format(ws=workspace, top=workspace.parent) + "/".join(names)
+        desk = Desk(workspace.parent)
+        path = start.format(ws=workspace, top=workspace.parents[1]) + "/".join(names)
         found = []
         with suppress(ToolError):
             found.append((await desk.run("list_dir", path=path)).content)
@@ -91,11 +92,11 @@ async def test_no_path_leads_out(start: str, names: list[str]) -> None:
 @pytest.mark.parametrize(
     "path",
     [
-        "../outside/secret",
+        "../../outside/secret",
         "out/secret",
         "abs/secret",
         "secret",
-        "sub/../../outside/secret",
+        "sub/../../../outside/secret",
         "sub/upout/secret",
         "/proc/self/root/etc/passwd",
         "hard/etc/passwd",
@@ -103,7 +104,7 @@ async def test_no_path_leads_out(start: str, names: list[str]) -> None:
         "~",
         "~root/.bashrc",
         "/etc/passwd",
-        "../ws2/secret",
+        "../../ws2/secret",
     ],
 )
 async def test_a_refused_path_names_the_roots(path: str) -> None:
@@ -116,11 +117,11 @@ async def test_a_refused_path_names_the_roots(path: str) -> None:
             ("edit_file", {"old_text": "a", "new_text": "b"}),
         ):
             with pytest.raises(ToolError) as caught:
-                await Desk(workspace).run(tool, path=path, **arguments)
+                await Desk(workspace.parent).run(tool, path=path, **arguments)
             last_is_link = "is a symbolic link" in str(caught.value)
             assert str(workspace) in str(caught.value) or (tool == "edit_file" and last_is_link)
             with pytest.raises(ToolError):
-                Desk(workspace).touches(tool, path=path, **arguments)
+                Desk(workspace.parent).touches(tool, path=path, **arguments)
 
 
 @pytest.mark.parametrize(
@@ -129,14 +130,14 @@ async def test_a_refused_path_names_the_roots(path: str) -> None:
 )
 async def test_what_stays_inside_works(path: str) -> None:
     with house() as workspace:
-        output = await Desk(workspace).run("read_file", path=path.format(ws=workspace))
+        output = await Desk(workspace.parent).run("read_file", path=path.format(ws=workspace))
         assert output.content == "mine"
         assert not output.untrusted
 
 
 async def test_links_inside_are_followed_for_reading_and_not_for_writing() -> None:
     with house() as workspace:
-        desk = Desk(workspace)
+        desk = Desk(workspace.parent)
         assert (await desk.run("read_file", path="absin/file")).content == "mine too"
         (workspace / "link").symlink_to("file")
         assert (await desk.run("read_file", path="link")).content == "mine"
@@ -148,28 +149,28 @@ async def test_links_inside_are_followed_for_reading_and_not_for_writing() -> No
 
 async def test_extra_roots_are_reached_and_their_content_is_not_trusted() -> None:
     with house() as workspace:
-        desk = Desk(workspace, extra=(workspace.parent / "ws2",))
-        for path in ("../ws2/secret", str(workspace.parent / "ws2" / "secret")):
+        desk = Desk(workspace.parent, extra=(workspace.parents[1] / "ws2",))
+        for path in ("../../ws2/secret", str(workspace.parents[1] / "ws2" / "secret")):
             output = await desk.run("read_file", path=path)
             assert output.content == SECRET
             assert output.untrusted
         with pytest.raises(ToolError, match="ws2"):
-            await desk.run("read_file", path="../outside/secret")
+            await desk.run("read_file", path="../../outside/secret")
 
 
 async def test_a_root_inside_another_cannot_be_swapped_for_a_link() -> None:
     with house() as workspace:
-        (workspace / "project").symlink_to("../outside")
-        desk = Desk(workspace, extra=(workspace / "project",))
+        (workspace / "project").symlink_to("../../outside")
+        desk = Desk(workspace.parent, extra=(workspace / "project",))
         with pytest.raises(ToolError, match="is outside of what may be reached"):
             await desk.run("read_file", path=str(workspace / "project" / "secret"))
 
 
 async def test_a_workspace_that_is_a_link_itself_works_by_both_names(tmp_path: Path) -> None:
     with house() as workspace:
-        (tmp_path / "home").symlink_to(workspace)
+        (tmp_path / "home").symlink_to(workspace.parent)
         desk = Desk(tmp_path / "home")
-        for path in ("file", str(tmp_path / "home" / "file"), str(workspace / "file")):
+        for path in ("file", str(tmp_path / "home/files/file"), str(workspace / "file")):
             assert (await desk.run("read_file", path=path)).content == "mine"
         assert desk.touches("read_file", path="sub/file").subject == "sub/file"
 
@@ -190,13 +191,13 @@ async def test_a_part_that_is_swapped_for_a_link_after_the_look_is_refused(
                 if name == victim and not swapped:
                     swapped.append(name)
                     (workspace / victim).rename(workspace / "moved")
-                    target = "../outside" if victim == "sub" else "../outside/secret"
+                    target = "../../outside" if victim == "sub" else "../../outside/secret"
                     (workspace / victim).symlink_to(target)
 
         monkeypatch.setattr(os, "readlink", look_then_swap)
         path = "sub/secret" if victim == "sub" else "file"
         with pytest.raises(ToolError):
-            await Desk(workspace).run("read_file", path=path)
+            await Desk(workspace.parent).run("read_file", path=path)
         assert swapped == [victim]
 
 
@@ -209,19 +210,19 @@ async def test_a_write_that_lost_the_race_to_a_link_leaves_the_outside_alone(
 
         def swap_then_rename(old: str, new: str, **handles: int) -> None:
             monkeypatch.setattr(os, "rename", rename)
-            (workspace / "new").symlink_to("../outside/secret")
+            (workspace / "new").symlink_to("../../outside/secret")
             rename(old, new, **handles)
 
         monkeypatch.setattr(os, "rename", swap_then_rename)
-        await Desk(workspace).run("write_file", path="new", content="overwritten")
+        await Desk(workspace.parent).run("write_file", path="new", content="overwritten")
         assert outside_of(workspace) == before
         assert not (workspace / "new").is_symlink()
 
 
 async def test_pipes_devices_and_sockets_are_refused_without_waiting(desk: Desk) -> None:
-    os.mkfifo(desk.workspace / "pipe")
+    os.mkfifo(desk.folder / "pipe")
     with socket.socket(socket.AF_UNIX) as server:
-        server.bind(str(desk.workspace / "sock"))
+        server.bind(str(desk.folder / "sock"))
         for name in ("pipe", "sock"):
             for tool, arguments in (
                 ("read_file", {}),
@@ -239,13 +240,17 @@ async def test_the_gateways_folder_is_read_and_never_written(desk: Desk) -> None
     (kept / "a.txt").write_text("from the web")
     output = await desk.run("read_file", path=".gatehouse/outputs/ses_1/run_0/a.txt")
     assert (output.content, output.untrusted) == ("from the web", True)
-    for path in (".gatehouse/x", ".gatehouse/outputs/ses_1/run_0/a.txt", "sub/../.gatehouse/new/x"):
+    (desk.workspace / "uploads/ses_1").mkdir(parents=True)
+    own = ".gatehouse/outputs/ses_1/run_0/a.txt"
+    for path in (own, "../.gatehouse/worktrees/x", "uploads/x", "uploads/ses_1/x"):
         with pytest.raises(ToolError, match=r"belongs to the gateway|does not exist"):
             await desk.run("write_file", path=path, content="x")
         with pytest.raises(ToolError, match=r"belongs to the gateway|does not exist"):
             await desk.run("edit_file", path=path, old_text="web", new_text="x")
     with pytest.raises(ToolError, match="belongs to the gateway"):
-        desk.touches("write_file", path=".gatehouse/x", content="")
+        desk.touches("write_file", path=own, content="")
+    with pytest.raises(ToolError, match="outside of what may be reached"):
+        await desk.run("read_file", path=".gatehouse/x")
     assert (kept / "a.txt").read_text() == "from the web"
     assert [path.name for path in kept.parent.iterdir()] == ["run_0"]
 
@@ -267,7 +272,7 @@ async def test_odd_paths_get_a_sentence(path: str, said: str) -> None:
         tool = "write_file" if "128" in said else "read_file"
         arguments = {"content": "x"} if tool == "write_file" else {}
         with pytest.raises(ToolError, match=said):
-            await Desk(workspace).run(tool, path=path, **arguments)
+            await Desk(workspace.parent).run(tool, path=path, **arguments)
 
 
 def open_handles() -> int:
@@ -276,7 +281,7 @@ def open_handles() -> int:
 
 async def test_no_handle_stays_open() -> None:
     with house() as workspace:
-        desk = Desk(workspace)
+        desk = Desk(workspace.parent)
         await desk.run("read_file", path="file")
         before = open_handles()
         for path in ("file", "out/secret", "loop", "sub/up/in/file", "none/such"):

@@ -42,11 +42,14 @@ def refused(desk: Desk, tool: str, arguments: str) -> str:
         ('{"path": 7}', "path: input should be a valid string"),
         ('{"path": "a", "offset": 0}', "offset: input should be greater than or equal to 1"),
         ('{"path": "a", "line": 3}', "line: is no field of this tool; the fields are path, offset"),
-        ('{"path": "a"', "the arguments are no JSON"),
+        ('{"path": "a"', "the arguments cannot be read: it is no JSON: Expecting"),
         ('["a"]', "the arguments must be one JSON object"),
         ("null", "the arguments must be one JSON object"),
-        ("[" * 100_000, "the arguments hold too much to be read"),
-        ('{"path": ' + "9" * 5000 + "}", "the arguments hold too much to be read"),
+        ("[" * 100_000, "the arguments cannot be read: it is nested more than 64 levels deep"),
+        ('{"path": ' + "9" * 5000 + "}", "it holds a number of more than 40 digits"),
+        ('{"path": "a", "path": "b"}', 'the key "path" comes twice in one object'),
+        ('{"path": "a", "\\u0070ath": "b"}', 'the key "path" comes twice in one object'),
+        ('{"path": NaN}', "it holds NaN, which JSON does not have"),
         ("", "path: is required"),
         ('{"path": "\\ud800"}', "half of a surrogate pair"),
     ],
@@ -134,7 +137,7 @@ def test_two_tools_of_one_name_are_refused(desk: Desk) -> None:
 
 
 def test_touches_say_what_a_rule_is_matched_against(desk: Desk) -> None:
-    workspace = str(desk.workspace)
+    workspace = str(desk.folder)
     wrote = desk.touches("write_file", path="./notes/../notes/a.md", content="")
     assert (wrote.writes, wrote.subject) == ((f"{workspace}/notes/a.md",), "notes/a.md")
     read = desk.touches("read_file", path=f"{workspace}/b.md")

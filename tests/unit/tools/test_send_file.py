@@ -14,6 +14,7 @@ from runtime.ports.chat import Capabilities
 from runtime.tools.base import ToolOutput
 from runtime.tools.builtin.sending import SendFile
 from runtime.tools.outgoing import SENT, SendLimits, kind_of, located, open_copy, room_for, sweep
+from runtime.workspace.layout import FILES
 from tests.unit.tools.support import Desk
 
 
@@ -30,6 +31,12 @@ def copies(workspace: Path) -> list[str]:
     return sorted(one.name for one in folder.iterdir()) if folder.exists() else []
 
 
+def folder(workspace: Path) -> Path:
+    """The working folder."""
+    (workspace / FILES).mkdir(exist_ok=True)
+    return workspace / FILES
+
+
 def kept(workspace: Path, part: FilePart) -> Path:
     """Where the copy is."""
     return Path(located(workspace, part).path)
@@ -37,9 +44,9 @@ def kept(workspace: Path, part: FilePart) -> Path:
 
 @pytest.mark.requirement("MSG-19")
 async def test_what_is_sent_is_what_the_file_held_when_the_tool_ran(tmp_path: Path) -> None:
-    (tmp_path / "plan.md").write_text("# Plan\n")
+    (folder(tmp_path) / "plan.md").write_text("# Plan\n")
     output = await Desk(tmp_path).run("send_file", path="plan.md", caption=" The *plan* ")
-    (tmp_path / "plan.md").write_text("something else\n")
+    (folder(tmp_path) / "plan.md").write_text("something else\n")
     part = sent(output)
     assert output.sends == (TextPart(markdown="The *plan*"), part)
     assert (part.name, part.media_type, part.size_bytes) == ("plan.md", "text/plain", 7)
@@ -54,7 +61,7 @@ async def test_what_is_sent_is_what_the_file_held_when_the_tool_ran(tmp_path: Pa
 
 
 async def test_each_send_has_a_copy_of_its_own(tmp_path: Path) -> None:
-    (tmp_path / "a.txt").write_text("a")
+    (folder(tmp_path) / "a.txt").write_text("a")
     desk = Desk(tmp_path)
     one, other = (
         sent(await desk.run("send_file", path="a.txt")),
@@ -66,7 +73,7 @@ async def test_each_send_has_a_copy_of_its_own(tmp_path: Path) -> None:
 
 @pytest.mark.requirement("TOOL-2")
 async def test_the_copies_are_out_of_the_agents_reach(tmp_path: Path) -> None:
-    (tmp_path / "a.txt").write_text("a")
+    (folder(tmp_path) / "a.txt").write_text("a")
     desk = Desk(tmp_path)
     part = sent(await desk.run("send_file", path="a.txt"))
     for path in (part.path, located(tmp_path, part).path):
@@ -87,10 +94,10 @@ async def test_no_path_leads_out_of_the_workspace(tmp_path: Path) -> None:
     outside.write_text("not yours")
     workspace = tmp_path / "workspace"
     workspace.mkdir()
-    (workspace / "link").symlink_to(outside)
-    (workspace / "folder").symlink_to(tmp_path)
+    (folder(workspace) / "link").symlink_to(outside)
+    (folder(workspace) / "folder").symlink_to(tmp_path)
     desk = Desk(workspace)
-    for path in ("link", "folder/outside", "../outside", str(outside), "/etc/hostname"):
+    for path in ("link", "folder/outside", "../../outside", str(outside), "/etc/hostname"):
         with pytest.raises(ToolError, match="outside of what may be reached"):
             await desk.run("send_file", path=path)
     assert copies(workspace) == []
@@ -102,7 +109,7 @@ async def test_a_link_in_the_place_of_the_gateways_folder_takes_no_copy(tmp_path
     workspace = tmp_path / "workspace"
     elsewhere.mkdir()
     (workspace / ".gatehouse" / "outputs").mkdir(parents=True)
-    (workspace / "a.txt").write_text("a")
+    (folder(workspace) / "a.txt").write_text("a")
     (workspace / ".gatehouse" / "outputs" / SENT).symlink_to(elsewhere)
     with pytest.raises(ToolError):
         await Desk(workspace).run("send_file", path="a.txt")
@@ -119,9 +126,9 @@ async def test_private_notes_are_not_there_to_be_sent(tmp_path: Path) -> None:
 
 @pytest.mark.requirement("MSG-19", "TOOL-1")
 async def test_a_limit_is_named_with_the_field_and_the_setting(tmp_path: Path) -> None:
-    (tmp_path / "large.bin").write_bytes(b"x" * 2_001)
-    (tmp_path / "empty").touch()
-    (tmp_path / "folder").mkdir()
+    (folder(tmp_path) / "large.bin").write_bytes(b"x" * 2_001)
+    (folder(tmp_path) / "empty").touch()
+    (folder(tmp_path) / "folder").mkdir()
     own = room_for(SendLimits(file_bytes=2_000), "test", 0)
     refusals = {
         ("large.bin", own): r"path: large.bin has 2 KB, more than 2 KB \(delivery.file_mb\)",
@@ -157,7 +164,7 @@ def test_the_smaller_limit_holds_and_says_whose_it_is() -> None:
 @pytest.mark.requirement("POL-7")
 @pytest.mark.parametrize("before", [0, 1024 * 1024 - 3])
 async def test_a_file_with_a_secret_of_the_gateway_stays(tmp_path: Path, before: int) -> None:
-    (tmp_path / "dump.txt").write_bytes(b"\xff" * before + b"xoxb-1-secret and more")
+    (folder(tmp_path) / "dump.txt").write_bytes(b"\xff" * before + b"xoxb-1-secret and more")
 
     def redact(text: str) -> str:
         return text.replace("xoxb-1-secret", "[...]")
@@ -166,14 +173,14 @@ async def test_a_file_with_a_secret_of_the_gateway_stays(tmp_path: Path, before:
     with pytest.raises(ToolError, match="holds a secret"):
         await desk.run("send_file", path="dump.txt")
     assert copies(tmp_path) == []
-    (tmp_path / "fine.txt").write_text("fine")
+    (folder(tmp_path) / "fine.txt").write_text("fine")
     output = await desk.run("send_file", path="fine.txt", caption="it is xoxb-1-secret")
     assert output.sends[0] == TextPart(markdown="it is [...]")
 
 
 @pytest.mark.requirement("POL-7")
 async def test_a_file_whose_name_holds_a_secret_of_the_gateway_stays(tmp_path: Path) -> None:
-    (tmp_path / "for xoxb-1-secret.txt").write_text("fine")
+    (folder(tmp_path) / "for xoxb-1-secret.txt").write_text("fine")
 
     def redact(text: str) -> str:
         return text.replace("xoxb-1-secret", "[...]")
@@ -185,7 +192,7 @@ async def test_a_file_whose_name_holds_a_secret_of_the_gateway_stays(tmp_path: P
 
 
 async def test_a_file_that_grows_while_it_is_copied_is_not_sent(tmp_path: Path) -> None:
-    path = tmp_path / "log.txt"
+    path = folder(tmp_path) / "log.txt"
     path.write_text("12345")
 
     def write_more(text: str) -> str:
@@ -200,7 +207,7 @@ async def test_a_file_that_grows_while_it_is_copied_is_not_sent(tmp_path: Path) 
 
 async def test_a_hostile_name_is_made_harmless(tmp_path: Path) -> None:
     name = "<!channel>`\n\u202egnp.exe"
-    (tmp_path / name).write_text("a")
+    (folder(tmp_path) / name).write_text("a")
     part = sent(await Desk(tmp_path).run("send_file", path=name))
     assert not set("<>!`\n\u202e") & set(part.name)
     assert part.name.endswith("gnp.exe")
@@ -208,9 +215,9 @@ async def test_a_hostile_name_is_made_harmless(tmp_path: Path) -> None:
 
 @pytest.mark.requirement("POL-1")
 def test_it_touches_its_file_and_replies_to_its_own_chat(tmp_path: Path) -> None:
-    (tmp_path / "notes").mkdir()
+    (folder(tmp_path) / "notes").mkdir()
     touches = Desk(tmp_path).touches("send_file", path="notes/../notes/plan.md")
-    assert touches.reads == (str(tmp_path / "notes" / "plan.md"),)
+    assert touches.reads == (str(folder(tmp_path) / "notes" / "plan.md"),)
     assert (touches.subject, touches.replies, touches.sends) == ("notes/plan.md", True, ())
     assert SendFile.effect is Effect.IDEMPOTENT
 
@@ -234,7 +241,7 @@ def test_a_kind_is_told_by_the_content(head: bytes, kind: str) -> None:
 
 
 async def test_a_copy_that_was_changed_is_no_copy(tmp_path: Path) -> None:
-    (tmp_path / "a.txt").write_text("abc")
+    (folder(tmp_path) / "a.txt").write_text("abc")
     desk = Desk(tmp_path)
     part = sent(await desk.run("send_file", path="a.txt"))
     copy = kept(tmp_path, part)
@@ -242,7 +249,7 @@ async def test_a_copy_that_was_changed_is_no_copy(tmp_path: Path) -> None:
     assert open_copy(tmp_path, part) is None
     copy.unlink()
     assert open_copy(tmp_path, part) is None
-    copy.symlink_to(tmp_path / "a.txt")
+    copy.symlink_to(folder(tmp_path) / "a.txt")
     assert open_copy(tmp_path, part) is None
 
 
@@ -250,7 +257,7 @@ async def test_a_copy_that_was_changed_is_no_copy(tmp_path: Path) -> None:
 async def test_a_copy_is_found_after_its_workspace_was_moved(tmp_path: Path) -> None:
     before, after = tmp_path / "before", tmp_path / "after"
     before.mkdir()
-    (before / "a.txt").write_text("abc")
+    (folder(before) / "a.txt").write_text("abc")
     part = sent(await Desk(before).run("send_file", path="a.txt"))
     before.rename(after)
     copy = open_copy(after, part)
@@ -266,7 +273,7 @@ async def test_a_copy_is_found_after_its_workspace_was_moved(tmp_path: Path) -> 
 async def test_old_copies_go_unless_something_waits_for_them(
     tmp_path: Path, absolute: bool
 ) -> None:
-    (tmp_path / "a.txt").write_text("abc")
+    (folder(tmp_path) / "a.txt").write_text("abc")
     desk = Desk(tmp_path)
     old, needed, young = [sent(await desk.run("send_file", path="a.txt")) for _ in range(3)]
     for part in (old, needed):

@@ -4,17 +4,18 @@ import base64
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from runtime.domain.errors import InvalidInput
 from runtime.views.cursor import decode, encode, number
+from tests.profiles import examples
 
 PARTS = st.lists(st.integers(-(2**62), 2**62) | st.text(), max_size=4)
 
 
 @given(PARTS)
-@settings(max_examples=100)
+@examples(30)
 def test_what_was_encoded_is_decoded(parts: list[int | str]) -> None:
     assert decode(encode(*parts), *(type(part) for part in parts)) == tuple(parts)
 

@@ -13,6 +13,9 @@ from runtime.workspace.content import IDENTITY_FILES, MEMORY_FILE
 from runtime.workspace.scaffold import FOLDERS, find_template, scaffold
 from tests.unit.workspace.support import Folder
 
+MARK = {".gatehouse/layout": b"2\n"}
+"""What says that the workspace has its working folder."""
+
 
 @pytest.fixture
 def template(tmp_path: Path) -> Folder:
@@ -31,6 +34,7 @@ def test_a_workspace_that_is_missing_is_made(tmp_path: Path, template: Folder) -
     assert report.made == ("AGENTS.md", "SOUL.md", "memory/MEMORY.md")
     assert (report.kept, report.overwritten) == ((), ())
     assert Folder(root).tree() == {
+        **MARK,
         "AGENTS.md": b"new agents",
         "SOUL.md": b"new soul",
         "memory/MEMORY.md": b"new memory",
@@ -66,6 +70,7 @@ def test_force_says_what_it_overwrites_and_keeps_backups(folder: Folder, templat
     assert report == plan
     assert report.kept == ("SOUL.md",)
     assert folder.tree() == {
+        **MARK,
         "AGENTS.md": b"new agents",
         "AGENTS.md.bak-1": b"an older backup",
         "AGENTS.md.bak-2": b"mine",
@@ -122,7 +127,7 @@ def test_a_file_system_without_hard_links_will_do(
 
     monkeypatch.setattr(Path, "hardlink_to", refused)
     assert scaffold(folder.root, template.root).made == ("AGENTS.md", "SOUL.md", "memory/MEMORY.md")
-    assert set(folder.tree()) == {"AGENTS.md", "SOUL.md", "memory/MEMORY.md"}
+    assert set(folder.tree()) == {*MARK, "AGENTS.md", "SOUL.md", "memory/MEMORY.md"}
     assert folder.tree()["SOUL.md"] == b"new soul"
 
 

@@ -68,19 +68,71 @@ class People(Core):
         return await self._said(place, message.ts, told)
 
     async def other_bot_says(
-        self, channel: str, text: str, *, thread_ts: str | None = None, name: str = "deploybot"
+        self,
+        channel: str,
+        text: str,
+        *,
+        thread_ts: str | None = None,
+        name: str = "deploybot",
+        in_name_of: str | None = None,
     ) -> Said:
-        """A message of another application, as `bot_message` with a foreign `bot_id`."""
+        """A message of another application, as `bot_message` with a foreign `bot_id`; with the
+        token of the person `in_name_of` it carries their `user` beside it, and no subtype."""
         place = self.workspace.channels[channel]
         message = self.workspace.store(
             Message(
                 channel=channel,
                 ts=self.workspace.next_ts(),
                 text=text,
+                user=in_name_of,
                 bot_id="B0OTHER",
-                subtype="bot_message",
-                username=name,
+                subtype=None if in_name_of else "bot_message",
+                username=None if in_name_of else name,
                 thread_ts=thread_ts,
+            )
+        )
+        event = events.posted(self.workspace, message, self.base_url)
+        return await self._said(place, message.ts, [event])
+
+    async def user_shares(
+        self,
+        channel: str,
+        user: str,
+        said: Said,
+        comment: str = "",
+        *,
+        thread_ts: str | None = None,
+    ) -> Said:
+        """A person forwards a message of another channel, with words of their own or without."""
+        place = self._place(channel, user)
+        _, original, _ = self._existing(said.channel, said.ts)
+        shared: JsonObject = {
+            "ts": original.ts,
+            "author_id": original.user,
+            "channel_id": said.channel,
+            "channel_team": self.install.team_id,
+            "is_msg_unfurl": True,
+            "is_share": True,
+            "message_blocks": [
+                {"team": self.install.team_id, "channel": said.channel, "ts": original.ts}
+                | {"message": {"blocks": original.blocks}}
+            ],
+            "id": 1,
+            "original_url": f"{self.base_url}/archives/{said.channel}/p{original.ts}",
+            "fallback": original.text,
+            "text": original.text,
+            "mrkdwn_in": ["text"],
+        }
+        message = self.workspace.store(
+            Message(
+                channel=channel,
+                ts=self.workspace.next_ts(),
+                text=comment,
+                user=user,
+                thread_ts=thread_ts,
+                client_msg_id=self.workspace.new_id("client-"),
+                blocks=_typed_by_hand(comment),
+                attachments=[shared],
             )
         )
         event = events.posted(self.workspace, message, self.base_url)

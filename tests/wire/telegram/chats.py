@@ -90,7 +90,8 @@ class Chat:
 class Message:
     """A message that is or was in a chat.
 
-    `media` holds the field that carries a file, `service` the field of a service message.
+    `media` holds the field that carries a file, `service` the field of a service message, and
+    `provenance` `forward_origin`, `via_bot`, `quote` or `external_reply`.
     `update_id` is that of the update that brought it (or its last edit) to the bot; None when the
     bot never saw it. `silent`, `raw_markup` and `preview` are what the sender asked for.
     """
@@ -109,6 +110,7 @@ class Message:
     media_group_id: str = ""
     edit_date: int = 0
     automatic_forward_of: "Message | None" = None
+    provenance: JsonObject = field(default_factory=dict)
     reactions: list[JsonObject] = field(default_factory=list)
     deleted: bool = False
     silent: bool = False
@@ -138,6 +140,7 @@ class Message:
             **self.service,
             **self.media,
             **self._origin(),
+            **self.provenance,
             **self._text_fields(),
         }
         if self.thread_id:

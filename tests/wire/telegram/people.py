@@ -41,6 +41,41 @@ class People(Membership):
         message.sender_chat, message.content = chat, finish(text, ())
         return self.state.publish(message)
 
+    def user_forwards(
+        self, chat: Chat, user: User, text: str, *, written_by: User | Chat | str
+    ) -> Message:
+        """`user` forwards what somebody else wrote: a person, one who hides behind a name, a
+        channel, or the anonymous administrators of a group (`MessageOrigin`)."""
+        origin: JsonObject = {"date": self.state.date()}
+        match written_by:
+            case User():
+                origin |= {"type": "user", "sender_user": written_by.as_json()}
+            case str():
+                origin |= {"type": "hidden_user", "sender_user_name": written_by}
+            case Chat(type="channel"):
+                number = self.world.next_number(written_by)
+                origin |= {"type": "channel", "chat": written_by.as_json(), "message_id": number}
+            case Chat():
+                origin |= {"type": "chat", "sender_chat": written_by.as_json()}
+        message = self.state.new_message(chat, user)
+        message.content, message.provenance = finish(text, ()), {"forward_origin": origin}
+        return self.state.publish(message)
+
+    def user_chooses_inline(self, chat: Chat, user: User, text: str, *, of: User) -> Message:
+        """`user` sends a result that the inline bot `of` offered them."""
+        message = self.state.new_message(chat, user)
+        message.content, message.provenance = finish(text, ()), {"via_bot": of.as_json()}
+        return self.state.publish(message)
+
+    def user_quotes(
+        self, chat: Chat, user: User, text: str, *, quoted: str, of: Message
+    ) -> Message:
+        """`user` replies to `of` and quotes a part of it (`TextQuote`)."""
+        message = self.state.new_message(chat, user, reply_to=of)
+        message.content = finish(text, ())
+        message.provenance = {"quote": {"text": quoted, "position": 0, "is_manual": True}}
+        return self.state.publish(message)
+
     def user_edits(self, message: Message, text: str) -> Message:
         """The author changes the text, or the caption, of `message`."""
         message.content = finish(text, ())

@@ -1,0 +1,164 @@
+"""What others may not read in the folders of the system that every command is shown.
+
+A command is nobody in particular. The kernel keeps an ordinary user's command out by itself; the
+command of a root gateway owns what root owns, so these files are found and hidden from it.
+"""
+
+import asyncio
+import os
+import stat
+import threading
+from collections.abc import Iterable, Iterator
+from functools import cache
+from pathlib import Path
+
+SYSTEM_READABLE = (
+    "/usr",
+    "/bin",
+    "/sbin",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/libx32",
+    "/opt",
+)
+# Everybody may read them by their design, and they hold millions of files.
+STORES_READABLE = ("/nix/store", "/gnu/store")
+_FRESH_S = 600.0
+
+
+class ClosedPaths:
+    """The walk over `folders`, which takes about a second, and what it found.
+
+    A walk is used for ten minutes. What is made or closed meanwhile, deeper than the folders that
+    are looked at for every command, is hidden from then on.
+    """
+
+    def __init__(self, folders: Iterable[str] = SYSTEM_READABLE) -> None:
+        self.folders = _outermost(folders)
+        self._lock = threading.Lock()
+        self._found: tuple[str, ...] = ()
+        self._walked_at: float | None = None
+
+    @property
+    def walked(self) -> bool:
+        """Whether any walk was made."""
+        return self._walked_at is not None
+
+    async def refresh(self, now: float) -> None:
+        """Walk again if the last walk is too old at `now`, a time of a monotonic clock."""
+        if self._is_stale(now):
+            await asyncio.to_thread(self.walk, now)
+
+    def paths(self) -> tuple[str, ...]:
+        """What the last walk found; the first one is made here if none was made before."""
+        if not self.walked:
+            self.walk(0.0)
+        return self._found
+
+    def _is_stale(self, now: float) -> bool:
+        return self._walked_at is None or now - self._walked_at > _FRESH_S
+
+    def walk(self, now: float) -> None:
+        """The same in this thread."""
+        with self._lock:
+            # Another command may have waited for the same walk.
+            if self._is_stale(now):
+                walks = (closed_below(folder, depth=None) for folder in self.folders)
+                self._found = tuple(path for walk in walks for path in walk)
+                self._walked_at = now
+
+
+@cache
+def closed_tables() -> tuple[str, ...]:
+    """What a root gateway's command could read of the kernel's tables and settings, and others may
+    not. What belongs to one process is left out."""
+    if os.geteuid() != 0:
+        return ()
+    tables = [
+        path
+        for path in Path("/proc").iterdir()
+        if not path.name.isdecimal() and not path.is_symlink()
+    ]
+    shown = [str(path) for path in tables if open_to_others(str(path))]
+    closed = [str(path) for path in tables if str(path) not in shown]
+    return (*closed, *(path for folder in shown for path in closed_below(folder, depth=None)))
+
+
+@cache
+def shown_tables() -> tuple[str, ...]:
+    """What anybody may read of the kernel's tables and settings, each by its path, for a backend
+    whose rule on /proc would cover what only root may read, and every process. Left out is
+    ``sys/net``, which is some hundred settings of a network that commands do not have."""
+    closed = closed_tables()
+
+    def shown(path: Path) -> Iterator[str]:
+        if path.is_symlink() or str(path) in {*closed, "/proc/sys/net"}:
+            return
+        if any(one.startswith(f"{path}/") for one in (*closed, "/proc/sys/net")):
+            for child in sorted(path.iterdir()):
+                yield from shown(child)
+        else:
+            yield str(path)
+
+    tables = [path for path in sorted(Path("/proc").iterdir()) if not path.name.isdecimal()]
+    return tuple(table for path in tables for table in shown(path))
+
+
+def open_to_others(path: str) -> bool:
+    """Whether anybody on this machine may read it."""
+    try:
+        return _is_open(Path(path).stat())
+    except OSError:
+        return False
+
+
+def closed_below(path: str, *, depth: int | None) -> Iterator[str]:
+    """What a root gateway's command could read in a folder and others may not, outermost first.
+
+    It looks down to `depth` levels, or everywhere. Files of other users are left out: root without
+    capabilities is a stranger to them.
+    """
+    if os.geteuid() != 0:
+        return
+    groups = {os.getegid(), *os.getgroups()}
+    level = [path]
+    while level and depth != 0:
+        deeper: list[str] = []
+        for folder in level:
+            for child, found in _children(folder):
+                if _is_open(found):
+                    if stat.S_ISDIR(found.st_mode):
+                        deeper.append(child)
+                elif found.st_uid == os.geteuid() or found.st_gid in groups:
+                    yield child
+        level = deeper
+        depth = None if depth is None else depth - 1
+
+
+def _is_open(found: os.stat_result) -> bool:
+    wanted = stat.S_IROTH | (stat.S_IXOTH if stat.S_ISDIR(found.st_mode) else 0)
+    return found.st_mode & wanted == wanted
+
+
+def _children(folder: str) -> Iterator[tuple[str, os.stat_result]]:
+    """What lies in a folder, without links."""
+    try:
+        with os.scandir(folder) as children:
+            for child in children:
+                if not child.is_symlink():
+                    yield child.path, child.stat(follow_symlinks=False)
+    except OSError:
+        # It is gone, and so is what was in it.
+        return
+
+
+def _outermost(folders: Iterable[str]) -> tuple[str, ...]:
+    real = {os.path.realpath(folder) for folder in folders}
+    return tuple(
+        path for path in sorted(real) if not any(path.startswith(f"{other}/") for other in real)
+    )
+
+
+SYSTEM_CLOSED = ClosedPaths()
+"""One walk for all backends of this process."""

@@ -1,0 +1,182 @@
+"""Calls about another process, allowed on the command's own tree only.
+
+Everything below the supervisor is the command's: orphans are inherited by the supervisor, so that
+nobody leaves the tree. The supervisor itself is not in it. Standard library only, as in `spec`.
+"""
+
+import ctypes
+import errno
+import os
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+_MOST_GENERATIONS = 100_000
+# PRIO_PROCESS and IOPRIO_WHO_PROCESS.
+_ONE_PROCESS = {"setpriority": 0, "ioprio_set": 1, "ioprio_get": 1}
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One question: who asks (a thread of this host), which call, and its six arguments."""
+
+    pid: int
+    name: str
+    arguments: list[int]
+    still_asked: Callable[[], None]
+
+    def number(self, index: int) -> int:
+        """An argument as the C int that it is."""
+        return ctypes.c_int(self.arguments[index]).value
+
+
+@dataclass(frozen=True, slots=True)
+class _Process:
+    parent: int
+    group: int
+
+
+def _process(pid: int) -> _Process:
+    """Raises `ProcessLookupError` when there is none."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_bytes()
+    except OSError:
+        raise ProcessLookupError(errno.ESRCH, "no such process") from None
+    fields = text.rpartition(b")")[2].split()
+    return _Process(parent=int(fields[1]), group=int(fields[2]))
+
+
+def is_own(pid: int) -> bool:
+    """Whether this process or thread lives below the supervisor, which is this process.
+
+    Raises `ProcessLookupError` when there is none.
+    """
+    parent = _process(pid).parent
+    for _ in range(_MOST_GENERATIONS):
+        if parent == os.getpid():
+            return True
+        if parent <= 1:
+            return False
+        try:
+            parent = _process(parent).parent
+        except ProcessLookupError:
+            # It ended while its line was climbed; its child has another parent now.
+            return is_own(pid)
+    return False
+
+
+def _require_own(pid: int) -> None:
+    if pid <= 0 or not is_own(pid):
+        raise PermissionError(errno.EPERM, "not a process of this command")
+
+
+def _leader(pid: int) -> int:
+    """The process that a thread belongs to."""
+    try:
+        text = Path(f"/proc/{pid}/status").read_text("utf-8", "replace")
+    except OSError:
+        raise ProcessLookupError(errno.ESRCH, "no such process") from None
+    return int(text.partition("\nTgid:")[2].split(None, 1)[0])
+
+
+def _send(pid: int, number: int) -> None:
+    """Signal a process of the command. The handle is opened first: a reused pid is not hit."""
+    handle = os.pidfd_open(pid)
+    try:
+        _require_own(pid)
+        signal.pidfd_send_signal(handle, number)
+    finally:
+        os.close(handle)
+
+
+def _members(*, group: int | None, besides: int) -> Iterator[int]:
+    for path in Path("/proc").iterdir():
+        if path.name.isdecimal() and (pid := int(path.name)) != besides:
+            with suppress(ProcessLookupError):
+                if group in (None, _process(pid).group) and is_own(pid):
+                    yield pid
+
+
+def _kill(call: Call) -> int:
+    target, number = call.number(0), call.number(1)
+    call.still_asked()
+    if target > 0:
+        _send(_leader(target), number)
+        return 0
+    caller = _leader(call.pid)
+    if target == -1:
+        members = list(_members(group=None, besides=caller))
+    else:
+        members = list(_members(group=-target or _process(caller).group, besides=0))
+    if not members:
+        raise ProcessLookupError(errno.ESRCH, "no such process group")
+    # The caller last: afterwards it may be gone, and with it its question.
+    for pid in sorted(members, key=lambda each: each == caller):
+        with suppress(ProcessLookupError):
+            _send(pid, number)
+    return 0
+
+
+def _signal_thread(call: Call) -> int | None:
+    """tkill(tid, sig) and those that name the process first, as tgkill(tgid, tid, sig)."""
+    at = 0 if call.name in ("tkill", "rt_sigqueueinfo") else 1
+    thread = call.number(at)
+    if _leader(thread) == _leader(call.pid):
+        # Its own, so it lives as long as the question: nobody else can have got the number.
+        return None
+    if call.name == "rt_tgsigqueueinfo":
+        raise PermissionError(errno.EPERM, "only threads of its own")
+    call.still_asked()
+    _send(_leader(thread), call.number(at + 1))
+    return 0
+
+
+def _signal_handle(call: Call) -> int:
+    handle, number = call.number(0), call.number(1)
+    try:
+        text = Path(f"/proc/{call.pid}/fdinfo/{handle}").read_text()
+    except OSError:
+        raise OSError(errno.EBADF, "not a handle of a process") from None
+    _, found, rest = text.partition("\nPid:")
+    if not found:
+        raise OSError(errno.EBADF, "not a handle of a process")
+    pid = int(rest.split(None, 1)[0])
+    if pid <= 0:
+        raise ProcessLookupError(errno.ESRCH, "no such process")
+    call.still_asked()
+    _send(pid, number)
+    return 0
+
+
+def _on_process(call: Call) -> None:
+    """Let it go on: the number cannot change any more, and the process is the command's."""
+    _require_own(call.number(0))
+
+
+def _priority(call: Call) -> None:
+    if call.number(0) != _ONE_PROCESS[call.name]:
+        raise PermissionError(errno.EPERM, "only of single processes")
+    _require_own(call.number(1))
+
+
+JUDGES: dict[str, Callable[[Call], int | None]] = {
+    "kill": _kill,
+    "tkill": _signal_thread,
+    "tgkill": _signal_thread,
+    "rt_sigqueueinfo": _signal_thread,
+    "rt_tgsigqueueinfo": _signal_thread,
+    "pidfd_send_signal": _signal_handle,
+    "pidfd_open": _on_process,
+    **dict.fromkeys(_ONE_PROCESS, _priority),
+    **dict.fromkeys(
+        (
+            *("prlimit64", "sched_rr_get_interval"),
+            *("sched_getaffinity", "sched_getattr", "sched_getparam", "sched_getscheduler"),
+            *("sched_setaffinity", "sched_setattr", "sched_setparam", "sched_setscheduler"),
+        ),
+        _on_process,
+    ),
+}
+"""A judge returns the call's value, or None to let it go on."""

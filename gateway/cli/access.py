@@ -1,0 +1,87 @@
+"""`open` and `token`: ways into the gateway for whoever owns its home (WEB-2)."""
+
+import asyncio
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from gateway.cli.common import AsJson, ask_gateway, fail, group, note, print_json, read_config, say
+
+if TYPE_CHECKING:
+    from pydantic import SecretStr
+
+token = group("The owner's token of this home.")
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("open")(open_)
+
+
+def open_(context: typer.Context, as_json: AsJson = False) -> None:
+    """Print a link that logs one browser in, once, within ten minutes."""
+    made = ask_gateway(context, lambda gateway: gateway.post("/v1/login-links"))
+    if as_json:
+        print_json(made)
+        return
+    say(str(made.get("link")))
+    note("It logs one browser in, once, within ten minutes.")
+
+
+@token.command()
+def show(context: typer.Context, as_json: AsJson = False) -> None:
+    """Print the token. Whoever has it may do everything."""
+    # Lazy: `--help` reads no settings.
+    from gateway import home_token
+
+    home = read_config(context).home
+    found = home_token.read(home)
+    if found is None:
+        fail(f"{home} has no token yet: the first `gatehouse serve` makes it")
+    if as_json:
+        print_json({"token": found, "file": str(home_token.path(home))})
+        return
+    say(found)
+
+
+@token.command()
+def rotate(context: typer.Context) -> None:
+    """Make a new token. The old one ends, and so do the logins that were made with it."""
+    # Lazy, as above.
+    from gateway import home_token
+    from gateway.config import client
+    from runtime.domain.errors import Unavailable
+
+    config = read_config(context)
+    # Told with the old token, which the gateway knows until it reads the new one.
+    old = client(config, environment={}).token
+    try:
+        home_token.rotate(config.home)
+    except Unavailable as error:
+        fail(str(error))
+    reached = asyncio.run(_tell(config.home, old))
+    say(f"{home_token.path(config.home)} holds a new token; `gatehouse token show` prints it.")
+    if reached:
+        say("The old one has ended everywhere, and the logins that were made with it.")
+    else:
+        say(
+            "No gateway of this home is running. The old token is refused from its next start on; "
+            "gateways of other homes on the same database accept it until then, or for a day."
+        )
+
+
+async def _tell(home: Path, old: "SecretStr | None") -> int:
+    """How many gateways of the home hold to the new token now; ends where one does not."""
+    # Lazy: the HTTP client is loaded by the commands that use it.
+    from gateway import home_socket
+    from gateway.cli.client import GatewayClient, Refused, Unreachable
+
+    sockets = home_socket.live(home)
+    for path in sockets:
+        try:
+            async with GatewayClient("", old, socket=path) as gateway:
+                await gateway.post("/v1/tokens/reload")
+        except (Refused, Unreachable) as error:
+            fail(f"the new token is in its file, but a gateway that runs was not told: {error}")
+    return len(sockets)

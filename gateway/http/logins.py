@@ -1,0 +1,42 @@
+"""Ways in that an owner makes: one-time links to the page, and a token that takes another's place
+(WEB-2)."""
+
+from aiohttp import web
+
+from gateway.http.answers import answer
+from gateway.http.auth import PRINCIPAL
+from gateway.http.services import HttpServices
+from runtime.intake.logins import CODE_LIFE_MS
+
+
+class LoginRoutes:
+    """Handlers for the command line of the home."""
+
+    def __init__(self, services: HttpServices) -> None:
+        self._services = services
+
+    def routes(self) -> list[web.RouteDef]:
+        return [
+            web.post("/v1/login-links", self._make_link),
+            web.post("/v1/tokens/reload", self._reload_tokens),
+        ]
+
+    async def _make_link(self, request: web.Request) -> web.Response:
+        """A link that logs one browser in, once, within ten minutes."""
+        code = await self._services.logins.new_code(request[PRINCIPAL].credential)
+        settings = self._services.settings
+        path = login_path(code)
+        link = f"{settings.public_url or self._services.url()}{path}"
+        life_s = CODE_LIFE_MS // 1000
+        return answer({"link": link, "path": path, "expires_in_s": life_s}, status=201)
+
+    async def _reload_tokens(self, _request: web.Request) -> web.Response:
+        """Hold to the tokens that the files have now; logins of those that went end."""
+        await self._services.reload_tokens()
+        return answer({"status": "ok"})
+
+
+def login_path(code: str) -> str:
+    """Where a code is spent. It stands behind the `#`, so that no server or proxy logs it, and a
+    program that looks at links in advance does not spend it."""
+    return f"/login#code={code}"

@@ -1,0 +1,54 @@
+"""Which addresses of a step's calls were given by somebody other than the model (POL-10).
+
+What is looked through is the window, which is all that the model knows of the conversation; so the
+cost does not grow with the session.
+"""
+
+from collections.abc import Iterable, Sequence
+from functools import partial
+
+from runtime.domain.addresses import given_address
+from runtime.domain.errors import ToolError
+from runtime.domain.tools import ToolCall
+from runtime.sessions.heard import Heard, above, as_heard
+from runtime.store import Database
+from runtime.store.sessions import CHILD, Session
+from runtime.store.transcripts import Line
+from runtime.tools.builtin.web import FetchArguments
+from runtime.tools.registry import Registry
+
+
+async def given(
+    database: Database,
+    registry: Registry,
+    session: Session,
+    lines: Sequence[Line],
+    calls: Iterable[ToolCall],
+) -> frozenset[str]:
+    """The addresses that `calls` fetch and that were given; `lines` are the session's window."""
+    asked = fetched(registry, calls)
+    if not asked:
+        return frozenset()
+    child = session.key.startswith(CHILD)
+    known = [as_heard([line.message for line in lines], child=child)]
+    if child:
+        known += await database.read(partial(above, session_id=session.id))
+    return among(asked, known)
+
+
+def fetched(registry: Registry, calls: Iterable[ToolCall]) -> frozenset[str]:
+    """The addresses of pages that `calls` fetch."""
+    return frozenset(address for call in calls if (address := _address(registry, call)) is not None)
+
+
+def among(asked: Iterable[str], known: Sequence[Heard]) -> frozenset[str]:
+    """Those addresses that were given in one of the conversations."""
+    return frozenset(one for one in asked if any(given_address(each, one) for each in known))
+
+
+def _address(registry: Registry, call: ToolCall) -> str | None:
+    try:
+        arguments = registry.prepare(call).arguments
+    except ToolError:
+        return None
+    return arguments.url if isinstance(arguments, FetchArguments) else None

@@ -1,0 +1,81 @@
+"""Which open card a message is about (APR-10), and the lane of the child that asks (APR-7).
+
+A command names a card by its code or replies to it. Other words answer the card that they reply to;
+in a direct chat where one question is open they answer that. An approval is never given by them:
+`cards.said_to` says what a reply may do.
+
+A child's card stands in the chat of its root, so its answer comes through the root's lane. Lanes
+are locked from the child to the parent, never the other way; whoever took the root's first and the
+child's then would stand against a child that settles.
+"""
+
+from typing import Final
+
+from runtime.commands import answers, parse, table
+from runtime.domain.errors import Conflict, NotFound
+from runtime.domain.messages import InboundMessage
+from runtime.store import Connection, agents, lanes, open_calls, outbox, sessions
+from runtime.store.open_calls import APPROVAL, QUESTION, OpenCall
+
+ANSWERS: Final = {"approve": APPROVAL, "deny": APPROVAL, "answer": QUESTION}
+"""Words that answer, and the kind of card that each is about."""
+
+
+def lock_meant(conn: Connection, message: InboundMessage, key: str) -> OpenCall | None:
+    """The open card that a message of the session `key` is about, if any; where a child asks by it,
+    the child's lane is locked."""
+    if not message.speaks_for_sender:
+        return None
+    card = card_replied_to(conn, message)
+    words = parse.command_of(message, names=table.NAMES)
+    if words is None:
+        meant = card if message.reply_to and card else _plainly(conn, message, key)
+    elif words.name in ANSWERS:
+        meant = _named(conn, words.rest, kind=ANSWERS[words.name], card=card)
+    else:
+        meant = None
+    if meant is not None and agents.find(conn, meant.session_id) is not None:
+        lanes.lock(conn, meant.session_id)
+    return meant
+
+
+def is_older(message: InboundMessage, call: OpenCall) -> bool:
+    """Whether plain words were said before the card was there, and arrived late (MSG-17)."""
+    sent = message.sent_at_ms
+    late = message.late and sent is not None and call.created_ms > sent
+    return late and _is_plain(message)
+
+
+def card_replied_to(conn: Connection, message: InboundMessage) -> OpenCall | None:
+    """The call whose card a message replies to."""
+    if message.reply_to is None:
+        return None
+    found = outbox.card_posted_as(
+        conn,
+        channel=message.channel,
+        account=message.account,
+        chat=message.chat_id,
+        message_id=message.reply_to,
+    )
+    return None if found is None else open_calls.get(conn, found)
+
+
+def _named(conn: Connection, rest: str, *, kind: str, card: OpenCall | None) -> OpenCall | None:
+    try:
+        return answers.pick(conn, rest, kind=kind, card=card).call
+    except (NotFound, Conflict):
+        return None
+
+
+def _plainly(conn: Connection, message: InboundMessage, key: str) -> OpenCall | None:
+    """The one open question of a direct chat, for words that reply to nothing else."""
+    if message.chat_kind != "direct" or not _is_plain(message):
+        return None
+    session = sessions.by_key(conn, key)
+    found = () if session is None else open_calls.of_tree(conn, session.id, kind=QUESTION)
+    return found[0] if len(found) == 1 else None
+
+
+def _is_plain(message: InboundMessage) -> bool:
+    """Whether a message replies to nothing; in a thread of Slack each replies to the thread."""
+    return message.reply_to in (None, message.thread_id)

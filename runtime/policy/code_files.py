@@ -1,0 +1,482 @@
+"""Which files a command runs as code: scripts it names, and what its program reads first. Pure.
+
+`make test` does what the Makefile says, so whoever allowed it allowed that Makefile (APR-9). The
+files are named generously, because each of them is also one that is written only by asking. What
+runs is called known sparingly: for commands that are harmless, and for programs with known entry
+files or one script, in spellings that are on a list. What an entry file loads besides is the
+sandbox's matter.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache, reduce
+from itertools import chain, islice
+from operator import or_
+from posixpath import basename, dirname, join
+
+from runtime.policy.code_programs import (
+    BELOW,
+    CHOOSING_FLAGS,
+    ENTRY_FILES,
+    FILE_ARGUMENTS,
+    FILE_FLAGS,
+    FOLDER_FLAGS,
+    FOR_WORDS,
+    GIT_ADDS,
+    GIT_FLAGS,
+    HERE_ALONE,
+    INTERPRETERS,
+    MAKE_VALUED,
+    MAKES,
+    MODULES,
+    OF_EACH_PROCESS,
+    PLAIN,
+    PROGRAM_FOLDERS,
+    SCRIPT,
+    SCRIPTS,
+    SHELLS,
+    SPELLINGS,
+    STARTUP,
+    SWITCH,
+    SYSTEM,
+    VALUED,
+    WRAPPERS,
+    makefiles,
+)
+from runtime.policy.command_folders import (
+    BARE,
+    MOST_GUESSED,
+    MOST_LENGTH,
+    MOST_STEPS,
+    Folders,
+    Place,
+    cleaned,
+    command_folders,
+    guessed_folders,
+    spellings,
+)
+from runtime.policy.harmless import refused
+from runtime.policy.shell_syntax import NotRead, SimpleCommand, Word, simple_commands
+
+
+@dataclass(frozen=True, slots=True)
+class CodeFiles:
+    """`paths` are relative to where the command begins, or absolute; those that are not there count
+    too, because they could be put there. `scripts` are those of them that must be there, because
+    something else would run in their place. `folders` hold programs that it may start. `known` is
+    False where it may run more than these; `read` is False where the text could not be read, or
+    names more than is looked at: then these are only the first of its files. `upward`
+    are pairs of a folder and a name that is looked for in every folder above as well. `same` are
+    spellings of one path each: where a link makes them several, nobody knows which one runs.
+
+    A `..` stays as it is: what it leads to is known to whoever looks at the links before it."""
+
+    paths: tuple[str, ...] = ()
+    known: bool = True
+    scripts: tuple[str, ...] = ()
+    folders: tuple[str, ...] = ()
+    read: bool = True
+    upward: tuple[tuple[str, str], ...] = ()
+    same: tuple[Place, ...] = ()
+
+    @property
+    def names(self) -> bool:
+        """Whether it names anything."""
+        return bool(self.paths or self.folders or self.upward)
+
+    @property
+    def amount(self) -> int:
+        """How many paths somebody has to look at."""
+        several = sum(len(place) for place in self.same)
+        return len(self.paths) + len(self.folders) + len(self.upward) + several
+
+    def within(self, other: "CodeFiles") -> bool:
+        """Whether all that it names is named by `other` as well."""
+        named = {*self.paths, *self.folders, *self.upward}
+        return self.read and named <= {*other.paths, *other.folders, *other.upward}
+
+
+_MOST_STARTERS = 16
+"""Programs that only start another, in front of one that does more."""
+_MOST_ENTERED = 12
+"""Words that may be a folder which a text enters."""
+_UNKNOWN = CodeFiles(known=False)
+_TOO_MUCH = CodeFiles(known=False, read=False)
+MOST_NAMED = 512
+"""Paths of one command, because each of them is looked up on the disk."""
+
+
+@lru_cache(maxsize=512)
+def code_files(command: str) -> CodeFiles:
+    """What a shell command runs as code."""
+    if "\0" in command:
+        return _TOO_MUCH
+    try:
+        simple = simple_commands(command)
+    except NotRead:
+        return _guessed(command)
+    parts = zip(simple, command_folders(simple), strict=True)
+    return _together(_run_in(here, _of_command(one)) for one, here in parts)
+
+
+def _guessed(command: str) -> CodeFiles:
+    """What any of the words of a text would run that is not read, in any folder that it enters."""
+    texts = BARE.findall(command)[:MOST_GUESSED]
+    folders = guessed_folders(command)
+    if not folders.told:
+        # A substitution may print any of the words.
+        printed = [text for text in texts[:_MOST_ENTERED] if text not in _STARTERS and text != "cd"]
+        folders = reduce(or_, map(Folders().entered, printed), Folders()) | folders
+    together = _run_in(folders, _of_any([Word(one, one) for one in texts]))
+    return replace(together, read=False)
+
+
+def _of_any(words: Sequence[Word]) -> CodeFiles:
+    """What a program would run that begins at any of these words; never known."""
+    # Behind a program that starts another is a word of its own here.
+    names = [basename(word.text) for word in words]
+    begun = [at for at, name in enumerate(names) if name not in _STARTERS]
+    found = (_of_words(words[at:], 0) for at in begun)
+    whole = _together(code for code in found if code.names)
+    return replace(whole, known=False, scripts=())
+
+
+def _together(found: Iterable[CodeFiles]) -> CodeFiles:
+    """What any of these runs; only the first of it where that is too much."""
+    paths, scripts, folders = dict[str, None](), dict[str, None](), dict[str, None]()
+    upward, same = dict[tuple[str, str], None](), dict[Place, None]()
+    known = read = True
+    for code in found:
+        paths |= dict.fromkeys(code.paths)
+        scripts |= dict.fromkeys(code.scripts)
+        folders |= dict.fromkeys(code.folders)
+        upward |= dict.fromkeys(code.upward)
+        same |= dict.fromkeys(code.same)
+        known, read = known and code.known, read and code.read
+        several = sum(len(place) for place in same)
+        if len(paths) + len(folders) + len(upward) + several > MOST_NAMED:
+            break
+    whole = (tuple(paths), known, tuple(scripts), tuple(folders), read, tuple(upward), tuple(same))
+    return _bounded(CodeFiles(*whole))
+
+
+def _bounded(code: CodeFiles) -> CodeFiles:
+    """The first of what is named, where that is too much to look at."""
+    if code.amount <= MOST_NAMED:
+        return code
+    paths, share = code.paths[: MOST_NAMED // 2], MOST_NAMED // 4
+    return replace(_TOO_MUCH, paths=paths, folders=code.folders[:share], upward=code.upward[:share])
+
+
+def _short(code: CodeFiles) -> CodeFiles:
+    """Without the paths that are too long to look at."""
+
+    def short(*paths: str) -> bool:
+        return all(len(path) <= MOST_LENGTH and path.count("/") <= MOST_STEPS for path in paths)
+
+    upward = [base for base, _ in code.upward]
+    places = [path for place in code.same for path in place]
+    if short(*code.paths, *code.folders, *code.scripts, *upward, *places):
+        return code
+    return replace(
+        _TOO_MUCH,
+        paths=tuple(filter(short, code.paths)),
+        folders=tuple(filter(short, code.folders)),
+        upward=tuple(pair for pair in code.upward if short(pair[0])),
+    )
+
+
+def _run_in(here: Folders, code: CodeFiles) -> CodeFiles:
+    """What a program runs in whichever of these folders; known where it is one."""
+    if not code.names:
+        return code
+    code = _bounded(_short(code))
+    # Counted before anything is placed, because each folder multiplies what is named.
+    fitting = here.spellings[: max(1, MOST_NAMED // max(1, code.amount))]
+    if len(fitting) < len(here.spellings):
+        code = replace(code, known=False, scripts=(), read=False, same=())
+    whole = _together(_placed(code, folder) for folder in fitting)
+    same = [place for place in here.places if len(place) > 1] if whole.read else []
+    return replace(whole, known=whole.known and here.sure, same=(*whole.same, *same))
+
+
+@lru_cache(maxsize=64)
+def _placed(code: CodeFiles, folder: str) -> CodeFiles:
+    def within(*paths: str) -> tuple[str, ...]:
+        placed = (join(folder, one) for path in paths for one in spellings(path))
+        return tuple(dict.fromkeys(one for path in placed for one in spellings(path)))
+
+    paths = within(*code.paths)
+    several = (within(path) for path in code.paths if ".." in path.split("/") or ".." in folder)
+    return CodeFiles(
+        paths,
+        code.known and not any(path.startswith(OF_EACH_PROCESS) for path in paths),
+        within(*code.scripts),
+        within(*code.folders),
+        code.read,
+        tuple((base, name) for start, name in code.upward for base in within(start)),
+        (*(one for one in several if len(one) > 1), *(within(*place) for place in code.same)),
+    )
+
+
+def _of_command(one: SimpleCommand) -> CodeFiles:
+    code = _of_words(one.words)
+    if code.known or not one.inputs:
+        return code
+    # An interpreter without a script reads one from there.
+    return replace(code, paths=(*code.paths, *one.inputs))
+
+
+def _of_words(words: Sequence[Word], starters: int = _MOST_STARTERS) -> CodeFiles:
+    """What one program with its arguments runs. So many that start another are looked behind."""
+    if not words or words[0].pattern:
+        return _UNKNOWN
+    program, arguments = cleaned(words[0].text), [word.text for word in words[1:]]
+    name = basename(program)
+    plain = not any(word.pattern for word in words)
+    system = "/" not in words[0].text or dirname(program) in SYSTEM
+    if system and refused((Word(name, name), *words[1:])) is None:
+        return CodeFiles()
+    if name in _STARTERS:
+        code = _STARTERS[name](name, words[1:], starters - 1) if starters else _TOO_MUCH
+    elif (reader := next((read for table, read in _READERS if name in table), None)) is not None:
+        code = reader(name, arguments)
+    else:
+        code = CodeFiles(_scripts_among(arguments), known=not system)
+    code = code if plain else replace(code, known=False)
+    if system:
+        return code
+    # It may be what its name says, and is a file of its own in any case.
+    beside = [join(dirname(program), one) for one in ENTRY_FILES[name]] if name in WRAPPERS else ()
+    paths = (words[0].text, *code.paths, *beside)
+    return replace(code, paths=paths, scripts=(words[0].text, *code.scripts))
+
+
+def _scripts_among(arguments: Iterable[str]) -> tuple[str, ...]:
+    """Those that are named like scripts, which a program of one's own may run."""
+    return tuple(islice(filter(SCRIPT.fullmatch, arguments), MOST_NAMED + 1))
+
+
+def _script(name: str, arguments: Sequence[str]) -> CodeFiles:
+    """A script behind flags of its interpreter."""
+    left = list(arguments)
+    plain = name in SCRIPTS
+    while left:
+        word = left.pop(0)
+        if name in SHELLS and left and re.fullmatch("-[a-zA-Z]*c", word):
+            code = code_files(left[0])
+            if len(left) == 1:
+                return replace(code, known=code.known and plain and word == "-c")
+            # The text may enter what the other words name.
+            folders = Folders()
+            for entered in left[1 : _MOST_ENTERED + 1]:
+                folders |= folders.entered(entered)
+            return replace(_run_in(folders, code), known=False)
+        if word == "-m" and name.startswith("python") and left:
+            return _module(left)
+        if not word.startswith("-"):
+            return _named_script(name, word, left, plain=plain)
+        if not left:
+            break
+        if word in VALUED.get(name, ()):
+            left.pop(0)
+        plain = plain and word in SCRIPTS[name]
+    return _UNKNOWN
+
+
+def _named_script(name: str, script: str, rest: Sequence[str], *, plain: bool) -> CodeFiles:
+    """A script by its name; where the flags before it are not all known, it may be any word."""
+    if not plain:
+        words = [word for word in (script, *rest) if not word.startswith("-")]
+        named = (one for word in words for one in _meant(name, word))
+        return CodeFiles((*named, *STARTUP.get(name, ())), known=False)
+    whole = name != "node" or script.endswith((".js", ".cjs", ".mjs"))
+    paths = (*_meant(name, script), *_scripts_among(rest))
+    return CodeFiles(paths, whole, scripts=(script,))
+
+
+def _meant(name: str, script: str) -> tuple[str, ...]:
+    """What an interpreter may take for a script: `node build` runs `build.js`."""
+    if name == "node" and not script.endswith((".js", ".cjs", ".mjs")):
+        ends = (".js", ".json", ".node", "/package.json", "/index.js", "/index.json", "/index.node")
+        return (script, *(f"{script}{end}" for end in ends))
+    if name.startswith("python") and not script.endswith(".py"):
+        return (script, f"{script}/__main__.py")
+    return (script,)
+
+
+def _module(words: Sequence[str]) -> CodeFiles:
+    """`python -m NAME`: a module of the folder comes before one that is installed, and so do all
+    that it loads. So it is never known what runs."""
+    name, path = words[0], words[0].replace(".", "/")
+    if name.count(".") > MOST_STEPS:
+        return _TOO_MUCH
+    packages = [name.split(".")[:length] for length in range(1, name.count(".") + 2)]
+    own = [f"{'/'.join(package)}/__init__.py" for package in packages]
+    also = _entries(name, words[1:]) if name in MODULES else CodeFiles()
+    paths = (f"{path}.py", f"{path}/__main__.py", *own, *also.paths)
+    return CodeFiles(paths, known=False, upward=also.upward)
+
+
+def _entries(name: str, arguments: Sequence[str]) -> CodeFiles:
+    """Entry files by their usual names, in the folder that a flag names, or what a flag names."""
+    folder, chosen, named = ".", list[str](), list[str]()
+    known = name in SPELLINGS and SPELLINGS[name](arguments)
+    left = list(arguments)
+    while left:
+        word = left.pop(0)
+        flag, value = _flag(name, word)
+        if word in CHOOSING_FLAGS.get(name, ()):
+            named += [value[1:] for value in left[:1] if value.startswith("@")]
+            del left[:1]
+        elif flag in FOLDER_FLAGS.get(name, ()) or flag in FILE_FLAGS.get(name, ()):
+            if value is None and not left:
+                return CodeFiles(ENTRY_FILES[name], known=False)
+            value = left.pop(0) if value is None else value
+            if flag in FILE_FLAGS.get(name, ()):
+                chosen.append(value)
+            else:
+                folder = join(folder, value)
+        elif name in MAKES and "=" in word:
+            assigned = word.partition("=")[2]
+            named += [] if SWITCH.fullmatch(assigned) else [assigned]
+        elif name in FILE_ARGUMENTS and not word.startswith("-"):
+            named.append(word.partition("::")[0])
+    if name in MAKES:
+        chosen = list(islice(makefiles(*chosen), MOST_NAMED + 1))
+    else:
+        named += _scripts_among(arguments) if known else _perhaps_named(arguments)
+    usual = chosen or [*ENTRY_FILES[name], *BELOW.get(name, ())]
+    usual += [one for word in arguments for one in FOR_WORDS.get(name, {}).get(word, ())]
+    around = (entry for path in named for entry in _around(name, path))
+    first = islice(chain(usual, named, around), MOST_NAMED + 1)
+    return CodeFiles(
+        tuple(join(folder, path) for path in first),
+        known,
+        folders=tuple(join(folder, path) for path in PROGRAM_FOLDERS.get(name, ())),
+        upward=() if name in HERE_ALONE else tuple((folder, one) for one in ENTRY_FILES[name]),
+    )
+
+
+def _flag(name: str, word: str) -> tuple[str, str | None]:
+    """A flag and the value in the same word: `-Cdocs` and `--dir=docs` are make's `-C docs`."""
+    flag, equals, value = word.partition("=")
+    attached = value if equals else None
+    flags = (*FOLDER_FLAGS.get(name, ()), *FILE_FLAGS.get(name, ()))
+    if flag in flags or name not in MAKES or not word.startswith("-"):
+        return flag, attached
+    if word.startswith("--"):
+        return next((whole for whole in flags if whole.startswith(flag)), flag), attached
+    for place, letter in enumerate(word[1:], start=2):
+        if f"-{letter}" in flags:
+            return f"-{letter}", word[place:] or None
+        if letter in MAKE_VALUED:
+            break
+    return word, None
+
+
+def _perhaps_named(arguments: Iterable[str]) -> Iterator[str]:
+    """What any of these may name as a file: paths, scripts, and values in the word of a flag."""
+    for word in islice(arguments, MOST_NAMED + 1):
+        if not word.startswith("-"):
+            value = word if "/" in word or SCRIPT.fullmatch(word) else ""
+        else:
+            value = word.partition("=")[2] or ("" if word.startswith("--") else word[2:])
+        if value and not SWITCH.fullmatch(value):
+            yield value
+
+
+def _around(name: str, path: str) -> Iterator[str]:
+    """What pytest reads on the way to a test."""
+    if name not in ("pytest", "py.test"):
+        return
+    parts = ["/", *path.split("/")] if path.startswith("/") else path.split("/")
+    for length in range(1, len(parts) + 1):
+        folder = join(*parts[:length])
+        yield from (join(folder, entry) for entry in ENTRY_FILES[name])
+
+
+def _go(_name: str, arguments: Sequence[str]) -> CodeFiles:
+    files = [word for word in arguments if word.endswith(".go")]
+    plain = all(map(PLAIN.fullmatch, arguments))
+    # What stands behind `run` is a file, or a package with arguments of its own.
+    run = arguments[:1] == ["run"] and len(arguments) > 1 and arguments[1].endswith(".go")
+    known = plain and (run or arguments[:1] in (["test"], ["build"], ["vet"]))
+    entries = ("go.mod", "go.work")
+    return CodeFiles((*entries, *files), known, upward=tuple((".", one) for one in entries))
+
+
+def _git(_name: str, arguments: Sequence[str]) -> CodeFiles:
+    """Git obeys no repository's configuration here (POL-9). Known is what puts nothing else into
+    the working folder; a branch brings files along that nobody saw."""
+    words = iter(arguments[1:])
+    known = bool(arguments) and arguments[0] in GIT_ADDS
+    for word in words:
+        if word in ("-m", "--message", "-am"):
+            next(words, "")
+        elif word not in GIT_FLAGS and not PLAIN.fullmatch(word):
+            known = False
+    return CodeFiles(known=known)
+
+
+def _runs(_name: str, words: Sequence[Word], starters: int) -> CodeFiles:
+    """`uv run make`, `poetry run pytest`: the project's file and what it starts, which may be a
+    program of the folder."""
+    entries = ("pyproject.toml", "setup.py", "setup.cfg")
+    upward = tuple((".", one) for one in entries)
+    if not words or words[0].text != "run":
+        return CodeFiles(entries, known=False, upward=upward)
+    inner = _behind("run", words[1:], starters)
+    return replace(
+        inner,
+        paths=(*entries, *inner.paths),
+        known=False,
+        folders=(".venv/bin", *inner.folders),
+        upward=(*upward, *inner.upward),
+    )
+
+
+def _behind(_name: str, words: Sequence[Word], starters: int) -> CodeFiles:
+    """What stands behind a program that only starts another. Behind flags it may be any word."""
+    if not words or not words[0].text.startswith("-"):
+        return _of_words(words, starters)
+    folders = guessed_folders(" ".join(word.text for word in words[:MOST_GUESSED]))
+    code = _run_in(folders, _of_any(words[:MOST_GUESSED]))
+    return replace(code, known=False, read=code.read and len(words) <= MOST_GUESSED)
+
+
+def _behind_number(name: str, words: Sequence[Word], starters: int) -> CodeFiles:
+    if words and re.fullmatch(r"[\d.]+[smhd]?", words[0].text):
+        return _behind(name, words[1:], starters)
+    return replace(_behind(name, words, starters), known=False)
+
+
+def _behind_other(name: str, words: Sequence[Word], starters: int) -> CodeFiles:
+    """Behind a program that changes how another runs, such as by variables."""
+    place = next((at for at, word in enumerate(words) if "=" not in word.text), len(words))
+    if any(word.text.startswith("-") for word in words[:place]):
+        place = 0
+    return replace(_behind(name, words[place:], starters), known=False)
+
+
+def _sourced(_name: str, words: Sequence[Word], _starters: int) -> CodeFiles:
+    """A file that the shell reads, which may change what all that follows means."""
+    return CodeFiles((words[0].text,) if words else (), known=False)
+
+
+_Reader = Callable[[str, Sequence[str]], CodeFiles]
+_READERS: tuple[tuple[frozenset[str], _Reader], ...] = (
+    (INTERPRETERS, _script),
+    (frozenset(ENTRY_FILES), _entries),
+    (frozenset({"go"}), _go),
+    (frozenset({"git"}), _git),
+)
+_STARTERS: dict[str, Callable[[str, Sequence[Word], int], CodeFiles]] = {
+    **dict.fromkeys(("time", "nohup", "nice"), _behind),
+    **dict.fromkeys(("command", "exec", "sudo", "stdbuf", "env"), _behind_other),
+    **dict.fromkeys(("uv", "poetry", "pdm", "hatch"), _runs),
+    "timeout": _behind_number,
+    **dict.fromkeys((".", "source"), _sourced),
+}
+"""Programs and words of the shell that start what stands behind them."""

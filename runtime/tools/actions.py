@@ -1,0 +1,144 @@
+"""A prepared call as one action, with the files that its command runs as they are now (APR-9)."""
+
+import hashlib
+import os
+import stat
+from collections.abc import Iterable, Iterator
+from functools import cache
+from itertools import chain, islice
+from pathlib import Path
+
+from runtime.domain.actions import Action, CodeFile
+from runtime.domain.tools import ToolCall, Touches
+from runtime.policy.code_files import CodeFiles, code_files
+from runtime.tools.base import Prepared, ToolContext
+from runtime.tools.hidden import canonical, canonical_texts, of_process
+
+_MOST_BYTES = 8 * 1024 * 1024
+"""Of a file that is held to its content; what is larger cannot be allowed for a session."""
+_MOST_BYTES_IN_ALL = 64 * 1024 * 1024
+_MOST_FILES = 1024
+"""Files that are looked at for one action, with those that are looked for in folders above."""
+
+
+def action_of(call: ToolCall, prepared: Prepared, touches: Touches, context: ToolContext) -> Action:
+    """The action of a call. Blocks on the files that a command names."""
+    arguments = prepared.arguments.model_dump(mode="json", by_alias=True, exclude_unset=True)
+    if touches.command is None or touches.folder is None:
+        return Action(tool=call.name, arguments=arguments)
+    code, folder = code_files(touches.command), Path(touches.folder)
+    named = list(islice(_named(code, folder), _MOST_FILES + 1))
+    look = _Look(context)
+    found = [look.at(path, above=above) for path, above in named[:_MOST_FILES]]
+    # Two spellings may be one file.
+    files = tuple({one.path: one for one in found if one is not None}.values())
+    scripts = [look.at(folder / path) for path in code.scripts]
+    # An interpreter looks elsewhere for a script that is no file here.
+    absent = any(one is not None and one.digest in (None, _FOLDER) for one in scripts)
+    linked = any(len({canonical(folder / path) for path in place}) > 1 for place in code.same)
+    unread = any(one.digest == _UNREAD for one in files)
+    return Action(
+        tool=call.name,
+        arguments=arguments,
+        folder=context.layout.name(folder),
+        files=files,
+        known=code.known and len(named) <= _MOST_FILES and not (unread or absent or linked),
+    )
+
+
+def code_paths(commands: Iterable[str], folder: Path) -> frozenset[str]:
+    """The canonical paths of what these commands run as code where they begin in `folder`: files,
+    and folders of programs."""
+    found = [code_files(command) for command in commands]
+    files = {path for code in found for path, _ in _named(code, folder)}
+    programs = {folder / name for code in found for name in code.folders}
+    return canonical_texts(files | programs)
+
+
+def _named(code: CodeFiles, folder: Path) -> Iterator[tuple[Path, bool]]:
+    """The files that a command may run where it begins in `folder`, each once; whether it is one
+    that is only looked for in the folders above."""
+    parents = cache(lambda base: canonical(folder / base).parents)
+    seen = set[Path]()
+    above = ((parent / name, True) for base, name in code.upward for parent in parents(base))
+    for path, sought in chain(((folder / path, False) for path in code.paths), above):
+        if path not in seen:
+            seen.add(path)
+            yield path, sought
+
+
+_UNREAD = "not read"
+_FOLDER = "a folder"
+_SYSTEM = tuple(map(Path, ("/usr", "/bin", "/sbin", "/lib", "/lib64")))
+"""What the operator installed, which no session writes."""
+_OTHER = tuple(map(Path, ("/proc", "/dev", "/sys", "/run", "/tmp", "/var/tmp")))
+"""Where a command finds other files than the gateway."""
+
+
+class _Look:
+    """Looks at files as they are now, for one action."""
+
+    def __init__(self, context: ToolContext) -> None:
+        self._context = context
+        roots = (context.layout.home, context.layout.files, *context.roots)
+        self._roots = tuple(map(canonical, roots))
+        self._digests: dict[Path, str | None] = {}
+        self._left = _MOST_BYTES_IN_ALL
+
+    def at(self, path: Path, *, above: bool = False) -> CodeFile | None:
+        """A file; None for one that no session writes: a program of the system, or what is found
+        in a folder `above` the roots.
+
+        It is not read where the way leads through /proc, which shows the gateway another file than
+        the command, nor where a command sees other files or none."""
+        real, spelled = canonical(path), Path(os.path.normpath(path))
+        if real != path and of_process(path):
+            return self._file(spelled, _UNREAD)
+        if not above and self._context.hidden.covers(real):
+            return self._file(real, _UNREAD)
+        if _below(real, self._roots):
+            return self._file(real, self._digest(real))
+        led = real != spelled
+        if _below(real, _SYSTEM):
+            # Which program it is counts, because a session may let the link lead to another.
+            return self._file(spelled, f"leads to {real}") if led else None
+        if above and not led:
+            return None
+        return self._file(real, _UNREAD if _below(real, _OTHER) else self._digest(real))
+
+    def _digest(self, real: Path) -> str | None:
+        """Read once, whatever the number of its spellings."""
+        if real not in self._digests:
+            self._digests[real], taken = _digest(real, most=min(self._left, _MOST_BYTES))
+            self._left -= taken
+        return self._digests[real]
+
+    def _file(self, path: Path, digest: str | None) -> CodeFile:
+        return CodeFile(path=str(path), name=self._context.layout.name(path), digest=digest)
+
+
+def _below(path: Path, folders: Iterable[Path]) -> bool:
+    return any(map(path.is_relative_to, folders))
+
+
+def _digest(path: Path, *, most: int) -> tuple[str | None, int]:
+    """The SHA-256 of a file of at most `most` bytes, through one handle, and the bytes that were
+    read; None where nothing is there."""
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except (FileNotFoundError, NotADirectoryError):
+        return None, 0
+    except OSError:
+        return _UNREAD, 0
+    try:
+        status = os.fstat(handle)
+        if not stat.S_ISREG(status.st_mode):
+            return (_FOLDER if stat.S_ISDIR(status.st_mode) else _UNREAD), 0
+        if status.st_size > most:
+            return _UNREAD, 0
+        with os.fdopen(handle, "rb", closefd=False) as file:
+            content = file.read(most + 1)
+    finally:
+        os.close(handle)
+    digest = _UNREAD if len(content) > most else hashlib.sha256(content).hexdigest()
+    return digest, len(content)

@@ -1,0 +1,108 @@
+"""What of the files that a call writes later acts as an instruction or as code (POL-9).
+
+It looks at where paths really lead, and decides nothing. Commands are not looked at: they are kept
+off what instructs the agent by the sandbox, and may write in `.git/`, because git must.
+"""
+
+import os
+import unicodedata
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from runtime.domain.printable import without_hidden
+from runtime.domain.tools import Touches
+from runtime.policy.decide import Bounds
+from runtime.tools.actions import code_paths
+from runtime.tools.base import ToolContext
+from runtime.tools.hidden import canonical
+from runtime.workspace.layout import PLACES, Landmarks
+
+_MOST_LINKS = 2000
+"""Entries of the folders that instruct the agent in which links are looked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """`sinks` are what is written that acts later, by the names that rules use for it; `memory`:
+    the long-term notes are."""
+
+    sinks: tuple[str, ...] = ()
+    memory: bool = False
+
+
+def written(touches: Touches, context: ToolContext, bounds: Bounds) -> Written:
+    """What a call writes of these. Blocks on files."""
+    if touches.command is not None or not touches.writes:
+        return Written()
+    home = canonical(context.layout.home)
+    landmarks = Landmarks.of(home)
+    links = {_folded(path) for path in _linked(home)}
+    code = {_folded(path) for path in _code(canonical(context.layout.files), bounds)}
+    written_now = frozenset(_folded(text) for text in touches.writes)
+    sinks: dict[str, None] = {}
+    memory = False
+    for text in touches.writes:
+        path = Path(text)
+        found = landmarks.places(_folded(text)) + landmarks.places(text)
+        sinks |= dict.fromkeys(one.name for one in found if one.instructs)
+        memory = memory or any(one.name == "memory" for one in found)
+        repository = _repository(path, written_now)
+        if repository is not None:
+            sinks[context.layout.name(repository)] = None
+        parents = {_folded(str(one)) for one in (path, *path.parents)}
+        if parents & (links | code):
+            sinks[touches.subject if len(touches.writes) == 1 else text] = None
+    return Written(tuple(sinks), memory)
+
+
+def _code(folder: Path, bounds: Bounds) -> frozenset[str]:
+    """The files of commands that a rule or a grant allows."""
+    granted = {path for grant in bounds.grants for path in grant.files}
+    return code_paths(bounds.allowed_commands, folder) | granted
+
+
+def _folded(text: str) -> str:
+    """A path as file systems take it that know no cases and no characters without a shape."""
+    plain = unicodedata.normalize("NFD", text)
+    return plain.casefold() if plain.isascii() else without_hidden(plain).casefold()
+
+
+def _repository(path: Path, written_now: frozenset[str]) -> Path | None:
+    """The repository that `path` lies in once everything is written: a `.git`, or a folder that is
+    laid out as one."""
+    for one in (path, *path.parents):
+        if _folded(one.name) == ".git":
+            return one
+        if _laid_out(one, written_now):
+            return one
+    return None
+
+
+def _laid_out(folder: Path, written_now: frozenset[str]) -> bool:
+    """Whether git takes a folder for a repository: by a `HEAD`, and objects or a way to them."""
+
+    def there(name: str) -> bool:
+        place = _folded(str(folder / name))
+        new = any(text == place or text.startswith(f"{place}/") for text in written_now)
+        return new or os.path.lexists(folder / name)
+
+    return there("HEAD") and (there("commondir") or there("objects"))
+
+
+def _linked(home: Path) -> Iterator[str]:
+    """Where links in the folders that instruct the agent lead."""
+    looked = 0
+    for place in PLACES:
+        if not place.instructs:
+            continue
+        for folder, folders, files in os.walk(home / place.name):
+            for name in (*folders, *files):
+                looked += 1
+                if looked > _MOST_LINKS:
+                    return
+                path = Path(folder, name)
+                with suppress(OSError):
+                    if path.is_symlink():
+                        yield str(canonical(path))

@@ -1,0 +1,1 @@
+"""The Dockerfile's image, built and run without a container engine."""

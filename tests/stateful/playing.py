@@ -1,0 +1,15 @@
+"""Plays a state machine with as many examples as the profile wants (`tests/profiles.py`)."""
+
+from hypothesis import settings
+from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
+
+from tests.profiles import SUITE, is_long
+
+
+def assert_holds(machine: type[RuleBasedStateMachine], *, examples: int) -> None:
+    """The first order of events that breaks something is made short and shown.
+
+    The suite plays `examples`, the long profile its own number.
+    """
+    short = settings(settings.get_profile(SUITE), max_examples=examples)
+    run_state_machine_as_test(machine, settings=settings() if is_long() else short)

@@ -1,0 +1,372 @@
+"""Which files a command runs as code, and where that cannot be said (APR-9)."""
+
+import pytest
+
+from runtime.policy.code_files import MOST_NAMED, code_files
+from runtime.policy.code_programs import makefiles
+
+pytestmark = pytest.mark.requirement("APR-9", "POL-9")
+MAKEFILES = set(code_files("make").paths)
+ONCE = {
+    *(". env.sh", "source ./env.sh && ls", "python -W error x.py"),
+    *("make -C sub --file=o.mk", "env CI=1 make", "make | tee"),
+    *("make -Cdocs html", "make -sCdocs", "make --dir=docs", "make -j2 -fbuild.mk"),
+    *("make -kf build.mk", "make SHELL=./x.sh -f a.mk", "node build", "sh -ec 'sh x.sh' y"),
+    *("python3 -Wd x.py", "bash --norc x.sh", "sh /tmp/run.sh"),
+    *("cd a && cd ../b; ./r", "cd nope; ./r", "cd o | true; ./r", "cd a && false || ./r"),
+    *("nice -n 5 make", "time -p sh run.sh", "env -i sh run.sh", "env -C a sh run.sh"),
+    *("env --chdir=a sh run.sh", "sudo -u x make", "timeout -k 1 5 make", "sh < run.sh"),
+    *("nice python3 -q < x.py", "mytool x.sh -y.py"),
+    *("cd a\n./r", "sh /proc/self/cwd/run.sh", "cd /proc/self/cwd && ./r"),
+}
+"""Commands whose files are named, and that may run more than these."""
+
+
+def test_make_makes_its_makefile_from_other_files() -> None:
+    assert {"GNUmakefile", "makefile", "Makefile"} <= MAKEFILES
+    assert {"Makefile.sh", "makefile.sh", "GNUmakefile.sh", "Makefile,v"} <= MAKEFILES
+    assert {"RCS/Makefile,v", "RCS/makefile", "SCCS/s.Makefile", "s.GNUmakefile"} <= MAKEFILES
+
+
+@pytest.mark.parametrize(
+    ("command", "files"),
+    [
+        ("sh run.sh", {"run.sh"}),
+        ("bash -eu 'my run.sh' a b", {"my run.sh"}),
+        ("./run.sh --fast", {"run.sh"}),
+        ("tools/run", {"tools/run"}),
+        (". env.sh", {"env.sh"}),
+        ("source ./env.sh && ls", {"env.sh"}),
+        ("python3 -u x.py", {"x.py"}),
+        ("python -W error x.py", {"x.py"}),
+        ("node a/b.js", {"a/b.js"}),
+        ("make test", MAKEFILES),
+        ("make -f other.mk", set(makefiles("other.mk"))),
+        ("make -C sub --file=o.mk", {f"sub/{name}" for name in makefiles("o.mk")}),
+        ("cd sub && make", {f"sub/{name}" for name in MAKEFILES}),
+        ("cd a && cd b && ./r", {"a/b/r"}),
+        ("cd a && cd ../b && ./r", {"b/r", "a/../b/r"}),
+        ("cd a && cd ../b; ./r", {"b/r", "a/../b/r", "a/r", "r"}),
+        ("cd nope; ./r", {"nope/r", "r"}),
+        ("cd o | true; ./r", {"o/r", "r"}),
+        ("cd a && false || ./r", {"a/r", "r"}),
+        ("cd a\n./r", {"a/r", "r"}),
+        ("sh link/../run.sh", {"link/../run.sh", "run.sh"}),
+        ("cd d && sh ../run.sh", {"d/../run.sh", "run.sh"}),
+        ("cd a && sh -c 'cd ../b && ./r'", {"a/../b/r", "b/r"}),
+        ("sh /proc/self/cwd/run.sh", {"/proc/self/cwd/run.sh"}),
+        ("cd /proc/self/cwd && ./r", {"/proc/self/cwd/r"}),
+        ("sh /tmp/run.sh", {"/tmp/run.sh"}),
+        ("sh ./a//run.sh", {"a/run.sh"}),
+        ("sh -c 'make test'", MAKEFILES),
+        ("timeout 60 make", MAKEFILES),
+        ("env CI=1 make", MAKEFILES),
+        ("/usr/bin/make", MAKEFILES),
+        ("make | tee", MAKEFILES),
+        ("go run x.go", {"go.mod", "go.work", "x.go"}),
+        ("make -Cdocs html", {f"docs/{name}" for name in MAKEFILES}),
+        ("make -sCdocs", {f"docs/{name}" for name in MAKEFILES}),
+        ("make --dir=docs", {f"docs/{name}" for name in MAKEFILES}),
+        ("make -j2 -fbuild.mk", set(makefiles("build.mk"))),
+        ("make -kf build.mk", set(makefiles("build.mk"))),
+        ("make SHELL=./x.sh -f a.mk", {"x.sh", *makefiles("a.mk")}),
+        ("make -f sub/a.mk", set(makefiles("sub/a.mk"))),
+        (
+            "node build",
+            {
+                "build",
+                "build.js",
+                "build.json",
+                "build.node",
+                "build/package.json",
+                "build/index.js",
+                "build/index.json",
+                "build/index.node",
+            },
+        ),
+        ("sh -ec 'sh x.sh' y", {"x.sh", "y/x.sh"}),
+        ("python3 -Wd x.py", {"x.py"}),
+        ("bash --norc x.sh", {"x.sh"}),
+        ("//usr/bin/make", MAKEFILES),
+        ("/usr//bin/dash run.sh", {"run.sh"}),
+        ("/usr/bin/../bin/dash a.sh", {"/usr/bin/../bin/dash", "/usr/bin/dash", "a.sh"}),
+        (".venv/bin/python x.py --fast", {".venv/bin/python", "x.py"}),
+        ("bin/make", {"bin/make"} | MAKEFILES),
+        ("bin/time sh run.sh", {"bin/time", "run.sh"}),
+        ("nice -n 5 make", MAKEFILES),
+        ("time -p sh run.sh", {"run.sh"}),
+        ("env -i sh run.sh", {"run.sh"}),
+        ("env -C a sh run.sh", {"run.sh", "a/run.sh"}),
+        ("env --chdir=a sh run.sh", {"run.sh", "a/run.sh"}),
+        ("sudo -u x make", MAKEFILES),
+        ("timeout -k 1 5 make", MAKEFILES),
+        ("sh < run.sh", {"run.sh"}),
+        ("nice python3 -q < x.py", {"x.py"}),
+        ("mytool x.sh -y.py", {"x.sh"}),
+        ("./tool x.sh", {"tool", "x.sh"}),
+        ("sh run.sh real.sh one", {"run.sh", "real.sh"}),
+        ("git add -A", set()),
+    ],
+)
+def test_the_files_are_named(command: str, files: set[str]) -> None:
+    found = code_files(command)
+    assert set(found.paths) == files
+    assert found.known is (command not in ONCE)
+
+
+@pytest.mark.parametrize(
+    ("command", "among"),
+    [
+        ("npm test", {"package.json", ".npmrc"}),
+        ("pytest -q tests/unit/test_a.py::test_b", {"conftest.py", "pyproject.toml",
+         "tests/conftest.py", "tests/unit/conftest.py", "tests/unit/test_a.py"}),
+        ("python -m pytest", {"pytest.py", "pytest/__main__.py", "conftest.py"}),
+        ("python -m my.tool", {"my/tool.py", "my/tool/__main__.py", "my/__init__.py"}),
+        ("cargo build", {"Cargo.toml", "build.rs", ".cargo/config.toml"}),
+        ("./gradlew build", {"gradlew", "build.gradle", "gradle/wrapper/gradle-wrapper.jar"}),
+        ("uv run pytest", {"pyproject.toml", "conftest.py"}),
+        ("pytest sub/test_a.py", {"sub/pytest.ini", "sub/conftest.py", "sub/pyproject.toml"}),
+        ("pytest /w/sub/test_a.py", {"/w/sub/conftest.py", "/w/conftest.py", "/w/tox.ini"}),
+        ("sub/gradlew test", {"sub/gradlew", "sub/gradle/wrapper/gradle-wrapper.jar"}),
+        ("docker compose up", {"compose.yaml", "Dockerfile"}),
+        ("npm start", {"server.js", "package.json", "package-lock.json", "binding.gyp"}),
+        ("yarn test", {".pnp.cjs", ".env.yarn", ".yarnrc.yml"}),
+        ("tox", {"toxfile.py", "tox.toml", "tox.ini"}),
+        ("invoke build", {"tasks.py", "tasks/__init__.py", "invoke.py"}),
+        ("gradle test", {"buildSrc/build.gradle", "buildSrc/build.gradle.kts"}),
+        ("bundle exec rake", {"Gemfile", "gems.rb", ".bundle/config"}),
+        ("Rscript a.R", {"a.R", ".Rprofile", ".Renviron"}),
+        ("R -f a.R", {".Rprofile"}),
+        ("scons", {"SConstruct", "site_scons/site_init.py"}),
+    ],
+)  # fmt: skip
+def test_entry_files_of_programs_are_known(command: str, among: set[str]) -> None:
+    found = code_files(command)
+    assert among <= set(found.paths)
+    unknown = ("python -m", "uv run", "docker", "invoke", "bundle", "R", "scons")
+    assert found.known is not command.startswith(unknown)
+
+
+def test_what_runs_for_one_word_alone_is_no_part_of_other_commands() -> None:
+    assert "server.js" not in code_files("npm test").paths
+    assert "server.js" in code_files("npm run start").paths
+
+
+def test_a_program_in_a_folder_of_its_own_reads_what_its_name_says() -> None:
+    assert {".venv/bin/pytest", "conftest.py", "tests/conftest.py"} <= set(
+        code_files(".venv/bin/pytest tests").paths
+    )
+    assert code_files(".venv/bin/pytest tests").scripts == (".venv/bin/pytest",)
+    assert code_files(".venv/bin/python x.py").scripts == (".venv/bin/python", "x.py")
+    assert not code_files(".venv/bin/pytest -p plugin").known
+
+
+def test_makefiles_are_made_from_files_beside_them() -> None:
+    assert {"a.mk.sh", "a.mk,v", "RCS/a.mk,v"} <= set(code_files("make -f a.mk").paths)
+    assert {"sub/a.mk.sh", "sub/RCS/a.mk,v"} <= set(code_files("make -f sub/a.mk").paths)
+
+
+@pytest.mark.parametrize(
+    ("command", "path"),
+    [
+        ("npm test notes.js", "notes.js"),
+        ("cargo run x.py", "x.py"),
+        ("pytest -k @args.txt", "args.txt"),
+        ("rake -fx", "x"),
+        ("rake -rnotes/evil", "notes/evil"),
+        ("just -fx", "x"),
+        ("scons -C sub", "sub/SConstruct"),
+        ("cmake -S sub", "sub/CMakeLists.txt"),
+        ("npm run --script-shell=notes/evil", "notes/evil"),
+        ("uv run pytest -pevil", "evil"),
+        ("python -m pytest -pevil", "evil"),
+        ("invoke -c evil", "evil"),
+        ("pytest", "tests/conftest.py"),
+    ],
+)
+def test_what_an_argument_may_name_is_named(command: str, path: str) -> None:
+    assert path in code_files(command).paths
+
+
+def test_where_the_shell_works_out_a_folder_each_word_may_be_it() -> None:
+    assert {"run.sh", "a/run.sh"} <= set(code_files("cd $(echo a) && sh run.sh").paths)
+    assert {"run.sh", "sub/run.sh"} <= set(code_files("sh -c 'cd \"$0\"; sh run.sh' sub").paths)
+
+
+def test_folders_of_programs_are_named() -> None:
+    assert code_files("npm test").folders == ("node_modules/.bin",)
+    assert code_files("cd web && npm test").folders == ("web/node_modules/.bin",)
+    assert code_files("uv run pytest").folders == (".venv/bin",)
+    assert code_files("cd lib && rake test").folders == ("lib/rakelib",)
+    assert "buildSrc" in code_files("gradle test").folders
+
+
+def test_spellings_that_a_link_makes_different_files_are_marked() -> None:
+    assert code_files("sh link/../run.sh").same == (("link/../run.sh", "run.sh"),)
+    assert code_files("cd d && sh ../run.sh").same == (("d/../run.sh", "run.sh"),)
+    assert (".", "a/..") in code_files("cd a && cd .. && make").same
+    assert ("d/../Makefile", "Makefile") in code_files("make -C d/..").same
+    assert code_files("cd sub && sh ./run.sh").same == ()
+
+
+def test_a_text_that_is_not_read_is_guessed_in_every_folder_that_it_enters() -> None:
+    assert {"a/b/r", "b/r", "a/r", "r"} <= set(code_files("(cd a && cd b && ./r)").paths)
+    assert "a/b/Makefile" in code_files("if true; then cd a; cd b; make; fi").paths
+
+
+@pytest.mark.parametrize(
+    "command", ["ls -la", "git status", "cat *.md", "grep -r x . | head -3", "cd sub && git log"]
+)
+def test_harmless_programs_run_no_file(command: str) -> None:
+    assert code_files(command).paths == ()
+    assert code_files(command).known
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["make test", "make -j4 all", "pytest -q", "pytest tests/a.py -x", "npm test", "npm run build",
+     "cargo test --release", "sh run.sh", "bash -eu run.sh one two", "python3 tools/x.py",
+     "ruby a.rb", "node a/b.js", "perl a.pl", "timeout 60 make test", "go test ./...",
+     "./run.sh fast", "./run.sh --fast", "python3 x.py --fast -n 3", "cd sub && make test",
+     "make V=1 test", "make -C sub -f a.mk", "pytest -q -k one --tb=short tests",
+     "ruff check .", ".venv/bin/python x.py", ".venv/bin/pytest tests", "/usr//bin/dash run.sh",
+     "nice make", "git add -A", "git commit -q -m 'two words'", "git tag v1 && make",
+     "cd a && cd b && pytest -q", "cd sub &&\nmake",
+     "cd a && make && cd ../b && make", "cd sub && npm start", "ls; cd sub && make | cat"],
+)  # fmt: skip
+def test_ordinary_commands_are_known(command: str) -> None:
+    assert code_files(command).known
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "mytool",
+        "xargs rm",
+        "find . -exec sh {} +",
+        "cat x | sh",
+        "sh < run.sh",
+        "python -c 'import x'",
+        "node --require ./a.js b.js",
+        "git st",
+        "git submodule foreach ./x",
+        "$RUN",
+        "FOO=1 make",
+        "make *",
+        "./*",
+        "cd $X && make",
+        "cd - && make",
+        "cp other.sh run.sh && sh run.sh",
+        "git pull && make",
+        "tar --use-compress-program=./x -xf a",
+        "awk -f prog.awk x",
+        'echo "$(./x)"',
+        "timeout -k 1 5 make",
+        "",
+        "rm -rf build",
+        "git -C sub log",
+        "make -Cdocs html",
+        "make --eval=x",
+        "make SHELL=./x.sh test",
+        "awk 'BEGIN{system(\"sh x.sh\")}'",
+        "sed -n '1e sh x.sh' one",
+        "sed -nf s.sed one",
+        "env PATH=bin:/usr/bin ls",
+        "env BASH_ENV=x.sh bash run.sh",
+        "git ls-remote --upload-pack='sh x.sh' .",
+        "git grep -Ox.sh needle",
+        "node build",
+        "node --import=./a.js b.js",
+        "tar -cf /dev/null -I./x.sh one",
+        "tar -cf a.tar --use-c=./x.sh one",
+        "zip -q -T -TT 'sh x.sh' o.zip one",
+        "gcc -B./tool/ -c c.c",
+        "gcc -wrapper ./x.sh -c c.c",
+        "sort --compress-prog=./x.sh -S1 one",
+        "rg --pre=./x.sh needle",
+        "python3 -m json.tool one",
+        "pytest -p plugin",
+        "pytest @arguments",
+        "npm exec ./x",
+        "npm --node-options=x test",
+        "cargo --config=a test",
+        "just sub/build",
+        "go run ./cmd",
+        ". ./env.sh && ls",
+        "uv run pytest",
+        "cd nope; make test",
+        "cd o | true; make",
+        "true | cd o; make",
+        "cd a && false || make",
+        "cd sub\nmake",
+        "cd && make",
+        "cd s* && make",
+        "cd -P sub && make",
+        "command cd sub && make",
+        "pushd sub && make",
+        "time cd sub && make",
+        "export CDPATH=x; cd sub && make",
+        "cd a && cd - && make",
+        "sh /proc/self/cwd/run.sh",
+        "cd /proc/self/cwd && make",
+        "make -C /proc/self/cwd",
+        "sh /dev/stdin",
+        "python3 /dev/fd/3",
+        "rake test",
+        "just test",
+        "nice -n 5 make",
+        "time -p make",
+        "env -C a make",
+        "sh -c 'cd \"$0\" && make' sub",
+        "cd $(echo a) && make",
+        "make MAKEFILES=./x",
+        "make notes CC=bash",
+        "make sub/x CC=",
+        "make CC=1",
+        "make x=",
+        "pytest -k @args.txt",
+        "pytest -m -pevil",
+        "go run ./cmd x.go",
+        "go tool x.go",
+        "make -f x\0y",
+        "make -f - x",
+        "make 'CC=sh x'",
+        ".venv/bin/pytest -p plugin",
+        ".venv/bin/python -c 'import x'",
+        "mytool x.sh",
+        "git checkout main",
+        "git commit -m x -c core.editor=y",
+        "git -c core.hooksPath=x add a",
+        "git merge -s ours x",
+        "git commit --gpg-sign=x",
+    ],
+)
+def test_what_may_run_more_is_said_to(command: str) -> None:
+    assert not code_files(command).known
+
+
+MULTIPLYING = [
+    "&&".join(["cd aaaaaaaaaaaaaaaaaaaaaa/../b && make"] * 25),
+    ";".join(f"cd a{n}" for n in range(49)) + ";make",
+    "cd a;cd b;cd c;cd d;cd e/..;pytest " + " ".join(f"a/b/c/d/e/f/../g{n}" for n in range(200)),
+    "cd a;cd b;cd c/..;pytest " + "a/" * 1900,
+    "$(x) cd a;cd b;cd c/..;" + "pytest " * 30 + " ".join(["a/" * 50] * 30),
+    "nice -x " + "pytest a/b/c/d/e/f/g/h/i/j " * 90 + "a/" * 600,
+]
+NESTED = ["time " * 800 + "make", "uv run " * 500 + "make", "nice -n 5 " * 400 + "make"]
+
+
+@pytest.mark.parametrize("command", MULTIPLYING)
+def test_a_command_that_names_too_many_files_counts_as_one_that_is_not_read(command: str) -> None:
+    found = code_files(command)
+    assert 0 < found.amount <= MOST_NAMED
+    assert not found.known
+    assert not found.read
+    assert not found.within(found)
+
+
+@pytest.mark.parametrize("command", NESTED)
+def test_behind_so_many_programs_that_start_others_nobody_looks(command: str) -> None:
+    found = code_files(command)
+    assert not found.known
+    assert not found.read

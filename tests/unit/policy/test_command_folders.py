@@ -1,0 +1,151 @@
+"""Where the parts of a command run: what its text says is held to what shells do (APR-9, POL-9)."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from runtime.policy.command_folders import command_folders, folders_begun
+from runtime.policy.shell_syntax import simple_commands
+
+pytestmark = pytest.mark.requirement("APR-9", "POL-9")
+SHELLS = [name for name in ("bash", "dash") if shutil.which(name)]
+TEXTS = (
+    "pwd -P",
+    "cd a && pwd -P",
+    "cd a &&\npwd -P",
+    "cd nope; pwd -P",
+    "cd a\npwd -P",
+    "cd a | true; pwd -P",
+    "true | cd a; pwd -P",
+    "cd a | true && pwd -P",
+    "cd a && false || pwd -P",
+    "cd nope || cd a && pwd -P",
+    "cd nope && true; pwd -P",
+    "cd nope; cd a; cd b; pwd -P",
+    "cd l && pwd -P && cd .. && pwd -P",
+    "cd l/../a && pwd -P",
+    "cd l/../only && pwd -P",
+    "cd -P l/.. && pwd -P",
+    "cd -P l && cd ../only && pwd -P",
+    "cd -- a && pwd -P",
+    "cd a && cd - && pwd -P",
+    "cd a; cd ../a; cd -; pwd -P",
+    "cd '' && pwd -P",
+    "cd a b && pwd -P",
+    "cd && pwd -P",
+    "cd [a] && pwd -P",
+    "command cd a && pwd -P",
+    "chdir a; pwd -P",
+    "pushd a >/dev/null && pwd -P",
+    "pushd a >/dev/null && popd >/dev/null && pwd -P",
+    "eval 'cd a' && pwd -P",
+    "time cd a && pwd -P",
+    "command export CDPATH=x; cd only && pwd -P",
+    "cd a; command export OLDPWD=x; cd - && pwd -P",
+    "cd /usr/../usr && pwd -P",
+)
+
+
+@pytest.fixture(scope="module")
+def top(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a link `l` that leads two folders down, beside a folder `only`."""
+    top = tmp_path_factory.mktemp("folders")
+    for name in ("a/b", "b", "x/y", "x/only"):
+        (top / name).mkdir(parents=True)
+    (top / "l").symlink_to("x/y")
+    return top
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_wherever_a_shell_goes_is_among_what_its_text_says(top: Path, shell: str) -> None:
+    for text in TEXTS:
+        ended = subprocess.run(
+            [shell, "-c", text],
+            cwd=top,
+            env={"PATH": os.defpath, "HOME": "/"},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            check=False,
+            text=True,
+        )
+        simple = simple_commands(text)
+        found = zip(simple, command_folders(simple), strict=True)
+        printing = [here for one, here in found if one.words[0].text == "pwd"]
+        if not all(here.told for here in printing):
+            continue
+        told = {os.path.realpath(top / path) for here in printing for path in here.spellings}
+        assert set(ended.stdout.split()) <= told, text
+
+
+@pytest.mark.parametrize(
+    ("text", "spellings"),
+    [
+        ("cd sub && make", ("sub",)),
+        ("cd sub && cd deeper && make", ("sub/deeper",)),
+        ("cd ./sub/ && make", ("sub",)),
+        ("cd sub && ls | make", ("sub",)),
+        ("ls; cd sub && make", ("sub",)),
+        ("cd .. && make", ("..",)),
+        ("cd a && cd ../b && make", ("b", "a/../b")),
+    ],
+)
+def test_a_step_on_which_all_that_follows_depends_is_sure(
+    text: str, spellings: tuple[str, ...]
+) -> None:
+    here = command_folders(simple_commands(text))[-1]
+    assert here.sure
+    assert here.spellings == spellings
+
+
+@pytest.mark.parametrize(
+    ("text", "places"),
+    [
+        ("cd nope; make", {"nope", "."}),
+        ("cd sub\nmake", {"sub", "."}),
+        ("cd sub | true; make", {"sub", "."}),
+        ("cd sub | false || make", {"sub", "."}),
+        ("cd sub && false || make", {"sub", "."}),
+        ("cd a; cd b; make", {"a/b", "b", "a", "."}),
+    ],
+)
+def test_a_step_that_may_have_failed_leaves_both_folders(text: str, places: set[str]) -> None:
+    here = command_folders(simple_commands(text))[-1]
+    assert not here.sure
+    assert set(here.spellings) == places
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["cd && git log", "cd s* && git log", "cd - && git log", "cd a b && git log",
+     "pushd && git log", "popd; git log", "eval 'cd x'; git log", 'cd "$X" && git log',
+     "for d in *; do git -C $d log; done", "git -C s* log", "(cd; git log)",
+     "GIT_DIR=$X git log", "sh -c 'cd $X && git log'", "cd `x`; git log",
+     "CDPATH=.git; cd deep && git log", "OLDPWD=.git/deep; cd - && git log",
+     "command export CDPATH=.git; cd deep && git log",
+     "; ".join(f"cd {n}" for n in range(9)) + "; git log"],
+)  # fmt: skip
+def test_a_step_that_leads_nobody_knows_where_is_said_to(text: str) -> None:
+    assert not folders_begun(text).told
+
+
+@pytest.mark.parametrize(
+    ("text", "places"),
+    [
+        ("git -C a -C b log", {".", "a", "a/b"}),
+        ("git --git-dir x/.git log", {".", "x/.git"}),
+        ("cd a; git log", {"a", "."}),
+        ("cd a && sh -c 'cd b && git log'", {"a", "a/b"}),
+        ("env GIT_DIR=x git log", {".", "x"}),
+        ("(cd a && cd b && git log)", {".", "a", "b", "a/b"}),
+        ("X=1 git -C a log", {".", "a"}),
+        ("make -C a", {".", "a"}),
+        ("cd a && ls -C 3", set()),
+    ],
+)
+def test_every_folder_in_which_git_may_run_is_named(text: str, places: set[str]) -> None:
+    found = folders_begun(text)
+    assert set(found.spellings) == places
+    assert found.told

@@ -1,0 +1,79 @@
+"""What acts later is known before it is complete: what a call writes counts as written (POL-9)."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from runtime.domain.tools import Touches
+from runtime.policy.decide import Bounds
+from runtime.tools.code_sinks import written
+from runtime.tools.hidden import canonical, canonical_texts
+from tests.unit.tools.support import Desk
+
+pytestmark = pytest.mark.requirement("POL-9")
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What is in a folder, and what a call writes there."""
+
+    there: tuple[str, ...]
+    writes: tuple[str, ...]
+
+
+MAKES_ONE = {
+    "HEAD last": Layout(("commondir", "a/cfg/config"), ("HEAD",)),
+    "commondir last": Layout(("HEAD",), ("commondir",)),
+    "objects last": Layout(("HEAD", "refs/x"), ("objects/pack/x",)),
+    "HEAD behind objects": Layout(("objects/x", "refs/x"), ("HEAD",)),
+    "all at once": Layout((), ("HEAD", "commondir")),
+    "in small letters": Layout(("commondir",), ("head",)),
+    "inside of one": Layout(("HEAD", "objects/x"), ("config",)),
+    "inside of one that leads": Layout(("HEAD", "commondir"), ("hooks/update",)),
+}
+MAKES_NONE = {
+    "a lone HEAD": Layout((), ("HEAD",)),
+    "a lone commondir": Layout(("config",), ("commondir",)),
+    "objects without HEAD": Layout(("refs/x",), ("objects/x",)),
+}
+
+
+def sinks(desk: Desk, layout: Layout) -> tuple[str, ...]:
+    folder = desk.folder / "bare"
+    for name in layout.there:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text("x")
+    writes = tuple(str(folder / name) for name in layout.writes)
+    return written(Touches(writes=writes, subject="x"), desk.context(), Bounds()).sinks
+
+
+@pytest.mark.parametrize("name", MAKES_ONE)
+def test_a_write_that_makes_a_folder_a_repository_is_one_into_it(desk: Desk, name: str) -> None:
+    assert sinks(desk, MAKES_ONE[name])
+
+
+@pytest.mark.parametrize("name", MAKES_NONE)
+def test_files_that_make_no_repository_are_files(desk: Desk, name: str) -> None:
+    assert sinks(desk, MAKES_NONE[name]) == ()
+
+
+def test_many_paths_lead_where_each_alone_does(tmp_path: Path) -> None:
+    (tmp_path / "real/deep").mkdir(parents=True)
+    (tmp_path / "real/file").touch()
+    for name, target in (
+        ("to", "real"),
+        ("to-file", "real/file"),
+        ("far", "/usr"),
+        ("gone", "nothing/there"),
+        ("loop", "loop"),
+        ("real/deep/up", "../.."),
+    ):
+        (tmp_path / name).symlink_to(target)
+    names = ("", "to", "to/file", "to/deep/up/to/file", "to-file", "to-file/below", "far/bin/..")
+    absent = ("absent", "absent/below", "to/absent", "to/..", "to/../real", "gone", "gone/x")
+    paths = [tmp_path / name for name in (*names, *absent, "loop", "loop/x", "loop/../real")]
+    paths += [Path("/"), Path("/usr"), Path("/.."), Path("/proc/self/root/usr")]
+    for path in paths:
+        assert canonical_texts([path]) == {str(canonical(path))}, path
+    assert canonical_texts(paths) == {str(canonical(path)) for path in paths}
