@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
+import shutil
 import signal
 import sys
 from collections import defaultdict
@@ -21,6 +22,7 @@ import pytest
 from _pytest.assertion import rewrite
 from hypothesis import settings
 
+from tests import planting
 from tests.profiles import SUITE
 
 GENEROUS_S = 30.0
@@ -138,6 +140,7 @@ settings.load_profile(SUITE)
 def pytest_configure(config: pytest.Config) -> None:
     # Until everything is loaded, see `pytest_collection_finish`.
     gc.disable()
+    planting.name_folder()
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         # A shell without job control lets what it starts in the background ignore Ctrl-C, and so
         # would every program that a test starts.
@@ -153,7 +156,9 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(skips)
 
 
-def pytest_sessionfinish() -> None:
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    if not hasattr(session.config, "workerinput"):
+        shutil.rmtree(planting.folder(), ignore_errors=True)
     # Loaded only by tests that made a database: the others have no need of a driver.
     if templates := sys.modules.get("tests.templates"):
         asyncio.run(templates.drop_templates())

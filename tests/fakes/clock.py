@@ -12,7 +12,7 @@ count_calls()
 START_MS = 1_800_000_000_000
 SETTLE_ROUNDS = 20
 IDLE_ROUNDS = 3
-DRAIN_ROUNDS = 4
+DRAIN_ROUNDS = 50
 
 
 @dataclass(order=True)

@@ -95,24 +95,24 @@ def start_neighbour() -> "subprocess.Popen[bytes]":
     return subprocess.Popen(["/bin/sleep", "1000"], start_new_session=True)
 
 
-def plant(key: int) -> tuple[Path, list[str]]:
+def plant(top: str) -> list[str]:
     """What an administrator keeps deep below the folders that are shown; only root can put it
-    there. The folder to remove, and the files that others may not read."""
-    folder = Path(f"/usr/share/hostile-{key}")
+    there. The files that others may not read."""
     if os.geteuid() != 0:
-        return folder, []
-    closed = folder / "deep" / "closed"
+        return []
+    deep = Path(top) / "deep"
+    closed = deep / "closed"
     closed.mkdir(parents=True)
     for path, mode in (
-        (folder / "deep" / "file", 0o600),
-        (folder / "deep" / "of-a-group", 0o640),
+        (deep / "file", 0o600),
+        (deep / "of-a-group", 0o640),
         (closed / "file", 0o644),
     ):
         path.write_text(f"{SECRET}\n")
         path.chmod(mode)
-    for path, mode in ((folder, 0o755), (folder / "deep", 0o755), (closed, 0o700)):
+    for path, mode in ((deep, 0o755), (closed, 0o700)):
         path.chmod(mode)
-    return folder, [str(path) for path in sorted(folder.rglob("*")) if path.is_file()]
+    return [str(path) for path in sorted(deep.rglob("*")) if path.is_file()]
 
 
 def closed_files() -> list[str]:
@@ -142,7 +142,7 @@ async def attack(given: dict[str, Any]) -> dict[str, Any]:
         writer.close()
 
     hide_from_others()
-    planted, deep = plant(key)
+    deep = plant(given["planted"])
     neighbour = start_neighbour()
     tcp = await asyncio.start_server(connected, "127.0.0.1", 0)
     path, abstract = str(place / "home" / "socket"), f"hostile-{key}"
@@ -190,7 +190,6 @@ async def attack(given: dict[str, Any]) -> dict[str, Any]:
         neighbour.kill()
         neighbour.wait()
         shutil.rmtree(place, ignore_errors=True)
-        shutil.rmtree(planted, ignore_errors=True)
 
 
 async def run(given: dict[str, Any], place: Path, targets: dict[str, Any]) -> tuple[str, int]:

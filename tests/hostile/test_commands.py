@@ -18,6 +18,7 @@ import pytest
 from adapters.sandbox.cgroups import Cgroups
 from adapters.sandbox.landlock import COMMAND_LINES, KNOWN_LIMITS, ROOT_LIMITS, Landlock
 from adapters.sandbox.probe import try_backend
+from tests import planting
 from tests.contract.sandbox.conftest import Bench, HandClock
 from tests.hostile.gateway_under_attack import KERNEL_TABLES, SECRET, sandbox_of
 from tests.users import MISSING, NOBODY, ROOT, python_of_others
@@ -67,7 +68,8 @@ async def outcome_of(case: Case) -> dict[str, Any]:
     if _CANARIES[case.sandbox] is not None:
         pytest.skip(f"{case.sandbox} does not confine here: {_CANARIES[case.sandbox]}")
     if case not in _OUTCOMES:
-        given = {**_PLAIN, **MODES[case.mode], "sandbox": case.sandbox}
+        planted = str(planting.plant()) if case.user == "root" else ""
+        given = {**_PLAIN, **MODES[case.mode], "sandbox": case.sandbox, "planted": planted}
         as_nobody: dict[str, Any] = {}
         if case.user == "ordinary" and os.geteuid() == 0:
             as_nobody = {"user": NOBODY, "group": NOBODY, "extra_groups": []}

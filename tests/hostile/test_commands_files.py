@@ -2,8 +2,6 @@
 
 import asyncio
 import os
-import secrets
-import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +12,7 @@ from adapters.sandbox.bubblewrap import Bubblewrap
 from adapters.sandbox.cgroups import Cgroups
 from adapters.sandbox.closed import ClosedPaths
 from adapters.sandbox.landlock import Landlock
+from tests import planting
 from tests.contract.sandbox.conftest import Bench, HandClock, clock, confined, groups
 
 __all__ = ["clock", "confined", "groups"]
@@ -137,18 +136,17 @@ for path in ('/dev/stdin', *glob.glob('/proc/[0-9]*/fd/*'), *glob.glob('/dev/*')
 
 
 @pytest.fixture
-def service() -> Iterator[Path]:
+def service() -> Path:
     """A folder of the system, with nothing closed in it yet."""
     if os.geteuid() != 0:
         pytest.skip("only root can put something there: run the tests as root")
-    top = Path(f"/usr/share/gatehouse-test-{secrets.token_hex(8)}")
+    top = planting.plant()
     (top / "a/b/c").mkdir(parents=True)
     (top / "a/b/c/open").write_text("open\n")
-    for folder in (top, top / "a", top / "a/b", top / "a/b/c"):
+    for folder in (top / "a", top / "a/b", top / "a/b/c"):
         folder.chmod(0o755)
     (top / "a/b/c/open").chmod(0o644)
-    yield top
-    shutil.rmtree(top)
+    return top
 
 
 def looking_at(folder: Path, confined: Bench, clock: HandClock) -> Bench:
