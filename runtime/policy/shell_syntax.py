@@ -38,6 +38,8 @@ _PIECES = r"""
 _PIECE = re.compile(_PIECES, re.VERBOSE)
 _BARE_PIECES = re.sub(r"\?P<\w+>", "?:", _PIECES)
 _END = r"(?=[ \t\n;|&]|\Z)"
+# The group of pieces is not possessive, although it may be: Python before 3.11.5 then forgets the end
+# of what it matched. A text is divided into pieces in one way only, so nothing is tried twice.
 _TOKEN = re.compile(
     rf"""
     (?P<blank>[ \t]+)
@@ -45,7 +47,7 @@ _TOKEN = re.compile(
   | (?P<redirect>(?:[012]?>&[12]|[012]?>>?[ \t]*/dev/null){_END})
   | (?P<input><(?![<&>(])[ \t]*)
   | (?P<joint>\|\||&&|\||;(?!;)|\n)
-  | (?P<word>(?![#~])(?:{_BARE_PIECES})++){_END}
+  | (?P<word>(?![#~])(?:{_BARE_PIECES})+){_END}
     """,
     re.VERBOSE,
 )

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from sqlalchemy import Connection, select
 
 from runtime.domain.messages import TextPart
 from runtime.store.tables import outbox
+from runtime.subagents.cards import DIRECT_MS
 from tests.contract.store_support import dialect, migrated_url, schema_templates
 from tests.fakes.chat import FAST, FakeChat
 from tests.fakes.clock import FakeClock
@@ -43,13 +45,11 @@ def platform() -> FakeChat:
     return chat
 
 
-async def passes(clock: FakeClock, condition: Callable[[], bool]) -> float:
-    """Seconds that pass until `condition` holds."""
-    began = clock.monotonic()
+async def passes(clock: FakeClock, condition: Callable[[], bool]) -> None:
+    """Let time pass until `condition` holds."""
     async with asyncio.timeout(30):
         while not condition():
             await clock.advance(0.25)
-    return clock.monotonic() - began
 
 
 async def kinds(at: World) -> list[str]:
@@ -57,6 +57,16 @@ async def kinds(at: World) -> list[str]:
 
     def read(conn: Connection) -> list[str]:
         return list(conn.execute(select(outbox.c.kind).order_by(outbox.c.position)).scalars())
+
+    return await at.database.read(read)
+
+
+async def changes(at: World) -> list[int]:
+    """When each state of the card was put into the outbox, in order: milliseconds."""
+    query = select(outbox.c.created_ms).where(outbox.c.kind.in_(("batch", "edit")))
+
+    def read(conn: Connection) -> list[int]:
+        return list(conn.execute(query.order_by(outbox.c.position)).scalars())
 
     return await at.database.read(read)
 
@@ -88,8 +98,10 @@ async def test_a_card_is_changed_in_place_and_ends_in_front_of_the_answer(
         before = len(edits(at))
 
         first.open.set()
-        took = await passes(clock, lambda: "1 done" in at.chat.sent[0].text)
-        assert took >= 2, "three seconds after the last change, as far as was looked"
+        await passes(clock, lambda: "1 done" in at.chat.sent[0].text)
+        changed = await changes(at)
+        assert len(changed) >= 3
+        assert all(later - earlier >= DIRECT_MS for earlier, later in pairwise(changed))
         await passes(clock, lambda: "One is back." in at.chat.texts())
         assert r'`one` ("Look\.") explore: completed' in at.chat.sent[0].text
         assert len(edits(at)) == before + 1, "changed with news alone"
