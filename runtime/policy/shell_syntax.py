@@ -38,8 +38,8 @@ _PIECES = r"""
 _PIECE = re.compile(_PIECES, re.VERBOSE)
 _BARE_PIECES = re.sub(r"\?P<\w+>", "?:", _PIECES)
 _END = r"(?=[ \t\n;|&]|\Z)"
-# The group of pieces is not possessive, although it may be: Python before 3.11.5 then forgets the end
-# of what it matched. A text is divided into pieces in one way only, so nothing is tried twice.
+# The group of pieces is not possessive, though it may be: Python before 3.11.5 then forgets the
+# end of what it matched. A text is divided in one way only, so nothing is tried twice.
 _TOKEN = re.compile(
     rf"""
     (?P<blank>[ \t]+)
