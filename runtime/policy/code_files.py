@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, reduce
-from itertools import chain, islice
+from itertools import chain, islice, pairwise
 from operator import or_
 from posixpath import basename, dirname, join
 
@@ -21,18 +21,23 @@ from runtime.policy.code_programs import (
     ENTRY_FILES,
     FILE_ARGUMENTS,
     FILE_FLAGS,
+    FOLDER,
     FOLDER_FLAGS,
+    FOLDER_VALUES,
+    FOLDER_WORDS,
     FOR_WORDS,
     GIT_ADDS,
     GIT_FLAGS,
     HERE_ALONE,
     INTERPRETERS,
+    LAUNCHERS,
     MAKE_VALUED,
     MAKES,
     MODULES,
     OF_EACH_PROCESS,
     PLAIN,
     PROGRAM_FOLDERS,
+    RUNNERS,
     SCRIPT,
     SCRIPTS,
     SHELLS,
@@ -99,8 +104,13 @@ class CodeFiles:
 
 _MOST_STARTERS = 16
 """Programs that only start another, in front of one that does more."""
+_MOST_TEXTS = 4
+"""Words that a program may give to a shell."""
 _MOST_ENTERED = 12
 """Words that may be a folder which a text enters."""
+_QUOTES = re.compile(r"['\"\\]")
+_HERE = re.compile(r"\$(PWD|\{PWD\})/")
+"""What stands for nothing in the name of a file."""
 _UNKNOWN = CodeFiles(known=False)
 _TOO_MUCH = CodeFiles(known=False, read=False)
 MOST_NAMED = 512
@@ -121,15 +131,23 @@ def code_files(command: str) -> CodeFiles:
 
 
 def _guessed(command: str) -> CodeFiles:
-    """What any of the words of a text would run that is not read, in any folder that it enters."""
+    """What any of the words of a text would run that is not read, in any folder that it enters;
+    also as the words are where the shell takes their quotes away."""
+    bare = _QUOTES.sub("", _HERE.sub("", command))
+    found = _of_texts(command)
+    if bare != command:
+        found = _together((found, _of_texts(bare)))
+    return replace(found, known=False, read=False)
+
+
+def _of_texts(command: str) -> CodeFiles:
     texts = BARE.findall(command)[:MOST_GUESSED]
     folders = guessed_folders(command)
     if not folders.told:
         # A substitution may print any of the words.
         printed = [text for text in texts[:_MOST_ENTERED] if text not in _STARTERS and text != "cd"]
         folders = reduce(or_, map(Folders().entered, printed), Folders()) | folders
-    together = _run_in(folders, _of_any([Word(one, one) for one in texts]))
-    return replace(together, read=False)
+    return _run_in(folders, _of_any([Word(one, one) for one in texts]))
 
 
 def _of_any(words: Sequence[Word]) -> CodeFiles:
@@ -254,13 +272,29 @@ def _of_words(words: Sequence[Word], starters: int = _MOST_STARTERS) -> CodeFile
 
 
 def _scripts_among(arguments: Iterable[str]) -> tuple[str, ...]:
-    """Those that are named like scripts, which a program of one's own may run."""
-    return tuple(islice(filter(SCRIPT.fullmatch, arguments), MOST_NAMED + 1))
+    """Those that are named like scripts, also as the value of a flag: a program of one's own may
+    run them."""
+    values = chain.from_iterable(map(_values, arguments))
+    return tuple(islice(filter(SCRIPT.fullmatch, values), MOST_NAMED + 1))
+
+
+def _values(word: str) -> Iterator[str]:
+    """What a word may name: itself, or the value in the word of a flag or of a variable."""
+    if not word.startswith("-"):
+        yield word
+    value = word.partition("=")[2] or ("" if word.startswith("--") else word[2:])
+    if value and (word.startswith("-") or "=" in word):
+        yield value
+
+
+def _in_each(folders: Iterable[str], entries: Sequence[str]) -> Iterator[str]:
+    """Entry files in what may be folders."""
+    return (join(folder, entry) for folder in islice(folders, _MOST_ENTERED) for entry in entries)
 
 
 def _script(name: str, arguments: Sequence[str]) -> CodeFiles:
     """A script behind flags of its interpreter."""
-    left = list(arguments)
+    left, flags = list(arguments), list[str]()
     plain = name in SCRIPTS
     while left:
         word = left.pop(0)
@@ -276,21 +310,29 @@ def _script(name: str, arguments: Sequence[str]) -> CodeFiles:
         if word == "-m" and name.startswith("python") and left:
             return _module(left)
         if not word.startswith("-"):
-            return _named_script(name, word, left, plain=plain)
-        if not left:
-            break
-        if word in VALUED.get(name, ()):
-            left.pop(0)
+            if plain:
+                return _named_script(name, word, left)
+            return _any_script(name, (*flags, word, *left))
+        valued = VALUED.get(name, frozenset())
+        if word in valued:
+            del left[:1]
+        elif word[:2] not in valued:
+            flags.append(word)
         plain = plain and word in SCRIPTS[name]
-    return _UNKNOWN
+    return _any_script(name, flags) if flags else _UNKNOWN
 
 
-def _named_script(name: str, script: str, rest: Sequence[str], *, plain: bool) -> CodeFiles:
-    """A script by its name; where the flags before it are not all known, it may be any word."""
-    if not plain:
-        words = [word for word in (script, *rest) if not word.startswith("-")]
-        named = (one for word in words for one in _meant(name, word))
-        return CodeFiles((*named, *STARTUP.get(name, ())), known=False)
+def _any_script(name: str, arguments: Sequence[str]) -> CodeFiles:
+    """What an interpreter may run behind flags that are not all known: any word, and the value of
+    any flag."""
+    values = chain.from_iterable(map(_values, arguments))
+    named = (one for value in values for one in _meant(name, value))
+    first = islice(chain(STARTUP.get(name, ()), named), MOST_NAMED + 1)
+    return CodeFiles(tuple(first), known=False)
+
+
+def _named_script(name: str, script: str, rest: Sequence[str]) -> CodeFiles:
+    """A script by its name, behind flags that change nothing about what it is."""
     whole = name != "node" or script.endswith((".js", ".cjs", ".mjs"))
     paths = (*_meant(name, script), *_scripts_among(rest))
     return CodeFiles(paths, whole, scripts=(script,))
@@ -303,6 +345,10 @@ def _meant(name: str, script: str) -> tuple[str, ...]:
         return (script, *(f"{script}{end}" for end in ends))
     if name.startswith("python") and not script.endswith(".py"):
         return (script, f"{script}/__main__.py")
+    if name == "ruby" and not script.endswith(".rb"):
+        return (script, f"{script}.rb")
+    if name == "perl" and not script.endswith((".pl", ".pm")):
+        return (script, f"{script.replace('::', '/')}.pm")
     return (script,)
 
 
@@ -315,7 +361,9 @@ def _module(words: Sequence[str]) -> CodeFiles:
     packages = [name.split(".")[:length] for length in range(1, name.count(".") + 2)]
     own = [f"{'/'.join(package)}/__init__.py" for package in packages]
     also = _entries(name, words[1:]) if name in MODULES else CodeFiles()
-    paths = (f"{path}.py", f"{path}/__main__.py", *own, *also.paths)
+    # `coverage run app.py`: a module may run any script that it is told of.
+    named = _scripts_among(words[1:])
+    paths = (f"{path}.py", f"{path}/__main__.py", *own, *also.paths, *named)
     return CodeFiles(paths, known=False, upward=also.upward)
 
 
@@ -347,6 +395,8 @@ def _entries(name: str, arguments: Sequence[str]) -> CodeFiles:
         chosen = list(islice(makefiles(*chosen), MOST_NAMED + 1))
     else:
         named += _scripts_among(arguments) if known else _perhaps_named(arguments)
+    if not known:
+        named += _in_each(_projects(name, arguments), ENTRY_FILES[name])
     usual = chosen or [*ENTRY_FILES[name], *BELOW.get(name, ())]
     usual += [one for word in arguments for one in FOR_WORDS.get(name, {}).get(word, ())]
     around = (entry for path in named for entry in _around(name, path))
@@ -374,6 +424,20 @@ def _flag(name: str, word: str) -> tuple[str, str | None]:
         if letter in MAKE_VALUED:
             break
     return word, None
+
+
+def _projects(name: str, arguments: Sequence[str]) -> Iterator[str]:
+    """Arguments that may be the folder of another project: `cmake ..`, `docker build img`."""
+    bare = FOLDER_WORDS.get(name)
+    any_word = bare is not None and bare <= set(arguments)
+    for before, word in pairwise(("", *arguments)):
+        flag, equals, value = word.partition("=")
+        if equals and flag in FOLDER_VALUES.get(name, ()):
+            yield value
+        elif FOLDER.fullmatch(word):
+            told = before in FOLDER_VALUES.get(name, ())
+            if told or any_word or word.startswith(".") or (name not in MAKES and "/" in word):
+                yield word
 
 
 def _perhaps_named(arguments: Iterable[str]) -> Iterator[str]:
@@ -420,20 +484,43 @@ def _git(_name: str, arguments: Sequence[str]) -> CodeFiles:
     return CodeFiles(known=known)
 
 
-def _runs(_name: str, words: Sequence[Word], starters: int) -> CodeFiles:
-    """`uv run make`, `poetry run pytest`: the project's file and what it starts, which may be a
-    program of the folder."""
-    entries = ("pyproject.toml", "setup.py", "setup.cfg")
+def _runs(name: str, words: Sequence[Word], starters: int) -> CodeFiles:
+    """`uv run make`, `poetry run pytest`: the project's files and what it starts, which may be a
+    program or a script of the folder."""
+    entries = (*RUNNERS[name], "setup.py", "setup.cfg")
     upward = tuple((".", one) for one in entries)
-    if not words or words[0].text != "run":
+    place = next((at for at, word in enumerate(words) if word.text == "run"), None)
+    if place is None:
         return CodeFiles(entries, known=False, upward=upward)
-    inner = _behind("run", words[1:], starters)
+    told, started = words[:place], words[place + 1 :]
+    inner = _behind("run", started, starters)
+    # A flag in front of it may name another folder, and a script needs no interpreter.
+    folders = [word.text for word in told if not word.text.startswith("-")]
+    named = _scripts_among(word.text for word in started)
     return replace(
         inner,
-        paths=(*entries, *inner.paths),
+        paths=(*entries, *named, *inner.paths, *_in_each(folders, (*entries, *inner.paths))),
         known=False,
         folders=(".venv/bin", *inner.folders),
         upward=(*upward, *inner.upward),
+    )
+
+
+def _launched(name: str, words: Sequence[Word], _starters: int) -> CodeFiles:
+    """What a program starts that any of the words behind it may be, and what it reads itself."""
+    first = words[:MOST_GUESSED]
+    folders = guessed_folders(" ".join(word.text for word in first))
+    code = _run_in(folders, _of_any(first))
+    texts = [word.text for word in first if " " in word.text]
+    code = _together((code, *map(code_files, texts[:_MOST_TEXTS])))
+    named = _scripts_among(word.text for word in first if " " not in word.text)
+    own = ENTRY_FILES.get(name, ())
+    return replace(
+        code,
+        paths=(*own, *named, *code.paths),
+        known=False,
+        read=code.read and len(words) <= MOST_GUESSED,
+        upward=(*((".", entry) for entry in own), *code.upward),
     )
 
 
@@ -475,7 +562,8 @@ _READERS: tuple[tuple[frozenset[str], _Reader], ...] = (
 _STARTERS: dict[str, Callable[[str, Sequence[Word], int], CodeFiles]] = {
     **dict.fromkeys(("time", "nohup", "nice"), _behind),
     **dict.fromkeys(("command", "exec", "sudo", "stdbuf", "env"), _behind_other),
-    **dict.fromkeys(("uv", "poetry", "pdm", "hatch"), _runs),
+    **dict.fromkeys(RUNNERS, _runs),
+    **dict.fromkeys(LAUNCHERS, _launched),
     "timeout": _behind_number,
     **dict.fromkeys((".", "source"), _sourced),
 }

@@ -16,12 +16,19 @@ def _names(text: str) -> frozenset[str]:
 SYSTEM = _names("/bin /usr/bin /usr/local/bin /sbin /usr/sbin")
 SHELLS = _names("sh bash dash zsh ksh ash")
 _PYTHONS = ("python", "python3", *(f"python3.{minor}" for minor in range(8, 20)))
-SCRIPT = re.compile(r"[^-].*\.(sh|bash|zsh|py|js|cjs|mjs|ts|rb|pl|php|lua|tcl|R|mk)", re.DOTALL)
+_SCRIPT_ENDS = (
+    "sh bash zsh ksh fish csh py pyw pyz js cjs mjs jsx ts cts mts tsx rb pl pm php lua tcl R r mk "
+    "awk gawk sed cmake java jar groovy gradle kts jl ex exs erl hs scala clj lisp scm el vim gdb "
+    "sql nix m4 ps1 bat cmd raku swift dart nim zig tf hcl"
+)
+SCRIPT = re.compile(rf"[^-].*\.({'|'.join(_SCRIPT_ENDS.split())})", re.DOTALL)
 """An argument that is named like a script."""
 SWITCH = re.compile(r"\d+|yes|no|on|off|true|false")
 """A value that names no file."""
 PLAIN = re.compile(r"[A-Za-z0-9_./:][A-Za-z0-9_./:,+@%-]*")
 """An argument that is neither a flag, nor a variable, nor a file of more arguments."""
+FOLDER = re.compile(r"[A-Za-z0-9_./][A-Za-z0-9_./@+-]*")
+"""An argument that may be a folder."""
 OF_EACH_PROCESS = ("/proc/", "/dev/", "/tmp/", "/var/tmp/")
 """Below these a path is another file for each process, or may be in a sandbox."""
 TARGET = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]*")
@@ -36,8 +43,11 @@ VALUED: dict[str, frozenset[str]] = {
     **dict.fromkeys(SHELLS, _names("-o +o")),
     **dict.fromkeys(_PYTHONS, _names("-X -W")),
 }
-STARTUP: dict[str, tuple[str, ...]] = {"Rscript": (".Rprofile", ".Renviron")}
-"""What an interpreter reads besides the script."""
+STARTUP: dict[str, tuple[str, ...]] = {
+    "Rscript": (".Rprofile", ".Renviron"),
+    "node": ("package.json", "node.config.json"),
+}
+"""What an interpreter may read besides the script."""
 MODULES = _names("pytest tox nox mypy pip invoke")
 _MAKE_ENDS = "sh c cc C cpp o s S f F r p m mod y l w web"
 
@@ -54,14 +64,18 @@ def makefiles(*paths: str) -> Iterator[str]:
 
 _PROJECT = "pyproject.toml setup.cfg tox.ini"
 _COMPOSE = "compose.yaml compose.yml docker-compose.yaml docker-compose.yml"
-_OVERRIDES = "compose.override.yaml compose.override.yml docker-compose.override.yml"
+_OVERRIDES = (
+    "compose.override.yaml compose.override.yml "
+    "docker-compose.override.yaml docker-compose.override.yml .env"
+)
 _NPM = (
-    "package.json package-lock.json npm-shrinkwrap.json binding.gyp .npmrc .yarnrc "
-    ".yarnrc.yml .env.yarn .pnp.cjs .pnp.js .pnp.loader.mjs yarn.config.cjs yarn.lock "
-    ".pnpmfile.cjs .pnpmfile.mjs pnpm-workspace.yaml pnpm-lock.yaml bunfig.toml"
+    "package.json package.yaml package.json5 package-lock.json npm-shrinkwrap.json binding.gyp "
+    ".npmrc .yarnrc .yarnrc.yml .env.yarn .pnp.cjs .pnp.js .pnp.loader.mjs yarn.config.cjs "
+    "yarn.lock .pnpmfile.cjs .pnpmfile.mjs pnpm-workspace.yaml pnpm-lock.yaml bunfig.toml"
 )
 _GRADLE = (
-    "build.gradle build.gradle.kts settings.gradle settings.gradle.kts gradle.properties "
+    "build.gradle build.gradle.kts build.gradle.dcl settings.gradle settings.gradle.kts "
+    "settings.gradle.dcl gradle.properties "
     "buildSrc/build.gradle buildSrc/build.gradle.kts buildSrc/settings.gradle "
     "buildSrc/settings.gradle.kts buildSrc/gradle.properties gradle/libs.versions.toml "
     "gradle/gradle-daemon-jvm.properties gradle/wrapper/gradle-wrapper.properties "
@@ -89,8 +103,9 @@ ENTRY_FILES: dict[str, tuple[str, ...]] = {
         "ant": "build.xml",
         "docker podman docker-compose": f"{_COMPOSE} {_OVERRIDES} Dockerfile",
         "ansible-playbook": "ansible.cfg",
-        "cmake": "CMakeLists.txt CMakePresets.json CMakeUserPresets.json",
-        "meson": "meson.build",
+        "cmake": "CMakeLists.txt CMakePresets.json CMakeUserPresets.json CMakeCache.txt Makefile "
+        "build.ninja cmake_install.cmake",
+        "meson": "meson.build meson.options meson_options.txt build.ninja",
         "ninja": "build.ninja",
         "scons": "SConstruct Sconstruct sconstruct SConstruct.py Sconstruct.py sconstruct.py "
         "site_scons/site_init.py site_scons/__init__.py",
@@ -105,6 +120,21 @@ ENTRY_FILES: dict[str, tuple[str, ...]] = {
     }.items()
     for name in names.split()
 }
+RUNNERS: dict[str, tuple[str, ...]] = {
+    "uv": ("pyproject.toml", "uv.toml", "uv.lock", ".python-version"),
+    "poetry": ("pyproject.toml", "poetry.toml", "poetry.lock"),
+    "pdm": ("pyproject.toml", "pdm.toml", ".pdm.toml", "pdm.lock", ".pdm-python"),
+    "hatch": ("pyproject.toml", "hatch.toml"),
+}
+"""Programs that start what stands behind `run`, and what they read of a project first; `setup.py`
+and `setup.cfg` besides."""
+LAUNCHERS = _names(
+    "xargs setsid ionice chrt taskset unbuffer script watch parallel entr strace ltrace gdb "
+    "valgrind perf coverage doas su chroot unshare nsenter flock busybox npx pnpx bunx pipx uvx "
+    "direnv mise dotenv foreman honcho concurrently nodemon watchexec rlwrap fakeroot hyperfine "
+    "systemd-run screen tmux setarch prlimit numactl runuser bundle eval trap find"
+)
+"""Programs that start another, which may stand anywhere behind them."""
 FOR_WORDS: dict[str, dict[str, tuple[str, ...]]] = dict.fromkeys(
     ("npm", "yarn", "pnpm", "bun"), dict.fromkeys(("start", "restart"), ("server.js",))
 )
@@ -148,6 +178,21 @@ FOLDER_FLAGS: dict[str, frozenset[str]] = {
     "scons": _names("-C --directory"),
     "cmake": _names("-S"),
 }
+FOLDER_VALUES: dict[str, frozenset[str]] = {
+    **dict.fromkeys(("npm", "yarn", "pnpm", "bun"), _names("-w --workspace --filter -F")),
+    **dict.fromkeys(("pip", "pip3"), _names("-e --editable")),
+    "composer": _names("-d --working-dir"),
+    "rake": _names("-C --directory"),
+    "meson": _names("-C"),
+    **dict.fromkeys(("docker", "podman", "docker-compose"), _names("--project-directory")),
+}
+"""Flags with a value that may be the folder of another project, beside the one around it."""
+FOLDER_WORDS: dict[str, frozenset[str]] = {
+    "cmake": frozenset(),
+    "meson": _names("setup"),
+    **dict.fromkeys(("docker", "podman"), _names("build")),
+}
+"""Programs to which any word may be such a folder, where all of these are among the words."""
 CHOOSING_FLAGS: dict[str, frozenset[str]] = dict.fromkeys(("pytest", "py.test"), _names("-k -m"))
 """Flags with a value that names no file."""
 FILE_ARGUMENTS = _names("pytest py.test ansible-playbook")
@@ -190,15 +235,14 @@ def _pytest_words(arguments: Sequence[str]) -> bool:
 
 
 def _make_words(arguments: Sequence[str]) -> bool:
-    """Targets, the folder or the makefile, and switches that none of make's own rules obeys."""
+    """Targets, the folder or the makefile, and variables that are only switches."""
     words = iter(arguments)
     for word in words:
         name, equals, value = word.partition("=")
         if word in ("-C", "-f", "--directory", "--file"):
             known = PLAIN.fullmatch(next(words, "")) is not None
         elif equals:
-            plain = _VARIABLE.fullmatch(name) is not None and name not in _OBEYED
-            known = plain and SWITCH.fullmatch(value) is not None
+            known = name in _SWITCHES and SWITCH.fullmatch(value) is not None
         else:
             known = word in _MAKE_FLAGS or PLAIN.fullmatch(word) is not None
         if not known:
@@ -209,13 +253,9 @@ def _make_words(arguments: Sequence[str]) -> bool:
 _PYTEST_FLAGS = _names("-q -v -vv -x -s -l --lf --ff -qq -rA --no-header --exitfirst")
 _SHOWN = re.compile(r"--(tb=[a-z]+|(maxfail|durations)=\d+)")
 _MAKE_FLAGS = _names("-s -k -n -B -i -w -j -j2 -j4 -j8 --silent --keep-going")
-_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_OBEYED = _names(
-    "SHELL MAKE MAKEFILES MAKEFLAGS MFLAGS GNUMAKEFLAGS MAKEOVERRIDES VPATH GPATH SUFFIXES "
-    "CC CXX CPP OBJC AS AR LD FC F77 M2C PC LEX YACC TEX TEXI2DVI MAKEINFO WEAVE CWEAVE TANGLE "
-    "CTANGLE CO GET LINT RM"
-)
-"""Variables of make itself, and those of its built-in rules that name a program."""
+_SWITCHES = _names("V VERBOSE DEBUG Q QUIET COLOR COVERAGE COV CI RELEASE NDEBUG WERROR")
+"""Variables by which makefiles are used to be switched. Any other may be one that a program obeys
+which a recipe starts (``PYTHONPATH``), because make hands each on."""
 GIT_ADDS = _names("add commit tag branch init")
 """Subcommands of git that only write what it keeps itself."""
 GIT_FLAGS = _names(

@@ -299,12 +299,14 @@ def _permission(facts: CallFacts, bounds: Bounds, *, only_reads: bool) -> Link:
 def _runs_only(rule: Rule, command: str | None) -> bool:
     """Whether a command runs no file beyond those that are guarded because of the rule (POL-9):
     `exec(make:*)` guards the `Makefile`, and does not allow `make -f notes/x.txt`. Nor may it run
-    more than is known where it is known what the rule's own words run."""
+    more than is known where it is known what the rule's own words run, with or without one more:
+    `npm run` alone runs nothing, and `npm run build` is known."""
     beginning = rule.beginning
     if command is None or beginning is None:
         return True
     asked, granted = code_files(command), code_files(beginning)
-    return asked.within(granted) and (asked.known or not granted.known)
+    known = granted.known or code_files(f"{beginning} {_ANY_WORD}").known
+    return asked.within(granted) and (asked.known or not known)
 
 
 def _by_mode(facts: CallFacts, bounds: Bounds) -> Verdict:
@@ -349,6 +351,7 @@ def _resolve_ask(link: Link, bounds: Bounds) -> Link:
     return link
 
 
+_ANY_WORD = "x"
 _REASONS = {
     "permission mode": "No rule allows it yet.",
     "ask rule": "A rule of the operator asks about it.",

@@ -19,6 +19,8 @@ _BEFORE = re.compile(
 )
 _SPAN = 64
 """Words behind a program's name that are looked at; what is longer is doubtful."""
+_MOST_STARTS = 500
+"""Places of one part at which the program is named; a part with more of them is doubtful."""
 
 
 def may_run(command: str, wanted: Sequence[str]) -> bool:
@@ -34,10 +36,10 @@ def may_run(command: str, wanted: Sequence[str]) -> bool:
 
 def _names(words: Sequence[str], wanted: Sequence[str]) -> bool:
     """Whether the program is named anywhere: behind ``sudo``, ``xargs``, ``env``, ``sh -c``."""
-    return any(
-        basename(word) == wanted[0] and _follow(words[place + 1 :][: _SPAN + 1], wanted[1:])
-        for place, word in enumerate(words)
-    )
+    starts = [at for at, word in enumerate(words, start=1) if basename(word) == wanted[0]]
+    if len(starts) > _MOST_STARTS:
+        return True
+    return any(_follow(words[at : at + _SPAN + 1], wanted[1:]) for at in starts)
 
 
 def _could_be(words: Sequence[str], wanted: Sequence[str]) -> bool:

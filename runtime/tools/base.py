@@ -35,6 +35,10 @@ def _json_schema(arguments: type[Arguments]) -> JsonObject:
     return terse(arguments.model_json_schema())
 
 
+def _nothing_to_compare() -> None:
+    """For calls about which nothing was decided."""
+
+
 @dataclass(frozen=True, slots=True)
 class ToolContext:
     """Where and for whom a call runs.
@@ -48,7 +52,9 @@ class ToolContext:
     a canonical path is; None where nothing bounds it. ``child`` says that it is a subagent's: its
     commands do not find the private notes, which it reads by tools and never writes (SUB-16).
     ``reads`` are folders beyond the roots that commands may read. ``writes`` are the canonical
-    paths that this call was decided to write; None where nothing was decided.
+    paths that this call was decided to write; None where nothing was decided. ``unchanged`` raises
+    `ToolError` where a command would run something else than was decided about; whoever starts one
+    asks it last, and in a thread, because it blocks on files.
     """
 
     session_id: str
@@ -65,6 +71,7 @@ class ToolContext:
     child: bool = False
     reads: tuple[Path, ...] = ()
     writes: tuple[str, ...] | None = None
+    unchanged: Callable[[], None] = _nothing_to_compare
 
     @property
     def hidden(self) -> Hidden:

@@ -8,6 +8,7 @@ import asyncio
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 import structlog
@@ -236,11 +237,22 @@ def _as_allowed(planned: Planned, context: ToolContext) -> ToolContext:
         # A rule too holds for the folder that it was held to.
         raise ToolError("not run: its working folder is another one now; ask for it again")
     allowed = decision is not None and decision.rule.startswith((f"{APPROVED}:", f"{GRANTED}:"))
-    if allowed and prepared is not None and action is not None and action.folder is not None:
-        now = action_of(planned.row.call, prepared, prepared.touches(context), context)
-        if now.digest() != action.digest():
-            raise ToolError("not run: what it runs changed after it was allowed; ask for it again")
-    return replace(context, writes=planned.touches.writes)
+    placed = replace(context, writes=planned.touches.writes)
+    if not allowed or action is None or action.folder is None:
+        return placed
+    unchanged = partial(_unchanged, planned, context)
+    unchanged()
+    return replace(placed, unchanged=unchanged)
+
+
+def _unchanged(planned: Planned, context: ToolContext) -> None:
+    """Raises `ToolError` where the files of a command are not as they were allowed."""
+    prepared, action = planned.prepared, planned.action
+    if prepared is None or action is None:
+        return
+    now = action_of(planned.row.call, prepared, prepared.touches(context), context)
+    if now.digest() != action.digest():
+        raise ToolError("not run: what it runs changed after it was allowed; ask for it again")
 
 
 def unfit_digest(call: ToolCall) -> str:

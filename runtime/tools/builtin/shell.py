@@ -94,7 +94,7 @@ class Exec(Tool[ExecArguments]):
     async def run(self, arguments: ExecArguments, context: ToolContext) -> ToolOutput:
         self._refuse(arguments, context)
         granted = await off_loop(
-            lambda: command_of(arguments, context, self._settings), arguments.working_dir
+            lambda: _decided(arguments, context, self._settings), arguments.working_dir
         )
         collected = _Collected(context.emit)
         try:
@@ -145,6 +145,13 @@ class Granted:
         if self.git.alone and _REFUSED in output:
             return f"\n[git speaks to no other folder here: {self.git.alone}]"
         return ""
+
+
+def _decided(arguments: ExecArguments, context: ToolContext, settings: ExecSettings) -> Granted:
+    """As `command_of`, which may take long: what was allowed is compared behind it."""
+    granted = command_of(arguments, context, settings)
+    context.unchanged()
+    return granted
 
 
 def command_of(arguments: ExecArguments, context: ToolContext, settings: ExecSettings) -> Granted:

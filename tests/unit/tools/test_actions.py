@@ -5,6 +5,7 @@ import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -17,6 +18,7 @@ from runtime.domain.tools import Effect, ToolCall, Touches
 from runtime.policy.bounds import rule_lists
 from runtime.policy.decide import Bounds, RuleLists
 from runtime.tools.base import Arguments, Tool, ToolContext, ToolOutput
+from runtime.tools.builtin.shell import Exec, ExecSettings
 from runtime.tools.executor import APPROVED, Executor, Planned
 from runtime.tools.hidden import canonical
 from runtime.tools.registry import Registry
@@ -279,6 +281,29 @@ async def test_what_changed_before_the_start_does_not_run(shelf: Shelf, by: str)
     assert shelf.sandbox.started == []
     script.write_text("echo 1\n")
     assert (await shelf.executor.run(planned, shelf.desk.context())).result.status == "ok"
+
+
+class Rewriting(dict[str, str]):
+    """Variables that change a script when they are looked at: after the first comparison."""
+
+    def __init__(self, script: Path) -> None:
+        super().__init__()
+        self._script = script
+
+    def get(self, key: str, default: Any = None) -> Any:
+        self._script.write_text("echo 2\n")
+        return super().get(key, default)
+
+
+async def test_what_changes_while_the_command_is_prepared_does_not_run(shelf: Shelf) -> None:
+    script = shelf.files / "run.sh"
+    script.write_text("echo 1\n")
+    command = Exec(shelf.sandbox, ExecSettings(env=Rewriting(script)))
+    executor = Executor(Registry([command]))
+    planned = approved(planned_of(executor, shelf.desk, '{"command": "sh run.sh"}', "exec"))
+    ran = await executor.run(planned, shelf.desk.context())
+    assert "changed after it was allowed" in ran.result.content
+    assert shelf.sandbox.started == []
 
 
 def _deep(shelf: Shelf) -> None:
