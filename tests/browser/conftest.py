@@ -7,6 +7,7 @@ from shutil import which
 from typing import Protocol
 
 import pytest
+import pytest_asyncio
 from playwright.async_api import Browser, Page, async_playwright
 
 from gateway.http.auth import COOKIE
@@ -57,9 +58,10 @@ async def login_cookie(gateway: Site) -> dict[str, str]:
     return {"name": COOKIE, "value": secret, "url": gateway.url, "sameSite": "Strict"}
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def browser() -> AsyncIterator[Browser]:
-    """Chromium, as the distribution ships it."""
+    """Chromium, as the distribution ships it. One for all tests of a file: each has a context of
+    its own, as in a private window, and starting one costs more than most of them."""
     if CHROMIUM is None:
         pytest.skip("Chromium is missing: install it (Debian: apt install chromium)")
     async with async_playwright() as playwright:

@@ -8,6 +8,8 @@ from tests.browser.test_chat import ready, write
 from tests.fakes.model import Said
 from tests.scenario.harness import ADMIN
 
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
 WIDE = Said(
     "| a | b |\n|---|---|\n| " + "wide" * 60 + " | x |\n\n```\n" + "code " * 80 + "\n```\n"
     "A-very-long-word-" + "x" * 300,

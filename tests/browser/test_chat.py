@@ -12,6 +12,8 @@ from tests.fakes.model import Gate, Said, ScriptedModel, ScriptedModels
 from tests.scenario.children import name_of, told
 from tests.scenario.harness import Plan
 
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
 READY = "body[data-ready=yes]"
 ASKS = Said("I will look.", calls=(("exec", '{"command": "ls"}'),))
 COLOUR = "one => getComputedStyle(one).backgroundColor + getComputedStyle(one).borderColor"

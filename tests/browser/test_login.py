@@ -14,6 +14,8 @@ from tests.browser.conftest import Chats
 from tests.browser.visitors import MESSAGE, READY, REPLY, TOKEN, Arrive, Visitor, alert, button
 from tests.scenario.harness import ADMIN, Plan, Site
 
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
 _HOP: frozenset[str] = frozenset({"connection", "keep-alive", "transfer-encoding", "host"})
 
 

@@ -14,6 +14,8 @@ from tests.browser.test_chat import ready, write
 from tests.fakes.model import Gate, Said
 from tests.files import png
 
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
 READS = "**/v1/sessions/*/messages?*"
 COMES_BACK = "() => document.dispatchEvent(new Event('visibilitychange'))"
 """The person looks at the page again, so that it reads again."""

@@ -11,6 +11,8 @@ from tests.browser.test_chat import ready, write
 from tests.fakes.model import Said
 from tests.files import png
 
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
 HTML = "<!doctype html><title>gotcha</title><script>document.title = 'run'</script>"
 
 

@@ -20,6 +20,8 @@ from tests.conftest import FailAfter
 from tests.fakes.model import ScriptedModels
 from tests.scenario.harness import ADMIN, Plan, Site, site
 
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
 REBOUND = "rebound.test"
 FORMS = (
     "/v1/sessions",
@@ -94,7 +96,7 @@ async ([target, forms]) => {
 """
 
 
-@pytest_asyncio.fixture
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def browser() -> AsyncIterator[Browser]:
     """Chromium, for which a name of the attacker's leads to this machine."""
     if CHROMIUM is None:

@@ -166,6 +166,8 @@ BUILDS: Final = (
 )
 ALL: Final = (*FILES, *TEXT, *PACKED, *SHELL, *GIT, *PYTHON, *BUILDS)
 """In this order: some go on with what others made."""
+EACH_KIND: Final = (*FILES, TEXT[0], *PACKED, *GIT[:8], *PYTHON[:6], *BUILDS)
+"""Fewer of them, in the same order."""
 DRIVER: Final = """for one in cases/case-$1*.sh; do
   if said=$(bash -e $one 2>&1 < /dev/null); then echo "ok $one"
   else echo "BAD $one: $(tail -n +1 $one) => $said"; fi
