@@ -432,6 +432,8 @@ def _projects(name: str, arguments: Sequence[str]) -> Iterator[str]:
     any_word = bare is not None and bare <= set(arguments)
     for before, word in pairwise(("", *arguments)):
         flag, equals, value = word.partition("=")
+        if before in CHOOSING_FLAGS.get(name, ()):
+            continue
         if equals and flag in FOLDER_VALUES.get(name, ()):
             yield value
         elif FOLDER.fullmatch(word):

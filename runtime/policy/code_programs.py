@@ -193,7 +193,10 @@ FOLDER_WORDS: dict[str, frozenset[str]] = {
     **dict.fromkeys(("docker", "podman"), _names("build")),
 }
 """Programs to which any word may be such a folder, where all of these are among the words."""
-CHOOSING_FLAGS: dict[str, frozenset[str]] = dict.fromkeys(("pytest", "py.test"), _names("-k -m"))
+CHOOSING_FLAGS: dict[str, frozenset[str]] = {
+    **dict.fromkeys(("pytest", "py.test"), _names("-k -m")),
+    **dict.fromkeys(("docker", "podman"), _names("-t --tag")),
+}
 """Flags with a value that names no file."""
 FILE_ARGUMENTS = _names("pytest py.test ansible-playbook")
 MAKES = _names("make gmake")

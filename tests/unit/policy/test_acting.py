@@ -111,6 +111,8 @@ def test_the_text_of_a_command_is_allowed_only_where_commands_begin() -> None:
         ("uv run app.py:*", "uv run app.py --fast", "allow"),
         ("cmake:*", "cmake notes", "ask"),
         ("docker compose:*", "docker compose up -d web", "allow"),
+        ("docker build:*", "docker build -t name .", "allow"),
+        ("docker build:*", "docker build notes", "ask"),
         ("pip install:*", "pip install requests", "allow"),
         ("pip install:*", "pip install ./notes", "ask"),
         ("pytest:*", "pytest -q -k one", "allow"),
