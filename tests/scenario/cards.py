@@ -15,7 +15,7 @@ from runtime.store.audit import AuditRow
 from runtime.store.calls import CallRow
 from runtime.tools.base import AnyTool
 from tests.fakes.model import Said
-from tests.scenario.engine import Setup, World
+from tests.scenario.engine import Setup, World, writes
 
 MEMBER, GUEST = "U-member", "U-guest"
 
@@ -93,9 +93,10 @@ async def outcome(world: World, number: int = 1) -> str:
 
 async def reaches(world: World, run_id: str | None, *states: RunState) -> None:
     """Return once a run is in one of `states`."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(20), writes(world.database) as news:
         while await state(world, run_id) not in states:
-            pass
+            await news.wait()
+            news.clear()
 
 
 async def state(world: World, run_id: str | None) -> RunState:

@@ -166,6 +166,25 @@ class Drain:
         return counted
 
 
+@asynccontextmanager
+async def writes(database: Database) -> AsyncIterator[asyncio.Event]:
+    """Set whenever something was written through `database`: whoever waits for rows looks then."""
+    write, news = database.write, asyncio.Event()
+
+    @wraps(write)
+    async def told(*arguments: Any, **named: Any) -> Any:
+        try:
+            return await write(*arguments, **named)
+        finally:
+            news.set()
+
+    setattr(database, "write", told)  # noqa: B010 - of one object
+    try:
+        yield news
+    finally:
+        setattr(database, "write", write)  # noqa: B010 - of one object
+
+
 def engine_on(setup: Setup, database: Database, workspace: Workspace, chat: FakeChat) -> Engine:
     """An engine that is not started yet, on a bus of its own."""
     bus = MemoryBus()

@@ -19,7 +19,7 @@ from tests.contract.store_support import dialect, migrated_url, schema_templates
 from tests.fakes.model import Gate, Said, ScriptedModel, ScriptedModels
 from tests.scenario.cast import Cast, after, got_to, played, spawn
 from tests.scenario.children import settled, tree
-from tests.scenario.engine import World, setup_at, world
+from tests.scenario.engine import World, setup_at, world, writes
 from tests.scenario.repositories import confined, git, repository
 
 __all__ = ["dialect", "migrated_url", "schema_templates"]
@@ -48,11 +48,13 @@ def working(
 
 async def cared(at: World, state: str, name: str = "one") -> Agent:
     """An agent, once that became of its worktree."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(20), writes(at.database) as news:
         while True:
             found = (await tree(at)).get(name)
             if found is not None and found.tree_state == state:
                 return found
+            await news.wait()
+            news.clear()
 
 
 @pytest.mark.requirement("SUB-17")

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from runtime.domain.errors import ModelRejected, ModelRetry
-from runtime.domain.runs import RunState
+from runtime.domain.runs import TERMINAL, RunState
 from runtime.domain.tools import Effect
 from runtime.domain.transcript import AssistantMessage, ToolMessage
 from runtime.store import runs, transcripts
@@ -15,7 +15,7 @@ from runtime.tools.base import AnyTool
 from runtime.tools.executor import MOST_CALLS
 from tests.fakes.clock import FakeClock
 from tests.fakes.model import Gate, Said, ScriptedModel, ScriptedModels
-from tests.scenario.cards import audited
+from tests.scenario.cards import audited, reaches
 from tests.scenario.conftest import Worlds, agent
 from tests.scenario.engine import Setup
 from tests.scenario.tools import Note
@@ -121,8 +121,7 @@ async def test_stop_ends_the_model_stream_and_keeps_what_was_written(worlds: Wor
         await gate.reached.wait()
         await world.says("/stop")
         assert await world.sees(1) == ["Stopped."]
-        while await _state(world, accepted.run_id) is RunState.RUNNING:
-            pass
+        await reaches(world, accepted.run_id, *TERMINAL)
         assert await _state(world, accepted.run_id) is RunState.CANCELLED
         assert model.closed == 1
         lines = await _lines(world, accepted.session_id)
@@ -142,8 +141,7 @@ async def test_stop_ends_a_tool_that_runs(worlds: Worlds) -> None:
         accepted = await world.says("do it")
         await gate.reached.wait()
         await world.says("/stop")
-        while await _state(world, accepted.run_id) is RunState.RUNNING:
-            pass
+        await reaches(world, accepted.run_id, *TERMINAL)
         assert note.kept == []
         await world.says("again")
         await world.sees(2)
@@ -332,8 +330,7 @@ async def test_what_a_stopped_run_wrote_stays_in_the_conversation_that_new_ended
         accepted = await world.says("a long story")
         await gate.reached.wait()
         await world.says("/new")
-        while await _state(world, accepted.run_id) is RunState.RUNNING:
-            pass
+        await reaches(world, accepted.run_id, *TERMINAL)
         await world.says("hi")
         await world.sees(2)
         assert [message.role for message in model.requests[1].messages] == ["user"]

@@ -1,5 +1,6 @@
 """Talking to a running gateway over HTTP, with the command line's own client."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -15,13 +16,28 @@ async def conversation(url: str, name: str = "main") -> AsyncIterator[Conversati
         yield await Conversation.open(client, name)
 
 
+@asynccontextmanager
+async def followed(talk: Conversation) -> AsyncIterator[asyncio.Event]:
+    """Set whenever there is news in a conversation, so that waiting costs the machine nothing."""
+    news = asyncio.Event()
+    following = asyncio.create_task(talk.follow(news.set), name="following")
+    try:
+        yield news
+    finally:
+        following.cancel()
+        await asyncio.wait([following])
+
+
 async def finished(talk: Conversation, run_id: str) -> str:
     """The state in which a run ended."""
-    while True:
-        state = str((await talk.run(run_id))["state"])
-        if state in TERMINAL:
-            await talk.refresh()
-            return state
+    async with followed(talk) as news:
+        while True:
+            news.clear()
+            state = str((await talk.run(run_id))["state"])
+            if state in TERMINAL:
+                await talk.refresh()
+                return state
+            await news.wait()
 
 
 async def gone(url: str) -> None:

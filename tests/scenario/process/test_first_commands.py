@@ -12,12 +12,12 @@ from typing import Any, Final
 
 import pytest
 
-from gateway.cli.conversation import Conversation
+from gateway.cli.conversation import TERMINAL, Conversation
 from tests.conftest import FailAfter
 from tests.scenario.process.nursery import ROOT
 from tests.scenario.process.ordinary import ALL, DRIVER, EACH_KIND
 from tests.scenario.process.program import Place, Program, gateway
-from tests.scenario.process.talk import conversation, finished, reply
+from tests.scenario.process.talk import conversation, followed, reply
 from tests.users import MISSING, NOBODY, python_of_others
 
 README: Final = ROOT / "README.md"
@@ -61,14 +61,16 @@ async def chosen(program: Program, backend: str) -> str:
 async def say(talk: Conversation, text: str) -> str:
     """What the agent answers, where a person allows what it asks for."""
     sent = await talk.submit(text)
-    while True:
-        await talk.refresh()
-        for card in talk.cards():
-            assert await talk.decide(card, "once") == ""
-        state = str((await talk.run(sent.run_id))["state"])
-        if state in {"completed", "failed", "cancelled", "interrupted"}:
-            await finished(talk, sent.run_id)
-            return reply(talk, sent.run_id)
+    async with followed(talk) as news:
+        while True:
+            news.clear()
+            await talk.refresh()
+            for card in talk.cards():
+                assert await talk.decide(card, "once") == ""
+            if (await talk.run(sent.run_id))["state"] in TERMINAL:
+                await talk.refresh()
+                return reply(talk, sent.run_id)
+            await news.wait()
 
 
 LOOK = """
