@@ -16,6 +16,7 @@ from runtime.domain.tools import Touches
 from runtime.policy.decide import Bounds
 from runtime.tools.actions import code_paths
 from runtime.tools.base import ToolContext
+from runtime.tools.git_repositories import laid_out
 from runtime.tools.hidden import canonical
 from runtime.workspace.layout import PLACES, Landmarks
 
@@ -81,14 +82,14 @@ def _repository(path: Path, written_now: frozenset[str]) -> Path | None:
 
 
 def _laid_out(folder: Path, written_now: frozenset[str]) -> bool:
-    """Whether git takes a folder for a repository: by a `HEAD`, and objects or a way to them."""
+    """Whether a folder may be a repository once everything is written."""
 
     def there(name: str) -> bool:
         place = _folded(str(folder / name))
         new = any(text == place or text.startswith(f"{place}/") for text in written_now)
         return new or os.path.lexists(folder / name)
 
-    return there("HEAD") and (there("commondir") or there("objects"))
+    return laid_out(there)
 
 
 def _linked(home: Path) -> Iterator[str]:

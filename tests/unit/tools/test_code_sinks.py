@@ -27,6 +27,8 @@ MAKES_ONE = {
     "commondir last": Layout(("HEAD",), ("commondir",)),
     "objects last": Layout(("HEAD", "refs/x"), ("objects/pack/x",)),
     "HEAD behind objects": Layout(("objects/x", "refs/x"), ("HEAD",)),
+    "config last": Layout(("HEAD",), ("config",)),
+    "HEAD behind config": Layout(("config", "refs/x"), ("HEAD",)),
     "all at once": Layout((), ("HEAD", "commondir")),
     "in small letters": Layout(("commondir",), ("head",)),
     "inside of one": Layout(("HEAD", "objects/x"), ("config",)),

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from runtime.tools import git_programs
+from runtime.tools import git_repositories
 from runtime.tools.git_programs import hardened
 from tests.unit.tools.playground import Playground, filled, playground
 
@@ -32,7 +32,7 @@ async def test_git_stops_where_nobody_knows_which_repository_it_meets(
     playground.git("config", "diff.external", str(playground.evil), folder=deep)
     assert "+two" in await playground.runs(command)
     assert not playground.ran()
-    monkeypatch.setattr(git_programs, "MOST_FOLDERS", 1)
+    monkeypatch.setattr(git_repositories, "MOST_FOLDERS", 1)
     (playground.repository / "more").mkdir()
     said = await playground.runs(command)
     assert "does not tell in which folder git would run" in said
@@ -165,7 +165,7 @@ async def test_the_other_side_of_a_push_runs_no_hook(
 async def test_git_speaks_to_no_other_folder_where_not_all_were_looked_at(
     playground: Playground, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(git_programs, "MOST_FOLDERS", 1)
+    monkeypatch.setattr(git_repositories, "MOST_FOLDERS", 1)
     said = await playground.runs("git fetch here")
     assert "too many folders" in said
     allowed = "git -c protocol.file.allow=always fetch -q here"

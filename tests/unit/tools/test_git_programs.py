@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from runtime.ports.sandbox import SandboxCommand
-from runtime.tools import git_programs
+from runtime.tools import git_programs, git_repositories
 from runtime.tools.builtin.shell import Exec, ExecArguments, ExecSettings
 from runtime.tools.git_config import Entry
 from runtime.tools.git_programs import hardened, stand_in
@@ -503,9 +503,11 @@ def test_repositories_that_share_a_folder_walk_it_once(
 ) -> None:
     """Many names for one folder would hold up every command otherwise."""
     looked: list[str] = []
-    walk = git_programs._walk
+    walk = git_repositories._walk
     monkeypatch.setattr(
-        git_programs, "_walk", lambda top, **how: looked.append(str(top)) or walk(top, **how)
+        git_repositories,
+        "_walk",
+        lambda tops, **how: looked.extend(map(str, tops)) or walk(tops, **how),
     )
     common = playground.repository / ".git"
     for number in range(9):

@@ -1,0 +1,294 @@
+"""Which repositories are found, and what happens where not all can be (POL-9)."""
+
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from runtime.tools import git_config, git_programs, git_repositories
+from runtime.tools.git_config import BadConfig, entries
+from runtime.tools.git_programs import hardened
+from runtime.tools.git_repositories import Paths, laid_out, submodules, surveyed
+from tests.unit.tools.playground import Playground, filled, playground
+
+__all__ = ["filled", "playground"]
+pytestmark = [
+    pytest.mark.requirement("POL-9"),
+    pytest.mark.skipif(
+        shutil.which("git") is None, reason="git is not installed (apt install git)"
+    ),
+]
+BEYOND = "zz/s"
+"""A folder behind more others than are looked at in these tests."""
+
+
+@pytest.fixture
+def few(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(git_repositories, "MOST_FOLDERS", 8)
+
+
+def _crowd(ground: Playground) -> None:
+    for number in range(20):
+        (ground.repository / f"aa/{number}").mkdir(parents=True)
+
+
+def _submodule(ground: Playground) -> None:
+    """A repository of its own below, with a filter that it names, and a file that was changed to
+    another one of its size."""
+    inner = ground.repository / BEYOND
+    inner.parent.mkdir()
+    shutil.copytree(ground.repository / "here", inner)
+    ground.git("checkout", "--quiet", "-f", folder=inner)
+    ground.git("config", "filter.x.clean", str(ground.evil), folder=inner)
+    (inner / ".git/info/attributes").write_text("* filter=x\n")
+    text = (inner / "a.txt").read_text()
+    (inner / "a.txt").write_text(text.swapcase())
+
+
+def _added(ground: Playground) -> None:
+    _submodule(ground)
+    ground.git("-c", "advice.addEmbeddedRepo=false", "add", "--force", BEYOND)
+    # Adding it looked at it, by the filter.
+    ground.ran()
+
+
+def _status(ground: Playground) -> None:
+    subprocess.run(
+        ["git", "status", "--short"], cwd=ground.repository, check=True, capture_output=True
+    )
+
+
+async def test_git_does_not_go_on_into_a_submodule_that_nobody_looked_at(
+    playground: Playground, few: None
+) -> None:
+    _added(playground)
+    _status(playground)
+    assert playground.ran()
+    _crowd(playground)
+    said = await playground.runs("git status --short")
+    assert "may hold submodules, and there are too many folders to look at all of them" in said
+    assert not playground.ran()
+
+
+async def test_a_submodule_that_was_found_is_gone_into_without_its_filter(
+    playground: Playground,
+) -> None:
+    _added(playground)
+    said = await playground.runs("git status --short")
+    assert BEYOND in said
+    assert not playground.ran()
+
+
+async def test_a_submodule_that_a_command_makes_is_not_gone_into(
+    playground: Playground, few: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _submodule(playground)
+    _crowd(playground)
+    command = f"git add -f {BEYOND}; git diff --stat; git status --short"
+    said = await playground.runs(command)
+    assert " M a.txt" in said
+    assert not playground.ran()
+    playground.git("reset", "--quiet")
+    monkeypatch.setattr(git_programs, "PARTLY_SEEN", {})
+    await playground.runs(command)
+    assert playground.ran()
+
+
+def _modules(ground: Playground) -> None:
+    (ground.repository / ".git/modules").mkdir()
+
+
+def _named(ground: Playground) -> None:
+    (ground.repository / ".gitmodules").touch()
+
+
+def _compressed(ground: Playground) -> None:
+    _added(ground)
+    ground.git("update-index", "--index-version", "4")
+
+
+def _split(ground: Playground) -> None:
+    _added(ground)
+    ground.git("update-index", "--split-index")
+
+
+def _large(ground: Playground) -> None:
+    with (ground.repository / ".git/index").open("r+b") as file:
+        file.truncate(git_repositories._MOST_INDEX + 1)
+
+
+@pytest.mark.parametrize("leave", [_added, _modules, _named, _compressed, _split, _large])
+def test_where_a_repository_may_have_submodules(
+    playground: Playground, leave: Callable[[Playground], None]
+) -> None:
+    folder = playground.repository
+    assert submodules(surveyed((folder,), (folder,))) == ""
+    leave(playground)
+    assert submodules(surveyed((folder,), (folder,)))
+    # Ordinary repositories, of which all folders were looked at, are not asked about it.
+    assert not hardened((folder,), (folder,), granted={}).problem
+
+
+def test_a_file_of_an_unlucky_size_is_no_submodule(playground: Playground) -> None:
+    folder = playground.repository
+    size = int.from_bytes(b"\xe0\x00")
+    (folder / "large").write_bytes(b"x" * size)
+    playground.git("add", "large")
+    raw = (folder / ".git/index").read_bytes()
+    assert b"\x00\x00\xe0\x00" in raw
+    assert submodules(surveyed((folder,), (folder,))) == ""
+    # An index that says itself where its entries begin may have them anywhere.
+    (folder / ".git/index").write_bytes(raw + b"IEOT")
+    assert submodules(surveyed((folder,), (folder,)))
+
+
+async def test_where_not_all_was_looked_at_other_repositories_still_work(
+    playground: Playground, few: None
+) -> None:
+    _crowd(playground)
+    assert "a.txt" in await playground.runs("git status --short")
+
+
+async def test_more_folders_inside_of_a_repository_than_are_looked_at(
+    playground: Playground, few: None
+) -> None:
+    """What is kept for submodules counts as well."""
+    for number in range(4 * 8):
+        (playground.repository / f".git/modules/m{number}").mkdir(parents=True)
+    folder = playground.repository
+    assert not surveyed((folder,), (folder,)).whole
+    assert "may have submodules" in await playground.runs("git status --short")
+
+
+async def test_a_repository_inside_that_leads_to_a_configuration(playground: Playground) -> None:
+    """Only the folder that it leads to names the program, and nothing there looks like one."""
+    git = playground.repository / ".git"
+    deep = git / "deep"
+    (playground.repository / "here").rename(deep)
+    common = (deep / ".git").rename(git / "objects/common")
+    (deep / ".git").mkdir()
+    for name in ("HEAD", "index"):
+        shutil.copy(common / name, deep / ".git" / name)
+    (common / "HEAD").unlink()
+    (deep / ".git/commondir").write_text("../../objects/common\n")
+    playground.git(
+        "config", "--file", str(common / "config"), "diff.external", str(playground.evil)
+    )
+    assert "+two" in await playground.runs("X=deep; cd .git/$X && git diff")
+    assert not playground.ran()
+
+
+@pytest.mark.parametrize(
+    ("names", "taken"),
+    [
+        *((("HEAD", name), True) for name in ("config", "commondir", "objects")),
+        *((names, False) for names in (("HEAD",), ("config", "objects"), ())),
+    ],
+)
+def test_what_is_laid_out_like_a_repository(names: tuple[str, ...], taken: bool) -> None:
+    assert laid_out(lambda name: name in names) is taken
+
+
+@pytest.mark.parametrize("name", ["config", "commondir", "objects"])
+def test_what_is_laid_out_like_a_repository_is_found(tmp_path: Path, name: str) -> None:
+    folder = tmp_path / "bare"
+    folder.mkdir()
+    (folder / "HEAD").touch()
+    (folder / name).touch()
+    assert folder in surveyed((tmp_path,), (tmp_path,)).places
+
+
+def test_more_repositories_than_a_person_has_stop_git(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(git_repositories, "MOST_REPOSITORIES", 3)
+    for number in range(3):
+        (tmp_path / f"{number}/.git").mkdir(parents=True)
+    assert not hardened((tmp_path,), (tmp_path,), granted={}).problem
+    (tmp_path / "0/.git/commondir").write_text("../../else")
+    assert "more than 3 repositories" in hardened((tmp_path,), (tmp_path,), granted={}).problem
+    (tmp_path / "3/.git").mkdir(parents=True)
+    assert "more than 3 repositories" in hardened((tmp_path,), (tmp_path,), granted={}).problem
+
+
+def test_more_names_than_are_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(git_repositories, "_MOST_NAMES", 10)
+    for number in range(8):
+        (tmp_path / f"f{number}").touch()
+    (tmp_path / "sub/.git").mkdir(parents=True)
+    found = surveyed((tmp_path,), (tmp_path,))
+    assert found.whole
+    assert tmp_path / "sub/.git" in found.places
+    (tmp_path / "f8").touch()
+    (tmp_path / "f9").touch()
+    assert not surveyed((tmp_path,), (tmp_path,)).whole
+
+
+def test_a_hook_behind_many_samples_is_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(git_repositories, "_MOST_SAMPLES", 2)
+    hooks = tmp_path / ".git/hooks"
+    hooks.mkdir(parents=True)
+    for name in ("a.sample", "b.sample"):
+        (hooks / name).touch()
+    assert surveyed((tmp_path,), (tmp_path,)).hooked == ""
+    (hooks / "c.sample").touch()
+    assert "may be a hook" in surveyed((tmp_path,), (tmp_path,)).hooked
+
+
+def test_paths_are_followed_as_far_as_people_go(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "to").symlink_to("real/deep")
+    (tmp_path / "real/deep").mkdir(parents=True)
+    (tmp_path / "loop").symlink_to("loop")
+    (tmp_path / "proc").symlink_to("/proc/self/cwd")
+    paths = Paths()
+    for name in ("to", "to/../x", "./real//deep/gone", "to/../../real", ".."):
+        assert paths.real(tmp_path / name) == (tmp_path / name).resolve()
+    for path in (tmp_path / "loop/x", tmp_path / "proc", Path("/a" * 200), Path("/x/../proc/1")):
+        with pytest.raises(BadConfig):
+            paths.real(path)
+    monkeypatch.setattr(git_repositories, "_MOST_LINKS", 3)
+    with pytest.raises(BadConfig, match="too many paths"):
+        Paths().real(Path("/a/b/c/d"))
+
+
+@pytest.mark.parametrize(
+    ("raw", "said"),
+    [
+        (b"[a]\n" + b"k\n" * (git_config.MOST_ENTRIES + 1), "variables"),
+        (b"#" + b"x" * git_config.MOST_BYTES, "bytes"),
+        (b'[a "' + b"." * git_config.MOST_KEY + b'"]\nk = 1', "characters"),
+        (b"[a]\n" + b"k" * (git_config.MOST_KEY + 1), "characters"),
+    ],
+)
+def test_more_than_a_person_writes_is_no_configuration(raw: bytes, said: str) -> None:
+    with pytest.raises(BadConfig, match=said):
+        entries(raw)
+
+
+def test_the_bounds_hold_for_all_files_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("a", "b", "c"):
+        (tmp_path / name / ".git").mkdir(parents=True)
+        (tmp_path / name / ".git/config").write_bytes(b"[core]\n\tbare = false\n" * 4)
+    assert not hardened((tmp_path,), (tmp_path,), granted={}).problem
+    monkeypatch.setattr(git_programs, "MOST_ENTRIES", 11)
+    assert "more than 11 variables" in hardened((tmp_path,), (tmp_path,), granted={}).problem
+    monkeypatch.setattr(git_programs, "MOST_BYTES", 200)
+    told = hardened((tmp_path,), (tmp_path,), granted={}).problem
+    assert "more than 200 bytes of configuration" in told
+
+
+def test_no_more_is_set_above_than_a_command_starts_with(tmp_path: Path) -> None:
+    (tmp_path / ".git").mkdir()
+    name = "x" * 4000
+    more = "".join(f'[filter "{number}{name}"]\nclean = a\n' for number in range(60))
+    (tmp_path / ".git/config").write_text(more)
+    assert not hardened((tmp_path,), (tmp_path,), granted={}).problem
+    alias = f'[alias "{name}"]\n' + "".join(f"k{number} = !a\n" for number in range(70))
+    (tmp_path / ".git/config").write_text(alias)
+    assert "names that are too long" in hardened((tmp_path,), (tmp_path,), granted={}).problem
