@@ -4,6 +4,7 @@ The source of this module is run by itself, by an interpreter that finds nothing
 gateway. It prints one JSON object: what became of each attempt, "done" or an error.
 """
 
+import errno
 import json
 import mmap
 import os
@@ -55,11 +56,24 @@ def map_file(scratch: Path) -> None:
 def use_git(scratch: Path) -> None:
     """Make a repository, where git is installed."""
     git = shutil.which("git")
+    if git and _told_by_variables(git) != "told":
+        # What a repository configures is switched off by these variables (POL-9).
+        raise OSError(errno.ENOSYS, "git 2.31 or newer is needed: this one ignores our settings")
     for words in (("init", "--quiet"), ("status", "--short")) if git else ():
         command = (git or "", *words)
         done = subprocess.run(command, cwd=scratch, capture_output=True, text=True, check=False)
         if done.returncode:
             raise OSError(done.returncode, done.stderr.strip()[-200:])
+
+
+def _told_by_variables(git: str) -> str:
+    """What git finds of a setting that only its environment has."""
+    name = "gatehouse.canary"
+    told = {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": name, "GIT_CONFIG_VALUE_0": "told"}
+    asked = (git, "config", "--get", name)
+    environment = {**os.environ, **told}
+    done = subprocess.run(asked, env=environment, capture_output=True, text=True, check=False)
+    return done.stdout.strip()
 
 
 def write_to(paths: list[str]) -> None:
