@@ -9,7 +9,7 @@ import pytest
 from runtime.agent.minding import kept_watch
 from runtime.agent.stuck import WORDS, Stage, Watch
 from runtime.domain.errors import StoreUnavailable
-from runtime.domain.transcript import NoticeMessage
+from runtime.domain.transcript import AssistantMessage, NoticeMessage
 from runtime.ports.model import ModelRequest
 from runtime.store import Connection, runs, transcripts
 from tests.contract.store_support import dialect, migrated_url, schema_templates
@@ -102,7 +102,10 @@ async def test_the_same_text_again_and_again_is_a_circle_by_way_of_its_own_child
         name = name_of(request)
         if name == "one":
             asked.append(request)
-            return spawn(task="x", mode="background") if len(asked) % 2 else "I wait for it."
+            said = [m for m in request.messages if isinstance(m, AssistantMessage)]
+            # Whatever became of its child meanwhile: it speaks after each that it started.
+            waits = bool(said and said[-1].tool_calls)
+            return "I wait for it." if waits else spawn(task="x", mode="background")
         if name:
             return "Nothing."
         return "Told." if "The subagent one" in told(request) else spawn(task="look", id="one")
