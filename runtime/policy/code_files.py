@@ -9,12 +9,13 @@ sandbox's matter.
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache, reduce
 from itertools import chain, islice, pairwise
 from operator import or_
 from posixpath import basename, dirname, join
 
+from runtime.policy.code_named import MOST_NAMED, TOO_MUCH, UNKNOWN, CodeFiles, run_in, together
 from runtime.policy.code_programs import (
     BELOW,
     CHOOSING_FLAGS,
@@ -34,7 +35,6 @@ from runtime.policy.code_programs import (
     MAKE_VALUED,
     MAKES,
     MODULES,
-    OF_EACH_PROCESS,
     PLAIN,
     PROGRAM_FOLDERS,
     RUNNERS,
@@ -42,6 +42,8 @@ from runtime.policy.code_programs import (
     SCRIPTS,
     SHELLS,
     SPELLINGS,
+    STARTING,
+    STARTS_ANY,
     STARTUP,
     SWITCH,
     SYSTEM,
@@ -52,55 +54,14 @@ from runtime.policy.code_programs import (
 from runtime.policy.command_folders import (
     BARE,
     MOST_GUESSED,
-    MOST_LENGTH,
     MOST_STEPS,
     Folders,
-    Place,
     cleaned,
     command_folders,
     guessed_folders,
-    spellings,
 )
 from runtime.policy.harmless import refused
 from runtime.policy.shell_syntax import NotRead, SimpleCommand, Word, simple_commands
-
-
-@dataclass(frozen=True, slots=True)
-class CodeFiles:
-    """`paths` are relative to where the command begins, or absolute; those that are not there count
-    too, because they could be put there. `scripts` are those of them that must be there, because
-    something else would run in their place. `folders` hold programs that it may start. `known` is
-    False where it may run more than these; `read` is False where the text could not be read, or
-    names more than is looked at: then these are only the first of its files. `upward`
-    are pairs of a folder and a name that is looked for in every folder above as well. `same` are
-    spellings of one path each: where a link makes them several, nobody knows which one runs.
-
-    A `..` stays as it is: what it leads to is known to whoever looks at the links before it."""
-
-    paths: tuple[str, ...] = ()
-    known: bool = True
-    scripts: tuple[str, ...] = ()
-    folders: tuple[str, ...] = ()
-    read: bool = True
-    upward: tuple[tuple[str, str], ...] = ()
-    same: tuple[Place, ...] = ()
-
-    @property
-    def names(self) -> bool:
-        """Whether it names anything."""
-        return bool(self.paths or self.folders or self.upward)
-
-    @property
-    def amount(self) -> int:
-        """How many paths somebody has to look at."""
-        several = sum(len(place) for place in self.same)
-        return len(self.paths) + len(self.folders) + len(self.upward) + several
-
-    def within(self, other: "CodeFiles") -> bool:
-        """Whether all that it names is named by `other` as well."""
-        named = {*self.paths, *self.folders, *self.upward}
-        return self.read and named <= {*other.paths, *other.folders, *other.upward}
-
 
 _MOST_STARTERS = 16
 """Programs that only start another, in front of one that does more."""
@@ -108,26 +69,34 @@ _MOST_TEXTS = 4
 """Words that a program may give to a shell."""
 _MOST_ENTERED = 12
 """Words that may be a folder which a text enters."""
+_GIT = re.compile(r"(?<![\w.-])git(?![\w.-])")
 _QUOTES = re.compile(r"['\"\\]")
 _HERE = re.compile(r"\$(PWD|\{PWD\})/")
 """What stands for nothing in the name of a file."""
-_UNKNOWN = CodeFiles(known=False)
-_TOO_MUCH = CodeFiles(known=False, read=False)
-MOST_NAMED = 512
-"""Paths of one command, because each of them is looked up on the disk."""
 
 
 @lru_cache(maxsize=512)
 def code_files(command: str) -> CodeFiles:
     """What a shell command runs as code."""
     if "\0" in command:
-        return _TOO_MUCH
+        return TOO_MUCH
     try:
         simple = simple_commands(command)
     except NotRead:
         return _guessed(command)
-    parts = zip(simple, command_folders(simple), strict=True)
-    return _together(_run_in(here, _of_command(one)) for one, here in parts)
+    found, written = list[CodeFiles](), False
+    for one, here in zip(simple, command_folders(simple), strict=True):
+        code = run_in(here, _of_command(one))
+        # What git keeps may be a link of somebody's to a file that runs then.
+        found.append(replace(code, known=False) if written and code.names else code)
+        written = written or _may_write_by_git(one)
+    return together(found)
+
+
+def _may_write_by_git(one: SimpleCommand) -> bool:
+    """Whether a part may start a git that writes."""
+    named = any(_GIT.search(word.text) for word in one.words)
+    return named and refused(one.words) is not None
 
 
 def _guessed(command: str) -> CodeFiles:
@@ -136,7 +105,7 @@ def _guessed(command: str) -> CodeFiles:
     bare = _QUOTES.sub("", _HERE.sub("", command))
     found = _of_texts(command)
     if bare != command:
-        found = _together((found, _of_texts(bare)))
+        found = together((found, _of_texts(bare)))
     return replace(found, known=False, read=False)
 
 
@@ -147,7 +116,7 @@ def _of_texts(command: str) -> CodeFiles:
         # A substitution may print any of the words.
         printed = [text for text in texts[:_MOST_ENTERED] if text not in _STARTERS and text != "cd"]
         folders = reduce(or_, map(Folders().entered, printed), Folders()) | folders
-    return _run_in(folders, _of_any([Word(one, one) for one in texts]))
+    return run_in(folders, _of_any([Word(one, one) for one in texts]))
 
 
 def _of_any(words: Sequence[Word]) -> CodeFiles:
@@ -156,86 +125,8 @@ def _of_any(words: Sequence[Word]) -> CodeFiles:
     names = [basename(word.text) for word in words]
     begun = [at for at, name in enumerate(names) if name not in _STARTERS]
     found = (_of_words(words[at:], 0) for at in begun)
-    whole = _together(code for code in found if code.names)
+    whole = together(code for code in found if code.names)
     return replace(whole, known=False, scripts=())
-
-
-def _together(found: Iterable[CodeFiles]) -> CodeFiles:
-    """What any of these runs; only the first of it where that is too much."""
-    paths, scripts, folders = dict[str, None](), dict[str, None](), dict[str, None]()
-    upward, same = dict[tuple[str, str], None](), dict[Place, None]()
-    known = read = True
-    for code in found:
-        paths |= dict.fromkeys(code.paths)
-        scripts |= dict.fromkeys(code.scripts)
-        folders |= dict.fromkeys(code.folders)
-        upward |= dict.fromkeys(code.upward)
-        same |= dict.fromkeys(code.same)
-        known, read = known and code.known, read and code.read
-        several = sum(len(place) for place in same)
-        if len(paths) + len(folders) + len(upward) + several > MOST_NAMED:
-            break
-    whole = (tuple(paths), known, tuple(scripts), tuple(folders), read, tuple(upward), tuple(same))
-    return _bounded(CodeFiles(*whole))
-
-
-def _bounded(code: CodeFiles) -> CodeFiles:
-    """The first of what is named, where that is too much to look at."""
-    if code.amount <= MOST_NAMED:
-        return code
-    paths, share = code.paths[: MOST_NAMED // 2], MOST_NAMED // 4
-    return replace(_TOO_MUCH, paths=paths, folders=code.folders[:share], upward=code.upward[:share])
-
-
-def _short(code: CodeFiles) -> CodeFiles:
-    """Without the paths that are too long to look at."""
-
-    def short(*paths: str) -> bool:
-        return all(len(path) <= MOST_LENGTH and path.count("/") <= MOST_STEPS for path in paths)
-
-    upward = [base for base, _ in code.upward]
-    places = [path for place in code.same for path in place]
-    if short(*code.paths, *code.folders, *code.scripts, *upward, *places):
-        return code
-    return replace(
-        _TOO_MUCH,
-        paths=tuple(filter(short, code.paths)),
-        folders=tuple(filter(short, code.folders)),
-        upward=tuple(pair for pair in code.upward if short(pair[0])),
-    )
-
-
-def _run_in(here: Folders, code: CodeFiles) -> CodeFiles:
-    """What a program runs in whichever of these folders; known where it is one."""
-    if not code.names:
-        return code
-    code = _bounded(_short(code))
-    # Counted before anything is placed, because each folder multiplies what is named.
-    fitting = here.spellings[: max(1, MOST_NAMED // max(1, code.amount))]
-    if len(fitting) < len(here.spellings):
-        code = replace(code, known=False, scripts=(), read=False, same=())
-    whole = _together(_placed(code, folder) for folder in fitting)
-    same = [place for place in here.places if len(place) > 1] if whole.read else []
-    return replace(whole, known=whole.known and here.sure, same=(*whole.same, *same))
-
-
-@lru_cache(maxsize=64)
-def _placed(code: CodeFiles, folder: str) -> CodeFiles:
-    def within(*paths: str) -> tuple[str, ...]:
-        placed = (join(folder, one) for path in paths for one in spellings(path))
-        return tuple(dict.fromkeys(one for path in placed for one in spellings(path)))
-
-    paths = within(*code.paths)
-    several = (within(path) for path in code.paths if ".." in path.split("/") or ".." in folder)
-    return CodeFiles(
-        paths,
-        code.known and not any(path.startswith(OF_EACH_PROCESS) for path in paths),
-        within(*code.scripts),
-        within(*code.folders),
-        code.read,
-        tuple((base, name) for start, name in code.upward for base in within(start)),
-        (*(one for one in several if len(one) > 1), *(within(*place) for place in code.same)),
-    )
 
 
 def _of_command(one: SimpleCommand) -> CodeFiles:
@@ -249,7 +140,7 @@ def _of_command(one: SimpleCommand) -> CodeFiles:
 def _of_words(words: Sequence[Word], starters: int = _MOST_STARTERS) -> CodeFiles:
     """What one program with its arguments runs. So many that start another are looked behind."""
     if not words or words[0].pattern:
-        return _UNKNOWN
+        return UNKNOWN
     program, arguments = cleaned(words[0].text), [word.text for word in words[1:]]
     name = basename(program)
     plain = not any(word.pattern for word in words)
@@ -257,7 +148,7 @@ def _of_words(words: Sequence[Word], starters: int = _MOST_STARTERS) -> CodeFile
     if system and refused((Word(name, name), *words[1:])) is None:
         return CodeFiles()
     if name in _STARTERS:
-        code = _STARTERS[name](name, words[1:], starters - 1) if starters else _TOO_MUCH
+        code = _STARTERS[name](name, words[1:], starters - 1) if starters else TOO_MUCH
     elif (reader := next((read for table, read in _READERS if name in table), None)) is not None:
         code = reader(name, arguments)
     else:
@@ -306,7 +197,7 @@ def _script(name: str, arguments: Sequence[str]) -> CodeFiles:
             folders = Folders()
             for entered in left[1 : _MOST_ENTERED + 1]:
                 folders |= folders.entered(entered)
-            return replace(_run_in(folders, code), known=False)
+            return replace(run_in(folders, code), known=False)
         if word == "-m" and name.startswith("python") and left:
             return _module(left)
         if not word.startswith("-"):
@@ -319,7 +210,7 @@ def _script(name: str, arguments: Sequence[str]) -> CodeFiles:
         elif word[:2] not in valued:
             flags.append(word)
         plain = plain and word in SCRIPTS[name]
-    return _any_script(name, flags) if flags else _UNKNOWN
+    return _any_script(name, flags) if flags else UNKNOWN
 
 
 def _any_script(name: str, arguments: Sequence[str]) -> CodeFiles:
@@ -357,7 +248,7 @@ def _module(words: Sequence[str]) -> CodeFiles:
     that it loads. So it is never known what runs."""
     name, path = words[0], words[0].replace(".", "/")
     if name.count(".") > MOST_STEPS:
-        return _TOO_MUCH
+        return TOO_MUCH
     packages = [name.split(".")[:length] for length in range(1, name.count(".") + 2)]
     own = [f"{'/'.join(package)}/__init__.py" for package in packages]
     also = _entries(name, words[1:]) if name in MODULES else CodeFiles()
@@ -407,6 +298,28 @@ def _entries(name: str, arguments: Sequence[str]) -> CodeFiles:
         folders=tuple(join(folder, path) for path in PROGRAM_FOLDERS.get(name, ())),
         upward=() if name in HERE_ALONE else tuple((folder, one) for one in ENTRY_FILES[name]),
     )
+
+
+def _with_started(name: str, arguments: Sequence[str]) -> CodeFiles:
+    """A program with entry files, and what it may start besides."""
+    own = _entries(name, arguments)
+    started = _started(name, arguments, known=own.known)[:MOST_GUESSED]
+    if not started:
+        return own
+    scripts = CodeFiles(tuple(filter(FOLDER.fullmatch, started)), known=False)
+    return together((own, scripts, _of_any([Word(word, word) for word in started])))
+
+
+def _started(name: str, arguments: Sequence[str], *, known: bool) -> Sequence[str]:
+    """The words of which each may be a program or a script that this one starts: those behind
+    `npm exec`, and all where it may take any word for one."""
+    if known:
+        return ()
+    if name in STARTS_ANY:
+        return arguments
+    starting = STARTING.get(name, frozenset())
+    place = next((at for at, word in enumerate(arguments) if word in starting), None)
+    return () if place is None else arguments[place + 1 :]
 
 
 def _flag(name: str, word: str) -> tuple[str, str | None]:
@@ -512,9 +425,9 @@ def _launched(name: str, words: Sequence[Word], _starters: int) -> CodeFiles:
     """What a program starts that any of the words behind it may be, and what it reads itself."""
     first = words[:MOST_GUESSED]
     folders = guessed_folders(" ".join(word.text for word in first))
-    code = _run_in(folders, _of_any(first))
+    code = run_in(folders, _of_any(first))
     texts = [word.text for word in first if " " in word.text]
-    code = _together((code, *map(code_files, texts[:_MOST_TEXTS])))
+    code = together((code, *map(code_files, texts[:_MOST_TEXTS])))
     named = _scripts_among(word.text for word in first if " " not in word.text)
     own = ENTRY_FILES.get(name, ())
     return replace(
@@ -531,7 +444,7 @@ def _behind(_name: str, words: Sequence[Word], starters: int) -> CodeFiles:
     if not words or not words[0].text.startswith("-"):
         return _of_words(words, starters)
     folders = guessed_folders(" ".join(word.text for word in words[:MOST_GUESSED]))
-    code = _run_in(folders, _of_any(words[:MOST_GUESSED]))
+    code = run_in(folders, _of_any(words[:MOST_GUESSED]))
     return replace(code, known=False, read=code.read and len(words) <= MOST_GUESSED)
 
 
@@ -557,7 +470,7 @@ def _sourced(_name: str, words: Sequence[Word], _starters: int) -> CodeFiles:
 _Reader = Callable[[str, Sequence[str]], CodeFiles]
 _READERS: tuple[tuple[frozenset[str], _Reader], ...] = (
     (INTERPRETERS, _script),
-    (frozenset(ENTRY_FILES), _entries),
+    (frozenset(ENTRY_FILES), _with_started),
     (frozenset({"go"}), _go),
     (frozenset({"git"}), _git),
 )

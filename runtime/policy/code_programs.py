@@ -99,7 +99,8 @@ ENTRY_FILES: dict[str, tuple[str, ...]] = {
         "gradle gradlew": _GRADLE,
         "mvn mvnw": "pom.xml .mvn/extensions.xml .mvn/jvm.config .mvn/maven.config "
         ".mvn/wrapper/maven-wrapper.properties .mvn/wrapper/maven-wrapper.jar "
-        ".mvn/wrapper/MavenWrapperDownloader.java .mvn/maven-user.properties .mvn/settings.xml",
+        ".mvn/wrapper/MavenWrapperDownloader.java .mvn/maven-system.properties "
+        ".mvn/maven-user.properties .mvn/settings.xml",
         "ant": "build.xml",
         "docker podman docker-compose": f"{_COMPOSE} {_OVERRIDES} Dockerfile",
         "ansible-playbook": "ansible.cfg",
@@ -135,6 +136,15 @@ LAUNCHERS = _names(
     "systemd-run screen tmux setarch prlimit numactl runuser bundle eval trap find"
 )
 """Programs that start another, which may stand anywhere behind them."""
+STARTING: dict[str, frozenset[str]] = {
+    **dict.fromkeys(("npm", "pnpm", "yarn", "bun"), _names("exec x dlx node run -c --call")),
+    "composer": _names("exec"),
+    "meson": _names("devenv"),
+    "mix": _names("run cmd"),
+}
+"""Words of programs with entry files behind which they start another program, or a script."""
+STARTS_ANY = _names("R")
+"""Programs to which any word may be a script."""
 FOR_WORDS: dict[str, dict[str, tuple[str, ...]]] = dict.fromkeys(
     ("npm", "yarn", "pnpm", "bun"), dict.fromkeys(("start", "restart"), ("server.js",))
 )

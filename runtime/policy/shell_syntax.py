@@ -112,6 +112,7 @@ class _Scan:
         self._inputs: list[str] = []
         self._joint = ";"
         self._input = False
+        self._redirected = False
 
     def take(self, kind: str, token: str) -> None:
         """Take the next token. Raises `NotRead`."""
@@ -123,9 +124,10 @@ class _Scan:
             case "joint":
                 self._end(token)
             case "redirect":
+                self._redirected = True
                 self.tokens.append(_closed(token))
             case "input":
-                self._input = True
+                self._input = self._redirected = True
 
     def _word(self, token: str) -> None:
         word = _word(token)
@@ -142,6 +144,10 @@ class _Scan:
 
     def _end(self, joint: str) -> None:
         ended = bool(self._words)
+        if self._redirected and not ended:
+            # It succeeds or fails like a command, which what is joined to it goes by.
+            raise NotRead("a redirection without a command is not read")
+        self._redirected = False
         if ended:
             inputs = tuple(self._inputs)
             self.commands.append(SimpleCommand(tuple(self._words), self._joint, inputs))

@@ -10,7 +10,8 @@ from pathlib import Path
 
 from runtime.domain.actions import Action, CodeFile
 from runtime.domain.tools import ToolCall, Touches
-from runtime.policy.code_files import CodeFiles, code_files
+from runtime.policy.code_files import code_files
+from runtime.policy.code_named import CodeFiles
 from runtime.tools.base import Prepared, ToolContext
 from runtime.tools.hidden import canonical, canonical_texts, of_process
 

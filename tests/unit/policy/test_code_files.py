@@ -2,7 +2,8 @@
 
 import pytest
 
-from runtime.policy.code_files import MOST_NAMED, code_files
+from runtime.policy.code_files import code_files
+from runtime.policy.code_named import MOST_NAMED
 from runtime.policy.code_programs import makefiles
 
 pytestmark = pytest.mark.requirement("APR-9", "POL-9")
@@ -213,6 +214,17 @@ def test_makefiles_are_made_from_files_beside_them() -> None:
         ("docker compose up", ".env"),
         ("docker build img", "img/Dockerfile"),
         ("rake -C sub", "sub/Rakefile"),
+        ("npm exec -c make", "Makefile"),
+        ("npm exec --call make", "Makefile"),
+        ("pnpm exec make", "Makefile"),
+        ("pnpm exec sh notes", "notes"),
+        ("yarn node notes", "notes"),
+        ("composer exec make", "Makefile"),
+        ("meson devenv make", "Makefile"),
+        ("mix run notes.txt", "notes.txt"),
+        ("R -q -f notes.txt", "notes.txt"),
+        ("R CMD BATCH notes.txt", "notes.txt"),
+        ("mvn test", ".mvn/maven-system.properties"),
         ("composer -d sub test", "sub/composer.json"),
         ("npm test -w web", "web/package.json"),
         ("npm test --workspace=web", "web/package.json"),
@@ -277,7 +289,7 @@ def test_harmless_programs_run_no_file(command: str) -> None:
      "./run.sh fast", "./run.sh --fast", "python3 x.py --fast -n 3", "cd sub && make test",
      "make V=1 test", "make -C sub -f a.mk", "pytest -q -k one --tb=short tests",
      "ruff check .", ".venv/bin/python x.py", ".venv/bin/pytest tests", "/usr//bin/dash run.sh",
-     "nice make", "git add -A", "git commit -q -m 'two words'", "git tag v1 && make",
+     "nice make", "git add -A", "git commit -q -m 'two words'", "make && git tag v1",
      "cd a && cd b && pytest -q", "cd sub &&\nmake",
      "cd a && make && cd ../b && make", "cd sub && npm start", "ls; cd sub && make | cat"],
 )  # fmt: skip
@@ -315,6 +327,11 @@ def test_ordinary_commands_are_known(command: str) -> None:
         "make -Cdocs html",
         "make --eval=x",
         "make SHELL=./x.sh test",
+        "git tag v1 && make",
+        "git commit -q -m x && sh run.sh",
+        "git commit --amend --no-edit; make",
+        "sh -c 'git commit -m x' && make",
+        "nice git add . && make",
         "make PYTHONPATH=1 test",
         "make GIT_CONFIG_COUNT=0",
         "make BASH_ENV=1 test",

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from runtime.policy.code_files import code_files
 from runtime.policy.command_folders import command_folders, folders_begun
-from runtime.policy.shell_syntax import simple_commands
+from runtime.policy.read_only import not_read_only
+from runtime.policy.shell_syntax import NotRead, simple_commands
 
 pytestmark = pytest.mark.requirement("APR-9", "POL-9")
 SHELLS = [name for name in ("bash", "dash") if shutil.which(name)]
@@ -149,3 +151,31 @@ def test_every_folder_in_which_git_may_run_is_named(text: str, places: set[str])
     found = folders_begun(text)
     assert set(found.spellings) == places
     assert found.told
+
+
+@pytest.mark.requirement("TOOL-7")
+@pytest.mark.parametrize(
+    "text",
+    [
+        "cd a || >/dev/null\nmake -s",
+        "cd a && < x || make -s",
+        "cd a && >/dev/null | make",
+        "cd nope && >/dev/null\nmake -s",
+        "cd nope || < Makefile && make -s",
+        "cd a || 2>&1\ngit status --short",
+        ">/dev/null",
+        "< x; sh run.sh",
+        "ls; >/dev/null && make",
+    ],
+)
+def test_a_redirection_without_a_command_is_not_read(text: str) -> None:
+    """It ends like a command, so whether what follows runs, and where, depends on it."""
+    with pytest.raises(NotRead, match="a redirection without a command"):
+        simple_commands(text)
+    assert not code_files(text).known
+    assert not_read_only(text) is not None
+
+
+def test_a_line_break_behind_a_joint_says_nothing() -> None:
+    here = command_folders(simple_commands("cd sub &&\nmake >/dev/null 2>&1"))[-1]
+    assert (here.sure, here.spellings) == (True, ("sub",))
