@@ -60,12 +60,13 @@ LONGEST_FIRST = (
     "tests/scenario/gateway/",
     "tests/replicas/",
     "tests/scenario/process/",
+    "tests/scenario/test_store_trouble.py",
     "tests/soak/",
     "tests/browser/",
     "tests/stateful/",
     "tests/contract/",
 )
-"""Folders whose files take long: one of them that is begun last leaves the other workers idle."""
+"""What takes long: a file of it that is begun last leaves the other workers idle."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -121,7 +121,9 @@ def _server_errors() -> "Iterator[None]":
     # Imported already by whoever holds a connection; an extra for the others.
     import asyncpg
 
+    # A line that is cut in the middle of a word leaves the driver confused about its own state.
+    lost = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError)
     try:
         yield
-    except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as error:
+    except lost as error:
         raise Unavailable(f"{type(error).__name__}: {error}") from error

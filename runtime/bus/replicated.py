@@ -137,6 +137,10 @@ class ReplicatedBus:
                     delay = FIRST_DELAY_S
                 except Unavailable as error:
                     log.warning("bus_unreachable", server=self.server, reason=str(error))
+                except Exception:  # a defect of a driver must not make the replica deaf for good
+                    if not self._tried.is_set():
+                        raise
+                    log.exception("bus_failed", server=self.server)
                 self._tried.set()
                 if not self._closing:
                     await self._clock.sleep(delay)

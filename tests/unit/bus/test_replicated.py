@@ -25,6 +25,7 @@ class FakeLink:
         self.lost = False
         self.closed = False
         self.dead = False
+        self.confused = False
         self.hangs = False
         self.trips: list[list[str]] = []
         self._lost = lost
@@ -35,6 +36,8 @@ class FakeLink:
             await asyncio.Event().wait()
         if self.dead:
             raise Unavailable("no answer")
+        if self.confused:
+            raise RuntimeError("cannot switch to state 15; another operation (2) is in progress")
 
     async def close(self) -> None:
         self.closed = True
@@ -118,6 +121,20 @@ async def test_attempts_grow_rarer_and_begin_again_after_a_success() -> None:
         await world.clock.advance(0.25)
         assert world.bus.connected
         assert world.linker.links[0].closed
+
+
+@pytest.mark.requirement("MSG-21")
+async def test_a_driver_that_fails_in_a_way_of_its_own_makes_no_replica_deaf() -> None:
+    async with World().started() as world:
+        world.link.confused = True
+        world.bus.publish(RUNS, {"number": 1})
+        await settle()
+        assert not world.bus.connected
+        await world.clock.advance(0.25)
+        assert world.bus.connected
+        world.bus.publish(RUNS, {"number": 2})
+        await settle()
+        assert sent([world.link])[0] == [2]
 
 
 async def test_a_silent_server_is_asked_and_left_if_it_does_not_answer() -> None:
