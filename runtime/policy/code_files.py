@@ -69,8 +69,12 @@ _MOST_TEXTS = 4
 """Words that a program may give to a shell."""
 _MOST_ENTERED = 12
 """Words that may be a folder which a text enters."""
-_GIT = re.compile(r"(?<![\w.-])git(?![\w.-])")
+_GIT = re.compile(r"(?<![\w.-])git(?![\w.-])|git-core/|(?<![\w.-])git-[a-z]")
+_OF_SYSTEM = ("/usr/", "/bin/", "/sbin/", "/lib", "/opt/")
+"""Below these is no program of one's own: what one does there is unknown if no table has it."""
 _QUOTES = re.compile(r"['\"\\]")
+_MODULE = re.compile(r"-[bBdEhiIOPqsSuvVx?]*m(.*)", re.DOTALL)
+"""Python's flag for a module, with others in front of it in the same word."""
 _HERE = re.compile(r"\$(PWD|\{PWD\})/")
 """What stands for nothing in the name of a file."""
 
@@ -84,19 +88,25 @@ def code_files(command: str) -> CodeFiles:
         simple = simple_commands(command)
     except NotRead:
         return _guessed(command)
-    found, written = list[CodeFiles](), False
-    for one, here in zip(simple, command_folders(simple), strict=True):
-        code = run_in(here, _of_command(one))
-        # What git keeps may be a link of somebody's to a file that runs then.
-        found.append(replace(code, known=False) if written and code.names else code)
-        written = written or _may_write_by_git(one)
-    return together(found)
+    parts = zip(simple, command_folders(simple), strict=True)
+    found = [run_in(here, _of_command(one)) for one, here in parts]
+    # What git keeps may be a link of somebody's to a file that runs behind it, or beside it.
+    since = _written_by_git(simple)
+    late = (replace(code, known=False) if code.names else code for code in found[since:])
+    return together((*found[:since], *late))
 
 
-def _may_write_by_git(one: SimpleCommand) -> bool:
-    """Whether a part may start a git that writes."""
-    named = any(_GIT.search(word.text) for word in one.words)
-    return named and refused(one.words) is not None
+def _written_by_git(simple: Sequence[SimpleCommand]) -> int:
+    """The place of the first part that runs behind a git which may write, or in a pipeline with
+    one; the number of all parts where there is none."""
+    begun = 0
+    for at, one in enumerate(simple):
+        begun = begun if one.joint == "|" else at
+        named = any(_GIT.search(_QUOTES.sub("", word.text)) for word in one.words)
+        if named and refused(one.words) is not None:
+            piped = begun < at or (at + 1 < len(simple) and simple[at + 1].joint == "|")
+            return begun if piped else at + 1
+    return len(simple)
 
 
 def _guessed(command: str) -> CodeFiles:
@@ -139,6 +149,10 @@ def _of_command(one: SimpleCommand) -> CodeFiles:
 
 def _of_words(words: Sequence[Word], starters: int = _MOST_STARTERS) -> CodeFiles:
     """What one program with its arguments runs. So many that start another are looked behind."""
+    place = next((at for at, word in enumerate(words) if "=" not in word.text), len(words))
+    if place:
+        # An assignment, where the word before is one of the shell's own.
+        return replace(_of_words(words[place:], starters), known=False)
     if not words or words[0].pattern:
         return UNKNOWN
     program, arguments = cleaned(words[0].text), [word.text for word in words[1:]]
@@ -152,7 +166,8 @@ def _of_words(words: Sequence[Word], starters: int = _MOST_STARTERS) -> CodeFile
     elif (reader := next((read for table, read in _READERS if name in table), None)) is not None:
         code = reader(name, arguments)
     else:
-        code = CodeFiles(_scripts_among(arguments), known=not system)
+        own = not system and not program.startswith(_OF_SYSTEM)
+        code = CodeFiles(_scripts_among(arguments), known=own)
     code = code if plain else replace(code, known=False)
     if system:
         return code
@@ -189,23 +204,26 @@ def _script(name: str, arguments: Sequence[str]) -> CodeFiles:
     plain = name in SCRIPTS
     while left:
         word = left.pop(0)
-        if name in SHELLS and left and re.fullmatch("-[a-zA-Z]*c", word):
+        if name in SHELLS and left and re.fullmatch("-[a-zA-Z]*c[a-zA-Z]*", word):
             code = code_files(left[0])
             if len(left) == 1:
                 return replace(code, known=code.known and plain and word == "-c")
+            # Behind more flags it is another of the words.
+            code = together((code, *map(code_files, left[1 : _MOST_TEXTS + 1])))
             # The text may enter what the other words name.
             folders = Folders()
             for entered in left[1 : _MOST_ENTERED + 1]:
                 folders |= folders.entered(entered)
             return replace(run_in(folders, code), known=False)
-        if word == "-m" and name.startswith("python") and left:
-            return _module(left)
-        if not word.startswith("-"):
+        module = _MODULE.fullmatch(word) if name.startswith("python") else None
+        if module is not None and (module[1] or left):
+            return _module([module[1], *left] if module[1] else left)
+        if not word.startswith(("-", "+") if name in SHELLS else "-"):
             if plain:
                 return _named_script(name, word, left)
             return _any_script(name, (*flags, word, *left))
         valued = VALUED.get(name, frozenset())
-        if word in valued:
+        if word in valued or (name in SHELLS and re.fullmatch("[-+][a-zA-Z]+o", word)):
             del left[:1]
         elif word[:2] not in valued:
             flags.append(word)
@@ -282,13 +300,11 @@ def _entries(name: str, arguments: Sequence[str]) -> CodeFiles:
             named += [] if SWITCH.fullmatch(assigned) else [assigned]
         elif name in FILE_ARGUMENTS and not word.startswith("-"):
             named.append(word.partition("::")[0])
-    if name in MAKES:
-        chosen = list(islice(makefiles(*chosen), MOST_NAMED + 1))
-    else:
+    if name not in MAKES:
         named += _scripts_among(arguments) if known else _perhaps_named(arguments)
     if not known:
         named += _in_each(_projects(name, arguments), ENTRY_FILES[name])
-    usual = chosen or [*ENTRY_FILES[name], *BELOW.get(name, ())]
+    usual = _usual(name, chosen)
     usual += [one for word in arguments for one in FOR_WORDS.get(name, {}).get(word, ())]
     around = (entry for path in named for entry in _around(name, path))
     first = islice(chain(usual, named, around), MOST_NAMED + 1)
@@ -298,6 +314,14 @@ def _entries(name: str, arguments: Sequence[str]) -> CodeFiles:
         folders=tuple(join(folder, path) for path in PROGRAM_FOLDERS.get(name, ())),
         upward=() if name in HERE_ALONE else tuple((folder, one) for one in ENTRY_FILES[name]),
     )
+
+
+def _usual(name: str, chosen: Sequence[str]) -> list[str]:
+    """Entry files where some were chosen by a flag: make reads these alone, others more of them."""
+    if name in MAKES and chosen:
+        return list(islice(makefiles(*chosen), MOST_NAMED + 1))
+    beside = _in_each(map(dirname, chosen), ENTRY_FILES[name])
+    return [*chosen, *ENTRY_FILES[name], *BELOW.get(name, ()), *beside]
 
 
 def _with_started(name: str, arguments: Sequence[str]) -> CodeFiles:
@@ -388,7 +412,7 @@ def _go(_name: str, arguments: Sequence[str]) -> CodeFiles:
 
 def _git(_name: str, arguments: Sequence[str]) -> CodeFiles:
     """Git obeys no repository's configuration here (POL-9). Known is what puts nothing else into
-    the working folder; a branch brings files along that nobody saw."""
+    the working folder; a branch brings files along that nobody saw. A word may name a program."""
     words = iter(arguments[1:])
     known = bool(arguments) and arguments[0] in GIT_ADDS
     for word in words:
@@ -396,7 +420,16 @@ def _git(_name: str, arguments: Sequence[str]) -> CodeFiles:
             next(words, "")
         elif word not in GIT_FLAGS and not PLAIN.fullmatch(word):
             known = False
-    return CodeFiles(known=known)
+    if known:
+        return CodeFiles()
+    values = [value for word in arguments[:MOST_GUESSED] for value in _values(word)]
+    begun = [at for at, value in enumerate(values) if basename(value) in _STARTED]
+    inner = [_of_words([Word(one, one) for one in values[at:]], 0) for at in begun]
+    texts = [value for value in values if " " in value][:_MOST_TEXTS]
+    started = next((at for at, word in enumerate(arguments) if word in _GIT_STARTS), len(arguments))
+    scripts = (word for word in arguments[started:] if SCRIPT.fullmatch(word) or "/" in word)
+    named = CodeFiles(tuple(islice(scripts, MOST_NAMED + 1)), known=False)
+    return replace(together((named, *inner, *map(code_files, texts))), known=False, scripts=())
 
 
 def _runs(name: str, words: Sequence[Word], starters: int) -> CodeFiles:
@@ -467,6 +500,9 @@ def _sourced(_name: str, words: Sequence[Word], _starters: int) -> CodeFiles:
     return CodeFiles((words[0].text,) if words else (), known=False)
 
 
+_GIT_STARTS = frozenset({"run", "foreach", "-x", "--exec", "--extcmd"})
+"""Words of git's subcommands behind which a program stands."""
+_STARTED = frozenset({*INTERPRETERS, *ENTRY_FILES})
 _Reader = Callable[[str, Sequence[str]], CodeFiles]
 _READERS: tuple[tuple[frozenset[str], _Reader], ...] = (
     (INTERPRETERS, _script),

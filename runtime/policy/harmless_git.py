@@ -112,15 +112,15 @@ _SUBCOMMANDS = {
     # No -l: it made a log in old versions.
     "branch": Program(
         "arvq",
-        words=names("list all remotes verbose show-current color no-color ignore-case format"),
-        valued_words=names("contains no-contains merged no-merged points-at sort"),
+        words=names("list all remotes verbose show-current color no-color ignore-case"),
+        valued_words=names("contains no-contains merged no-merged points-at sort format"),
         check=_lists,
     ),
     "tag": Program(
         "li",
         attached="n",
-        words=names("list color ignore-case format"),
-        valued_words=names("contains no-contains merged no-merged points-at sort"),
+        words=names("list color ignore-case"),
+        valued_words=names("contains no-contains merged no-merged points-at sort format"),
         check=_lists,
     ),
     "remote": Program("v", words=names("verbose"), operands=0),

@@ -32,14 +32,14 @@ _PIECES = r"""
     (?P<escaped>\\[^\n])
   | '(?P<single>[^']*)'
   | "(?P<double>(?:[^"\\$`]|\\[^\n]|\$(?=["|)\ ]))*)"
-  | (?P<plain>[^\s\\'"$`;|&<>(){}*?\[\]~]++ | (?<=[^\s=:;|&<>])~)
+  | (?P<plain>[^\s\\'"$`;|&<>(){}*?\[\]~]+ | (?<=[^\s=:;|&<>])~)
   | (?P<pattern>[*?\[\]])
 """
 _PIECE = re.compile(_PIECES, re.VERBOSE)
-_BARE_PIECES = re.sub(r"\?P<\w+>", "?:", _PIECES)
+# Character by character: a text is divided in one way only, so nothing is tried twice. Possessive
+# repeats would do it too, but Python before 3.11.5 may forget the end of what they matched.
+_BARE_PIECES = re.sub(r"\?P<\w+>", "?:", _PIECES).replace("~]+ |", "~] |")
 _END = r"(?=[ \t\n;|&]|\Z)"
-# The group of pieces is not possessive, though it may be: Python before 3.11.5 then forgets the
-# end of what it matched. A text is divided in one way only, so nothing is tried twice.
 _TOKEN = re.compile(
     rf"""
     (?P<blank>[ \t]+)

@@ -12,6 +12,7 @@ from runtime.domain.actions import Action, CodeFile
 from runtime.domain.tools import ToolCall, Touches
 from runtime.policy.code_files import code_files
 from runtime.policy.code_named import CodeFiles
+from runtime.policy.code_programs import SHELLS
 from runtime.tools.base import Prepared, ToolContext
 from runtime.tools.hidden import canonical, canonical_texts, of_process
 
@@ -36,6 +37,8 @@ def action_of(call: ToolCall, prepared: Prepared, touches: Touches, context: Too
     scripts = [look.at(folder / path) for path in code.scripts]
     # An interpreter looks elsewhere for a script that is no file here.
     absent = any(one is not None and one.digest in (None, _FOLDER) for one in scripts)
+    # `./tool`, a link to /usr/bin/env, runs whatever its arguments say.
+    renamed = any(one is not None and _leads_to_another(one) for one in scripts)
     linked = any(len({canonical(folder / path) for path in place}) > 1 for place in code.same)
     unread = any(one.digest == _UNREAD for one in files)
     return Action(
@@ -43,7 +46,9 @@ def action_of(call: ToolCall, prepared: Prepared, touches: Touches, context: Too
         arguments=arguments,
         folder=context.layout.name(folder),
         files=files,
-        known=code.known and len(named) <= _MOST_FILES and not (unread or absent or linked),
+        known=code.known
+        and len(named) <= _MOST_FILES
+        and not (unread or absent or linked or renamed),
     )
 
 
@@ -68,6 +73,16 @@ def _named(code: CodeFiles, folder: Path) -> Iterator[tuple[Path, bool]]:
             yield path, sought
 
 
+def _leads_to_another(file: CodeFile) -> bool:
+    """Whether a link leads to a program of the system that has another name: `python` may lead to
+    `python3.11`, and `sh` to `dash`."""
+    digest = file.digest or ""
+    name, target = Path(file.path).name, Path(digest.removeprefix(_LEADS)).name
+    shells = name in SHELLS and target in SHELLS
+    return digest.startswith(_LEADS) and not shells and not target.startswith(name)
+
+
+_LEADS = "leads to "
 _UNREAD = "not read"
 _FOLDER = "a folder"
 _SYSTEM = tuple(map(Path, ("/usr", "/bin", "/sbin", "/lib", "/lib64")))
@@ -102,7 +117,7 @@ class _Look:
         led = real != spelled
         if _below(real, _SYSTEM):
             # Which program it is counts, because a session may let the link lead to another.
-            return self._file(spelled, f"leads to {real}") if led else None
+            return self._file(spelled, f"{_LEADS}{real}") if led else None
         if above and not led:
             return None
         return self._file(real, _UNREAD if _below(real, _OTHER) else self._digest(real))

@@ -3,6 +3,8 @@
 from hypothesis import strategies as st
 
 CHANGING = (
+    "git tag --format --list x",
+    "git branch --format --list x",
     "rm f",
     "touch new",
     "mv f g",

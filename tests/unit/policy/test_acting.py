@@ -144,6 +144,13 @@ def test_the_text_of_a_command_is_allowed_only_where_commands_begin() -> None:
         ("git log:*", "git log -1 --output=Makefile", "ask"),
         ("git grep:*", "git grep -Osh needle", "ask"),
         ("git commit:*", "git commit -m words", "allow"),
+        ("git:*", "git checkout main", "allow"),
+        ("git:*", "git -c core.fsmonitor=make status", "ask"),
+        ("git bisect:*", "git bisect run sh notes/x.txt", "ask"),
+        ("git bisect:*", "git bisect good", "allow"),
+        ("git submodule:*", "git submodule foreach make", "ask"),
+        ("git fetch:*", "git fetch --upload-pack=make .", "ask"),
+        ("git fetch:*", "git fetch origin", "allow"),
     ],
 )
 @pytest.mark.requirement("POL-9")
