@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import re
 import stat
 from collections.abc import Iterable, Iterator
 from functools import cache
@@ -12,7 +13,7 @@ from runtime.domain.actions import Action, CodeFile
 from runtime.domain.tools import ToolCall, Touches
 from runtime.policy.code_files import code_files
 from runtime.policy.code_named import CodeFiles
-from runtime.policy.code_programs import SHELLS
+from runtime.policy.code_programs import INTERPRETERS, SHELLS
 from runtime.tools.base import Prepared, ToolContext
 from runtime.tools.hidden import canonical, canonical_texts, of_process
 
@@ -74,12 +75,14 @@ def _named(code: CodeFiles, folder: Path) -> Iterator[tuple[Path, bool]]:
 
 
 def _leads_to_another(file: CodeFile) -> bool:
-    """Whether a link leads to a program of the system that has another name: `python` may lead to
-    `python3.11`, and `sh` to `dash`."""
+    """Whether a link leads to a program of the system other than the interpreter of its name, of
+    which alone it is known what it runs: `python` may lead to `python3.11`, and `sh` to `dash`."""
     digest = file.digest or ""
+    if not digest.startswith(_LEADS):
+        return False
     name, target = Path(file.path).name, Path(digest.removeprefix(_LEADS)).name
-    shells = name in SHELLS and target in SHELLS
-    return digest.startswith(_LEADS) and not shells and not target.startswith(name)
+    versioned = name in INTERPRETERS and re.fullmatch(rf"{re.escape(name)}[\d.]*", target)
+    return not versioned and not {name, target} <= SHELLS
 
 
 _LEADS = "leads to "

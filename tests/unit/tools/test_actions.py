@@ -415,9 +415,13 @@ def test_a_file_outside_that_commands_cannot_see_is_not_read(
 def test_a_link_to_a_program_of_another_name_is_not_known(shelf: Shelf) -> None:
     """It does what its arguments say, and no table knows them by this name."""
     (shelf.files / "x.py").write_text("print(1)\n")
-    (shelf.files / "tool").symlink_to("/usr/bin/env")
+    # A name that the other one begins with is another name too.
+    for name in ("tool", "en"):
+        (shelf.files / name).symlink_to("/usr/bin/env")
+    (shelf.files / "true").symlink_to(canonical(Path("/bin/true")))
     (shelf.files / "sh").symlink_to(canonical(Path("/bin/sh")))
-    assert shelf.plan("./tool ./evil").grant is None
+    for program in ("tool", "en", "true"):
+        assert shelf.plan(f"./{program} ./evil").grant is None
     assert shelf.plan("./sh x.py").grant is not None
 
 
