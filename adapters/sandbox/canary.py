@@ -8,12 +8,15 @@ import errno
 import json
 import mmap
 import os
+import re
 import shutil
 import socket
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+
+OLDEST_GIT = (2, 34)
 
 
 def attempt(what: Callable[[], object]) -> str:
@@ -56,14 +59,22 @@ def map_file(scratch: Path) -> None:
 def use_git(scratch: Path) -> None:
     """Make a repository, where git is installed."""
     git = shutil.which("git")
-    if git and _told_by_variables(git) != "told":
-        # What a repository configures is switched off by these variables (POL-9).
-        raise OSError(errno.ENOSYS, "git 2.31 or newer is needed: this one ignores our settings")
+    if git and (_told_by_variables(git) != "told" or _version(git) < OLDEST_GIT):
+        # What a repository configures is switched off by these variables (POL-9). Older versions
+        # take none, or drop them in submodules.
+        raise OSError(errno.ENOSYS, "git 2.34 or newer is needed: this one ignores our settings")
     for words in (("init", "--quiet"), ("status", "--short")) if git else ():
         command = (git or "", *words)
         done = subprocess.run(command, cwd=scratch, capture_output=True, text=True, check=False)
         if done.returncode:
             raise OSError(done.returncode, done.stderr.strip()[-200:])
+
+
+def _version(git: str) -> tuple[int, ...]:
+    """The first two numbers of git's version; none where it does not say them."""
+    done = subprocess.run((git, "version"), capture_output=True, text=True, check=False)
+    found = re.match(r"git version (\d+)\.(\d+)", done.stdout)
+    return tuple(map(int, found.groups())) if found else ()
 
 
 def _told_by_variables(git: str) -> str:

@@ -68,9 +68,10 @@ def card(one: Card) -> RenderableType:
 def plain_card(one: Card) -> str:
     """A card for a pipe or a standard error: what waits, and how to answer it."""
     if one.kind == "approval":
+        reason = f"{strip_controls(one.reason)}\n" if one.reason else ""
         return (
-            f"waiting for approval {one.code}: {_line(one.tool)} {_line(one.arguments)}\n"
-            f"answer with `gatehouse approvals approve {one.code}` or "
+            f"waiting for approval {one.code}: {_line(one.tool)} {strip_controls(one.arguments)}\n"
+            f"{reason}answer with `gatehouse approvals approve {one.code}` or "
             f"`gatehouse approvals deny {one.code}`"
         )
     asked = strip_controls(one.question)

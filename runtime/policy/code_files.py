@@ -18,6 +18,7 @@ from posixpath import basename, dirname, join
 from runtime.policy.code_named import MOST_NAMED, TOO_MUCH, UNKNOWN, CodeFiles, run_in, together
 from runtime.policy.code_programs import (
     BELOW,
+    BESIDE,
     CHOOSING_FLAGS,
     ENTRY_FILES,
     FILE_ARGUMENTS,
@@ -89,24 +90,41 @@ def code_files(command: str) -> CodeFiles:
     except NotRead:
         return _guessed(command)
     parts = zip(simple, command_folders(simple), strict=True)
-    found = [run_in(here, _of_command(one)) for one, here in parts]
-    # What git keeps may be a link of somebody's to a file that runs behind it, or beside it.
-    since = _written_by_git(simple)
-    late = (replace(code, known=False) if code.names else code for code in found[since:])
-    return together((*found[:since], *late))
+    return together(_as_left(simple, [run_in(here, _of_command(one)) for one, here in parts]))
 
 
-def _written_by_git(simple: Sequence[SimpleCommand]) -> int:
-    """The place of the first part that runs behind a git which may write, or in a pipeline with
-    one; the number of all parts where there is none."""
-    begun = 0
+def _as_left(simple: Sequence[SimpleCommand], found: Sequence[CodeFiles]) -> Iterator[CodeFiles]:
+    """What each part runs. A part that may write can change what runs behind it, and beside it in a
+    pipeline: there only code is known that the earlier parts ran already."""
+    ran, writes, git = CodeFiles(), False, False
+    for pipeline in _pipelines(simple):
+        writers = [at for at in pipeline if refused(simple[at].words) is not None]
+        for at in pipeline:
+            before = writes or any(writer != at for writer in writers)
+            beside = [found[other] for other in pipeline if other != at]
+            # What git keeps may be a link of somebody's to a file that runs behind it.
+            by_git = git or any(_is_git(simple[writer]) for writer in writers if writer != at)
+            same = found[at].within(together((ran, *beside))) and not by_git
+            changed = before and found[at].names and not same
+            yield replace(found[at], known=False) if changed else found[at]
+        ran = together((ran, *(found[at] for at in pipeline)))
+        writes = writes or bool(writers)
+        git = git or any(_is_git(simple[writer]) for writer in writers)
+
+
+def _pipelines(simple: Sequence[SimpleCommand]) -> list[list[int]]:
+    """The places of the parts, those of one pipeline together."""
+    found: list[list[int]] = []
     for at, one in enumerate(simple):
-        begun = begun if one.joint == "|" else at
-        named = any(_GIT.search(_QUOTES.sub("", word.text)) for word in one.words)
-        if named and refused(one.words) is not None:
-            piped = begun < at or (at + 1 < len(simple) and simple[at + 1].joint == "|")
-            return begun if piped else at + 1
-    return len(simple)
+        if found and one.joint == "|":
+            found[-1].append(at)
+        else:
+            found.append([at])
+    return found
+
+
+def _is_git(one: SimpleCommand) -> bool:
+    return any(_GIT.search(_QUOTES.sub("", word.text)) for word in one.words)
 
 
 def _guessed(command: str) -> CodeFiles:
@@ -172,8 +190,8 @@ def _of_words(words: Sequence[Word], starters: int = _MOST_STARTERS) -> CodeFile
     if system:
         return code
     # It may be what its name says, and is a file of its own in any case.
-    beside = [join(dirname(program), one) for one in ENTRY_FILES[name]] if name in WRAPPERS else ()
-    paths = (words[0].text, *code.paths, *beside)
+    read = BESIDE.get(name, ENTRY_FILES[name] if name in WRAPPERS else ())
+    paths = (words[0].text, *code.paths, *(join(dirname(program), one) for one in read))
     return replace(code, paths=paths, scripts=(words[0].text, *code.scripts))
 
 
@@ -468,6 +486,7 @@ def _launched(name: str, words: Sequence[Word], _starters: int) -> CodeFiles:
         paths=(*own, *named, *code.paths),
         known=False,
         read=code.read and len(words) <= MOST_GUESSED,
+        folders=(*PROGRAM_FOLDERS.get(name, ()), *code.folders),
         upward=(*((".", entry) for entry in own), *code.upward),
     )
 

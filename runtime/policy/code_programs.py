@@ -48,8 +48,8 @@ STARTUP: dict[str, tuple[str, ...]] = {
     "node": ("package.json", "node.config.json"),
 }
 """What an interpreter may read besides the script."""
-MODULES = _names("pytest tox nox mypy pip invoke")
-_MAKE_ENDS = "sh c cc C cpp o s S f F r p m mod y l w web"
+MODULES = _names("pytest tox nox mypy pip invoke build")
+_MAKE_ENDS = "sh c cc C cpp o s S f F r p m ym mod y l w web"
 
 
 def makefiles(*paths: str) -> Iterator[str]:
@@ -63,6 +63,7 @@ def makefiles(*paths: str) -> Iterator[str]:
 
 
 _PROJECT = "pyproject.toml setup.cfg tox.ini"
+_PYTEST = f"conftest.py pytest.ini .pytest.ini pytest.toml .pytest.toml {_PROJECT}"
 _COMPOSE = "compose.yaml compose.yml docker-compose.yaml docker-compose.yml"
 _OVERRIDES = (
     "compose.override.yaml compose.override.yml "
@@ -71,7 +72,9 @@ _OVERRIDES = (
 _NPM = (
     "package.json package.yaml package.json5 package-lock.json npm-shrinkwrap.json binding.gyp "
     ".npmrc .yarnrc .yarnrc.yml .env.yarn .pnp.cjs .pnp.js .pnp.loader.mjs yarn.config.cjs "
-    "yarn.lock .pnpmfile.cjs .pnpmfile.mjs pnpm-workspace.yaml pnpm-lock.yaml bunfig.toml"
+    "yarn.lock .pnpmfile.cjs .pnpmfile.mjs pnpm-workspace.yaml pnpm-lock.yaml bunfig.toml "
+    # They look for their shell there first, also in the folders above.
+    "node_modules/.bin/sh"
 )
 _GRADLE = (
     "build.gradle build.gradle.kts build.gradle.dcl settings.gradle settings.gradle.kts "
@@ -85,8 +88,13 @@ ENTRY_FILES: dict[str, tuple[str, ...]] = {
     name: tuple(files.split())
     for names, files in {
         "make gmake": " ".join(makefiles("GNUmakefile", "makefile", "Makefile")),
-        "npm yarn pnpm bun": _NPM,
-        "pytest py.test": f"conftest.py pytest.ini .pytest.ini pytest.toml .pytest.toml {_PROJECT}",
+        "npm yarn pnpm bun npx pnpx bunx corepack": _NPM,
+        "uvx": "uv.toml pyproject.toml .python-version",
+        "direnv": ".envrc .env",
+        "mise": "mise.toml .mise.toml .tool-versions",
+        "foreman honcho": "Procfile .env .foreman",
+        "build": "setup.py setup.cfg pyproject.toml",
+        "pytest py.test": f"__init__.py {_PYTEST}",
         "tox": f"{_PROJECT} setup.py tox.toml toxfile.py",
         "nox": "noxfile.py pyproject.toml",
         "mypy": "mypy.ini .mypy.ini pyproject.toml setup.cfg",
@@ -131,9 +139,9 @@ RUNNERS: dict[str, tuple[str, ...]] = {
 and `setup.cfg` besides."""
 LAUNCHERS = _names(
     "xargs setsid ionice chrt taskset unbuffer script watch parallel entr strace ltrace gdb "
-    "valgrind perf coverage doas su chroot unshare nsenter flock busybox npx pnpx bunx pipx uvx "
-    "direnv mise dotenv foreman honcho concurrently nodemon watchexec rlwrap fakeroot hyperfine "
-    "systemd-run screen tmux setarch prlimit numactl runuser bundle eval trap find"
+    "valgrind perf coverage doas su chroot unshare nsenter flock busybox npx pnpx bunx corepack "
+    "pipx uvx direnv mise dotenv foreman honcho concurrently nodemon watchexec rlwrap fakeroot "
+    "hyperfine systemd-run screen tmux setarch prlimit numactl runuser bundle eval trap find"
 )
 """Programs that start another, which may stand anywhere behind them."""
 STARTING: dict[str, frozenset[str]] = {
@@ -150,7 +158,8 @@ FOR_WORDS: dict[str, dict[str, tuple[str, ...]]] = dict.fromkeys(
 )
 """What is run for a word of the arguments where no other file says what to run."""
 BELOW: dict[str, tuple[str, ...]] = dict.fromkeys(
-    ("pytest", "py.test"), ("tests/conftest.py", "test/conftest.py")
+    ("pytest", "py.test"),
+    ("tests/__init__.py", "tests/conftest.py", "test/__init__.py", "test/conftest.py"),
 )
 """Entry files in the usual folders below."""
 HERE_ALONE = _names("make gmake cmake meson ninja scons ant ansible-playbook nox pip pip3 mix R")
@@ -213,13 +222,17 @@ MAKES = _names("make gmake")
 MAKE_VALUED = "jlOoWIE"
 """Letters behind which the rest of a word is a value."""
 PROGRAM_FOLDERS: dict[str, tuple[str, ...]] = {
-    **dict.fromkeys(("npm", "yarn", "pnpm", "bun"), ("node_modules/.bin",)),
+    **dict.fromkeys(
+        ("npm", "yarn", "pnpm", "bun", "npx", "pnpx", "bunx", "corepack"), ("node_modules/.bin",)
+    ),
     "rake": ("rakelib",),
     **dict.fromkeys(("gradle", "gradlew"), ("buildSrc", "gradle")),
     **dict.fromkeys(("mvn", "mvnw"), (".mvn",)),
 }
 WRAPPERS = _names("gradlew mvnw")
 """Scripts of a project that start what their name says."""
+BESIDE: dict[str, tuple[str, ...]] = dict.fromkeys(_PYTHONS, ("pyvenv.cfg", "../pyvenv.cfg"))
+"""What a program that is not the system's reads beside itself."""
 
 
 def _words_of(pattern: re.Pattern[str], *flags: str) -> Callable[[Sequence[str]], bool]:

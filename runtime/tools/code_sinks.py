@@ -6,10 +6,11 @@ off what instructs the agent by the sandbox, and may write in `.git/`, because g
 
 import os
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from runtime.domain.printable import without_hidden
 from runtime.domain.tools import Touches
@@ -20,8 +21,8 @@ from runtime.tools.git_repositories import laid_out
 from runtime.tools.hidden import canonical
 from runtime.workspace.layout import PLACES, Landmarks
 
-_MOST_LINKS = 2000
-"""Entries of the folders that instruct the agent in which links are looked for."""
+_MOST_ENTRIES = 20_000
+"""Entries of the known places among which links are looked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +40,8 @@ def written(touches: Touches, context: ToolContext, bounds: Bounds) -> Written:
         return Written()
     home = canonical(context.layout.home)
     landmarks = Landmarks.of(home)
-    links = {_folded(path) for path in _linked(home)}
+    links = {_folded(path) for path in _linked(home, _INSTRUCTING)}
+    notes = {_folded(path) for path in _linked(home, _NOTES)}
     code = {_folded(path) for path in _code(canonical(context.layout.files), bounds)}
     written_now = frozenset(_folded(text) for text in touches.writes)
     sinks: dict[str, None] = {}
@@ -53,6 +55,7 @@ def written(touches: Touches, context: ToolContext, bounds: Bounds) -> Written:
         if repository is not None:
             sinks[context.layout.name(repository)] = None
         parents = {_folded(str(one)) for one in (path, *path.parents)}
+        memory = memory or bool(parents & notes)
         if parents & (links | code):
             sinks[touches.subject if len(touches.writes) == 1 else text] = None
     return Written(tuple(sinks), memory)
@@ -92,16 +95,20 @@ def _laid_out(folder: Path, written_now: frozenset[str]) -> bool:
     return laid_out(there)
 
 
-def _linked(home: Path) -> Iterator[str]:
-    """Where links in the folders that instruct the agent lead."""
+_INSTRUCTING: Final = tuple(place.name for place in PLACES if place.instructs)
+_NOTES: Final = ("memory",)
+
+
+def _linked(home: Path, places: Sequence[str]) -> Iterator[str]:
+    """Where links in known places lead, also those in folders that links lead to. Where there are
+    too many entries, everything may be led to."""
     looked = 0
-    for place in PLACES:
-        if not place.instructs:
-            continue
-        for folder, folders, files in os.walk(home / place.name):
+    for place in places:
+        for folder, folders, files in os.walk(home / place, followlinks=True):
             for name in (*folders, *files):
                 looked += 1
-                if looked > _MOST_LINKS:
+                if looked > _MOST_ENTRIES:
+                    yield str(home)
                     return
                 path = Path(folder, name)
                 with suppress(OSError):

@@ -113,7 +113,7 @@ _NAMED: Final = (
     (r"gitcvs\.(.+\.)?dbdriver", "SQLite"),
     # The type ENG makes libcurl load a driver that the value of another key names.
     (r"http\.(.+\.)?(proxy)?ssl(cert|key)type", "PEM"),
-    (r"lfs\.(customtransfer|extension)\..+\.(path|clean|smudge)", FALSE),
+    (r"lfs\.x\.(path|clean|smudge)", FALSE),
 )
 """Keys that are set only where a repository has them, each with what takes its place."""
 _PATTERNS: Final = tuple((re.compile(pattern, re.DOTALL), value) for pattern, value in _NAMED)
@@ -131,6 +131,9 @@ _STAY: Final = frozenset(
     }
 )
 """Keys of which git uses every value, or the first: nothing that is set above takes one away."""
+STRATEGIES: Final = frozenset({"ort", "recursive", "resolve", "octopus", "ours", "subtree"})
+"""Git's own ways to merge. A pick starts any other as a program, and a name with a slash is a
+path."""
 _OWN: Final = frozenset({"git-upload-pack", "git-receive-pack"})
 _SWITCHES: Final = frozenset({"", "0", "1", "false", "no", "off", "on", "true", "yes"})
 _ENCODING: Final = re.compile(
@@ -179,6 +182,9 @@ def stand_in(entry: Entry) -> str | None:
     value = entry.value or ""
     if plain in _STAY and value not in _OWN:
         raise BadConfig(f"{entry.key} starts a program and cannot be switched off")
+    if plain in ("pull.twohead", "pull.octopus") and not STRATEGIES.issuperset(value.split()):
+        # The first value holds for a pick.
+        raise BadConfig(f"{entry.key} names a program and cannot be switched off")
     if plain == "remote.x.vcs" and not _PLAIN_NAME.fullmatch(value):
         raise BadConfig(f"{entry.key} leads to a program and cannot be switched off")
     if _TOOL.fullmatch(plain):

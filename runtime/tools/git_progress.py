@@ -11,11 +11,9 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from runtime.tools.git_config import BadConfig, entries
+from runtime.tools.git_keys import STRATEGIES
 
 _EXEC: Final = re.compile(rb"(?:\A|[\r\n])[ \t\v\f]*(?:exec|x)(?:[\s\0]|\Z)")
-_STRATEGIES: Final = frozenset(
-    {b"", b"ort", b"recursive", b"resolve", b"octopus", b"ours", b"subtree"}
-)
 _PLAIN_OPTIONS: Final = re.compile(rb"[a-zA-Z0-9_=:%.,/~+'\s-]*")
 _QUOTED: Final = re.compile(rb"(?:\s|'[^']*'|\\['!])*")
 
@@ -25,7 +23,7 @@ def _list(raw: bytes) -> str:
 
 
 def _strategy(raw: bytes) -> str:
-    known = raw.strip() in _STRATEGIES
+    known = raw.strip().decode(errors="replace") in {"", *STRATEGIES}
     return "" if known else "it names a strategy that is not git's own, which starts a program"
 
 

@@ -257,7 +257,8 @@ def _led(file: Path, base: Path, paths: Paths, word: bytes = b"") -> Path | None
     if content is None or not content.startswith(word):
         return None
     path = content.removeprefix(word).rstrip(b"\r\n").partition(b"\0")[0]
-    if len(path) > _MOST_PATH or path.count(b"/") > _MOST_PARTS:
+    # What is longer was not read to its end: git may read another path there.
+    if len(content) > len(word) + _MOST_PATH or path.count(b"/") > _MOST_PARTS:
         raise BadConfig(f"{shown(file)} holds no path")
     return paths.real(base / os.fsdecode(path)) if path else None
 

@@ -91,7 +91,11 @@ def test_make_makes_its_makefile_from_other_files() -> None:
         ("//usr/bin/make", MAKEFILES),
         ("/usr//bin/dash run.sh", {"run.sh"}),
         ("/usr/bin/../bin/dash a.sh", {"/usr/bin/../bin/dash", "/usr/bin/dash", "a.sh"}),
-        (".venv/bin/python x.py --fast", {".venv/bin/python", "x.py"}),
+        (
+            ".venv/bin/python x.py --fast",
+            {".venv/bin/python", "x.py"}
+            | {".venv/bin/pyvenv.cfg", ".venv/bin/../pyvenv.cfg", ".venv/pyvenv.cfg"},
+        ),
         ("bin/make", {"bin/make"} | MAKEFILES),
         ("bin/time sh run.sh", {"bin/time", "run.sh"}),
         ("nice -n 5 make", MAKEFILES),
@@ -118,7 +122,15 @@ def test_the_files_are_named(command: str, files: set[str]) -> None:
 @pytest.mark.parametrize(
     ("command", "among"),
     [
-        ("npm test", {"package.json", ".npmrc"}),
+        ("npm test", {"package.json", ".npmrc", "node_modules/.bin/sh"}),
+        ("pytest -q", {"__init__.py", "tests/__init__.py", "test/__init__.py"}),
+        ("pytest t/test_a.py", {"t/__init__.py", "t/conftest.py"}),
+        ("npx jest", {".npmrc", "package.json"}),
+        ("corepack yarn x", {".yarnrc.yml"}),
+        ("uvx tool", {"uv.toml"}),
+        ("direnv exec . make", {".envrc", "Makefile"}),
+        ("python -m build", {"setup.py", "pyproject.toml"}),
+        ("make", {"Makefile.ym"}),
         ("pytest -q tests/unit/test_a.py::test_b", {"conftest.py", "pyproject.toml",
          "tests/conftest.py", "tests/unit/conftest.py", "tests/unit/test_a.py"}),
         ("python -m pytest", {"pytest.py", "pytest/__main__.py", "conftest.py"}),
@@ -144,7 +156,8 @@ def test_the_files_are_named(command: str, files: set[str]) -> None:
 def test_entry_files_of_programs_are_known(command: str, among: set[str]) -> None:
     found = code_files(command)
     assert among <= set(found.paths)
-    unknown = ("python -m", "uv run", "docker", "invoke", "bundle", "R", "scons")
+    unknown = ("python -m", "uv", "docker", "invoke", "bundle", "R", "scons", "npx")
+    unknown += ("corepack", "direnv")
     assert found.known is not command.startswith(unknown)
 
 
@@ -312,7 +325,8 @@ def test_harmless_programs_run_no_file(command: str) -> None:
      "nice make", "git add -A", "git commit -q -m 'two words'", "make && git tag v1",
      "git log && make", "cd git-x && make",
      "cd a && cd b && pytest -q", "cd sub &&\nmake",
-     "cd a && make && cd ../b && make", "cd sub && npm start", "ls; cd sub && make | cat"],
+     "make && make test", "cd a && make && make -k", "sh a.sh; sh a.sh",
+     "cd sub && npm start", "ls; cd sub && make | cat"],
 )  # fmt: skip
 def test_ordinary_commands_are_known(command: str) -> None:
     assert code_files(command).known
@@ -440,6 +454,15 @@ def test_ordinary_commands_are_known(command: str) -> None:
         "git -c core.hooksPath=x add a",
         "git merge -s ours x",
         "git commit --gpg-sign=x",
+        "make gen && sh gen.sh",
+        "make gen\nsh gen.sh",
+        "make; ./app",
+        "make && ls && ./app",
+        "sh a.sh || sh b.sh",
+        "./a | ./b",
+        "make && pytest -q",
+        "cd a && make && cd ../b && make",
+        "sh -c 'make && ./app'",
     ],
 )
 def test_what_may_run_more_is_said_to(command: str) -> None:

@@ -7,7 +7,8 @@ import pytest
 
 from runtime.domain.tools import Touches
 from runtime.policy.decide import Bounds
-from runtime.tools.code_sinks import written
+from runtime.tools import code_sinks
+from runtime.tools.code_sinks import Written, written
 from runtime.tools.hidden import canonical, canonical_texts
 from tests.unit.tools.support import Desk
 
@@ -58,6 +59,39 @@ def test_a_write_that_makes_a_folder_a_repository_is_one_into_it(desk: Desk, nam
 @pytest.mark.parametrize("name", MAKES_NONE)
 def test_files_that_make_no_repository_are_files(desk: Desk, name: str) -> None:
     assert sinks(desk, MAKES_NONE[name]) == ()
+
+
+def write(desk: Desk, path: str) -> Written:
+    return written(
+        Touches(writes=(str(desk.folder / path),), subject=path), desk.context(), Bounds()
+    )
+
+
+def test_a_file_that_notes_lead_to_is_a_note(desk: Desk) -> None:
+    (desk.workspace / "memory").mkdir(exist_ok=True)
+    (desk.workspace / "memory/l.md").symlink_to("../files/t.md")
+    assert write(desk, "t.md").memory
+    assert not write(desk, "u.md").memory
+
+
+def test_links_behind_links_of_skills_are_followed(desk: Desk) -> None:
+    (desk.folder / "skb").mkdir()
+    (desk.folder / "skb/SKILL.md").symlink_to("../common.md")
+    (desk.workspace / "skills").mkdir(exist_ok=True)
+    (desk.workspace / "skills/b").symlink_to("../files/skb")
+    assert write(desk, "common.md").sinks
+    assert not write(desk, "other.md").sinks
+
+
+def test_where_too_much_instructs_everything_may(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(code_sinks, "_MOST_ENTRIES", 2)
+    (desk.workspace / "skills/big").mkdir(parents=True)
+    assert not write(desk, "t.md").sinks
+    for name in "abc":
+        (desk.workspace / "skills/big" / name).touch()
+    assert write(desk, "t.md").sinks
 
 
 def test_many_paths_lead_where_each_alone_does(tmp_path: Path) -> None:

@@ -110,8 +110,8 @@ notes.rewritemode notes.rewriteref trailer.separators
 # People and keys: a value of a flag of its own.
 author.* commit.gpgsign committer.* credential.X.* credential.username gpg.format
 gpg.mintrustlevel user.email user.name user.signingkey user.useconfigonly
-# Names of strategies, which git looks for among its own and on PATH, and of other drivers.
-merge.X.recursive pull.octopus pull.twohead
+# The name of another driver.
+merge.X.recursive
 # Addresses. What would start a program is held where it is reached: `ext::` by protocol.ext.allow,
 # the other side of a path by what a repository may have there, ssh and proxies by variables.
 branch.X.description branch.X.merge branch.X.pushremote branch.X.rebase branch.X.remote bundle.*
@@ -200,7 +200,7 @@ sendemail.sendmailCmd sendemail.smtpServerOption gc.recentObjectsHook
 remote.<name>.uploadpack remote.<name>.receivepack tar.<format>.command
 trailer.<key>.command submodule.<name>.update gitcvs.dbDriver http.sslKeyType
 core.protectHFS core.unsetenvvars alias.<name> hook.<name>.command remote.<name>.vcs merge.tool
-diff.guitool
+diff.guitool pull.twohead pull.octopus lfs.extension.<name>.clean lfs.customtransfer.<name>.path
 """
 """Keys that start a program, or lead to one, in some version of git."""
 

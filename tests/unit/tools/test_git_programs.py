@@ -235,6 +235,24 @@ async def test_a_configuration_that_only_git_can_find_stops_git(
     assert not playground.ran()
 
 
+async def test_a_path_that_is_too_long_to_be_read_stops_git(playground: Playground) -> None:
+    _common_behind_a_long_path(playground, "diff.external")
+    assert "git does not start here" in await playground.runs("git diff; true")
+    assert not playground.ran()
+
+
+@pytest.mark.parametrize("key", ["pull.twohead", "pull.octopus"])
+async def test_a_strategy_of_a_repository_is_gits_own(playground: Playground, key: str) -> None:
+    (playground.repository / "git-merge-..").mkdir()
+    shutil.copy(playground.evil, playground.repository / "evil")
+    playground.git("config", key, "../evil")
+    said = await playground.runs("git -c user.name=T -c user.email=t@x cherry-pick other; true")
+    assert "cannot be switched off" in said
+    assert not playground.ran()
+    playground.git("config", key, "ort resolve")
+    assert "cannot be switched off" not in await playground.runs("git status; true")
+
+
 async def test_a_remote_whose_name_holds_a_dot(playground: Playground) -> None:
     config = playground.repository / ".git/config"
     told = f'[remote.x "y"]\n\turl = here\n\tuploadpack = {playground.evil}\n'
@@ -284,6 +302,20 @@ def _common_without_text(ground: Playground, key: str) -> None:
     for name in ("HEAD", "index"):
         shutil.copy(common / name, git / name)
     (git / "commondir").write_bytes(b"c\xff \n")
+
+
+def _common_behind_a_long_path(ground: Playground, key: str) -> None:
+    """What is read of `commondir` leads to an empty folder, and the whole of it to another."""
+    ground.git("config", key, str(ground.evil))
+    git, data, deep = ground.repository / ".git", ground.repository / "data", "a" * 200
+    data.mkdir()
+    for name in ("config", "objects", "refs"):
+        (git / name).rename(data / name)
+    way = f"{deep}/../" * 20
+    last = "x" * (4096 - len(way))
+    for folder in (deep, last, f"{last}\n\n"):
+        (git / folder).mkdir()
+    (git / "commondir").write_text(f"{way}{last}\n\n/../../data\n")
 
 
 HIDDEN = (_include, _include_if, _of_worktree, _elsewhere, _space_behind, _space_before, _no_text)
