@@ -9,12 +9,22 @@ sandbox's read-only view.
 import re
 from collections.abc import Callable, Sequence
 
-from runtime.policy.flags import Given, Program, actions, names
+from runtime.policy.flags import Given, Program, actions, names, refused_pattern
 from runtime.policy.harmless_git import git
 from runtime.policy.shell_syntax import Word
 
 _CONVERSION = re.compile(r"%(?:%|[-+ #0]*\d*(?:\.\d+)?[sdiouxXfeEgGcbq])")
-_SED_LINES = re.compile(r"(?:\d+|\$)(?:,(?:\+?\d+|\$))?[pq=]?")
+_REGEX = r"/(?:[^/\\\[\n]|\\[^c\n]|\[\^?\]?[^\]/\\\n]*\])*/"
+"""A regular expression of sed's that ends at the same slash for every version of it."""
+_ADDRESS = rf"(?:\d+|\$|{_REGEX}I?)"
+_TEXT = r"(?:[^/\\\n]|\\[^c\n])*"
+_SED = re.compile(
+    rf"\s*(?:{_ADDRESS}(?:,(?:\+?\d+|{_ADDRESS}))?\s*!?\s*)?"
+    rf"(?:[pdq=]|s{_REGEX}{_TEXT}/[gpIi\d]*)?\s*(?:;|\Z)"
+)
+"""A command of sed's that prints, leaves out or changes what is printed, with its addresses. No
+other letter: ``w`` writes a file, and ``e`` starts a program."""
+_ARCHIVE_LIST = re.compile(r"-?[vzjJ]*t[vzjJ]*f?[vzjJ]*|-?[vzjJ]*f?[vzjJ]*t[vzjJ]*f")
 _FIND_PLAIN = frozenset({"(", ")", "!", ","}) | actions(
     "H L P a and o or not print print0 prune quit ls depth d xdev mount follow daystart empty "
     "executable readable writable true false nouser nogroup noleaf ignore_readdir_race "
@@ -27,7 +37,9 @@ _FIND_VALUED = actions(
 )
 _FIND_LESS = re.compile(r"-\d.*|-[0-7ugoarwxXst,=+]+")
 """Values of tests that may begin with a dash: fewer than so many, at least these permissions."""
-_SUMS = Program("bctwz", words=names("check tag quiet status strict warn zero text binary"))
+_SUMS = Program(
+    "bctwz", words=names("check tag quiet status strict warn zero text binary"), safe=True
+)
 _GREP = Program(
     "EFGPiyvwxcLlqsobHhnTUzrRaI",
     valued="efmABCdD",
@@ -80,18 +92,63 @@ def _date(given: Given) -> str | None:
 
 
 def _sed(given: Given) -> str | None:
-    """`sed` is let through where it prints lines by their numbers, and for nothing else."""
-    flags = [name for name, _ in given.flags]
+    """`sed` is let through where it only prints, whatever it changes of what it prints."""
     scripts = [value for name, value in given.flags if name in ("-e", "--expression")]
     if not scripts and given.operands:
         if given.operands[0].pattern:
             return "a pattern in the script's place"
         scripts = [given.operands[0].text]
-    if not {"-n", "--quiet", "--silent"} & set(flags) or not scripts:
-        return "anything but -n with a script that prints lines by number"
-    parts = [part.strip() for script in scripts for part in script.split(";")]
-    bad = next((part for part in parts if not _SED_LINES.fullmatch(part)), None)
-    return None if bad is None else f"the script {bad}, which is no plain line numbers"
+    if not scripts:
+        return "no script"
+    bad = next((script for script in scripts if not _prints(script)), None)
+    return None if bad is None else f"the script {bad}, which may do more than print"
+
+
+def _prints(script: str) -> bool:
+    place = 0
+    while place < len(script):
+        found = _SED.match(script, place)
+        if found is None or found.end() == place:
+            return False
+        place = found.end()
+    return True
+
+
+def _test(arguments: Sequence[Word]) -> str | None:
+    """`test -v` and `-R` carry out what stands in an index."""
+    bad = next((word for word in arguments if word.text in ("-v", "-R") or word.pattern), None)
+    return None if bad is None else bad.text
+
+
+def _tar(arguments: Sequence[Word]) -> str | None:
+    """`tar` lists an archive by `t`, `f` and the letters for its kind. A name with a colon is a
+    file of another machine."""
+    if not arguments or not _ARCHIVE_LIST.fullmatch(arguments[0].text):
+        return "anything but the letters t, v, z, j, J and f"
+    bad = (word for word in arguments[1:] if refused_pattern(word) or word.text.startswith("-"))
+    found = next(bad, None) or next((word for word in arguments[1:2] if ":" in word.text), None)
+    if found is not None:
+        return found.text
+    return "no archive" if len(arguments) < 2 or arguments[1].pattern else None
+
+
+def _xargs(arguments: Sequence[Word]) -> str | None:
+    """`xargs` adds words that nobody knows to a program. So it must be one to which no word at all
+    does harm."""
+    left = list(reversed(arguments))
+    while left and left[-1].text.startswith("-"):
+        flag = left.pop().text
+        if flag in ("-n", "-L", "-s") and left and left[-1].text.isdecimal():
+            left.pop()
+        elif not _XARGS_FLAG.fullmatch(flag):
+            return flag
+    if not left:
+        return "no program"
+    program = left.pop()
+    known = None if program.pattern else _PROGRAMS.get(program.text)
+    if known is None or not known.safe:
+        return f"{program.text}, which reads for sure only what is listed"
+    return known.refuses(left[::-1])
 
 
 def _jq(arguments: Sequence[Word]) -> str | None:
@@ -105,6 +162,18 @@ def _jq(arguments: Sequence[Word]) -> str | None:
         elif len(left) < 2 or left.pop().pattern or left.pop().pattern:
             return f"{word.text} without two plain values"
     return _JQ.refuses(rest)
+
+
+def _unzip(given: Given) -> str | None:
+    """`unzip` writes files unless it is told to list or to test them."""
+    told = {name for name, _ in given.flags} & {"-l", "-v", "-Z", "-t"}
+    return None if told else "no -l"
+
+
+def _ps(given: Given) -> str | None:
+    """`ps` takes letters without a dash, which change what it shows."""
+    bad = next((one for one in given.operands if not re.fullmatch(r"[a-zA-Z]+", one.known)), None)
+    return None if bad is None else bad.text
 
 
 def _cd(given: Given) -> str | None:
@@ -129,12 +198,16 @@ _JQ = Program(
     ),
     valued_words=names("indent"),
 )
+_XARGS_FLAG = re.compile(r"-[0rtx]+|-[nLs]\d+|--null|--no-run-if-empty")
 _SPECIAL: dict[str, Callable[[Sequence[Word]], str | None]] = {
     "find": _find,
     "printf": _printf,
     "jq": _jq,
     "command": _command,
     "git": git,
+    "test": _test,
+    "tar": _tar,
+    "xargs": _xargs,
     # Of the shell itself; whatever they are told, they change nothing.
     **dict.fromkeys(("echo", "true", "false", ":"), lambda _: None),
 }
@@ -248,8 +321,33 @@ _PROGRAMS = {
     "tac": Program("br", valued="s", safe=True),
     "rev": Program(safe=True),
     "comm": Program("123z", words=names("check-order nocheck-order total zero-terminated")),
-    "paste": Program("sz", valued="d", words=names("serial zero-terminated")),
-    "fold": Program("bs", valued="w"),
+    "paste": Program("sz", valued="d", words=names("serial zero-terminated"), safe=True),
+    "fold": Program("bs", valued="w", safe=True),
+    **dict.fromkeys(("zcat", "gzcat", "bzcat", "xzcat"), Program("fq")),
+    "hexdump": Program("bcdoxCv", valued="ns"),
+    "xxd": Program("beipuE", valued="clgos", operands=1),
+    "strings": Program("afw", valued="nte"),
+    "unzip": Program("lvqZ1ht", check=_unzip),
+    "zipinfo": Program("12smlvhtTz"),
+    "ps": Program(
+        "AaefFlHjuxwvcLNTdry",
+        valued="ptuUgGsCoO",
+        words=names("forest headers no-headers"),
+        valued_words=names("pid ppid user group sort format cols columns"),
+        check=_ps,
+    ),
+    "uptime": Program("ps", words=names("pretty since"), operands=0),
+    "free": Program("bkmghtw", words=names("human si total wide mega giga"), operands=0),
+    "hostname": Program("fsidIA", operands=0),
+    "arch": Program(operands=0),
+    "tty": Program("s", operands=0),
+    "groups": Program(),
+    "locale": Program("a", operands=0),
+    "sleep": Program(),
+    "expr": Program(),
+    "lscpu": Program(operands=0),
+    "lsblk": Program("fapnlr", operands=0),
+    "getconf": Program("a"),
     "column": Program("txe", valued="csoN"),
     "seq": Program("w", valued="fs"),
     "od": Program("abcdfiloxv", valued="AjNtw"),

@@ -59,8 +59,63 @@ _LOG = Program(
     number=True,
     check=_pretty,
 )
+
+
+def _stash(arguments: Sequence[Word]) -> str | None:
+    """Only what shows stashes; without a word it makes one."""
+    words = {"list": _LOG, "show": _LOG}
+    program = words.get(arguments[0].text) if arguments and not arguments[0].pattern else None
+    return "anything but list and show" if program is None else program.refuses(arguments[1:])
+
+
+def _reflog(arguments: Sequence[Word]) -> str | None:
+    """Only what shows it: `expire`, `delete` and others change it."""
+    rest = arguments[1:] if arguments and arguments[0].text == "show" else arguments
+    first = rest[0] if rest else None
+    if first is not None and rest is arguments and not first.text.startswith("-"):
+        return "anything but show"
+    return _LOG.refuses(rest)
+
+
+def _worktree(arguments: Sequence[Word]) -> str | None:
+    """Only the list."""
+    if not arguments or arguments[0].text != "list":
+        return "anything but list"
+    return Program("vz", words=names("porcelain verbose"), operands=0).refuses(arguments[1:])
+
+
+def _config(arguments: Sequence[Word]) -> str | None:
+    """Only what reads: two operands set a value."""
+    reads = Program(
+        "lz",
+        words=names("list get get-all get-regexp name-only show-origin show-scope local null"),
+        check=_gets,
+    )
+    return reads.refuses(arguments)
+
+
+def _gets(given: Given) -> str | None:
+    told = {name for name, _ in given.flags} & {"-l", "--list", "--get", "--get-all"}
+    told |= {name for name, _ in given.flags} & {"--get-regexp"}
+    plain = not any(one.pattern for one in given.operands)
+    return None if told and plain else "anything but --get and --list"
+
+
+_SPECIAL = {"stash": _stash, "reflog": _reflog, "worktree": _worktree, "config": _config}
+"""Subcommands that have words of their own before flags."""
 _SUBCOMMANDS = {
     "log": _LOG,
+    "whatchanged": _LOG,
+    "show-ref": Program("dsq", words=names("head heads tags dereference hash abbrev verify quiet")),
+    "for-each-ref": Program(
+        words=names("shell perl python ignore-case"),
+        valued_words=names("count sort format points-at merged no-merged contains no-contains"),
+        check=_pretty,
+    ),
+    "name-rev": Program(words=names("tags all always name-only")),
+    "count-objects": Program("vH", words=names("verbose human-readable"), operands=0),
+    "check-ignore": Program("qvn", words=names("quiet verbose non-matching no-index")),
+    "version": Program(operands=0),
     "show": _LOG,
     "rev-list": _LOG,
     "diff": Program(
@@ -141,11 +196,20 @@ _SUBCOMMANDS = {
 def git(arguments: Sequence[Word]) -> str | None:
     """Why a call of `git` with these arguments may do harm, or None."""
     place = 0
-    while place < len(arguments) and arguments[place].text in _BEFORE:
+    while place < len(arguments) and (arguments[place].text in (*_BEFORE, "-C")):
+        if arguments[place].text == "-C":
+            # Where git runs must be plain: its repositories are looked at before it starts.
+            place += 1
+            folder = arguments[place] if place < len(arguments) else None
+            if folder is None or folder.pattern or folder.text[:1] in ("", "-"):
+                return "-C without the name of one folder"
         place += 1
     if place == len(arguments):
         return "no subcommand"
     subcommand = arguments[place]
+    if subcommand.text in _SPECIAL and not subcommand.pattern:
+        found = _SPECIAL[subcommand.text](arguments[place + 1 :])
+        return None if found is None else f"{subcommand.text} and {found}"
     program = None if subcommand.pattern else _SUBCOMMANDS.get(subcommand.text)
     if program is None:
         return subcommand.text

@@ -3,8 +3,9 @@
 Two readings must agree. The grammar of tree-sitter says what the text is made of, and a node of any
 kind that is not on the list ends it. The scanner below reads the same text by the shell's own rules
 for words, pipes and quiet redirections, and by nothing else. Where the two find other words, nobody
-knows what a shell would find. Whatever a shell would still work out (a variable, a substitution, a
-brace list) is refused; only file name patterns are let through, and are marked. Pure.
+knows what a shell would find. Whatever a shell would still work out (a substitution, a brace
+list) is refused; only file name patterns are let through, and are marked. Who asks for them gets
+variables and loops over words as well. Pure.
 """
 
 import re
@@ -27,7 +28,19 @@ _KINDS = frozenset(
         *('"', "|", "&&", "||", ";", "\n", "<", ">", ">>", ">&", "$"),
     }
 )
+_LOOP_KINDS = frozenset(
+    {
+        *("for_statement", "do_group", "for", "in", "do", "done", "variable_name"),
+        *("simple_expansion", "expansion", "${", "}"),
+    }
+)
+"""Nodes of loops over words, and of variables."""
+_KEYWORDS = frozenset({"for", "do", "done"})
+_VALUES = frozenset({"variable_name", "simple_expansion", "expansion"})
+_NAME = re.compile(r"[a-z_][a-z0-9_]*")
+"""Names of loops' variables. The shell gives no meaning to names in small letters."""
 _WORDS = frozenset({"word", "number", "concatenation", "string", "raw_string", "command_name"})
+_VARIABLE = r"\$(?:[A-Za-z_]\w*|\{[A-Za-z_]\w*\})"
 _PIECES = r"""
     (?P<escaped>\\[^\n])
   | '(?P<single>[^']*)'
@@ -35,23 +48,35 @@ _PIECES = r"""
   | (?P<plain>[^\s\\'"$`;|&<>(){}*?\[\]~]+ | (?<=[^\s=:;|&<>])~)
   | (?P<pattern>[*?\[\]])
 """
-_PIECE = re.compile(_PIECES, re.VERBOSE)
+_PIECES_LOOPS = rf"(?P<variable>{_VARIABLE}) | " + _PIECES.replace(
+    "|\\\\[^\\n]|", rf"|\\[^\n]|{_VARIABLE}|"
+)
+_PIECE = re.compile(_PIECES_LOOPS, re.VERBOSE)
 # Character by character: a text is divided in one way only, so nothing is tried twice. Possessive
 # repeats would do it too, but Python before 3.11.5 may forget the end of what they matched.
-_BARE_PIECES = re.sub(r"\?P<\w+>", "?:", _PIECES).replace("~]+ |", "~] |")
 _END = r"(?=[ \t\n;|&]|\Z)"
-_TOKEN = re.compile(
-    rf"""
-    (?P<blank>[ \t]+)
-  | (?P<comment>(?<![^\s;|&])\#[^\n]*)
-  | (?P<redirect>(?:[012]?>&[12]|[012]?>>?[ \t]*/dev/null){_END})
-  | (?P<input><(?![<&>(])[ \t]*)
-  | (?P<joint>\|\||&&|\||;(?!;)|\n)
-  | (?P<word>(?![#~])(?:{_BARE_PIECES})+){_END}
-    """,
-    re.VERBOSE,
-)
-_IN_QUOTES = re.compile(r'\\([\\"$`])')
+
+
+def _token(pieces: str) -> re.Pattern[str]:
+    bare = re.sub(r"\?P<\w+>", "?:", pieces).replace("~]+ |", "~] |")
+    return re.compile(
+        rf"""
+        (?P<blank>[ \t]+)
+      | (?P<comment>(?<![^\s;|&])\#[^\n]*)
+      | (?P<redirect>(?:[012]?>&[12]|[012]?>>?[ \t]*/dev/null){_END})
+      | (?P<input><(?![<&>(])[ \t]*)
+      | (?P<joint>\|\||&&|\||;(?!;)|\n)
+      | (?P<word>(?![#~])(?:{bare})+){_END}
+        """,
+        re.VERBOSE,
+    )
+
+
+_TOKEN = _token(_PIECES)
+_TOKEN_LOOPS = _token(_PIECES_LOOPS)
+_IN_QUOTES = re.compile(rf'\\(?P<escaped>[\\"$`])|\\[^\n]|(?P<variable>{_VARIABLE})')
+_PATHS = frozenset({"HOME", "PWD"})
+"""Variables whose values begin with a slash."""
 
 
 class NotRead(Exception):
@@ -60,17 +85,19 @@ class NotRead(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """One word as the program gets it. A pattern is replaced by the names that it matches.
+    """One word as the program gets it. A pattern is replaced by the names that it matches, and
+    what holds `variables` by their values.
 
     `known` is what every such name begins with: the word itself, unless it is a pattern.
     """
 
     text: str
     known: str
+    variables: tuple[str, ...] = ()
 
     @property
     def pattern(self) -> bool:
-        """Whether file names may take the word's place."""
+        """Whether file names or values may take the word's place."""
         return self.text != self.known
 
 
@@ -78,24 +105,27 @@ class Word:
 class SimpleCommand:
     """A program's name and its arguments. There is always a name. `joint` is what stands between it
     and the command before: ``|``, ``&&``, ``||``, or ``;``, which a line break is as well. `inputs`
-    are the files that it reads by ``<``."""
+    are the files that it reads by ``<``. `keyword` is ``for`` for the head of a loop, whose words
+    are its variable and its values, and ``done`` for its end, which has no words."""
 
     words: tuple[Word, ...]
     joint: str = ";"
     inputs: tuple[str, ...] = ()
+    keyword: str = ""
 
 
-def simple_commands(text: str) -> tuple[SimpleCommand, ...]:
-    """The simple commands of `text` in order, however they are joined. Raises `NotRead`."""
+def simple_commands(text: str, *, loops: bool = False) -> tuple[SimpleCommand, ...]:
+    """The simple commands of `text` in order, however they are joined. Raises `NotRead`. With
+    `loops`, loops over words and variables are read as well."""
     if len(text) > LONGEST:
         raise NotRead(f"more than {LONGEST:,} characters are not read")
     strange = next((char for char in text if not char.isprintable() and char not in "\t\n"), None)
     if strange is not None:
         raise NotRead(f"a character {strange!r} is not read")
-    commands, tokens = _scan(text)
+    commands, tokens = _scan(text, loops=loops)
     if len(commands) > MOST:
         raise NotRead(f"more than {MOST} commands are not read")
-    if _grammar(text) != tokens:
+    if _grammar(text, loops=loops) != tokens:
         raise NotRead("it can be read in more than one way")
     if not commands:
         raise NotRead("there is no command in it")
@@ -105,9 +135,11 @@ def simple_commands(text: str) -> tuple[SimpleCommand, ...]:
 class _Scan:
     """The scanner's reading. `tokens` are words, joints and redirections as they are written."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, loops: bool) -> None:
         self.commands: list[SimpleCommand] = []
         self.tokens: list[str] = []
+        self._loops = loops
+        self._keyword = ""
         self._words: list[Word] = []
         self._inputs: list[str] = []
         self._joint = ";"
@@ -130,11 +162,12 @@ class _Scan:
                 self._input = self._redirected = True
 
     def _word(self, token: str) -> None:
-        word = _word(token)
         if not self._input:
-            self._words.append(word)
-            self.tokens.append(token)
+            if not self._is_keyword(token):
+                self._words.append(_word(token))
+                self.tokens.append(token)
             return
+        word = _word(token)
         # bash opens connections for names such as /dev/tcp/HOST/PORT.
         if word.pattern or "/dev/" in word.text:
             raise NotRead(f"reading {token[:20]!r} by < is not read")
@@ -142,16 +175,37 @@ class _Scan:
         self._inputs.append(word.text)
         self.tokens.append(f"<{_closed(token)}")
 
+    def _is_keyword(self, token: str) -> bool:
+        """Take a word of the shell's own where one may stand. Raises `NotRead`."""
+        if self._keyword == "done":
+            raise NotRead(f"{token[:20]!r} behind done is not read")
+        if self._keyword == "for" and len(self._words) < 2:
+            if not self._words and not _NAME.fullmatch(token):
+                raise NotRead(f"a loop with the variable {token[:20]!r} is not read")
+            if len(self._words) == 1 and token == "in":
+                self._words.append(Word(token, token))
+                self.tokens.append(_keyword(token))
+                return True
+            if self._words:
+                raise NotRead("a loop without values is not read")
+            return False
+        if not self._loops or self._words or self._keyword or token not in _KEYWORDS:
+            return False
+        self._keyword = "" if token == "do" else token
+        self.tokens.append(_keyword(token))
+        return True
+
     def _end(self, joint: str) -> None:
-        ended = bool(self._words)
+        ended = bool(self._words or self._keyword)
         if self._redirected and not ended:
             # It succeeds or fails like a command, which what is joined to it goes by.
             raise NotRead("a redirection without a command is not read")
         self._redirected = False
         if ended:
             inputs = tuple(self._inputs)
-            self.commands.append(SimpleCommand(tuple(self._words), self._joint, inputs))
-            self._words, self._inputs = [], []
+            one = SimpleCommand(tuple(self._words), self._joint, inputs, self._keyword)
+            self.commands.append(one)
+            self._words, self._inputs, self._keyword = [], [], ""
         if joint != "\n":
             self.tokens.append(joint)
             self._joint = joint
@@ -160,10 +214,10 @@ class _Scan:
             self._joint = ";"
 
 
-def _scan(text: str) -> tuple[list[SimpleCommand], list[str]]:
-    scan, place = _Scan(), 0
+def _scan(text: str, *, loops: bool) -> tuple[list[SimpleCommand], list[str]]:
+    scan, place, token = _Scan(loops=loops), 0, _TOKEN_LOOPS if loops else _TOKEN
     while place < len(text):
-        found = _TOKEN.match(text, place)
+        found = token.match(text, place)
         if found is None:
             raise NotRead(f"{text[place : place + 20]!r} is not read")
         scan.take(str(found.lastgroup), found[0])
@@ -172,48 +226,76 @@ def _scan(text: str) -> tuple[list[SimpleCommand], list[str]]:
     return scan.commands, scan.tokens
 
 
+def _keyword(token: str) -> str:
+    """How a word of the shell's own is told from any other."""
+    return f"{token} "
+
+
 def _word(token: str) -> Word:
-    text, known = "", None
+    text, known, variables = "", None, list[str]()
     for piece in _PIECE.finditer(token):
         kind, content = str(piece.lastgroup), piece[str(piece.lastgroup)]
-        if kind == "pattern" and known is None:
+        if kind in ("pattern", "variable") and known is None:
             known = text
+        if kind == "variable":
+            variables.append(content.strip("${}"))
         elif kind == "escaped":
             content = content[1:]
         elif kind == "double":
-            content = _IN_QUOTES.sub(r"\1", content)
+            content, begins, named = _quoted(content)
+            if known is None and begins is not None:
+                known = text + begins
+            variables += named
         text += content
-    return Word(text, text if known is None else known)
+    return Word(text, text if known is None else known, tuple(variables))
 
 
-def _grammar(text: str) -> list[str]:
+def _quoted(content: str) -> tuple[str, str | None, list[str]]:
+    """What stands in double quotes: its text, what it begins with where it holds a variable, and
+    the variables."""
+    text, known, variables, place = "", None, list[str](), 0
+    for found in _IN_QUOTES.finditer(content):
+        text += content[place : found.start()]
+        place = found.end()
+        if found["variable"]:
+            name = found["variable"].strip("${}")
+            variables.append(name)
+            if known is None:
+                known = text + ("/" if name in _PATHS else "")
+        text += found["escaped"] or found[0]
+    return text + content[place:], known, variables
+
+
+def _grammar(text: str, *, loops: bool) -> list[str]:
     """The tokens of `text` by the grammar. Raises `NotRead` for a node that is not on the list."""
+    kinds = _KINDS | _LOOP_KINDS if loops else _KINDS
     tree = _parser().parse(text.encode())
     tokens: list[str] = []
     left = [tree.root_node]
     while left:
         node = left.pop()
-        if node.is_missing or node.type not in _KINDS:
+        if node.is_missing or node.type not in kinds:
             raise NotRead(f"{_text(node)[:20]!r} ({node.type}) is not read")
         if node.type == "file_redirect":
             tokens.append(_closed(_text(node)))
-        elif node.type in _WORDS:
+        elif node.type in _WORDS or (loops and node.type in _VALUES):
             tokens.append(_text(node))
         elif node.child_count:
             left += reversed(node.children)
             continue
         elif node.type not in ("comment", "\n"):
-            tokens.append(node.type)
-        _check_below(node)
+            word = node.type in _LOOP_KINDS
+            tokens.append(_keyword(node.type) if word else node.type)
+        _check_below(node, kinds)
     return tokens
 
 
-def _check_below(node: "Node") -> None:
+def _check_below(node: "Node", kinds: frozenset[str]) -> None:
     """Raises `NotRead` for a part of a word or of a redirection that is not on the list."""
     left = list(node.children)
     while left:
         part = left.pop()
-        if part.is_missing or part.type not in _KINDS:
+        if part.is_missing or part.type not in kinds:
             raise NotRead(f"{_text(part)[:20]!r} ({part.type}) is not read")
         left += part.children
 

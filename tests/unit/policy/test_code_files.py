@@ -358,7 +358,6 @@ def test_ordinary_commands_are_known(command: str) -> None:
         "timeout -k 1 5 make",
         "",
         "rm -rf build",
-        "git -C sub log",
         "make -Cdocs html",
         "make --eval=x",
         "make SHELL=./x.sh test",
