@@ -70,7 +70,6 @@ _MOST_TEXTS = 4
 """Words that a program may give to a shell."""
 _MOST_ENTERED = 12
 """Words that may be a folder which a text enters."""
-_GIT = re.compile(r"(?<![\w.-])git(?![\w.-])|git-core/|(?<![\w.-])git-[a-z]")
 _OF_SYSTEM = ("/usr/", "/bin/", "/sbin/", "/lib", "/opt/")
 """Below these is no program of one's own: what one does there is unknown if no table has it."""
 _QUOTES = re.compile(r"['\"\\]")
@@ -95,21 +94,16 @@ def code_files(command: str) -> CodeFiles:
 
 def _as_left(simple: Sequence[SimpleCommand], found: Sequence[CodeFiles]) -> Iterator[CodeFiles]:
     """What each part runs. A part that may write can change what runs behind it, and beside it in a
-    pipeline: there only code is known that the earlier parts ran already."""
-    ran, writes, git = CodeFiles(), False, False
+    pipeline, so nothing of that is known: not even the same again, because the first `make` may
+    write a `GNUmakefile` for the second."""
+    writes = False
     for pipeline in _pipelines(simple):
         writers = [at for at in pipeline if refused(simple[at].words) is not None]
         for at in pipeline:
             before = writes or any(writer != at for writer in writers)
-            beside = [found[other] for other in pipeline if other != at]
-            # What git keeps may be a link of somebody's to a file that runs behind it.
-            by_git = git or any(_is_git(simple[writer]) for writer in writers if writer != at)
-            same = found[at].within(together((ran, *beside))) and not by_git
-            changed = before and found[at].names and not same
+            changed = before and found[at].names
             yield replace(found[at], known=False) if changed else found[at]
-        ran = together((ran, *(found[at] for at in pipeline)))
         writes = writes or bool(writers)
-        git = git or any(_is_git(simple[writer]) for writer in writers)
 
 
 def _pipelines(simple: Sequence[SimpleCommand]) -> list[list[int]]:
@@ -121,10 +115,6 @@ def _pipelines(simple: Sequence[SimpleCommand]) -> list[list[int]]:
         else:
             found.append([at])
     return found
-
-
-def _is_git(one: SimpleCommand) -> bool:
-    return any(_GIT.search(_QUOTES.sub("", word.text)) for word in one.words)
 
 
 def _guessed(command: str) -> CodeFiles:

@@ -36,8 +36,9 @@ def action_of(call: ToolCall, prepared: Prepared, touches: Touches, context: Too
     # Two spellings may be one file.
     files = tuple({one.path: one for one in found if one is not None}.values())
     scripts = [look.at(folder / path) for path in code.scripts]
-    # An interpreter looks elsewhere for a script that is no file here.
-    absent = any(one is not None and one.digest in (None, _FOLDER) for one in scripts)
+    # An interpreter looks elsewhere for a script that is no file here, and a program of the system
+    # that is spelt like one's own reads what no table says.
+    absent = any(one is None or one.digest in (None, _FOLDER) for one in scripts)
     # `./tool`, a link to /usr/bin/env, runs whatever its arguments say.
     renamed = any(one is not None and _leads_to_another(one) for one in scripts)
     linked = any(len({canonical(folder / path) for path in place}) > 1 for place in code.same)

@@ -61,6 +61,9 @@ GONE_ON_BY_SCRIPTS: Final[Mapping[str, str]] = {
         "it is of a rebase by `--preserve-merges`, which git before 2.34 goes on with by a script "
         "that reads what is kept there as shell, and starts programs by it"
     ),
+    "hooks/reference-transaction": (
+        "`git bisect` and others start this hook before they read where hooks may be"
+    ),
     "gitweb": "`git instaweb` starts a server by what is in there",
 }
 """Places in a repository's folder with which git must not go on, whatever they hold, and why."""

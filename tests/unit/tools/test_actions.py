@@ -165,6 +165,14 @@ def shelf(desk: Desk) -> Shelf:
     return Shelf(desk)
 
 
+@pytest.mark.parametrize("program", ["/etc/../usr/bin/tee", "./../../../../../../../usr/bin/tee"])
+def test_a_program_of_the_system_that_is_spelt_like_ones_own_is_allowed_once(
+    shelf: Shelf, program: str
+) -> None:
+    (shelf.files / "run.sh").touch()
+    assert shelf.plan(f"{program} run.sh").grant is None
+
+
 def test_an_action_is_its_folder_and_the_content_of_what_it_runs(shelf: Shelf) -> None:
     (shelf.files / "sub").mkdir()
     for folder in (shelf.files, shelf.files / "sub"):

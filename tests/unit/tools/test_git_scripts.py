@@ -103,6 +103,10 @@ def _server_inside(ground: Playground) -> None:
     _server(ground, ".git/gitweb")
 
 
+def _early_hook(ground: Playground) -> None:
+    shutil.copy(ground.evil, ground.repository / ".git/hooks/reference-transaction")
+
+
 PULL = "git pull -q . other"
 ATTACKS = {
     "rebase": Attack(_instructions, "git rebase other; git log --format=%s", "Other"),
@@ -114,6 +118,7 @@ ATTACKS = {
     "layout of a merge tool": Attack(_layout, "PATH=$PWD/bin:$PATH git mergetool -y -t vimdiff"),
     "server in a folder": Attack(_server_of_config, "git instaweb start"),
     "server in the repository": Attack(_server_inside, "git instaweb start", "remove it"),
+    "hook before any setting": Attack(_early_hook, "git bisect start HEAD HEAD", "remove it"),
     "server by a flag": Attack(_server_inside, "git instaweb --httpd=lighttpd start"),
 }
 
