@@ -15,32 +15,55 @@ Scope = Literal["room", "thread", "user", "account"]
 class ChannelAccess(Section):
     """Who may talk to the agent on one platform (ACC-1). Ids are the platform's."""
 
-    dm_policy: DmPolicy = Field("pairing", description="What happens to strangers who write.")
-    group_policy: GroupPolicy = Field("allowlist", description="In which groups it answers.")
-    require_mention: bool = Field(True, description="Whether a group must mention it.")
+    dm_policy: DmPolicy = Field(
+        "pairing",
+        description="What happens when a stranger writes. `pairing` gives them a code that you "
+        "can approve, `allowlist` ignores them, `open` lets them in as guests, "
+        "`disabled` ignores all direct messages.",
+    )
+    group_policy: GroupPolicy = Field(
+        "allowlist",
+        description="In which groups the agent answers: those in `allow_groups`, all, or none.",
+    )
+    require_mention: bool = Field(
+        True, description="Whether people in a group must mention the agent."
+    )
     thread_without_mention: bool = Field(
-        True, description="A thread or reply chain that it takes part in needs no mention."
+        True,
+        description="Whether threads and replies that the agent takes part in need no mention.",
     )
     owners: tuple[str, ...] = Field((), description="Users who own the gateway.")
     allow_users: tuple[str, ...] = Field((), description="Users who are members.")
-    allow_groups: tuple[str, ...] = Field((), description="Groups and channels it answers in.")
-    allow_bots: bool = Field(False, description="Whether other bots are heard.")
-    stream: bool = Field(True, description="Whether replies are shown while they are written.")
+    allow_groups: tuple[str, ...] = Field(
+        (), description="Groups and channels in which the agent answers."
+    )
+    allow_bots: bool = Field(False, description="Whether the agent hears other bots.")
+    stream: bool = Field(True, description="Whether people see replies while they are written.")
     group_trust: Literal["guest", "member"] = Field(
         "guest", description="The trust of unknown people in a group that is let in."
     )
-    channel_scope: Scope = Field("thread", description="What one session covers in channels.")
-    group_scope: Scope = Field("room", description="What one session covers in groups.")
+    channel_scope: Scope = Field(
+        "thread",
+        description="What one session covers in channels: the channel, a thread, one person in "
+        "the channel, or everything on the account.",
+    )
+    group_scope: Scope = Field(
+        "room",
+        description="What one session covers in groups: the group, a thread, one person in the "
+        "group, or everything on the account.",
+    )
 
 
 class SlackWorkspace(Section):
-    """`[slack.workspaces.NAME]`: the credentials of one more workspace's application. What
-    `[slack]` says about access and habits holds there too."""
+    """`[slack.workspaces.NAME]`: the credentials of one more workspace's application. The other
+    settings of `[slack]` apply there too."""
 
-    bot_token: SecretStr = Field(description="`xoxb-...`")
-    app_token: SecretStr | None = Field(None, description="`xapp-...`, for Socket Mode.")
+    bot_token: SecretStr = Field(description="The bot token, `xoxb-...`.")
+    app_token: SecretStr | None = Field(
+        None, description="The app-level token, `xapp-...`, for Socket Mode."
+    )
     signing_secret: SecretStr | None = Field(
-        None, description="For HTTP, at `/hooks/slack/NAME`; unused with an app token."
+        None, description="For HTTP, at `/hooks/slack/NAME`. Not used with an app token."
     )
 
     @model_validator(mode="after")
@@ -58,21 +81,38 @@ def _workspaces(given: dict[str, SlackWorkspace]) -> dict[str, SlackWorkspace]:
 
 
 class Slack(ChannelAccess):
-    """`[slack]`: one workspace, and what holds in all of them. The bot token switches it on, with
-    an app token (Gatehouse calls Slack) or a signing secret (Slack calls `/hooks/slack`)."""
+    """`[slack]`: one workspace, and what applies to all of them. To switch Slack on, set the bot
+    token, and an app token (Gatehouse calls Slack) or a signing secret (Slack calls it)."""
 
-    bot_token: SecretStr | None = Field(None, description="`xoxb-...`; also `SLACK_BOT_TOKEN`.")
-    app_token: SecretStr | None = Field(None, description="`xapp-...`; also `SLACK_APP_TOKEN`.")
+    bot_token: SecretStr | None = Field(
+        None, description="The bot token, `xoxb-...`. Also read from `SLACK_BOT_TOKEN`."
+    )
+    app_token: SecretStr | None = Field(
+        None, description="The app-level token, `xapp-...`. Also read from `SLACK_APP_TOKEN`."
+    )
     signing_secret: SecretStr | None = Field(
-        None, description="Also `SLACK_SIGNING_SECRET`; unused with an app token."
+        None,
+        description="The signing secret. Also read from `SLACK_SIGNING_SECRET`. Not used with "
+        "an app token.",
     )
-    api_url: str = Field("https://slack.com/api/", description="Also `SLACK_API_URL`.")
+    api_url: str = Field(
+        "https://slack.com/api/",
+        description="The address of Slack's API. Also read from `SLACK_API_URL`.",
+    )
     reply_in_thread: Literal["always", "channel-thread", "never"] = Field(
-        "channel-thread", description="Where replies go."
+        "channel-thread",
+        description="Where replies go. `channel-thread` opens threads only outside direct "
+        "messages.",
     )
-    greeting: bool = Field(True, description="Whether it says a line where it is added.")
-    connections: int = Field(1, ge=1, le=10, description="Socket Mode connections at once.")
-    request_timeout_s: float = Field(30.0, gt=0, description="The longest a call may take.")
+    greeting: bool = Field(
+        True, description="Whether the bot says hello in a channel that it is added to."
+    )
+    connections: int = Field(
+        1, ge=1, le=10, description="Socket Mode connections that are open at once."
+    )
+    request_timeout_s: float = Field(
+        30.0, gt=0, description="Seconds that a call to Slack may take."
+    )
     workspaces: Annotated[dict[str, SlackWorkspace], AfterValidator(_workspaces)] = Field(
         default_factory=dict, description="More workspaces, each with an application of its own."
     )
@@ -98,14 +138,18 @@ def _check_webhook(url: str, secret: SecretStr | None) -> None:
 
 
 class TelegramBot(Section):
-    """`[telegram.bots.NAME]`: the credentials of one more bot. What `[telegram]` says about access
-    and habits holds there too."""
+    """`[telegram.bots.NAME]`: the credentials of one more bot. The other settings of `[telegram]`
+    apply to it too."""
 
-    token: SecretStr = Field(description="From @BotFather.")
+    token: SecretStr = Field(description="The token from @BotFather.")
     webhook_url: WebhookUrl = Field(
-        "", description="Where Telegram calls, ending in `/hooks/telegram/NAME`; empty: polling."
+        "",
+        description="The address that Telegram calls, ending in `/hooks/telegram/NAME`. Empty: "
+        "polling.",
     )
-    webhook_secret: SecretStr | None = Field(None, description="What Telegram shows there.")
+    webhook_secret: SecretStr | None = Field(
+        None, description="The secret that Telegram sends with each call."
+    )
 
     @model_validator(mode="after")
     def _secret_is_there(self) -> "TelegramBot":
@@ -121,22 +165,35 @@ def _bots(given: dict[str, TelegramBot]) -> dict[str, TelegramBot]:
 
 
 class Telegram(ChannelAccess):
-    """`[telegram]`: one bot, and what holds for all of them. The token switches it on; with
+    """`[telegram]`: one bot, and what applies to all of them. The token switches Telegram on. With
     `webhook_url` Telegram calls Gatehouse, without it Gatehouse asks Telegram."""
 
-    token: SecretStr | None = Field(None, description="From @BotFather; also `TELEGRAM_BOT_TOKEN`.")
-    api_url: str = Field("https://api.telegram.org", description="Also `TELEGRAM_API_URL`.")
+    token: SecretStr | None = Field(
+        None, description="The token from @BotFather. Also read from `TELEGRAM_BOT_TOKEN`."
+    )
+    api_url: str = Field(
+        "https://api.telegram.org",
+        description="The address of Telegram's Bot API. Also read from `TELEGRAM_API_URL`.",
+    )
     webhook_url: WebhookUrl = Field(
-        "", description="Where Telegram calls, ending in `/hooks/telegram`; empty: long polling."
+        "",
+        description="The address that Telegram calls, ending in `/hooks/telegram`. Empty: long "
+        "polling.",
     )
     webhook_secret: SecretStr | None = Field(
-        None, description="What Telegram shows there: 16 to 256 letters, digits, `_` and `-`."
+        None,
+        description="The secret that Telegram sends with each call: 16 to 256 letters, digits, "
+        "`_` and `-`.",
     )
     webhook_connections: int = Field(
         8, ge=1, le=100, description="How many calls Telegram may make at once."
     )
-    greeting: bool = Field(True, description="Whether it says a line where it is added.")
-    request_timeout_s: float = Field(30.0, gt=0, description="The longest a call may take.")
+    greeting: bool = Field(
+        True, description="Whether the bot says hello in a group that it is added to."
+    )
+    request_timeout_s: float = Field(
+        30.0, gt=0, description="Seconds that a call to Telegram may take."
+    )
     bots: Annotated[dict[str, TelegramBot], AfterValidator(_bots)] = Field(
         default_factory=dict, description="More bots, each with a token of its own."
     )

@@ -10,25 +10,30 @@ ToolPattern = Annotated[str, StringConstraints(strip_whitespace=True, min_length
 
 
 class ChildTools(Section):
-    """`[tools.subagents]`: what subagents share with the agent that starts them, and which tools
-    any of them may have, by names or patterns. What is set holds for those that are started from
-    then on."""
+    """`[tools.subagents]`: what subagents share with the agent that starts them (their parent), and
+    which tools they may have, by names or patterns. A change applies to subagents that start later.
+    """
 
     memory_share_mode: Literal["isolated", "handoff", "inherit-readonly"] = Field(
         "handoff",
-        description="`isolated`: nothing comes back by itself; `handoff`: the result does; "
-        "`inherit-readonly`: it is shown the recent conversation as well. A spawn may say less.",
+        description="`isolated`: the parent is not told the result; `handoff`: it is told; "
+        "`inherit-readonly`: it is told, and the subagent also sees the recent "
+        "conversation. A call may choose less.",
     )
     allow: tuple[ToolPattern, ...] | None = Field(
-        None, description="Unset: those of its agent; an empty list: none at all."
+        None,
+        description="The tools that subagents may have. Unset: those of their parent. An empty "
+        "list: none.",
     )
-    deny: tuple[ToolPattern, ...] = Field((), description="Taken away, whatever `allow` says.")
+    deny: tuple[ToolPattern, ...] = Field(
+        (), description="Tools that subagents never have, whatever `allow` says."
+    )
 
 
 class AgentDepth(Section):
     """`[agents.depth.N]`: subagents N levels below the agent that people talk to."""
 
-    model: str = Field(description="`provider:name`.")
+    model: str = Field(description="The model, as `provider:name`.")
 
 
 def _depths(given: dict[int, AgentDepth]) -> dict[int, AgentDepth]:
@@ -41,40 +46,65 @@ def _depths(given: dict[int, AgentDepth]) -> dict[int, AgentDepth]:
 class Agents(Section):
     """`[agents]`: the limits of a turn, and of the subagents that it may start."""
 
-    max_steps: int = Field(40, ge=1, le=1000, description="Model calls of one run at most.")
-    window_tokens: int = Field(32_000, ge=1000, description="History that a request may carry.")
-    max_output_tokens: int = Field(8192, ge=64, description="The length of one response at most.")
+    max_steps: int = Field(
+        40, ge=1, le=1000, description="How many times one run may call the model."
+    )
+    window_tokens: int = Field(
+        32_000,
+        ge=1000,
+        description="Tokens of the conversation that a request to the model may carry.",
+    )
+    max_output_tokens: int = Field(8192, ge=64, description="Tokens of one response.")
     concurrency: int = Field(
         10,
         ge=0,
         le=1000,
-        description="Subagents that run at once, everywhere; 0: any number.",
+        description="Subagents that may run at once, over all gateways. 0: any number.",
     )
-    max_depth: int = Field(3, ge=1, le=10, description="Levels of agents, the one you talk to too.")
-    live_per_parent: int = Field(8, ge=0, description="Live subagents of one agent.")
-    live_per_tree: int = Field(24, ge=0, description="Live subagents of a conversation.")
+    max_depth: int = Field(
+        3,
+        ge=1,
+        le=10,
+        description="Levels of agents, with the one that people talk to as the first.",
+    )
+    live_per_parent: int = Field(
+        8, ge=0, description="Subagents of one agent that may be active at once."
+    )
+    live_per_tree: int = Field(
+        24, ge=0, description="Subagents of one conversation that may be active at once."
+    )
     spawned_per_run: int = Field(16, ge=0, description="Subagents that one run may start.")
-    spawned_per_minute: int = Field(60, ge=0, description="Subagents a conversation, in a minute.")
+    spawned_per_minute: int = Field(
+        60, ge=0, description="Subagents that one conversation may start in a minute."
+    )
     unattended_runs: int = Field(
         50,
         ge=0,
-        description="Runs that results alone began since a person spoke, which start subagents.",
+        description="How many runs that only a result began may start subagents or let them "
+        "continue, until a person writes again.",
     )
     subagent_model: str | None = Field(
-        None, description="The model of subagents; unset: that of the agent that starts them."
+        None, description="The model of subagents. Unset: the model of their parent."
     )
     depth: Annotated[dict[int, AgentDepth], AfterValidator(_depths)] = Field(
         default_factory=dict,
-        description="`[agents.depth.N]` with `model`: that of subagents N levels down, from 1.",
+        description="Models by level: `[agents.depth.N]` with `model` is for subagents N levels "
+        "down, from 1.",
     )
     auto_background_after: float = Field(
-        120.0, gt=0, description="Seconds for which a subagent is awaited; then its agent goes on."
+        120.0,
+        gt=0,
+        description="Seconds that an agent waits for a subagent. Then it continues without the "
+        "result.",
     )
     clarification_timeout: float = Field(
-        86_400.0, gt=0, description="Seconds for which a subagent waits for its agent's answer."
+        86_400.0, gt=0, description="Seconds that a subagent waits for an answer of its parent."
     )
     max_retries: int = Field(
-        2, ge=0, le=10, description="New tries of a subagent whose model could not be reached."
+        2,
+        ge=0,
+        le=10,
+        description="How often a subagent begins again if its model could not be reached.",
     )
     idle_timeout: float = Field(
         900.0, ge=120, description="Seconds without progress after which a subagent is ended."

@@ -8,38 +8,48 @@ OPENAI_URL = "https://api.openai.com/v1"
 
 
 class Attachments(Section):
-    """`[attachments]`: the files that people send. What is over a limit is named in the reply."""
+    """`[attachments]`: limits of the files that people send. A reply names what is over a limit."""
 
     file_mb: float = Field(
-        20.0, gt=0, le=200, description="Megabytes of one file; Telegram gives bots no more."
+        20.0,
+        gt=0,
+        le=200,
+        description="Size of one file, in MB. Telegram gives bots no more than 20.",
     )
-    message_files: int = Field(10, ge=0, le=100, description="Files of one message; 0 takes none.")
+    message_files: int = Field(10, ge=0, le=100, description="Files of one message. 0 takes none.")
     message_mb: float = Field(
-        50.0, gt=0, le=500, description="Megabytes of the files of one message together."
+        50.0, gt=0, le=500, description="Size of all files of one message together, in MB."
     )
     session_mb: float = Field(
-        1000.0, gt=0, description="Megabytes of files that one session keeps in the workspace."
+        1000.0,
+        gt=0,
+        description="Size of all files that one session keeps in the workspace, in MB.",
     )
     shown: int = Field(
         20,
         ge=0,
         le=100,
-        description="Pictures and PDFs, the newest, that a request carries; older ones are named.",
+        description="How many of the newest pictures and PDFs a request to the model carries. "
+        "Older ones are only named.",
     )
     timeout_s: float = Field(
-        120.0, gt=0, description="How long fetching the files of one message may take."
+        120.0, gt=0, description="Seconds that the download of the files of one message may take."
     )
 
 
 class Transcription(Section):
-    """`[transcription]`: voice messages and recordings as text, by a server that speaks OpenAI's
-    `/audio/transcriptions`. Without a model they are kept and described."""
+    """`[transcription]`: turns voice messages and recordings into text, with a server that offers
+    OpenAI's `/audio/transcriptions`. Without a model, they are kept and described."""
 
-    model: str | None = Field(None, min_length=1, description="Such as `whisper-1`; unset: none.")
+    model: str | None = Field(
+        None, min_length=1, description="The model, such as `whisper-1`. Unset: no transcription."
+    )
     url: str = Field(
-        OPENAI_URL, pattern=r"^https?://", description="The server's base address, with `/v1`."
+        OPENAI_URL, pattern=r"^https?://", description="The base address of the server, with `/v1`."
     )
     key: SecretStr | None = Field(
-        None, description="Unset: `models.openai_api_key`, for OpenAI's own server only."
+        None,
+        description="The key for the server. Unset: `models.openai_api_key`, but only for "
+        "OpenAI's own server.",
     )
-    timeout_s: float = Field(60.0, gt=0, description="The longest that one recording may take.")
+    timeout_s: float = Field(60.0, gt=0, description="Seconds that one recording may take.")

@@ -79,39 +79,50 @@ class Log(Section):
         "info", description="The least important kind of line that is written."
     )
     format: Literal["auto", "json", "human"] = Field(
-        "auto", description="`auto` writes JSON unless a person is watching on a terminal."
+        "auto", description="`auto` writes JSON, or lines for people if the output is a terminal."
     )
 
 
 class Http(Section):
     """`[http]`: where the API and the web page are, and who may use them."""
 
-    host: str = Field("127.0.0.1", min_length=1, description="The address to listen on.")
-    port: int = Field(8080, ge=0, le=65535, description="The port; 0 takes any free one.")
+    host: str = Field(
+        "127.0.0.1",
+        min_length=1,
+        description="The address to listen on. `0.0.0.0` lets other machines connect.",
+    )
+    port: int = Field(8080, ge=0, le=65535, description="The port. 0 takes any free port.")
     health_port: int | None = Field(
         None,
         ge=0,
         le=65535,
-        description="Where a process without the role `http` answers probes and `/metrics`, and "
-        "nothing else; unset: it listens to nobody.",
+        description="The port on which a process without the role `http` answers health checks "
+        "and `/metrics`, and nothing else. Unset: such a process listens on no "
+        "port.",
     )
     admin_token: SecretStr | None = Field(
-        None, description="The bearer token that may do everything."
+        None, description="A bearer token that may do everything."
     )
-    read_only_token: SecretStr | None = Field(None, description="A bearer token that only reads.")
+    read_only_token: SecretStr | None = Field(
+        None, description="A bearer token that may only read."
+    )
     admin_token_file: Path | None = Field(
-        None, description="A file with admin tokens, one a line; read again when it changes."
+        None,
+        description="A file with admin tokens, one on each line. It is read again when it changes.",
     )
     read_only_token_file: Path | None = Field(
-        None, description="A file with read-only tokens, one a line; read again when it changes."
+        None,
+        description="A file with read-only tokens, one on each line. It is read again when it "
+        "changes.",
     )
     public_url: PublicUrl | None = Field(
         None,
-        description="Where browsers find the gateway, as in `https://gatehouse.example.org`: it is "
-        "in the links that log people in, and with `https` their cookies are for TLS only.",
+        description="The address that people open in their browsers, such as "
+        "`https://gatehouse.example.org`. Login links use it. With `https`, the "
+        "login cookie is sent only over TLS.",
     )
     public_hosts: tuple[str, ...] = Field(
-        (), description="Further host names under which the gateway is called."
+        (), description="More host names that people may use to reach the gateway."
     )
     streams_per_credential: int = Field(
         128, ge=1, le=1024, description="How many event streams one token may have open at once."
@@ -124,12 +135,12 @@ class Observability(Section):
     otlp_endpoint: str | None = Field(
         None,
         pattern=r"^https?://",
-        description="The collector's base address, such as `http://localhost:4318`; also "
-        "`OTEL_EXPORTER_OTLP_ENDPOINT`, or, as the whole address, "
+        description="The base address of the collector, such as `http://localhost:4318`. Also "
+        "read from `OTEL_EXPORTER_OTLP_ENDPOINT`, or as the whole address from "
         "`OTEL_EXPORTER_OTLP_TRACES_ENDPOINT`. Unset: no traces.",
     )
     traces_content: bool = Field(
-        False, description="Whether spans hold what people, models and tools said."
+        False, description="Whether traces hold what people, models and tools said."
     )
 
 
@@ -138,18 +149,18 @@ class Database(Section):
 
     url: str | None = Field(
         None,
-        description="`sqlite+aiosqlite:///FILE` or `postgresql+asyncpg://...`; "
-        "unset: `gatehouse.db` in the home folder.",
+        description="`sqlite+aiosqlite:///FILE` or `postgresql+asyncpg://...`. Unset: the "
+        "SQLite file `gatehouse.db` in the home folder.",
     )
 
 
 class Bus(Section):
-    """`[bus]`: how replicas wake each other. Several gateways share a database on PostgreSQL."""
+    """`[bus]`: how gateways that share a database notify each other."""
 
     url: str | None = Field(
         None,
-        description="`nats://host:4222`, several with commas; unset: PostgreSQL's own "
-        "notifications, or none where the database is a file of one gateway.",
+        description="The address of NATS, `nats://host:4222`; several with commas. Unset: "
+        "PostgreSQL's own notifications. A single gateway on SQLite needs none.",
     )
 
 
@@ -158,53 +169,93 @@ class Workspace(Section):
 
     path: Path | None = Field(
         None,
-        description="Unset: `workspace` in the home folder. The agent works in `files` below it.",
+        description="The folder. Unset: `workspace` in the home folder. The agent works in "
+        "`files` below it.",
     )
 
 
 class Models(Section):
-    """`[models]`: which models answer. Without any, a provider with a key is chosen."""
+    """`[models]`: which models answer. If none is set, Gatehouse chooses a provider with a key."""
 
-    default: str | None = Field(None, description="`provider:name`; unset: the first one found.")
-    fallback: tuple[str, ...] = Field((), description="Tried in turn when the default fails.")
-    offered: tuple[str, ...] = Field((), description="What `/model` lists; unset: all with a key.")
-    openai_api_key: SecretStr | None = Field(None, description="Also `OPENAI_API_KEY`.")
-    openai_base_url: str | None = Field(
-        None, description="An OpenAI-compatible server; also `OPENAI_BASE_URL`."
+    default: str | None = Field(
+        None,
+        description="The model that answers, as `provider:name`. Unset: the first one that is "
+        "found.",
     )
-    compatible_model: str | None = Field(None, description="That server's name of its model.")
-    anthropic_api_key: SecretStr | None = Field(None, description="Also `ANTHROPIC_API_KEY`.")
-    anthropic_base_url: str | None = Field(None, description="Another address of Anthropic's API.")
-    gemini_api_key: SecretStr | None = Field(None, description="Also `GEMINI_API_KEY`.")
-    gemini_base_url: str | None = Field(None, description="Another address of Gemini's API.")
-    ollama_url: str | None = Field(None, description="Unset: looked for on this machine.")
-    ollama_model: str | None = Field(None, description="Unset: the first one that Ollama has.")
+    fallback: tuple[str, ...] = Field(
+        (), description="The models to try, in this order, when the default fails."
+    )
+    offered: tuple[str, ...] = Field(
+        (), description="The models that `/model` lists. Unset: all that have a key."
+    )
+    openai_api_key: SecretStr | None = Field(
+        None, description="The key for OpenAI. Also read from `OPENAI_API_KEY`."
+    )
+    openai_base_url: str | None = Field(
+        None,
+        description="The address of an OpenAI-compatible server. Also read from `OPENAI_BASE_URL`.",
+    )
+    compatible_model: str | None = Field(None, description="The name of the model on that server.")
+    anthropic_api_key: SecretStr | None = Field(
+        None, description="The key for Anthropic. Also read from `ANTHROPIC_API_KEY`."
+    )
+    anthropic_base_url: str | None = Field(None, description="Another address for Anthropic's API.")
+    gemini_api_key: SecretStr | None = Field(
+        None, description="The key for Gemini. Also read from `GEMINI_API_KEY`."
+    )
+    gemini_base_url: str | None = Field(None, description="Another address for Gemini's API.")
+    ollama_url: str | None = Field(
+        None, description="The address of Ollama. Unset: Gatehouse looks for it on this machine."
+    )
+    ollama_model: str | None = Field(
+        None, description="The model that Ollama runs. Unset: the first one that Ollama has."
+    )
     context_tokens: int | None = Field(
-        None, ge=2048, description="Overrules the known size of the context window, in tokens."
+        None,
+        ge=2048,
+        description="The size of the model's context window in tokens, in place of the size "
+        "that Gatehouse knows.",
     )
     timeout_s: float = Field(
-        120.0, gt=0, description="The longest wait for the next bytes of a response."
+        120.0, gt=0, description="Seconds to wait for the next bytes of a response."
     )
 
 
 class Budgets(Section):
-    """`[budgets]`: how much the model may be used. Tokens are those in and out together, money is
-    US dollars; a day ends at midnight of `timezone`. The call that crosses a limit is the last."""
+    """`[budgets]`: how much the model may be used. Tokens are input and output together, money is
+    in US dollars. A day ends at midnight of `timezone`. The call that crosses a limit is the last.
+    """
 
-    run_tokens: int | None = Field(None, ge=1, description="One request; unset: no limit.")
-    run_usd: float | None = Field(None, gt=0, description="One request; unset: no limit.")
-    session_tokens: int | None = Field(None, ge=1, description="A session, over all its days.")
-    session_usd: float | None = Field(None, gt=0, description="A session, over all its days.")
-    person_day_tokens: int | None = Field(None, ge=1, description="Each person, each day.")
-    person_day_usd: float | None = Field(None, gt=0, description="Each person, each day.")
+    run_tokens: int | None = Field(
+        None, ge=1, description="Tokens of one request: a message and all the steps that it takes."
+    )
+    run_usd: float | None = Field(
+        None, gt=0, description="Money for one request: a message and all the steps that it takes."
+    )
+    session_tokens: int | None = Field(
+        None, ge=1, description="Tokens of a session, over all its days."
+    )
+    session_usd: float | None = Field(
+        None, gt=0, description="Money for a session, over all its days."
+    )
+    person_day_tokens: int | None = Field(
+        None, ge=1, description="Tokens of each person on each day. A guest counts as one account."
+    )
+    person_day_usd: float | None = Field(
+        None, gt=0, description="Money for each person on each day. A guest counts as one account."
+    )
     room_day_tokens: int | None = Field(
-        None, ge=1, description="Each group or channel, each day; its threads share it."
+        None, ge=1, description="Tokens of each group or channel on each day, with all its threads."
     )
     room_day_usd: float | None = Field(
-        None, gt=0, description="Each group or channel, each day; its threads share it."
+        None, gt=0, description="Money for each group or channel on each day, with all its threads."
     )
-    day_tokens: int | None = Field(None, ge=1, description="Everybody together, each day.")
-    day_usd: float | None = Field(None, gt=0, description="Everybody together, each day.")
+    day_tokens: int | None = Field(
+        None, ge=1, description="Tokens of everybody together on each day."
+    )
+    day_usd: float | None = Field(
+        None, gt=0, description="Money for everybody together on each day."
+    )
 
 
 class Limits(Section):
@@ -225,9 +276,10 @@ class Limits(Section):
     replies_per_minute: int = Field(
         30,
         ge=0,
-        description="Answers to commands, and lines that say that a message waits, to one person.",
+        description="Answers to commands, and notices about waiting messages, that one person "
+        "gets in a minute.",
     )
-    owners: bool = Field(False, description="Whether these limits hold for owners too.")
+    owners: bool = Field(False, description="Whether these limits apply to owners too.")
 
 
 class Exec(Section):
@@ -235,16 +287,22 @@ class Exec(Section):
 
     network: bool = Field(False, description="Whether commands may use the network.")
     env: dict[VariableName, str] = Field(
-        default_factory=dict, description="Variables that commands see besides the minimum."
+        default_factory=dict,
+        description="Environment variables for commands, in addition to the minimum.",
     )
-    max_timeout_s: float = Field(600.0, gt=0, description="The longest a command may ask for.")
-    memory_mb: int = Field(2048, ge=16, description="Memory of one command.")
+    max_timeout_s: float = Field(
+        600.0, gt=0, description="The longest time in seconds that a command may ask for."
+    )
+    memory_mb: int = Field(2048, ge=16, description="Memory of one command, in MiB.")
     processes: int = Field(256, ge=1, description="Processes of one command.")
-    file_mb: int = Field(512, ge=1, description="The largest file that a command may write.")
+    file_mb: int = Field(
+        512, ge=1, description="The largest file that a command may write, in MiB."
+    )
     disk_mb: int = Field(
         2048,
         ge=16,
-        description="Disk that the commands of one session may add; more ends the command.",
+        description="Disk space in MiB that the commands of one session may add together. A "
+        "command that goes beyond it is ended.",
     )
 
 
@@ -252,9 +310,14 @@ class Tools(Section):
     """`[tools]`: where tools may reach and how commands are confined."""
 
     sandbox: Literal["auto", "bubblewrap", "landlock", "none"] = Field(
-        "auto", description="`none` runs commands unconfined; each of them is asked about then."
+        "auto",
+        description="What confines commands. `auto` takes bubblewrap or, if that does not work, "
+        "Landlock. `none` confines nothing; a person is then asked about each "
+        "command that nothing else allows.",
     )
-    roots: tuple[Path, ...] = Field((), description="Folders besides the workspace.")
+    roots: tuple[Path, ...] = Field(
+        (), description="More folders that tools and commands may use, besides the workspace."
+    )
     exec: Exec = Field(default_factory=Exec, description="What shell commands are granted.")
     subagents: ChildTools = Field(
         default_factory=ChildTools, description="What subagents may have, and what they share."
@@ -265,47 +328,55 @@ class Policy(Section):
     """`[policy]`: what the agent may do without asking."""
 
     mode: PermissionMode = Field(
-        PermissionMode.DEFAULT, description="How much is allowed where no rule says anything."
+        PermissionMode.DEFAULT, description="How much is allowed if no rule decides."
     )
-    allow: tuple[RuleText, ...] = Field((), description="Calls that need no approval.")
-    ask: tuple[RuleText, ...] = Field((), description="Calls that always need an approval.")
-    deny: tuple[RuleText, ...] = Field((), description="Calls that are always refused.")
+    allow: tuple[RuleText, ...] = Field((), description="Rules for calls that need no approval.")
+    ask: tuple[RuleText, ...] = Field(
+        (), description="Rules for calls that always need an approval."
+    )
+    deny: tuple[RuleText, ...] = Field((), description="Rules for calls that are always refused.")
 
 
 class Approvals(Section):
-    """`[approvals]`: who decides, and for how long a question stands."""
+    """`[approvals]`: who may approve, and how long a card stays open."""
 
     approvers: tuple[AccountName, ...] = Field(
-        (), description="`channel:account:user` of those who may approve besides the owner."
+        (), description="Accounts that may approve besides the owners, as `channel:account:user`."
     )
     expiry_s: float = Field(
-        7 * 24 * 3600.0, ge=10, description="What nobody answered for so long is denied."
+        7 * 24 * 3600.0,
+        ge=10,
+        description="Seconds until a card that nobody answered counts as denied.",
     )
 
 
 class Queue(Section):
-    """`[queue]`: what becomes of messages that arrive while a run is active."""
+    """`[queue]`: what happens to messages that arrive while a run is active."""
 
     mode: Literal["collect", "followup", "steer", "interrupt"] = Field(
         "collect",
-        description="`collect` joins them into one run, `followup` gives each its own, `steer` "
-        "tells them to the run at work, `interrupt` ends it for them.",
+        description="`collect` joins the messages into one run, `followup` gives each its own "
+        "run, `steer` tells them to the current run, `interrupt` ends the current "
+        "run and starts a new one.",
     )
     debounce_ms: int = Field(
-        700, ge=0, le=60_000, description="How long it must be quiet before they are joined."
+        700,
+        ge=0,
+        le=60_000,
+        description="Milliseconds without a new message before waiting messages are joined.",
     )
     stale_after_s: float = Field(
         900.0,
         ge=1,
-        description="What a platform delivers later than this after it was sent is answered "
-        "together, once.",
+        description="Seconds after which a message that arrives counts as late. One run answers "
+        "all late messages of a session.",
     )
     max_waiting: int = Field(
         500,
         ge=1,
         le=10_000,
-        description="Messages of one session that may wait. Who sends more is told so, once a "
-        "minute, and the message is not taken.",
+        description="Messages of one session that may wait. Further messages are not taken; "
+        "their sender is told so, once a minute.",
     )
 
 
@@ -318,9 +389,15 @@ class Sessions(Section):
 class Workers(Section):
     """`[workers]`: how much this process does at once."""
 
-    turns: int = Field(50, ge=1, le=10_000, description="Runs at once in this process.")
+    turns: int = Field(
+        50, ge=1, le=10_000, description="Runs that may work at once in this process."
+    )
     lease_ttl_s: float = Field(
-        15.0, ge=1, le=600, description="How soon others take over after a crash, doubled."
+        15.0,
+        ge=1,
+        le=600,
+        description="The lease period in seconds. Other processes take over the work of a "
+        "crashed one within two lease periods.",
     )
 
 
@@ -328,21 +405,26 @@ class Delivery(Section):
     """`[delivery]`: how replies are sent."""
 
     ambiguous_sends: Literal["mark", "resend"] = Field(
-        "mark", description="What to do with a message that may or may not have been posted."
+        "mark",
+        description="What to do with a message that may or may not have been posted: `mark` it, "
+        "or `resend` it and perhaps post it twice.",
     )
     give_up_after_s: float = Field(
-        24 * 3600.0, gt=0, description="How long a message is tried before it is given up."
+        24 * 3600.0,
+        gt=0,
+        description="Seconds after which Gatehouse stops trying to send a message.",
     )
     file_mb: float = Field(
         50.0, gt=0, le=1_000, description="The largest file that the agent may send, in MB."
     )
     files_per_run: int = Field(
-        10, ge=0, le=1_000, description="Files that one run may send; 0 lets none out."
+        10, ge=0, le=1_000, description="Files that one run may send. 0 allows none."
     )
     keep_files_s: float = Field(
         7 * 24 * 3600.0,
         ge=3600,
-        description="How long copies of sent files are kept, and the page's links to them work.",
+        description="Seconds for which copies of sent files are kept. The links to them on the "
+        "page work as long.",
     )
 
 
@@ -350,13 +432,18 @@ class Settings(Section):
     """Everything that an operator may set."""
 
     timezone: Annotated[str, AfterValidator(_zone)] = Field(
-        "UTC", description="The zone in which the agent tells the time."
+        "UTC",
+        description="The time zone in which the agent tells the time, such as `Europe/Berlin`. "
+        "Days of budgets end at its midnight.",
     )
     roles: Annotated[tuple[RoleName, ...], AfterValidator(_roles)] = Field(
-        ROLES, description="The parts of the gateway that this process runs; all, unless split."
+        ROLES, description="The parts of the gateway that this process runs. Unset: all of them."
     )
     shutdown_grace_s: float = Field(
-        20.0, ge=0, le=3600, description="How long running turns may finish after SIGTERM."
+        20.0,
+        ge=0,
+        le=3600,
+        description="Seconds that running turns may take to finish after SIGTERM.",
     )
     log: Log = Field(default_factory=Log)
     http: Http = Field(default_factory=Http)
