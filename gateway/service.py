@@ -112,8 +112,9 @@ async def running(start: Start) -> AsyncIterator[Started]:
         except OSError as error:
             raise CannotStart(f"The gateway cannot start: {error}.") from error
         async with asyncio.TaskGroup() as group:
-            engine = group.create_task(assembly.engine.run(), name="engine")
-            watch = group.create_task(_watch(start, assembly), name="configuration watch")
+            keep = assembly.engine.supervisor.start
+            engine = keep(group, "engine", assembly.engine.run)
+            watch = keep(group, "configuration watch", _Watch(start, assembly).run)
             try:
                 await _ready(assembly)
                 yield Started(assembly, url, code)
@@ -267,40 +268,55 @@ async def _drain(assembly: Assembly, grace_s: float) -> None:
         waited += FLUSH_TICK_S
 
 
-async def _watch(start: Start, assembly: Assembly) -> None:
-    """Take over the rules of access and the tokens whenever a file changes (ACC-2, API-1); say now
-    and then that this home is at work, so that other replicas keep its token."""
-    config, seen = start.config, _states(start.config)
-    renewed = assembly.clock.monotonic()
-    while True:
-        await assembly.clock.sleep(WATCH_S)
-        if assembly.clock.monotonic() - renewed >= RENEW_S:
-            renewed = assembly.clock.monotonic()
-            await _keep_home_token(assembly)
-        states = await asyncio.to_thread(_states, config)
-        if states == seen:
-            continue
-        seen = states
+class _Watch:
+    """Takes over the rules of access and the tokens whenever a file changes (ACC-2, API-1), and
+    says now and then that this home is at work, so that other replicas keep its token.
+
+    What it has seen outlives a fault of its task: a change that could not be taken over is tried
+    again."""
+
+    def __init__(self, start: Start, assembly: Assembly) -> None:
+        self._start = start
+        self._assembly = assembly
+        self._config = start.config
+        self._seen = _states(start.config)
+        self._renewed = assembly.clock.monotonic()
+
+    async def run(self) -> None:
+        """Look until cancelled."""
+        clock = self._assembly.clock
+        while True:
+            await clock.sleep(WATCH_S)
+            if clock.monotonic() - self._renewed >= RENEW_S:
+                self._renewed = clock.monotonic()
+                await self._keep_home_token()
+            states = await asyncio.to_thread(_states, self._config)
+            if states != self._seen:
+                await self._read_again()
+                # Not before: a change whose reading failed in an unexpected way is read again.
+                self._seen = states
+
+    async def _read_again(self) -> None:
+        start, assembly = self._start, self._assembly
         try:
             changed = await asyncio.to_thread(start.reload)
         except ConfigError as error:
             log.error("configuration_refused", problems=[str(one) for one in error.problems])
-            continue
-        start.redactor.change((*secrets_of(config), *secrets_of(changed)))
+            return
+        start.redactor.change((*secrets_of(self._config), *secrets_of(changed)))
         assembly.change(changed)
-        await _keep_home_token(assembly)
+        await self._keep_home_token()
         log.info(
             "configuration_read",
             needs_restart=list(needs_restart(start.config.settings, changed.settings)),
         )
-        config, seen = changed, await asyncio.to_thread(_states, changed)
+        self._config = changed
 
-
-async def _keep_home_token(assembly: Assembly) -> None:
-    try:
-        await assembly.owner.accept()
-    except StoreUnavailable as error:
-        log.warning("home_token_not_kept", reason=str(error))
+    async def _keep_home_token(self) -> None:
+        try:
+            await self._assembly.owner.accept()
+        except StoreUnavailable as error:
+            log.warning("home_token_not_kept", reason=str(error))
 
 
 def _states(config: Config) -> tuple[tuple[Path, int, int] | None, ...]:

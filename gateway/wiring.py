@@ -31,7 +31,7 @@ from gateway.config_engine import (
 )
 from gateway.explain import Explainer
 from gateway.http.observing import EngineMetrics
-from gateway.http.services import HttpServices, HttpSettings
+from gateway.http.services import HttpServices, HttpSettings, TaskView
 from gateway.owner import Owner
 from gateway.tracing import open_tracer
 from gateway.wiring_chats import (
@@ -60,6 +60,7 @@ from runtime.store.dialect import sqlite_path
 from runtime.store.filelock import gateway_lock
 from runtime.store.migrate import MigrationReport, migrate, schema
 from runtime.store.observed import ObservedDatabase, count_commits
+from runtime.supervisor import Supervisor, TaskHealth
 from runtime.tools.builtin import builtin_tools
 from runtime.tools.outgoing import sending_by_rows
 from runtime.tools.registry import Registry
@@ -160,11 +161,14 @@ class Assembly:
                 "adapters": lambda: _reached(engine.accounts),
                 "taking": lambda: not current.draining,
                 "writes": lambda: not self.database.writable.trouble,
+                "tasks": lambda: not engine.supervisor.trouble,
             },
             reasons={
                 "database": lambda: engine.parts.redact(self.database.unreadable),
                 "writes": lambda: engine.parts.redact(self.database.writable.trouble),
+                "tasks": lambda: engine.parts.redact(engine.supervisor.trouble),
             },
+            tasks=lambda: [task_view(one, engine.parts.redact) for one in engine.supervisor.health],
             runtime=lambda: runtime_view(current.config, Found(self.catalog, self.sandbox)),
             explainer=self._explainer(),
             version=gateway_version(),
@@ -280,7 +284,8 @@ async def assemble(
     metrics = EngineMetrics()
     tracer, end_traces = open_tracer(config, metrics.traced)
     database = open_observed(config, clock, metrics)
-    bus = open_bus(config, clock)
+    supervisor = Supervisor(clock)
+    bus = open_bus(config, clock, supervisor)
     adapters = served(config, bus, clock)
     settings = engine_settings(config, Found(catalog, sandbox))
     tools = builtin_tools(
@@ -309,6 +314,7 @@ async def assemble(
         tracer=tracer,
         price=price_of,
         sandbox=sandbox,
+        supervisor=supervisor,
     )
     engine = Engine(parts, settings)
     await database.start()
@@ -337,6 +343,17 @@ def open_observed(config: Config, clock: Clock, observer: Observer) -> ObservedD
     return ObservedDatabase(opened, observer, clock, file=sqlite_path(config.database_url))
 
 
+def task_view(task: TaskHealth, redact: Callable[[str], str]) -> TaskView:
+    """How a long-lived task stands, without secrets."""
+    return TaskView(
+        name=task.name,
+        needed=task.needed,
+        up=task.up,
+        failures=task.failures,
+        reason=redact(task.reason),
+    )
+
+
 def _reached(accounts: Sequence[Account]) -> bool:
     """Whether a chat platform can be reached, where one is configured: here, or by the replica
     that listens in this one's place."""
@@ -344,18 +361,18 @@ def _reached(accounts: Sequence[Account]) -> bool:
     return not platforms or any(one.status().connected or one.standing_by for one in platforms)
 
 
-def open_bus(config: Config, clock: Clock) -> Bus:
+def open_bus(config: Config, clock: Clock, supervisor: Supervisor) -> Bus:
     """What carries signals between replicas: NATS where it is set, else the shared database."""
     if config.settings.bus.url is not None:
         # Lazy: a gateway without it has no need of its client.
         from runtime.bus.nats import NatsBus
 
-        return NatsBus(config.settings.bus.url, clock)
+        return NatsBus(config.settings.bus.url, clock, supervisor=supervisor)
     if config.database_url.startswith("postgresql"):
         # Lazy: an embedded gateway has no need of PostgreSQL's driver.
         from runtime.bus.postgres import PostgresBus
 
-        return PostgresBus(config.database_url, clock)
+        return PostgresBus(config.database_url, clock, supervisor=supervisor)
     return MemoryBus()
 
 

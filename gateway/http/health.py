@@ -72,6 +72,9 @@ class HealthRoutes:
                 "turns_running": self._services.turns_running(),
                 "turns_limit": self._services.turns_limit,
                 "adapters": [one.model_dump(mode="json") for one in self._services.adapters()],
+                "tasks": [
+                    one.model_dump(mode="json") for one in self._services.tasks() if one.failures
+                ],
                 **(numbers.model_dump(mode="json") if numbers else {}),
             }
         )

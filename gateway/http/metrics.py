@@ -5,7 +5,7 @@ replica, is read at the scrape. While the database is away its numbers are missi
 else is still said, because that is when somebody looks.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from aiohttp import web
@@ -16,11 +16,11 @@ from prometheus_client import (
     disable_created_metrics,
     generate_latest,
 )
-from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from gateway.http.problems import Handler
-from gateway.http.services import AdapterView, HttpServices
+from gateway.http.services import AdapterView, HttpServices, TaskView
 from runtime.domain.errors import StoreUnavailable
 from runtime.domain.runs import ACTIVE, TERMINAL, WAITING, RunState
 from runtime.views.models import LoadView
@@ -97,6 +97,7 @@ class Gauges(Collector):
             ("channel", "account"),
             {(one.channel, one.account): one.connected for one in adapters},
         )
+        yield from _tasks(services.tasks())
         yield _gauge("database_up", "1 while the database answers.", int(load is not None))
         if load is not None:
             yield from _work(load)
@@ -143,6 +144,23 @@ class Gauges(Collector):
             ("lease",),
             {(name,): held for name, held in names.items()},
         )
+
+
+def _tasks(tasks: Sequence[TaskView]) -> Iterator[Metric]:
+    yield _labelled(
+        "task_up",
+        "1 while a long-lived task runs.",
+        ("task",),
+        {(one.name,): one.up for one in tasks},
+    )
+    failures = CounterMetricFamily(
+        "gatehouse_task_failures",
+        "Ends of a long-lived task that was started again.",
+        labels=("task",),
+    )
+    for one in tasks:
+        failures.add_metric((one.name,), one.failures)
+    yield failures
 
 
 def _work(load: LoadView) -> Iterator[Metric]:

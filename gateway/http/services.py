@@ -51,13 +51,24 @@ class AdapterView(Value):
     detail: str = ""
 
 
+class TaskView(Value):
+    """A long-lived task of this process, as /v1/status and the metrics show it."""
+
+    name: str
+    needed: bool
+    up: bool
+    failures: int
+    reason: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class HttpServices:
     """Everything behind the handlers.
 
     `render` makes sanitised HTML of Markdown. `checks` are the parts that must be up besides the
     database for the gateway to be ready, by name, and `reasons` says why one of them is not, where
-    that is known. `runtime` is the effective policy, no secrets.
+    that is known. `tasks` are the long-lived ones of this process. `runtime` is the effective
+    policy, no secrets.
     `metrics` are what the engine has counted so far; `worker` is its name among the lease holders,
     `writes_waiting` the units that wait for the store, `sandbox` what confines commands. `hooks`
     are where platforms call us; what they bring goes to `gatehouse`. `url` is where this server
@@ -72,6 +83,7 @@ class HttpServices:
     clock: Clock
     render: Callable[[str], str]
     adapters: Callable[[], Sequence[AdapterView]] = tuple
+    tasks: Callable[[], Sequence[TaskView]] = tuple
     turns_running: Callable[[], int] = int
     checks: Mapping[str, Callable[[], bool]] = field(default_factory=dict)
     reasons: Mapping[str, Callable[[], str]] = field(default_factory=dict)

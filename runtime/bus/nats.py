@@ -18,6 +18,7 @@ from runtime.bus.outgoing import MAX_WAITING
 from runtime.bus.replicated import ReplicatedBus
 from runtime.domain.errors import InvalidInput, Unavailable
 from runtime.ports.clock import Clock
+from runtime.supervisor import Supervisor
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -43,11 +44,18 @@ class NatsBus(ReplicatedBus):
     """
 
     def __init__(
-        self, url: str, clock: Clock, *, prefix: str = PREFIX, waiting: int = MAX_WAITING
+        self,
+        url: str,
+        clock: Clock,
+        *,
+        prefix: str = PREFIX,
+        waiting: int = MAX_WAITING,
+        supervisor: Supervisor | None = None,
     ) -> None:
         if not _PREFIX.fullmatch(prefix):
             raise InvalidInput("prefix", "must be words of letters, digits, - and _ with dots")
-        super().__init__(_NatsLinker(url, f"{prefix}.signals"), clock, waiting=waiting)
+        linker = _NatsLinker(url, f"{prefix}.signals")
+        super().__init__(linker, clock, waiting=waiting, supervisor=supervisor)
 
 
 class _NatsLinker:

@@ -14,6 +14,7 @@ from runtime.bus.outgoing import MAX_WAITING
 from runtime.bus.replicated import ReplicatedBus
 from runtime.domain.errors import Unavailable
 from runtime.ports.clock import Clock
+from runtime.supervisor import Supervisor
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,9 +37,16 @@ class PostgresBus(ReplicatedBus):
     """`url` is the database's, as in the configuration (``postgresql+asyncpg://...``)."""
 
     def __init__(
-        self, url: str, clock: Clock, *, channel: str = CHANNEL, waiting: int = MAX_WAITING
+        self,
+        url: str,
+        clock: Clock,
+        *,
+        channel: str = CHANNEL,
+        waiting: int = MAX_WAITING,
+        supervisor: Supervisor | None = None,
     ) -> None:
-        super().__init__(_PostgresLinker(url, channel), clock, waiting=waiting)
+        linker = _PostgresLinker(url, channel)
+        super().__init__(linker, clock, waiting=waiting, supervisor=supervisor)
 
 
 class _PostgresLinker:

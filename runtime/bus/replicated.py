@@ -7,7 +7,7 @@ gap, never sent twice. A bus that is not connected is still the bus of its own p
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, suppress
 from typing import Final, Protocol
 
 import structlog
@@ -19,6 +19,7 @@ from runtime.domain.errors import Unavailable
 from runtime.domain.value import JsonObject
 from runtime.ports.bus import Signal
 from runtime.ports.clock import Clock
+from runtime.supervisor import Supervisor
 
 log = structlog.get_logger(__name__)
 
@@ -72,9 +73,16 @@ class Linker(Protocol):
 
 
 class ReplicatedBus:
-    """Implements the port `bus` over a `Linker`."""
+    """Implements the port `bus` over a `Linker`. Without a `supervisor` it has its own."""
 
-    def __init__(self, linker: Linker, clock: Clock, *, waiting: int = MAX_WAITING) -> None:
+    def __init__(
+        self,
+        linker: Linker,
+        clock: Clock,
+        *,
+        waiting: int = MAX_WAITING,
+        supervisor: Supervisor | None = None,
+    ) -> None:
         self.connected = False
         self.server = linker.server
         self._linker = linker
@@ -83,8 +91,10 @@ class ReplicatedBus:
         self._encoder = Encoder()
         self._outgoing = Outgoing(self._encoder, limit=waiting)
         self._wake = asyncio.Event()
-        self._tried = asyncio.Event()
+        self._supervisor = supervisor or Supervisor(clock)
+        self._first: Link | None = None
         self._closing = False
+        self._closed = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
@@ -92,10 +102,12 @@ class ReplicatedBus:
 
         Raises what is wrong with the configuration, such as a driver that is not installed.
         """
-        self._task = asyncio.create_task(self._run(), name=f"bus {self.server}")
-        await self._tried.wait()
-        if self._task.done():
-            self._task.result()
+        try:
+            self._first = await self._open()
+        except Unavailable as error:
+            log.warning("bus_unreachable", server=self.server, reason=str(error))
+        self.connected = self._first is not None
+        self._task = asyncio.create_task(self._supervisor.keep("bus", self._run), name="bus")
 
     async def close(self) -> None:
         """Send what waits, if that is a matter of a moment, and disconnect."""
@@ -106,10 +118,14 @@ class ReplicatedBus:
         self._wake.set()
         try:
             if self.connected:
-                await asyncio.wait({task}, timeout=CLOSE_S)
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(CLOSE_S):
+                        await self._closed.wait()
         finally:
             task.cancel()
             await asyncio.wait({task})
+            if self._first is not None:
+                await self._first.close()
         if not task.cancelled():
             task.result()
 
@@ -128,40 +144,38 @@ class ReplicatedBus:
         return self._local.subscribe(*topics, limit=limit)
 
     async def _run(self) -> None:
-        """Be connected, until closed."""
+        """Be connected, until closed; then stay until cancelled."""
         delay = FIRST_DELAY_S
-        try:
-            while not self._closing:
-                try:
-                    await self._connection()
-                    delay = FIRST_DELAY_S
-                except Unavailable as error:
-                    log.warning("bus_unreachable", server=self.server, reason=str(error))
-                except Exception:  # a defect of a driver must not make the replica deaf for good
-                    if not self._tried.is_set():
-                        raise
-                    log.exception("bus_failed", server=self.server)
-                self._tried.set()
-                if not self._closing:
-                    await self._clock.sleep(delay)
-                    delay = min(delay * 2, LONGEST_DELAY_S)
-        finally:
-            self._tried.set()
+        while not self._closing:
+            if self._first is None:
+                await self._clock.sleep(delay)
+                delay = min(delay * 2, LONGEST_DELAY_S)
+            try:
+                await self._connection()
+                delay = FIRST_DELAY_S
+            except Unavailable as error:
+                log.warning("bus_unreachable", server=self.server, reason=str(error))
+        self._closed.set()
+        await asyncio.Event().wait()
 
-    async def _connection(self) -> None:
-        """One connection from its beginning to its end. Raises `Unavailable` if it has none."""
+    async def _open(self) -> Link:
+        """A new connection, with its own reading of what comes. Raises `Unavailable`."""
         decoder = Decoder(self._encoder.publisher)
 
         def received(payload: str) -> None:
             self._received(decoder, payload)
 
-        link = await self._linker.open(received, self._wake.set)
+        return await self._linker.open(received, self._wake.set)
+
+    async def _connection(self) -> None:
+        """One connection from its beginning to its end. Raises `Unavailable` if it has none."""
+        first, self._first = self._first, None
+        link = first or await self._open()
         try:
             log.info("bus_connected", server=self.server)
             self.connected = True
-            if self._tried.is_set():
+            if first is None:
                 self._local.lose()
-            self._tried.set()
             await self._send(link)
         except Unavailable as error:
             log.warning("bus_lost", server=self.server, reason=str(error))

@@ -238,6 +238,14 @@ def abandoned(conn: Connection, live: Sequence[str]) -> Sequence[Run]:
     return sorted((_run(row) for row in rows), key=lambda run: run.id)
 
 
+def held_by(conn: Connection, *, worker: str) -> Sequence[tuple[str, int]]:
+    """(run, fence) of this worker's running runs."""
+    rows = conn.execute(
+        select(runs.c.id, runs.c.fence).where(runs.c.worker == worker, runs.c.state == _RUNNING)
+    )
+    return [(row.id, row.fence) for row in rows]
+
+
 def cancelled_of(conn: Connection, *, worker: str) -> Sequence[tuple[str, str]]:
     """(run, reason) of this worker's running runs that somebody asked to end."""
     rows = conn.execute(

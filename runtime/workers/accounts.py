@@ -11,7 +11,8 @@ from runtime.ports.chat import AdapterStatus, ChatAdapter
 from runtime.ports.clock import Clock
 from runtime.ports.gatehouse import Gatehouse
 from runtime.store import leases
-from runtime.workers.delivery import Deliverer
+from runtime.supervisor import Supervisor
+from runtime.workers.delivery import Deliverer, account_name
 from runtime.workers.leases import LeaseKeeper
 from runtime.workers.looks import Looks
 from runtime.workers.sending import DeliveryServices
@@ -27,10 +28,18 @@ class Account:
     """Runs one adapter. A wrong token stops this account alone and stays visible in its status."""
 
     def __init__(
-        self, adapter: ChatAdapter, gatehouse: Gatehouse, keeper: LeaseKeeper, clock: Clock
+        self,
+        adapter: ChatAdapter,
+        gatehouse: Gatehouse,
+        keeper: LeaseKeeper,
+        supervisor: Supervisor,
+        *,
+        name: str,
     ) -> None:
+        """`name` tells it from the other accounts, before it is known which one it is."""
         self.adapter = adapter
-        self._clock = clock
+        self._name = f"account {name}"
+        self._supervisor = supervisor
         self._gatehouse = gatehouse
         self._keeper = keeper
         self._refused = ""
@@ -42,6 +51,9 @@ class Account:
         """How the account stands, for /readyz, `status` and metrics."""
         if self._refused:
             return AdapterStatus(connected=False, detail=self._refused)
+        fault = self._supervisor.reason(self._name) or self._supervisor.reason(self._listening_name)
+        if fault:
+            return AdapterStatus(connected=False, detail=f"It failed and is tried again: {fault}")
         return self.adapter.status()
 
     @property
@@ -51,31 +63,44 @@ class Account:
 
     @property
     def _listening_lease(self) -> str:
-        return f"listen:{self.adapter.channel}:{self.adapter.account}"
+        return f"listen:{account_name(self.adapter)}"
+
+    @property
+    def _listening_name(self) -> str:
+        return f"listening {account_name(self.adapter)}"
 
     async def run(self, services: DeliveryServices, looks: Looks) -> None:
-        """Connect, then receive and deliver until cancelled."""
-        if not await self._connect(services.clock):
-            return
-        name = f"{self.adapter.channel}:{self.adapter.account}"
-        lease = leases.delivery(self.adapter.channel, self.adapter.account)
-        held = partial(self._keeper.holds, lease)
-        deliverer = Deliverer(self.adapter, services, looks=looks, held=held)
-        self.deliverer = deliverer
-        typing = TypingSignals(self.adapter, services.bus, services.clock, deliverer.buckets, held)
+        """Connect, then receive and deliver until cancelled.
+
+        It is not needed for readiness, and neither is listening: one platform that fails must not
+        take the others and the page out of service. `status` says that it does.
+        """
         try:
-            async with asyncio.TaskGroup() as group:
-                group.create_task(self._keeper.hold(lease, deliverer.run), name=f"deliver {name}")
-                if not self._stopped:
-                    self._listening = group.create_task(
-                        self._keeper.hold(self._listening_lease, self._listen),
-                        name=f"listen {name}",
-                    )
-                if self.adapter.capabilities.typing_interval_s is not None:
-                    group.create_task(typing.listen(), name=f"typing signals {name}")
-                    group.create_task(typing.show(), name=f"typing {name}")
+            body = partial(self._serve, services, looks)
+            await self._supervisor.keep(self._name, body, needed=False)
         finally:
             await self.adapter.close()
+
+    async def _serve(self, services: DeliveryServices, looks: Looks) -> None:
+        if not await self._connect(services.clock):
+            await asyncio.Event().wait()
+        start, name = self._supervisor.start, account_name(self.adapter)
+        lease = leases.delivery(self.adapter.channel, self.adapter.account)
+        held = partial(self._keeper.holds, lease)
+        deliverer = Deliverer(
+            self.adapter, services, looks=looks, held=held, supervisor=self._supervisor
+        )
+        self.deliverer = deliverer
+        typing = TypingSignals(self.adapter, services.bus, services.clock, deliverer.buckets, held)
+        async with asyncio.TaskGroup() as group:
+            start(group, f"lease {lease}", partial(self._keeper.hold, lease, deliverer.run))
+            if not self._stopped:
+                listen = self._listening_lease
+                hold = partial(self._keeper.hold, listen, self._listen)
+                self._listening = start(group, f"lease {listen}", hold)
+            if self.adapter.capabilities.typing_interval_s is not None:
+                start(group, f"typing signals {name}", typing.listen, needed=False)
+                start(group, f"typing {name}", typing.show, needed=False)
 
     async def stop_listening(self) -> None:
         """Take nothing more from the platform; what was not acknowledged comes again."""
@@ -85,20 +110,9 @@ class Account:
             await asyncio.wait([self._listening])
 
     async def _listen(self, _fence: int) -> None:
-        """Listen while the lease is held; a defect of the adapter must not end the engine."""
-        wait = FIRST_BACKOFF_S
-        while True:
-            began = self._clock.monotonic()
-            try:
-                await self.adapter.listen(self._gatehouse)
-                return
-            except Exception:  # the worker root of everything that comes in from a platform
-                log.exception("listening_failed", channel=self.adapter.channel)
-            if self._clock.monotonic() - began >= MAX_BACKOFF_S:
-                # It had worked for long: an old failure makes nobody wait for this one.
-                wait = FIRST_BACKOFF_S
-            await self._clock.sleep(wait)
-            wait = min(wait * 2, MAX_BACKOFF_S)
+        """Listen while the lease is held; a defect of the adapter does not give it away."""
+        listen = partial(self.adapter.listen, self._gatehouse)
+        await self._supervisor.keep(self._listening_name, listen, needed=False)
 
     async def _connect(self, clock: Clock) -> bool:
         wait = FIRST_BACKOFF_S

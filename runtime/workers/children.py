@@ -19,6 +19,7 @@ from runtime.store import Connection, Database, agent_cards, agent_deadlines, ag
 from runtime.store.due import Due
 from runtime.store.open_calls import OpenCall
 from runtime.subagents import cards, children, lingering
+from runtime.supervisor import Supervisor
 from runtime.workers.looks import Looks
 from runtime.workers.wake import Wake
 
@@ -53,27 +54,37 @@ class ChildKeeper:
     """Runs in every process that has turns. `most` children run at once, 0: any number."""
 
     def __init__(
-        self, database: Database, bus: Bus, clock: Clock, looks: Looks, *, most: int
+        self,
+        database: Database,
+        bus: Bus,
+        clock: Clock,
+        looks: Looks,
+        *,
+        most: int,
+        supervisor: Supervisor,
     ) -> None:
+        self._supervisor = supervisor
         self._database = database
         self._bus = bus
         self._looks = looks
         self._most = most
         self._wake = Wake(clock)
 
-    async def run(self) -> None:
-        """Care for children until cancelled."""
-        async with asyncio.TaskGroup() as group:
-            group.create_task(self._listen(), name="children signals")
-            self._wake.set()
-            with self._looks.for_runs(self._tell):
-                while True:
-                    await self._wake.wait(None)
-                    try:
-                        while await self._round():
-                            pass
-                    except StoreUnavailable as error:
-                        log.warning("children_wait", reason=str(error))
+    def start(self, group: asyncio.TaskGroup) -> None:
+        """Care for children in tasks of `group`."""
+        self._supervisor.start(group, "child signals", self._listen)
+        self._supervisor.start(group, "children", self._care)
+
+    async def _care(self) -> None:
+        self._wake.set()
+        with self._looks.for_runs(self._tell):
+            while True:
+                await self._wake.wait(None)
+                try:
+                    while await self._round():
+                        pass
+                except StoreUnavailable as error:
+                    log.warning("children_wait", reason=str(error))
 
     async def _listen(self) -> None:
         async with self._bus.subscribe(CHILDREN) as signals:

@@ -20,6 +20,7 @@ from runtime.ports.chat import ChatAdapter
 from runtime.store import outbox
 from runtime.store.due import Due
 from runtime.store.outbox import OutboxRow
+from runtime.supervisor import Supervisor
 from runtime.workers.buckets import Buckets
 from runtime.workers.looks import Looks
 from runtime.workers.sending import DeliveryServices, Sender
@@ -41,7 +42,7 @@ class Deliverer:
     """Sends one account's messages while its lease is held, which `held` knows without asking.
 
     It asks the outbox when it was signalled, when a tick's look found something, and when a
-    delivery ended behind which there may be more. Without `looks` it has its own.
+    delivery ended behind which there may be more. Without `looks` or `supervisor` it has its own.
     """
 
     def __init__(
@@ -51,8 +52,10 @@ class Deliverer:
         *,
         looks: Looks | None = None,
         held: Callable[[], bool] = lambda: True,
+        supervisor: Supervisor | None = None,
     ) -> None:
         clock = services.clock
+        self._supervisor = supervisor or Supervisor(clock)
         self._adapter = adapter
         self._services = services
         self._database = services.database
@@ -105,7 +108,7 @@ class Deliverer:
 
     async def run(self, fence: int) -> None:
         """Deliver under the lease's fence until cancelled."""
-        self._holder = Holder(self._services.worker, fence)
+        self._holder = holder = Holder(self._services.worker, fence)
         # What an earlier lease of this process had begun was cut off with it: it is swept up.
         self._started.clear()
         self._busy.clear()
@@ -113,24 +116,29 @@ class Deliverer:
             self._adapter,
             self._services,
             self.buckets,
-            self._holder,
+            holder,
             held=self._held,
             ended=self._look_again,
         )
+
+        async def send(group: asyncio.TaskGroup) -> None:
+            self._ask = self._sweep = True
+            with self._looks.for_outbox(self._adapter.channel, self._adapter.account, self._tell):
+                while True:
+                    await self._round(group, holder)
+                    if not self._ask:
+                        await self._wake.wait(None)
+
         try:
+            # Sends are the group's: they come to their end while what starts them is down.
             async with asyncio.TaskGroup() as group:
-                group.create_task(self._listen(), name="delivery signals")
-                group.create_task(texts.run(), name="delivery streams")
+                start, place = self._supervisor.start, account_name(self._adapter)
+                start(group, f"delivery signals {place}", self._listen)
+                if texts.shown:
+                    start(group, f"growing texts {place}", texts.run, needed=False)
                 if self._own_looks:
-                    group.create_task(self._looks.run(), name="delivery looks")
-                self._ask = self._sweep = True
-                with self._looks.for_outbox(
-                    self._adapter.channel, self._adapter.account, self._tell
-                ):
-                    while True:
-                        await self._round(group, self._holder)
-                        if not self._ask:
-                            await self._wake.wait(None)
+                    start(group, f"delivery looks {place}", self._looks.run)
+                start(group, f"delivery {place}", partial(send, group))
         finally:
             self._holder = self._growing = None
             self._handed.clear()
@@ -257,6 +265,9 @@ class Deliverer:
                 row = await self._growing.settled(row)
             if not await self._sender.deliver(row, holder, resolve=resolve and not mine):
                 self._started.pop(row.message.outbox_id, None)
+        except Exception:  # the root of one message: the sends beside it must not end with it
+            # Nobody knows whether it was sent: it stays in hand until the next lease looks it up.
+            log.exception("delivery_failed", outbox_id=row.message.outbox_id)
         finally:
             rest = self._busy.get(chat, set())
             rest.discard(row.message.outbox_id)
@@ -269,6 +280,11 @@ class Deliverer:
     def _in_hand(self, row: OutboxRow) -> bool:
         """Whether it is being delivered now. A chat may have two: a changed card beside a post."""
         return row.message.outbox_id in self._busy.get(row.message.target.chat_id, ())
+
+
+def account_name(adapter: ChatAdapter) -> str:
+    """How the tasks of an account are called."""
+    return f"{adapter.channel}:{adapter.account}"
 
 
 def _room(busy: Sized, handed: Sized) -> int:

@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -38,6 +39,7 @@ from runtime.ports.tracing import NO_TRACER, Tracer
 from runtime.ports.transcription import Transcriber
 from runtime.sessions.window import WindowCache
 from runtime.store import Database, Point, leases, no_point
+from runtime.supervisor import Supervisor
 from runtime.tools.builtin.spawning import SPAWN
 from runtime.tools.registry import Registry
 from runtime.workers.accounts import Account, LocalDeliverers
@@ -91,7 +93,8 @@ class EngineParts:
     `price` knows what a call costs before it is made; money is not reserved without it.
     `roles` are those of this process; `adapters` are the channels that these serve, `fetchers`
     those that it only fetches files from, for its turns. `sandbox` is where git runs for the
-    worktrees of children; there are none without it."""
+    worktrees of children; there are none without it. `supervisor` runs the long-lived tasks of the
+    whole process, if it has others than the engine's."""
 
     database: Database
     bus: Bus
@@ -110,6 +113,7 @@ class EngineParts:
     fetchers: Sequence[ChatAdapter] = ()
     transcriber: Transcriber | None = None
     sandbox: Sandbox | None = None
+    supervisor: Supervisor | None = None
 
 
 class Engine:
@@ -130,12 +134,16 @@ class Engine:
             workspace=parts.workspace.root,
         )
         self._budgets = Budgets(parts.database, parts.clock, settings.budgets, parts.price)
-        self._keeper = LeaseKeeper(parts.database, parts.clock, self.worker, settings.lease)
+        self.supervisor = parts.supervisor or Supervisor(parts.clock)
+        self._keeper = LeaseKeeper(
+            parts.database, parts.clock, self.worker, settings.lease, supervisor=self.supervisor
+        )
         # Within two lease periods somebody must see that a lease ran out, however short it is.
         every_s = min(TICK_S, settings.lease.ttl_s / 3)
         self._looks = Looks(parts.database, parts.clock, every_s=every_s)
         self.accounts = [
-            Account(one, self.intake, self._keeper, parts.clock) for one in parts.adapters
+            Account(one, self.intake, self._keeper, self.supervisor, name=name)
+            for one, name in zip(parts.adapters, _names(parts.adapters), strict=True)
         ]
         self._worktrees = (
             Worktrees(parts.sandbox, parts.workspace.root, parts.clock) if parts.sandbox else None
@@ -147,6 +155,7 @@ class Engine:
             delivery=LocalDeliverers(self.accounts),
             looks=self._looks,
             limit=settings.turns,
+            supervisor=self.supervisor,
         )
         self._children = ChildKeeper(
             parts.database,
@@ -154,6 +163,7 @@ class Engine:
             parts.clock,
             self._looks,
             most=settings.agent.children.concurrency,
+            supervisor=self.supervisor,
         )
         self._timers = Timers(parts.database, parts.bus, parts.clock, self._looks)
         self._sent_files = SentFiles(
@@ -192,19 +202,20 @@ class Engine:
             workspace=parts.workspace.root,
         )
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._keeper.keep_process(), name="process lease")
-            group.create_task(self._looks.run(), name="looks")
+            start, hold = self.supervisor.start, self._keeper.hold
+            self._keeper.start(group)
+            start(group, "looks", self._looks.run)
             if not parts.alone:
-                group.create_task(self._keeper.hold(self._presence, _stay), name="roles")
+                start(group, "lease roles", partial(hold, self._presence, _stay))
             if Role.TIMERS in parts.roles:
-                group.create_task(self._keeper.hold("timers", self._timers.run), name="timers")
-                group.create_task(self._sent_files.run(), name="sent files")
+                start(group, "timers", partial(hold, "timers", self._timers.run))
+                start(group, "sent files", self._sent_files.run, needed=False)
             if Role.WORKERS in parts.roles:
-                group.create_task(self.turns.run(), name="turns")
-                group.create_task(self._children.run(), name="children")
+                start(group, "turns", self.turns.run)
+                self._children.start(group)
                 if self._worktrees is not None:
                     trees = WorktreeKeeper(parts.database, parts.bus, self._worktrees)
-                    group.create_task(trees.run(), name="worktrees")
+                    start(group, "worktrees", trees.run, needed=False)
             for account in self.accounts:
                 group.create_task(
                     account.run(services, self._looks), name=f"account {account.adapter.channel}"
@@ -215,8 +226,8 @@ class Engine:
         self.turns.stop_taking()
         async with asyncio.TaskGroup() as group:
             for account in self.accounts:
-                name = f"stop listening {account.adapter.channel}"
-                group.create_task(account.stop_listening(), name=name)
+                channel = account.adapter.channel
+                group.create_task(account.stop_listening(), name=f"stop listening {channel}")
         await self.turns.drain(grace_s)
 
     @property
@@ -266,6 +277,17 @@ class Engine:
             settings=self.settings.agent,
             transcriber=parts.transcriber,
         )
+
+
+def _names(adapters: Sequence[ChatAdapter]) -> Sequence[str]:
+    """A name for each account by its channel; numbered where a channel has several."""
+    channels = [one.channel for one in adapters]
+    return [
+        channel
+        if channels.count(channel) == 1
+        else f"{channel} {channels[: place + 1].count(channel)}"
+        for place, channel in enumerate(channels)
+    ]
 
 
 async def _stay(_fence: int) -> None:

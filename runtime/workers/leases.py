@@ -15,6 +15,7 @@ from runtime.domain.errors import StoreUnavailable
 from runtime.inbox.claims import Holder
 from runtime.ports.clock import Clock
 from runtime.store import Database, leases
+from runtime.supervisor import Supervisor
 from runtime.workers.wake import Wake
 
 log = structlog.get_logger(__name__)
@@ -54,8 +55,15 @@ class LeaseKeeper:
     """Acquires, renews and gives back leases for one process, named by `worker`."""
 
     def __init__(
-        self, database: Database, clock: Clock, worker: str, settings: LeaseSettings
+        self,
+        database: Database,
+        clock: Clock,
+        worker: str,
+        settings: LeaseSettings,
+        *,
+        supervisor: Supervisor | None = None,
     ) -> None:
+        self._supervisor = supervisor or Supervisor(clock)
         self._database = database
         self._clock = clock
         self._settings = settings
@@ -76,8 +84,9 @@ class LeaseKeeper:
         held = self._held.get(name)
         return held is not None and self._clock.monotonic() < held.until
 
-    async def keep_process(self) -> None:
-        """Hold the process's lease until cancelled; take it anew whenever it was lost."""
+    def start(self, group: asyncio.TaskGroup) -> None:
+        """Renew whatever this process holds, and hold the process's own lease, in tasks of
+        `group`; that one is taken anew whenever it was lost."""
 
         async def body(fence: int) -> None:
             self._fence = fence
@@ -86,9 +95,9 @@ class LeaseKeeper:
             finally:
                 self._fence = None
 
-        async with asyncio.TaskGroup() as group:
-            group.create_task(self._renew(), name="renew leases")
-            await self.hold(f"{leases.PROCESS}{self.worker}", body)
+        name = f"{leases.PROCESS}{self.worker}"
+        self._supervisor.start(group, "lease renewal", self._renew)
+        self._supervisor.start(group, "lease process", lambda: self.hold(name, body))
 
     async def hold(self, name: str, body: Body) -> None:
         """Run `body` whenever and as long as the lease `name` is ours, until cancelled."""

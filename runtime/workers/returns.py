@@ -4,6 +4,9 @@ A run is given back under the fence that it was claimed under. The process may h
 and taken it again since, and then nobody else would look for the run.
 """
 
+from collections.abc import Container
+from functools import partial
+
 import structlog
 
 from runtime.domain.errors import StaleLease
@@ -41,6 +44,14 @@ class Returns:
             await self._database.write(work, name="release")
         except StaleLease:
             log.warning("run_lost", run_id=run_id)
+
+    async def look(self, worker: str, live: Container[str]) -> None:
+        """Find runs that are this worker's by their rows and that it does not run: those of a claim
+        whose end it did not hear of. Raises `StoreUnavailable`."""
+        for run_id, fence in await self._database.read(partial(runs.held_by, worker=worker)):
+            if run_id not in live:
+                log.warning("run_left", run_id=run_id)
+                self.later(run_id, Holder(worker, fence))
 
     async def all_waiting(self) -> None:
         """Give back what waits. Raises `StoreUnavailable`; the rest waits on."""

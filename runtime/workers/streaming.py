@@ -56,10 +56,14 @@ class GrowingTexts:
         self._ended = ended
         self._texts: dict[str, GrowingText] = {}
 
+    @property
+    def shown(self) -> bool:
+        """Whether this account shows texts at all while they grow."""
+        quiet = self._adapter.channel in self._services.settings.quiet
+        return self._adapter.streams is not None and not quiet
+
     async def run(self) -> None:
         """Follow the runs of this account until cancelled."""
-        if self._adapter.streams is None or self._adapter.channel in self._services.settings.quiet:
-            return
         async with (
             self._services.bus.subscribe(LIVE, limit=4096) as signals,
             asyncio.TaskGroup() as group,

@@ -23,6 +23,7 @@ from runtime.ports.bus import CANCEL, EVENTS, RUNS
 from runtime.sessions.window import WindowCache
 from runtime.store import Connection, lanes, runs
 from runtime.store.due import Due
+from runtime.supervisor import Supervisor
 from runtime.workers.looks import Looks
 from runtime.workers.returns import Returns
 from runtime.workers.wake import TICK_S, Wake
@@ -100,7 +101,9 @@ class TurnWorker:
         delivery: LocalDelivery,
         looks: Looks,
         limit: int,
+        supervisor: Supervisor,
     ) -> None:
+        self._supervisor = supervisor
         self._services = services
         self._policy = policy
         self._holder = holder
@@ -112,6 +115,7 @@ class TurnWorker:
         self._live: dict[str, _Live] = {}
         self._returns = Returns(services.database)
         self._draining = False
+        self._unsure = False
         self._idle = asyncio.Event()
         self._idle.set()
 
@@ -125,19 +129,26 @@ class TurnWorker:
         return len(self._live)
 
     async def run(self) -> None:
-        """Claim and run until cancelled; running turns are put back then, not lost."""
+        """Claim and run until cancelled; running turns are put back then, not lost.
+
+        They are the group's, so that they go on while what starts and stops them is down.
+        """
 
         def tell(due: Due) -> None:
-            if due.runs or self._returns.waiting:
+            if due.runs or self._unsure or self._returns.waiting:
                 self._wake.set()
 
-        async with asyncio.TaskGroup() as group:
-            group.create_task(self._listen(), name="turns signals")
-            group.create_task(self._watch_cancellations(), name="turns cancellations")
+        async def claim(group: asyncio.TaskGroup) -> None:
+            self._unsure = True
             with self._looks.for_runs(tell):
                 while True:
                     if not await self._claim(group):
                         await self._wake.wait(None)
+
+        async with asyncio.TaskGroup() as group:
+            self._supervisor.start(group, "turn signals", self._listen)
+            self._supervisor.start(group, "turn cancellations", self._watch_cancellations)
+            self._supervisor.start(group, "claims", partial(claim, group))
 
     def stop_taking(self) -> None:
         """Claim nothing more; what is queued waits for the next process."""
@@ -163,12 +174,17 @@ class TurnWorker:
             return False
         database, cache = self._services.database, self._services.cache
         try:
+            if self._unsure:
+                await self._returns.look(holder.worker, self._live)
+                self._unsure = False
             await self._returns.all_waiting()
             found, passed_over = await database.write(
                 lambda conn: _claim(conn, holder, most=room, cache=cache), name="claim"
             )
         except StoreUnavailable as error:
             log.warning("claim_failed", reason=str(error))
+            # The connection may have ended after COMMIT: then runs are ours that nobody runs.
+            self._unsure = True
             return False
         for claimed in found:
             self._start(group, claimed, holder)

@@ -85,7 +85,7 @@ async def test_closing_ends_its_tasks_and_publishing_goes_on_harmlessly(
     before = asyncio.all_tasks()
     replica = await any_bus.replica()
     names = {task.get_name() for task in asyncio.all_tasks() - before}
-    assert any(name.startswith("bus 127.0.0.1:") for name in names) or any_bus.kind == "memory"
+    assert "bus" in names or any_bus.kind == "memory"
     async with fail_after():
         await replica.bus.close()
         await replica.bus.close()

@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from runtime import supervisor
 from runtime.bus import replicated
 from runtime.bus.replicated import HEARTBEAT_S, ReplicatedBus
 from runtime.bus.wire import Decoder, Encoder, to_json
@@ -130,7 +131,7 @@ async def test_a_driver_that_fails_in_a_way_of_its_own_makes_no_replica_deaf() -
         world.bus.publish(RUNS, {"number": 1})
         await settle()
         assert not world.bus.connected
-        await world.clock.advance(0.25)
+        await world.clock.advance(supervisor.FIRST_DELAY_S + replicated.FIRST_DELAY_S)
         assert world.bus.connected
         world.bus.publish(RUNS, {"number": 2})
         await settle()

@@ -14,6 +14,7 @@ from adapters.system.clock import SystemClock
 from gateway.http.metrics import Metrics
 from gateway.http.observing import EngineMetrics
 from gateway.http.services import AdapterView, HttpServices, HttpSettings
+from gateway.wiring import task_view
 from runtime.bus.memory import MemoryBus
 from runtime.domain.messages import InboundMessage
 from runtime.domain.people import Sender
@@ -146,6 +147,7 @@ async def counted(path: Path, model: Model) -> AsyncIterator[Counted]:
         clock=clock,
         render=str,
         adapters=lambda: [AdapterView(channel="test", account="A1", connected=True)],
+        tasks=lambda: [task_view(one, str) for one in engine.supervisor.health],
         turns_running=lambda: engine.turns.running,
         checks={"engine": lambda: engine.ready},
         version="1.2.3",
