@@ -16,7 +16,6 @@ from runtime.store import (
     calls,
     lanes,
     leases,
-    open_calls,
     runs,
     sessions,
     transcripts,
@@ -29,6 +28,8 @@ from runtime.store.transcripts import Line
 
 MAX_ATTEMPTS = 5
 """A run whose worker died so often is not tried again: it may be what kills the workers."""
+AT_ONCE = 100
+"""Runs that are taken over in one unit: more would hold their lanes for long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,34 +124,43 @@ def _take_inputs(conn: Connection, lane: Lane, run: Run) -> Sequence[Line]:
     return () if stands_open(conn, lane, run) else steering.heard(conn, lane, run)
 
 
-@dataclass(frozen=True, slots=True)
-class Care:
-    """What the timer loop has to do now."""
+def recover(conn: Connection) -> int:
+    """Requeue runs of workers whose lease ran out, which go on from their last durable step; how
+    many. 0 where there are none that no other unit has in hand.
 
-    abandoned: bool
-    expired: bool
-
-
-def needs_care(conn: Connection) -> Care:
-    """Whether runs lost their worker or open calls their time; reads only."""
-    return Care(
-        abandoned=bool(runs.abandoned(conn, leases.live_workers(conn))),
-        expired=bool(open_calls.expired(conn, limit=1)),
-    )
-
-
-def recover(conn: Connection) -> bool:
-    """Requeue the first run of a worker whose lease ran out, which goes on from its last durable
-    step; False where there is none.
-
-    A run that was asked to end is ended instead, and one whose workers keep dying is failed. One a
-    unit: whoever held the lanes of several would hold that of a parent before that of its child.
+    Many processes may do so at once: each takes the lanes that no other holds, and waits for none.
+    A run that was asked to end is ended instead, and one whose workers keep dying is failed: one a
+    unit, because its end may need the lane of its parent, and whoever held several lanes before
+    would hold that of a parent before that of its child.
     """
-    for run in runs.abandoned(conn, leases.live_workers(conn)):
-        with suppress(StaleLease):
-            release(conn, run)
-        return True
-    return False
+    found = lanes.lock_abandoned(conn, most=AT_ONCE, attempts=MAX_ATTEMPTS - 1)
+    if not found:
+        return _end_one(conn)
+    # Before the lanes were ours another unit may have ended a run, or given it to somebody else.
+    lost = runs.abandoned(conn, [lane.session_id for lane in found])
+    taken = [lane for lane in found if lane.session_id in lost]
+    runs.keep_requeued(conn, [lost[lane.session_id] for lane in taken])
+    for lane in taken:
+        run = lost[lane.session_id]
+        lane.active_run = None
+        # It has the lowest number of those that wait, so it is the head of its lane.
+        lane.begin_at(run.ready_ms)
+        _requeued(lane, run, run.attempt + 1)
+    lanes.save(conn, *taken)
+    return len(found)
+
+
+def _end_one(conn: Connection) -> int:
+    run = runs.first_to_end(conn, attempts=MAX_ATTEMPTS - 1)
+    if run is None:
+        return 0
+    with suppress(StaleLease):
+        release(conn, run)
+    return 1
+
+
+def _requeued(lane: Lane, run: Run, attempt: int) -> None:
+    lane.record(EventKind.RUN_QUEUED, run.id, {"kind": run.kind.value, "attempt": attempt})
 
 
 def release(conn: Connection, run: Run, *, died: bool = True) -> None:
@@ -168,7 +178,7 @@ def release(conn: Connection, run: Run, *, died: bool = True) -> None:
     elif attempt >= MAX_ATTEMPTS:
         _give_up(conn, lane, queued, attempt)
     else:
-        lane.record(EventKind.RUN_QUEUED, run.id, {"kind": run.kind.value, "attempt": attempt})
+        _requeued(lane, run, attempt)
     lanes.settle(conn, lane)
     lanes.save(conn, lane)
 

@@ -4,7 +4,7 @@ A look only says that there is something; whoever is told asks for it and checks
 changes. It reads, and gives no rows away.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, Final
 
@@ -27,9 +27,9 @@ from runtime.store.agents import ENDING, STARTABLE
 from runtime.store.database import STORE_TIME, DialectName, clock_ms
 from runtime.store.dialect import dialect_name
 from runtime.store.hot import Hot, hot
-from runtime.store.leases import PROCESS
+from runtime.store.leases import worker_is_dead
 from runtime.store.outbox import OPEN
-from runtime.store.tables import lanes, leases, open_calls, outbox, runs
+from runtime.store.tables import lanes, open_calls, outbox, runs
 from runtime.store.tables_agents import agent_cards, agents
 
 Place = tuple[str, str]
@@ -38,11 +38,12 @@ Place = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What a process would do something about: claim runs, care for what timers find, and send
-    for `accounts`."""
+    """What a process would do something about: claim runs, take over those of dead workers, end
+    what waited too long, and send for `accounts`."""
 
     runs: bool = False
-    care: bool = False
+    abandoned: bool = False
+    expired: bool = False
     accounts: tuple[Place, ...] = ()
 
 
@@ -70,7 +71,7 @@ def look(conn: Connection, wanted: Wanted) -> Due:
     """Which parts of `wanted` wait. One statement; nothing is asked where nothing is wanted."""
     if wanted == Wanted():
         return Due()
-    statement = _statement(dialect_name(conn), wanted.runs, wanted.care, len(wanted.accounts))
+    statement = _statement(dialect_name(conn), replace(wanted, accounts=()), len(wanted.accounts))
     params: dict[str, object] = {"clock_ms": clock_ms(conn)}
     for number, (channel, account) in enumerate(wanted.accounts):
         params |= {f"channel_{number}": channel, f"account_{number}": account}
@@ -86,11 +87,11 @@ def look(conn: Connection, wanted: Wanted) -> Due:
 
 
 @cache
-def _statement(on: DialectName, ready: bool, care: bool, accounts: int) -> Hot[Any]:
+def _statement(on: DialectName, wanted: Wanted, accounts: int) -> Hot[Any]:
     parts: list[Select[str, int]] = []
     # Read once: a time of its own for each row could not be looked for in an index.
     now = select(STORE_TIME[on]).scalar_subquery()
-    if ready:
+    if wanted.runs:
         parts.append(_told(_RUNS, 0).where(exists().where(lanes.c.ready_ms <= now)))
         wants = exists().where(lanes.c.wants_ms <= now)
         asked = exists().where(text(ENDING)).select_from(agents)
@@ -98,15 +99,11 @@ def _statement(on: DialectName, ready: bool, care: bool, accounts: int) -> Hot[A
         late = exists().where(text(TIMED), agents.c.deadline_ms <= now)
         here = or_(wants, asked, STARTABLE.exists(), shown, late)
         parts.append(_told(_CHILDREN, 0).where(here))
-    if care:
-        live = exists().where(
-            leases.c.holder == runs.c.worker,
-            leases.c.name.startswith(literal_column(f"'{PROCESS}'", Text())),
-            leases.c.expires_ms > now,
-        )
-        # The very words of the partial indexes: SQLite uses them for nothing else.
-        running = exists().where(text("runs.state = 'running'"), ~live)
+    # The very words of the partial indexes: SQLite uses them for nothing else.
+    if wanted.abandoned:
+        running = exists().where(text("runs.state = 'running'"), worker_is_dead(on))
         parts.append(_told(_ABANDONED, 0).where(running.select_from(runs)))
+    if wanted.expired:
         over = exists().where(text("open_calls.state = 'open'"), open_calls.c.expires_ms <= now)
         parts.append(_told(_EXPIRED, 0).where(over))
     for number in range(accounts):

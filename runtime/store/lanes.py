@@ -33,8 +33,9 @@ from runtime.store import events, saving
 from runtime.store.database import DIALECTS, STORE_TIME, DialectName, clock_ms, now_ms
 from runtime.store.dialect import dialect_name, lock_rows, timed
 from runtime.store.hot import Hot, hot
+from runtime.store.leases import worker_is_dead
 from runtime.store.rows import insert_new
-from runtime.store.runs import QUEUED
+from runtime.store.runs import QUEUED, RUNNING
 from runtime.store.saving import FIELDS
 from runtime.store.tables import inputs, lanes, runs, sessions
 
@@ -197,6 +198,27 @@ _WANTING = {
     )
     for name in DIALECTS
 }
+_ABANDONED = {
+    name: hot(
+        timed(
+            name,
+            lock_rows(
+                select(*_COLUMNS)
+                .join(runs, runs.c.session_id == lanes.c.session_id)
+                .where(
+                    RUNNING,
+                    runs.c.cancel.is_(None),
+                    runs.c.attempt < bindparam("attempts"),
+                    worker_is_dead(name),
+                )
+                .limit(cast(bindparam("most", type_=Integer()), Integer)),
+                skip_locked=True,
+                of=lanes,
+            ),
+        )
+    )
+    for name in DIALECTS
+}
 _ANY_READY = hot(
     select(lanes.c.session_id)
     .where(lanes.c.ready_ms <= select(STORE_TIME["postgresql"]).scalar_subquery())
@@ -262,6 +284,15 @@ def lock_ready(conn: Connection, *, most: int) -> Sequence[Lane]:
 def lock_wanting(conn: Connection, *, most: int) -> Sequence[Lane]:
     """Lanes of children whose head run could start if it had a slot, longest waiting first."""
     rows = _WANTING[dialect_name(conn)].rows(conn, most=most, clock_ms=clock_ms(conn))
+    return [_lane(row) for row in rows]
+
+
+def lock_abandoned(conn: Connection, *, most: int, attempts: int) -> Sequence[Lane]:
+    """Lanes whose run goes on elsewhere, because its worker is dead: nobody asked for its end, and
+    fewer than `attempts` workers died with it. Lanes that another unit holds are skipped."""
+    rows = _ABANDONED[dialect_name(conn)].rows(
+        conn, most=most, attempts=attempts, clock_ms=clock_ms(conn)
+    )
     return [_lane(row) for row in rows]
 
 

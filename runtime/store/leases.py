@@ -7,13 +7,23 @@ one is recognised (I6). Times are the store's, never a replica's own.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import BigInteger, Connection, bindparam, select, update
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Connection,
+    Text,
+    bindparam,
+    exists,
+    literal_column,
+    select,
+    update,
+)
 
-from runtime.store.database import DIALECTS, STORE_TIME, clock_ms, now_ms
+from runtime.store.database import DIALECTS, STORE_TIME, DialectName, clock_ms, now_ms
 from runtime.store.dialect import dialect_name, one_of
 from runtime.store.hot import hot
 from runtime.store.rows import insert_new
-from runtime.store.tables import leases
+from runtime.store.tables import leases, runs
 
 PROCESS = "process:"
 
@@ -126,14 +136,15 @@ def holds(conn: Connection, *, name: str, holder: str, fence: int) -> bool:
     )
 
 
-def live_workers(conn: Connection) -> Sequence[str]:
-    """The holders of unexpired process leases."""
-    rows = conn.execute(
-        select(leases.c.holder).where(
-            leases.c.name.startswith(PROCESS, autoescape=True), leases.c.expires_ms > now_ms(conn)
-        )
+def worker_is_dead(on: DialectName) -> ColumnElement[bool]:
+    """Whether the worker of a row of `runs` has no unexpired process lease; for a WHERE clause."""
+    # Read once: a time of its own for each row could not be looked for in an index.
+    now = select(STORE_TIME[on]).scalar_subquery()
+    return ~exists().where(
+        leases.c.holder == runs.c.worker,
+        leases.c.name.startswith(literal_column(f"'{PROCESS}'", Text())),
+        leases.c.expires_ms > now,
     )
-    return [row.holder for row in rows]
 
 
 def listing(conn: Connection) -> Sequence[Lease]:

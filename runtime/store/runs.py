@@ -13,6 +13,7 @@ from sqlalchemy import (
     exists,
     insert,
     literal_column,
+    or_,
     select,
     update,
 )
@@ -21,9 +22,10 @@ from runtime.domain.errors import NotFound, StaleLease
 from runtime.domain.messages import ChatAddress
 from runtime.domain.people import Speaker
 from runtime.domain.runs import RunKind, RunState, Usage, check_transition
-from runtime.store.database import DIALECTS
+from runtime.store.database import DIALECTS, clock_ms
 from runtime.store.dialect import dialect_name, one_of
 from runtime.store.hot import Hot, hot
+from runtime.store.leases import worker_is_dead
 from runtime.store.payloads import kept
 from runtime.store.tables import runs
 
@@ -65,6 +67,7 @@ class Run:
 # Written out: SQLite uses a partial index only for a condition that it can read.
 QUEUED = literal_column("'queued'", Text)
 _RUNNING = literal_column("'running'", Text)
+RUNNING = runs.c.state == _RUNNING
 _ONE = hot(select(runs).where(runs.c.id == bindparam("the_run")))
 _HEAD = hot(
     select(runs)
@@ -110,6 +113,33 @@ _CLAIM = hot(
         started_ms=bindparam("since"),
     )
 )
+_REQUEUE = hot(
+    update(runs)
+    .where(runs.c.id == bindparam("run"))
+    .values(state=RunState.QUEUED.value, worker=None, fence=None, attempt=bindparam("tried"))
+)
+_ABANDONED = {
+    name: hot(
+        select(runs).where(
+            one_of(name, runs.c.session_id, "of_sessions"),
+            RUNNING,
+            worker_is_dead(name),
+        )
+    )
+    for name in DIALECTS
+}
+_TO_END = {
+    name: hot(
+        select(runs)
+        .where(
+            RUNNING,
+            or_(runs.c.cancel.is_not(None), runs.c.attempt >= bindparam("most")),
+            worker_is_dead(name),
+        )
+        .limit(literal_column("1"))
+    )
+    for name in DIALECTS
+}
 _INSERT = hot(insert(runs))
 
 
@@ -231,18 +261,31 @@ def any_tainted(conn: Connection, run_ids: Sequence[str]) -> bool:
     return conn.execute(query).first() is not None
 
 
-def abandoned(conn: Connection, live: Sequence[str]) -> Sequence[Run]:
-    """Running runs whose worker is not among the `live` ones."""
-    rows = conn.execute(select(runs).where(runs.c.state == _RUNNING, runs.c.worker.not_in(live)))
-    # Not by the database: it would rather read all runs in order than sort these few.
-    return sorted((_run(row) for row in rows), key=lambda run: run.id)
+def abandoned(conn: Connection, session_ids: Sequence[str]) -> Mapping[str, Run]:
+    """The running runs of these sessions whose worker is dead, by session."""
+    rows = _ABANDONED[dialect_name(conn)].rows(
+        conn, of_sessions=list(session_ids), clock_ms=clock_ms(conn)
+    )
+    return {run.session_id: run for run in map(_run, rows)}
+
+
+def first_to_end(conn: Connection, *, attempts: int) -> Run | None:
+    """A running run whose worker is dead and that is not to go on: somebody asked for its end, or
+    as many as `attempts` workers died with it before."""
+    row = _TO_END[dialect_name(conn)].first(conn, most=attempts, clock_ms=clock_ms(conn))
+    return None if row is None else _run(row)
+
+
+def keep_requeued(conn: Connection, taken: Sequence[Run]) -> None:
+    """Put running runs whose worker died back into their lanes, for another attempt."""
+    for run in taken:
+        check_transition(run.id, run.state, RunState.QUEUED)
+    _REQUEUE.each(conn, [{"run": run.id, "tried": run.attempt + 1} for run in taken])
 
 
 def held_by(conn: Connection, *, worker: str) -> Sequence[tuple[str, int]]:
     """(run, fence) of this worker's running runs."""
-    rows = conn.execute(
-        select(runs.c.id, runs.c.fence).where(runs.c.worker == worker, runs.c.state == _RUNNING)
-    )
+    rows = conn.execute(select(runs.c.id, runs.c.fence).where(runs.c.worker == worker, RUNNING))
     return [(row.id, row.fence) for row in rows]
 
 
@@ -251,7 +294,7 @@ def cancelled_of(conn: Connection, *, worker: str) -> Sequence[tuple[str, str]]:
     rows = conn.execute(
         select(runs.c.id, runs.c.cancel).where(
             runs.c.worker == worker,
-            runs.c.state == _RUNNING,
+            RUNNING,
             runs.c.cancel.is_not(None),
         )
     )

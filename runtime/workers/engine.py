@@ -49,7 +49,7 @@ from runtime.workers.leases import LeaseKeeper, LeaseSettings
 from runtime.workers.looks import Looks
 from runtime.workers.outgoing import SentFiles
 from runtime.workers.sending import DeliveryServices, DeliverySettings
-from runtime.workers.timers import Timers
+from runtime.workers.timers import Takeovers, Timers
 from runtime.workers.turns import TurnWorker
 from runtime.workers.wake import TICK_S
 from runtime.workers.worktrees import WorktreeKeeper
@@ -165,6 +165,7 @@ class Engine:
             most=settings.agent.children.concurrency,
             supervisor=self.supervisor,
         )
+        self._takeovers = Takeovers(parts.database, parts.bus, parts.clock, self._looks)
         self._timers = Timers(parts.database, parts.bus, parts.clock, self._looks)
         self._sent_files = SentFiles(
             parts.database,
@@ -205,6 +206,7 @@ class Engine:
             start, hold = self.supervisor.start, self._keeper.hold
             self._keeper.start(group)
             start(group, "looks", self._looks.run)
+            start(group, "takeovers", self._takeovers.run)
             if not parts.alone:
                 start(group, "lease roles", partial(hold, self._presence, _stay))
             if Role.TIMERS in parts.roles:

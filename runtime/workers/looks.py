@@ -32,14 +32,20 @@ class Looks:
         self._clock = clock
         self._every_s = every_s
         self._runs: list[Tell] = []
-        self._care: list[Tell] = []
+        self._takeovers: list[Tell] = []
+        self._timers: list[Tell] = []
         self._accounts: dict[Place, Tell] = {}
 
     async def run(self) -> None:
         """Look once a tick until cancelled."""
         while True:
             await self._clock.sleep(self._every_s)
-            wanted = Wanted(bool(self._runs), bool(self._care), tuple(sorted(self._accounts)))
+            wanted = Wanted(
+                runs=bool(self._runs),
+                abandoned=bool(self._takeovers),
+                expired=bool(self._timers),
+                accounts=tuple(sorted(self._accounts)),
+            )
             if wanted == Wanted():
                 continue
             try:
@@ -47,7 +53,8 @@ class Looks:
             except StoreUnavailable as error:
                 log.warning("look_failed", reason=str(error))
                 continue
-            for tell in (*self._runs, *self._care, *self._accounts.values()):
+            told = (*self._runs, *self._takeovers, *self._timers, *self._accounts.values())
+            for tell in told:
                 tell(found)
 
     @contextmanager
@@ -57,9 +64,15 @@ class Looks:
             yield
 
     @contextmanager
-    def for_care(self, tell: Tell) -> Iterator[None]:
-        """Look for runs that lost their worker, and for open calls whose time is over."""
-        with _among(self._care, tell):
+    def for_takeovers(self, tell: Tell) -> Iterator[None]:
+        """Look for runs that lost their worker."""
+        with _among(self._takeovers, tell):
+            yield
+
+    @contextmanager
+    def for_timers(self, tell: Tell) -> Iterator[None]:
+        """Look for open calls whose time is over."""
+        with _among(self._timers, tell):
             yield
 
     @contextmanager

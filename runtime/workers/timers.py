@@ -1,4 +1,4 @@
-"""The timer loop: what is due by the clock rather than by a message. One per deployment."""
+"""What is due by the clock rather than by a message, and what is found after a worker died."""
 
 import structlog
 
@@ -19,7 +19,7 @@ log = structlog.get_logger(__name__)
 
 def expire_due(conn: Connection) -> bool:
     """End what waited too long for a person (APR-5) or for agents, the oldest of it; False where
-    there is none. One a unit, as `claims.recover` has it."""
+    there is none. One a unit: it may need the lane of a parent behind that of its child."""
     found = open_calls.expired(conn, limit=1)
     for call in found:
         if lingering.is_one(call):
@@ -33,38 +33,64 @@ def expire_due(conn: Connection) -> bool:
     return bool(found)
 
 
-class Timers:
-    """Runs under the lease ``timers``."""
+class Takeovers:
+    """Gives the runs of dead workers back to their lanes.
+
+    It runs in every process and under no lease: whoever finds them may, and where the one that
+    began with it dies too, the others need not wait for a lease of it to run out.
+    """
 
     def __init__(self, database: Database, bus: Bus, clock: Clock, looks: Looks) -> None:
         self._database = database
         self._bus = bus
         self._wake = Wake(clock)
         self._looks = looks
-        self._due = Due()
 
-    async def run(self, _fence: int) -> None:
-        """Do what is due until cancelled. The units check again what they change."""
-        with self._looks.for_care(self._tell):
+    async def run(self) -> None:
+        """Take over what is found until cancelled."""
+        with self._looks.for_takeovers(self._tell):
             while True:
                 await self._wake.wait(None)
                 try:
-                    await self._round(self._due)
+                    await self._round()
+                except StoreUnavailable as error:
+                    log.warning("takeovers_wait", reason=str(error))
+
+    def _tell(self, due: Due) -> None:
+        if due.abandoned:
+            self._wake.set()
+
+    async def _round(self) -> None:
+        while found := await self._database.write(claims.recover, name="take-over"):
+            log.info("runs_taken_over", runs=found)
+            self._bus.publish(RUNS, {})
+
+
+class Timers:
+    """Ends what waited too long. Runs under the lease ``timers``."""
+
+    def __init__(self, database: Database, bus: Bus, clock: Clock, looks: Looks) -> None:
+        self._database = database
+        self._bus = bus
+        self._wake = Wake(clock)
+        self._looks = looks
+
+    async def run(self, _fence: int) -> None:
+        """Do what is due until cancelled. The units check again what they change."""
+        with self._looks.for_timers(self._tell):
+            while True:
+                await self._wake.wait(None)
+                try:
+                    await self._round()
                 except StoreUnavailable as error:
                     log.warning("timers_wait", reason=str(error))
 
     def _tell(self, due: Due) -> None:
-        self._due = due
-        if due.abandoned or due.expired:
+        if due.expired:
             self._wake.set()
 
-    async def _round(self, due: Due) -> None:
-        if due.abandoned:
-            while await self._database.write(claims.recover, name="take-over"):
-                pass
-            self._bus.publish(RUNS, {})
-        if due.expired:
-            while await self._database.write(expire_due, name="expire"):
-                pass
-            for topic in (RUNS, OUTBOX, EVENTS, AGENTS):
-                self._bus.publish(topic, {})
+    async def _round(self) -> None:
+        while await self._database.write(expire_due, name="expire"):
+            pass
+        for topic in (RUNS, OUTBOX, EVENTS, AGENTS):
+            self._bus.publish(topic, {})

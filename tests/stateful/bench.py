@@ -12,8 +12,9 @@ from runtime.domain.people import Sender, Speaker, Trust
 from runtime.inbox import claims
 from runtime.inbox.claims import Holder
 from runtime.sessions.window import WindowCache
-from runtime.store import leases
+from runtime.store import due, leases
 from runtime.store.calls import CallRow
+from runtime.store.due import Due, Wanted
 from runtime.store.outbox import OutboxRow
 from runtime.workers.timers import expire_due
 from tests.stateful import invariants, snapshot
@@ -164,17 +165,22 @@ class Bench(RuleBasedStateMachine):
             raise AssertionError(f"a unit went through that must raise {error.__name__}")
 
     def timers_look(self) -> None:
-        """The timer loop's units, one after another."""
-        care = self.units.run(claims.needs_care)
+        """The units of takeovers and timers, one after another."""
+        care = self.units.run(self.due)
         found = self.run(claims.recover)
         while found and self.run(claims.recover):
             pass
         expired = self.run(expire_due)
         while expired and self.run(expire_due):
             pass
-        assert care.abandoned == found
+        assert care.abandoned == bool(found)
         assert care.expired <= expired
-        assert self.units.run(claims.needs_care) == claims.Care(abandoned=False, expired=False)
+        assert self.units.run(self.due) == Due()
+
+    @staticmethod
+    def due(conn: Connection) -> Due:
+        """What a look finds for those who take over and for the timers."""
+        return due.look(conn, Wanted(abandoned=True, expired=True))
 
     def held(self, name: str) -> Sequence[Held]:
         """What a worker holds and may still write for."""

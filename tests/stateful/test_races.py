@@ -43,7 +43,8 @@ def dialect() -> str:
 
 @dataclass
 class Race:
-    """Runs two units so that the second starts inside the first and waits for its end."""
+    """Runs two units so that the second starts inside the first, and waits for its end or passes
+    over what it holds."""
 
     store: Database
     server: asyncpg.Connection
@@ -60,7 +61,8 @@ class Race:
             leading = asyncio.create_task(self.store.write(held, name="first"), name="first")
             await self._until(_HELD)
             waiting = asyncio.create_task(self.store.write(second, name="second"), name="second")
-            await self._until(_WAITING)
+            while not waiting.done() and not await self.server.fetchval(_WAITING + _OF_THIS):
+                pass
             await self.server.execute("SELECT pg_advisory_unlock_all()")
             await leading
             return await waiting
@@ -97,16 +99,23 @@ def claim(conn: Connection, holder: Holder) -> None:
     assert taken.run.worker == holder.worker
 
 
-@pytest.mark.requirement("MSG-9")
-async def test_a_run_that_ends_while_it_is_taken_over_stays_ended(race: Race) -> None:
+@pytest.mark.requirement("MSG-9", "SCALE-2")
+@pytest.mark.parametrize("attempt", [0, claims.MAX_ATTEMPTS - 1])
+async def test_a_run_that_ends_while_it_is_taken_over_stays_ended(race: Race, attempt: int) -> None:
+    """One that would go on is passed over; one that would be given up is waited for."""
     run_id, holder = await begun(race.store)
     end = ending(RunState.COMPLETED)
-    await race.run(
+    await race.store.write(
+        lambda conn: runs.change(conn, run_id, {"attempt": attempt}), name="attempt"
+    )
+    taken = await race.run(
         lambda conn: finish(conn, holder, run_id, end, claim=None),
         claims.recover,
     )
+    assert taken == (1 if attempt else 0)
     run = await race.store.read(lambda conn: runs.get(conn, run_id))
     assert run.state is RunState.COMPLETED
+    assert await race.store.write(claims.recover, name="again") == 0
 
 
 @pytest.mark.requirement("MSG-4")
