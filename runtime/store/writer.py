@@ -21,10 +21,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
+import structlog
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import SQLAlchemyError
 
-from runtime.domain.errors import StoreUnavailable
+from runtime.domain.errors import CommitUnknown, StoreUnavailable
 from runtime.store.database import (
     WAITING_LIMIT,
     Outcome,
@@ -34,6 +35,8 @@ from runtime.store.database import (
     unit_ends_transaction,
 )
 from runtime.store.faults import as_core_error, sqlite_fault, sqlite_root_fault
+
+log = structlog.get_logger(__name__)
 
 GROUP_LIMIT: Final = 50
 """Units in a transaction: more gain little and make an urgent unit wait."""
@@ -182,7 +185,12 @@ class Writer:
         else:
             _tell(loop, partial(opened.succeed, None))
             while units := self.queue.take():
-                self._commit(units, loop)
+                try:
+                    self._commit(units, loop)
+                except BaseException as error:  # the root of the thread: whoever waits is told
+                    log.exception("store_writer_failed", units=[unit.name for unit in units])
+                    self._conn = None
+                    _tell(loop, partial(_fail, units, error))
         self._drop()
 
     def _commit(self, units: list[Unit], loop: asyncio.AbstractEventLoop) -> None:
@@ -316,6 +324,14 @@ def driver_connection(conn: Connection) -> GuardedConnection:
 def transaction_gone() -> StoreUnavailable:
     """What a unit gets when an error that it did not pass on has ended its transaction."""
     return StoreUnavailable("The transaction ended before the unit did: nothing was written.")
+
+
+def _fail(units: list[Unit], error: BaseException) -> None:
+    """Tell the callers of units whose end is unknown; those that were told keep what they know."""
+    unknown = CommitUnknown("The writer met a defect, and nobody knows what it had committed.")
+    unknown.__cause__ = error
+    for unit in units:
+        unit.outcome.fail(unknown)
 
 
 def _tell(loop: asyncio.AbstractEventLoop, call: Callable[[], object]) -> None:

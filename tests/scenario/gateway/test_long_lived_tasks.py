@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 import aiohttp
+import asyncpg
 import pytest
 from structlog.testing import capture_logs
 from typing_extensions import override
@@ -23,6 +24,7 @@ from gateway.config import Config, load
 from gateway.logs import Redactor
 from gateway.service import WATCH_S, Start, Started, running
 from runtime.supervisor import FIRST_DELAY_S, SETTLED_S, Body, Supervisor, TaskHealth
+from runtime.workers.leases import LeaseSettings
 from tests.conftest import FailAfter
 from tests.contract.store_support import BOTH, postgres_server
 from tests.fakes.clock import FakeClock
@@ -33,8 +35,13 @@ from tests.templates import postgres_database
 from tests.wire.openai import says
 
 STEP_S = 0.05
+DATABASE = "GATEHOUSE_DATABASE__URL"
 AT_WORK, AT_RISK = " at work", " at risk"
-_WORDS = re.compile(r"^(?:hello|still there\?)$", re.MULTILINE)
+_WORDS = re.compile(r"^(?:hello|once more|still there\?)$", re.MULTILINE)
+HANG_UP = (
+    "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity "
+    "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+)
 OWNED = ("hold ", "watch ", "slack-connection-", "slack-socket", "telegram polling")
 """Tasks whose owner is supervised and fails with them: what a lease holds, and what listens."""
 OTHERS = ("gateway", "Task-")
@@ -173,7 +180,7 @@ async def here(
         if request.param == "postgresql":
             server = postgres_server()
             name = await stack.enter_async_context(postgres_database(server))
-            town.place.variables["GATEHOUSE_DATABASE__URL"] = server.url(name)
+            town.place.variables[DATABASE] = server.url(name)
         town.model.plays = lambda prompt: says(f"re {_WORDS.findall(prompt.asked)[-1]}")
         yield await stack.enter_async_context(gateway_here(town, monkeypatch))
 
@@ -234,6 +241,31 @@ async def killed(here: Here, name: str) -> None:
     assert of(here.supervisor.health, name).up, name
     accounts = here.started.assembly.engine.accounts
     await here.until(lambda: all(one.status().connected for one in accounts))
+
+
+@pytest.mark.requirement("SCALE-2", "MSG-21", "SEC-3")
+@pytest.mark.parametrize("here", ["postgresql"], indirect=True)
+async def test_when_the_server_ends_all_connections_it_says_so_and_is_ready_again_by_itself(
+    here: Here, fail_after: FailAfter
+) -> None:
+    """Twice, because the second time the connections are others than those of the start."""
+    async with fail_after(60):
+        for text in ("hello", "once more"):
+            await here.answers(text)
+            hung_up = here.clock.monotonic()
+            operator = await asyncpg.connect(here.town.place.variables[DATABASE])
+            assert await operator.fetchval(HANG_UP) >= 2, "the store's and the bus's"
+            await operator.close()
+            while await here.ready():
+                await here.clock.advance(0)
+            reasons = (await here.status())["reasons"]
+            assert "bus" in reasons
+            assert all(reasons.values())
+            while not await here.ready():
+                await here.clock.advance(STEP_S)
+            assert here.clock.monotonic() - hung_up <= 2 * LeaseSettings().ttl_s
+            assert (await here.status())["reasons"] == {}
+        await here.answers("still there?")
 
 
 @pytest.mark.requirement("ACC-2", "API-1")

@@ -16,13 +16,15 @@ from sqlalchemy import (
     MetaData,
     Table,
     Text,
+    event,
     insert,
     select,
     text,
 )
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
+from structlog.testing import capture_logs
 
-from runtime.store import StoreCorrupt, StoreFull, StoreUnavailable
+from runtime.store import CommitUnknown, StoreCorrupt, StoreFull, StoreUnavailable
 from runtime.store.database import WAITING_LIMIT
 from runtime.store.sqlite import SqliteDatabase
 from tests.conftest import FailAfter
@@ -185,6 +187,31 @@ async def test_a_file_that_another_process_locks_is_unavailable_until_it_lets_go
             assert await database.read(names) == []
         other.execute("ROLLBACK")
     assert await database.write(add("a"), name="u") == "a"
+
+
+async def test_the_writer_outlives_a_defect_and_leaves_nobody_waiting(
+    path: Path, database: SqliteDatabase, fail_after: FailAfter
+) -> None:
+    """The connection is given up because the file is locked, and its closing fails."""
+
+    class Unforeseen(Exception):
+        """An error that no part of the product knows."""
+
+    def refuses(*_: object) -> None:
+        raise Unforeseen("a defect of the pool")
+
+    async with fail_after():
+        pool = await database.write(lambda conn: conn.engine.pool, name="pool")
+        event.listen(pool, "invalidate", refuses)
+        with closing(sqlite3.connect(path, isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            with capture_logs() as lines, pytest.raises(CommitUnknown):
+                await database.write(add("first"), name="first")
+        event.remove(pool, "invalidate", refuses)
+        assert await database.write(add("second"), name="second") == "second"
+        assert await database.read(names) == ["second"]
+    (line,) = [one for one in lines if one["event"] == "store_writer_failed"]
+    assert line["units"] == ["first"]
 
 
 async def test_an_interrupted_statement_fails_its_unit_alone(
