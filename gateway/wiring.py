@@ -141,7 +141,7 @@ class Assembly:
 
     def http_services(self) -> HttpServices:
         """What the HTTP server is given."""
-        engine, current = self.engine, self.current
+        engine, current, redact = self.engine, self.current, self.engine.parts.redact
         control = ControlServices(
             self.database, self.bus, self.clock, engine.intake, current.control
         )
@@ -153,7 +153,7 @@ class Assembly:
             bus=self.bus,
             clock=self.clock,
             render=render_html,
-            adapters=lambda: [adapter_view(one) for one in engine.accounts],
+            adapters=lambda: [adapter_view(one, redact) for one in engine.accounts],
             turns_running=lambda: engine.turns.running,
             checks={
                 "bus": lambda: self.bus.connected,
@@ -164,11 +164,11 @@ class Assembly:
                 "tasks": lambda: not engine.supervisor.trouble,
             },
             reasons={
-                "database": lambda: engine.parts.redact(self.database.unreadable),
-                "writes": lambda: engine.parts.redact(self.database.writable.trouble),
-                "tasks": lambda: engine.parts.redact(engine.supervisor.trouble),
+                "database": lambda: redact(self.database.unreadable),
+                "writes": lambda: redact(self.database.writable.trouble),
+                "tasks": lambda: redact(engine.supervisor.trouble),
             },
-            tasks=lambda: [task_view(one, engine.parts.redact) for one in engine.supervisor.health],
+            tasks=lambda: [task_view(one, redact) for one in engine.supervisor.health],
             runtime=lambda: runtime_view(current.config, Found(self.catalog, self.sandbox)),
             explainer=self._explainer(),
             version=gateway_version(),

@@ -3,7 +3,7 @@
 The other half of the composition root; `wiring` joins what is made here with the engine.
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import TYPE_CHECKING, Literal
 
 from adapters.web.adapter import CHANNELS, WebAdapter
@@ -212,13 +212,13 @@ def missing_scopes(adapter: ChatAdapter) -> tuple[str, ...]:
     return missing(adapter.reception.granted_scopes) if isinstance(adapter, SlackAdapter) else ()
 
 
-def adapter_view(account: Account) -> AdapterView:
-    """An account as `/v1/status` shows it."""
+def adapter_view(account: Account, redact: Callable[[str], str]) -> AdapterView:
+    """An account as `/v1/status` shows it; what its library said of a fault may hold a token."""
     status = account.status()
     adapter = account.adapter
     return AdapterView(
         channel=adapter.channel,
         account=adapter.account,
         connected=status.connected,
-        detail=status.detail,
+        detail=redact(status.detail),
     )

@@ -40,6 +40,13 @@ class LeaseLost(Exception):
     """The lease ran out or is another's; ends the body."""
 
 
+class BodyEnded(Exception):
+    """What runs under a lease ended by itself, and it must not."""
+
+    def __str__(self) -> str:
+        return "what runs under the lease ended by itself"
+
+
 @dataclass(slots=True)
 class _Held:
     """A lease in hand; `until` is when it runs out by this process's clock; `lost` is set when
@@ -100,7 +107,10 @@ class LeaseKeeper:
         self._supervisor.start(group, "lease process", lambda: self.hold(name, body))
 
     async def hold(self, name: str, body: Body) -> None:
-        """Run `body` whenever and as long as the lease `name` is ours, until cancelled."""
+        """Run `body` whenever and as long as the lease `name` is ours, until cancelled.
+
+        Raises what `body` raises, in a group, or `BodyEnded`; the lease is given back before.
+        """
         while True:
             asked = self._clock.monotonic()
             fence = await self._acquire_or_give_back(name)
@@ -198,3 +208,4 @@ class LeaseKeeper:
 
 async def _run(body: Body, fence: int) -> None:
     await body(fence)
+    raise BodyEnded

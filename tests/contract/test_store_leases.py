@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import Connection
 
 from runtime.store import Database, leases
-from runtime.workers.leases import LeaseKeeper, LeaseSettings
+from runtime.workers.leases import BodyEnded, LeaseKeeper, LeaseSettings
 from tests.contract.store_support import Points, StillClock
 from tests.fakes.clock import FakeClock
 
@@ -138,4 +138,25 @@ async def test_a_lease_that_comes_together_with_a_stop_is_given_back(
     with pytest.raises(asyncio.CancelledError):
         await holding
     assert "lease:commit" in points.passed
+    assert await take(store, "b") == 2
+
+
+@pytest.mark.requirement("OPS-8", "SCALE-2")
+@pytest.mark.parametrize("way", ["returns", "raises"])
+async def test_a_lease_under_which_nothing_runs_any_more_is_given_back(
+    store: Database, way: str
+) -> None:
+    """Its holder does not keep it for nothing, and does not take it again at once in silence."""
+    keeper, fences = LeaseKeeper(store, FakeClock(), "a", LeaseSettings()), list[int]()
+
+    async def ends(fence: int) -> None:
+        fences.append(fence)
+        if way == "raises":
+            raise KeyError("a defect")
+
+    with pytest.raises(ExceptionGroup) as caught:
+        await keeper.hold(NAME, ends)
+    expected = KeyError if way == "raises" else BodyEnded
+    assert caught.group_contains(expected)
+    assert fences == [1]
     assert await take(store, "b") == 2

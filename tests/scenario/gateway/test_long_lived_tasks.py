@@ -21,7 +21,7 @@ from typing_extensions import override
 from adapters.system.clock import SystemClock
 from gateway import wiring
 from gateway.config import Config, load
-from gateway.logs import Redactor
+from gateway.logs import MASK, Redactor
 from gateway.service import WATCH_S, Start, Started, running
 from runtime.supervisor import FIRST_DELAY_S, SETTLED_S, Body, Supervisor, TaskHealth
 from runtime.workers.leases import LeaseSettings
@@ -35,6 +35,8 @@ from tests.templates import postgres_database
 from tests.wire.openai import says
 
 STEP_S = 0.05
+SECRET = "sk-test-key"
+"""The model's key in a town; a library may put such a thing into its error."""
 DATABASE = "GATEHOUSE_DATABASE__URL"
 AT_WORK, AT_RISK = " at work", " at risk"
 _WORDS = re.compile(r"^(?:hello|once more|still there\?)$", re.MULTILINE)
@@ -78,7 +80,7 @@ class Fragile(Supervisor):
             broken = group.create_task(breaks.wait(), name=f"{name}{AT_RISK}")
             await asyncio.wait([task, broken], return_when=asyncio.FIRST_COMPLETED)
             if broken.done():
-                raise Unforeseen(f"{name} met a defect")
+                raise Unforeseen(f"{name} met a defect at {SECRET}")
             broken.cancel()
 
 
@@ -224,16 +226,17 @@ async def killed(here: Here, name: str) -> None:
             await here.clock.advance(0)
     task = of(here.supervisor.health, name)
     assert not task.up, name
-    reason = f"Unforeseen: {name} met a defect"
+    reason = f"Unforeseen: {name} met a defect at "
     (line,) = [one for one in lines if one["event"] == "task_failed"]
-    assert (line["task"], line["reason"]) == (name, reason)
+    assert (line["task"], line["reason"]) == (name, reason + SECRET), "masked as it is written"
     assert isinstance(line["exc_info"], BaseException)
     assert await here.ready() != task.needed, name
     status = await here.status()
     (told,) = [one for one in status["tasks"] if not one["up"]]
-    assert (told["name"], told["reason"]) == (name, reason)
+    assert (told["name"], told["reason"]) == (name, reason + MASK)
+    assert SECRET not in str(status)
     if task.needed:
-        assert status["reasons"]["tasks"] == f"{name}: {reason}"
+        assert status["reasons"]["tasks"] == f"{name}: {reason}{MASK}"
     assert f'gatehouse_task_up{{task="{name}"}} 0.0' in await here.metrics()
     await here.clock.advance(FIRST_DELAY_S)
     assert here.supervisor.begun[name] == begun + 1
