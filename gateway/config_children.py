@@ -47,7 +47,10 @@ class Agents(Section):
     """`[agents]`: the limits of a turn, and of the subagents that it may start."""
 
     max_steps: int = Field(
-        40, ge=1, le=1000, description="How many times one run may call the model."
+        40,
+        ge=1,
+        le=1000,
+        description="How many times one run may call the model, counted from what people said last.",
     )
     window_tokens: int = Field(
         32_000,

@@ -1,14 +1,15 @@
 """How far a turn has come, and the ways in which it ends. Pure."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from runtime.agent.stuck import Watch
 from runtime.domain.errors import ModelRejected, ModelRetry
 from runtime.domain.messages import TextPart
 from runtime.domain.runs import RunState, Usage
-from runtime.domain.transcript import AssistantMessage, TranscriptMessage
+from runtime.domain.transcript import AssistantMessage, TranscriptMessage, UserMessage
 from runtime.inbox.steps import AT_LIMIT, STUCK, Finish
-from runtime.sessions.window import Window
+from runtime.sessions.window import Window, window_start
 from runtime.store.calls import CallRow
 from runtime.store.transcripts import Line
 
@@ -17,8 +18,10 @@ from runtime.store.transcripts import Line
 class TurnState:
     """How far a turn has come; every value that counts can be read from the rows again.
 
-    `began`: when its step did, by the clock, None where that was in another turn. `outcome` is for
-    a tracer alone. `watch` is a child's, over its steps so far (SUB-20); None for everybody else.
+    `texts` are what it said since its last answer, `heard` is the step behind which it last heard a
+    person. `began`: when its step did, by the clock, None where that was in another turn. `outcome`
+    is for a tracer alone. `watch` is a child's, over its steps so far (SUB-20); None for everybody
+    else.
     """
 
     window: Window
@@ -27,6 +30,7 @@ class TurnState:
     pending: tuple[CallRow, ...] = ()
     extra: list[TranscriptMessage] = field(default_factory=list)
     texts: list[str] = field(default_factory=list)
+    heard: int = 0
     empty: int = 0
     began: float | None = None
     outcome: str = "waiting"
@@ -35,6 +39,18 @@ class TurnState:
     def append(self, *lines: Line) -> None:
         """Put lines that are durable at the window's end."""
         self.window = Window(self.window.transcript, (*self.window.lines, *lines))
+        said = [line.step for line in lines if isinstance(line.message, UserMessage)]
+        self.heard = max([self.heard, *said])
+
+    def answered(self, lines: Sequence[Line], *, max_tokens: int) -> None:
+        """Go on behind an answer, with what people said meanwhile."""
+        self.append(*lines)
+        self.step += 1
+        self.texts, self.extra, self.empty = [], [], 0
+        start = window_start(self.window.lines, max_tokens=max_tokens)
+        if start:
+            self.window = Window(self.window.transcript, self.window.lines[start:])
+            self.window_from = self.window.lines[0].seq
 
 
 def completed(state: TurnState, message: AssistantMessage, text: str, usage: Usage) -> Finish:
@@ -81,6 +97,7 @@ def idle(state: TurnState, written: str, seconds: float) -> Finish:
         AssistantMessage(text=text, partial=True),
         reason=f"no progress for {seconds:g} s",
         over=True,
+        written_at=state.step,
     )
 
 
@@ -108,4 +125,5 @@ def stopped(state: TurnState, written: str, reason: str) -> Finish:
         state.window_from,
         AssistantMessage(text=written, partial=True) if written else None,
         reason=reason,
+        written_at=state.step,
     )

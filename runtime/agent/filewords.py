@@ -14,6 +14,7 @@ from runtime.domain.messages import Attachment, TextPart
 from runtime.domain.people import Trust
 from runtime.domain.transcript import NoticeMessage, UserMessage
 from runtime.inbox.steps import Finish
+from runtime.sessions.window import since_answer
 from runtime.store.transcripts import Line
 from runtime.tools.contents import VOICE, Contents, contradicts
 
@@ -89,15 +90,15 @@ def again(file: ReceivedFile) -> NoticeMessage:
 
 
 def with_troubles(end: Finish, lines: Sequence[Line], run_id: str) -> Finish:
-    """The end of a run whose reply names each file that was not taken, and why (MSG-19).
+    """The end of a run whose reply names each file that was not taken, and why (MSG-19); an answer
+    that it gave before has named its own.
 
     By the gateway's own hand: whether people learn of it is not left to a model.
     """
     told = [
         line.message.file.told
-        for line in lines
-        if line.run_id == run_id
-        and isinstance(line.message, NoticeMessage)
+        for line in since_answer(lines, run_id)
+        if isinstance(line.message, NoticeMessage)
         and line.message.file is not None
         and line.message.file.told
     ]

@@ -67,6 +67,11 @@ class LiveStep:
         self._state = (state, detail)
         self._publish_activity()
 
+    def anew(self) -> None:
+        """The run gave an answer and goes on: what is shown of it is closed, the next begins."""
+        self.activity("done")
+        self.activity("thinking")
+
     def output(self, text: str) -> None:
         """A tool printed something; empty where it is not shown any more."""
         self.moved = self._clock.monotonic()

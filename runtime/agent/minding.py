@@ -50,6 +50,12 @@ def steps_left(session: Session, done: int, most: int) -> int:
     return most if bound is None else min(most, max(0, bound - done))
 
 
+def limit(session: Session, state: TurnState, most: int) -> int:
+    """The step behind which a run ends that takes `most`. What people say to it gives it as many
+    again; a child's are bounded by what it was given."""
+    return most if is_child(session) else state.heard + most
+
+
 def judge(state: TurnState, rows: Sequence[CallRow]) -> tuple[str, ...]:
     """What a child is told about a step whose calls have all ended."""
     if state.watch is None:

@@ -168,8 +168,8 @@ class StepRunner:
         )
         await self.places.load(session_id)
         current = list(rows)
-        # Behind the last step nothing is asked any more, so nobody would answer what is heard.
-        hears = rows[0].step < self._settings.steps_of(bounds.max_steps)
+        # Behind a child's last step nothing is asked, so nobody would answer what it heard there.
+        hears = not bounds.child or rows[0].step < self._settings.steps_of(bounds.max_steps)
         while True:
             planned = await work.replan(current, bounds)
             batch = _next_batch(current, planned)

@@ -31,6 +31,7 @@ from runtime.domain.transcript import (
     NoticeMessage,
     ToolMessage,
     TranscriptMessage,
+    UserMessage,
 )
 from runtime.inbox import steps
 from runtime.inbox.claims import Claimed, Holder
@@ -42,7 +43,7 @@ from runtime.ports.clock import Clock
 from runtime.ports.metrics import NO_OBSERVER, Observer
 from runtime.ports.model import ModelRequest, ModelResponse
 from runtime.ports.tracing import NO_TRACER, Tracer
-from runtime.sessions.window import Window, WindowCache, fitted, window_start
+from runtime.sessions.window import Window, WindowCache, fitted, since_answer, window_start
 from runtime.store import Database
 from runtime.store.runs import Run
 from runtime.store.transcripts import Line
@@ -126,13 +127,15 @@ class Turn:
             claimed.run.step,
             pending,
         )
+        own = since_answer(lines, claimed.run.id)
         state.texts = [
             line.message.text
-            for line in lines
-            if line.run_id == claimed.run.id
-            and isinstance(line.message, AssistantMessage)
-            and line.message.text
+            for line in own
+            if isinstance(line.message, AssistantMessage) and line.message.text
         ]
+        state.heard = max(
+            (line.step for line in own if isinstance(line.message, UserMessage)), default=0
+        )
         return state
 
     async def run(self) -> OutboundMessage | None:
@@ -163,25 +166,30 @@ class Turn:
                 if self._state.pending:
                     if not await self._tools():
                         return None
-                elif minding.is_stuck(self._state):
-                    return await self._finish(endings.stuck(self._state))
-                elif self._state.step >= self._max_steps:
-                    return await self._finish(endings.at_limit(self._state, self._max_steps))
-                else:
-                    response = await self._ask_model()
-                    finished = (
-                        response if isinstance(response, Finish) else await self._take(response)
-                    )
-                    if finished is not None:
-                        return await self._finish(finished)
+                    continue
+                end = await self._next()
+                finished = None if end is None else await self._finish(end)
+                if finished is not None and finished.state is not RunState.RUNNING:
+                    return finished.reply if finished.claimed else None
         except (ModelRetry, ModelRejected) as error:
             log.error("run_failed", run_id=self._run.id, reason=str(error))
             services, end = self._services, endings.failed(self._state, self._run.id, error)
             settings, jitter = services.settings.children, services.caller.jitter()
             retry = minding.retry_of(self._session, settings, error, jitter)
-            return await self._finish(replace(end, retry=retry))
+            finished = await self._finish(replace(end, retry=retry))
+            return finished.reply if finished.claimed else None
         finally:
             self.live.activity("done")
+
+    async def _next(self) -> Finish | None:
+        """Ask the model; how the run ends, None where its step goes on."""
+        state = self._state
+        if minding.is_stuck(state):
+            return endings.stuck(state)
+        if state.step >= minding.limit(self._session, state, self._max_steps):
+            return endings.at_limit(state, self._max_steps)
+        response = await self._ask_model()
+        return response if isinstance(response, Finish) else await self._take(response)
 
     async def stop(self, reason: str, *, idle_s: float | None = None) -> None:
         """End the run as cancelled, keeping what it wrote (MSG-13); or a child that made no
@@ -331,7 +339,9 @@ class Turn:
         self._remember(state.window.lines)
         return False
 
-    async def _finish(self, end: Finish) -> OutboundMessage | None:
+    async def _finish(self, end: Finish) -> Finished:
+        """Keep the end of the run; or an answer behind which it goes on, because people said more
+        while it was written."""
         services = self._services
         if end.state is RunState.COMPLETED:
             await services.steps.places.leave(self._session.id)
@@ -344,14 +354,19 @@ class Turn:
             lambda conn: steps.finish(conn, self._holder, self._run.id, end, claim=claim),
             name="finish",
         )
-        self._state.outcome = finished.state.value
         _tell_step(services, self._state)
+        if finished.state is RunState.RUNNING:
+            self._state.answered(finished.lines, max_tokens=services.settings.window_tokens)
+            self.live.anew()
+            self._events(sends=True)
+            return finished
+        self._state.outcome = finished.state.value
         services.observer.ended(finished.state)
         self._remember((*self._state.window.lines, *finished.lines))
         # A run that ends without a reply may owe a word about its files.
         self._events(sends=not end.parts)
         _wake(services.bus, self._session.id, finished)
-        return finished.reply if finished.claimed else None
+        return finished
 
     def _remember(self, lines: Sequence[Line]) -> None:
         window = Window(self._state.window.transcript, tuple(lines))

@@ -71,8 +71,10 @@ _ENDINGS = {True: RunState.INTERRUPTED, False: RunState.CANCELLED}
 
 
 def stands_open(conn: Connection, lane: Lane, run: Run) -> bool:
-    """Whether calls of the run's last step still wait for their results."""
-    return run.step > 0 and not _has_results(conn, lane, run)
+    """Whether calls of the run's last step still wait for their results; an answer has none."""
+    if run.step == 0 or not calls.of_step(conn, run.id, run.step):
+        return False
+    return not _has_results(conn, lane, run)
 
 
 def _has_results(conn: Connection, lane: Lane, run: Run) -> bool:

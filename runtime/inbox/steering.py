@@ -2,7 +2,9 @@
 
 A steered message is an input of the active run. It enters the transcript behind the results of a
 step, in the unit that keeps them, because nothing may stand between a call and its result. A run
-that ends first leaves its unheard inputs to a run of their own, which comes next.
+that has its answer first gives that and goes on with what people said meanwhile, so the run that
+was named to them is the one that answers (RUN-4). A run that fails or that somebody ends leaves its
+unheard inputs to a run of their own, which comes next.
 """
 
 from collections.abc import Sequence
@@ -14,7 +16,7 @@ from runtime.domain.people import Speaker
 from runtime.domain.runs import RunKind, RunState
 from runtime.domain.transcript import NoticeMessage, UserMessage
 from runtime.store import Connection, edits, inputs, runs
-from runtime.store.inputs import NOTICE, Input
+from runtime.store.inputs import NOTICE, PERSON, Input
 from runtime.store.lanes import Lane
 from runtime.store.runs import Run
 from runtime.store.transcripts import Line
@@ -62,7 +64,7 @@ def heard(conn: Connection, lane: Lane, run: Run) -> Sequence[Line]:
 
     Only for a run whose calls all have results. One that was asked to end hears nothing more.
     """
-    if not run.steered or run.cancel is not None or run.transcript != lane.transcript:
+    if not _hears(lane, run):
         return ()
     waiting = inputs.pending_of_run(conn, run.id)
     items = waiting[:MOST_HEARD]
@@ -80,10 +82,25 @@ def heard(conn: Connection, lane: Lane, run: Run) -> Sequence[Line]:
     return _say(conn, lane, run, items, step=run.step)
 
 
+def is_owed(conn: Connection, lane: Lane, run: Run) -> bool:
+    """Whether people said something to a conversation's run that it has not heard, and still can.
+
+    What only the machinery told it is for the run after it.
+    """
+    if lane.gate is not None or not _hears(lane, run):
+        return False
+    return any(item.origin == PERSON for item in inputs.pending_of_run(conn, run.id))
+
+
+def _hears(lane: Lane, run: Run) -> bool:
+    return run.steered and run.cancel is None and run.transcript == lane.transcript
+
+
 def pass_on(conn: Connection, lane: Lane, run: Run) -> None:
     """Give what an ended run never heard to a run of its own, in front of all that waits.
 
-    The caller settles the lane afterwards.
+    Whoever was told of the ended run finds the new one by it. The caller settles the lane
+    afterwards.
     """
     items = inputs.pending_of_run(conn, run.id) if run.steered else ()
     if not items:
@@ -103,7 +120,7 @@ def pass_on(conn: Connection, lane: Lane, run: Run) -> None:
         created_ms=lane.now_ms,
     )
     runs.add(conn, after)
-    inputs.hand_over(conn, run.id, to=after.id)
+    inputs.pass_on(conn, items, run.id, to=after.id)
     runs.change(conn, run.id, {"steered": False})
     lane.record(
         EventKind.RUN_QUEUED,

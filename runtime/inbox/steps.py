@@ -1,7 +1,7 @@
 """The durable steps of a running run. Each unit checks that the run is still the caller's (I6)."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from runtime.domain.decisions import Decision
 from runtime.domain.events import EventKind
@@ -71,9 +71,9 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class Finish:
-    """The end of a run. `parts` go to the person; none where there is nothing to say. For a child:
-    `over` ends it with this run, `notice` is what it is told before its next one, and `retry` lets
-    it begin anew."""
+    """The end of a run. `parts` go to the person; none where there is nothing to say. `written_at`
+    is the last step that was kept before a partial `message`. For a child: `over` ends it with this
+    run, `notice` is what it is told before its next one, and `retry` lets it begin anew."""
 
     state: RunState
     usage: Usage
@@ -86,12 +86,13 @@ class Finish:
     over: bool = False
     notice: str = ""
     retry: Retry | None = None
+    written_at: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Finished:
     """What a finish left: new transcript lines, the reply, whether it is ours to send, how the run
-    ended, and whether it was a `child`'s."""
+    ended, and whether it was a `child`'s. A run that is still running goes on with the lines."""
 
     lines: tuple[Line, ...]
     reply: OutboundMessage | None
@@ -174,15 +175,22 @@ def finish(
     *,
     claim: tuple[str, int] | None,
 ) -> Finished:
-    """End a run and put its reply into the outbox, in one unit (MSG-9)."""
+    """End a run and put its reply into the outbox, in one unit (MSG-9).
+
+    A run that has its answer, and to which people said more meanwhile, gives that answer and goes
+    on: they were told that it is the run which answers them (RUN-4).
+    """
     lane = lanes.lock_of_run(conn, run_id)
     run = runs.owned(conn, run_id, worker=holder.worker, fence=holder.fence)
+    answered = end.state is RunState.COMPLETED and end.reason != OVER_BUDGET
+    if answered and steering.is_owed(conn, lane, run):
+        return _go_on(conn, lane, run, end)
     lines = list[Line]()
     state = asked_ending(run) if end.state is RunState.CANCELLED else end.state
     if state is not RunState.COMPLETED:
         # Read from the rows: a stop may have come between a unit and what its turn remembers.
         lines += close_step(conn, lane, run, end.reason or "The run failed.")
-    if end.message is not None and (end.message.text or end.message.tool_calls):
+    if _says_more(run, end) and end.message is not None:
         lines.append(_say(lane, run, end.message, step=run.step + 1))
     if end.notice:
         lines.append(_say(lane, run, NoticeMessage(text=end.notice), step=run.step + 1))
@@ -225,6 +233,50 @@ def finish(
     return Finished(tuple(lines), reply, claimed, ready, state, child=lane.gate is not None)
 
 
+def _says_more(run: Run, end: Finish) -> bool:
+    """Whether an end has words that no step of its run holds: who was stopped in the moment when a
+    step was kept does not know that it was."""
+    if end.message is None or not (end.message.text or end.message.tool_calls):
+        return False
+    return end.written_at is None or end.written_at >= run.step
+
+
+def _go_on(conn: Connection, lane: Lane, run: Run, end: Finish) -> Finished:
+    """Give an answer as a step of a run that goes on, and let it hear what people said."""
+    number = run.step + 1
+    lines = [_say(lane, run, end.message, step=number)] if end.message is not None else []
+    model = end.message.model if end.message is not None else ""
+    runs.change(conn, run.id, {"step": number, **_usage(run, end.usage, model)})
+    _keep_window(lane, run, end.window_from)
+    answer = _outbound(run, end, final=False, now=lane.now_ms)
+    if streams.answer(conn, answer) is None:
+        row = NewRow(kind=streams.SAID, message=answer, rank=FINAL_RANK)
+        outbox.add(conn, row, now=lane.now_ms)
+    said: JsonObject = {
+        "step": number,
+        "text": end.message.text if end.message else "",
+        "calls": [],
+    }
+    lane.record(EventKind.STEP_MODEL, run.id, said)
+    lines += steering.heard(conn, lane, replace(run, step=number))
+    lanes.save(conn, lane)
+    if end.charge is not None:
+        budgets.settle(conn, run.id, end.charge)
+    return Finished(tuple(lines), answer, claimed=False, lane_ready=False, state=run.state)
+
+
+def _outbound(run: Run, end: Finish, *, final: bool, now: int) -> OutboundMessage:
+    return OutboundMessage(
+        outbox_id=new_id(IdPrefix.OUTBOX, now),
+        target=run.target,
+        reply_to=run.reply_to,
+        parts=end.parts,
+        run_id=run.id,
+        session_id=run.session_id,
+        final=final,
+    )
+
+
 def _reply(
     conn: Connection, lane: Lane, run: Run, end: Finish, *, claim: tuple[str, int] | None
 ) -> tuple[OutboundMessage | None, bool]:
@@ -232,15 +284,7 @@ def _reply(
         streams.cut(conn, run, end.message.text if end.message else None)
         troubles.tell(conn, lane, run)
         return None, False
-    reply = OutboundMessage(
-        outbox_id=new_id(IdPrefix.OUTBOX, lane.now_ms),
-        target=run.target,
-        reply_to=run.reply_to,
-        parts=end.parts,
-        run_id=run.id,
-        session_id=run.session_id,
-        final=True,
-    )
+    reply = _outbound(run, end, final=True, now=lane.now_ms)
     grown = streams.become(conn, reply)
     if grown is not None:
         return grown, False

@@ -19,11 +19,20 @@ def become(conn: Connection, reply: OutboundMessage) -> OutboundMessage | None:
 
     It keeps the row's id, so that there is one reply however often this is tried.
     """
-    row = streams.of_run(conn, reply)
+    return _grown(conn, reply, kind="final")
+
+
+def answer(conn: Connection, message: OutboundMessage) -> OutboundMessage | None:
+    """Make a growing text an answer of a run that goes on; None where the run has none."""
+    return _grown(conn, message, kind=SAID)
+
+
+def _grown(conn: Connection, message: OutboundMessage, *, kind: str) -> OutboundMessage | None:
+    row = streams.of_run(conn, message)
     if row is None:
         return None
-    message = reply.model_copy(update={"outbox_id": row.message.outbox_id})
-    streams.end(conn, row, message, kind="final", rank=FINAL_RANK)
+    message = message.model_copy(update={"outbox_id": row.message.outbox_id})
+    streams.end(conn, row, message, kind=kind, rank=FINAL_RANK)
     return message
 
 

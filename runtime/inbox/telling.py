@@ -84,7 +84,7 @@ def reply(conn: Connection, agent: Agent) -> str:
         status = "completed" if agent.status == "completed" else "failed"
     begun = inputs.known(conn, f"{TASK}{agent.session_id}")
     names = {"agent_id": agent.name, "session_id": agent.session_id}
-    return json.dumps({"status": status, **names, "run_id": begun[2] if begun else None})
+    return json.dumps({"status": status, **names, "run_id": begun.run_id if begun else None})
 
 
 def stands(agent: Agent) -> str:

@@ -5,6 +5,7 @@ from typing import Final
 from runtime.domain.ids import IdPrefix, new_id
 from runtime.domain.messages import OutboundMessage, TextPart
 from runtime.domain.transcript import NoticeMessage
+from runtime.sessions.window import since_answer
 from runtime.store import Connection, outbox, transcripts
 from runtime.store.lanes import Lane
 from runtime.store.outbox import NewRow
@@ -26,9 +27,8 @@ def tell(conn: Connection, lane: Lane, run: Run) -> None:
     )
     told = [
         line.message.file.told
-        for line in lines
-        if line.run_id == run.id
-        and isinstance(line.message, NoticeMessage)
+        for line in since_answer(lines, run.id)
+        if isinstance(line.message, NoticeMessage)
         and line.message.file is not None
         and line.message.file.told
     ]

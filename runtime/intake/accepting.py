@@ -215,7 +215,8 @@ class Accepting(Unit):
         words: Words,
     ) -> Accepted:
         superseded = lateness.passed_by(conn, lane, message)
-        if not keep(conn, lane, message, speaker, "command"):
+        input_id = keep(conn, lane, message, speaker, "command")
+        if input_id is None:
             return duplicate_of(conn, message)
         call = Call(
             conn,
@@ -234,7 +235,13 @@ class Accepting(Unit):
         self._remark(conn, lane, message, speaker, said)
         lanes.save(conn, lane)
         self.signals.extend(call.signals)
-        return Accepted(disposition="command", session_id=lane.session_id, reason=words.name)
+        return Accepted(
+            disposition="command",
+            session_id=lane.session_id,
+            input_id=input_id,
+            reason=words.name,
+            applied="command",
+        )
 
     def _answer(
         self,
@@ -252,7 +259,8 @@ class Accepting(Unit):
         given = None if call is None or call.state != "open" else said_to(call, message.own_words)
         if call is None or given is None or answering.is_older(message, call):
             return None
-        if not keep(conn, lane, message, speaker, "answer"):
+        input_id = keep(conn, lane, message, speaker, "answer", run_id=call.run_id)
+        if input_id is None:
             return duplicate_of(conn, message)
         if answers.may_answer(conn, call, speaker, self.settings.commands.approvers):
             # On Slack a reply to a card is a thread of its own, and so another lane's message.
@@ -263,7 +271,13 @@ class Accepting(Unit):
             self._remark(conn, lane, message, speaker, answers.REFUSED)
         lanes.save(conn, lane)
         self.signals.extend([(RUNS, {}), (OUTBOX, {})])
-        return Accepted(disposition="answer", session_id=lane.session_id, run_id=call.run_id)
+        return Accepted(
+            disposition="answer",
+            session_id=lane.session_id,
+            input_id=input_id,
+            run_id=call.run_id,
+            applied="answer",
+        )
 
     def _name_open_card(
         self, conn: Connection, lane: Lane, message: InboundMessage, speaker: Speaker

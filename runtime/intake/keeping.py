@@ -1,24 +1,36 @@
 """Keeping messages that are applied at once, so that a redelivery is recognised (MSG-2)."""
 
+from typing import Final
+
 from runtime.domain.events import EventKind
 from runtime.domain.ids import IdPrefix, new_id
 from runtime.domain.messages import InboundMessage
 from runtime.domain.people import Speaker
-from runtime.ports.gatehouse import Accepted
+from runtime.ports.gatehouse import Accepted, Applied
 from runtime.store import Connection, inputs
 from runtime.store.inputs import Input
 from runtime.store.lanes import Lane
 
+_APPLIED: Final[dict[str, Applied]] = {"command": "command", "answer": "answer"}
+
 
 def keep(
-    conn: Connection, lane: Lane, message: InboundMessage, speaker: Speaker, state: str
-) -> bool:
-    """Store a message that is applied at once; False when it was applied before."""
+    conn: Connection,
+    lane: Lane,
+    message: InboundMessage,
+    speaker: Speaker,
+    state: Applied,
+    *,
+    run_id: str | None = None,
+) -> str | None:
+    """Store a message that is applied at once, for an answer to the run that asked; the input's
+    id, None when it was applied before."""
     lane.input_seq += 1
+    input_id = new_id(IdPrefix.INPUT, lane.now_ms)
     kept = inputs.add(
         conn,
         Input(
-            id=new_id(IdPrefix.INPUT, lane.now_ms),
+            id=input_id,
             session_id=lane.session_id,
             seq=lane.input_seq,
             identity=message.identity,
@@ -30,15 +42,23 @@ def keep(
             received_ms=message.received_at_ms,
         ),
     )
-    if kept:
-        lane.record(EventKind.INPUT_ACCEPTED, None, {"state": state})
-    return kept
+    if not kept:
+        return None
+    if run_id is not None:
+        inputs.name_run(conn, input_id, run_id)
+    lane.record(EventKind.INPUT_ACCEPTED, None, {"state": state})
+    return input_id
 
 
 def duplicate_of(conn: Connection, message: InboundMessage) -> Accepted:
+    """What a message that was taken before became, as its sender was told then."""
     found = inputs.known(conn, message.identity)
     if found is None:
         return Accepted(disposition="duplicate")
     return Accepted(
-        disposition="duplicate", input_id=found[0], session_id=found[1], run_id=found[2]
+        disposition="duplicate",
+        session_id=found.session_id,
+        input_id=found.id,
+        run_id=found.run_id,
+        applied=_APPLIED.get(found.state),
     )

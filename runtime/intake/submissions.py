@@ -34,7 +34,12 @@ Item = str | Upload
 
 
 class Submitted(Value):
-    """What became of a request: a run, or a word that was obeyed at once (``command``)."""
+    """What became of a request: a run, or a word that was obeyed at once (``command``).
+
+    ``run_id`` is the run that answers, also where the message reached one that was at work. Where
+    somebody ends that run before it heard the message, or it fails, its ``passed_on_to`` names the
+    run that answers instead.
+    """
 
     session_id: str
     disposition: Literal["queued", "command", "answer"]
@@ -90,14 +95,10 @@ def compose(items: Sequence[Item], kept: Sequence[Attachment]) -> str:
 
 def submitted(accepted: Accepted, session_id: str) -> Submitted:
     """The same answer for the first delivery of a message and for every later one."""
-    disposition: Literal["queued", "command", "answer"] = "queued"
-    if accepted.disposition == "answer":
-        disposition = "answer"
-    elif accepted.run_id is None:
-        disposition = "command"
+    unknown: Literal["queued", "command"] = "command" if accepted.run_id is None else "queued"
     return Submitted(
         session_id=session_id,
-        disposition=disposition,
+        disposition=accepted.applied or unknown,
         run_id=accepted.run_id,
         input_id=accepted.input_id,
     )

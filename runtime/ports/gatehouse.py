@@ -19,12 +19,15 @@ Disposition = Literal[
 ]
 """``noted``: an edit or a deletion that the next run is told of. ``full``: as much waits there as
 may, so it was not taken, and its sender is told. ``limited``: so it is beyond a limit (POL-8)."""
+Applied = Literal["command", "answer"]
+"""What is done with at once, and has no run of its own."""
 
 
 class Accepted(Value):
     """What became of a message; when this is returned it is durable.
 
-    ``reason`` is for logs: why a message was dropped. The ids are set where they exist.
+    ``reason`` is for logs: why a message was dropped. The ids are set where they exist. Those of a
+    duplicate are what its sender was told first; ``applied`` says what it was then.
     """
 
     disposition: Disposition
@@ -32,6 +35,7 @@ class Accepted(Value):
     input_id: str | None = None
     run_id: str | None = None
     reason: str = ""
+    applied: Applied | None = None
 
 
 class Pressed(Value):

@@ -45,19 +45,34 @@ def window_start(
 def _cuts(lines: Sequence[Line]) -> list[int]:
     """Where a window may start: at a person's message, unless calls before it await results.
 
-    What was said to a run at work belongs to its turn, so no window starts there (MSG-5).
+    What was said to a run at work belongs to its turn, so no window starts there (MSG-5), unless
+    the run had given an answer just before.
     """
     places = []
-    waiting = False
+    waiting = answered = False
     for place, line in enumerate(lines):
         message = line.message
         if isinstance(message, AssistantMessage):
             waiting = bool(message.tool_calls)
         elif isinstance(message, ToolMessage):
             waiting = False
-        elif isinstance(message, UserMessage) and line.step == 0 and not waiting:
+        elif isinstance(message, UserMessage) and (line.step == 0 or answered) and not waiting:
             places.append(place)
+        answered = _is_answer(message)
     return places
+
+
+def since_answer(lines: Sequence[Line], run_id: str) -> Sequence[Line]:
+    """A run's lines behind the last answer that it gave and went on from; else all of them."""
+    own = [line for line in lines if line.run_id == run_id]
+    answers = [place for place, line in enumerate(own, start=1) if _is_answer(line.message)]
+    return own[answers[-1] :] if answers else own
+
+
+def _is_answer(message: TranscriptMessage) -> bool:
+    if not isinstance(message, AssistantMessage):
+        return False
+    return not message.tool_calls and not message.partial
 
 
 def fitted(

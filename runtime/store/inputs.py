@@ -7,6 +7,7 @@ from sqlalchemy import Connection, Text, bindparam, delete, func, literal_column
 
 from runtime.domain.messages import InboundMessage
 from runtime.domain.people import Speaker, Trust
+from runtime.store import idempotency
 from runtime.store.hot import hot
 from runtime.store.payloads import kept
 from runtime.store.rows import insert_new
@@ -36,7 +37,7 @@ PERSON, NOTICE = "person", "notice"
 # Written out: SQLite uses a partial index only for a condition that it can read.
 PENDING = literal_column("'pending'", Text)
 _IDENTITY = hot(
-    select(inputs.c.id, inputs.c.session_id, inputs.c.run_id).where(
+    select(inputs.c.id, inputs.c.session_id, inputs.c.run_id, inputs.c.state).where(
         inputs.c.identity == bindparam("the_identity")
     )
 )
@@ -104,10 +105,24 @@ def take_back(conn: Connection, input_id: str) -> None:
     conn.execute(delete(inputs).where(inputs.c.id == input_id))
 
 
-def known(conn: Connection, identity: str) -> tuple[str, str, str | None] | None:
-    """(input, session, run) of an identity that was stored before."""
+@dataclass(frozen=True, slots=True)
+class KnownInput:
+    """What was stored before: `run_id` is the run that its sender was told of."""
+
+    id: str
+    session_id: str
+    run_id: str | None
+    state: str
+
+
+def known(conn: Connection, identity: str) -> KnownInput | None:
+    """The input of an identity that was stored before."""
     row = _IDENTITY.first(conn, the_identity=identity)
-    return None if row is None else (row.id, row.session_id, row.run_id)
+    if row is None:
+        return None
+    named = idempotency.recall(conn, _named(row.id), digest="")
+    run_id = row.run_id if named is None else str(named["run_id"])
+    return KnownInput(row.id, row.session_id, run_id, row.state)
 
 
 def pending_of_run(conn: Connection, run_id: str, *, notes: str | None = None) -> Sequence[Input]:
@@ -175,3 +190,31 @@ def take(conn: Connection, run_id: str, found: Sequence[Input]) -> None:
 def hand_over(conn: Connection, run_id: str, *, to: str) -> None:
     """Give what a run has not taken to another."""
     _HAND_OVER.change(conn, taken_run=run_id, next_run=to)
+
+
+def pass_on(conn: Connection, items: Sequence[Input], run_id: str, *, to: str) -> None:
+    """Give what an ended run has not taken to another, and keep which run its senders were told
+    of, and where that one's words went."""
+    hand_over(conn, run_id, to=to)
+    for item in items:
+        name_run(conn, item.id, run_id)
+    idempotency.remember(conn, _passed_on(run_id), digest="", response={"run_id": to})
+
+
+def name_run(conn: Connection, input_id: str, run_id: str) -> None:
+    """Keep which run the sender of an input is told of, where its row names another or none."""
+    idempotency.remember(conn, _named(input_id), digest="", response={"run_id": run_id})
+
+
+def passed_on_to(conn: Connection, run_id: str) -> str | None:
+    """The run that answers what an ended run was told and never heard."""
+    found = idempotency.recall(conn, _passed_on(run_id), digest="")
+    return None if found is None else str(found["run_id"])
+
+
+def _named(input_id: str) -> str:
+    return f"named:{input_id}"
+
+
+def _passed_on(run_id: str) -> str:
+    return f"passed-on:{run_id}"

@@ -45,7 +45,7 @@ class OutboxRow:
     """`kind`: final, notice, card, batch (the card of agents at work, shown where messages can be
     changed), edit (an earlier card, changed), file (what a tool sends),
     stream (a run's text that is shown while it grows), or said (such a text, whose run ended or
-    waits without a reply).
+    waits without a reply, or an answer of a run that goes on).
     `posted` are the platform's ids of what went out so far."""
 
     position: int

@@ -53,7 +53,8 @@ class SessionView(Value):
 
 
 class RunView(Value):
-    """One run. ``stop_reason`` is set once somebody asked for its end."""
+    """One run. ``stop_reason`` is set once somebody asked for its end; ``passed_on_to`` is the run
+    that answers what this one was told and never heard before its end."""
 
     id: str
     session_id: str
@@ -67,6 +68,7 @@ class RunView(Value):
     trust: Trust
     error: str | None
     stop_reason: str | None
+    passed_on_to: str | None = None
     waiting_for: tuple[str, ...] = ()
     created_at_ms: int
     started_at_ms: int | None

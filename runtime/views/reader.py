@@ -6,8 +6,8 @@ Each method is one read of one snapshot. They raise `NotFound` for an id that na
 
 from collections.abc import Sequence
 
-from runtime.domain.runs import RunState
-from runtime.store import Connection, Database, events, listings, open_calls, outbox, totals
+from runtime.domain.runs import TERMINAL, RunState
+from runtime.store import Connection, Database, events, inputs, listings, open_calls, outbox, totals
 from runtime.store import people as people_store
 from runtime.store import runs as run_store
 from runtime.store import sessions as session_store
@@ -270,7 +270,9 @@ def one_session(conn: Connection, session_id: str) -> SessionView:
 def one_run(conn: Connection, run_id: str) -> RunView:
     """A run as it is shown, as part of another unit. Raises `NotFound`."""
     run = run_store.get(conn, run_id)
-    return run_view(run, [one.id for one in open_calls.of_run(conn, run_id, state="open")])
+    passed_on_to = inputs.passed_on_to(conn, run_id) if run.state in TERMINAL else None
+    waiting_for = [one.id for one in open_calls.of_run(conn, run_id, state="open")]
+    return run_view(run, waiting_for, passed_on_to)
 
 
 def _session(conn: Connection, line: SessionLine) -> SessionView:

@@ -49,8 +49,9 @@ def session_view(
     )
 
 
-def run_view(run: Run, waiting_for: Sequence[str]) -> RunView:
-    """A run; `waiting_for` are the ids of its open calls."""
+def run_view(run: Run, waiting_for: Sequence[str], passed_on_to: str | None) -> RunView:
+    """A run; `waiting_for` are the ids of its open calls, `passed_on_to` is the run that answers
+    what it never heard."""
     return RunView(
         id=run.id,
         session_id=run.session_id,
@@ -64,6 +65,7 @@ def run_view(run: Run, waiting_for: Sequence[str]) -> RunView:
         trust=run.speaker.trust,
         error=run.error,
         stop_reason=run.cancel,
+        passed_on_to=passed_on_to,
         waiting_for=tuple(waiting_for),
         created_at_ms=run.created_ms,
         started_at_ms=run.started_ms,

@@ -70,11 +70,17 @@ class GrowingText:
     not_before: float = 0.0
     over: bool = False
     given_up: bool = False
+    goes_on: bool = False
     task: asyncio.Task[None] | None = None
 
     @property
     def text(self) -> str:
         return "".join(self.pieces)
+
+    @property
+    def is_closing(self) -> bool:
+        """Whether something of it is on its way to the platform, or its row is open there."""
+        return self.row is not None or (self.task is not None and not self.task.done())
 
     def take(self, step: int, offset: int, piece: str, now: float) -> bool:
         """Add a piece; False where something before it was not heard."""

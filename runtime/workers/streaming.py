@@ -130,6 +130,8 @@ class GrowingTexts:
         one.wake.set()
         if one.task is not None:
             await asyncio.wait([one.task])
+        if one.goes_on:
+            self._ask(one.run_id)
         if one.row is None or one.stream == Stream():
             return row
         # The row may have been read before the post of its stream was known, or that it has none.
@@ -163,7 +165,9 @@ class GrowingTexts:
         if len(self._texts) >= MOST:
             return None
         former = self._texts.get(run_id)
-        if former is not None and former.task is not None and not former.task.done():
+        if former is not None and former.is_closing:
+            # The run goes on, and says more once this one is closed.
+            former.goes_on = True
             return None
         one = GrowingText(run_id, target, self._clock.monotonic(), Wake(self._clock))
         self._texts[run_id] = one

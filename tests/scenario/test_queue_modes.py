@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from sqlalchemy import select
 
 from runtime.domain.events import Event
 from runtime.domain.messages import TextPart
@@ -15,6 +16,8 @@ from runtime.ports.model import ModelRequest
 from runtime.store import Connection, events, listings, runs, transcripts
 from runtime.store.listings import RunFilter
 from runtime.store.runs import Run
+from runtime.store.tables import outbox
+from runtime.views.reader import Views
 from tests.conftest import FailAfter
 from tests.contract.store_support import postgres_server
 from tests.fakes.chat import FakeChat
@@ -62,6 +65,12 @@ async def runs_of(world: World, session_id: str | None) -> list[str]:
     return await world.database.read(work)
 
 
+async def kinds_sent(world: World, run_id: str | None) -> list[str]:
+    """The kinds of what a run put into the outbox, in order."""
+    query = select(outbox.c.kind).where(outbox.c.run_id == run_id).order_by(outbox.c.position)
+    return await world.database.read(lambda conn: list(conn.execute(query).scalars()))
+
+
 async def said_in(world: World, session_id: str | None) -> list[str]:
     """What people said, by the transcript."""
     lines = await world.database.read(
@@ -105,8 +114,8 @@ async def test_a_message_reaches_the_run_at_its_next_step(worlds: Worlds) -> Non
         assert [e.data["input_ids"] for e in taken] == [[second.input_id, third.input_id]]
 
 
-@pytest.mark.requirement("MSG-5")
-async def test_what_comes_while_the_answer_is_being_written_forms_the_next_run(
+@pytest.mark.requirement("MSG-5", "MSG-9", "RUN-4")
+async def test_what_comes_while_the_answer_is_being_written_is_answered_by_the_same_run(
     worlds: Worlds,
 ) -> None:
     gate = Gate()
@@ -114,14 +123,37 @@ async def test_what_comes_while_the_answer_is_being_written_forms_the_next_run(
     async with worlds(model, change=mode("steer")) as world:
         first = await world.says("one", message_id="m-one")
         await gate.reached.wait()
-        await world.says("two", message_id="m-two")
-        await world.says("three", message_id="m-three")
+        second = await world.says("two", message_id="m-two")
+        third = await world.says("three", message_id="m-three")
+        assert second.run_id == third.run_id == first.run_id
         gate.open.set()
         assert await world.sees(2) == ["first", "second"]
         assert [text for _, text in told(model.requests[1])] == ["one", "first", "two", "three"]
         assert replies_to(world) == {"first": "m-one", "second": "m-three"}
         await reaches(world, first.run_id, RunState.COMPLETED)
-        assert not (await run_of(world, first.run_id)).steered
+        run = await run_of(world, first.run_id)
+        assert (run.steered, run.step) == (False, 2)
+        assert await runs_of(world, first.session_id) == [first.run_id]
+        assert await kinds_sent(world, first.run_id) == ["said", "final"]
+
+
+@pytest.mark.requirement("MSG-7", "RUN-4")
+async def test_a_run_that_goes_on_behind_its_answer_survives_its_process(worlds: Worlds) -> None:
+    gate, held = Gate(), Gate()
+    model = ScriptedModel([Said("first", before=gate), Said("lost", before=held)])
+    async with worlds(model, change=mode("steer")) as before:
+        first = await before.says("one")
+        await gate.reached.wait()
+        await before.says("two")
+        gate.open.set()
+        await held.reached.wait()
+        await before.sees(1)
+    model = ScriptedModel(["second"])
+    async with worlds(model, change=mode("steer"), chat=before.chat) as after:
+        assert await after.sees(2) == ["first", "second"]
+        assert [text for _, text in told(model.requests[0])] == ["one", "first", "two"]
+        await reaches(after, first.run_id, RunState.COMPLETED)
+        assert await kinds_sent(after, first.run_id) == ["said", "final"]
 
 
 @pytest.mark.requirement("MSG-5")
@@ -152,6 +184,8 @@ async def test_what_a_stopped_run_never_heard_comes_next(worlds: Worlds) -> None
         assert set(texts) == {"Stopped. 1 waiting message(s) come next.", "heard"}
         assert await state(world, first.run_id) is RunState.CANCELLED
         assert told(model.requests[1])[-1] == ("user", "two")
+        after = [run for run in await runs_of(world, first.session_id) if run != first.run_id]
+        assert [(await Views(world.database).run(first.run_id or "")).passed_on_to] == after
 
 
 @pytest.mark.requirement("MSG-5")
@@ -186,22 +220,23 @@ async def test_what_was_said_to_a_run_survives_its_process(worlds: Worlds) -> No
         assert await runs_of(after, first.session_id) == [first.run_id]
 
 
-@pytest.mark.requirement("MSG-5", "MSG-15")
-async def test_what_is_said_in_the_last_step_before_the_limit_is_answered(worlds: Worlds) -> None:
+@pytest.mark.requirement("MSG-5", "MSG-15", "RUN-4")
+async def test_what_people_say_gives_a_run_as_many_steps_again(worlds: Worlds) -> None:
     gate = Gate()
-    model = ScriptedModel([ONE_CALL, "next"])
+    model = ScriptedModel([ONE_CALL, Said("half", calls=(call("b"),))])
     change = both(mode("steer"), offering(Note(gate=gate)), agent(max_steps=1))
     async with worlds(model, change=change) as world:
         first = await world.says("do a")
         await gate.reached.wait()
-        await world.says("and b")
+        second = await world.says("and b")
+        assert second.run_id == first.run_id
         gate.open.set()
-        stopped, answer = await world.sees(2)
-        assert "I stopped here" in stopped
-        assert answer == "next"
+        (stopped,) = await world.sees(1)
+        assert "half" in stopped
+        assert "I stopped here: this took more than 1 steps" in stopped
         assert told(model.requests[1])[-1] == ("user", "and b")
         assert await said_in(world, first.session_id) == ["do a", "and b"]
-        assert len(await runs_of(world, first.session_id)) == 2
+        assert await runs_of(world, first.session_id) == [first.run_id]
 
 
 @pytest.mark.requirement("MSG-5", "MSG-6", "MSG-13")

@@ -10,6 +10,7 @@ from runtime.domain.runs import RunState
 from runtime.store import runs
 from tests.fakes.model import Gate, Said, ScriptedModel
 from tests.scenario.cards import asks, call, cards
+from tests.scenario.conftest import intake
 from tests.scenario.engine import world
 from tests.scenario.streams import FIRST, WHOLE, Stage, half, orphans, rows
 
@@ -26,6 +27,26 @@ async def test_a_reply_grows_in_its_chat_and_ends_as_one_message(tmp_path: Path)
         await stage.settled(at)
         assert await rows(at) == [("final", "sent")]
         assert stage.did("open") == stage.did("close") == 1
+
+
+@pytest.mark.requirement("REN-4", "RUN-4")
+async def test_the_answers_of_a_run_that_goes_on_grow_one_behind_the_other(
+    tmp_path: Path,
+) -> None:
+    stage, gates = Stage(tmp_path), [Gate(), Gate()]
+    other = WHOLE.replace("it", "that")
+    model = ScriptedModel([half(gates[0]), half(gates[1], other)])
+    setup = intake(queue_mode="steer")(await stage.setup(model))
+    async with world(setup, stage.chat) as at:
+        first = await at.says("tell me")
+        await stage.until(lambda: stage.chat.texts() == [FIRST])
+        assert (await at.says("and that")).run_id == first.run_id
+        gates[0].open.set()
+        await stage.until(lambda: stage.chat.texts() == [WHOLE, other[: len(FIRST)]])
+        gates[1].open.set()
+        await stage.until(lambda: stage.chat.texts() == [WHOLE, other])
+        await stage.settled(at)
+        assert await rows(at) == [("said", "sent"), ("final", "sent")]
 
 
 @pytest.mark.requirement("REN-4")

@@ -207,8 +207,14 @@ class Working(Bench):
         assert holder is not None
         finish = ending(end)
         claim = self.local_delivery()
+        step = self.now.run[held.run_id]["step"]
         done = self.run(lambda conn: steps.finish(conn, holder, held.run_id, finish, claim=claim))
         assert (done.reply is not None) == bool(finish.parts)
+        if done.state is RunState.RUNNING:
+            assert end is RunState.COMPLETED, "only an answer lets a run go on"
+            self.everything_holds()
+            assert self.now.run[held.run_id]["step"] == step + 1
+            return
         if done.claimed and done.reply is not None and claim is not None:
             row = deliveries.fresh_row(done.reply, Holder(*claim))
             self.deliverers[claim[0]].rows[done.reply.outbox_id] = row

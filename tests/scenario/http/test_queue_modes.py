@@ -4,7 +4,7 @@ import pytest
 
 from tests.fakes.model import Gate, Said
 from tests.scenario.harness import Site
-from tests.scenario.http.conftest import ASKS, Sites
+from tests.scenario.http.conftest import ASKS, Sites, forget_answers
 
 
 async def switched(gateway: Site, mode: str) -> str:
@@ -48,3 +48,44 @@ async def test_a_steered_message_is_of_the_run_that_takes_it(sites: Sites) -> No
         kinds = [one["kind"] for one in page["items"]]
         assert kinds.count("input.taken") == 1
         assert kinds.index("input.taken") < kinds.index("run.completed")
+
+
+@pytest.mark.requirement("RUN-4", "RUN-2", "MSG-5")
+async def test_the_run_that_a_steered_message_is_told_of_answers_it(sites: Sites) -> None:
+    gate = Gate()
+    async with sites(Said("first", before=gate), "second") as gateway:
+        session = await switched(gateway, "steer")
+        run = await gateway.says(session, "one")
+        await gate.reached.wait()
+        assert await gateway.says(session, "two") == run
+        gate.open.set()
+        ended = await gateway.state(run, "completed")
+        assert ended["passed_on_to"] is None
+        shown = await gateway.messages(session)
+        assert [(one["kind"], one["text"], one["run_id"]) for one in shown] == [
+            ("user", "one", run),
+            ("assistant", "first", run),
+            ("user", "two", run),
+            ("assistant", "second", run),
+        ]
+
+
+@pytest.mark.requirement("RUN-4", "RUN-2", "MSG-5")
+async def test_a_cancelled_run_names_the_one_that_answers_what_it_never_heard(
+    sites: Sites,
+) -> None:
+    gate, headers = Gate(), {"Idempotency-Key": "k2"}
+    async with sites(Said("never", before=gate), "second") as gateway:
+        session = await switched(gateway, "steer")
+        run = await gateway.says(session, "one")
+        await gate.reached.wait()
+        path = f"/v1/sessions/{session}/runs"
+        told = await gateway.ask("POST", path, {"content": "two"}, headers=headers)
+        assert told[1]["run_id"] == run
+        await gateway.ask("POST", f"/v1/runs/{run}/cancel")
+        after = str((await gateway.state(run, "cancelled"))["passed_on_to"])
+        await gateway.state(after, "completed")
+        said = {one["text"]: one["run_id"] for one in await gateway.messages(session)}
+        assert (said["one"], said["two"], said["second"]) == (run, after, after)
+        await gateway.database.write(forget_answers, name="test")
+        assert await gateway.ask("POST", path, {"content": "two"}, headers=headers) == told

@@ -6,7 +6,7 @@ import pytest
 
 from runtime.domain.errors import ModelRejected
 from tests.fakes.model import Gate, Said
-from tests.scenario.http.conftest import ASKS, Sites
+from tests.scenario.http.conftest import ASKS, WONDERS, Sites, forget_answers
 
 
 @pytest.mark.requirement("RUN-2")
@@ -106,12 +106,27 @@ async def test_a_key_whose_answer_was_lost_still_gives_the_same_run(sites: Sites
         path = f"/v1/sessions/{session}/runs"
         first = await gateway.ask("POST", path, {"content": "go"}, headers=headers)
         await gateway.state(str(first[1]["run_id"]), "completed")
-
-        def forget(conn: object) -> None:
-            conn.exec_driver_sql("DELETE FROM idempotency WHERE key LIKE '%:answer'")
-
-        await gateway.database.write(forget, name="test")
+        await gateway.database.write(forget_answers, name="test")
         assert await gateway.ask("POST", path, {"content": "go"}, headers=headers) == first
+
+
+@pytest.mark.requirement("RUN-4")
+async def test_a_command_and_an_answer_whose_answers_were_lost_are_told_alike_again(
+    sites: Sites,
+) -> None:
+    async with sites(WONDERS, "done") as gateway:
+        session = await gateway.session()
+        path = f"/v1/sessions/{session}/runs"
+        run = await gateway.says(session, "which?")
+        waiting = await gateway.state(run, "waiting_for_user_question")
+        code = str(waiting["waiting_for"][0])[-6:]
+        for number, text in enumerate(["/status", "main", f"/answer {code} main"]):
+            headers = {"Idempotency-Key": f"k{number}"}
+            first = await gateway.ask("POST", path, {"content": text}, headers=headers)
+            assert first[1]["disposition"] == ("answer" if text == "main" else "command")
+            await gateway.database.write(forget_answers, name="test")
+            again = await gateway.ask("POST", path, {"content": text}, headers=headers)
+            assert again == first
 
 
 @pytest.mark.requirement("RUN-4")
