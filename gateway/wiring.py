@@ -56,6 +56,7 @@ from runtime.ports.metrics import Observer
 from runtime.ports.sandbox import Sandbox
 from runtime.store import open_database
 from runtime.store.backup import DatabaseBackup
+from runtime.store.checkpoints import make_room
 from runtime.store.dialect import sqlite_path
 from runtime.store.filelock import gateway_lock
 from runtime.store.migrate import MigrationReport, migrate, schema
@@ -237,8 +238,10 @@ async def prepare_database(config: Config) -> MigrationReport:
 
 @contextmanager
 def alone(config: Config) -> Iterator[None]:
-    """Hold a SQLite database for this process. Raises `StoreUnavailable`, naming the other."""
+    """Hold a SQLite database for this process, and give back what its log has too much of a full
+    disk. Raises `StoreUnavailable`, naming the other."""
     with gateway_lock(config.database_url):
+        make_room(config.database_url)
         yield
 
 

@@ -4,6 +4,7 @@ The lock is `<database>.lock` under `flock`, so a crash never leaves it held; th
 is for people. The file is never removed: a lock on a removed file excludes nobody.
 """
 
+import errno
 import fcntl
 import os
 from collections.abc import Iterator
@@ -15,6 +16,8 @@ from runtime.domain.errors import StoreUnavailable
 from runtime.store.dialect import sqlite_path
 
 _TRIES: Final = 100
+_WIDTH: Final = 16
+"""Characters for a process id, padded, so that a shorter one leaves nothing of a longer."""
 
 
 @contextmanager
@@ -109,8 +112,13 @@ def _pid(descriptor: int) -> int:
 
 
 def _write_pid(descriptor: int, pid: str) -> None:
-    os.ftruncate(descriptor, 0)
-    os.pwrite(descriptor, pid.encode("ascii"), 0)
+    """Put a process id over the one that is there, which takes no room on a full disk; a lock whose
+    file has no room for one excludes others all the same."""
+    try:
+        os.pwrite(descriptor, pid.ljust(_WIDTH).encode("ascii"), 0)
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
 
 
 def lock_file(path: Path) -> Path:

@@ -20,6 +20,7 @@ from sqlalchemy.pool import ConnectionPoolEntry, NullPool
 
 from runtime.domain.errors import StoreUnavailable
 from runtime.ports.clock import Clock
+from runtime.store.checkpoints import Checkpoints
 from runtime.store.database import (
     CLOCK_OPTION,
     Database,
@@ -35,8 +36,6 @@ T = TypeVar("T")
 
 BUSY_TIMEOUT_MS: Final = 5_000
 _READERS: Final = 4
-_WAL_KEEP_BYTES: Final = 64 * 1024 * 1024
-_CHECKPOINT_PAGES: Final = 8_000
 _STATEMENTS: Final = 512
 
 
@@ -70,6 +69,7 @@ class SqliteDatabase(Database):
             self._path,
             engine=engine.execution_options(**self._options),
             verify=lambda conn: _verify(conn, self._path),
+            checkpoints=Checkpoints(self._path),
             points=self._points,
         )
         await writer.start()
@@ -166,9 +166,6 @@ def writing_engine(path: Path, *, busy_timeout_ms: int = BUSY_TIMEOUT_MS) -> Eng
         f"PRAGMA busy_timeout={busy_timeout_ms}",
         "PRAGMA synchronous=FULL",
         "PRAGMA foreign_keys=ON",
-        f"PRAGMA journal_size_limit={_WAL_KEEP_BYTES}",
-        # Pages that every message touches are copied into the file once in a while, not each time.
-        f"PRAGMA wal_autocheckpoint={_CHECKPOINT_PAGES}",
     )
     on_connect(engine, pragmas)
     return engine

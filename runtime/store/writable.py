@@ -7,7 +7,6 @@ SQLite file, and that nothing has failed for a while. It writes nothing itself: 
 every few seconds, and each write tells of itself.
 """
 
-import os
 from pathlib import Path
 from typing import Final
 
@@ -15,6 +14,7 @@ import structlog
 
 from runtime.domain.errors import CommitUnknown, StoreUnavailable
 from runtime.ports.clock import Clock
+from runtime.store.checkpoints import room_on_disk
 
 log = structlog.get_logger(__name__)
 
@@ -79,12 +79,9 @@ class Writable:
         if self._file is None:
             return ""
         try:
-            found = os.statvfs(self._file.parent)
+            room = room_on_disk(self._file.parent)
         except OSError as error:
             return f"The disk of {self._file} cannot be asked for its room: {error.strerror}."
-        # What is kept back for the system's administrator is room for nobody else.
-        blocks = found.f_bavail if os.geteuid() else found.f_bfree
-        room = blocks * found.f_frsize
         if room >= LEAST_ROOM:
             return ""
         return f"The disk of {self._file} is full: {room // 1024} KiB are left. Free space."

@@ -14,7 +14,7 @@ import asyncio
 import sqlite3
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -25,7 +25,8 @@ import structlog
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import SQLAlchemyError
 
-from runtime.domain.errors import CommitUnknown, StoreUnavailable
+from runtime.domain.errors import CommitUnknown, StoreFull, StoreUnavailable
+from runtime.store.checkpoints import Checkpoints
 from runtime.store.database import (
     WAITING_LIMIT,
     Outcome,
@@ -144,12 +145,19 @@ class Writer:
     """The thread and its connection, which is opened anew after it has broken."""
 
     def __init__(
-        self, path: Path, *, engine: Engine, verify: Callable[[Connection], None], points: Point
+        self,
+        path: Path,
+        *,
+        engine: Engine,
+        verify: Callable[[Connection], None],
+        checkpoints: Checkpoints,
+        points: Point,
     ) -> None:
         self.queue = Queue()
         self._path = path
         self._engine = engine
         self._verify = verify
+        self._checkpoints = checkpoints
         self._points = points
         self._conn: Connection | None = None
         self._thread: threading.Thread | None = None
@@ -213,6 +221,17 @@ class Writer:
                 unit.outcome.fail(error)
 
         _tell(loop, tell)
+        self._keep_log(settled)
+
+    def _keep_log(self, settled: Sequence[Settled]) -> None:
+        """Between two groups: the log follows the room, and gives back what it can where a unit
+        found none."""
+        if self._conn is None:
+            return
+        raw = driver_connection(self._conn)
+        if any(isinstance(each.error, StoreFull) for each in settled):
+            self._checkpoints.reclaim(raw)
+        self._checkpoints.keep(raw)
 
     def _attempt(self, units: list[Unit], settled: list[Settled]) -> list[list[Unit]]:
         """Run `units` in one transaction; return the parts that must run again, in order."""
@@ -298,6 +317,7 @@ class Writer:
         try:
             self._verify(conn)
             conn.rollback()
+            self._checkpoints.begin(driver_connection(conn))
         except BaseException:
             conn.invalidate()
             conn.close()

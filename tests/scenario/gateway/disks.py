@@ -2,9 +2,10 @@
 
 import os
 import shutil
+import sqlite3
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,6 +35,16 @@ class Disk:
     def read_only(self) -> None:
         """Take no writes from now on."""
         _mount("-o", "remount,ro", str(self.path))
+
+
+@contextmanager
+def log_in_use(database: Path) -> Iterator[None]:
+    """Somebody reads a SQLite database, so its log cannot begin anew, and grows with each write:
+    on a full disk there is then no room in it either."""
+    with closing(sqlite3.connect(database, isolation_level=None)) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM inputs").fetchone()
+        yield
 
 
 @contextmanager

@@ -1,14 +1,14 @@
 """A disk that is full, a database that is locked or damaged, a workspace that cannot be written."""
 
 import sqlite3
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
 
 from gateway.cli.client import Refused
 from tests.conftest import FailAfter
-from tests.scenario.gateway.disks import disk
+from tests.scenario.gateway.disks import disk, log_in_use
 from tests.scenario.gateway.page import Page
 from tests.scenario.gateway.town import Serving, Town
 from tests.scenario.process.program import command
@@ -63,12 +63,13 @@ async def test_a_full_disk_takes_no_message_and_loses_none(
         town.configure()
         async with fail_after(90), town.serving() as here:
             page = await greeted(town, here)
-            small.fill()
-            said = await said_while_the_store_is_away(town, here, page)
-            line = await here.program.says("is full")
-            assert "Free space" in line or "gatehouse.db" in line
-            small.free()
-            await answered_after_all(town, here, page, said)
+            with log_in_use(small.path / "gatehouse.db"):
+                small.fill()
+                said = await said_while_the_store_is_away(town, here, page)
+                line = await here.program.says("is full")
+                assert "Free space" in line or "gatehouse.db" in line
+                small.free()
+                await answered_after_all(town, here, page, said)
 
 
 @pytest.mark.requirement("MSG-7", "MSG-9")
@@ -76,10 +77,11 @@ async def test_a_disk_that_fills_during_a_turn_costs_no_reply_and_doubles_none(
     town: Town, tmp_path: Path, fail_after: FailAfter
 ) -> None:
     """Full when the page's answer is whole, and full when Slack has the reply already."""
-    with disk(tmp_path / "home", megabytes=16) as small:
+    with disk(tmp_path / "home", megabytes=16) as small, ExitStack() as stack:
         town.configure()
         async with fail_after(90), town.serving() as here:
             page = await greeted(town, here)
+            stack.enter_context(log_in_use(small.path / "gatehouse.db"))
             town.model.plays = lambda prompt: says("Half ", hold="half", ending="and whole.")
             posted = town.slack.hold("chat.postMessage")
             await page.says("to the page")

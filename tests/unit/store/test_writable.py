@@ -1,5 +1,6 @@
 """When the database counts as taking writes, and what the log says of it (API-5)."""
 
+import os
 from collections import namedtuple
 from pathlib import Path
 
@@ -7,7 +8,6 @@ import pytest
 from structlog.testing import capture_logs
 
 from runtime.domain.errors import CommitUnknown, StoreFull, StoreUnavailable
-from runtime.store import writable
 from runtime.store.writable import CALM_S, LEAST_ROOM, LOOK_S, Writable
 from tests.fakes.clock import FakeClock
 
@@ -25,7 +25,7 @@ class Disk:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.room = LEAST_ROOM
         self.asked = 0
-        monkeypatch.setattr(writable.os, "statvfs", self._statvfs)
+        monkeypatch.setattr(os, "statvfs", self._statvfs)
 
     def _statvfs(self, folder: Path) -> Room:
         self.asked += 1
