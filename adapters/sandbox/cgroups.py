@@ -4,13 +4,18 @@ RLIMIT_NPROC does not bind root and RLIMIT_AS counts address space rather than m
 the better limits where they can be had. It moves no process of the gateway itself: on version 2
 that means a delegated cgroup whose `subtree_control` can be written, such as a systemd unit with
 `Delegate=yes` and `DelegateSubgroup=`.
+
+A gateway holds a lock on each of its groups' directories from the moment on in which it makes them.
+The kernel gives it back when the gateway ends, however it ends. So what nobody holds was left
+behind, whatever the clocks say, and whichever home or pid namespace its gateway was in.
 """
 
 import contextlib
+import fcntl
 import os
 import secrets
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -19,7 +24,8 @@ from runtime.ports.sandbox import LimitHit, SandboxLimits
 Controller = Literal["memory", "pids"]
 _CONTROLLERS: tuple[Controller, ...] = ("memory", "pids")
 _PREFIX = "gatehouse-"
-_YOUNG_MS = 60_000
+_TRIES = 20
+"""A group that somebody swept between its making and its lock is made again."""
 # (file with the limit, file with the count, the count's key), by controller and version.
 _FILES: dict[tuple[Controller, int], tuple[str, str, str]] = {
     ("memory", 1): ("memory.limit_in_bytes", "memory.oom_control", "oom_kill"),
@@ -42,9 +48,11 @@ class Parent:
 
 @dataclass(frozen=True, slots=True)
 class CommandGroup:
-    """The groups of one command, one directory a controller (one for both on version 2)."""
+    """The groups of one command, one directory a controller (one for both on version 2); `locks`
+    say that they are in use, until `remove`."""
 
     members: tuple[Parent, ...]
+    locks: tuple[int, ...] = ()
 
     def directories(self) -> tuple[str, ...]:
         """The directories that the first process joins."""
@@ -72,6 +80,8 @@ class CommandGroup:
         for directory in self.directories():
             with contextlib.suppress(OSError):
                 Path(directory).rmdir()
+        for lock in self.locks:
+            os.close(lock)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,11 +96,8 @@ class Cgroups:
 
         Raises `OSError` when the host takes back what `discover` found.
         """
-        name = _PREFIX + secrets.token_hex(8)
-        group = CommandGroup(tuple(_child(parent, name) for parent in self._parents()))
+        group = _make(tuple(self._parents()))
         try:
-            for directory in group.directories():
-                Path(directory).mkdir()
             for member in group.members:
                 _limit(member, limits, overhead)
         except OSError:
@@ -98,17 +105,15 @@ class Cgroups:
             raise
         return group
 
-    def sweep(self, *, now_ms: int) -> None:
-        """Remove groups of commands that ended without their gateway; one in use stays.
-
-        So does a young one: another gateway of this machine may have made it for a command that
-        has not joined it yet.
-        """
+    def sweep(self) -> None:
+        """Remove groups of commands that ended without their gateway. One stays that a gateway
+        holds, also for a command that has not joined it yet, or that processes are in."""
         for parent in self._parents():
             for path in parent.path.glob(f"{_PREFIX}*"):
                 with contextlib.suppress(OSError):
-                    if path.stat().st_mtime * 1000 < now_ms - _YOUNG_MS:
-                        path.rmdir()
+                    lock = _lock(path)
+                    if lock is not None:
+                        CommandGroup((replace(parent, path=path),), (lock,)).remove()
 
     def _parents(self) -> Iterator[Parent]:
         for parent in (self.memory, self.pids):
@@ -166,17 +171,57 @@ def _below(mount: Path, place: str, controller: Controller, version: int) -> Ite
         yield Parent(mount, controller, version)
 
 
+def _make(parents: tuple[Parent, ...]) -> CommandGroup:
+    """Fresh directories that this process holds. Raises `OSError`."""
+    for _ in range(_TRIES):
+        name, locks = _PREFIX + secrets.token_hex(8), list[int]()
+        members = tuple(replace(parent, path=parent.path / name) for parent in parents)
+        try:
+            for directory in CommandGroup(members).directories():
+                Path(directory).mkdir()
+                lock = _lock(Path(directory))
+                if lock is None:
+                    break
+                locks.append(lock)
+            else:
+                return CommandGroup(members, tuple(locks))
+        except OSError:
+            CommandGroup(members, tuple(locks)).remove()
+            raise
+        CommandGroup(members, tuple(locks)).remove()
+    raise OSError(None, "its directories were removed again and again")
+
+
+def _lock(path: Path) -> int | None:
+    """The lock on a directory, as an open file; None where somebody else has it or it is gone."""
+    try:
+        lock = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        # Who had the lock before may have removed the directory.
+        if os.path.samestat(os.fstat(lock), path.stat()):
+            return lock
+    except (BlockingIOError, FileNotFoundError):
+        pass
+    except OSError:
+        os.close(lock)
+        raise
+    os.close(lock)
+    return None
+
+
 def _usable(parent: Parent) -> bool:
-    probe = _child(parent, _PREFIX + secrets.token_hex(8))
     try:
         if parent.version == 2:
             _enable(parent)
-        probe.path.mkdir()
+        probe = _make((parent,))
     except OSError:
         return False
     limit, _, _ = _FILES[parent.controller, parent.version]
-    usable = os.access(probe.path / limit, os.W_OK)
-    probe.path.rmdir()
+    usable = all(os.access(member.path / limit, os.W_OK) for member in probe.members)
+    probe.remove()
     return usable
 
 
@@ -184,10 +229,6 @@ def _enable(parent: Parent) -> None:
     control = parent.path / "cgroup.subtree_control"
     if parent.controller not in control.read_text().split():
         control.write_text(f"+{parent.controller}")
-
-
-def _child(parent: Parent, name: str) -> Parent:
-    return Parent(parent.path / name, parent.controller, parent.version)
 
 
 def _limit(member: Parent, limits: SandboxLimits, overhead: int) -> None:

@@ -15,7 +15,6 @@ import sys
 import tempfile
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Literal, Protocol
 
@@ -132,7 +131,7 @@ async def choose(
     command as tools make it, whose view the canary gets; without one it gets a folder of its own.
     """
     groups = await asyncio.to_thread(discover) if cgroups is None else cgroups
-    await asyncio.to_thread(partial(groups.sweep, now_ms=clock.now_ms()))
+    await asyncio.to_thread(groups.sweep)
     if setting == "none":
         return Unconfined(clock, cgroups=groups)
     reasons: list[str] = []
