@@ -26,7 +26,7 @@ from gateway.http.app import build_app, build_probes
 from gateway.http.server import serve as http_serve
 from gateway.logs import Redactor
 from gateway.wiring import Assembly
-from runtime.domain.errors import InvalidInput, StoreUnavailable, Unavailable
+from runtime.domain.errors import InvalidInput, StoreCorrupt, StoreUnavailable, Unavailable
 from runtime.intake.home_tokens import RENEW_S
 from runtime.workers.engine import Role
 
@@ -201,7 +201,10 @@ async def serve(start: Start, announce: Callable[[Started], Awaitable[None]]) ->
             log.info("stopping", grace_s=start.config.settings.shutdown_grace_s)
     except CannotStart:
         raise
-    except Exception:  # the root of the process: through the log, because that masks secrets
+    except Exception as error:  # the root of the process: through the log, which masks secrets
+        damage = await asyncio.to_thread(_damage, start.config, error)
+        if damage:
+            raise CannotStart(damage) from error
         log.exception("gateway_failed")
         code = 1
     finally:
@@ -209,6 +212,21 @@ async def serve(start: Start, announce: Callable[[Started], Awaitable[None]]) ->
             loop.remove_signal_handler(number)
     log.info("stopped")
     return code
+
+
+def _damage(config: Config, error: Exception) -> str:
+    """What is wrong with a damaged database, which can make anything fail; empty where it is whole.
+
+    Blocks: after a failure nobody waits, so the whole file is read.
+    """
+    group = ExceptionGroup("what failed", [error]).subgroup(StoreCorrupt)
+    if group is not None:
+        return str(_first(group))
+    try:
+        wiring.examine_database(config)
+    except StoreCorrupt as found:
+        return str(found)
+    return ""
 
 
 def _on_signal(stop: asyncio.Event, number: int) -> None:

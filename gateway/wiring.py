@@ -59,6 +59,7 @@ from runtime.store.backup import DatabaseBackup
 from runtime.store.checkpoints import make_room
 from runtime.store.dialect import sqlite_path
 from runtime.store.filelock import gateway_lock
+from runtime.store.integrity import AT_START, examine
 from runtime.store.migrate import MigrationReport, migrate, schema
 from runtime.store.observed import ObservedDatabase, count_commits
 from runtime.supervisor import Supervisor, TaskHealth
@@ -232,8 +233,15 @@ def system_clock() -> Clock:
 
 
 async def prepare_database(config: Config) -> MigrationReport:
-    """Bring the database to this version's schema. Raises `StoreUnavailable`."""
+    """Bring the database to this version's schema. Raises `StoreUnavailable`, before anything is
+    changed where a file of a usual size is damaged."""
+    await asyncio.to_thread(examine, config.database_url, most_bytes=AT_START)
     return await migrate(config.database_url)
+
+
+def examine_database(config: Config) -> None:
+    """Look for damage in a SQLite file of any size; blocks. Raises `StoreCorrupt`."""
+    examine(config.database_url)
 
 
 @contextmanager

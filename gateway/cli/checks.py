@@ -83,6 +83,7 @@ async def _workspace(config: Config) -> Check:
 async def _database(config: Config) -> Check:
     shown = masked_url(config.database_url)
     try:
+        await asyncio.to_thread(wiring.examine_database, config)
         found = await wiring.schema_of(config)
     except (Unavailable, InvalidInput) as error:
         return Check("database", "fail", str(error), "See the sentence above; then run it again.")

@@ -18,6 +18,7 @@ from sqlalchemy import Connection
 from runtime.domain.backups import DatabaseCopy, Manifest
 from runtime.domain.errors import StoreCorrupt, StoreUnavailable
 from runtime.store.backup_units import compare, counts, revision
+from runtime.store.integrity import examine_file
 from runtime.store.sqlite import BUSY_TIMEOUT_MS, create_file, driver_errors, writing_engine
 
 _SIDES: Final = ("-wal", "-shm", "-journal")
@@ -32,6 +33,8 @@ def snapshot(path: Path, target: Path) -> DatabaseCopy:
     create_file(target)
     with driver_errors(target):
         _copy(path, target)
+        # Whoever keeps the newest backups alone would lose the last good one for it.
+        examine_file(target, shown=path)
         with closing(writing_engine(target).connect()) as conn:
             found, rows = _facts(conn)
     return DatabaseCopy(target, "sqlite", found, rows)

@@ -14,8 +14,10 @@ from runtime.domain.errors import StoreCorrupt, StoreFull, StoreUnavailable
 
 _CORRUPT_HINT: Final = (
     "Stop the gateway, keep the damaged file aside, and put back a backup with "
-    "`gatehouse backup restore`."
+    "`gatehouse backup restore`; docs/backup.md says what to do without one."
 )
+_NO_FORMAT: Final = "unsupported file format"
+"""What SQLite says of a damaged header, under a code that means nothing."""
 _PRIMARY: Final = 0xFF
 """SQLite's extended result codes keep the primary code in the low byte (sqlite.org/rescode)."""
 
@@ -72,8 +74,8 @@ def sqlite_fault(error: BaseException, path: str) -> BaseException:
     code = getattr(cause, "sqlite_errorcode", 0) & _PRIMARY
     if code == sqlite3.SQLITE_FULL:
         return StoreFull(f"The disk of {path} is full.", hint="Free space, then it works again.")
-    if code in _CORRUPT:
-        return StoreCorrupt(f"{path} is damaged or no database: {cause}.", hint=_CORRUPT_HINT)
+    if code in _CORRUPT or _NO_FORMAT in str(cause):
+        return damaged(path, str(cause))
     if code in _BUSY:
         return StoreUnavailable(
             f"{path} is locked by another process.", hint="Close what else writes to it."
@@ -81,6 +83,12 @@ def sqlite_fault(error: BaseException, path: str) -> BaseException:
     if code in _OUT_OF_REACH:
         return StoreUnavailable(f"{_OUT_OF_REACH[code]}: {path} ({cause}).")
     return error
+
+
+def damaged(path: str, said: str) -> StoreCorrupt:
+    """What is told of a file that is damaged, as SQLite `said`, and what to do."""
+    words = " ".join(said.split()).removeprefix("*** in database main *** ")
+    return StoreCorrupt(f"{path} is damaged or no database: {words}.", hint=_CORRUPT_HINT)
 
 
 def sqlite_root_fault(error: BaseException, path: str) -> BaseException:
