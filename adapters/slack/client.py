@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import BinaryIO
 
 import aiohttp
+import structlog
 from pydantic import JsonValue, SecretStr
 from slack_sdk.errors import SlackApiError
 from slack_sdk.web.async_client import AsyncWebClient
@@ -16,6 +17,8 @@ from slack_sdk.web.async_slack_response import AsyncSlackResponse
 
 from adapters.slack.failures import (
     DEAD_TOKEN,
+    MISSING_SCOPE,
+    NotServed,
     RateLimited,
     Refused,
     SlackFailure,
@@ -33,6 +36,10 @@ CONNECT_TIMEOUT_S = 10.0
 KEEPALIVE_S = 15.0
 SOCKET_CLOSE_TIMEOUT_S = 1.0
 SCOPES_HEADER = "x-oauth-scopes"
+# 404, 405, 410, 413, 415 and 501 say what will be so the next time as well.
+_NOT_SERVED = frozenset({404, 405, 410, 413, 415, 501})
+
+log = structlog.get_logger(__name__)
 
 
 class SlackClient:
@@ -46,6 +53,8 @@ class SlackClient:
         """The scopes of the bot token, as Slack's last answer named them."""
         self.trouble = ""
         """Why the bot token is refused now; empty while it is taken."""
+        self.lacking: dict[str, str] = {}
+        """Methods that Slack refuses for want of a scope, and which scope that is."""
 
     async def write(self, method: str, body: JsonObject) -> JsonObject:
         """Call a method that changes something. Raises `SlackFailure`."""
@@ -87,6 +96,8 @@ class SlackClient:
         """Send a file's bytes to the address that Slack named. Raises `SlackFailure`."""
         response = await self._raw("POST", url, content=content)
         try:
+            if response.status in _NOT_SERVED:
+                raise NotServed(f"the upload: HTTP {response.status}")
             if response.status != 200:
                 raise Unanswered(f"the upload: HTTP {response.status}")
         finally:
@@ -139,12 +150,20 @@ class SlackClient:
         except Refused as refusal:
             if refusal.error in DEAD_TOKEN:
                 self.trouble = str(wrong_token("bot", str(refusal)))
+            elif refusal.error == MISSING_SCOPE:
+                self._lacks(method, refusal.needed)
             raise
         self.trouble = ""
+        self.lacking.pop(method, None)
         scopes = headers.get(SCOPES_HEADER)
         if scopes:
             self.granted = frozenset(scope.strip() for scope in scopes.split(","))
         return answer
+
+    def _lacks(self, method: str, scope: str) -> None:
+        if method not in self.lacking:
+            log.error("slack.missing_scope", method=method, scope=scope)
+        self.lacking[method] = scope
 
     async def close(self) -> None:
         if self._session is not None:
@@ -208,12 +227,14 @@ def _failure(method: str, error: SlackApiError) -> SlackFailure:
     code = data.get("error")
     if response.status_code == 429 or code in ("ratelimited", "rate_limited"):
         return RateLimited(_seconds(response.headers.get("Retry-After")))
+    if response.status_code in _NOT_SERVED and not code:
+        return NotServed(f"{method}: HTTP {response.status_code}")
     if response.status_code >= 500:
         # The page of an edge server says nothing about what happened behind it.
         return Unanswered(f"{method}: HTTP {response.status_code}")
     if isinstance(code, str) and code:
         needed = data.get("needed")
-        return Refused(code, needed if isinstance(needed, str) else "")
+        return Refused(code, needed if isinstance(needed, str) else "", method)
     if response.status_code >= 400:
         return Unreachable(f"{method}: HTTP {response.status_code} from something before Slack")
     return Unanswered(f"{method}: an answer without `ok`")

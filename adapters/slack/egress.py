@@ -122,7 +122,7 @@ def file_facts(part: FilePart) -> str:
 
 def file_not_sent(upload: Upload, reason: str) -> Post:
     """What stands where a file would that is not sent; its name is never lost."""
-    return _post(render_slack(f"File: {_code(upload.name)} ({reason})")[0])
+    return _post(render_slack(f"File {_code(upload.name)} could not be sent: {reason}.")[0])
 
 
 def part_number(posted: JsonObject, outbox_id: str) -> int | None:

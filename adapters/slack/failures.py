@@ -2,6 +2,7 @@
 
     SlackFailure
     |- Unreachable    nothing reached Slack
+    |  `- NotServed   nobody there takes such a call
     |- RateLimited    Slack refused to look at it yet
     |- Refused        Slack answered with an error code
     `- Unanswered     it left, and there is no readable answer: the effect is unknown
@@ -33,27 +34,21 @@ FILE_REFUSALS = {
     "file_uploads_except_images_disabled": "this workspace allows no files but images",
 }
 
-_ACCOUNT_WIDE = frozenset(
-    {
-        "access_denied",
-        "account_inactive",
-        "ekm_access_denied",
-        "enterprise_is_restricted",
-        "invalid_auth",
-        "missing_scope",
-        "no_permission",
-        "not_allowed_token_type",
-        "not_authed",
-        "org_login_required",
-        "team_access_not_granted",
-        "token_expired",
-        "token_revoked",
-    }
-)
 #: The bot token is no good any more, whatever it is used for.
 DEAD_TOKEN = frozenset(
     {"account_inactive", "invalid_auth", "not_authed", "token_expired", "token_revoked"}
 )
+#: Slack takes nothing from the account: no other message of it would pass.
+_ACCOUNT_WIDE = DEAD_TOKEN | {
+    "ekm_access_denied",
+    "enterprise_is_restricted",
+    "not_allowed_token_type",
+    "org_login_required",
+    "team_access_not_granted",
+}
+MISSING_SCOPE = "missing_scope"
+#: Of one method, what it is about, or both; said to a token's first call, of the token.
+_NOT_PERMITTED = frozenset({"access_denied", MISSING_SCOPE, "no_permission"})
 # Refused before Slack did anything: `request_timeout` means that the body came in truncated.
 _NOT_YET = frozenset({"request_timeout", "service_unavailable", "team_added_to_org"})
 # Slack's pages say of both that some part of the operation may have succeeded before the error.
@@ -91,6 +86,10 @@ class Unreachable(SlackFailure):
         return self.detail
 
 
+class NotServed(Unreachable):
+    """What answers at Slack's address has no such method, or does not take what it is given."""
+
+
 @dataclass(eq=False)
 class RateLimited(SlackFailure):
     """429: call this method again after `after_s` seconds, if Slack named a time."""
@@ -103,10 +102,12 @@ class RateLimited(SlackFailure):
 
 @dataclass(eq=False)
 class Refused(SlackFailure):
-    """Slack answered `ok: false` with the code `error`; `needed` is the scope it misses."""
+    """Slack answered `ok: false` to `method` with the code `error`; `needed` is the scope it
+    misses."""
 
     error: str
     needed: str = ""
+    method: str = ""
 
     def __str__(self) -> str:
         return f"{self.error} ({self.needed})" if self.needed else self.error
@@ -134,7 +135,7 @@ def delivery_error(failure: SlackFailure) -> DeliveryError:
         return DeliveryRetry(str(failure))
     if failure.error in _PERHAPS_DONE:
         return DeliveryUnknown(str(failure))
-    return DeliveryRejected(_reason(failure), account_wide=failure.error in _ACCOUNT_WIDE)
+    return DeliveryRejected(_reason(failure), account_wide=_is_account_wide(failure))
 
 
 def repeatable_error(failure: SlackFailure) -> DeliveryError:
@@ -155,13 +156,37 @@ def lookup_error(failure: SlackFailure) -> DeliveryError:
 
 def connection_error(failure: SlackFailure, token: TokenName) -> Forbidden | Unavailable:
     """For the start: is the `token` wrong, which the operator must mend, or is Slack away?"""
-    if isinstance(failure, Refused) and failure.error in _ACCOUNT_WIDE:
+    if isinstance(failure, Refused) and failure.error in _ACCOUNT_WIDE | _NOT_PERMITTED:
         return wrong_token(token, str(failure))
     return Unavailable("Slack cannot be reached.", hint=f"{failure}. Trying again.")
 
 
 def wrong_token(token: TokenName, problem: str) -> Forbidden:
     return Forbidden(f"Slack does not accept the {token} token: {problem}. {_WHERE[token]}.")
+
+
+def file_refusal(failure: SlackFailure) -> str:
+    """Why Slack will never take a file, in words for the person; empty where it may yet do so, and
+    where no message at all would pass."""
+    if isinstance(failure, NotServed):
+        return "Slack does not take it"
+    if not isinstance(failure, Refused) or _is_account_wide(failure):
+        return ""
+    if failure.error in _NOT_YET | _PERHAPS_DONE:
+        return ""
+    if failure.error == MISSING_SCOPE:
+        scope = failure.needed or "files:write"
+        return f"Slack asks for the scope `{scope}`, which whoever runs me has to add"
+    if failure.error in _NOT_PERMITTED:
+        return "Slack does not let me send files here"
+    known = FILE_REFUSALS.get(failure.error) or _EXPLAINED.get(failure.error)
+    return known or f"Slack refused it (`{failure.error}`)"
+
+
+def _is_account_wide(failure: Refused) -> bool:
+    """Whether no message of the account would pass: without its scope nobody can be written to."""
+    cannot_write = failure.error == MISSING_SCOPE and failure.method.startswith("chat.")
+    return cannot_write or failure.error in _ACCOUNT_WIDE
 
 
 def _reason(failure: Refused) -> str:

@@ -55,7 +55,13 @@ class Poster:
             blocks = egress.share_blocks(message, upload, number)
             return await self._uploader.upload(message.target, upload, blocks)
         except NoFile as error:
-            log.warning("slack.no_file", file=upload.name, reason=error.reason)
+            log.error(
+                "slack.file_not_sent",
+                file=upload.name,
+                reason=error.reason,
+                refused=error.refused,
+                outbox_id=message.outbox_id,
+            )
             return await self.post(message, egress.file_not_sent(upload, error.reason), number)
 
     async def post(self, message: OutboundMessage, post: Post, number: int) -> str:

@@ -54,9 +54,11 @@ class Reception:
         if self._client.trouble and self._receiver is not None:
             return AdapterStatus(connected=False, detail=self._client.trouble)
         if self._settings.by_http:
-            return AdapterStatus(connected=self._receiver is not None, detail=self._trouble)
+            detail = self._trouble or self._lacking()
+            return AdapterStatus(connected=self._receiver is not None, detail=detail)
         if any(socket.connected for socket in self._sockets):
-            return AdapterStatus(connected=True, detail=self._company())
+            notes = [note for note in (self._company(), self._lacking()) if note]
+            return AdapterStatus(connected=True, detail=" ".join(notes))
         trouble = next((socket.trouble for socket in self._sockets if socket.trouble), "")
         return AdapterStatus(connected=False, detail=trouble or self._trouble)
 
@@ -123,6 +125,16 @@ class Reception:
         self._others = max(0, counted - sum(socket.links for socket in self._sockets))
         if self._others:
             log.warning("slack.other_sockets", counted=counted, others=self._others)
+
+    def _lacking(self) -> str:
+        lacking = self._client.lacking
+        if not lacking:
+            return ""
+        scopes = ", ".join(sorted({scope or "a scope" for scope in lacking.values()}))
+        return (
+            f"The application lacks {scopes}: Slack refuses {', '.join(sorted(lacking))}. Put the "
+            "text of `gatehouse slack manifest` into its App Manifest and reinstall it."
+        )
 
     def _company(self) -> str:
         if not self._others:

@@ -16,12 +16,12 @@ from pydantic import JsonValue
 from adapters.slack.client import SlackClient
 from adapters.slack.egress import Upload
 from adapters.slack.failures import (
-    FILE_REFUSALS,
     FORMAT_REFUSALS,
     Refused,
     SlackFailure,
     Unanswered,
     delivery_error,
+    file_refusal,
     repeatable_error,
 )
 from runtime.domain.errors import DeliveryUnknown
@@ -35,9 +35,11 @@ _PLACES = ("channels", "groups", "ims")
 
 @dataclass(eq=False)
 class NoFile(Exception):
-    """The file is not sent: it is gone or empty, or Slack does not take it; `reason` says which."""
+    """The file is not sent: it is gone or empty, or Slack does not take it; `reason` says which to
+    the person, `refused` is what Slack answered, for the operator."""
 
     reason: str
+    refused: str = ""
 
 
 class Uploader:
@@ -114,8 +116,9 @@ class Uploader:
 
 def _refuse(failure: SlackFailure) -> None:
     """Raises `NoFile` where Slack will never take the file."""
-    if isinstance(failure, Refused) and failure.error in FILE_REFUSALS:
-        raise NoFile(FILE_REFUSALS[failure.error]) from failure
+    reason = file_refusal(failure)
+    if reason:
+        raise NoFile(reason, str(failure)) from failure
 
 
 def _opened(path: Path) -> tuple[BinaryIO, int]:

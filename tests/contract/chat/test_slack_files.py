@@ -7,13 +7,32 @@ from pathlib import Path
 
 import pytest
 from aiohttp import web
+from structlog.testing import capture_logs
 
-from runtime.domain.errors import DeliveryRetry, DeliveryUnknown, Forbidden, NotFound, Unavailable
+from adapters.slack import manifest
+from runtime.domain.errors import (
+    DeliveryRejected,
+    DeliveryRetry,
+    DeliveryUnknown,
+    Forbidden,
+    NotFound,
+    Unavailable,
+)
 from runtime.domain.messages import Attachment, FilePart, OutboundMessage, TextPart
-from tests.contract.chat.slack_support import Desk, desk, desk_at, reply, shown, slack
+from tests.contract.chat.slack_support import (
+    Desk,
+    desk,
+    desk_at,
+    installed,
+    reply,
+    shown,
+    slack,
+)
 from tests.wire.slack import ANNA, GENERAL, Install, SlackServer, Upload
 
 __all__ = ["desk", "slack"]
+
+SCOPES = frozenset(manifest.SCOPES)
 
 
 async def content(desk: Desk, attachment: Attachment) -> bytes:
@@ -285,7 +304,86 @@ async def test_a_file_that_slack_will_not_take_is_named_with_the_reason(
 ) -> None:
     desk.slack.fail(method, error)
     await desk.send(with_file(report))
-    assert shown(desk.slack.posts(GENERAL)) == ["Here it is.", f"File: `report.txt` ({said})"]
+    told = f"File `report.txt` could not be sent: {said}."
+    assert shown(desk.slack.posts(GENERAL)) == ["Here it is.", told]
+
+
+@pytest.mark.requirement("SLK-5", "SLK-8")
+async def test_a_scope_that_files_lack_stops_no_words_and_is_shown_to_the_operator(
+    report: Path,
+) -> None:
+    lacking = Install(scopes=SCOPES - {"files:write"}, events=installed().events)
+    async with (
+        SlackServer(lacking).running() as slack,
+        desk_at(slack) as desk,
+        desk.listening(),
+    ):
+        with capture_logs() as logs:
+            await desk.send(with_file(report))
+            await desk.send(with_file(report).model_copy(update={"outbox_id": "out_2"}))
+        texts = shown(slack.posts(GENERAL))
+        assert texts[0] == "Here it is."
+        assert "`report.txt` could not be sent" in texts[1]
+        assert "`files:write`" in texts[1]
+        status = desk.adapter.status()
+        assert status.connected
+        assert "files:write" in status.detail
+        assert "gatehouse slack manifest" in status.detail
+        entries = [one for one in logs if one["event"] == "slack.missing_scope"]
+        assert [(one["scope"], one["log_level"]) for one in entries] == [
+            ("files:write", "error")
+        ], "said once"
+        slack.reinstall(SCOPES)
+        desk.progress.ids.clear()
+        await desk.send(with_file(report).model_copy(update={"outbox_id": "out_3"}))
+        assert [len(post.files) for post in slack.posts(GENERAL)][-2:] == [0, 1]
+        assert desk.adapter.status().detail == ""
+
+
+@pytest.mark.requirement("SLK-5", "SLK-8")
+@pytest.mark.parametrize("method", ["files.getUploadURLExternal", "files.completeUploadExternal"])
+@pytest.mark.parametrize("error", ["access_denied", "no_permission", "nobody_listed_this"])
+async def test_whatever_slack_refuses_a_file_with_is_said_in_its_chat_and_logged(
+    desk: Desk, report: Path, method: str, error: str
+) -> None:
+    desk.slack.fail(method, error)
+    with capture_logs() as logs:
+        await desk.send(with_file(report))
+    words, told = shown(desk.slack.posts(GENERAL))
+    assert words == "Here it is."
+    assert told.startswith("File `report.txt` could not be sent: Slack ")
+    (entry,) = [one for one in logs if one["event"] == "slack.file_not_sent"]
+    assert (entry["log_level"], entry["refused"]) == ("error", error)
+
+
+@pytest.mark.requirement("SLK-5", "SLK-8")
+@pytest.mark.parametrize("status", [404, 413])
+async def test_where_no_files_are_taken_at_all_the_chat_is_told(
+    desk: Desk, report: Path, status: int
+) -> None:
+    desk.slack.break_http("files.getUploadURLExternal" if status == 404 else "upload", status)
+    await desk.send(with_file(report))
+    told = shown(desk.slack.posts(GENERAL))[1]
+    assert told.startswith("File `report.txt` could not be sent: Slack ")
+
+
+@pytest.mark.requirement("SLK-8")
+@pytest.mark.parametrize("method", ["files.getUploadURLExternal", "files.completeUploadExternal"])
+async def test_a_token_that_is_refused_with_a_file_is_refused_for_everything(
+    desk: Desk, report: Path, method: str
+) -> None:
+    desk.slack.fail(method, "token_revoked")
+    with pytest.raises(DeliveryRejected) as caught:
+        await desk.send(with_file(report))
+    assert caught.value.account_wide
+
+
+@pytest.mark.requirement("SLK-8", "MSG-11")
+async def test_a_history_that_may_not_be_read_holds_no_conversation_up(desk: Desk) -> None:
+    desk.slack.fail("conversations.history", "missing_scope")
+    with pytest.raises(DeliveryRejected, match="cannot be read") as caught:
+        await desk.adapter.lookup(reply("hello"), posted=())
+    assert not caught.value.account_wide
 
 
 @pytest.mark.requirement("SLK-5", "REN-1")

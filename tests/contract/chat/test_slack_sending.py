@@ -245,6 +245,8 @@ async def test_what_slack_will_not_format_goes_out_plain_with_every_word(
         ("is_archived", False),
         ("msg_too_long", False),
         ("something_nobody_knows", False),
+        ("access_denied", False),
+        ("no_permission", False),
         ("invalid_auth", True),
         ("account_inactive", True),
         ("token_revoked", True),

@@ -1,6 +1,7 @@
 """The bad days that a test orders: faults of the Web API, deliveries again, the way in."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from tests.wire.slack.core import Core
 from tests.wire.slack.deliveries import Delivery
@@ -44,7 +45,10 @@ class Controls(Core):
         )
 
     def break_http(self, method: str, status: int = 503, times: int = 1) -> None:
-        """Answer an HTML page with this HTTP status, as an overloaded edge does."""
+        """Answer an HTML page with this HTTP status, as an overloaded edge does.
+
+        The method `upload` is the address to which a file's bytes go.
+        """
         page = "<html><title>Server Error</title></html>"
         self.faults.armed.append(
             Fault(method=method, kind="http", left=times, status=status, body=page)
@@ -65,6 +69,10 @@ class Controls(Core):
             Fault(method=method, kind="gate", left=1, channel=channel, gate=gate)
         )
         return gate
+
+    def reinstall(self, scopes: frozenset[str]) -> None:
+        """The operator installs the application again, with these scopes and the same tokens."""
+        self.install = self.workspace.install = replace(self.install, scopes=scopes)
 
     def redirect_files(self, address: str) -> None:
         """Answer every download with a redirect to this address; "" serves them again."""

@@ -75,6 +75,9 @@ class Routes:
         stored = self._core.workspace.files.get(request.match_info["file"])
         if stored is None or stored.content is not None:
             return web.Response(status=404, text="no such upload")
+        fault = self._core.faults.take(Call("upload", {}, None, "upload"), before=True)
+        if fault is not None:
+            return web.Response(status=fault.status, text="not taken")
         content = await _uploaded_bytes(request)
         if len(content) != stored.expected:
             detail = f"{len(content)} bytes instead of the announced {stored.expected}"
