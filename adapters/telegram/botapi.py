@@ -57,7 +57,7 @@ class BotApi:
         token, root = settings.token.get_secret_value(), settings.api_url.rstrip("/")
         self._transport = Transport(settings.request_timeout_s)
         # `Bot.initialize` is not used: after a wrong token it leaves its transports open.
-        self._bot = Bot(
+        self._bot = _GenericBot(
             token,
             base_url=f"{root}/bot",
             base_file_url=f"{root}/file/bot",
@@ -69,13 +69,13 @@ class BotApi:
         """The `result` of one method as plain JSON. Raises `TelegramFailure`.
 
         The library's own methods build objects of the answer, and one field of an unknown shape
-        would cost a whole batch of updates. Under a name in lower case (the Bot API ignores case)
-        its generic call takes every method and answers with what came.
+        would cost a whole batch of updates. Its generic call takes every method and answers with
+        what came.
         """
         timeout = BaseRequest.DEFAULT_NONE if timeout_s is None else timeout_s
         try:
             answer: JsonValue = await self._bot.do_api_request(
-                method.lower(), api_kwargs=dict(payload), read_timeout=timeout
+                method, api_kwargs=dict(payload), read_timeout=timeout
             )
         except Failed as failed:
             raise failed.failure from failed
@@ -117,6 +117,21 @@ class BotApi:
 
     async def close(self) -> None:
         await self._transport.shutdown()
+
+
+class _GenericBot(Bot):
+    """The library's bot, without its advice to call the methods that it knows by their names."""
+
+    __slots__ = ()
+
+    @classmethod
+    def _warn(
+        cls,
+        message: object,
+        category: type[Warning] = UserWarning,
+        stacklevel: int = 0,
+    ) -> None:
+        """Nothing: `BotApi.call` says why the generic call is used."""
 
 
 class Failed(TelegramError):

@@ -159,9 +159,11 @@ def about_shape(refusal: Refused) -> bool:
     return refusal.code in (400, 403, 413) and refusal.says(*_BAD_SHAPE, *_BAD_FILE)
 
 
-def about_file(refusal: Refused) -> bool:
-    """Telegram will not take the file at all; the words around it may still go."""
-    return refusal.code in (400, 413) and refusal.says(*_BAD_FILE)
+def about_post(refusal: Refused) -> bool:
+    """Telegram will not take the post with its file; its words may still go, unless they are
+    refused as well. What is said of the token, of the topic or of a moved chat is no such word."""
+    elsewhere = about_topic(refusal) or refusal.migrate_to is not None
+    return not elsewhere and refusal.code < 500 and refusal.code != 401
 
 
 def about_topic(refusal: Refused) -> bool:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from adapters.rendering import clean
 from adapters.telegram.media import attachments_of
-from adapters.telegram.shapes import number_of, object_of, objects_of, text_of
+from adapters.telegram.shapes import fields_of, number_of, object_of, objects_of, text_of
 from adapters.telegram.wording import Wording, authorship_of, read_wording
 from runtime.domain.messages import Attachment, ChatKind, InboundMessage, Move
 from runtime.domain.people import Sender
@@ -74,13 +74,14 @@ class _Place:
 
 def read_update(update: JsonObject, bot: Bot, *, received_at_ms: int) -> Heard:
     """One element of what `getUpdates` answers, or the body of a webhook's request."""
-    if "callback_query" in update:
+    fields = fields_of(update)
+    if "callback_query" in fields:
         return _pressing(object_of(update, "callback_query"))
-    if "my_chat_member" in update:
+    if "my_chat_member" in fields:
         return _membership(object_of(update, "my_chat_member"))
-    kind = next((name for name in _HEARD if name in update), "")
+    kind = next((name for name in _HEARD if name in fields), "")
     if not kind:
-        return Ignored(f"update of the kinds {sorted(set(update) - {'update_id'})}")
+        return Ignored(f"update of the kinds {sorted(fields - {'update_id'})}")
     message = object_of(update, kind)
     move = _move(message, bot)
     if move is not None:
@@ -285,4 +286,4 @@ _FRAME = frozenset(
 
 
 def _contents(message: JsonObject) -> str:
-    return ", ".join(sorted(set(message) - _FRAME)[:8]) or "nothing"
+    return ", ".join(sorted(fields_of(message) - _FRAME)[:8]) or "nothing"

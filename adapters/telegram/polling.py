@@ -34,6 +34,9 @@ UPDATES = ("message", "edited_message", "callback_query", "my_chat_member")
 ALBUM_PAUSE_S = 0.7
 _ALBUM_PAUSES = 5
 LONGEST_DELAY_S = 60.0
+# Telegram holds a question open until there is something. What answers in its place at once, as
+# some proxies do, is asked no more often than this.
+EARLY_S = 1.0
 # What an answer may take longer than it was held back for.
 MARGIN_S = 15.0
 
@@ -113,7 +116,14 @@ class Poller:
         if not self._no_webhook:
             await self._remove_webhook()
         # The first question after trouble is answered at once, so that the state is known.
-        updates = await self._ask(0 if self._quick else self._settings.poll_timeout_s)
+        seconds, asked = (
+            0 if self._quick else self._settings.poll_timeout_s,
+            self._clock.monotonic(),
+        )
+        updates = await self._ask(seconds)
+        early = EARLY_S - (self._clock.monotonic() - asked)
+        if seconds and not updates and early > 0:
+            await self._clock.sleep(early)
         for _ in range(_ALBUM_PAUSES):
             if not albums.may_grow(updates):
                 break

@@ -3,6 +3,11 @@
 from runtime.domain.value import JsonObject
 
 
+def fields_of(source: JsonObject) -> frozenset[str]:
+    """The names of the fields that are there; one that is null is not."""
+    return frozenset(name for name, value in source.items() if value is not None)
+
+
 def text_of(source: JsonObject, key: str) -> str:
     """The string of a field, or an empty one. Lone surrogates become question marks."""
     value = source.get(key)

@@ -14,7 +14,7 @@ from pydantic import JsonValue
 from adapters.rendering import Entity, utf16_length
 from adapters.telegram import egress
 from adapters.telegram.client import TelegramClient
-from adapters.telegram.failures import Refused, about_file, about_shape, about_text
+from adapters.telegram.failures import Refused, about_post, about_shape, about_text
 from adapters.telegram.posts import Post, as_plain, code, rendered
 from runtime.domain.messages import ChatAddress, FilePart
 
@@ -46,7 +46,7 @@ class Uploads:
         except OSError as error:
             return await self._instead(target, post, _trouble(error), reply_to)
         except Refused as refusal:
-            if not about_file(refusal):
+            if not about_post(refusal):
                 raise
             return await self._instead(target, post, f"Telegram says: {refusal}", reply_to)
 
@@ -90,7 +90,7 @@ class Uploads:
     ) -> JsonValue:
         """The caption, and behind it a line that names the file and why it is not there."""
         name = "" if post.file is None else post.file.name
-        log.warning("telegram.file_not_sent", file=name, reason=why)
+        log.error("telegram.file_not_sent", file=name, reason=why)
         (note, *_) = rendered(f"File {code(name)} could not be sent: {why}.")
         shift = utf16_length(f"{post.text}\n\n") if post.text else 0
         marks = tuple(

@@ -7,7 +7,7 @@ The mention of the bot at the start says to whom, not what, and is taken away; `
 import re
 from dataclasses import dataclass
 
-from adapters.telegram.shapes import number_of, object_of, text_of
+from adapters.telegram.shapes import fields_of, number_of, object_of, text_of
 from runtime.domain.messages import Authorship
 from runtime.domain.value import JsonObject
 
@@ -53,9 +53,10 @@ class _Mark:
 
 def authorship_of(message: JsonObject) -> Authorship:
     """Whose the words and files of a message are."""
-    if not _FORWARDED.isdisjoint(message):
+    fields = fields_of(message)
+    if not _FORWARDED.isdisjoint(fields):
         return "forwarded"
-    return "own" if _INLINE.isdisjoint(message) else "inline_bot"
+    return "own" if _INLINE.isdisjoint(fields) else "inline_bot"
 
 
 def read_wording(text: str, entities: list[JsonObject], *, bot_id: int, username: str) -> Wording:

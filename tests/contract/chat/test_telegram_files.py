@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from runtime.domain.errors import (
+    DeliveryRejected,
     DeliveryRetry,
     DeliveryUnknown,
     Forbidden,
@@ -198,6 +199,30 @@ async def test_a_file_that_cannot_be_sent_is_named_with_the_reason(
     assert second == "File gone.txt could not be sent: it is gone."
     assert third == "File empty.txt could not be sent: it is empty."
     assert str(tmp_path) not in "".join(desk.shown())
+
+
+@pytest.mark.requirement("TEL-4", "TEL-6")
+@pytest.mark.parametrize(
+    ("code", "description"),
+    [(400, "Bad Request: nobody listed this"), (403, "Forbidden: no files"), (404, "Not Found")],
+)
+async def test_whatever_a_file_is_refused_with_is_said_in_its_chat(
+    desk: Desk, tmp_path: Path, code: int, description: str
+) -> None:
+    desk.server.fail("sendDocument", code, description)
+    await desk.send(to(desk.chat, "Here it is.", part(tmp_path / "a.txt", b"hello")))
+    (told,) = desk.shown()
+    assert told.startswith("Here it is.\n\nFile a.txt could not be sent: Telegram says:")
+
+
+@pytest.mark.requirement("TEL-6")
+async def test_a_chat_that_takes_nothing_takes_no_sentence_either(
+    desk: Desk, tmp_path: Path
+) -> None:
+    for method in ("sendDocument", "sendMessage"):
+        desk.server.fail(method, 403, "Forbidden: bot was blocked by the user")
+    with pytest.raises(DeliveryRejected, match="the person blocked the bot"):
+        await desk.send(to(desk.chat, part(tmp_path / "a.txt", b"hello")))
 
 
 @pytest.mark.requirement("TEL-4", "REN-3")

@@ -253,3 +253,31 @@ async def test_nobody_listens_before_connecting(desk: Desk) -> None:
     with pytest.raises(Unavailable, match="connect first"):
         await desk.adapter.listen(desk.gatehouse)
     assert desk.server.calls == []
+
+
+@pytest.mark.requirement("TEL-1")
+async def test_where_questions_are_answered_early_they_are_not_asked_again_at_once(
+    desk: Desk,
+) -> None:
+    desk.server.queue.held = False
+    async with desk.listening():
+        # The first question after a start is to be answered at once; the others are not.
+        assert await desk.clock.until_naps(1) == [1.0]
+        asked = len(desk.server.calls_to("getUpdates"))
+        for number in (2, 3):
+            await desk.clock.advance(1)
+            await desk.clock.until_naps(number)
+        assert len(desk.server.calls_to("getUpdates")) == asked + 2
+        desk.server.user_says(desk.chat, desk.ann, "hello")
+        await desk.clock.advance(1)
+        (message,) = await desk.hears(1)
+    assert message.text == "hello"
+
+
+@pytest.mark.requirement("TEL-1", "TEL-2")
+async def test_fields_that_are_null_are_not_there(desk: Desk) -> None:
+    desk.server.queue.nulls = ("callback_query", "my_chat_member", "edited_message")
+    async with desk.listening():
+        desk.server.user_says(desk.chat, desk.ann, "hello")
+        (message,) = await desk.hears(1)
+    assert message.text == "hello"

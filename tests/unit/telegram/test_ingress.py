@@ -51,6 +51,12 @@ def test_an_anonymous_administrator_speaks_as_the_group_and_is_no_bot() -> None:
 
 
 @pytest.mark.requirement("APR-10")
+@pytest.mark.parametrize("field", ["forward_origin", "forward_from", "via_bot", "quote"])
+def test_a_field_that_is_null_says_nothing_of_a_message(field: str) -> None:
+    assert heard(update(text="/approve abc123", **{field: None})).speaks_for_sender
+
+
+@pytest.mark.requirement("APR-10")
 @pytest.mark.parametrize(
     ("field", "value", "authorship"),
     [

@@ -265,6 +265,7 @@ async def test_a_call_is_held_until_it_is_released(server, bot, chat, fail_after
     ("method", "fields", "status", "violation"),
     [
         ("sendTelepathy", {}, 404, "unknown method 'sendTelepathy'"),
+        ("sendmessage", {"chat_id": "0", "text": "x"}, 400, "no method is spelled 'sendmessage'"),
         ("sendMessage", {"chat_id": "1", "mood": "good"}, 400, "unknown argument 'mood'"),
         ("sendMessage", {"chat_id": "Ada"}, 400, "neither a chat id nor a @name"),
         ("sendMessage", {"entities": '[{"size": 1}]'}, 400, "has no field 'size'"),

@@ -78,6 +78,9 @@ class Endpoint:
         if method is None:
             self.violations.append(f"unknown method {name!r}")
             raise ApiError(404, "Not Found: method not found")
+        if method != name:
+            # Telegram passes over the case of a method's name; other servers need not.
+            self.violations.append(f"no method is spelled {name!r}")
         return method
 
     async def _arguments(self, method: str, request: web.Request) -> Arguments:

@@ -47,6 +47,10 @@ class UpdateQueue:
         self._allowed: frozenset[str] = _DEFAULT_TYPES
         self._stated: list[str] = []
         self._poller: _Poller | None = None
+        self.held = True
+        """False where something in between answers every question at once, as some proxies do."""
+        self.nulls: tuple[str, ...] = ()
+        """Fields that every update carries besides its own, as null."""
 
     @property
     def polling(self) -> bool:
@@ -58,7 +62,7 @@ class UpdateQueue:
         if kind not in self._allowed:
             return None
         number = next(self._ids)
-        update: JsonObject = {"update_id": number, kind: content}
+        update: JsonObject = {"update_id": number, **dict.fromkeys(self.nulls), kind: content}
         self.pending.append(update)
         self.history.append(update)
         self.signal.pulse()
@@ -88,7 +92,7 @@ class UpdateQueue:
         self._confirm(arguments.integer("offset") or 0)
         limit = arguments.integer("limit") or 100
         seconds = min(max(arguments.integer("timeout") or 0, 0), MAX_POLL_SECONDS)
-        if not self.pending and seconds:
+        if not self.pending and seconds and self.held:
             await self._wait(seconds)
         return self.pending[: limit if 1 <= limit <= 100 else 100]
 
