@@ -11,7 +11,7 @@ from gateway.config import Config
 from gateway.config_chats import Slack, SlackWorkspace, Telegram, TelegramBot
 from gateway.config_files import OPENAI_URL
 from gateway.http.services import AdapterView
-from runtime.commands.table import COMMANDS
+from runtime.commands.table import LISTED
 from runtime.domain.errors import InvalidInput
 from runtime.domain.value import JsonObject
 from runtime.ports.bus import Bus
@@ -138,9 +138,7 @@ def telegram_bots(section: Telegram) -> "list[TelegramSettings]":
     # Lazy: as above.
     from adapters.telegram.settings import BotCommand, TelegramSettings
 
-    menu = tuple(
-        BotCommand(name=one.name, help=one.help, guests=one.guests) for one in COMMANDS.values()
-    )
+    menu = tuple(BotCommand(name=one.name, help=one.help, guests=one.guests) for one in LISTED)
     return [
         TelegramSettings(
             token=bot.token,

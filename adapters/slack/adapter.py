@@ -16,7 +16,7 @@ from adapters.slack.egress import Upload
 from adapters.slack.failures import SlackFailure
 from adapters.slack.files import SlackFiles
 from adapters.slack.history import find_posts
-from adapters.slack.ingress import CHANNEL
+from adapters.slack.ingress import CHANNEL, COMMAND_PREFIX
 from adapters.slack.posting import Poster
 from adapters.slack.reception import Reception
 from adapters.slack.settings import SlackSettings
@@ -45,6 +45,7 @@ _CAPABILITIES = Capabilities(
     files=True,
     # "Add files to Slack": up to 1 GB.
     file_bytes=1_000_000_000,
+    command_prefix=COMMAND_PREFIX,
 )
 
 

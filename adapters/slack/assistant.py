@@ -10,7 +10,7 @@ from pydantic import JsonValue
 from adapters.slack.client import SlackClient
 from adapters.slack.directory import Directory
 from adapters.slack.failures import SlackFailure
-from adapters.slack.ingress import Heard, ThreadOpened
+from adapters.slack.ingress import COMMAND_PREFIX, Heard, ThreadOpened
 from adapters.slack.patience import within
 from adapters.slack.recent import Recent
 from runtime.domain.value import JsonObject
@@ -21,7 +21,7 @@ log = structlog.get_logger(__name__)
 LONGEST_TITLE = 80
 _PROMPTS = (
     ("What can you do?", "What can you do for me here?"),
-    ("What is going on?", "!status"),
+    ("What is going on?", f"{COMMAND_PREFIX}status"),
 )
 
 

@@ -14,6 +14,7 @@ from pydantic import JsonValue
 
 from adapters.rendering import SlackLimits, SlackPart, render_slack
 from adapters.slack.cards import approval_buttons, question_buttons
+from adapters.slack.ingress import COMMAND_PREFIX
 from runtime.domain.files import size_text
 from runtime.domain.messages import (
     ApprovalPart,
@@ -181,15 +182,16 @@ def _approval(part: ApprovalPart) -> tuple[Post, ...]:
     markdown = (
         f"**Approval needed for** {_code(part.tool)}\n\n{reason}{fence}\n{part.arguments}\n{fence}"
     )
+    allow = f"{COMMAND_PREFIX}approve {part.code}"
     ways = [
-        f"`!approve {part.code}{'' if choice == 'once' else f' {choice}'}` ({_CHOICES[choice]})"
+        f"`{allow}{'' if choice == 'once' else f' {choice}'}` ({_CHOICES[choice]})"
         for choice in part.choices
         if choice in _CHOICES
     ]
     if "approve" in part.choices:
-        ways.append(f"`!approve {part.code}`")
+        ways.append(f"`{allow}`")
     if "deny" in part.choices:
-        ways.append(f"`!deny {part.code}`")
+        ways.append(f"`{COMMAND_PREFIX}deny {part.code}`")
     hint = f"Press a button, or reply {', '.join(ways)}, or use `/gatehouse approve {part.code}`."
     buttons = None if part.outcome else approval_buttons(part)
     return card(markdown, part.outcome or hint, actions=buttons)
@@ -197,7 +199,7 @@ def _approval(part: ApprovalPart) -> tuple[Post, ...]:
 
 def _question(part: QuestionPart) -> tuple[Post, ...]:
     options = "".join(f"\n{place}. {text}" for place, text in enumerate(part.options, start=1))
-    hint = f"Press a button, or answer with `!answer {part.code} your answer`"
+    hint = f"Press a button, or answer with `{COMMAND_PREFIX}answer {part.code} your answer`"
     hint += ", or with the number of an option." if part.options else "."
     buttons = None if part.outcome else question_buttons(part)
     return card(f"{part.question}\n{options}", part.outcome or hint, actions=buttons)

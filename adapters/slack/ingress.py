@@ -23,6 +23,8 @@ from runtime.domain.people import Sender
 from runtime.domain.value import JsonObject
 
 CHANNEL = "slack"
+COMMAND_PREFIX = "!"
+"""Slack's client keeps words that begin with a slash to itself."""
 _TS = re.compile(r"\d{1,12}\.\d{1,6}")
 _SPOKEN = frozenset({"", "bot_message", "file_share", "me_message", "thread_broadcast"})
 _KINDS: Mapping[str, ChatKind] = {
@@ -166,7 +168,7 @@ def read_command(payload: JsonObject, envelope_id: str) -> Heard | Ignored:
     chat, user = _text(payload, "channel_id"), _text(payload, "user_id")
     if not (chat and user):
         return Ignored("slash command without a channel or a person")
-    words = _text(payload, "text").strip().removeprefix("/")
+    words = _text(payload, "text").strip().removeprefix("/").removeprefix(COMMAND_PREFIX)
     return Heard(
         chat=chat,
         kind=_chat_kind("", chat),
@@ -203,6 +205,7 @@ def inbound(
         received_at_ms=received_at_ms,
         sent_at_ms=heard.sent_at_ms,
         platform_event_id=heard.event_id,
+        command_prefix=COMMAND_PREFIX,
     )
 
 

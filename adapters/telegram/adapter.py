@@ -40,6 +40,9 @@ from runtime.ports.gatehouse import Gatehouse
 
 log = structlog.get_logger(__name__)
 
+START = "start"
+"""What Telegram's own button says; no menu lists it."""
+
 # The Bot FAQ: one message a second in a chat, bursts pass; 20 a minute in a group; 30 a second over
 # all chats. Telegram takes the typing state away after five seconds.
 _CAPABILITIES = Capabilities(
@@ -104,7 +107,7 @@ class TelegramAdapter:
         if not self._client.token_is_plausible:
             raise self._troubled(wrong_token("it does not look like 123456:ABC-DEF"))
         try:
-            self._bot = _bot(await self._client.call("getMe", {}))
+            self._bot = _bot(await self._client.call("getMe", {}), self._settings)
         except TelegramFailure as failure:
             raise self._troubled(connection_error(failure)) from failure
         self._trouble = "Not listening to Telegram yet."
@@ -187,9 +190,10 @@ class TelegramAdapter:
         return error
 
 
-def _bot(answer: JsonValue) -> Bot:
+def _bot(answer: JsonValue, settings: TelegramSettings) -> Bot:
     me = answer if isinstance(answer, dict) else {}
     number = number_of(me, "id")
     if number is None:
         raise Unanswered("getMe named no bot")
-    return Bot(number, text_of(me, "username"))
+    known = {one.name for one in settings.commands} | {START}
+    return Bot(number, text_of(me, "username"), frozenset(known))

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from adapters.rendering import clean
 from adapters.telegram.media import attachments_of
 from adapters.telegram.shapes import fields_of, number_of, object_of, objects_of, text_of
-from adapters.telegram.wording import Wording, authorship_of, read_wording
+from adapters.telegram.wording import authorship_of, read_wording
 from runtime.domain.messages import Attachment, ChatKind, InboundMessage, Move
 from runtime.domain.people import Sender
 from runtime.domain.value import JsonObject
@@ -27,10 +27,12 @@ _TEXT_OF_ALBUM = "\n\n"
 
 @dataclass(frozen=True, slots=True)
 class Bot:
-    """Who we are, as `getMe` says it; `username` is without the at sign."""
+    """Who we are, as `getMe` says it; `username` is without the at sign. `commands` are the words
+    that we know."""
 
     id: int
     username: str
+    commands: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +149,7 @@ def _message(
         text=wording.text,
         said=wording.own,
         authorship=authorship_of(message),
-        mentions_bot=_mentioned(wording, group=group),
+        mentions_bot=wording.mentions_bot or (group and wording.bare_command in bot.commands),
         reply_to=_number_text(replied),
         replies_to_bot=_wrote(replied, bot),
         attachments=attachments or _files_asked_about(replied, bot),
@@ -239,11 +241,6 @@ def _words(message: JsonObject) -> tuple[str, list[JsonObject]]:
     if text := text_of(message, "text"):
         return text, objects_of(message, "entities")
     return text_of(message, "caption"), objects_of(message, "caption_entities")
-
-
-def _mentioned(wording: Wording, *, group: bool) -> bool:
-    """In a group a bare command counts: Telegram brings it only where it may be meant for us."""
-    return wording.mentions_bot or (group and wording.bare_command)
 
 
 def _replied(message: JsonObject, place: _Place) -> JsonObject:

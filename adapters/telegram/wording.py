@@ -29,13 +29,14 @@ class Wording:
 
     `own` is the text without what is quoted in it, None where nothing is.
 
-    `bare_command` begins with `/word`, `for_another` with `/word@another_bot`.
+    `bare_command` is the word of a text that begins with `/word`, in lower case; `for_another` says
+    that it begins with `/word@another_bot`.
     """
 
     text: str
     said: bool
     mentions_bot: bool = False
-    bare_command: bool = False
+    bare_command: str = ""
     for_another: bool = False
     own: str | None = None
 
@@ -72,7 +73,7 @@ def read_wording(text: str, entities: list[JsonObject], *, bot_id: int, username
         text=_without_names(text, begin, ours, len(name)).strip(),
         said=bool(text.strip()),
         mentions_bot=bool(mentions or ours),
-        bare_command=first is not None and "@" not in first.words,
+        bare_command=first.words[1:].lower() if first and "@" not in first.words else "",
         for_another=first is not None and "@" in first.words and first not in ours,
         own=_without_quotes(text, begin, [mark for mark in marks if mark.type in _QUOTES]),
     )

@@ -103,9 +103,9 @@ async def _gateway(
 async def _screen(conversation: "Conversation") -> None:
     # Lazy: the full-screen library takes half a second and is for terminals only.
     from adapters.terminal.app import run
-    from runtime.commands.table import NAMES
+    from runtime.commands.table import LISTED
 
-    await run(conversation, sorted(NAMES))
+    await run(conversation, sorted(one.name for one in LISTED))
 
 
 async def _once(conversation: "Conversation", message: str) -> int:

@@ -12,7 +12,7 @@ from gateway.http.auth import COOKIE, CSRF_FIELD, PRINCIPAL, Guard, csrf_of, sam
 from gateway.http.problems import CONTENT_TYPE, Handler, HttpProblem
 from gateway.http.services import HttpServices
 from gateway.ui import STATIC, TEMPLATES
-from runtime.commands.table import COMMANDS
+from runtime.commands.table import LISTED
 from runtime.intake.logins import LIFE_MS
 
 FORM_COOKIE: Final = "gatehouse_form"
@@ -66,7 +66,7 @@ class PageRoutes:
             csrf=principal.csrf or "",
             may_write=principal.role == "admin",
             may_log_out=principal.via == "cookie",
-            commands=sorted(COMMANDS.values(), key=lambda one: one.name),
+            commands=sorted(LISTED, key=lambda one: one.name),
         )
 
     async def _login(self, request: web.Request) -> web.Response:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from runtime.commands import agents, answers, personas
 from runtime.commands.answers import Approvers
+from runtime.commands.parse import Unknown
 from runtime.domain.budgets import BudgetSettings, budgets_of, spender_of, standing_lines
 from runtime.domain.decisions import SessionMode
 from runtime.domain.errors import Conflict, GatehouseError, NotFound
@@ -64,13 +65,15 @@ Handler = Callable[[Call], str]
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """`guests` may use it too, or `owners` alone may."""
+    """`guests` may use it too, or `owners` alone may. What is not `listed` is what a client sends
+    by itself."""
 
     name: str
     help: str
     run: Handler
     guests: bool = False
     owners: bool = False
+    listed: bool = True
 
     def open_to(self, trust: Trust) -> bool:
         """Whether somebody may use it who is trusted so far."""
@@ -81,9 +84,14 @@ class Command:
 
 def help_text(call: Call) -> str:
     """The commands that this person may use."""
-    usable = [one for one in COMMANDS.values() if one.open_to(call.speaker.trust)]
+    usable = [one for one in LISTED if one.open_to(call.speaker.trust)]
     lines = "\n".join(f"- `/{one.name}` {one.help}" for one in usable)
     return f"I answer when you write to me. These words work without the model:\n\n{lines}"
+
+
+def _start(call: Call) -> str:
+    greeting = f"Hello, {call.speaker.name}." if call.speaker.name else "Hello."
+    return f"{greeting} {help_text(call)}"
 
 
 def _status(call: Call) -> str:
@@ -313,10 +321,12 @@ COMMANDS = {
         Command("deny", "`CODE reason` denies a call", _decide("deny")),
         Command("answer", "`CODE text` answers a question", _answer),
         Command("agents", "shows the subagents of this session", _agents),
+        Command("start", "says hello", _start, guests=True, listed=False),
         Command("usage", "shows what this session used, and what is left", _usage),
     )
 }
 NAMES = frozenset(COMMANDS)
+LISTED = tuple(one for one in COMMANDS.values() if one.listed)
 
 
 def apply(call: Call, name: str) -> str:
@@ -328,3 +338,10 @@ def apply(call: Call, name: str) -> str:
     said = command.run(call)
     lanes.settle(call.conn, call.lane)
     return said
+
+
+def unknown_text(found: Unknown, trust: Trust) -> str:
+    """One line for a command that there is not, with those that may have been meant."""
+    near = [f"`/{name}`" for name in found.near if COMMANDS[name].open_to(trust)]
+    meant = f" Did you mean {' or '.join(near)}?" if near else ""
+    return f"I know no command `{found.typed}`.{meant} `/help` lists those that I know."

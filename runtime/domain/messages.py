@@ -67,6 +67,7 @@ class InboundMessage(Value):
 
     ``authorship`` is what the platform says about the words, and ``said`` what is left of ``text``
     without the words that its sender quotes in it; None where they quote nothing.
+    ``command_prefix`` is what a command begins with where the message was said.
 
     ``sent_at_ms`` is the platform's own time. ``late`` is the engine's mark, not the platform's:
     the message was old when it arrived (MSG-17).
@@ -92,6 +93,7 @@ class InboundMessage(Value):
     late: bool = False
     authorship: Authorship = "own"
     said: str | None = None
+    command_prefix: str = "/"
 
     @property
     def speaks_for_sender(self) -> bool:
@@ -168,10 +170,15 @@ class ButtonPress(Value):
 
 
 class TextPart(Value):
-    """Markdown as the agent wrote it; each adapter renders it for its platform."""
+    """Markdown as the agent wrote it; each adapter renders it for its platform.
+
+    With ``names_commands`` it is the gateway's own text, in which a command stands as ```/word```
+    between backticks: it goes out as people type it in that channel.
+    """
 
     kind: Literal["text"] = "text"
     markdown: str
+    names_commands: bool = False
 
 
 class FilePart(Value):

@@ -50,7 +50,8 @@ def put(conn: Connection, card: AgentCard, words: str, *, now: int) -> bool:
         return False
     first = outbox.card_of(conn, card.id)
     if first is not None and first.posted and words != card.shown:
-        new = {"outbox_id": new_id(IdPrefix.OUTBOX, now), "parts": (TextPart(markdown=words),)}
+        part = TextPart(markdown=words, names_commands=True)
+        new = {"outbox_id": new_id(IdPrefix.OUTBOX, now), "parts": (part,)}
         changed = first.message.model_copy(update=new)
         outbox.add(conn, NewRow(kind="edit", message=changed, open_call_id=card.id), now=now)
     return True

@@ -1,7 +1,7 @@
 """Accepting a message: one unit decides access, dedupes, then enqueues it or applies it (MSG-1)."""
 
 from runtime.commands import answers, parse, table
-from runtime.commands.parse import Words
+from runtime.commands.parse import Unknown, Words
 from runtime.commands.table import Call
 from runtime.domain.messages import InboundMessage
 from runtime.domain.people import Speaker, Trust
@@ -102,6 +102,9 @@ class Accepting(Unit):
         words = parse.command_of(message, names=table.NAMES)
         if words is not None:
             return self._command(conn, lane, message, speaker, words)
+        unknown = parse.unknown_of(message, names=table.NAMES)
+        if unknown is not None and answering.card_replied_to(conn, message) is None:
+            return self._unknown(conn, lane, message, speaker, unknown)
         answered = self._answer(conn, lane, message, speaker, meant)
         if answered is not None:
             return answered
@@ -242,6 +245,21 @@ class Accepting(Unit):
             reason=words.name,
             applied="command",
         )
+
+    def _unknown(
+        self,
+        conn: Connection,
+        lane: Lane,
+        message: InboundMessage,
+        speaker: Speaker,
+        unknown: Unknown,
+    ) -> Accepted:
+        """A command that there is not: one line, and no run (MSG-12)."""
+        if not keep(conn, lane, message, speaker, "command"):
+            return duplicate_of(conn, message)
+        self._remark(conn, lane, message, speaker, table.unknown_text(unknown, speaker.trust))
+        lanes.save(conn, lane)
+        return Accepted(disposition="command", session_id=lane.session_id, reason="unknown")
 
     def _answer(
         self,

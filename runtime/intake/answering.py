@@ -9,11 +9,12 @@ are locked from the child to the parent, never the other way; whoever took the r
 child's then would stand against a child that settles.
 """
 
+from collections.abc import Sequence
 from typing import Final
 
 from runtime.commands import answers, parse, table
 from runtime.domain.errors import Conflict, NotFound
-from runtime.domain.messages import InboundMessage
+from runtime.domain.messages import ChatAddress, InboundMessage
 from runtime.store import Connection, agents, lanes, open_calls, outbox, sessions
 from runtime.store.open_calls import APPROVAL, QUESTION, OpenCall
 
@@ -68,12 +69,27 @@ def _named(conn: Connection, rest: str, *, kind: str, card: OpenCall | None) -> 
 
 
 def _plainly(conn: Connection, message: InboundMessage, key: str) -> OpenCall | None:
-    """The one open question of a direct chat, for words that reply to nothing else."""
+    """The one open question of a direct chat, for words that reply to nothing else.
+
+    A chat with threads holds several sessions. What is said in a thread is of that one; what is
+    said outside of them, in a message that may begin a thread itself, is of the whole chat.
+    """
     if message.chat_kind != "direct" or not _is_plain(message):
         return None
     session = sessions.by_key(conn, key)
     found = () if session is None else open_calls.of_tree(conn, session.id, kind=QUESTION)
+    if not found and message.thread_id in (None, message.message_id):
+        found = _asked_in(conn, message.address)
     return found[0] if len(found) == 1 else None
+
+
+def _asked_in(conn: Connection, chat: ChatAddress) -> Sequence[OpenCall]:
+    """The open questions whose cards stand in a chat, whichever session of it they are of."""
+    cards = outbox.open_cards_in(
+        conn, channel=chat.channel, account=chat.account, chat=chat.chat_id
+    )
+    asked = (open_calls.get(conn, card) for card in sorted(cards))
+    return [call for call in asked if call is not None and call.kind == QUESTION]
 
 
 def _is_plain(message: InboundMessage) -> bool:

@@ -67,7 +67,7 @@ class Unit:
             outbox_id=new_id(IdPrefix.OUTBOX, now_ms(conn)),
             target=target,
             reply_to=reply_to,
-            parts=(TextPart(markdown=text),),
+            parts=(TextPart(markdown=text, names_commands=True),),
             session_id=session_id,
         )
         outbox.add(conn, NewRow(kind="notice", message=message))

@@ -17,7 +17,8 @@ class Capabilities:
     ``group_burst`` are for chats that are not direct; None where they are like the others.
     ``file_bytes`` is the largest file that may be sent; None where no limit is known.
     ``live_cards``: agents at work are shown by a message that is edited as they get on; elsewhere
-    they are seen otherwise.
+    they are seen otherwise. ``command_prefix`` is what people begin a command with: a client that
+    keeps the slash to itself needs another sign.
     """
 
     chat_rate: float = 1.0
@@ -36,6 +37,7 @@ class Capabilities:
     files: bool = False
     file_bytes: int | None = None
     reactions: bool = False
+    command_prefix: str = "/"
 
 
 @dataclass(frozen=True, slots=True)

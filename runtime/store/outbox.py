@@ -298,6 +298,12 @@ def card_posted_as(
     return next((row.open_call_id for row in found if message_id in json.loads(row.posted)), None)
 
 
+def open_cards_in(conn: Connection, *, channel: str, account: str, chat: str) -> frozenset[str]:
+    """The calls that are still open whose cards stand in a chat, or are on their way there."""
+    found = _OPEN_CARDS.rows(conn, of_channel=channel, of_account=account, of_chat=chat)
+    return frozenset(row.open_call_id for row in found)
+
+
 def unsettled_files(conn: Connection) -> frozenset[str]:
     """The paths of the files in messages that are not settled yet."""
     rows = conn.execute(select(outbox.c.message).where(text(OPEN), outbox.c.kind == "file"))

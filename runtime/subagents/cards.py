@@ -53,7 +53,7 @@ def begin(conn: Connection, lane: Lane, run: Run, step: int) -> bool:
         outbox_id=new_id(IdPrefix.OUTBOX, lane.now_ms),
         target=run.target,
         reply_to=run.reply_to,
-        parts=(TextPart(markdown=shown),),
+        parts=(TextPart(markdown=shown, names_commands=True),),
         run_id=run.id,
         session_id=run.session_id,
     )

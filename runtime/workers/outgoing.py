@@ -6,6 +6,8 @@ from pathlib import Path
 
 import structlog
 
+from runtime.commands.parse import spelled
+from runtime.commands.table import NAMES
 from runtime.domain.errors import StoreUnavailable
 from runtime.domain.files import safe_name, size_text
 from runtime.domain.messages import FilePart, OutboundMessage, OutboundPart, TextPart
@@ -20,7 +22,8 @@ SWEEP_S = 3600.0
 
 
 def fitting(message: OutboundMessage, can: Capabilities) -> OutboundMessage:
-    """The message with a sentence in the place of each file that its platform does not take.
+    """The message with a sentence in the place of each file that its platform does not take, and
+    with our commands in its spelling.
 
     The same at every attempt, so that the n-th post stays the n-th.
     """
@@ -33,7 +36,17 @@ def fitting(message: OutboundMessage, can: Capabilities) -> OutboundMessage:
             return f"it has {size_text(part.size_bytes)}, and this chat takes at most {most}"
         return ""
 
-    return _with_sentences(message, why)
+    return _with_sentences(_in_its_spelling(message, can.command_prefix), why)
+
+
+def _in_its_spelling(message: OutboundMessage, prefix: str) -> OutboundMessage:
+    parts = tuple(
+        part.model_copy(update={"markdown": spelled(part.markdown, names=NAMES, prefix=prefix)})
+        if isinstance(part, TextPart) and part.names_commands
+        else part
+        for part in message.parts
+    )
+    return message if parts == message.parts else message.model_copy(update={"parts": parts})
 
 
 async def intact(message: OutboundMessage, workspace: Path) -> OutboundMessage:

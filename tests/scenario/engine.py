@@ -41,10 +41,11 @@ OPEN = ChannelAccess(dm_policy="pairing", group_policy="open", owners=frozenset(
 
 
 class Details(TypedDict, total=False):
-    """What few messages need: the card or message replied to, a mention or none, a bot's hand, the
-    platform's own time."""
+    """What few messages need: the card or message replied to, its thread, a mention or none, a
+    bot's hand, the platform's own time."""
 
     reply_to: str | None
+    thread: str | None
     mentions: bool
     is_bot: bool
     sent_ms: int
@@ -77,6 +78,7 @@ class World:
             account=self.chat.account,
             chat_id=chat_id or f"D-{user}",
             chat_kind=kind,
+            thread_id=more.get("thread"),
             message_id=message_id or f"m{next(self.ids)}",
             sender=Sender(id=user, name=user.removeprefix("U-"), is_bot=more.get("is_bot", False)),
             text=text,
@@ -85,6 +87,7 @@ class World:
             received_at_ms=self.engine.parts.clock.now_ms(),
             sent_at_ms=more.get("sent_ms"),
             authorship=more.get("authorship", "own"),
+            command_prefix=self.chat.capabilities.command_prefix,
         )
         return await self.engine.intake.accept(message)
 

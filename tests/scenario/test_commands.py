@@ -4,15 +4,18 @@ from dataclasses import replace
 
 import pytest
 
-from runtime.commands.table import COMMANDS, CommandSettings
+from runtime.commands.table import COMMANDS, LISTED, CommandSettings
 from runtime.domain.runs import RunState
 from runtime.domain.transcript import UserMessage
 from runtime.store import sessions, transcripts
 from runtime.store.sessions import Session
+from runtime.tools.builtin.ask import AskUser
+from tests.fakes.chat import FAST, FakeChat
 from tests.fakes.model import Gate, Said, ScriptedModel, ScriptedModels
 from tests.scenario.cards import (
     GUEST,
     MEMBER,
+    asks,
     both,
     call,
     card,
@@ -23,7 +26,7 @@ from tests.scenario.cards import (
     state,
 )
 from tests.scenario.conftest import Worlds, intake
-from tests.scenario.engine import OPEN, World
+from tests.scenario.engine import OPEN, Details, World
 from tests.scenario.tools import Note
 
 ACCESS = intake(
@@ -65,7 +68,7 @@ async def test_a_guest_gets_the_harmless_ones_and_no_others(worlds: Worlds, name
         await world.says(f"/{name} x", user=GUEST)
         (answer,) = await world.sees(1)
         refused = answer == f"`/{name}` is not open to guests."
-        assert refused is (name not in FOR_GUESTS)
+        assert refused is (name not in FOR_GUESTS | {"start"})
 
 
 @pytest.mark.requirement("MSG-12")
@@ -74,19 +77,111 @@ async def test_help_names_what_this_person_may_use(worlds: Worlds) -> None:
         for user in ("U-owner", MEMBER, GUEST):
             await world.says("/help", user=user)
         owner, member, guest = await world.sees(3)
-        assert all(f"`/{name}`" in owner for name in COMMANDS)
-        assert {name for name in COMMANDS if f"`/{name}`" not in member} == FOR_OWNERS
+        listed = {one.name for one in LISTED}
+        assert listed == set(COMMANDS) - {"start"}
+        assert all(f"`/{name}`" in owner for name in listed)
+        assert {name for name in listed if f"`/{name}`" not in member} == FOR_OWNERS
         assert {name for name in COMMANDS if f"`/{name}`" in guest} == FOR_GUESTS
 
 
 @pytest.mark.requirement("MSG-12")
-@pytest.mark.parametrize("text", ["/weather in Rome", "!wow", "/etc/hosts", "/stopp"])
-async def test_an_unknown_word_goes_to_the_model_as_it_is(worlds: Worlds, text: str) -> None:
+@pytest.mark.parametrize("user", ["U-owner", GUEST])
+async def test_a_known_person_who_says_start_is_greeted_without_the_model(
+    worlds: Worlds, user: str
+) -> None:
+    model = ScriptedModel([])
+    async with worlds(model, change=ACCESS) as world:
+        assert (await world.says("/start", user=user)).disposition == "command"
+        (greeting,) = await world.sees(1)
+        assert greeting.startswith(f"Hello, {user.removeprefix('U-')}. ")
+        assert "`/help`" in greeting
+        assert "`/start`" not in greeting
+        assert model.requests == []
+
+
+@pytest.mark.requirement("MSG-12")
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("/weather in Rome", "I know no command `/weather`. `/help` lists those that I know."),
+        (
+            "/stopp",
+            "I know no command `/stopp`. Did you mean `/stop`? `/help` lists those that I know.",
+        ),
+    ],
+)
+async def test_an_unknown_command_gets_one_line_with_the_nearest_and_starts_no_run(
+    worlds: Worlds, text: str, line: str
+) -> None:
+    model = ScriptedModel([])
+    async with worlds(model, change=ACCESS) as world:
+        said = await world.says(text)
+        assert (said.disposition, said.reason, said.run_id) == ("command", "unknown", None)
+        again = await world.says(text, message_id="m1")
+        assert again.disposition == "duplicate"
+        await world.says("/status")
+        assert (await world.sees(2))[0] == line
+        assert model.requests == []
+
+
+@pytest.mark.requirement("MSG-12")
+async def test_the_nearest_command_is_one_that_this_person_may_use(worlds: Worlds) -> None:
+    async with worlds(ScriptedModel([]), change=ACCESS) as world:
+        await world.says("/aprove x", user=GUEST)
+        assert "mean" not in (await world.sees(1))[0]
+
+
+@pytest.mark.requirement("MSG-12")
+@pytest.mark.parametrize(
+    "text", ["!wow", "/etc/hosts", "/home/x is full", "that is !important", "!important do it"]
+)
+async def test_what_is_no_command_goes_to_the_model_as_it_is(worlds: Worlds, text: str) -> None:
     model = ScriptedModel(["hm"])
     async with worlds(model, change=ACCESS) as world:
         await world.says(text)
         assert await world.sees(1) == ["hm"]
         assert model.requests[0].messages[-1].text == text
+
+
+@pytest.mark.requirement("MSG-12")
+async def test_in_a_group_an_unknown_command_is_answered_where_it_is_said_to_the_bot(
+    worlds: Worlds,
+) -> None:
+    model = ScriptedModel(["hm"])
+    group: Details = {"mentions": True}
+    heard = replace(OPEN, group_policy="open", require_mention=False)
+    async with worlds(model, change=intake(access={"test": heard})) as world:
+        said = await world.says("/weather", chat_id="G", kind="group", **group)
+        assert said.disposition == "command"
+        group["mentions"] = False
+        said = await world.says("/weather", chat_id="G", kind="group", **group)
+        assert said.disposition == "queued"
+        assert (await world.sees(2))[1] == "hm"
+
+
+@pytest.mark.requirement("MSG-12", "MSG-4")
+@pytest.mark.parametrize("waiting", [call("a"), asks("Which?")])
+async def test_every_text_of_ours_names_commands_as_the_channel_spells_them(
+    worlds: Worlds, waiting: tuple[str, str]
+) -> None:
+    chat = FakeChat(capabilities=replace(FAST, command_prefix="!"))
+    tools = offering(Note(command=True), AskUser())
+    model = ScriptedModel([Said(calls=(waiting,))])
+    async with worlds(model, chat=chat, change=both(ACCESS, tools)) as world:
+        await world.says("do it", chat_id="G", kind="group")
+        await card(world)
+        late = world.engine.parts.clock.now_ms() - 3_600_000
+        # In turn: the line that names the card, what a member may not do, and what was late.
+        await world.says("and this", chat_id="G", kind="group")
+        await world.says("!persona", chat_id="G", kind="group", user=MEMBER)
+        await world.says("!stop", chat_id="G", kind="group", sent_ms=late)
+        for text in ("!help", "!start", "!stopp", "!approve", "!answer", "!persona"):
+            await world.says(text, chat_id="G", kind="group")
+        texts = (await world.sees(10, "G"))[1:]
+        unnamed = [one for one in texts if not any(f"`!{name}" in one for name in COMMANDS)]
+        # Where no approval waits, a bare `!approve` has none to name.
+        assert len(unnamed) == (0 if waiting == call("a") else 1), unnamed
+        assert [one for one in texts if any(f"/{name}" in one for name in COMMANDS)] == []
 
 
 @pytest.mark.requirement("MSG-12")

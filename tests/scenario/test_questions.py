@@ -7,6 +7,7 @@ import pytest
 
 from runtime.domain.messages import QuestionPart
 from runtime.domain.runs import RunState
+from runtime.ports.model import ModelRequest
 from runtime.tools.builtin.ask import AskUser
 from tests.fakes.clock import FakeClock
 from tests.fakes.model import Said, ScriptedModel
@@ -107,6 +108,50 @@ async def test_in_a_direct_chat_plain_words_answer_the_one_open_question(worlds:
         await world.chat.until(lambda: "on it" in world.chat.texts())
         assert results(model.requests[1])[0].content == "next"
         assert (await outcome(world)).startswith("owner answered: next (")
+
+
+@pytest.mark.requirement("APR-10", "SLK-3")
+@pytest.mark.parametrize(("asked_in", "said_in"), [("t1", "m9"), ("t1", None), (None, "m9")])
+async def test_plain_words_answer_the_one_question_of_a_direct_chat_with_threads(
+    worlds: Worlds, asked_in: str | None, said_in: str | None
+) -> None:
+    """A message whose thread is its own began it: each does so where every answer has a thread."""
+    model = ScriptedModel([QUESTION, "on it"])
+    async with worlds(model, change=ASKING) as world:
+        asked = await world.says("go", thread=asked_in)
+        await card(world)
+        said = await world.says("next", thread=said_in, message_id="m9")
+        assert (said.disposition, said.run_id) == ("answer", asked.run_id)
+        await world.chat.until(lambda: "on it" in world.chat.texts())
+        assert results(model.requests[1])[0].content == "next"
+
+
+@pytest.mark.requirement("APR-10")
+@pytest.mark.parametrize("asked", [("question", "question"), ("approval",), ("elsewhere",)])
+async def test_plain_words_outside_of_threads_answer_none_of_two_and_no_approval(
+    worlds: Worlds, asked: tuple[str, ...]
+) -> None:
+    def plays(request: ModelRequest) -> Said | str:
+        if request.messages[-1].text not in ("question", "approval", "elsewhere"):
+            return "well"
+        approval = request.messages[-1].text == "approval"
+        return Said(calls=(call("a") if approval else asks("Which?"),))
+
+    tools = offering(AskUser(), Note(command=True))
+    async with worlds(ScriptedModel(plays), change=tools) as world:
+        for number, text in enumerate(asked, start=1):
+            chat_id = "D-other" if text == "elsewhere" else None
+            await world.says(text, thread=f"t{number}", chat_id=chat_id)
+            await card(world, number)
+        assert (await world.says("yes")).disposition == "queued"
+
+
+@pytest.mark.requirement("APR-10")
+async def test_what_is_said_in_another_thread_answers_no_question(worlds: Worlds) -> None:
+    async with worlds(ScriptedModel([QUESTION, "well"]), change=ASKING) as world:
+        await world.says("go", thread="t1")
+        await card(world)
+        assert (await world.says("and this?", thread="t2")).disposition == "queued"
 
 
 @pytest.mark.requirement("APR-10")

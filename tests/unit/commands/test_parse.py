@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.commands.parse import Words, parse
+from runtime.commands.parse import Unknown, Words, parse, spelled, unknown
 from runtime.commands.table import NAMES
 
 
@@ -15,7 +15,8 @@ def test_every_command_is_known_by_slash_mark_and_bare_word(name: str) -> None:
     assert parse(f"/{name}", names=NAMES) == words
     assert parse(f"!{name}", names=NAMES) == words
     assert parse(f"/{name}@gatehouse_bot", names=NAMES) == words
-    assert parse(name, names=NAMES, mentioned=True) == words
+    bare = None if name == "start" else words
+    assert parse(name, names=NAMES, mentioned=True) == bare
     assert parse(name, names=NAMES) is None
 
 
@@ -52,7 +53,7 @@ def test_what_stands_behind_the_word_is_kept(text: str, words: Words) -> None:
         "/st\u043ep",
     ],
 )
-def test_other_text_goes_to_the_model(text: str) -> None:
+def test_other_text_is_no_command(text: str) -> None:
     assert parse(text, names=NAMES) is None
     assert parse(text, names=NAMES, mentioned=True) is None
 
@@ -69,6 +70,68 @@ def test_a_sentence_after_a_mention_is_no_command(text: str) -> None:
 def test_a_mention_with_an_argument_is_a_command_where_it_takes_one() -> None:
     assert parse("approve abc123", names=NAMES, mentioned=True) == Words("approve", "abc123")
     assert parse("deny abc123 no", names=NAMES, mentioned=True) == Words("deny", "abc123 no")
+
+
+@pytest.mark.requirement("MSG-12")
+@pytest.mark.parametrize(
+    ("text", "prefix", "found"),
+    [
+        ("/stpo", "/", Unknown("/stpo", ("stop",))),
+        ("/stauts please", "/", Unknown("/stauts", ("status",))),
+        ("/weather in Rome", "/", Unknown("/weather", ())),
+        ("/Weather@gatehouse_bot\nin Rome", "/", Unknown("/Weather", ())),
+        ("/weather", "!", Unknown("/weather", ())),
+        ("!wow", "!", Unknown("!wow", ())),
+        ("!aprove abc123", "!", Unknown("!aprove", ("approve",))),
+        ("/" + "x" * 90, "/", Unknown("/" + "x" * 32, ())),
+    ],
+)
+def test_what_begins_as_a_command_and_is_none_is_known_for_it(
+    text: str, prefix: str, found: Unknown
+) -> None:
+    assert unknown(text, prefix, NAMES) == found
+
+
+@pytest.mark.requirement("MSG-12")
+@pytest.mark.parametrize(
+    "text",
+    [
+        "/etc/passwd",
+        "/etc/hosts is wrong",
+        "/home/x",
+        "/stop-it",
+        "/stop2",
+        "//stop",
+        "/ stop",
+        "/",
+        "",
+        "see /weather",
+        "that is !important",
+        "!important: read this",
+        "!important read this first",
+        "!please do it",
+        "!!",
+        "!=",
+        "/stop",
+        "!stop",
+    ],
+)
+@pytest.mark.parametrize("prefix", ["/", "!"])
+def test_paths_sentences_and_commands_are_no_unknown_commands(text: str, prefix: str) -> None:
+    assert unknown(text, prefix, NAMES) is None
+
+
+@pytest.mark.requirement("MSG-12")
+def test_another_sign_than_the_channels_own_begins_no_command() -> None:
+    assert unknown("!wow", "/", NAMES) is None
+
+
+@pytest.mark.requirement("MSG-12")
+def test_a_text_of_ours_names_commands_as_people_type_them() -> None:
+    text = "Send `/approve abc123` or `/deny abc123 reason`, not `/etc/help` or /help."
+    said = "Send `!approve abc123` or `!deny abc123 reason`, not `/etc/help` or /help."
+    assert spelled(text, names=NAMES, prefix="!") == said
+    assert spelled(text, names=NAMES, prefix="/") == text
 
 
 @given(st.text(max_size=80), st.booleans())

@@ -9,7 +9,7 @@ from runtime.domain.messages import InboundMessage, Move
 from runtime.domain.value import JsonObject
 from tests.profiles import examples
 
-BOT = Bot(123456, "gatehouse_bot")
+BOT = Bot(123456, "gatehouse_bot", frozenset({"status"}))
 PRIVATE: JsonObject = {"id": 5001, "type": "private"}
 GROUP: JsonObject = {"id": -1001, "type": "supergroup", "title": "Team"}
 ANN: JsonObject = {"id": 5001, "is_bot": False, "first_name": "Ann", "last_name": "Lee"}
@@ -166,6 +166,8 @@ def test_only_the_address_is_taken_from_the_text(
     [
         ("/status", [entity("bot_command", 0, 7)], True),
         ("see /status", [entity("bot_command", 4, 7)], False),
+        # Another bot's, or nobody's.
+        ("/weather", [entity("bot_command", 0, 8)], False),
         ("@gatehouse_bot2 hi", [entity("mention", 0, 15)], False),
         ("@gatehouse_bot", [entity("code", 0, 14)], False),
         ("Bob hi", [entity("text_mention", 0, 3, user={"id": 1})], False),
