@@ -17,12 +17,13 @@ from adapters.slack.failures import SlackFailure
 from adapters.slack.files import SlackFiles
 from adapters.slack.history import find_posts
 from adapters.slack.ingress import CHANNEL, COMMAND_PREFIX
+from adapters.slack.limits import Refusals
 from adapters.slack.posting import Poster
 from adapters.slack.reception import Reception
 from adapters.slack.settings import SlackSettings
-from adapters.slack.streaming import SlackStreams
+from adapters.slack.streaming import EDIT_S, SlackStreams
 from runtime.domain.errors import DeliveryRejected
-from runtime.domain.messages import ChatAddress, OutboundMessage, Receipt
+from runtime.domain.messages import ChatAddress, OutboundMessage, Receipt, undecided
 from runtime.domain.value import JsonObject
 from runtime.ports.chat import AdapterStatus, Capabilities, Files, Posted, Streams, Webhook
 from runtime.ports.clock import Clock
@@ -40,6 +41,8 @@ _CAPABILITIES = Capabilities(
     typing_interval_s=60.0,
     buttons=True,
     edits=True,
+    # `chat.update` is limited to some fifty a minute in the whole workspace.
+    edit_interval_s=EDIT_S,
     live_cards=True,
     threads=True,
     files=True,
@@ -57,6 +60,7 @@ class SlackAdapter:
         self._poster = Poster(self._client)
         self.reception = Reception(self._client, settings, clock)
         self._streams = SlackStreams(self._client, self.reception, clock)
+        self._no_status = Refusals(clock)
         self._files = SlackFiles(self._client, settings.api_url)
 
     @property
@@ -104,16 +108,18 @@ class SlackAdapter:
         return await self._poster.post_rest(message, posted, on_posted)
 
     async def edit(self, message: OutboundMessage, receipt: Receipt) -> None:
-        """Replace each post; posts that are left over are deleted, and one that people deleted
-        stays so. Safe to repeat.
+        """Replace each post that changes; posts that are left over are deleted, and one that people
+        deleted stays so. Safe to repeat.
 
         Raises `DeliveryRetry`, or `DeliveryRejected` where more posts would be needed.
         """
         posts, ids = egress.posts_of(message), receipt.message_ids
         if len(posts) > len(ids):
             raise DeliveryRejected(f"the edit needs {len(posts)} posts and there are {len(ids)}")
-        for post, ts in zip(posts, ids, strict=False):
-            if not isinstance(post, Upload):
+        before = undecided(message)
+        there = egress.posts_of(before) if before is not None else ()
+        for number, (post, ts) in enumerate(zip(posts, ids, strict=False)):
+            if not isinstance(post, Upload) and there[number : number + 1] != (post,):
                 await self._poster.replace(message, post, ts)
         for ts in ids[len(posts) :]:
             await self._poster.delete(message.target.chat_id, ts)
@@ -121,7 +127,7 @@ class SlackAdapter:
     async def typing(self, target: ChatAddress, state: str) -> None:
         """Set the status line of the thread, or of the last message of a direct chat (REN-5)."""
         thread = target.thread_id or self.reception.memory.last_heard.get(target.chat_id)
-        if thread is None:
+        if thread is None or self._no_status.hold(target):
             return
         body: JsonObject = {
             "channel_id": target.chat_id,
@@ -131,7 +137,8 @@ class SlackAdapter:
         try:
             await self._client.write("assistant.threads.setStatus", body)
         except SlackFailure as failure:
-            log.info("slack.no_status", reason=str(failure))
+            if not self._no_status.believe(failure, target):
+                log.info("slack.no_status", reason=str(failure))
 
     async def lookup(self, message: OutboundMessage, *, posted: Sequence[str]) -> Receipt | None:
         """The posts that are there, perhaps only the first of them; None where there is none.

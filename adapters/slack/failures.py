@@ -183,6 +183,14 @@ def file_refusal(failure: SlackFailure) -> str:
     return known or f"Slack refused it (`{failure.error}`)"
 
 
+def refuses_method(failure: SlackFailure) -> bool:
+    """Whether the same call would be refused again, while others of the account may pass."""
+    if not isinstance(failure, Refused):
+        return isinstance(failure, NotServed)
+    of_its_text = FORMAT_REFUSALS | {"msg_too_long", "no_text"}
+    return failure.error not in _NOT_YET | _PERHAPS_DONE | _ACCOUNT_WIDE | of_its_text
+
+
 def _is_account_wide(failure: Refused) -> bool:
     """Whether no message of the account would pass: without its scope nobody can be written to."""
     cannot_write = failure.error == MISSING_SCOPE and failure.method.startswith("chat.")

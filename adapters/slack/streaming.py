@@ -23,7 +23,7 @@ from adapters.slack.failures import (
     repeatable_error,
 )
 from adapters.slack.history import find_asker, find_posts, find_stream
-from adapters.slack.limits import Budget
+from adapters.slack.limits import Budget, Refusals
 from adapters.slack.posting import Poster
 from adapters.slack.recent import Recent
 from adapters.slack.reception import Reception
@@ -50,22 +50,6 @@ _ENDED = frozenset(
         "streaming_mode_mismatch",
     }
 )
-#: No stream in this place or for this application, but a post may go there.
-_NO_STREAM = frozenset(
-    {
-        "channel_type_not_supported",
-        "feature_not_enabled",
-        "invalid_recipient",
-        "method_not_supported_for_channel_type",
-        "missing_recipient_team_id",
-        "missing_recipient_user_id",
-        "missing_scope",
-        "not_allowed",
-        "unknown_method",
-        "user_not_found",
-        "user_not_in_channel",
-    }
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,10 +69,23 @@ class SlackStreams:
         self._reception = reception
         self._shown: Recent[str, _Shown] = Recent(1000)
         self._starts = Budget(clock, STARTS, MINUTE_S)
+        self._refusals = Refusals(clock)
 
     def interval_s(self, target: ChatAddress) -> float | None:
         """Every chat shows growing text, the threads that Slack can stream to more often."""
         return EDIT_S if self._recipient(target) is None else NATIVE_S
+
+    def grows_by_edits(self, target: ChatAddress, stream: str | None) -> bool:
+        """All but Slack's own streams that this process opened."""
+        if stream is None:
+            return self._recipient(target) is None
+        shown = self._shown.get(stream)
+        return shown is None or not shown.native
+
+    def ends_by_edit(self, message: OutboundMessage, stream: str) -> bool:
+        """Where it is a post, and where what was streamed is not the beginning of the reply."""
+        shown = self._shown.get(stream)
+        return shown is None or not shown.native or _rest(message, shown) is None
 
     async def open(self, message: OutboundMessage) -> str:
         """See `Streams.open`."""
@@ -102,12 +99,9 @@ class SlackStreams:
                 return await self._start(message, recipient)
             except RateLimited:
                 log.info("slack.no_stream", reason="too many were begun")
-            except Refused as refusal:
-                if refusal.error not in _NO_STREAM:
-                    raise delivery_error(refusal) from refusal
-                log.info("slack.no_stream", reason=str(refusal))
             except SlackFailure as failure:
-                raise delivery_error(failure) from failure
+                if not self._refusals.believe(failure, message.target):
+                    raise delivery_error(failure) from failure
         ts = await self._poster.post(message, first, 0)
         self._shown.put(ts, _Shown("", native=False))
         return ts
@@ -197,14 +191,13 @@ class SlackStreams:
         }
         try:
             await self._client.write("chat.appendStream", body)
-        except Refused as refusal:
-            if refusal.error not in _ENDED:
-                raise delivery_error(refusal) from refusal
-            self._plain(stream)
-            return
         except SlackFailure as failure:
+            if isinstance(failure, Refused) and failure.error in _ENDED:
+                self._plain(stream)
+                return
             verdict = delivery_error(failure)
-            if isinstance(verdict, DeliveryUnknown):
+            unknown = isinstance(verdict, DeliveryUnknown)
+            if unknown or self._refusals.believe(failure, message.target):
                 # It may hold the words or not, so nothing can be added behind them.
                 await self._stop(message.target, stream)
                 self._plain(stream)
@@ -239,6 +232,8 @@ class SlackStreams:
                     # It may hold the rest by now, so it must not be added again.
                     self._shown.drop(stream)
                 raise verdict from failure
+            if not (isinstance(failure, Refused) and failure.error in _ENDED):
+                self._refusals.believe(failure, target)
             log.info("slack.stream_ended", reason=str(failure))
             rest = None
         self._plain(stream)
@@ -252,7 +247,7 @@ class SlackStreams:
     async def _learn_asker(self, message: OutboundMessage) -> None:
         """After a restart, or where another process hears, nobody here knows who asked."""
         target, askers = message.target, self._reception.memory.askers
-        if target.thread_id is None or target.chat_kind == "direct":
+        if target.thread_id is None or target.chat_kind == "direct" or self._refusals.hold(target):
             return
         if askers.get((target.chat_id, target.thread_id)) is not None or not self._starts.free():
             return
@@ -262,7 +257,7 @@ class SlackStreams:
 
     def _recipient(self, target: ChatAddress) -> JsonObject | None:
         """For whom Slack streams there; None where it does not. Direct chats need no name."""
-        if target.thread_id is None or not self._starts.free():
+        if target.thread_id is None or not self._starts.free() or self._refusals.hold(target):
             return None
         if target.chat_kind == "direct":
             return {}

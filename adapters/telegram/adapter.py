@@ -55,6 +55,8 @@ _CAPABILITIES = Capabilities(
     typing_interval_s=4.0,
     buttons=True,
     edits=True,
+    # Of a group's 20 messages a minute it leaves some for replies.
+    edit_interval_s=3.0,
     live_cards=True,
     threads=True,
     files=True,

@@ -172,10 +172,13 @@ def about_topic(refusal: Refused) -> bool:
 
 
 def no_drafts(refusal: Refused) -> bool:
-    """This chat, or this server, shows no drafts."""
-    return refusal.code in (400, 404) and refusal.says(
-        "draft", "method not found", "not found: method"
-    )
+    """This chat, or this server, shows no drafts; a post may go there all the same."""
+    return refusal.code in (400, 404)
+
+
+def no_method(refusal: Refused) -> bool:
+    """This server does not know the method at all: an older one, or another program."""
+    return refusal.code == 404
 
 
 def is_gone(refusal: Refused) -> bool:

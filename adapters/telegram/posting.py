@@ -27,7 +27,7 @@ from adapters.telegram.flood import GroupWindow
 from adapters.telegram.posts import Post, Posted, as_plain, plain_posts, progress, read_posted
 from adapters.telegram.uploads import Uploads
 from runtime.domain.errors import DeliveryRejected, DeliveryRetry
-from runtime.domain.messages import ChatAddress, OutboundMessage, Receipt
+from runtime.domain.messages import ChatAddress, OutboundMessage, Receipt, undecided
 from runtime.domain.value import JsonObject
 from runtime.ports.clock import Clock
 
@@ -75,19 +75,22 @@ class Posting:
             pieces = 0
 
     async def edit(self, message: OutboundMessage, receipt: Receipt) -> None:
-        """Replace each post; posts that are left over are deleted. Safe to repeat.
+        """Replace each post that changes; posts that are left over are deleted. Safe to repeat.
 
         Raises `DeliveryRetry`, or `DeliveryRejected` where more posts would be needed.
         """
         old = [read_posted(identifier) for identifier in receipt.message_ids]
-        posts = egress.posts_of(message, self._seal)
+        posts, before = egress.posts_of(message, self._seal), undecided(message)
+        stood = egress.posts_of(before, self._seal) if before is not None else ()
         if any(post.more for post in old):
+            stood = ()
             posts = tuple(piece for post in posts for piece in plain_posts(post))
         if len(posts) > len(old):
             raise DeliveryRejected(f"the edit needs {len(posts)} posts and there are {len(old)}")
         try:
-            for there, post in zip(old, posts, strict=False):
-                await self.replace(message.target, there, post)
+            for number, (there, post) in enumerate(zip(old, posts, strict=False)):
+                if stood[number : number + 1] != (post,):
+                    await self.replace(message.target, there, post)
             for there in old[len(posts) :]:
                 await self._delete(there.chat or message.target.chat_id, there.number)
         except TelegramFailure as failure:

@@ -21,6 +21,7 @@ from adapters.telegram.failures import (
     about_text,
     delivery_error,
     no_drafts,
+    no_method,
     repeatable_error,
 )
 from adapters.telegram.journal import Journal
@@ -35,6 +36,9 @@ log = structlog.get_logger(__name__)
 
 DIRECT_INTERVAL_S = 1.0
 GROUP_INTERVAL_S = 3.0
+# How long a refusal of drafts is believed.
+REFUSED_S = 3600.0
+EVERY_CHAT = ""
 # Of a group's 20 a minute, what a growing text leaves to replies and cards.
 SPARE = 6
 _MANY = 1_000
@@ -51,24 +55,47 @@ class TelegramStreams:
         self._client = client
         self._posting = posting
         self._clock = clock
-        self._drafts = True
+        self._refused: dict[str, float] = {}
         self._no_draft_before: dict[str, float] = {}
 
     def interval_s(self, target: ChatAddress) -> float | None:
         """Every chat gets a stream; groups a slow one."""
         return DIRECT_INTERVAL_S if target.chat_kind == "direct" else GROUP_INTERVAL_S
 
+    def grows_by_edits(self, target: ChatAddress, stream: str | None) -> bool:
+        """All but drafts."""
+        if stream is None:
+            return not self._takes_drafts(target)
+        return stream != ""
+
+    def ends_by_edit(self, message: OutboundMessage, stream: str) -> bool:  # noqa: ARG002 - the port's
+        """After a draft the reply is a post of its own."""
+        return stream != ""
+
+    def _takes_drafts(self, target: ChatAddress) -> bool:
+        """Whether a draft may be shown there: in private, where none was refused not long ago."""
+        now, places = self._clock.monotonic(), (EVERY_CHAT, target.chat_id)
+        refused = any(now < self._refused.get(place, now) for place in places)
+        return target.chat_kind == "direct" and not refused
+
+    def _believe(self, refusal: Refused, chat: str) -> None:
+        """Keep that no draft is shown, so that nobody tries again with the next message."""
+        if len(self._refused) >= _MANY:
+            self._refused.clear()
+        place = EVERY_CHAT if no_method(refusal) else chat
+        self._refused[place] = self._clock.monotonic() + REFUSED_S
+        log.warning("telegram.no_drafts", reason=str(refusal), chat=chat)
+
     async def open(self, message: OutboundMessage) -> str:
         """ "" for a draft, else the id of the post. Raises `DeliveryError`."""
-        if self._drafts and message.target.chat_kind == "direct":
+        if self._takes_drafts(message.target):
             try:
                 await self._draft(message)
             except Refused as refusal:
                 if not no_drafts(refusal):
                     raise delivery_error(refusal) from refusal
                 # An older server, or a chat that takes none: edits do as well.
-                self._drafts = False
-                log.info("telegram.no_drafts", reason=str(refusal))
+                self._believe(refusal, message.target.chat_id)
             except TelegramFailure as failure:
                 raise repeatable_error(failure) from failure
             else:

@@ -244,6 +244,18 @@ class OutboundMessage(Value):
     final: bool = False
 
 
+def undecided(message: OutboundMessage) -> OutboundMessage | None:
+    """A decided card as it stood before; None where the message is none. What both look the same in
+    needs no edit."""
+    parts = tuple(
+        part.model_copy(update={"outcome": ""})
+        if isinstance(part, ApprovalPart | QuestionPart)
+        else part
+        for part in message.parts
+    )
+    return None if parts == message.parts else message.model_copy(update={"parts": parts})
+
+
 class Receipt(Value):
     """The platform's ids of what was posted, in order; one message may need several posts."""
 

@@ -130,6 +130,18 @@ def retry(conn: Connection, row: OutboxRow, reason: str, delay_ms: int, holder: 
     _change(conn, row.message, values, holder)
 
 
+def put_off(conn: Connection, row: OutboxRow, delay_ms: int, holder: Holder) -> None:
+    """Put an edit back that comes too early; nothing was tried. Raises `StaleLease`."""
+    values = {
+        "state": "pending",
+        "next_ms": now_ms(conn) + delay_ms,
+        "attempt": max(0, row.attempt - 1),
+        "worker": None,
+        "fence": None,
+    }
+    _change(conn, row.message, values, holder)
+
+
 def unfenced(conn: Connection, message: OutboundMessage, posted: Sequence[str]) -> bool:
     """Keep that a deliverer lost its lease while the platform had `message` in hand.
 

@@ -17,8 +17,9 @@ class Capabilities:
     ``group_burst`` are for chats that are not direct; None where they are like the others.
     ``file_bytes`` is the largest file that may be sent; None where no limit is known.
     ``live_cards``: agents at work are shown by a message that is edited as they get on; elsewhere
-    they are seen otherwise. ``command_prefix`` is what people begin a command with: a client that
-    keeps the slash to itself needs another sign.
+    they are seen otherwise. ``edit_interval_s`` is how many seconds lie between two edits in one
+    chat, whatever is edited (REN-4). ``command_prefix`` is what people begin a command with: a
+    client that keeps the slash to itself needs another sign.
     """
 
     chat_rate: float = 1.0
@@ -32,6 +33,7 @@ class Capabilities:
     typing_interval_s: float | None = 4.0
     buttons: bool = False
     edits: bool = False
+    edit_interval_s: float = 0.0
     live_cards: bool = False
     threads: bool = False
     files: bool = False
@@ -63,6 +65,15 @@ class Streams(Protocol):
 
     def interval_s(self, target: ChatAddress) -> float | None:
         """Seconds between two updates of one message; None where this chat gets no stream."""
+        ...
+
+    def grows_by_edits(self, target: ChatAddress, stream: str | None) -> bool:
+        """Whether the text of a stream is shown by editing its post; with None, whether that of one
+        that is opened now would be."""
+        ...
+
+    def ends_by_edit(self, message: OutboundMessage, stream: str) -> bool:
+        """Whether `close` edits the post of the stream to make it the reply."""
         ...
 
     async def open(self, message: OutboundMessage) -> str:

@@ -1,13 +1,17 @@
-"""Token buckets: how often a platform may be called, per chat and per account (MSG-10)."""
+"""How often a platform may be called: token buckets per chat and per account (MSG-10), and the
+pause between two edits of a chat (REN-4)."""
 
 import asyncio
 import heapq
 import itertools
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from runtime.ports.clock import Clock
 
 ROUNDING = 1e-9
+MOST_CHATS = 10_000
 KEEPS_S = 10.0
 """How far back a refused message keeps its place among those that wait for the account."""
 
@@ -109,15 +113,65 @@ class Turns:
             heapq.heappop(self._waiting)
 
 
+class EditPace:
+    """Edits in a chat, with a pause of `every_s` seconds between the end of one and the next."""
+
+    def __init__(self, clock: Clock, every_s: float) -> None:
+        self._clock = clock
+        self._every_s = every_s
+        self._next: dict[str, float] = {}
+
+    def wait_s(self, chat: str) -> float:
+        """The seconds until an edit may be made; whoever waits for a turn is counted in."""
+        return max(0.0, self._next.get(chat, 0.0) - self._clock.monotonic())
+
+    def begin(self, chat: str) -> float:
+        """Take the next turn; the seconds until it comes. Others come behind it."""
+        wait = self.wait_s(chat)
+        self._keep(chat, self._clock.monotonic() + wait + self._every_s)
+        return wait
+
+    def ended(self, chat: str) -> None:
+        """The edit that was begun is made, or has failed."""
+        self._keep(chat, self._clock.monotonic() + self._every_s)
+
+    @asynccontextmanager
+    async def turn(self, chat: str) -> AsyncIterator[None]:
+        """Make one edit inside the block, when it is time."""
+        wait = self.begin(chat)
+        if wait > 0:
+            await self._clock.sleep(wait)
+        try:
+            yield
+        finally:
+            self.ended(chat)
+
+    def _keep(self, chat: str, until: float) -> None:
+        if self._every_s <= 0:
+            return
+        if len(self._next) > MOST_CHATS:
+            now = self._clock.monotonic()
+            self._next = {key: at for key, at in self._next.items() if at > now}
+        self._next[chat] = max(until, self._next.get(chat, 0.0))
+
+
 class Buckets:
     """An account's bucket and those of its chats; idle chats are forgotten.
 
-    `group` is for chats that are not direct, where the platform counts them otherwise.
+    `group` is for chats that are not direct, where the platform counts them otherwise. `edits` is
+    the pace of edits, `edit_every_s` seconds apart.
     """
 
     def __init__(
-        self, clock: Clock, *, chat: Rate, account: Rate, group: Rate | None = None
+        self,
+        clock: Clock,
+        *,
+        chat: Rate,
+        account: Rate,
+        group: Rate | None = None,
+        edit_every_s: float = 0.0,
     ) -> None:
+        self.edits = EditPace(clock, edit_every_s)
         self._clock = clock
         self._chat = chat
         self._group = group or chat
@@ -160,7 +214,7 @@ class Buckets:
     def _bucket(self, chat: str, *, group: bool) -> TokenBucket:
         found = self._chats.get(chat)
         if found is None:
-            if len(self._chats) > 10_000:
+            if len(self._chats) > MOST_CHATS:
                 now = self._clock.monotonic()
                 self._chats = {k: b for k, b in self._chats.items() if not b.is_full(now)}
             rate, burst = self._group if group else self._chat

@@ -80,6 +80,7 @@ class Deliverer:
             chat=(can.chat_rate, can.chat_burst),
             account=(can.account_rate, can.account_burst),
             group=None if can.group_rate is None else (can.group_rate, can.group_burst or 1),
+            edit_every_s=can.edit_interval_s,
         )
         retried = partial(clock.call_later, callback=self._look_again)
         self._sender = Sender(adapter, services, self.buckets, retried, held=held)

@@ -4,7 +4,8 @@ What may be on its way is always in the rows first; what became of it is for `se
 """
 
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -129,6 +130,7 @@ class Poster:
             return await self._close(row, attempt, on_posted, holder)
         if row.kind == BATCH and not self._adapter.capabilities.live_cards:
             return Receipt(message_ids=())
+        attempt.handed = True
         whole = await intact(message, self._services.workspace)
         return await self._adapter.send(whole, posted=tuple(row.posted), on_posted=on_posted)
 
@@ -141,7 +143,11 @@ class Poster:
         if card is None or not card.posted or not self._adapter.capabilities.edits:
             return Receipt(message_ids=())
         receipt = Receipt(message_ids=card.posted)
-        await self._adapter.edit(row.message, receipt)
+        try:
+            await self._adapter.edit(row.message, receipt)
+        finally:
+            # Its turn was taken in front of this.
+            self._buckets.edits.ended(row.message.target.chat_id)
         return receipt
 
     async def _close(
@@ -164,7 +170,10 @@ class Poster:
                 attempt.stream = Stream(found)
         if found is not None and streams is not None:
             try:
-                receipt = await streams.close(message, found, posted=posted, on_posted=on_posted)
+                async with self._ending(message, found, attempt):
+                    receipt = await streams.close(
+                        message, found, posted=posted, on_posted=on_posted
+                    )
             except DeliveryRejected as error:
                 if error.account_wide or attempt.posted:
                     raise
@@ -180,7 +189,25 @@ class Poster:
         attempt.stream = None
         self._services.observer.delivered(message.target.channel, "orphaned")
         await self._begin(message, attempt, holder)
+        attempt.handed = True
         return await self._adapter.send(message, posted=posted, on_posted=on_posted)
+
+    @asynccontextmanager
+    async def _ending(
+        self, message: OutboundMessage, stream: str, attempt: Attempt
+    ) -> AsyncIterator[None]:
+        """A stream's end, in its turn where it is an edit of its post. Raises `StaleLease`."""
+        streams, chat = self._adapter.streams, message.target.chat_id
+        edits = streams is not None and bool(stream) and not attempt.posted
+        if edits and streams is not None and streams.ends_by_edit(message, stream):
+            async with self._buckets.edits.turn(chat):
+                if not self._held():
+                    raise StaleLease(f"message {message.outbox_id}")
+                attempt.handed = True
+                yield
+            return
+        attempt.handed = True
+        yield
 
     async def _begin(self, message: OutboundMessage, attempt: Attempt, holder: Holder) -> None:
         attempt.begun_ms = self._services.clock.now_ms()

@@ -5,6 +5,7 @@ and shown; it is never repeated blindly (MSG-11).
 """
 
 import asyncio
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -97,6 +98,8 @@ class Sender:
             log.warning("delivery_lost", outbox_id=row.message.outbox_id, reason=str(error))
 
     async def _send(self, row: OutboxRow, holder: Holder) -> None:
+        if row.kind == "edit" and await self._is_early(row, holder):
+            return
         attempt = Attempt(list(row.posted), row.stream)
         try:
             await self._attempt(row, attempt, holder)
@@ -108,12 +111,26 @@ class Sender:
                 await self._unfenced(row, attempt)
             raise
 
+    async def _is_early(self, row: OutboxRow, holder: Holder) -> bool:
+        """Put an edit back that comes too soon behind another of its chat (REN-4): what else is to
+        go there need not wait for it. One that is in time has its turn from now on."""
+        edits, chat = self.buckets.edits, row.message.target.chat_id
+        wait = edits.wait_s(chat)
+        if wait <= 0:
+            edits.begin(chat)
+            return False
+        delay_ms = math.ceil(wait * 1000)
+        await self._poster.keep(
+            lambda conn: deliveries.put_off(conn, row, delay_ms, holder), name="outbox-put-off"
+        )
+        self._retried(wait + LOOK_LATER_S)
+        return True
+
     async def _attempt(self, row: OutboxRow, attempt: Attempt, holder: Holder) -> None:
         message, posted = row.message, attempt.posted
         row = await self._begun(row, holder)
         try:
             self._services.point("send:begin")
-            attempt.handed = row.kind != "edit"
             with delivery_span(self._services.tracer, row):
                 receipt = await self._poster.hand_over(row, attempt, holder)
             self._services.point("send:end")

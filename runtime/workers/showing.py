@@ -21,7 +21,7 @@ from runtime.domain.errors import (
 from runtime.domain.messages import ChatAddress, OutboundMessage, TextPart
 from runtime.inbox import deliveries, growing
 from runtime.inbox.claims import Holder
-from runtime.ports.chat import ChatAdapter
+from runtime.ports.chat import ChatAdapter, Streams
 from runtime.store.outbox import OutboxRow, Stream
 from runtime.workers.buckets import Buckets
 from runtime.workers.posting import DeliveryServices
@@ -113,6 +113,7 @@ class Showing:
         self._buckets = buckets
         self._holder = holder
         self._held = held
+        self._edited: dict[str, GrowingText] = {}
 
     async def show(self, one: GrowingText) -> None:
         """Show one text as it grows, at most once an interval, until its run ends."""
@@ -150,6 +151,8 @@ class Showing:
             one.given_up = True
             return
         one.not_before = self._clock.monotonic() + interval
+        if self._is_early(one, streams):
+            return
         group = one.target.chat_kind != "direct"
         if not self._buckets.spare_for(one.target.chat_id, group=group):
             return
@@ -168,6 +171,26 @@ class Showing:
                 await self._keep(one, None)
         else:
             one.shown, one.shown_step = text, step
+
+    def _is_early(self, one: GrowingText, streams: Streams) -> bool:
+        """Whether a text that grows by edits must wait: for the pause between two edits of its
+        chat, or, before it is begun, for another that grows there so (REN-4).
+
+        One is enough: each ends in an edit too, and no reply is to wait for those of many.
+        """
+        stream, pause = one.stream.id if one.stream else None, self._edit_interval_s
+        if pause <= 0 or not streams.grows_by_edits(one.target, stream):
+            return False
+        other = self._edited.get(one.target.chat_id, one)
+        if one.stream is None and other is not one and not (other.over or other.given_up):
+            return True
+        wait = self._buckets.edits.wait_s(one.target.chat_id)
+        one.not_before = max(one.not_before, self._clock.monotonic() + wait)
+        return wait > 0
+
+    @property
+    def _edit_interval_s(self) -> float:
+        return self._adapter.capabilities.edit_interval_s
 
     async def _begin(self, one: GrowingText) -> bool:
         row = await self._services.database.write(
@@ -199,16 +222,36 @@ class Showing:
         elif one.stream.id is None:
             async with self._handing(message):
                 opened = await streams.open(message)
+            self._opened(one, streams, opened)
             await self._keep(one, Stream(opened))
             self._services.point("stream:kept")
             return text
-        async with self._handing(message):
+        async with self._editing(one, streams), self._handing(message):
             await streams.grow(message, one.stream.id or "")
         if not self._held():
             # The next holder may have put the reply there before: this half text is over it.
             await self._unfenced(message, ())
             raise StaleLease(f"message {message.outbox_id}")
         return text
+
+    def _opened(self, one: GrowingText, streams: Streams, stream: str) -> None:
+        """What begins to grow by edits has its first one after the pause."""
+        if not streams.grows_by_edits(one.target, stream):
+            return
+        for chat in [chat for chat, text in self._edited.items() if text.over or text.given_up]:
+            del self._edited[chat]
+        self._edited[one.target.chat_id] = one
+        after = self._clock.monotonic() + self._edit_interval_s
+        one.not_before = max(one.not_before, after)
+
+    @asynccontextmanager
+    async def _editing(self, one: GrowingText, streams: Streams) -> AsyncIterator[None]:
+        stream = one.stream.id if one.stream else None
+        if not streams.grows_by_edits(one.target, stream):
+            yield
+            return
+        async with self._buckets.edits.turn(one.target.chat_id):
+            yield
 
     @asynccontextmanager
     async def _handing(self, message: OutboundMessage) -> AsyncIterator[None]:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 import pytest
 
+from runtime.commands.table import NAMES
 from tests.architecture.source import PRODUCT, Source, python_files, report
 
 # Module -> the only places of the product that may import it (a folder ends in `/`).
@@ -45,6 +46,14 @@ OWNERS: dict[str, tuple[str, ...]] = {
 }
 # The canary is no part of the gateway's process: it tells what a command sees.
 READS_THE_ENVIRONMENT = ("gateway/config.py", "adapters/sandbox/canary.py")
+# Their texts go out by `Unit.say`, or in a part with `names_commands`.
+SPELLS_COMMANDS = (
+    "runtime/commands/",
+    "runtime/intake/cards.py",
+    "runtime/intake/lateness.py",
+    "runtime/subagents/cards.py",
+)
+SLASH_WORD = re.compile(rf"`/(?:{'|'.join(sorted(NAMES))})\b")
 TOPS = "|".join(sorted({module.partition(".")[0] for module in OWNERS}))
 LIBRARIES = re.compile(rf"^\s*(?:from|import)\b.*\b(?:{TOPS})\b", re.MULTILINE)
 VARIABLES = re.compile("environ|getenv|putenv")
@@ -137,12 +146,32 @@ def unnamed_tasks(source: Source) -> list[str]:
     ]
 
 
+def unspelled_commands(source: Source) -> list[str]:
+    """Texts that name a command as people type it where it is a slash word, in another place than
+    those whose texts are spelled for their channel on the way out."""
+    if not source.path.startswith(("runtime/", "adapters/slack/")):
+        return []
+    if _within(source.path, SPELLS_COMMANDS):
+        return []
+    nodes = list(source.nodes(SLASH_WORD))
+    prose = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
+    return [
+        f"{source.path}:{node.lineno} a text for people names a command: see TextPart"
+        for node in nodes
+        if isinstance(node, ast.Constant)
+        and isinstance(node.value, str)
+        and id(node) not in prose
+        and SLASH_WORD.search(node.value)
+    ]
+
+
 Rule = Callable[[Source], list[str]]
 RULES: tuple[Rule, ...] = (
     misplaced_libraries,
     environment_reads,
     unexplained_late_imports,
     unnamed_tasks,
+    unspelled_commands,
 )
 
 
@@ -166,6 +195,8 @@ def test_the_tree_keeps_the_rule(rule: Rule) -> None:
         (environment_reads, "adapters/slack/client.py", "from os import getenv"),
         (unexplained_late_imports, "runtime/agent/loop.py", "def f():\n    import json"),
         (unnamed_tasks, "runtime/workers/turns.py", "group.create_task(run())"),
+        (unspelled_commands, "runtime/agent/budget.py", "said = f'Send `/stop {x}`.'"),
+        (unspelled_commands, "adapters/slack/greeting.py", "said = 'Send `/help`.'"),
     ],
 )
 def test_each_rule_catches_its_violation(rule: Rule, path: str, text: str) -> None:
@@ -183,6 +214,9 @@ def test_each_rule_catches_its_violation(rule: Rule, path: str, text: str) -> No
             "def f():\n    # Heavy, for this bus only.\n    import nats\n    import nats.js",
         ),
         ("runtime/workers/turns.py", "group.create_task(run(), name='turn')"),
+        ("runtime/agent/budget.py", "def f():\n    'Said by `/usage`.'\n    return '/usage'"),
+        ("runtime/commands/table.py", "said = 'Send `/help`.'"),
+        ("adapters/slack/greeting.py", "said = 'Send `/gatehouse help`.'"),
         ("runtime/memory/files.py", "from urllib.parse import quote\nimport os\nos.replace"),
     ],
 )

@@ -88,6 +88,14 @@ class SocketStreams:
     def interval_s(self, target: ChatAddress) -> float | None:
         return INTERVAL_S
 
+    def grows_by_edits(self, target: ChatAddress, stream: str | None) -> bool:
+        if stream is None:
+            return self._lookup or target.chat_kind != "direct"
+        return stream != ""
+
+    def ends_by_edit(self, message: OutboundMessage, stream: str) -> bool:
+        return stream != ""
+
     async def open(self, message: OutboundMessage) -> str:
         if self._lookup or message.target.chat_kind != "direct":
             answer = await self._ask(_request("post", message))

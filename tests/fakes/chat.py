@@ -158,6 +158,14 @@ class FakeStreams:
         """The same for every chat."""
         return self.interval
 
+    def grows_by_edits(self, target: ChatAddress, stream: str | None) -> bool:
+        """A draft leaves no post that could be changed."""
+        return not self.drafts and stream != ""
+
+    def ends_by_edit(self, message: OutboundMessage, stream: str) -> bool:
+        """The same."""
+        return stream != ""
+
     async def open(self, message: OutboundMessage) -> str:
         """Post the first of it."""
         await self._asked("open", message)

@@ -83,6 +83,22 @@ async def test_long_arguments_are_all_readable_and_the_answer_stands_at_the_end(
     ]
 
 
+@pytest.mark.requirement("REN-4", "APR-4")
+async def test_of_a_long_card_only_the_end_is_edited_when_it_is_decided(desk: Desk) -> None:
+    arguments = "\n".join(f"line {number} " + "x" * 80 for number in range(2000))
+    long = APPROVAL.model_copy(update={"arguments": arguments})
+    receipt = await desk.send(with_part(long))
+    before = [post.visible_text for post in desk.slack.posts(GENERAL)]
+    assert len(before) > 1
+    decided = long.model_copy(update={"outcome": "Anna allowed it once."})
+    for edits in (1, 2):
+        await desk.adapter.edit(with_part(decided), receipt)
+        assert len(desk.slack.calls_to("chat.update")) == edits, "safe to repeat"
+    after = [post.visible_text for post in desk.slack.posts(GENERAL)]
+    assert after[:-1] == before[:-1]
+    assert "Anna allowed it once." in after[-1]
+
+
 async def test_a_question_card_lists_its_options_and_then_its_answer(desk: Desk) -> None:
     question = QuestionPart(
         open_call_id="que_1", code="q1w2e3", question="Which **one**?", options=("red", "blue")

@@ -351,6 +351,17 @@ async def test_a_status_that_slack_will_not_show_disturbs_nobody(desk: Desk) -> 
     desk.slack.fail(method, "channel_not_found")
     await desk.adapter.typing(threaded, "thinking")
     assert len(desk.slack.calls) == 3
+    await desk.adapter.typing(threaded, "thinking")
+    assert len(desk.slack.calls) == 3, "what was refused is not tried with each change"
+    elsewhere = threaded.model_copy(update={"chat_id": desk.slack.workspace.add_channel("other")})
+    desk.slack.fail(method, "unknown_method", times=9)
+    for target in (elsewhere, elsewhere, threaded):
+        await desk.adapter.typing(target, "thinking")
+    assert len(desk.slack.calls) == 4
+    desk.slack.clear_faults()
+    desk.clock.advance(3600.0)
+    await desk.adapter.typing(elsewhere, "thinking")
+    assert len(desk.slack.calls) == 5
 
 
 async def test_a_message_without_words_is_no_post(desk: Desk) -> None:

@@ -320,6 +320,73 @@ async def test_where_slack_has_no_streams_the_post_is_edited(desk: Desk) -> None
 
 
 @pytest.mark.requirement("REN-4")
+@pytest.mark.parametrize("refusal", ["unknown_method", "missing_scope", "nobody_listed_this", ""])
+async def test_a_refused_stream_is_not_tried_again_with_each_message(
+    desk: Desk, refusal: str
+) -> None:
+    elsewhere = desk.slack.workspace.add_channel("elsewhere")
+    if refusal:
+        desk.slack.fail("chat.startStream", refusal, times=9)
+    else:
+        desk.slack.break_http("chat.startStream", 404, times=9)
+    for chat in (GENERAL, GENERAL, elsewhere):
+        said = await desk.slack.user_says(chat, ANNA, "plan!", mention=True)
+        await desk.slack.wait_for_quiet()
+        answer = Reply(desk, reply(chat=chat, thread=said.ts).target)
+        await answer.open("The plan has three")
+        assert answer.streams.interval_s(answer.target) == 3.0
+        assert answer.streams.grows_by_edits(answer.target, answer.stream)
+        await answer.grow(WORDS[:60])
+        assert "First we" in answer.post.visible_text
+        await answer.close(WORDS)
+        assert answer.seen == [WORDS]
+    assert len(desk.slack.calls_to("chat.startStream")) == 1
+    desk.clock.advance(3600.0)
+    desk.slack.clear_faults()
+    late = await asked(desk, "thread")
+    await late.open("The plan has three")
+    assert len(desk.slack.calls_to("chat.startStream")) == 2
+    assert not late.streams.grows_by_edits(late.target, late.stream)
+
+
+@pytest.mark.requirement("REN-4")
+@pytest.mark.parametrize(
+    ("refusal", "calls"), [("channel_type_not_supported", 2), ("user_not_in_channel", 3)]
+)
+async def test_what_is_refused_to_one_chat_or_person_is_refused_to_nobody_else(
+    desk: Desk, refusal: str, calls: int
+) -> None:
+    elsewhere = desk.slack.workspace.add_channel("elsewhere")
+    desk.slack.fail("chat.startStream", refusal, times=9, channel=GENERAL)
+    native = []
+    for chat in (GENERAL, GENERAL, elsewhere):
+        said = await desk.slack.user_says(chat, ANNA, "plan!", mention=True)
+        await desk.slack.wait_for_quiet()
+        answer = Reply(desk, reply(chat=chat, thread=said.ts).target)
+        await answer.open("The plan has three")
+        native.append(not answer.streams.grows_by_edits(answer.target, answer.stream))
+        await answer.close(WORDS)
+        assert answer.seen == [WORDS]
+    assert native == [False, False, True]
+    assert len(desk.slack.calls_to("chat.startStream")) == calls
+
+
+@pytest.mark.requirement("REN-4")
+async def test_a_stream_that_cannot_grow_goes_on_by_edits_and_so_do_the_next(desk: Desk) -> None:
+    desk.slack.fail("chat.appendStream", "nobody_listed_this", times=9)
+    for _ in range(2):
+        answer = await asked(desk, "thread")
+        await answer.open("The plan has three")
+        for end in (40, 60):
+            await answer.grow(WORDS[:end])
+        assert "First we" in answer.post.visible_text
+        await answer.close(WORDS)
+        assert answer.seen == [WORDS]
+    assert len(desk.slack.calls_to("chat.appendStream")) == 1
+    assert len(desk.slack.calls_to("chat.startStream")) == 1
+
+
+@pytest.mark.requirement("REN-4")
 async def test_the_stream_is_shown_to_whoever_asked_last_in_the_thread(slack: SlackServer) -> None:
     desk = Desk(slack, settings_for(slack))
     try:

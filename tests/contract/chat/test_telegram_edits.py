@@ -51,6 +51,19 @@ async def test_long_arguments_are_all_readable_as_code(desk: Desk) -> None:
     assert "/approve k7m2p9" in posts[-1].text
 
 
+@pytest.mark.requirement("REN-4", "APR-4")
+async def test_of_a_long_card_only_the_end_is_edited_when_it_is_decided(desk: Desk) -> None:
+    arguments = "\n".join(f"line {number} " + "x" * 80 for number in range(200))
+    receipt = await desk.send(to(desk.chat, approval(arguments=arguments)))
+    before = desk.shown()
+    decided = approval(arguments=arguments, outcome="Approved once by Ann.")
+    for edits in (1, 2):
+        await desk.adapter.edit(to(desk.chat, decided), receipt)
+        assert len(desk.server.calls_to("editMessageText")) == edits, "safe to repeat"
+    assert desk.shown()[:-1] == before[:-1]
+    assert desk.shown()[-1].endswith("Approved once by Ann.")
+
+
 async def test_a_question_lists_its_options(desk: Desk) -> None:
     question = QuestionPart(
         open_call_id="que_1", code="abc123", question="Which one?", options=("blue", "green")

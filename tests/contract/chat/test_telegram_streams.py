@@ -206,18 +206,30 @@ async def test_a_growing_text_leaves_room_for_replies_in_the_groups_minute(desk:
 @pytest.mark.requirement("REN-4")
 @pytest.mark.parametrize(
     ("code", "reason"),
-    [(400, "Bad Request: TEXTDRAFT_PEER_INVALID"), (404, "Not Found: method not found")],
+    [
+        (400, "Bad Request: TEXTDRAFT_PEER_INVALID"),
+        (400, "Bad Request: nobody listed this"),
+        (404, "Not Found: method not found"),
+    ],
 )
 async def test_where_drafts_are_not_known_a_post_grows_instead(
     desk: Desk, code: int, reason: str
 ) -> None:
     desk.server.fail("sendMessageDraft", code, reason)
+    assert not streams(desk).grows_by_edits(to(desk.chat, "").target, None)
     stream = await streams(desk).open(to(desk.chat, "Hel"))
+    assert streams(desk).grows_by_edits(to(desk.chat, "").target, stream)
+    assert streams(desk).grows_by_edits(to(desk.chat, "").target, None)
     await streams(desk).grow(to(desk.chat, "Hello"), stream)
     await closed(desk, desk.chat, "Hello world", stream)
     assert desk.shown() == ["Hello world"]
     await streams(desk).open(to(desk.chat, "again"))
     assert len(desk.server.calls_to("sendMessageDraft")) == 1, "it is not tried at every reply"
+    # Of one chat it says nothing about the others, and after an hour it may be otherwise.
+    other = desk.server.world.private(desk.server.world.user("Ben"))
+    assert streams(desk).grows_by_edits(to(other, "").target, None) == (code == 404)
+    await desk.clock.advance(3600)
+    assert await streams(desk).open(to(desk.chat, "again")) == ""
 
 
 @pytest.mark.requirement("REN-4", "MSG-11")
