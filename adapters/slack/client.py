@@ -36,8 +36,8 @@ CONNECT_TIMEOUT_S = 10.0
 KEEPALIVE_S = 15.0
 SOCKET_CLOSE_TIMEOUT_S = 1.0
 SCOPES_HEADER = "x-oauth-scopes"
-# 404, 405, 410, 413, 415 and 501 say what will be so the next time as well.
-_NOT_SERVED = frozenset({404, 405, 410, 413, 415, 501})
+# Of the answers that something before Slack gives, those after which another try may go well.
+_FOR_NOW = frozenset({401, 407, 408, 425, 429})
 
 log = structlog.get_logger(__name__)
 
@@ -96,7 +96,7 @@ class SlackClient:
         """Send a file's bytes to the address that Slack named. Raises `SlackFailure`."""
         response = await self._raw("POST", url, content=content)
         try:
-            if response.status in _NOT_SERVED:
+            if _is_refusal(response.status):
                 raise NotServed(f"the upload: HTTP {response.status}")
             if response.status != 200:
                 raise Unanswered(f"the upload: HTTP {response.status}")
@@ -227,8 +227,8 @@ def _failure(method: str, error: SlackApiError) -> SlackFailure:
     code = data.get("error")
     if response.status_code == 429 or code in ("ratelimited", "rate_limited"):
         return RateLimited(_seconds(response.headers.get("Retry-After")))
-    if response.status_code in _NOT_SERVED and not code:
-        return NotServed(f"{method}: HTTP {response.status_code}")
+    if _is_refusal(response.status_code) and not code:
+        return NotServed(f"{method}: HTTP {response.status_code} from something before Slack")
     if response.status_code >= 500:
         # The page of an edge server says nothing about what happened behind it.
         return Unanswered(f"{method}: HTTP {response.status_code}")
@@ -238,6 +238,11 @@ def _failure(method: str, error: SlackApiError) -> SlackFailure:
     if response.status_code >= 400:
         return Unreachable(f"{method}: HTTP {response.status_code} from something before Slack")
     return Unanswered(f"{method}: an answer without `ok`")
+
+
+def _is_refusal(status: int) -> bool:
+    """Whether an HTTP status says what will be so the next time as well."""
+    return status == 501 or (400 <= status < 500 and status not in _FOR_NOW)
 
 
 def _seconds(header: str | None) -> float | None:

@@ -357,11 +357,19 @@ async def test_whatever_slack_refuses_a_file_with_is_said_in_its_chat_and_logged
 
 
 @pytest.mark.requirement("SLK-5", "SLK-8")
-@pytest.mark.parametrize("status", [404, 413])
+@pytest.mark.parametrize(
+    ("method", "status"),
+    [
+        ("files.getUploadURLExternal", 404),
+        ("files.completeUploadExternal", 501),
+        ("upload", 403),
+        ("upload", 413),
+    ],
+)
 async def test_where_no_files_are_taken_at_all_the_chat_is_told(
-    desk: Desk, report: Path, status: int
+    desk: Desk, report: Path, method: str, status: int
 ) -> None:
-    desk.slack.break_http("files.getUploadURLExternal" if status == 404 else "upload", status)
+    desk.slack.break_http(method, status)
     await desk.send(with_file(report))
     told = shown(desk.slack.posts(GENERAL))[1]
     assert told.startswith("File `report.txt` could not be sent: Slack ")
