@@ -100,11 +100,11 @@ class Accepting(Unit):
             message, now_ms=lane.now_ms, after_ms=self.settings.stale_after_ms
         )
         words = parse.command_of(message, names=table.NAMES)
+        unknown = parse.unknown_of(message, names=table.NAMES)
         if words is not None:
             return self._command(conn, lane, message, speaker, words)
-        unknown = parse.unknown_of(message, names=table.NAMES)
         if unknown is not None and answering.card_replied_to(conn, message) is None:
-            return self._unknown(conn, lane, message, speaker, unknown)
+            return self._command(conn, lane, message, speaker, unknown)
         answered = self._answer(conn, lane, message, speaker, meant)
         if answered is not None:
             return answered
@@ -215,51 +215,40 @@ class Accepting(Unit):
         lane: Lane,
         message: InboundMessage,
         speaker: Speaker,
-        words: Words,
+        words: Words | Unknown,
     ) -> Accepted:
+        """Obey a command, or say that there is none of that name."""
         superseded = lateness.passed_by(conn, lane, message)
         input_id = keep(conn, lane, message, speaker, "command")
         if input_id is None:
             return duplicate_of(conn, message)
-        call = Call(
-            conn,
-            lane,
-            sessions.get(conn, lane.session_id),
-            speaker,
-            words.rest,
-            self.settings.commands,
-            said_ms=message.sent_at_ms if message.late else None,
-            card=answering.card_replied_to(conn, message),
-        )
-        if superseded:
+        if isinstance(words, Unknown):
+            said = table.unknown_text(words, speaker.trust)
+        elif superseded:
             said = lateness.left(words.name, lane, message)
         else:
+            call = Call(
+                conn,
+                lane,
+                sessions.get(conn, lane.session_id),
+                speaker,
+                words.rest,
+                self.settings.commands,
+                said_ms=message.sent_at_ms if message.late else None,
+                card=answering.card_replied_to(conn, message),
+            )
             said = introductions.word(conn, words, speaker) or table.apply(call, words.name)
+            self.signals.extend(call.signals)
         self._remark(conn, lane, message, speaker, said)
         lanes.save(conn, lane)
-        self.signals.extend(call.signals)
+        name = "unknown" if isinstance(words, Unknown) else words.name
         return Accepted(
             disposition="command",
             session_id=lane.session_id,
             input_id=input_id,
-            reason=words.name,
+            reason=name,
             applied="command",
         )
-
-    def _unknown(
-        self,
-        conn: Connection,
-        lane: Lane,
-        message: InboundMessage,
-        speaker: Speaker,
-        unknown: Unknown,
-    ) -> Accepted:
-        """A command that there is not: one line, and no run (MSG-12)."""
-        if not keep(conn, lane, message, speaker, "command"):
-            return duplicate_of(conn, message)
-        self._remark(conn, lane, message, speaker, table.unknown_text(unknown, speaker.trust))
-        lanes.save(conn, lane)
-        return Accepted(disposition="command", session_id=lane.session_id, reason="unknown")
 
     def _answer(
         self,

@@ -2,6 +2,7 @@
 
 import pytest
 
+from adapters.telegram.settings import BotCommand
 from tests.contract.chat.telegram_support import ACCOUNT, Desk, desk, to
 from tests.wire.telegram import User
 from tests.wire.telegram.entities import Entity
@@ -26,6 +27,8 @@ async def test_a_private_message_says_who_where_and_when(desk: Desk) -> None:
 async def test_in_a_group_with_privacy_mode_only_what_is_meant_for_the_bot_comes(
     desk: Desk,
 ) -> None:
+    await desk.adapter.close()
+    desk.adapter = desk.another_adapter(commands=(BotCommand(name="status", help="says it"),))
     group = desk.server.world.group("Team", desk.ann)
     async with desk.listening():
         desk.server.user_says(group, desk.ann, "lunch?")
