@@ -50,7 +50,7 @@ class Agents(Section):
         40,
         ge=1,
         le=1000,
-        description="How many times one run may call the model, counted from what people said last.",
+        description="How many times one run may call the model, counted from the last message.",
     )
     window_tokens: int = Field(
         32_000,
