@@ -40,24 +40,26 @@ HOW: Final = (
     "`models.default` chooses one by name."
 )
 _EXAMPLES: Final[tuple[tuple[str, str], ...]] = (
-    ("list_dir", "list files in notes"),
-    ("read_file", "read README.md and notes/today.md"),
+    ("list_dir", "list files"),
+    ("read_file", "read AGENTS.md and USER.md"),
     ("write_file", "write 'hello' to hello.txt"),
-    ("edit_file", "replace 'hello' with 'goodbye' in hello.txt"),
-    ("send_file", "send me README.md"),
-    ("glob", "find files *.md"),
-    ("grep", "search for TODO in notes"),
+    ("edit_file", "write 'tea' to list.txt, then replace 'tea' with 'coffee' in list.txt"),
+    ("send_file", "send me AGENTS.md"),
+    ("glob", "write 'milk' to shopping.md, then find files *.md"),
+    ("grep", "search for notes in AGENTS.md"),
     ("exec", "run `ls -l`"),
     ("web_fetch", "fetch https://example.com"),
     ("remember", "remember that the demo is on Friday"),
     ("recall", "what do you remember about the demo"),
     ("schedule_create", "remind me in 10 seconds to stretch"),
-    ("sessions_spawn", "ask two explorers to read README.md and notes/today.md, then compare"),
+    ("sessions_spawn", "ask two explorers to read AGENTS.md and USER.md, then compare"),
     ("sessions_spawn", "ask two explorers to list files in the background"),
     ("ask_user", "ask me whether to go on: yes or no"),
-    ("use_skill", "use skill summarise"),
+    ("use_skill", "use skill meeting-notes"),
     ("task_create", "add a task to water the plants"),
+    ("list_dir", 'use tool `list_dir` with `{"path": "memory"}`'),
 )
+"""Each works as it stands in a home that was just made (OPS-11)."""
 
 _FAILURES: Final[Mapping[str, str]] = {"exec": "The command did not succeed:"}
 _INTRODUCTIONS: Final[Mapping[str, str]] = {
@@ -133,8 +135,9 @@ def help_text(tools: Sequence[str]) -> str:
         return f"{WHO} There are no tools in this conversation, so I can only talk.\n\n{HOW}"
     examples = "\n".join(lines)
     return (
-        f"{WHO}\n\nTry:\n\n{examples}\n- use tool `NAME` with `{{...}}`, for any other tool"
-        "\n\nJoin two sentences with \u201cthen\u201d, and two readings with \u201cand\u201d."
+        f"{WHO}\n\nTry:\n\n{examples}"
+        "\n\nJoin two sentences with \u201cthen\u201d, and two readings with \u201cand\u201d. "
+        "Say \u201cuse tool\u201d, as above, for any other tool, with its arguments as JSON."
         f"\n\n{HOW}"
     )
 

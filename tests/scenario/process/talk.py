@@ -40,6 +40,25 @@ async def finished(talk: Conversation, run_id: str) -> str:
             await news.wait()
 
 
+async def say(talk: Conversation, text: str) -> str:
+    """What the agent answers, where a person allows what it asks for, and answers a question with
+    the first of its options."""
+    sent = await talk.submit(text)
+    async with followed(talk) as news:
+        while True:
+            news.clear()
+            await talk.refresh()
+            for card in talk.cards():
+                if card.kind == "question":
+                    assert await talk.answer(card, card.options[0]) == ""
+                else:
+                    assert await talk.decide(card, "once") == ""
+            if (await talk.run(sent.run_id))["state"] in TERMINAL:
+                await talk.refresh()
+                return reply(talk, sent.run_id)
+            await news.wait()
+
+
 async def gone(url: str) -> None:
     """Wait until nothing answers at the address."""
     async with GatewayClient(url, ADMIN) as client:

@@ -12,12 +12,12 @@ from typing import Any, Final
 
 import pytest
 
-from gateway.cli.conversation import TERMINAL, Conversation
+from gateway.cli.conversation import Conversation
 from tests.conftest import FailAfter
 from tests.scenario.process.nursery import ROOT
 from tests.scenario.process.ordinary import ALL, DRIVER, EACH_KIND
 from tests.scenario.process.program import Place, Program, gateway
-from tests.scenario.process.talk import conversation, followed, reply
+from tests.scenario.process.talk import conversation, say
 from tests.users import MISSING, NOBODY, python_of_others
 
 README: Final = ROOT / "README.md"
@@ -56,21 +56,6 @@ async def chosen(program: Program, backend: str) -> str:
     if backend not in line:
         pytest.skip(f"{backend} does not work here; `gatehouse doctor` says what to install")
     return url
-
-
-async def say(talk: Conversation, text: str) -> str:
-    """What the agent answers, where a person allows what it asks for."""
-    sent = await talk.submit(text)
-    async with followed(talk) as news:
-        while True:
-            news.clear()
-            await talk.refresh()
-            for card in talk.cards():
-                assert await talk.decide(card, "once") == ""
-            if (await talk.run(sent.run_id))["state"] in TERMINAL:
-                await talk.refresh()
-                return reply(talk, sent.run_id)
-            await news.wait()
 
 
 LOOK = """
