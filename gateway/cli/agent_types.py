@@ -14,6 +14,7 @@ from gateway.cli.common import (
     FAILED,
     AsJson,
     cell,
+    examples,
     fail,
     group,
     note,
@@ -54,7 +55,7 @@ def list_types(context: typer.Context, as_json: AsJson = False) -> None:
         note(plain(one))
 
 
-@app.command()
+@app.command(epilog=examples("gatehouse agents types show explore"))
 def show(
     context: typer.Context,
     name: Annotated[str, typer.Argument(metavar="TYPE", help="A type's name.")],

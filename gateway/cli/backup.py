@@ -7,7 +7,18 @@ from typing import TYPE_CHECKING, Annotated, Final, TypeVar
 
 import typer
 
-from gateway.cli.common import AsJson, cell, fail, group, note, print_json, read_config, say, when
+from gateway.cli.common import (
+    AsJson,
+    cell,
+    examples,
+    fail,
+    group,
+    note,
+    print_json,
+    read_config,
+    say,
+    when,
+)
 
 if TYPE_CHECKING:
     from gateway.backup import DatabaseBackup
@@ -23,7 +34,7 @@ app = group("Make, check and restore backups.")
 File = Annotated[Path, typer.Argument(metavar="FILE", help="A backup's file.")]
 
 
-@app.command()
+@app.command(epilog=examples("gatehouse backup create", "gatehouse backup create copy.tar.gz"))
 def create(
     context: typer.Context,
     path: Annotated[

@@ -12,7 +12,17 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from gateway.cli.common import FAILED, UNREACHABLE, Options, fail, note, plain, read_config, say
+from gateway.cli.common import (
+    FAILED,
+    UNREACHABLE,
+    Options,
+    examples,
+    fail,
+    note,
+    plain,
+    read_config,
+    say,
+)
 
 if TYPE_CHECKING:
     from gateway.cli.client import GatewayClient
@@ -27,7 +37,13 @@ SHOWN: Final = 160
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command()(chat)
+    app.command(
+        epilog=examples(
+            "gatehouse chat",
+            "gatehouse chat -m 'list files'",
+            "gatehouse chat --session notes -m 'read AGENTS.md'",
+        )
+    )(chat)
 
 
 def chat(

@@ -34,10 +34,17 @@ class Options:
     config: Path | None = None
 
 
-def group(help_text: str) -> typer.Typer:
+def examples(*commands: str) -> str:
+    """The end of a command's help: commands to type as they stand; a test runs each of them."""
+    # A line of its own for each: click fills paragraphs that do not begin with this mark.
+    return "\n".join(("\b", "Examples:", *(f"  {one}" for one in commands)))
+
+
+def group(help_text: str, *, epilog: str | None = None) -> typer.Typer:
     """A group of commands, in the plain style that all of them have."""
     return typer.Typer(
         help=help_text,
+        epilog=epilog,
         no_args_is_help=True,
         add_completion=False,
         rich_markup_mode=None,

@@ -50,7 +50,7 @@ def explain(
     trust: Annotated[str, typer.Option(help="Whose call: owner, member, guest or bot.")] = "owner",
     as_json: AsJson = False,
 ) -> None:
-    """Show what policy says of a call, with every bound that was asked (POL-1). Runs nothing."""
+    """Show what policy says of a call, with every bound that was asked. Runs nothing."""
     try:
         given: Json = json.loads(arguments)
     except ValueError as error:

@@ -23,10 +23,13 @@ from gateway.cli import (
     slack,
     status,
 )
-from gateway.cli.common import Options, group
+from gateway.cli.common import Options, examples, group
 from gateway.cli.telegram import app as telegram_app
 
-app = group("A self-hosted gateway that puts an agent into a team's chat.")
+app = group(
+    "A self-hosted gateway that puts an agent into a team's chat.",
+    epilog=examples("gatehouse serve", "gatehouse open", "gatehouse chat", "gatehouse doctor"),
+)
 
 
 @app.callback()
@@ -51,7 +54,6 @@ for name, one in (
     ("approvals", approvals.app),
     ("agents", agents.app),
     ("policy", explain.policy),
-    ("agents", agents.app),
     ("slack", slack.app),
     ("telegram", telegram_app),
     ("backup", backup.app),

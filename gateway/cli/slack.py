@@ -4,12 +4,16 @@ from typing import Annotated
 
 import typer
 
-from gateway.cli.common import fail, group, say
+from gateway.cli.common import examples, fail, group, say
 
 app = group("Set up Slack.")
 
 
-@app.command()
+@app.command(
+    epilog=examples(
+        "gatehouse slack manifest", "gatehouse slack manifest --http https://bot.example.org"
+    )
+)
 def manifest(
     http: Annotated[
         str | None,

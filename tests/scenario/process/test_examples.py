@@ -1,12 +1,18 @@
 """The examples that the program shows work as they stand, in a home that was just made."""
 
+import re
+import shlex
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
 import pytest
+import typer
+from typer.core import TyperCommand, TyperGroup
 
+from gateway.cli.main import app
 from tests.conftest import FailAfter
-from tests.scenario.process.program import Place, gateway
+from tests.scenario.process.program import Place, command, gateway
 from tests.scenario.process.talk import conversation, say
 
 OUTSIDE: Final = {
@@ -54,3 +60,37 @@ async def test_each_example_of_help_works_as_it_stands(
 def kept(folder: Path) -> dict[str, str]:
     """What the files of a folder hold."""
     return {path.name: path.read_text() for path in folder.iterdir()}
+
+
+ELSEWHERE: Final = {
+    "gatehouse serve": "it runs while the others are tried",
+    "gatehouse chat": "it needs a terminal: see test_terminal.py",
+}
+"""Examples of `--help` that are not typed one after the other."""
+
+
+def shown(program: TyperCommand | TyperGroup, *path: str) -> Iterator[str]:
+    """The examples in the help of a command and of those below it."""
+    helped = program.get_help(program.make_context(" ".join(path), [], resilient_parsing=True))
+    assert not re.search(r"\b[A-Z]{3,4}-\d", helped), "the numbers of requirements are ours"
+    yield from (line.strip() for line in helped.splitlines() if line.startswith("    gatehouse "))
+    if isinstance(program, TyperGroup):
+        for name, below in program.commands.items():
+            assert isinstance(below, TyperCommand | TyperGroup)
+            yield from shown(below, *path, name)
+
+
+@pytest.mark.requirement("OPS-11", "OPS-2")
+async def test_each_example_of_the_commands_help_works_as_it_stands(
+    place: Place, fail_after: FailAfter
+) -> None:
+    examples = list(dict.fromkeys(shown(typer.main.get_group(app), "gatehouse")))
+    assert set(ELSEWHERE) < set(examples)
+    assert any(one.startswith("gatehouse slack manifest") for one in examples)
+    async with fail_after(120), gateway(place) as running:
+        await running.url()
+        for example in examples:
+            if example not in ELSEWHERE:
+                _, *arguments = shlex.split(example)
+                ended = await command(place, *arguments)
+                assert (ended.code, bool(ended.out)) == (0, True), (example, ended)
