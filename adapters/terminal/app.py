@@ -25,7 +25,8 @@ class ChatApp(App[None]):
     #prompt { border: round $accent; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("ctrl+c,ctrl+d", "quit", "Leave", priority=True),
+        Binding("ctrl+c", "stop", "Stop, then leave", priority=True),
+        Binding("ctrl+d", "quit", "Leave", priority=True),
         Binding("ctrl+y", "decide('once')", "Allow", priority=True),
         Binding("ctrl+t", "decide('session')", "Allow for this session", priority=True),
         Binding("ctrl+n", "decide('deny')", "Deny", priority=True),
@@ -41,6 +42,8 @@ class ChatApp(App[None]):
         self._notice = ""
         self._hint = ""
         self._painting = False
+        self._stopped = False
+        self._completed: list[str] = []
 
     @override
     def compose(self) -> ComposeResult:
@@ -67,6 +70,7 @@ class ChatApp(App[None]):
         if text.lower() in LEAVE:
             self.exit()
             return
+        self._stopped = False
         self.run_worker(self._send(text), name="send")
 
     def on_input_changed(self, event: Input.Changed) -> None:
@@ -79,13 +83,26 @@ class ChatApp(App[None]):
         self._changed()
 
     def action_complete(self) -> None:
-        """Take over what is suggested."""
+        """Take over the first command that begins so; pressed again, the next one."""
         prompt = self.query_one("#prompt", Input)
         typed = prompt.value
-        found = [one for one in self._commands if one.startswith(typed)]
+        if [f"{one} " for one in self._completed[-1:]] == [typed]:
+            # Round and round: what stands there goes to the end of the line.
+            found = self._completed
+        else:
+            found = [one for one in self._commands if one.startswith(typed)]
         if typed.startswith("/") and found:
+            self._completed = [*found[1:], found[0]]
             prompt.value = f"{found[0]} "
             prompt.cursor_position = len(prompt.value)
+
+    def action_stop(self) -> None:
+        """Stop what runs; a second time, or where nothing runs, leave."""
+        if self._stopped:
+            self.exit()
+            return
+        self._stopped = True
+        self.run_worker(self._stop(), name="stop")
 
     def action_page(self, direction: int) -> None:
         """Scroll through what was said."""
@@ -117,6 +134,12 @@ class ChatApp(App[None]):
             return
         (question,) = questions
         self._tell(await self._conversation.answer(question, _option(question, text)))
+
+    async def _stop(self) -> None:
+        if await self._conversation.stop():
+            self._tell("Stopped. Ctrl+C again leaves.")
+        else:
+            self.exit()
 
     async def _decide(self, card: Card, decision: Decision) -> None:
         self._tell(await self._conversation.decide(card, decision))

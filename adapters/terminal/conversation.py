@@ -119,6 +119,10 @@ class Conversation(Protocol):
         """Send a message; empty, or a sentence on why it was not taken."""
         ...
 
+    async def stop(self) -> bool:
+        """Stop what runs; False where nothing does, or where nobody could be asked."""
+        ...
+
     async def decide(self, card: Card, decision: Decision, reason: str = "") -> str:
         """Answer an approval; empty, or a sentence on why not."""
         ...

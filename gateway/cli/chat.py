@@ -1,13 +1,15 @@
 """`chat`: talk to the agent from a terminal, in full screen, by a pipe or with one message (TTY-1).
 
 It talks to a running gateway, or starts one in this process for as long as the chat lasts.
-Exit codes of one message: 0 answered, 1 the run failed, 3 no gateway, 4 it waits for a person.
+Exit codes of one message: 0 answered, 1 the run failed, 3 no gateway, 4 it waits for a person, 130
+stopped by Ctrl+C.
 """
 
 import asyncio
+import signal
 import sys
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
@@ -30,7 +32,15 @@ if TYPE_CHECKING:
     from gateway.config import Config
 
 WAITS: Final = 4
+STOPPED: Final = 130
 IN_LINE: Final = "waiting_in_line"
+GOES_ON: Final = (
+    "gatehouse: the run that is not over goes on without you: `gatehouse runs list` shows it, "
+    "`gatehouse runs cancel RUN` ends it"
+)
+GOES_ON_LATER: Final = (
+    "gatehouse: the run that is not over goes on when a gateway of this home starts again"
+)
 SHOWN: Final = 160
 """Characters of a failed step's arguments that are shown."""
 
@@ -55,8 +65,9 @@ def chat(
 ) -> None:
     """Talk to the agent.
 
-    With --message the status is 0 for a reply, 4 where a person must answer something first, 3
-    where no gateway can be reached, and 1 for everything else that went wrong.
+    Ctrl+C stops the run, and leaves when it is pressed again or nothing runs. With --message the
+    status is 0 for a reply, 4 where a person must answer something first, 3 where no gateway can be
+    reached, 130 where Ctrl+C stopped it, and 1 for everything else that went wrong.
     """
     config = read_config(context)
     options = context.find_object(Options) or Options()
@@ -73,8 +84,8 @@ def chat(
         fail(str(error), UNREACHABLE)
     except Refused as error:
         fail(str(error))
-    except KeyboardInterrupt:
-        code = 130
+    except (KeyboardInterrupt, asyncio.CancelledError):
+        code = STOPPED
     raise typer.Exit(code)
 
 
@@ -86,8 +97,13 @@ async def _talk(config: "Config", options: Options, session: str, message: str |
         conversation = await Conversation.open(client, session)
         if message is None:
             await _screen(conversation)
+            if await conversation.works():
+                note(GOES_ON_LATER if own else GOES_ON)
             return 0
-        code = await _once(conversation, message)
+        pressed = asyncio.Event()
+        # From before it is sent: a run that was begun is stopped, however early the key came.
+        with _on_interrupt(pressed):
+            code = await _once(conversation, message, pressed)
         if own and code == WAITS:
             note("the gateway of this command ends with it: run `gatehouse serve`, then answer")
         return code
@@ -124,8 +140,8 @@ async def _screen(conversation: "Conversation") -> None:
     await run(conversation, sorted(one.name for one in LISTED))
 
 
-async def _once(conversation: "Conversation", message: str) -> int:
-    """Say one thing, wait for what becomes of it, print the reply."""
+async def _once(conversation: "Conversation", message: str, pressed: asyncio.Event) -> int:
+    """Say one thing, wait for what becomes of it, print the reply; see `_finished`."""
     # Lazy, as above.
     from gateway.cli.client import Refused, Unreachable
 
@@ -136,7 +152,7 @@ async def _once(conversation: "Conversation", message: str) -> int:
         _print([one for one in conversation.entries if one.key not in seen and one.kind != "user"])
         return 0
     try:
-        state = await _finished(conversation, submitted.run_id)
+        state = await _finished(conversation, submitted.run_id, pressed)
     except (Refused, Unreachable):
         note(
             "gatehouse: your message was taken, and its run goes on with the gateway; read the "
@@ -159,12 +175,36 @@ async def _once(conversation: "Conversation", message: str) -> int:
     _print([*(one for one in sent if one.kind == "file"), *said[-1:]])
     if state != "completed":
         note(f"gatehouse: the run {submitted.run_id} is {state}")
-        return FAILED
+        return STOPPED if pressed.is_set() else FAILED
     return 0
 
 
-async def _finished(conversation: "Conversation", run_id: str) -> str:
-    """The state of a run once it is over or waits for a person. Raises as the client."""
+@contextmanager
+def _on_interrupt(pressed: asyncio.Event) -> Iterator[None]:
+    """The first Ctrl+C sets `pressed`, the second cancels the task that is in the block."""
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+
+    def interrupt() -> None:
+        if pressed.is_set() and task is not None:
+            task.cancel()
+        pressed.set()
+
+    loop.add_signal_handler(signal.SIGINT, interrupt)
+    try:
+        yield
+    finally:
+        loop.remove_signal_handler(signal.SIGINT)
+
+
+async def _stop_once(conversation: "Conversation", pressed: asyncio.Event) -> None:
+    await pressed.wait()
+    note("gatehouse: stopping the run; Ctrl+C again leaves without waiting for its end")
+    await conversation.stop()
+
+
+async def _finished(conversation: "Conversation", run_id: str, pressed: asyncio.Event) -> str:
+    """The state of a run once it is over or waits for a person; stops it once Ctrl+C is `pressed`.
+    Raises as the client."""
     # Lazy, as above.
     from gateway.cli.client import Refused, Unreachable
 
@@ -172,12 +212,14 @@ async def _finished(conversation: "Conversation", run_id: str) -> str:
     state, trouble = "", None
     async with asyncio.TaskGroup() as group:
         following = group.create_task(conversation.follow(changed.set), name="conversation")
+        stopping = group.create_task(_stop_once(conversation, pressed), name="stop")
         try:
             state = await _settled(conversation, run_id, changed)
         except (Refused, Unreachable) as error:
             # Raised in here, it would leave the group wrapped, and nobody would know it.
             trouble = error
         following.cancel()
+        stopping.cancel()
     if trouble is not None:
         raise trouble
     await conversation.refresh()

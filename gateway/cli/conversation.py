@@ -198,6 +198,22 @@ class Conversation:
             return str(error)
         return ""
 
+    async def stop(self) -> bool:
+        """Stop what runs; False where nothing does, or where nobody could be asked."""
+        try:
+            done = await self._client.post(f"/v1/sessions/{self.session_id}/interrupt")
+        except (Unreachable, Refused):
+            return False
+        return any(done.get(what) for what in ("stopping", "ended", "children"))
+
+    async def works(self) -> bool:
+        """Whether a run is at work, waits or is queued; False where nobody could be asked."""
+        try:
+            found = await self._client.get(f"/v1/sessions/{self.session_id}")
+        except (Unreachable, Refused):
+            return False
+        return _text(found, "state") not in ("", "idle")
+
     async def decide(self, card: "CardLike", decision: Decision, reason: str = "") -> str:
         """Answer an approval; empty, or a sentence on why not."""
         allow = decision != "deny"

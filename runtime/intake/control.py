@@ -71,11 +71,13 @@ class NewConversation:
 
 
 class StoppedView(Value):
-    """What a stop did: runs that are being ended, runs that are over, and how many still wait."""
+    """What a stop did: runs that are being ended, runs that are over, how many still wait, and how
+    many subagents are being ended."""
 
     stopping: tuple[str, ...]
     ended: tuple[str, ...]
     still_queued: int
+    children: int
 
 
 class Control:
@@ -302,7 +304,10 @@ def _check_bound(settings: ControlSettings, mode: PermissionMode) -> None:
 
 def _stopped_view(stopped: Stopped) -> StoppedView:
     return StoppedView(
-        stopping=stopped.running, ended=stopped.ended, still_queued=stopped.still_queued
+        stopping=stopped.running,
+        ended=stopped.ended,
+        still_queued=stopped.still_queued,
+        children=stopped.children,
     )
 
 

@@ -148,7 +148,10 @@ async def test_an_interrupt_stops_the_work_and_says_what_still_waits(sites: Site
         await gate.reached.wait()
         later = await gateway.says(session, "and this")
         status, stopped = await gateway.ask("POST", f"/v1/sessions/{session}/interrupt")
-        assert (status, stopped) == (200, {"stopping": [run], "ended": [], "still_queued": 1})
+        assert (status, stopped) == (
+            200,
+            {"stopping": [run], "ended": [], "still_queued": 1, "children": 0},
+        )
         assert (await gateway.state(run, "cancelled"))["stop_reason"] == "stopped by the owner"
         await gateway.state(later, "completed")
 

@@ -19,6 +19,7 @@ class FakeConversation:
         self.decided: list[tuple[str, str]] = []
         self.answered: list[tuple[str, str]] = []
         self.refusal = ""
+        self.stops: list[bool] = []
         self._changed: Callable[[], None] = lambda: None
 
     async def follow(self, changed: Callable[[], None]) -> None:
@@ -35,6 +36,9 @@ class FakeConversation:
     async def say(self, text: str) -> str:
         self.said.append(text)
         return self.refusal
+
+    async def stop(self) -> bool:
+        return self.stops.pop(0) if self.stops else False
 
     async def decide(self, card: object, decision: str, reason: str = "") -> str:
         assert isinstance(card, Card)

@@ -149,8 +149,30 @@ async def test_a_slash_offers_commands_and_tab_completes() -> None:
         await pilot.press("slash", "s", "t")
         await pilot.pause()
         assert "/status  /stop" in shown(pilot)
-        await pilot.press("tab")
-        assert pilot.app.query_one("#prompt", Input).value == "/status "
+        prompt = pilot.app.query_one("#prompt", Input)
+        values = []
+        for _ in range(3):
+            await pilot.press("tab")
+            await pilot.pause()
+            values.append(prompt.value)
+        assert values == ["/status ", "/stop ", "/status "]
+
+
+async def test_the_first_ctrl_c_stops_what_runs_and_the_second_leaves() -> None:
+    talk = FakeConversation(user("hi"))
+    talk.stops = [True, True]
+    async with screen(talk) as pilot:
+        await pilot.press("ctrl+c")
+        await pilot.pause()
+        assert "Stopped. Ctrl+C again leaves." in shown(pilot)
+        await type_line(pilot, "something else")
+        await pilot.press("ctrl+c")
+        await pilot.pause()
+        assert pilot.app.is_running, "what was said since is at work"
+        assert talk.stops == []
+        await pilot.press("ctrl+c")
+        await pilot.pause()
+        assert not pilot.app.is_running
 
 
 @pytest.mark.parametrize("key", ["ctrl+c", "ctrl+d"])
