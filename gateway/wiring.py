@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from adapters.models.discover import discover
+from adapters.models.listing import ProviderLists
 from adapters.models.pricing import price_of
 from adapters.models.resolve import Catalog
 from adapters.models.settings import ModelSettings
@@ -326,6 +327,7 @@ async def assemble(
         price=price_of,
         sandbox=sandbox,
         supervisor=supervisor,
+        model_lists=ProviderLists(catalog.settings, clock),
     )
     engine = Engine(parts, settings)
     await database.start()

@@ -23,6 +23,10 @@ COMPATIBLE_MODEL: Final = "default"
 OLLAMA_MODEL: Final = "llama3.2"
 OFFLINE: Final = "offline:offline"
 
+OPENAI_URL: Final = "https://api.openai.com/v1"
+ANTHROPIC_URL: Final = "https://api.anthropic.com"
+GOOGLE_URL: Final = "https://generativelanguage.googleapis.com/"
+
 # Sizes of context windows in tokens, by the beginning of the name; the same source and date. The
 # last entry of a provider is for names that are not known: small, so that a request still fits.
 _CONTEXT: Final[dict[Provider, tuple[tuple[str, int], ...]]] = {
@@ -69,8 +73,9 @@ def _unknown(name: str, head: str) -> str:
         near = near or get_close_matches(name, known, n=2, cutoff=0.4)
         tails = {one.partition(":")[2]: one for one in known}
         near += [tails[tail] for tail in get_close_matches(name, tails, n=2, cutoff=0.5)]
-    hint = ", ".join(dict.fromkeys(near)) or ", ".join(known)
-    return f"{name!r} is no model; a name is provider:name, near ones are {hint}"
+    if not near:
+        return f"{name!r} names no model. Write provider:name, such as {', '.join(known)}"
+    return f"{name!r} names no model. Did you mean {' or '.join(dict.fromkeys(near))}?"
 
 
 def default_name(provider: Provider, settings: ModelSettings | None = None) -> str:

@@ -97,6 +97,11 @@ class Catalog:
                 self._check(f"models.{field}", name)
 
     @property
+    def settings(self) -> ModelSettings:
+        """What the operator set, with what was found on this machine."""
+        return self._settings
+
+    @property
     def default(self) -> str:
         return self._default
 
@@ -111,7 +116,7 @@ class Catalog:
         return self._models[name]
 
     def names(self) -> tuple[str, ...]:
-        """What `/model` offers: the operator's list, or everything that has a key."""
+        """The operator's list, or each provider that has a key with its usual model."""
         if self._settings.offered:
             return self._settings.offered
         ready = [

@@ -5,6 +5,7 @@ from typing import ClassVar
 
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
+from textual.events import Key
 from textual.suggester import SuggestFromList
 from textual.widgets import Input, Static
 from typing_extensions import override
@@ -14,6 +15,48 @@ from adapters.terminal.conversation import Card, Conversation, Decision
 from adapters.terminal.log import ConversationLog
 
 LEAVE = ("/quit", "/exit")
+
+
+class Prompt(Input):
+    """An input that offers commands behind a slash."""
+
+    def __init__(self, commands: Sequence[str]) -> None:
+        super().__init__(
+            placeholder="Write a message, or / for commands",
+            id="prompt",
+            suggester=SuggestFromList(commands, case_sensitive=False),
+        )
+        self._commands = tuple(commands)
+        self._found: tuple[str, ...] = ()
+
+    @property
+    def matching(self) -> tuple[str, ...]:
+        """The commands that begin as what was typed, until their name is whole."""
+        if not self.value.startswith("/") or " " in self.value:
+            return ()
+        return tuple(one for one in self._commands if one.startswith(self.value))
+
+    @override
+    async def _on_key(self, event: Key) -> None:
+        # Here, because keys come here in their order: what was typed before the tab has arrived.
+        if event.key == "tab":
+            event.stop()
+            event.prevent_default()
+            self._complete()
+        else:
+            await super()._on_key(event)
+
+    def _complete(self) -> None:
+        """Take over the first command that begins so; the next time, the one after it."""
+        if self._found and self.value == f"{self._found[-1]} ":
+            found = self._found
+        else:
+            found = self.matching
+        if found:
+            # What stands there now goes to the end of the line.
+            self._found = (*found[1:], found[0])
+            self.value = f"{found[0]} "
+            self.cursor_position = len(self.value)
 
 
 class ChatApp(App[None]):
@@ -30,7 +73,6 @@ class ChatApp(App[None]):
         Binding("ctrl+y", "decide('once')", "Allow", priority=True),
         Binding("ctrl+t", "decide('session')", "Allow for this session", priority=True),
         Binding("ctrl+n", "decide('deny')", "Deny", priority=True),
-        Binding("tab", "complete", "Complete", priority=True),
         Binding("pageup", "page(-1)", "Up", priority=True),
         Binding("pagedown", "page(1)", "Down", priority=True),
     ]
@@ -43,22 +85,17 @@ class ChatApp(App[None]):
         self._hint = ""
         self._painting = False
         self._stopped = False
-        self._completed: list[str] = []
 
     @override
     def compose(self) -> ComposeResult:
         yield ConversationLog()
         yield Static("", id="status")
-        yield Input(
-            placeholder="Write a message, or / for commands",
-            id="prompt",
-            suggester=SuggestFromList(self._commands, case_sensitive=False),
-        )
+        yield Prompt(self._commands)
 
     def on_mount(self) -> None:
         """Begin to follow the conversation; the task belongs to the application."""
         self.title = self._conversation.title
-        self.query_one("#prompt", Input).focus()
+        self.query_one(Prompt).focus()
         self.run_worker(self._conversation.follow(self._changed), name="conversation")
 
     async def on_input_submitted(self, event: Input.Submitted) -> None:
@@ -75,26 +112,10 @@ class ChatApp(App[None]):
 
     def on_input_changed(self, event: Input.Changed) -> None:
         """Show which commands begin so."""
-        typed = event.value
-        matching = [one for one in self._commands if one.startswith(typed)]
-        self._hint = "  ".join(matching) if typed.startswith("/") and " " not in typed else ""
-        if typed:
+        self._hint = "  ".join(self.query_one(Prompt).matching)
+        if event.value:
             self._notice = ""
         self._changed()
-
-    def action_complete(self) -> None:
-        """Take over the first command that begins so; pressed again, the next one."""
-        prompt = self.query_one("#prompt", Input)
-        typed = prompt.value
-        if [f"{one} " for one in self._completed[-1:]] == [typed]:
-            # Round and round: what stands there goes to the end of the line.
-            found = self._completed
-        else:
-            found = [one for one in self._commands if one.startswith(typed)]
-        if typed.startswith("/") and found:
-            self._completed = [*found[1:], found[0]]
-            prompt.value = f"{found[0]} "
-            prompt.cursor_position = len(prompt.value)
 
     def action_stop(self) -> None:
         """Stop what runs; a second time, or where nothing runs, leave."""
@@ -114,7 +135,7 @@ class ChatApp(App[None]):
 
     def action_decide(self, decision: Decision) -> None:
         """Answer the open approval. Where several are open a key could mean any of them."""
-        cards = self._open_cards("approval")
+        cards = _open_cards(self._conversation, "approval")
         if not cards:
             self._tell("Nothing waits for a decision.")
             return
@@ -128,7 +149,7 @@ class ChatApp(App[None]):
 
     async def _send(self, text: str) -> None:
         """Say it. Plain words answer the one open question, and never an approval (APR-10)."""
-        questions = self._open_cards("question")
+        questions = _open_cards(self._conversation, "question")
         if len(questions) != 1 or text.startswith("/"):
             self._tell(await self._conversation.say(text))
             return
@@ -143,10 +164,6 @@ class ChatApp(App[None]):
 
     async def _decide(self, card: Card, decision: Decision) -> None:
         self._tell(await self._conversation.decide(card, decision))
-
-    def _open_cards(self, kind: str) -> list[Card]:
-        cards = [entry.card for entry in self._conversation.entries]
-        return [card for card in cards if card and card.open and card.kind == kind]
 
     def _tell(self, notice: str) -> None:
         self._notice = notice
@@ -167,6 +184,11 @@ class ChatApp(App[None]):
         talk = self._conversation
         told = (self._hint, self._notice, talk.trouble, talk.activity, talk.title, " ")
         return strip_controls(next(text for text in told if text))
+
+
+def _open_cards(conversation: Conversation, kind: str) -> list[Card]:
+    cards = [entry.card for entry in conversation.entries]
+    return [card for card in cards if card and card.open and card.kind == kind]
 
 
 def _codes(command: str, cards: Sequence[Card]) -> str:

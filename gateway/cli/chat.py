@@ -97,7 +97,7 @@ async def _talk(config: "Config", options: Options, session: str, message: str |
         conversation = await Conversation.open(client, session)
         if message is None:
             await _screen(conversation)
-            if await conversation.works():
+            if await _is_at_work(client, conversation.session_id):
                 note(GOES_ON_LATER if own else GOES_ON)
             return 0
         pressed = asyncio.Event()
@@ -130,6 +130,17 @@ async def _gateway(
             await stack.enter_async_context(own_gateway(config, options))
             place = client(config)
         yield await stack.enter_async_context(GatewayClient.of(place)), own
+
+
+async def _is_at_work(client: "GatewayClient", session_id: str) -> bool:
+    """Whether a run is not over; False where nobody can be asked."""
+    # Lazy, as above.
+    from gateway.cli.client import Refused, Unreachable
+
+    try:
+        return (await client.get(f"/v1/sessions/{session_id}")).get("state") != "idle"
+    except (Refused, Unreachable):
+        return False
 
 
 async def _screen(conversation: "Conversation") -> None:

@@ -6,7 +6,7 @@ dropped event costs a moment and never a message. It shows nothing.
 
 import asyncio
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final, Literal, Protocol
@@ -78,6 +78,36 @@ class Submitted:
     run_id: str
 
 
+class LiveText:
+    """What the running step has written so far, put together from events."""
+
+    def __init__(self) -> None:
+        self._text = ""
+        self._of = ("", -1)
+        self._over: set[str] = set()
+
+    def write(self, data: JsonObject) -> None:
+        """Take a piece; text at the beginning, or of another step, starts anew."""
+        step, offset = data.get("step"), data.get("offset")
+        of = (_text(data, "run_id"), step if isinstance(step, int) else -1)
+        if offset == 0 or of != self._of:
+            self._text, self._of = "", of
+        self._text += _text(data, "text")
+
+    def end(self, run_id: str) -> None:
+        """Of a run that is over nothing is written any more."""
+        self._over.add(run_id)
+
+    def beside(self, entries: Sequence[Entry]) -> str:
+        """The text; empty once its step is among the entries.
+
+        Durable events may pass the text that came before them, so the entries decide.
+        """
+        over = self._of[0] in self._over
+        kept = any((one.run_id, one.step) == self._of for one in reversed(entries))
+        return "" if over or kept else self._text
+
+
 class Conversation:
     """Follows one session. `entries` are the oldest first."""
 
@@ -89,9 +119,7 @@ class Conversation:
         self.entries: tuple[Entry, ...] = ()
         self.activity = ""
         self.trouble = ""
-        self._live = ""
-        self._live_of = ("", -1)
-        self._over: set[str] = set()
+        self._live = LiveText()
         self._position: str | None = None
 
     @classmethod
@@ -105,13 +133,8 @@ class Conversation:
 
     @property
     def live(self) -> str:
-        """What the running step has written; empty once the step is among the entries.
-
-        Durable events may pass the text that came before them, so the entries decide.
-        """
-        over = self._live_of[0] in self._over
-        kept = any((one.run_id, one.step) == self._live_of for one in reversed(self.entries))
-        return "" if over or kept else self._live
+        """What the running step has written; empty once the step is among the entries."""
+        return self._live.beside(self.entries)
 
     async def refresh(self) -> None:
         """Read the newest messages; what was read before and is older stays."""
@@ -153,22 +176,15 @@ class Conversation:
     async def _take(self, event: ServerEvent) -> None:
         data = event.data
         if event.kind == "delta":
-            self._write(data)
+            self._live.write(data)
         elif event.kind == "activity":
             state, detail = _text(data, "state"), _text(data, "detail")
             self.activity = "" if state == "done" else f"{state} {detail}".strip()
         else:
             if event.kind in RUN_ENDS:
-                self._over.add(_text(data, "run_id"))
+                self._live.end(_text(data, "run_id"))
                 self.activity = ""
             await self.refresh()
-
-    def _write(self, data: JsonObject) -> None:
-        step, offset = data.get("step"), data.get("offset")
-        of = (_text(data, "run_id"), step if isinstance(step, int) else -1)
-        if offset == 0 or of != self._live_of:
-            self._live, self._live_of = "", of
-        self._live += _text(data, "text")
 
     async def submit(self, text: str) -> Submitted:
         """Send a message; tried again under the same key, so it is taken once. Raises."""
@@ -205,14 +221,6 @@ class Conversation:
         except (Unreachable, Refused):
             return False
         return any(done.get(what) for what in ("stopping", "ended", "children"))
-
-    async def works(self) -> bool:
-        """Whether a run is at work, waits or is queued; False where nobody could be asked."""
-        try:
-            found = await self._client.get(f"/v1/sessions/{self.session_id}")
-        except (Unreachable, Refused):
-            return False
-        return _text(found, "state") not in ("", "idle")
 
     async def decide(self, card: "CardLike", decision: Decision, reason: str = "") -> str:
         """Answer an approval; empty, or a sentence on why not."""

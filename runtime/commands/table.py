@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from runtime.commands import agents, answers, personas
+from runtime.commands import agents, answers, models, personas
 from runtime.commands.answers import Approvers
 from runtime.commands.parse import Unknown
 from runtime.domain.budgets import BudgetSettings, budgets_of, spender_of, standing_lines
@@ -21,6 +21,7 @@ from runtime.inbox import stopping
 from runtime.inbox.enqueue import QUEUE_MODES
 from runtime.inbox.parking import Choice
 from runtime.ports.bus import CANCEL, CHILDREN, RUNS
+from runtime.ports.model import ModelListing
 from runtime.store import Connection, budgets, lanes, open_calls, rates, runs, sessions, totals
 from runtime.store import agents as agent_store
 from runtime.store.lanes import Lane
@@ -31,7 +32,8 @@ from runtime.store.sessions import Session
 @dataclass(frozen=True, slots=True)
 class CommandSettings:
     """What commands may know of the gateway; `describe` is the sandbox and model in one line.
-    `persona` is what was looked up for a message that asks for one."""
+    `persona` and `listing` are what was looked up for a message that asks for a persona or a model.
+    """
 
     approvers: Approvers = field(default_factory=Approvers)
     models: tuple[str, ...] = ()
@@ -41,6 +43,7 @@ class CommandSettings:
     budgets: BudgetSettings = field(default_factory=BudgetSettings)
     rates: RateSettings = field(default_factory=RateSettings)
     persona: personas.Asked | None = None
+    listing: ModelListing | None = None
 
 
 @dataclass(slots=True)
@@ -173,17 +176,19 @@ _MODE_SAYS = {
 
 
 def _model(call: Call) -> str:
-    offered = call.settings.models
+    listing = call.settings.listing or ModelListing(call.settings.models)
+    default = call.settings.default_model
     if not call.rest:
-        now = call.session.model or call.settings.default_model
-        return f"The model is {now}. I can use: {', '.join(offered)}."
+        now = call.session.model or f"{default}, the default"
+        return f"The model is {now}. {models.listed(listing)}"
     if call.rest == "default":
         _change(call, {"model": None})
-        return f"The model is the default, {call.settings.default_model}."
-    if call.rest not in offered:
-        return f"I cannot use {call.rest!r}. I can use: {', '.join(offered)}, or `default`."
-    _change(call, {"model": call.rest})
-    return f"The model is {call.rest} from the next step on."
+        return f"The model is the default, {default}."
+    found = models.find(listing, call.rest)
+    if found is None:
+        return models.unknown(listing, call.rest)
+    _change(call, {"model": found})
+    return f"The model is {found} from the next step on. `/model default` goes back."
 
 
 def _decide(choice: Choice) -> Handler:
@@ -313,7 +318,7 @@ COMMANDS = {
         Command("edit", "lets me change files again", _mode(SessionMode.EDIT)),
         Command("plan", "makes me only read and plan", _mode(SessionMode.PLAN)),
         Command("ask", "makes me only read and answer", _mode(SessionMode.ASK)),
-        Command("model", "`NAME` chooses the model", _model),
+        Command("model", "lists the models; `NAME` chooses one, `default` goes back", _model),
         Command(
             "persona", "`NAME` chooses who I am here; `off`: myself again", _persona, owners=True
         ),

@@ -1,15 +1,13 @@
 """The engine's door: `Intake` implements the port `gatehouse` for every adapter and for HTTP."""
 
-from pathlib import Path
-
 import structlog
 
 from runtime.domain.messages import ButtonPress, Deletion, InboundMessage, Move
 from runtime.domain.people import Sender
 from runtime.intake.accepting import Accepting
 from runtime.intake.home import Homing
+from runtime.intake.lookups import Lookups
 from runtime.intake.moving import Moving
-from runtime.intake.personas import prepared
 from runtime.intake.pressing import Pressing
 from runtime.intake.revising import Revising
 from runtime.intake.settings import MAX_TEXT, IntakeSettings
@@ -34,9 +32,9 @@ class Intake:
         settings: IntakeSettings,
         *,
         observer: Observer = NO_OBSERVER,
-        workspace: Path | None = None,
+        lookups: Lookups | None = None,
     ) -> None:
-        self._workspace = workspace
+        self._lookups = lookups or Lookups()
         self._database = database
         self._observer = observer
         self._bus = bus
@@ -52,7 +50,7 @@ class Intake:
         """Decide about one message and keep it. Raises `StoreUnavailable`."""
         message = _within_limit(message)
         await self._forget_former()
-        unit = Accepting(await prepared(self._settings, message, self._workspace))
+        unit = Accepting(await self._lookups.prepared(self._settings, message))
         accepted = await self._database.write(
             lambda conn: unit.accept(conn, message), name="accept"
         )

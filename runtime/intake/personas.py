@@ -1,27 +1,18 @@
-"""Personas, as people ask for them: by the API, and by a word in the chat (CTX-11).
+"""Personas, as the owner binds them by the API (CTX-11).
 
 The files are read here, before the unit that binds them: a unit does not touch the disk.
 """
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
-from typing import Final
 
-from runtime.commands import parse, table
-from runtime.commands.personas import OFF, Asked
-from runtime.domain.errors import InvalidInput
-from runtime.domain.messages import InboundMessage
-from runtime.intake.settings import IntakeSettings
 from runtime.ports.bus import EVENTS, Bus
 from runtime.sessions.personas import bind
 from runtime.store import Connection, Database, lanes
 from runtime.views.models import SessionView
 from runtime.views.reader import one_session
-from runtime.workspace.personas import persona_names, read_persona
-
-COMMAND: Final = "persona"
+from runtime.workspace.personas import read_persona
 
 
 class PersonaControl:
@@ -54,24 +45,3 @@ class PersonaControl:
         view = await self._database.write(work, name="persona")
         self._bus.publish(EVENTS, {"session_id": session_id})
         return view
-
-
-async def prepared(
-    settings: IntakeSettings, message: InboundMessage, workspace: Path | None
-) -> IntakeSettings:
-    """The settings that a message is accepted with: where it asks for a persona, what there is."""
-    words = parse.command_of(message, names=table.NAMES)
-    if workspace is None or words is None or words.name != COMMAND:
-        return settings
-    asked = await asyncio.to_thread(_look, workspace, words.rest)
-    return replace(settings, commands=replace(settings.commands, persona=asked))
-
-
-def _look(root: Path, name: str) -> Asked:
-    names = tuple(persona_names(root))
-    if name in ("", OFF):
-        return Asked(names)
-    try:
-        return Asked(names, found=read_persona(root, name))
-    except InvalidInput as error:
-        return Asked(names, problem=error.rule)

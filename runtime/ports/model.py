@@ -81,6 +81,25 @@ class Model(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class ModelListing:
+    """What `/model` may choose. Of `unlisted` providers, which keep no list, any name may be right;
+    `silent` says why another's list could not be read, `missing` what has to be set for it."""
+
+    names: tuple[str, ...]
+    unlisted: tuple[str, ...] = ()
+    silent: Mapping[str, str] = field(default_factory=dict)
+    missing: Mapping[str, str] = field(default_factory=dict)
+
+
+class ModelLists(Protocol):
+    """What the providers offer, by their own lists."""
+
+    async def listing(self) -> ModelListing:
+        """What may be chosen now; takes seconds at most, and never raises."""
+        ...
+
+
 class Models(Protocol):
     """The configured models by name."""
 
@@ -95,5 +114,5 @@ class Models(Protocol):
         ...
 
     def names(self) -> tuple[str, ...]:
-        """What `/model` offers."""
+        """The models that are ready without asking a provider."""
         ...

@@ -28,12 +28,13 @@ from runtime.agent.worktrees import Site, Worktrees
 from runtime.domain.budgets import BudgetSettings
 from runtime.domain.ids import IdPrefix, new_id
 from runtime.intake.gatehouse import Intake, IntakeSettings
+from runtime.intake.lookups import Lookups
 from runtime.policy.bounds import PolicySettings
 from runtime.ports.bus import Bus
 from runtime.ports.chat import ChatAdapter
 from runtime.ports.clock import Clock
 from runtime.ports.metrics import NO_OBSERVER, Observer
-from runtime.ports.model import Models
+from runtime.ports.model import ModelLists, Models
 from runtime.ports.sandbox import Sandbox
 from runtime.ports.tracing import NO_TRACER, Tracer
 from runtime.ports.transcription import Transcriber
@@ -114,6 +115,7 @@ class EngineParts:
     transcriber: Transcriber | None = None
     sandbox: Sandbox | None = None
     supervisor: Supervisor | None = None
+    model_lists: ModelLists | None = None
 
 
 class Engine:
@@ -131,7 +133,7 @@ class Engine:
             parts.bus,
             settings.intake,
             observer=parts.observer,
-            workspace=parts.workspace.root,
+            lookups=Lookups(parts.workspace.root, parts.model_lists),
         )
         self._budgets = Budgets(parts.database, parts.clock, settings.budgets, parts.price)
         self.supervisor = parts.supervisor or Supervisor(parts.clock)

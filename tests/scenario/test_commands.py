@@ -310,9 +310,9 @@ async def test_the_model_is_chosen_for_the_session_and_given_back(worlds: Worlds
         await world.says("/model default")
         await world.says("who now?")
         texts = await world.sees(5)
-        assert texts[0] == "The model is b:two from the next step on."
+        assert texts[0] == "The model is b:two from the next step on. `/model default` goes back."
         assert texts[1] == "from two"
-        assert texts[2].startswith("I cannot use 'sk-secret:none'")
+        assert texts[2].startswith("There is no model `sk-secret:none` that I can use.")
         assert texts[4] == "from one"
 
 

@@ -87,6 +87,8 @@ class ModelServer:
     def __init__(self) -> None:
         self.url = ""
         self.prompts: list[Prompt] = []
+        self.models: list[str] | None = None
+        """What it lists; None where it has no list."""
         self.plays: Script = lambda prompt: says("Hello from the scripted model.")
         self._gates: dict[str, Gate] = {}
 
@@ -103,6 +105,7 @@ class ModelServer:
         """Serve until the block ends; what still waits is let go."""
         app = web.Application(client_max_size=64 * 1024 * 1024)
         app.router.add_post("/v1/chat/completions", self._complete)
+        app.router.add_get("/v1/models", self._list)
         runner = web.AppRunner(app, shutdown_timeout=1.0, access_log=None)
         await runner.setup()
         await web.TCPSite(runner, "127.0.0.1", 0).start()
@@ -114,6 +117,11 @@ class ModelServer:
             for gate in self._gates.values():
                 gate.opened.set()
             await runner.cleanup()
+
+    async def _list(self, _: web.Request) -> web.Response:
+        if self.models is None:
+            raise web.HTTPNotFound
+        return web.json_response({"object": "list", "data": [{"id": one} for one in self.models]})
 
     async def _complete(self, request: web.Request) -> web.StreamResponse:
         body = await request.json()

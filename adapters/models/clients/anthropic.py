@@ -1,15 +1,12 @@
 """Clients for Anthropic's format."""
 
-from typing import Final
-
 from anthropic import AsyncAnthropic, Timeout
 from pydantic_ai.models.anthropic import AnthropicModel
 from pydantic_ai.providers.anthropic import AnthropicProvider
 
 from adapters.models.clients.client import CONNECT_TIMEOUT_S, Client, key_text
+from adapters.models.names import ANTHROPIC_URL
 from adapters.models.settings import ModelSettings
-
-ANTHROPIC_URL: Final = "https://api.anthropic.com"
 
 
 def connect(own: str, settings: ModelSettings) -> Client:

@@ -1,16 +1,13 @@
 """Clients for Gemini's format."""
 
-from typing import Final
-
 from google.genai.types import HttpRetryOptions
 from pydantic_ai.models.google import GoogleModel
 from pydantic_ai.providers.google import GoogleProvider
 from pydantic_ai.settings import ModelSettings as RequestSettings
 
 from adapters.models.clients.client import Client, key_text
+from adapters.models.names import GOOGLE_URL
 from adapters.models.settings import ModelSettings
-
-GOOGLE_URL: Final = "https://generativelanguage.googleapis.com/"
 
 
 def connect(own: str, settings: ModelSettings) -> Client:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from functools import cached_property
-from typing import Any, Final
+from typing import Any
 
 from openai import AsyncOpenAI, Timeout
 from openai.resources.chat import AsyncChat, AsyncCompletions
@@ -15,9 +15,8 @@ from pydantic_ai.providers.openai import OpenAIProvider
 from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
 
 from adapters.models.clients.client import CONNECT_TIMEOUT_S, NO_KEY, Client, key_text
+from adapters.models.names import OPENAI_URL
 from adapters.models.settings import ModelSettings
-
-OPENAI_URL: Final = "https://api.openai.com/v1"
 
 
 class _Completions(AsyncCompletions):

@@ -6,6 +6,7 @@ import pytest
 
 from tests.conftest import FailAfter
 from tests.scenario.process.program import Place, command, gateway, reaching
+from tests.wire.openai import ModelServer
 
 
 @pytest.mark.requirement("TTY-1")
@@ -95,6 +96,41 @@ async def test_every_reading_command_has_json_and_people_output(
         lines = [json.loads(line) for line in exported.out.splitlines()]
         assert [line["kind"] for line in lines][:2] == ["user", "assistant"]
         assert lines[0]["text"] == "hello"
+
+
+@pytest.mark.requirement("MSG-12")
+async def test_a_model_that_the_provider_lists_is_chosen_and_answers(
+    place: Place, fail_after: FailAfter
+) -> None:
+    async with fail_after(60), ModelServer().running() as server:
+        server.models = ["first", "second-large", "second-small"]
+        place.variables |= {
+            "OPENAI_API_KEY": "sk-test-key",
+            "OPENAI_BASE_URL": server.url,
+            "GATEHOUSE_MODELS__DEFAULT": "openai:first",
+        }
+        async with gateway(place) as program:
+            there = reaching(place, await program.url())
+            said = [
+                (await command(there, "chat", "-m", text)).out
+                for text in (
+                    "/model",
+                    "/model second",
+                    "/model nonsense",
+                    "/model anthropic:claude-large",
+                    "/model second-small",
+                    "who are you?",
+                )
+            ]
+    shown, near, unknown, missing, chosen, _ = said
+    assert "The model is openai:first, the default." in shown
+    assert "- `openai:second-large`" in shown
+    assert "These come near: `openai:second-large`, `openai:second-small`." in near
+    assert "There is no model `nonsense` that I can use." in unknown
+    assert "anthropic is not set up here" in missing
+    assert "ANTHROPIC_API_KEY" in missing
+    assert "The model is openai:second-small from the next step on." in chosen
+    assert [prompt.body["model"] for prompt in server.prompts] == ["second-small"]
 
 
 @pytest.mark.requirement("POL-1", "CTX-2")

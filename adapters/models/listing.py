@@ -1,0 +1,179 @@
+"""The models that each provider lists, asked for when a person wants to choose one.
+
+A list is kept for ten minutes, a failure for half a minute. Asking takes two seconds at most, since
+the person's message waits for it, and never fails: what went wrong is part of the answer.
+"""
+
+import asyncio
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import aiohttp
+from pydantic import BaseModel, Field, SecretStr, ValidationError
+
+from adapters.models import names
+from adapters.models.names import Provider
+from adapters.models.settings import ModelSettings
+from runtime.ports.clock import Clock
+from runtime.ports.model import ModelListing
+
+KEPT_S: Final = 600.0
+FAILURE_KEPT_S: Final = 30.0
+BOUND_S: Final = 2.0
+_MAX_BYTES: Final = 4_000_000
+_NAME: Final = re.compile(r"[\w.:/@+-]{1,200}", re.ASCII)
+_GENERATES: Final = "generateContent"
+"""What Google says of a model that writes text."""
+_NO_LIST: Final = frozenset({404, 405, 501})
+_REFUSED: Final = frozenset({401, 403})
+
+
+class _Entry(BaseModel):
+    """`id` is OpenAI's and Anthropic's, `name` Ollama's and Google's."""
+
+    id: str = ""
+    name: str = ""
+    methods: tuple[str, ...] = Field((_GENERATES,), alias="supportedGenerationMethods")
+
+
+class _List(BaseModel):
+    data: list[_Entry] | None = None
+    models: list[_Entry] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """What a provider said: its own names, or that it keeps no list, or what went wrong."""
+
+    until: float
+    names: tuple[str, ...] = ()
+    unlisted: bool = False
+    trouble: str = ""
+
+
+class ProviderLists:
+    """`ModelLists` over the operator's settings, as `discover` filled them in."""
+
+    def __init__(self, settings: ModelSettings, clock: Clock) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._read: dict[Provider, _Read] = {}
+        self._asking = asyncio.Lock()
+
+    async def listing(self) -> ModelListing:
+        """The operator's own list, or else what every provider with a key lists."""
+        settings = self._settings
+        if settings.offered:
+            return ModelListing(settings.offered)
+        lacks = {one: names.missing(one, settings) for one in names.PROVIDERS}
+        ready = self._ready([one for one, what in lacks.items() if not what])
+        async with self._asking:
+            stale = [one for one in ready if one != "offline" and self._is_stale(one)]
+            read = await asyncio.gather(*(self._ask(one) for one in stale))
+            self._read.update(zip(stale, read, strict=True))
+        return ModelListing(
+            names=self._names(ready),
+            unlisted=tuple(one for one in ready if self._of(one).unlisted),
+            silent={one: said for one in ready if (said := self._of(one).trouble)},
+            missing={one: what for one, what in lacks.items() if what},
+        )
+
+    def _ready(self, providers: list[Provider]) -> list[Provider]:
+        """Those that are asked. OpenAI and a compatible server may be one: it is asked once, by the
+        provider that the default is of."""
+        default, _ = names.split(names.choose(self._settings))
+        found: dict[str, Provider] = {}
+        for provider in sorted(providers, key=lambda one: one != default):
+            found.setdefault(_request(provider, self._settings)[0], provider)
+        return sorted(found.values(), key=names.PROVIDERS.index)
+
+    def _names(self, ready: list[Provider]) -> tuple[str, ...]:
+        settings = self._settings
+        found = [names.choose(settings), *settings.fallback]
+        for provider in ready:
+            own = self._of(provider).names
+            found += [f"{provider}:{name}" for name in own] or [
+                names.default_name(provider, settings)
+            ]
+        return tuple(dict.fromkeys(found))
+
+    def _of(self, provider: Provider) -> _Read:
+        return self._read.get(provider, _Read(0.0))
+
+    def _is_stale(self, provider: Provider) -> bool:
+        return self._of(provider).until <= self._clock.monotonic()
+
+    async def _ask(self, provider: Provider) -> _Read:
+        url, headers = _request(provider, self._settings)
+        trouble, status, body = "", 0, b""
+        try:
+            async with (
+                asyncio.timeout(BOUND_S),
+                aiohttp.ClientSession(headers=headers) as session,
+                # A key goes nowhere but to the address that it was given for.
+                session.get(url, allow_redirects=False) as response,
+            ):
+                status = response.status
+                body = await response.content.read(_MAX_BYTES)
+        except TimeoutError:
+            trouble = "it did not answer in time"
+        except (aiohttp.ClientError, OSError, ValueError):
+            trouble = "it cannot be reached"
+        else:
+            if status in _REFUSED:
+                trouble = "it refused the gateway's key"
+            elif status != 200 and status not in _NO_LIST:
+                trouble = f"it answered with the status {status}"
+        now = self._clock.monotonic()
+        if trouble:
+            return _Read(now + FAILURE_KEPT_S, trouble=trouble)
+        found = _own_names(body) if status == 200 else None
+        return _Read(now + KEPT_S, names=found or (), unlisted=found is None)
+
+
+def _request(provider: Provider, settings: ModelSettings) -> tuple[str, Mapping[str, str]]:
+    """Where a provider lists its models, and what shows who asks."""
+    openai = _bearer(settings.openai_api_key)
+    asked: dict[Provider, tuple[str, str, Mapping[str, str]]] = {
+        "offline": ("", "", {}),
+        "openai": (settings.openai_base_url or names.OPENAI_URL, "/models", openai),
+        "compatible": (settings.openai_base_url or "", "/models", openai),
+        "ollama": (settings.ollama_url or "", "/api/tags", {}),
+        "anthropic": (
+            settings.anthropic_base_url or names.ANTHROPIC_URL,
+            "/v1/models?limit=1000",
+            {"x-api-key": _clear(settings.anthropic_api_key), "anthropic-version": "2023-06-01"},
+        ),
+        "google": (
+            settings.gemini_base_url or names.GOOGLE_URL,
+            "/v1beta/models?pageSize=1000",
+            {"x-goog-api-key": _clear(settings.gemini_api_key)},
+        ),
+    }
+    base, path, headers = asked[provider]
+    return f"{base.rstrip('/')}{path}", headers
+
+
+def _bearer(key: SecretStr | None) -> Mapping[str, str]:
+    return {"Authorization": f"Bearer {_clear(key)}"} if key else {}
+
+
+def _clear(key: SecretStr | None) -> str:
+    return key.get_secret_value() if key else ""
+
+
+def _own_names(body: bytes) -> tuple[str, ...] | None:
+    """The names in a list, in its order; None for what is no list of models."""
+    try:
+        found = _List.model_validate_json(body)
+    except ValidationError:
+        return None
+    entries = found.data if found.data is not None else found.models
+    if entries is None:
+        return None
+    said = (
+        (one.id or one.name).removeprefix("models/") for one in entries if _GENERATES in one.methods
+    )
+    return tuple(name for name in said if _NAME.fullmatch(name))
