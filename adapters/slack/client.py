@@ -253,4 +253,6 @@ def _seconds(header: str | None) -> float | None:
 
 
 def _named(error: Exception) -> str:
+    if isinstance(error, aiohttp.ClientConnectorDNSError):
+        return f"the name {error.host} did not resolve"
     return f"{type(error).__name__}: {error}".rstrip(": ")

@@ -248,6 +248,8 @@ class _Journey:
     def ended(self, error: Exception) -> TelegramFailure:
         # The texts of some errors hold the address, which holds the token: the class must do.
         detail = f"the connection failed: {type(error).__name__}"
+        if isinstance(error, aiohttp.ClientConnectorDNSError):
+            detail = f"the name {error.host} did not resolve"
         return Unanswered(detail) if self.left else Unreachable(detail)
 
 

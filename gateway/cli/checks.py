@@ -40,6 +40,7 @@ SYNCHRONISED: Final = Path("/run/systemd/timesync/synchronized")
 async def run(config: Config) -> AsyncIterator[Check]:
     """Every check, in the order in which a person would mend things."""
     yield _config(config)
+    yield _home(config)
     for check in (_workspace, _database, _model, _sandbox):
         yield await check(config)
     yield await definitions(config)
@@ -63,17 +64,39 @@ def _settings(config: Config) -> str:
     return "1 setting" if count == 1 else f"{count} settings"
 
 
+def _home(config: Config) -> Check:
+    home = config.home
+    fix = "Name another folder in GATEHOUSE_HOME, or let this user write there."
+    if problem := _unwritable(home):
+        return Check("home", "fail", problem, fix)
+    if not home.is_dir():
+        return Check("home", "warn", f"{home} is not there yet", "Run `gatehouse init`.")
+    return Check("home", "ok", str(home))
+
+
+def _unwritable(folder: Path) -> str:
+    """Why a folder cannot be written, or cannot be made; empty where it can."""
+    nearest = _there(folder)
+    if not nearest.is_dir():
+        return f"{nearest} is a file where a folder is needed"
+    if os.access(nearest, os.W_OK | os.X_OK):
+        return ""
+    if nearest == folder:
+        return f"{folder} cannot be written by this user"
+    return f"{folder} cannot be made: {nearest} cannot be written by this user"
+
+
 async def _workspace(config: Config) -> Check:
     root = config.workspace
     try:
         report = await asyncio.to_thread(workspaces.prepare_workspace, config, dry_run=True)
     except Unavailable as error:
         return Check("workspace", "fail", str(error), "Make the folder readable.")
+    if problem := _unwritable(root):
+        fix = "Name another folder in workspace.path, or let this user write there."
+        return Check("workspace", "fail", problem, fix)
     if not root.is_dir():
         return Check("workspace", "warn", f"{root} is not there yet", "Run `gatehouse init`.")
-    if not os.access(root, os.W_OK | os.X_OK):
-        fix = f"Make it writable for the user that runs the gateway: chown -R USER {root}"
-        return Check("workspace", "fail", f"{root} cannot be written", fix)
     if report.made:
         found = f"{root} lacks {', '.join(report.made)}"
         return Check("workspace", "warn", found, "Run `gatehouse init`, or start the gateway.")

@@ -10,13 +10,21 @@ from typing import Final
 from gateway import wiring, wiring_chats
 from gateway.cli.check import Check
 from gateway.config import Config
-from runtime.domain.errors import GatehouseError
+from runtime.domain.errors import GatehouseError, Unavailable
 from runtime.ports.chat import ChatAdapter
 
 PLATFORM_S: Final = 20.0
 
-_SLACK: Final = "Check the tokens; `gatehouse slack manifest` prints the application that it needs."
-_TELEGRAM: Final = "Check the token (ask @BotFather with /token) and the network."
+_TOKENS: Final = {
+    "slack": (
+        "Check the tokens; `gatehouse slack manifest` prints the application that they are of."
+    ),
+    "telegram": "Check the token: @BotFather shows it when you send /token.",
+}
+_NETWORK: Final = (
+    "Check this machine's network, its name service and its proxy, and {key} if it is set. What "
+    "{name} thinks of the token is not known yet."
+)
 
 
 async def platforms(config: Config) -> AsyncIterator[Check]:
@@ -54,8 +62,7 @@ async def _platform(adapter: ChatAdapter) -> AsyncIterator[Check]:
         async with asyncio.timeout(PLATFORM_S):
             await adapter.connect()
     except (GatehouseError, TimeoutError) as error:
-        fix = _SLACK if name == "slack" else _TELEGRAM
-        yield Check(name, "fail", _why(error), fix)
+        yield Check(name, "fail", _why(error), _fix(name, error))
         return
     finally:
         await adapter.close()
@@ -85,8 +92,15 @@ async def _webhooks(config: Config) -> AsyncIterator[Check]:
             else:
                 yield Check("telegram webhook", "ok", told)
     except (GatehouseError, TimeoutError) as error:
-        yield Check("telegram webhook", "fail", _why(error), _TELEGRAM)
+        yield Check("telegram webhook", "fail", _why(error), _fix("telegram", error))
 
 
 def _why(error: Exception) -> str:
-    return str(error) or f"no answer within {PLATFORM_S:g} s"
+    # Of what cannot be reached the adapter says that it tries again; this command does not.
+    return str(error).removesuffix(" Trying again.") or f"no answer within {PLATFORM_S:g} s"
+
+
+def _fix(name: str, error: Exception) -> str:
+    if isinstance(error, Unavailable | TimeoutError):
+        return _NETWORK.format(name=name.capitalize(), key=f"{name.upper()}_API_URL")
+    return _TOKENS[name]

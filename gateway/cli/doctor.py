@@ -1,8 +1,10 @@
 """`doctor`: is everything as it must be, and if not, what to do."""
 
 import asyncio
+import shutil
+import textwrap
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import typer
 
@@ -11,6 +13,10 @@ from gateway.cli.common import FAILED, AsJson, load_config, plain, print_json, s
 if TYPE_CHECKING:
     from gateway.cli.check import Check
     from gateway.config import Config
+
+
+INDENT: Final = 24
+WIDEST: Final = 100
 
 
 def register(app: typer.Typer) -> None:
@@ -57,9 +63,20 @@ async def _run(config: "Config", *, quiet: bool) -> "list[Check]":
 
 
 def _show(check: "Check") -> None:
-    first, *others = check.found.split("\n")
-    say(f"{check.state.ljust(4)}  {check.name.ljust(16)}  {plain(first)}")
-    for line in others:
-        say(f"{' ' * 24}{plain(line)}")
+    first, *others = _lines(check.found)
+    say(f"{check.state.ljust(4)}  {check.name.ljust(16)}  {first}")
     if check.fix and check.state != "ok":
-        say(f"{' ' * 24}fix: {plain(check.fix)}")
+        others += _lines(f"fix: {check.fix}")
+    for line in others:
+        say(f"{' ' * INDENT}{line}")
+
+
+def _lines(text: str) -> list[str]:
+    """A text as a person reads it beside the names: no line is wider than the terminal."""
+    width = max(40, min(shutil.get_terminal_size().columns, WIDEST) - INDENT)
+    lines = []
+    for line in text.split("\n"):
+        # A path or an address stays whole, so that it can be copied.
+        wrapped = textwrap.wrap(plain(line), width, break_long_words=False, break_on_hyphens=False)
+        lines += wrapped or [""]
+    return lines

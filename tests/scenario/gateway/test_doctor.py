@@ -26,7 +26,7 @@ from tests.wire.slack import SlackServer
 __all__ = ["place"]
 
 CHECKED = {
-    *("config", "workspace", "database", "model", "sandbox", "slack", "slack scopes"),
+    *("config", "home", "workspace", "database", "model", "sandbox", "slack", "slack scopes"),
     *("telegram", "telegram webhook", "exposure", "permissions", "disk", "clock"),
     "subagents",
 }
@@ -271,6 +271,38 @@ async def test_a_workspace_that_cannot_be_written_is_named(
             _, checks = await doctor(place)
     assert checks["workspace"]["state"] == "fail", os.fspath(small.path)
     assert "cannot be written" in checks["workspace"]["found"]
+
+
+@pytest.mark.requirement("OPS-5")
+async def test_a_home_that_cannot_be_made_is_a_failure(place: Place, fail_after: FailAfter) -> None:
+    with disk(place.path / "small", megabytes=1) as small:
+        place.variables["GATEHOUSE_HOME"] = str(small.path / "deep/home")
+        small.read_only()
+        async with fail_after(60):
+            code, checks = await doctor(place)
+    assert (code, checks["home"]["state"], checks["workspace"]["state"]) == (1, "fail", "fail")
+    assert f"{small.path} cannot be written" in checks["home"]["found"]
+    assert "GATEHOUSE_HOME" in checks["home"]["fix"]
+
+
+@pytest.mark.requirement("OPS-5")
+async def test_a_name_that_does_not_resolve_is_no_matter_of_tokens(
+    town: Town, fail_after: FailAfter
+) -> None:
+    variables = town.place.variables
+    variables["SLACK_API_URL"] = "http://slack.invalid/api/"
+    variables["TELEGRAM_API_URL"] = "http://telegram.invalid"
+    async with fail_after(60):
+        code, checks = await doctor(town.place)
+        people = await command(town.place, "doctor")
+    assert code == 1
+    for name in ("slack", "telegram", "telegram webhook"):
+        host = f"{name.partition(' ')[0]}.invalid"
+        assert f"the name {host} did not resolve" in checks[name]["found"]
+        assert "Trying again" not in checks[name]["found"]
+        assert "network" in checks[name]["fix"]
+        assert "Check the token" not in checks[name]["fix"]
+    assert max(len(line) for line in people.out.splitlines() if "/" not in line) <= 100
 
 
 @pytest.mark.requirement("SEC-6", "OPS-5")
