@@ -31,7 +31,7 @@ from runtime.policy.bounds import PolicySettings, bounds_of
 from runtime.policy.decide import Bounds
 from runtime.ports.clock import Clock
 from runtime.tools.base import ToolContext
-from runtime.tools.executor import Executor
+from runtime.tools.executor import UNFIT, Executor
 from runtime.tools.files import SeenFiles
 from runtime.tools.registry import Registry
 from runtime.views.models import PersonaView
@@ -124,8 +124,9 @@ class Explainer:
             context_for=partial(self._tool_context, session_id, home, bounds),
         )
         row = planned.row
-        if row.decision is None:
-            raise InvalidInput("arguments", row.result.content if row.result else "cannot be used")
+        if row.decision is None or row.decision is UNFIT:
+            # Nobody was asked: the call cannot be made at all.
+            raise InvalidInput("call", row.result.content if row.result else "cannot be made")
         return row.decision
 
     async def _snapshot(self, persona: PersonaView | None) -> WorkspaceSnapshot:

@@ -1,12 +1,23 @@
 """`approvals`: what waits for a decision."""
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 if TYPE_CHECKING:
     from gateway.cli.client import GatewayClient, JsonObject
-from gateway.cli.common import AsJson, ask_gateway, escaped, group, print_json, say, table, when
+from gateway.cli.common import (
+    AsJson,
+    ask_gateway,
+    cell,
+    escaped,
+    group,
+    print_json,
+    say,
+    table,
+    when,
+)
 
 app = group("Decide about tool calls that wait.")
 
@@ -42,11 +53,15 @@ def approve(
 ) -> None:
     """Allow a call."""
     scope = "session" if session else "once"
-    ask_gateway(
+    done = ask_gateway(
         context,
         lambda gateway: _decide(gateway, code, {"behavior": "allow", "scope": scope}),
     )
-    say("Allowed.")
+    say(f"Allowed{' for this session' if session else ' once'}: {done.call}")
+    say(f"Asked for by {done.whom}.")
+    if session:
+        say("The same call is not asked about again in this session.")
+    say(done.next_step)
 
 
 @app.command()
@@ -56,14 +71,42 @@ def deny(
     reason: Annotated[str, typer.Option(help="What the agent is told.")] = "",
 ) -> None:
     """Refuse a call."""
-    ask_gateway(
+    done = ask_gateway(
         context,
         lambda gateway: _decide(gateway, code, {"behavior": "deny", "reason": reason}),
     )
-    say("Denied.")
+    say(f"Denied: {done.call}")
+    say(f"Asked for by {done.whom}. The agent is told{f': {cell(reason)}' if reason else ' so'}.")
+    say(done.next_step)
 
 
-async def _decide(gateway: "GatewayClient", code: str, said: "JsonObject") -> "JsonObject":
+@dataclass(frozen=True, slots=True)
+class _Decided:
+    """What was decided about, as read before, and the run as it is since."""
+
+    card: "JsonObject"
+    run: "JsonObject"
+    session: "JsonObject"
+
+    @property
+    def call(self) -> str:
+        """The call on one line, with everything in it that a person must see."""
+        return f"{cell(self.card.get('tool'))} {escaped(str(self.card.get('arguments', '')))}"
+
+    @property
+    def whom(self) -> str:
+        speaker, key = self.run.get("speaker"), self.session.get("key")
+        return f"{cell(speaker)} ({cell(self.run.get('trust'))}) in {cell(key)}"
+
+    @property
+    def next_step(self) -> str:
+        run = cell(self.run.get("id"))
+        if str(self.run.get("state")).startswith("waiting"):
+            return f"Its run {run} still waits: `gatehouse approvals list` shows for what."
+        return f"Its run goes on and answers in its chat; `gatehouse runs show {run}` shows it."
+
+
+async def _decide(gateway: "GatewayClient", code: str, said: "JsonObject") -> _Decided:
     # Lazy: the HTTP client is loaded by the commands that use it.
     from gateway.cli.client import Refused
 
@@ -75,4 +118,6 @@ async def _decide(gateway: "GatewayClient", code: str, said: "JsonObject") -> "J
         raise Refused(409, f"{code} names several approvals; use the request's whole id.")
     one = found[0]
     resolution: JsonObject = {"request_id": one["request_id"], **said}
-    return await gateway.post(f"/v1/runs/{one['run_id']}/approvals", {"resolutions": [resolution]})
+    path = f"/v1/runs/{one['run_id']}/approvals"
+    run = await gateway.post(path, {"resolutions": [resolution]})
+    return _Decided(one, run, await gateway.get(f"/v1/sessions/{one['session_id']}"))

@@ -1,7 +1,7 @@
 """`context` and `policy explain`: why the agent sees what it sees and may do what it may."""
 
 import json
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -12,7 +12,22 @@ if TYPE_CHECKING:
 
 policy = group("Look at what the agent may do.")
 
-SessionId = Annotated[str, typer.Argument(metavar="SESSION", help="A session's id.")]
+SessionId = Annotated[
+    str,
+    typer.Argument(metavar="SESSION", help="A session's id; `gatehouse sessions list` shows it."),
+]
+_AS_JSON: Final = (
+    "Write it as one argument in single quotes, for example: "
+    'gatehouse policy explain SESSION exec \'{"command": "ls"}\''
+)
+_KINDS: Final = {
+    str: "a text",
+    int: "a number",
+    float: "a number",
+    bool: "true or false",
+    type(None): "null",
+    list: "a list",
+}
 
 
 def register(app: typer.Typer) -> None:
@@ -45,8 +60,10 @@ def context(
 def explain(
     context: typer.Context,
     session: SessionId,
-    tool: Annotated[str, typer.Argument(help="A tool's name, such as exec.")],
-    arguments: Annotated[str, typer.Argument(help="The call's arguments as JSON.")] = "{}",
+    tool: Annotated[str, typer.Argument(metavar="TOOL", help="A tool's name, such as exec.")],
+    arguments: Annotated[
+        str, typer.Argument(metavar="[ARGUMENTS]", help="The call's arguments as a JSON object.")
+    ] = "{}",
     trust: Annotated[str, typer.Option(help="Whose call: owner, member, guest or bot.")] = "owner",
     as_json: AsJson = False,
 ) -> None:
@@ -54,9 +71,9 @@ def explain(
     try:
         given: Json = json.loads(arguments)
     except ValueError as error:
-        fail(f"the arguments are no JSON: {error}", 2)
+        fail(f"ARGUMENTS is no JSON: {error}. {_AS_JSON}", 2)
     if not isinstance(given, dict):
-        fail('the arguments must be a JSON object, such as \'{"command": "ls"}\'', 2)
+        fail(f"ARGUMENTS must be a JSON object, and is {_KINDS[type(given)]}. {_AS_JSON}", 2)
     body: JsonObject = {"tool": tool, "arguments": given, "trust": trust}
     found = ask_gateway(
         context,
@@ -66,7 +83,7 @@ def explain(
         print_json(found)
         return
     say(f"{cell(found.get('verdict'))}  ({cell(found.get('rule'))})")
-    if found.get("reason"):
+    if found.get("reason") and found.get("verdict") != "allow":
         say(plain(str(found["reason"])))
     chain = _objects(found.get("chain"))
     table(chain, {"BOUND": "bound", "SAYS": "verdict", "RULE": "rule"}, "No bound was asked.")

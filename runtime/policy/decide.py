@@ -152,8 +152,9 @@ def decide(facts: CallFacts, bounds: Bounds) -> Decision:
     chain.append(_permission(facts, bounds, only_reads=reads))
     deciding = min(chain, key=lambda link: ("deny", "ask", "allow").index(link.verdict))
     if deciding.verdict == "ask":
-        deciding = _resolve_ask(deciding, bounds)
-        chain.append(deciding)
+        asking, deciding = deciding, _resolve_ask(deciding, bounds)
+        if deciding is not asking:
+            chain.append(deciding)
     return Decision(
         verdict=deciding.verdict,
         rule=f"{deciding.bound}: {deciding.rule}",

@@ -57,6 +57,15 @@ async def test_a_reply_that_waits_for_approval_says_how_to_give_it(
         assert f"gatehouse approvals approve {card['code']}" in waits.err
         done = await command(there, "approvals", "approve", card["code"])
         assert done.code == 0, done.err
+        assert 'Allowed once: exec {"command": "echo from the sandbox"}' in done.out
+        assert "Asked for by Owner (owner) in terminal:main." in done.out
+        assert f"`gatehouse runs show {card['run_id']}`" in done.out
+        denied = await command(there, "chat", "--session", "b", "-m", "run `echo no`")
+        (card,) = json.loads((await command(there, "approvals", "list", "--json")).out)
+        said = await command(there, "approvals", "deny", card["code"], "--reason", "not now")
+        assert denied.code == 4
+        assert 'Denied: exec {"command": "echo no"}' in said.out
+        assert "terminal:b. The agent is told: not now." in said.out
         again = await command(there, "approvals", "approve", card["code"])
         assert again.code == 1
         assert card["code"] in again.err
@@ -148,6 +157,21 @@ async def test_a_person_sees_why_a_call_is_asked_about_and_what_the_prompt_holds
         )
         assert denied.out.startswith("deny")
         assert "exec(rm:*)" in denied.out
+        asked = (
+            await command(there, "policy", "explain", session, "exec", '{"command": "ls"}')
+        ).out
+        assert asked.count("default on commands") == 2, "in the verdict, and once in the chain"
+        allowed = await command(there, "policy", "explain", session, "list_dir")
+        assert "No rule allows it" not in allowed.out
+        for wrong, code, said in (
+            ("{command: ls}", 2, "ARGUMENTS is no JSON"),
+            ('"ls"', 2, "ARGUMENTS must be a JSON object, and is a text"),
+            ('{"comand": "ls"}', 1, "comand"),
+        ):
+            ended = await command(there, "policy", "explain", session, "exec", wrong)
+            assert (ended.code, ended.out) == (code, ""), ended
+            assert said in ended.err
+            assert '{"command": "' in ended.err, "an example"
         context = json.loads((await command(there, "context", session, "--json")).out)
         names = [block["name"] for block in context["blocks"]]
         assert names[:2] == ["runtime", "AGENTS.md"]
