@@ -51,7 +51,8 @@ class BlockView(Value):
 
 
 class ContextView(Value):
-    """What the next turn of a session begins with (CTX-2); the conversation comes after it."""
+    """What the next turn of a session begins with (CTX-2); the conversation comes after it.
+    ``warnings`` name the files of the workspace that are left out, and why (CTX-5)."""
 
     session_id: str
     trust: Trust
@@ -60,6 +61,7 @@ class ContextView(Value):
     tool_tokens: int
     tools: tuple[str, ...]
     present: str
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +88,8 @@ class Explainer:
             group=session.address.chat_kind != "direct",
             trust=speaker,
         )
-        prompt = build_system(await self._snapshot(session.persona), facts, specs)
+        snapshot = await self._snapshot(session.persona)
+        prompt = build_system(snapshot, facts, specs)
         present = build_present(
             PresentFacts(
                 now_ms=self.clock.now_ms(),
@@ -96,7 +99,8 @@ class Explainer:
                 trust=speaker,
             )
         )
-        return _context_view(session_id, speaker, prompt, specs, present)
+        view = _context_view(session_id, speaker, prompt, specs, present)
+        return view.model_copy(update={"warnings": snapshot.warnings})
 
     async def decision(
         self,
@@ -128,6 +132,10 @@ class Explainer:
             # Nobody was asked: the call cannot be made at all.
             raise InvalidInput("call", row.result.content if row.result else "cannot be made")
         return row.decision
+
+    async def workspace_problems(self) -> tuple[str, ...]:
+        """Which files of the workspace are not used, and why, one sentence each (CTX-5)."""
+        return (await self.workspace.snapshot()).warnings
 
     async def _snapshot(self, persona: PersonaView | None) -> WorkspaceSnapshot:
         live = await self.workspace.snapshot()

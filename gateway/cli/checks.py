@@ -100,6 +100,10 @@ async def _workspace(config: Config) -> Check:
     if report.made:
         found = f"{root} lacks {', '.join(report.made)}"
         return Check("workspace", "warn", found, "Run `gatehouse init`, or start the gateway.")
+    skipped = await workspaces.open_workspace(config).problems()
+    if skipped:
+        fix = "Mend what is named; until then the agent goes without it."
+        return Check("workspace", "warn", "\n".join(skipped), fix)
     return Check("workspace", "ok", str(root))
 
 

@@ -5,7 +5,18 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from gateway.cli.common import AsJson, ask_gateway, cell, fail, group, plain, print_json, say, table
+from gateway.cli.common import (
+    AsJson,
+    ask_gateway,
+    cell,
+    fail,
+    group,
+    note,
+    plain,
+    print_json,
+    say,
+    table,
+)
 
 if TYPE_CHECKING:
     from gateway.cli.client import Json, JsonObject
@@ -49,6 +60,9 @@ def context(
     blocks = _objects(found.get("blocks"))
     shown = [{**one, "cut": "cut" if one.get("cut") else ""} for one in blocks]
     table(shown, {"BLOCK": "name", "TOKENS": "tokens", "": "cut"}, "The prompt is empty.")
+    warnings = found.get("warnings")
+    for one in warnings if isinstance(warnings, list) else ():
+        note(f"workspace: {cell(one)}")
     say(f"system {cell(found.get('system_tokens'))}  tools {cell(found.get('tool_tokens'))}")
     if full:
         for block in blocks:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from aiohttp import web
+from pydantic import JsonValue
 
 from gateway.http.answers import answer, cursor_of, limit_of, listing
 from gateway.http.metrics import Metrics
@@ -69,6 +70,7 @@ class HealthRoutes:
                 "checks": dict(checks),
                 "reasons": self._reasons(checks),
                 "sandbox": self._services.sandbox,
+                "workspace_problems": await self._workspace_problems(),
                 "turns_running": self._services.turns_running(),
                 "turns_limit": self._services.turns_limit,
                 "adapters": [one.model_dump(mode="json") for one in self._services.adapters()],
@@ -78,6 +80,10 @@ class HealthRoutes:
                 **(numbers.model_dump(mode="json") if numbers else {}),
             }
         )
+
+    async def _workspace_problems(self) -> list[JsonValue]:
+        explainer = self._services.explainer
+        return [] if explainer is None else list(await explainer.workspace_problems())
 
     async def _runtime(self, _request: web.Request) -> web.Response:
         url = self._services.settings.public_url or self._services.url()

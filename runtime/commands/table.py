@@ -32,8 +32,8 @@ from runtime.store.sessions import Session
 @dataclass(frozen=True, slots=True)
 class CommandSettings:
     """What commands may know of the gateway; `describe` is the sandbox and model in one line.
-    `persona` and `listing` are what was looked up for a message that asks for a persona or a model.
-    """
+    `persona`, `listing` and `skipped` are what was looked up for a message that asks for a persona,
+    a model or the status; `skipped` says which files of the workspace are not used, and why."""
 
     approvers: Approvers = field(default_factory=Approvers)
     models: tuple[str, ...] = ()
@@ -44,6 +44,7 @@ class CommandSettings:
     rates: RateSettings = field(default_factory=RateSettings)
     persona: personas.Asked | None = None
     listing: ModelListing | None = None
+    skipped: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -114,6 +115,8 @@ def _status(call: Call) -> str:
     lines += [
         f"- waiting for an answer: `{answers.code(one)}` ({answers.about(one)})" for one in waiting
     ]
+    if call.speaker.trust is Trust.OWNER:
+        lines += [f"- workspace: {one}" for one in call.settings.skipped]
     return "\n".join(lines)
 
 

@@ -15,16 +15,18 @@ from runtime.domain.messages import InboundMessage
 from runtime.intake.settings import IntakeSettings
 from runtime.ports.model import ModelLists
 from runtime.workspace.personas import persona_names, read_persona
+from runtime.workspace.snapshot import Workspace
 
 PERSONA: Final = "persona"
 MODEL: Final = "model"
+STATUS: Final = "status"
 
 
 @dataclass(frozen=True, slots=True)
 class Lookups:
     """Where commands are looked up; what is None is not there."""
 
-    workspace: Path | None = None
+    workspace: Workspace | None = None
     models: ModelLists | None = None
 
     async def prepared(self, settings: IntakeSettings, message: InboundMessage) -> IntakeSettings:
@@ -34,8 +36,10 @@ class Lookups:
             return settings
         known = settings.commands
         if words.name == PERSONA and self.workspace is not None:
-            asked = await asyncio.to_thread(_look, self.workspace, words.rest)
+            asked = await asyncio.to_thread(_look, self.workspace.root, words.rest)
             known = replace(known, persona=asked)
+        if words.name == STATUS and self.workspace is not None:
+            known = replace(known, skipped=(await self.workspace.snapshot()).warnings)
         if words.name == MODEL and self.models is not None:
             known = replace(known, listing=await self.models.listing())
         return replace(settings, commands=known)

@@ -133,7 +133,7 @@ class Engine:
             parts.bus,
             settings.intake,
             observer=parts.observer,
-            lookups=Lookups(parts.workspace.root, parts.model_lists),
+            lookups=Lookups(parts.workspace, parts.model_lists),
         )
         self._budgets = Budgets(parts.database, parts.clock, settings.budgets, parts.price)
         self.supervisor = parts.supervisor or Supervisor(parts.clock)

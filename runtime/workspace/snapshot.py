@@ -75,6 +75,11 @@ class Workspace:
             self._tell(current, before)
             return current
 
+    async def problems(self) -> tuple[str, ...]:
+        """Which files are not used, and why, for whoever asks once: nothing goes to the log."""
+        loaded, _ = await asyncio.to_thread(self._load)
+        return loaded.warnings
+
     def _unchanged(self) -> bool:
         return self._seen is not None and self._seen.still(self._find_program)
 

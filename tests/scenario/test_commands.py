@@ -143,6 +143,19 @@ async def test_what_is_no_command_goes_to_the_model_as_it_is(worlds: Worlds, tex
         assert model.requests[0].messages[-1].text == text
 
 
+@pytest.mark.requirement("CTX-5")
+async def test_only_owners_are_told_which_files_of_the_workspace_are_skipped(
+    worlds: Worlds,
+) -> None:
+    async with worlds(ScriptedModel([]), change=ACCESS) as world:
+        (world.workspace / "USER.md").write_bytes(b"Caf\xe9")
+        for user in ("U-owner", MEMBER, GUEST):
+            await world.says("/status", user=user)
+        owner, member, guest = await world.sees(3)
+    assert "USER.md is skipped" in owner
+    assert "USER.md" not in member + guest
+
+
 @pytest.mark.requirement("MSG-12")
 async def test_in_a_group_an_unknown_command_is_answered_where_it_is_said_to_the_bot(
     worlds: Worlds,

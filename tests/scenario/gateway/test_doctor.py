@@ -273,6 +273,18 @@ async def test_a_workspace_that_cannot_be_written_is_named(
     assert "cannot be written" in checks["workspace"]["found"]
 
 
+@pytest.mark.requirement("OPS-5", "CTX-5")
+async def test_a_file_of_the_workspace_that_is_not_used_is_named(
+    place: Place, fail_after: FailAfter
+) -> None:
+    async with fail_after(60):
+        assert (await command(place, "init")).code == 0
+        (place.workspace / "USER.md").write_bytes(b"Caf\xe9")
+        _, checks = await doctor(place)
+    assert checks["workspace"]["state"] == "warn"
+    assert checks["workspace"]["found"] == "USER.md is skipped: it is not UTF-8 (byte 3)"
+
+
 @pytest.mark.requirement("OPS-5")
 async def test_a_home_that_cannot_be_made_is_a_failure(place: Place, fail_after: FailAfter) -> None:
     with disk(place.path / "small", megabytes=1) as small:

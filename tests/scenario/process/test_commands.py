@@ -178,6 +178,25 @@ async def test_a_person_sees_why_a_call_is_asked_about_and_what_the_prompt_holds
         assert all(block["tokens"] > 0 for block in context["blocks"])
 
 
+@pytest.mark.requirement("CTX-5")
+async def test_who_owns_the_gateway_sees_which_file_of_the_workspace_is_skipped(
+    place: Place, fail_after: FailAfter
+) -> None:
+    said = "USER.md is skipped: it is not UTF-8 (byte 3)"
+    async with fail_after(60), gateway(place) as program:
+        there = reaching(place, await program.url())
+        before = await command(there, "chat", "-m", "/status")
+        (place.workspace / "USER.md").write_bytes(b"Caf\xe9")
+        chat = await command(there, "chat", "-m", "/status")
+        status = await command(there, "status")
+        (session,) = json.loads((await command(there, "sessions", "list", "--json")).out)
+        context = await command(there, "context", session["id"])
+    assert "skipped" not in before.out
+    assert f"workspace: {said}" in chat.out
+    assert said in status.out
+    assert said in context.err
+
+
 @pytest.mark.requirement("OPS-2")
 async def test_exit_codes_say_what_went_wrong(place: Place, fail_after: FailAfter) -> None:
     nowhere = reaching(place, "http://127.0.0.1:9")
