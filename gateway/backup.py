@@ -21,6 +21,7 @@ from typing import Final, Protocol
 from gateway.backup_archive import DATABASE, WORKSPACE, ArchiveWriter, extract
 from gateway.backup_workspace import Identity, Skipped, WorkspaceFile, identities, walk
 from gateway.config import SECRETS, Config, gateway_version
+from gateway.workspaces import make_home
 from runtime.domain.backups import (
     BackupLink,
     DatabaseCopy,
@@ -83,6 +84,11 @@ async def create(
     Raises Conflict for a place that is taken or in the workspace, Unavailable where something
     cannot be read or written (a full disk, for example); nothing is left behind then.
     """
+    if database.file is not None and not database.file.is_file():
+        # Before anything is made for it.
+        raise Unavailable(
+            f"There is no database at {database.file}.", hint="`gatehouse serve` makes one."
+        )
     target = _target(config, path, now_ms)
     with _disk_errors(target.parent), _staging(target.parent) as staging:
         copy = await database.snapshot(staging)
@@ -133,7 +139,8 @@ def _target(config: Config, path: Path | None, now_ms: int) -> Path:
     if path is None:
         folder = config.home / FOLDER
         with _disk_errors(folder):
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_home(config)
+            folder.mkdir(mode=0o700, exist_ok=True)
         target = folder / name
     else:
         target = path / name if path.is_dir() else path

@@ -54,6 +54,11 @@ def rotate(context: typer.Context) -> None:
     from runtime.domain.errors import Unavailable
 
     config = read_config(context)
+    if home_token.read(config.home) is None:
+        fail(
+            f"{config.home} has no token yet, so there is none to replace: the first "
+            "`gatehouse serve` makes it"
+        )
     # Told with the old token, which the gateway knows until it reads the new one.
     old = client(config, environment={}).token
     try:

@@ -45,12 +45,11 @@ def create(
 ) -> None:
     """Copy the database and the workspace into one file, also while the gateway runs."""
     # Lazy: the work of these commands loads the settings and the engine.
-    from gateway import backup, workspaces
+    from gateway import backup
 
     config = read_config(context)
 
     async def work(base: "DatabaseBackup", clock: "Clock") -> backup.Created:
-        await asyncio.to_thread(workspaces.make_home, config)
         return await backup.create(config, base, now_ms=clock.now_ms(), path=path)
 
     made = _run(config, work)

@@ -21,6 +21,7 @@ from gateway.cli.common import (
     examples,
     fail,
     note,
+    place_of,
     plain,
     read_config,
     say,
@@ -29,7 +30,7 @@ from gateway.cli.common import (
 if TYPE_CHECKING:
     from gateway.cli.client import GatewayClient
     from gateway.cli.conversation import Conversation, Entry
-    from gateway.config import Config
+    from gateway.config import Client, Config
 
 WAITS: Final = 4
 STOPPED: Final = 130
@@ -116,20 +117,34 @@ async def _gateway(
     """A client of the running gateway, or of one (True) that lives as long as the block."""
     # Lazy, as above.
     from gateway.cli.client import GatewayClient
-    from gateway.config import client
     from gateway.home_socket import live
 
-    place = client(config)
+    place = place_of(config)
     async with AsyncExitStack() as stack:
         own = not place.url and not live(config.home)
         if own:
+            _refuse_strange(config, place)
             note(f"No gateway of {config.home} is running: this chat starts one until it ends.")
             # Lazy: the service loads the engine, the store and the HTTP server.
             from gateway.cli.own import own_gateway
 
             await stack.enter_async_context(own_gateway(config, options))
-            place = client(config)
+            place = place_of(config)
         yield await stack.enter_async_context(GatewayClient.of(place)), own
+
+
+def _refuse_strange(config: "Config", place: "Client") -> None:
+    """End where a gateway of this home would refuse the token, before one is started for it."""
+    # Lazy, as above.
+    from gateway.config import tokens_of
+
+    token = place.token.get_secret_value() if place.token else ""
+    if token and token not in tokens_of(config).admin:
+        fail(
+            "the token in GATEHOUSE_TOKEN is refused: it is none of this home, and no gateway of "
+            f"{config.home} is running. Unset it to talk to one of this home, or name the address "
+            "that it is for in GATEHOUSE_URL"
+        )
 
 
 async def _is_at_work(client: "GatewayClient", session_id: str) -> bool:

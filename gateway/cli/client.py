@@ -41,7 +41,10 @@ class Refused(Exception):
 
     def __str__(self) -> str:
         if self.status == 401:
-            return f"{self.detail} Name the gateway's token in GATEHOUSE_TOKEN."
+            return (
+                f"{self.detail} Name the gateway's token in GATEHOUSE_TOKEN, or unset it for the "
+                "gateway of this home."
+            )
         return self.detail
 
 

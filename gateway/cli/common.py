@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, NoReturn, TypeVar
+from urllib.parse import urlsplit
 
 import typer
 
@@ -18,10 +19,11 @@ from runtime.domain.printable import is_hidden
 
 if TYPE_CHECKING:
     from gateway.cli.client import GatewayClient, Json
-    from gateway.config import Config
+    from gateway.config import Client, Config
 
 T = TypeVar("T")
 FAILED: Final = 1
+USAGE: Final = 2
 UNREACHABLE: Final = 3
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
@@ -90,13 +92,28 @@ def read_config(context: typer.Context) -> "Config":
         fail(f"the configuration has {len(error.problems)} problem(s):\n{listed}")
 
 
+def place_of(config: "Config") -> "Client":
+    """The gateway that a command talks to; ends with 2 where its address cannot be one."""
+    # Lazy, as above.
+    from gateway.config import client
+
+    place = client(config)
+    parts = urlsplit(place.url)
+    if place.url and not (parts.scheme in ("http", "https") and parts.hostname):
+        fail(
+            f"GATEHOUSE_URL is {place.url!r}, which is no address of a gateway. Write it like "
+            "http://127.0.0.1:8080, or unset it to talk to the gateway of this home",
+            USAGE,
+        )
+    return place
+
+
 def ask_gateway(context: typer.Context, question: Callable[["GatewayClient"], Awaitable[T]]) -> T:
     """What a running gateway answers. Ends with 3 when there is none, with 1 when it refuses."""
     # Lazy: the HTTP client is not needed by `--help`, `config` and `version`.
     from gateway.cli.client import GatewayClient, Refused, Unreachable
-    from gateway.config import client
 
-    place = client(read_config(context))
+    place = place_of(read_config(context))
 
     async def ask() -> T:
         async with GatewayClient.of(place) as gateway:

@@ -1,8 +1,14 @@
 """`status`: how the gateway is."""
 
+from collections import Counter
+from typing import TYPE_CHECKING
+
 import typer
 
 from gateway.cli.common import AsJson, ask_gateway, cell, print_json, say
+
+if TYPE_CHECKING:
+    from gateway.cli.client import Json
 
 
 def register(app: typer.Typer) -> None:
@@ -17,7 +23,24 @@ def status(context: typer.Context, as_json: AsJson = False) -> None:
         print_json(found)
         return
     for name, value in found.items():
-        _show(name, value)
+        if name == "leases":
+            _show_leases(value)
+        elif value != [] and value != {}:
+            _show(name, value)
+
+
+def _show_leases(value: "Json") -> None:
+    """What each process holds, without the numbers that only a program compares."""
+    rows = [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+    held = Counter(cell(row.get("holder")) for row in rows)
+    for holder, count in held.items():
+        listens = sorted(
+            cell(row.get("name")).removeprefix("listen:").partition(":")[0]
+            for row in rows
+            if cell(row.get("holder")) == holder and cell(row.get("name")).startswith("listen:")
+        )
+        named = f", listens to {', '.join(dict.fromkeys(listens))}" if listens else ""
+        say(f"process {holder}: holds {count} lease{'s' if count > 1 else ''}{named}")
 
 
 def _show(name: str, value: object, indent: str = "") -> None:
@@ -29,8 +52,12 @@ def _show(name: str, value: object, indent: str = "") -> None:
         say(f"{indent}{name}:")
         for one in value:
             fields = one.items() if isinstance(one, dict) else ()
-            say(f"{indent}  " + "  ".join(f"{key}={cell(inner)}" for key, inner in fields))
+            say(f"{indent}  " + "  ".join(f"{key}={_word(inner)}" for key, inner in fields))
     elif isinstance(value, list):
-        say(f"{indent}{name}: {', '.join(cell(one) for one in value) or '-'}")
+        say(f"{indent}{name}: {'; '.join(_word(one) for one in value)}")
     else:
-        say(f"{indent}{name}: {cell(value)}")
+        say(f"{indent}{name}: {_word(value)}")
+
+
+def _word(value: object) -> str:
+    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else cell(value)

@@ -30,7 +30,12 @@ def gateway_lock(url: str) -> Iterator[None]:
     if path is None:
         yield
         return
-    with hold(lock_file(path), what=f"{path} is used by another gateway"):
+    hint = (
+        "Only one gateway works on a home: talk to that one with `gatehouse chat` or `gatehouse "
+        "open`, or stop it, which frees the home at once. A second one beside it needs a home of "
+        "its own: name another folder in GATEHOUSE_HOME."
+    )
+    with hold(lock_file(path), what=f"{path} is used by another gateway", hint=hint):
         yield
 
 
@@ -57,11 +62,17 @@ def holder_of(lock: Path) -> int | None:
 
 
 @contextmanager
-def hold(lock: Path, *, what: str, wait: bool = False) -> Iterator[None]:
+def hold(
+    lock: Path,
+    *,
+    what: str,
+    hint: str = "Stop that process first; the lock ends with it.",
+    wait: bool = False,
+) -> Iterator[None]:
     """Hold the file `lock`, and write this process's id into it.
 
     With `wait` it blocks, and belongs into a thread; else it raises StoreUnavailable, which says
-    `what` and by whom.
+    `what` and by whom, and the `hint`.
     """
     try:
         descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -76,7 +87,7 @@ def hold(lock: Path, *, what: str, wait: bool = False) -> Iterator[None]:
         elif not _acquire(descriptor):
             raise StoreUnavailable(
                 f"{what} (process {_pid(descriptor) or 'unknown'}).",
-                hint="Stop that process first; the lock ends with it.",
+                hint=hint,
             )
         _write_pid(descriptor, str(os.getpid()))
         try:

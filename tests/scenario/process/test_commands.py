@@ -1,6 +1,7 @@
 """The commands of the program against a running gateway, as a person types them."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -194,6 +195,9 @@ async def test_who_owns_the_gateway_sees_which_file_of_the_workspace_is_skipped(
     assert "skipped" not in before.out
     assert f"workspace: {said}" in chat.out
     assert said in status.out
+    assert "ready: yes" in status.out
+    assert "listens to api, terminal, web" in status.out
+    assert "fence" not in status.out
     assert said in context.err
 
 
@@ -216,6 +220,28 @@ async def test_exit_codes_say_what_went_wrong(place: Place, fail_after: FailAfte
     assert "run_01jd" in unknown.err
     assert wrong.code == 1
     assert "GATEHOUSE_TOKEN" in wrong.err
+
+
+@pytest.mark.requirement("OPS-2", "OPS-12")
+async def test_what_cannot_be_done_in_an_empty_home_is_said_and_nothing_is_made(
+    place: Place, fail_after: FailAfter
+) -> None:
+    stranger = replace(place, variables={"GATEHOUSE_TOKEN": "made-up"})
+    nonsense = replace(place, variables={"GATEHOUSE_URL": "nonsense"})
+    async with fail_after(60):
+        rotated = await command(place, "token", "rotate")
+        backup = await command(place, "backup", "create")
+        refused = await command(stranger, "chat", "-m", "hello")
+        nowhere = await command(nonsense, "chat", "-m", "hello")
+        listed = await command(nonsense, "status")
+    assert (rotated.code, backup.code, refused.code) == (1, 1, 1)
+    assert "has no token yet" in rotated.err
+    assert "There is no database" in backup.err
+    assert "the token in GATEHOUSE_TOKEN is refused" in refused.err
+    assert "Owner code" not in refused.err
+    assert (nowhere.code, listed.code) == (2, 2)
+    assert "GATEHOUSE_URL is 'nonsense', which is no address" in nowhere.err
+    assert not place.home.exists()
 
 
 @pytest.mark.requirement("CTX-1")

@@ -101,6 +101,8 @@ async def test_a_second_gateway_on_the_same_database_is_refused(
         ended = await command(place, "serve")
         assert ended.code == 1
         assert f"process {program.process.pid}" in ended.err
+        assert "`gatehouse open`" in ended.err
+        assert "GATEHOUSE_HOME" in ended.err
         assert "Traceback" not in ended.err
 
 
