@@ -197,7 +197,10 @@ async def serve(start: Start, announce: Callable[[Started], Awaitable[None]]) ->
             await announce(started)
             _settle_memory()
             log.info("ready", url=started.url, roles=list(start.config.settings.roles))
-            await stop.wait()
+            async with asyncio.TaskGroup() as group:
+                loading = group.create_task(_load_model(started.assembly), name="model library")
+                await stop.wait()
+                loading.cancel()
             log.info("stopping", grace_s=start.config.settings.shutdown_grace_s)
     except CannotStart:
         raise
@@ -227,6 +230,26 @@ def _damage(config: Config, error: Exception) -> str:
     except StoreCorrupt as found:
         return str(found)
     return ""
+
+
+async def _load_model(assembly: Assembly) -> None:
+    """Load the default model's library where turns run; who cannot wait loads it with a message.
+
+    The collector is off meanwhile, and what was loaded stays, as in `_settle_memory`.
+    """
+    if Role.WORKERS not in assembly.engine.parts.roles:
+        return
+    gc.disable()
+    try:
+        # Whatever a library raises here, it raises again for the message that needs it.
+        (trouble,) = await asyncio.gather(assembly.catalog.load(), return_exceptions=True)
+    finally:
+        gc.freeze()
+        gc.enable()
+    if isinstance(trouble, Exception):
+        log.warning("model_not_loaded", model=assembly.catalog.default, reason=str(trouble))
+    else:
+        log.info("model_loaded", model=assembly.catalog.default)
 
 
 def _on_signal(stop: asyncio.Event, number: int) -> None:

@@ -1,7 +1,8 @@
 """The configured models by name.
 
-A provider's library costs a second and a hundred megabytes, so it is imported when a model of that
-provider is asked for the first time, in a thread. Until then a model is its name and its size.
+A provider's library costs a second and fifty megabytes, so it is imported in a thread: that of the
+default model once the gateway is ready (`Catalog.load`), another one when a model of it is asked
+for the first time. Until then a model is its name and its size.
 """
 
 import asyncio
@@ -34,7 +35,7 @@ def _load(name: str, settings: ModelSettings) -> Connected:
 
 
 class LazyModel:
-    """A provider's model that loads its library with the first request."""
+    """A provider's model that loads its library with the first request, or by `load`."""
 
     def __init__(self, name: str, settings: ModelSettings, *, load: Load = _load) -> None:
         self._name = name
@@ -55,7 +56,7 @@ class LazyModel:
         self, request: ModelRequest
     ) -> AsyncGenerator[TextChunk | ModelResponse, None]:
         """As `Model.respond`. Raises `ModelRejected` when the provider's library is missing."""
-        connected = await self._connected()
+        connected = await self.load()
         async with aclosing(connected.respond(request)) as stream:
             async for item in stream:
                 yield item
@@ -66,7 +67,8 @@ class LazyModel:
         if loaded is not None:
             await loaded.close()
 
-    async def _connected(self) -> Connected:
+    async def load(self) -> Connected:
+        """The model with its library and its connections. Raises `ModelRejected` as `respond`."""
         async with self._loading:
             if self._loaded is None:
                 try:
@@ -125,6 +127,15 @@ class Catalog:
             if not names.missing(provider, self._settings)
         ]
         return tuple(dict.fromkeys((self._default, *self._settings.fallback, *ready)))
+
+    async def load(self) -> None:
+        """Load what the default model needs, so that the first message does not wait for it.
+
+        Raises `ModelRejected` when its library is missing, and what that library raises.
+        """
+        default = self.get(self._default)
+        if isinstance(default, LazyModel):
+            await default.load()
 
     async def close(self) -> None:
         """Close every provider's connections."""

@@ -12,6 +12,7 @@ import pytest
 from tests.conftest import FailAfter
 from tests.scenario.process.program import READY, Place, command, gateway
 from tests.scenario.process.talk import conversation, finished, reply
+from tests.wire.openai import ModelServer
 
 
 @pytest.mark.requirement("OPS-3", "ACC-2", "CTX-1")
@@ -73,6 +74,25 @@ async def test_a_second_start_loads_what_it_needs_and_no_more(
     assert {"aiohttp", "sqlalchemy"} <= loaded, "the list is there"
     assert loaded & FOR_SOME == set()
     assert len(told) < MOST_MODULES
+
+
+@pytest.mark.requirement("OPS-11")
+async def test_the_models_library_is_loaded_before_the_first_message(
+    place: Place, fail_after: FailAfter
+) -> None:
+    """How long a first reply takes is measured in `tests/benchmarks/test_start.py`."""
+    async with fail_after(60), ModelServer().running() as server:
+        place.variables |= {
+            "OPENAI_API_KEY": "sk-test-key",
+            "OPENAI_BASE_URL": server.url,
+            "GATEHOUSE_MODELS__DEFAULT": "openai:scripted",
+        }
+        async with gateway(place) as program:
+            loaded = json.loads(await program.says("model_loaded"))
+            assert loaded["model"] == "openai:scripted"
+            assert server.prompts == [], "it asks nobody"
+            program.process.terminate()
+            assert await program.ended() == 0
 
 
 @pytest.mark.requirement("OPS-3", "OPS-2")

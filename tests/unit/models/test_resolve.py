@@ -33,6 +33,41 @@ ALL = ModelSettings(
 )
 
 
+class Library:
+    """What a provider's library is to a model; `loads` counts how often it was loaded."""
+
+    def __init__(self) -> None:
+        self.loads: list[str] = []
+        self.trouble: Exception | None = None
+
+    def load(self, name: str, _: ModelSettings) -> "Library":
+        self.loads.append(name)
+        if self.trouble is not None:
+            raise self.trouble
+        return self
+
+    async def respond(self, _: ModelRequest) -> AsyncGenerator[TextChunk | ModelResponse, None]:
+        yield TextChunk("")
+
+    async def close(self) -> None: ...
+
+
+@pytest.mark.requirement("OPS-11")
+async def test_the_default_models_library_is_loaded_ahead_and_once() -> None:
+    library = Library()
+    catalog = Catalog(ALL, load=library.load)
+    await catalog.load()
+    await catalog.load()
+    async for _ in catalog.get(catalog.default).respond(request()):
+        pass
+    assert library.loads == [catalog.default]
+    await Catalog(ModelSettings(), load=library.load).load()
+    assert len(library.loads) == 1, "the offline model has none"
+    library.trouble = ImportError("No module named 'openai'")
+    with pytest.raises(ModelRejected):
+        await Catalog(ALL, load=library.load).load()
+
+
 @pytest.mark.requirement("OPS-3")
 def test_a_model_is_found_in_the_order_of_the_contract() -> None:
     order = []
