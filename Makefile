@@ -21,7 +21,8 @@ PYTHON =
 # Two workers more than there are processors: many tests wait, for a lease or for a process.
 PROCESSORS = $(shell getconf _NPROCESSORS_ONLN)
 JOBS = $(shell expr $(PROCESSORS) + 2)
-PIP_INSTALL = $(BIN)/python -m pip install --quiet --no-input --disable-pip-version-check --no-compile
+PIP_STEP = $(BIN)/python -m pip install --no-input --disable-pip-version-check --no-compile
+PIP_INSTALL = $(PIP_STEP) --quiet
 LOCKS = requirements-pip.lock requirements.lock requirements-build.lock pyproject.toml
 UV_COMPILE = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 \
 	--generate-hashes --no-emit-index-url --no-annotate --no-header --upgrade
@@ -147,12 +148,13 @@ clean: ## remove what the other targets made
 
 # The stamps depend on the locks, so a second run starts without calling pip.
 $(VENV)/.ready-run: $(LOCKS) | $(VENV)/.python
-	@echo "Installing Gatehouse into $(VENV), once:"
-	@echo "  1 of 2: downloading and unpacking its packages (half a minute to a minute and a half) ..."
-	@$(PIP_INSTALL) --require-hashes -r requirements-pip.lock
-	@$(PIP_INSTALL) --require-hashes -r requirements.lock -r requirements-build.lock
-	@$(PIP_INSTALL) --no-deps --no-build-isolation --editable .
-	@echo "  2 of 2: compiling them, so that every start is quick (about ten seconds) ..."
+	@echo "Installing Gatehouse into $(VENV), once. It takes a minute, or two on a slow machine:"
+	@sh .ci/install "1 of 4: the installer" 1 $(PIP_STEP) --require-hashes -r requirements-pip.lock
+	@sh .ci/install "2 of 4: the packages, most of the time" $$(cat requirements.lock \
+		requirements-build.lock | grep -c '^[a-z].*==') $(PIP_STEP) --require-hashes \
+		-r requirements.lock -r requirements-build.lock
+	@sh .ci/install "3 of 4: Gatehouse itself" 1 $(PIP_STEP) --no-deps --no-build-isolation --editable .
+	@echo "  4 of 4: compiling, so that every start is quick (about ten seconds) ..."
 	@$(COMPILE_ALL)
 	@touch $@
 
