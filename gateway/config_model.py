@@ -186,7 +186,8 @@ class Models(Section):
         (), description="The models to try, in this order, when the default fails."
     )
     offered: tuple[str, ...] = Field(
-        (), description="The models that `/model` offers. Unset: what each provider with a key lists."
+        (),
+        description="The models that `/model` offers. Unset: what each provider with a key lists.",
     )
     openai_api_key: SecretStr | None = Field(
         None, description="The key for OpenAI. Also read from `OPENAI_API_KEY`."
