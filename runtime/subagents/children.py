@@ -125,9 +125,8 @@ def spawn(
         *check(order.request, there, spawner, order.limits),
         *order.terms.problems(),
         *_widenings(order),
+        *_places(order),
     )
-    kinds = [order.profiles[one.type].isolation for one in order.request.wanted if not problems]
-    problems += tuple(isolation.problems(order.placing, kinds))
     if problems:
         return Spawned(problems=problems)
     made = [
@@ -165,6 +164,13 @@ def _widenings(order: SpawnOrder) -> tuple[Problem, ...]:
         if profile is not None:
             found |= dict.fromkeys(allowing.problems(order.held, order.asked, profile.tools))
     return tuple(found)
+
+
+def _places(order: SpawnOrder) -> Sequence[Problem]:
+    """What is wrong with where the children are to be; a type that nobody knows says nothing."""
+    profiles = [order.profiles.get(wanted.type) for wanted in order.request.wanted]
+    kinds = [profile.isolation if profile else Defined() for profile in profiles]
+    return isolation.problems(order.placing, kinds)
 
 
 def tree_of(conn: Connection, tree_id: str, everybody: Sequence[Agent]) -> Tree:

@@ -8,13 +8,14 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import cache
 from itertools import chain, islice
 from typing import Annotated, Final, Literal
 
 from pydantic import Field, StringConstraints
 
 from runtime.domain.value import Value
-from runtime.subagents.waiting import Node, Tree, cycle
+from runtime.subagents.waiting import Node, Tree, circles, path
 
 MAX_BATCH: Final = 64
 _CURES: Final = {
@@ -104,22 +105,26 @@ class Problem:
 def check(
     request: SpawnRequest, tree: Tree, spawner: Spawner, limits: Limits
 ) -> tuple[Problem, ...]:
-    """The problems of a request, in the order of its agents, `MOST_TOLD` at most; none means that
-    it may start."""
+    """The problems of a request, in the order of its agents, `MOST_TOLD` of a kind at most; none
+    means that it may start."""
     hints = Hints()
     wrong = chain.from_iterable(
         _of_one(request, place, wanted, tree, spawner, hints)
         for place, wanted in enumerate(request.wanted)
     )
-    problems = list(islice(wrong, MOST_TOLD))
-    if next(wrong, None) is not None:
-        problems.append(Problem("agents", "there is more that is wrong; mend this first"))
-    problems += _repeated(request)
-    problems += _model(request, spawner)
-    problems += _limits(request, tree, spawner, limits)
-    if not problems:
-        problems += _circles(request, tree, spawner)
-    return tuple(problems)
+    return (
+        *_most(wrong),
+        *_repeated(request),
+        *_model(request, spawner),
+        *_limits(request, tree, spawner, limits),
+        *_most(_endless(request, tree, spawner)),
+    )
+
+
+def _most(found: Iterator[Problem]) -> Iterator[Problem]:
+    yield from islice(found, MOST_TOLD)
+    if next(found, None) is not None:
+        yield Problem("agents", "there is more that is wrong; mend this first")
 
 
 def _of_one(
@@ -243,44 +248,66 @@ def _beyond(counts: Sequence[tuple[str, int, str]], limits: Limits, more: int) -
             yield f"agents.{name} is {most}: {now} {what}{asked}; {_CURES[name]}"
 
 
-def _circles(request: SpawnRequest, tree: Tree, spawner: Spawner) -> Iterator[Problem]:
+def _endless(request: SpawnRequest, tree: Tree, spawner: Spawner) -> Iterator[Problem]:
+    """Who would never start or never end. Waits that are wrong by themselves are not looked at,
+    because each of them is a problem already."""
     field = "agents" if request.agents else "depends_on"
     batch = _as_nodes(request, tree, spawner)
-    depends = {node.id: node.depends_on for node in (*tree.nodes.values(), *batch)}
-    circle = cycle(depends)
-    grown = tree.with_nodes(*batch)
-    if circle is None:
-        # A member that depends on a later one of its group is a circle as well.
-        circle = next(filter(None, (grown.path(node.id, node.id) for node in batch)), None)
-    if circle is not None:
-        yield Problem(field, f"these would wait for each other: {' -> '.join(circle)}")
-    else:
-        yield from _deadlock(field, grown, batch, spawner)
+    grown, names = tree.with_nodes(*batch), [node.id for node in batch]
 
+    @cache
+    def waits_for(name: str) -> tuple[str, ...]:
+        return grown.waits_for(grown.nodes[name])
 
-def _deadlock(
-    field: str, grown: Tree, batch: Sequence[Node], spawner: Spawner
-) -> Iterator[Problem]:
-    for node in batch:
-        path = grown.path(node.id, spawner.id)
-        if path is not None:
+    def depends_on(name: str) -> tuple[str, ...]:
+        # Also on agents that have finished, for which nobody waits any more.
+        if name not in grown.nodes:
+            return ()
+        return tuple(dict.fromkeys((*grown.nodes[name].depends_on, *waits_for(name))))
+
+    for circle in circles(names, depends_on):
+        if not set(names).isdisjoint(circle):
+            yield Problem(field, f"these would wait for each other: {' -> '.join(circle)}")
+
+    def waits_above(name: str) -> tuple[str, ...]:
+        # Who only waits for another of the batch that never ends is helped when that one is.
+        return tuple(other for other in waits_for(name) if other not in names)
+
+    for name in names:
+        way = path(waits_above, name, spawner.id)
+        if way is not None:
             rule = (
-                f"{node.id} would never end, because it waits for its own ancestor, which ends "
-                f"after its children, awaited or not: {' -> '.join((spawner.id, *path))}; spawn it "
+                f"{name} would never end, because it waits for its own ancestor, which ends "
+                f"after its children, awaited or not: {' -> '.join((spawner.id, *way))}; spawn it "
                 "without its group or dependency"
             )
             yield Problem(field, rule)
-            return
 
 
 def _as_nodes(request: SpawnRequest, tree: Tree, spawner: Spawner) -> tuple[Node, ...]:
-    """The batch as agents of the tree; one without an id gets a name that nobody can depend on."""
+    """The batch as agents of the tree. One without an id gets a name that nobody can depend on;
+    one whose id another has too gets its place behind it, and stands for the id in the batch."""
     last = max((node.place for node in tree.nodes.values()), default=0)
+    counts = Counter(wanted.id for wanted in request.wanted)
+    ancestors = {spawner.id, *tree.ancestors(spawner.id)}
+    names: list[str] = []
+    called: dict[str, list[str]] = {}
+    for place, wanted in enumerate(request.wanted):
+        name = wanted.id or f"(agent {place + 1})"
+        if wanted.id is not None and (counts[wanted.id] > 1 or wanted.id in tree.nodes):
+            name = f"{wanted.id} (agent {place + 1})"
+        names.append(name)
+        called.setdefault(wanted.id or name, []).append(name)
     return tuple(
         Node(
-            id=wanted.id or f"(agent {place + 1})",
+            id=names[place],
             parent=spawner.id,
-            depends_on=wanted.depends_on,
+            depends_on=tuple(
+                other
+                for needed in wanted.depends_on
+                if needed != wanted.id and needed not in ancestors
+                for other in called.get(needed, (needed,))
+            ),
             group=wanted.group,
             place=last + 1 + place,
         )

@@ -5,7 +5,7 @@ were spawned before it, and a child of its own, awaited or not, because each of 
 A slot is no such thing: whoever waits holds none, so nobody waits for its holder for ever.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 
@@ -75,17 +75,27 @@ class Tree:
 
     def path(self, start: str, goal: str) -> tuple[str, ...] | None:
         """How `start` comes to wait for `goal`, both included; None where it never does."""
-        came_from: dict[str, str | None] = {start: None}
-        pending = [start]
-        while pending:
-            here = pending.pop(0)
-            for there in self.waits_for(self.nodes[here]) if here in self.nodes else ():
-                if there == goal:
-                    return (*_steps(came_from, here), goal)
-                if there not in came_from:
-                    came_from[there] = here
-                    pending.append(there)
-        return None
+        return path(lambda name: self.waits_for(self.nodes[name]), start, goal)
+
+
+WaitsFor = Callable[[str], Iterable[str]]
+"""Whom an agent waits for directly, by its id."""
+
+
+def path(waits_for: WaitsFor, start: str, goal: str) -> tuple[str, ...] | None:
+    """The shortest way in which `start` comes to wait for `goal`, both included; None where it
+    never does."""
+    came_from: dict[str, str | None] = {start: None}
+    pending = [start]
+    while pending:
+        here = pending.pop(0)
+        for there in waits_for(here):
+            if there == goal:
+                return (*_steps(came_from, here), goal)
+            if there not in came_from:
+                came_from[there] = here
+                pending.append(there)
+    return None
 
 
 def _steps(came_from: Mapping[str, str | None], end: str) -> tuple[str, ...]:
@@ -97,34 +107,25 @@ def _steps(came_from: Mapping[str, str | None], end: str) -> tuple[str, ...]:
     return tuple(reversed(steps))
 
 
-def cycle(depends_on: Mapping[str, Sequence[str]]) -> tuple[str, ...] | None:
-    """The first circle among dependencies, its first agent named again at the end; None if none.
+def circles(starts: Iterable[str], waits_for: WaitsFor) -> Iterator[tuple[str, ...]]:
+    """The circles among those that can be reached from `starts`, each with its first agent named
+    again at the end: one for every wait that closes one, so without these waits there is none.
 
-    An agent that depends on itself is a circle of one.
+    An agent that waits for itself is a circle of one. The walk is depth first without recursion,
+    because a chain may be as long as a tree is large.
     """
     done: set[str] = set()
-    for start in depends_on:
-        trail: list[str] = []
-        found = _walk(start, depends_on, trail, done)
-        if found is not None:
-            return found
-    return None
-
-
-def _walk(
-    start: str, depends_on: Mapping[str, Sequence[str]], trail: list[str], done: set[str]
-) -> tuple[str, ...] | None:
-    """Depth first without recursion: a chain may be as long as a tree is large."""
-    left = [iter((start,))]
+    trail: dict[str, None] = {}
+    left = [iter(starts)]
     while left:
         here = next(left[-1], None)
         if here is None:
             left.pop()
             if trail:
-                done.add(trail.pop())
+                done.add(trail.popitem()[0])
         elif here in trail:
-            return (*trail[trail.index(here) :], here)
+            steps = tuple(trail)
+            yield (*steps[steps.index(here) :], here)
         elif here not in done:
-            trail.append(here)
-            left.append(iter(depends_on.get(here, ())))
-    return None
+            trail[here] = None
+            left.append(iter(waits_for(here)))

@@ -254,6 +254,25 @@ async def test_a_spawn_without_a_repository_is_refused(tmp_path: Path, migrated_
     )
 
 
+@pytest.mark.requirement("SUB-5", "SUB-17")
+async def test_a_worktree_that_cannot_be_is_told_with_all_else(
+    tmp_path: Path, migrated_url: str
+) -> None:
+    agents = [
+        {"task": "x", "id": "a", "depends_on": ["b"], "type": "general"},
+        {"task": "y", "id": "b", "depends_on": ["a"], "type": "genral"},
+    ]
+    cast = Cast([Said(calls=(spawn(agents=agents, workspace="worktree"),)), "I may not."])
+    async with played(tmp_path, migrated_url, cast) as at:
+        await at.says("go")
+        assert await at.sees(1) == ["I may not."]
+        assert await tree(at) == {}
+    (told,) = cast.told(1)
+    assert "- workspace: there can be no worktree" in told
+    assert "- agents[1].type: there is no type genral" in told
+    assert "- agents: these would wait for each other: a -> b -> a" in told
+
+
 @pytest.mark.requirement("SUB-2", "SUB-17")
 async def test_a_definition_may_ask_for_one(tmp_path: Path, migrated_url: str) -> None:
     workspace = repository(tmp_path)

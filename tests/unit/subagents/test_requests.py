@@ -179,7 +179,7 @@ def test_a_member_that_depends_on_a_later_one_of_its_group(mode: str) -> None:
 def test_a_circle_over_an_agent_that_has_finished() -> None:
     known = tree(Node("old", parent="root", depends_on=("new",), settled=True))
     assert problems(batch(agent("new", "old")), known) == [
-        "agents: these would wait for each other: old -> new -> old"
+        "agents: these would wait for each other: new -> old -> new"
     ]
 
 
@@ -197,6 +197,76 @@ def test_all_problems_come_at_once() -> None:
         "agents[2].id",
         "agents",
     }
+
+
+@pytest.mark.requirement("SUB-5")
+@pytest.mark.parametrize(
+    "other",
+    [
+        AgentRequest(task="look", type="nobody"),
+        AgentRequest(),
+        agent("taken"),
+        agent("x", "missing"),
+        agent("x", "x"),
+        agent("x", "root"),
+    ],
+)
+def test_a_circle_is_named_beside_every_other_problem(other: AgentRequest) -> None:
+    known = tree(Node("taken", parent="root"))
+    (wrong,) = problems(batch(other), known)
+    found = problems(batch(agent("a", "b"), agent("b", "a"), other), known)
+    assert found == [
+        wrong.replace("agents[0]", "agents[2]"),
+        "agents: these would wait for each other: a -> b -> a",
+    ]
+
+
+@pytest.mark.requirement("SUB-5")
+def test_each_circle_of_a_batch_is_named_and_no_more_than_can_be_read() -> None:
+    apart = batch(agent("a", "b"), agent("b", "a"), agent("c", "d"), agent("d", "c", "a"))
+    assert problems(apart) == [
+        "agents: these would wait for each other: a -> b -> a",
+        "agents: these would wait for each other: c -> d -> c",
+    ]
+    names = [f"a{place}" for place in range(MAX_BATCH)]
+    found = problems(batch(*(agent(name, *names) for name in names)))
+    assert sum("wait for each other" in one for one in found) == MOST_TOLD
+    assert found[-1] == "agents: there is more that is wrong; mend this first"
+
+
+@pytest.mark.requirement("SUB-5")
+def test_a_circle_of_ids_that_are_taken_or_given_twice() -> None:
+    """The tree's own agents of that name wait for nobody of the batch."""
+    known = tree(Node("a", parent="root"), Node("c", parent="root", depends_on=("a",)))
+    taken = problems(batch(agent("a", "b", "c"), agent("b", "a")), known)
+    assert taken == [
+        "agents[0].id: a is taken in this tree: choose another, or none",
+        "agents: these would wait for each other: a (agent 1) -> b -> a (agent 1)",
+    ]
+    twice = problems(batch(agent("a"), agent("a", "b"), agent("b", "a")))
+    assert twice == [
+        "agents: the id a is given 2 times; each must be another",
+        "agents: these would wait for each other: a (agent 2) -> b -> a (agent 2)",
+    ]
+
+
+@pytest.mark.requirement("SUB-5", "SUB-13")
+def test_each_wait_for_an_ancestor_is_told_with_the_circles() -> None:
+    known = tree(Node("a", parent="root", group="g", place=1))
+    asked = batch(
+        agent("x", group="g"),
+        agent("y", "x"),
+        agent("z", group="g"),
+        agent("o", "p", "nobody"),
+        agent("p", "o"),
+    )
+    found = problems(asked, known, spawner("a"))
+    assert [one.split(" because ")[0] for one in found] == [
+        "agents[3].depends_on: no agent of this tree is called nobody",
+        "agents: these would wait for each other: o -> p -> o",
+        "agents: x would never end,",
+        "agents: z would never end,",
+    ]
 
 
 @pytest.mark.requirement("SUB-13")

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runtime.subagents.requests import AgentRequest, Limits, Spawner, SpawnRequest, check
-from runtime.subagents.waiting import Node, Tree, cycle
+from runtime.subagents.waiting import Node, Tree, circles
 from tests.profiles import examples
 
 pytestmark = pytest.mark.requirement("SUB-13")
@@ -151,27 +151,42 @@ def test_the_settled_are_waited_for_by_nobody() -> None:
     assert [node.id for node in tree.live()] == ["b"]
 
 
+def closed(graph: dict[str, list[str]]) -> list[tuple[str, ...]]:
+    return list(circles(graph, lambda name: graph.get(name, ())))
+
+
 @given(
     st.dictionaries(
         st.sampled_from("abcdef"), st.lists(st.sampled_from("abcdef"), max_size=3), max_size=6
     )
 )
-def test_a_circle_is_found_where_and_only_where_there_is_one(graph: dict[str, list[str]]) -> None:
-    found = cycle(graph)
-    if found is not None:
-        assert found[0] == found[-1]
-        assert all(there in graph[here] for here, there in itertools.pairwise(found))
-        return
-    order: list[str] = []
-    left = dict(graph)
+def test_without_the_last_wait_of_each_circle_there_is_none(graph: dict[str, list[str]]) -> None:
+    found = closed(graph)
+    left = {name: set(wants) for name, wants in graph.items()}
+    for circle in found:
+        assert circle[0] == circle[-1]
+        assert all(there in graph[here] for here, there in itertools.pairwise(circle))
+        left[circle[-2]].discard(circle[-1])
     while left:
         free = [name for name, wants in left.items() if not set(wants) & set(left)]
         assert free, "every order of a graph without circles has somebody who can begin"
-        order += free
         for name in free:
             del left[name]
 
 
+@given(st.permutations("abcdef"), st.sets(st.tuples(st.integers(0, 5), st.integers(0, 5))))
+def test_where_nobody_waits_in_a_circle_none_is_found(
+    order: list[str], waits: set[tuple[int, int]]
+) -> None:
+    graph = {name: [order[b] for a, b in waits if order[a] == name and b > a] for name in order}
+    assert closed(graph) == []
+
+
 def test_a_chain_as_long_as_a_tree_is_no_problem() -> None:
-    assert cycle({str(n): [str(n + 1)] for n in range(20_000)}) is None
-    assert cycle({"0": ["1"], "1": ["1"]}) == ("1", "1")
+    assert closed({str(n): [str(n + 1)] for n in range(20_000)}) == []
+    assert closed({"0": ["1"], "1": ["1"]}) == [("1", "1")]
+
+
+def test_two_circles_are_two() -> None:
+    graph = {"a": ["b"], "b": ["a", "c"], "c": ["b", "d"], "d": []}
+    assert closed(graph) == [("a", "b", "a"), ("b", "c", "b")]
