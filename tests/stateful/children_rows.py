@@ -118,7 +118,8 @@ class Town:
         ahead = {one: self.agents[one]["group_name"] for one in self.live & {*named.values()}}
         for one in wanted:
             before = {name for name, group in ahead.items() if group and group == one.group}
-            found[one.id or ""] = before | {named[need] for need in one.depends_on} - self.settled
+            needs = {named[need] for need in one.depends_on if need in named}
+            found[one.id or ""] = before | needs - self.settled
             ahead[one.id or ""] = one.group
         if parent in found:
             found[parent] |= {one.id or "" for one in wanted}
