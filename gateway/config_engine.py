@@ -13,11 +13,10 @@ from runtime.agent.settings import (
     ChildModels,
     ChildSettings,
 )
-from runtime.commands.answers import Approvers
 from runtime.commands.table import CommandSettings
 from runtime.domain.budgets import BudgetSettings, Limit, micro_usd
 from runtime.domain.errors import InvalidInput
-from runtime.domain.people import Trust
+from runtime.domain.people import Approvers, Trust
 from runtime.domain.rates import Rate, RateSettings
 from runtime.domain.value import JsonObject
 from runtime.intake.access import ChannelAccess

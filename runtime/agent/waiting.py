@@ -1,6 +1,6 @@
 """From calls that wait to the unit that opens them: a card for a person, children for a spawn."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -12,7 +12,7 @@ from runtime.agent.type_book import TypeBook
 from runtime.domain.capabilities import Capabilities, Scope, meet
 from runtime.domain.decisions import PermissionMode
 from runtime.domain.grants import GrantKind
-from runtime.domain.people import Trust
+from runtime.domain.people import Approvers, Trust
 from runtime.domain.printable import printable_name
 from runtime.inbox.claims import Holder
 from runtime.inbox.parking import Wait
@@ -42,12 +42,13 @@ from runtime.workspace.layout import Layout
 
 @dataclass(frozen=True, slots=True)
 class Parking:
-    """Lets runs wait. Without a `shelf` there are the built-in types alone; a child's relative
-    paths begin in the `workspace`."""
+    """Lets runs wait. The `approvers` may change while it works. Without a `shelf` there are the
+    built-in types alone; a child's relative paths begin in the `workspace`."""
 
     database: Database
     registry: Registry
     settings: AgentSettings
+    approvers: Callable[[], Approvers]
     shelf: DefinitionShelf | None = None
     places: Places | None = None
 
@@ -81,6 +82,7 @@ class Parking:
             holder=holder,
             run_id=run.id,
             waits=waits,
+            approvers=self.approvers(),
             expires_in_ms=self.settings.approval_expiry_ms,
             window_from=window_from,
         )

@@ -4,24 +4,12 @@ from dataclasses import dataclass
 
 from runtime.domain.errors import Conflict, NotFound
 from runtime.domain.ids import code_of
-from runtime.domain.people import Speaker, Trust
+from runtime.domain.people import Approvers, Speaker
 from runtime.inbox import parking
 from runtime.inbox.parking import Answer, Answered, Choice
 from runtime.store import Connection, audit, open_calls, runs
 from runtime.store.lanes import Lane
 from runtime.store.open_calls import APPROVAL, FOR_PEOPLE, OpenCall
-
-
-@dataclass(frozen=True, slots=True)
-class Approvers:
-    """Who may approve besides the owner: ``channel:account:user`` of platform accounts."""
-
-    accounts: frozenset[str] = frozenset()
-
-    def include(self, speaker: Speaker) -> bool:
-        """Whether a person may answer approvals."""
-        place = f"{speaker.channel}:{speaker.account}:{speaker.user_id}"
-        return speaker.trust is Trust.OWNER or place in self.accounts
 
 
 def find(conn: Connection, code: str, *, kind: str | None = None) -> OpenCall:

@@ -8,13 +8,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from runtime.commands import agents, answers, models, personas
-from runtime.commands.answers import Approvers
 from runtime.commands.parse import Unknown
 from runtime.domain.budgets import BudgetSettings, budgets_of, spender_of, standing_lines
 from runtime.domain.decisions import SessionMode
 from runtime.domain.errors import Conflict, GatehouseError, NotFound
 from runtime.domain.events import EventKind
-from runtime.domain.people import Speaker, Trust
+from runtime.domain.people import Approvers, Speaker, Trust
 from runtime.domain.rates import RateSettings, limits_of_runs, rate_lines
 from runtime.domain.value import JsonObject
 from runtime.inbox import stopping

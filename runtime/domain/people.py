@@ -1,5 +1,6 @@
 """Who speaks: a platform account, the trust it carries, and what became of a stranger."""
 
+from dataclasses import dataclass
 from enum import StrEnum
 
 from runtime.domain.value import Value
@@ -37,3 +38,15 @@ class Speaker(Value):
     user_id: str
     name: str = ""
     trust: Trust
+
+
+@dataclass(frozen=True, slots=True)
+class Approvers:
+    """Who may approve besides the owner: ``channel:account:user`` of platform accounts."""
+
+    accounts: frozenset[str] = frozenset()
+
+    def include(self, speaker: Speaker) -> bool:
+        """Whether a person may answer approvals."""
+        place = f"{speaker.channel}:{speaker.account}:{speaker.user_id}"
+        return speaker.trust is Trust.OWNER or place in self.accounts

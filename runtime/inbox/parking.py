@@ -5,7 +5,6 @@ again at the head of its lane. Answering makes no new run and needs no process t
 """
 
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Final, Literal
@@ -22,19 +21,20 @@ from runtime.domain.messages import (
     OutboundPart,
     QuestionPart,
 )
-from runtime.domain.people import Trust
+from runtime.domain.people import Approvers, Trust
 from runtime.domain.printable import printable
 from runtime.domain.runs import RunState
 from runtime.domain.tools import ToolResult
 from runtime.domain.value import JsonObject
 from runtime.inbox import resuming, streams
-from runtime.inbox.claims import Holder
 from runtime.inbox.closing import end_as_asked
+from runtime.sessions.keys import OF_USER, place_of
 from runtime.store import (
     Connection,
     agents,
     audit,
     calls,
+    inputs,
     lanes,
     open_calls,
     outbox,
@@ -101,30 +101,6 @@ class Answered:
     outcome: str
 
 
-def park(
-    conn: Connection,
-    holder: Holder,
-    run_id: str,
-    waits: Sequence[Wait],
-    *,
-    expires_in_ms: int,
-    window_from: int,
-) -> Sequence[OpenCall]:
-    """Let a run wait: open calls, cards and the run's state, in one unit.
-
-    A run that somebody asked to end asks nobody anything: it ends here, and nothing is returned.
-    """
-    lane = lanes.lock_of_run(conn, run_id)
-    run = runs.owned(conn, run_id, worker=holder.worker, fence=holder.fence)
-    if run.cancel is not None:
-        end_instead(conn, lane, run, run.cancel)
-        return ()
-    made = [ask(conn, lane, run, wait, expires_in_ms=expires_in_ms) for wait in waits]
-    rest(conn, lane, run, window_from=window_from)
-    lanes.save(conn, lane)
-    return made
-
-
 def rest(conn: Connection, lane: Lane, run: Run, *, window_from: int) -> None:
     """Let a run of a locked lane wait for its open calls; it holds neither worker nor slot."""
     if lane.gate is None:
@@ -145,8 +121,16 @@ def end_instead(conn: Connection, lane: Lane, run: Run, reason: str) -> None:
     lanes.save(conn, lane)
 
 
-def ask(conn: Connection, lane: Lane, run: Run, wait: Wait, *, expires_in_ms: int) -> OpenCall:
-    """Open a call that a person must answer, and show its card."""
+def ask(
+    conn: Connection,
+    lane: Lane,
+    run: Run,
+    wait: Wait,
+    *,
+    approvers: Approvers,
+    expires_in_ms: int,
+) -> OpenCall:
+    """Open a call that a person must answer, and show its card where one of the `approvers` is."""
     prefix = IdPrefix.APPROVAL if wait.kind == APPROVAL else IdPrefix.QUESTION
     identifier = new_id(prefix, lane.now_ms)
     # A child's card stands in the chat of its root: people must see who asks (APR-7).
@@ -177,7 +161,7 @@ def ask(conn: Connection, lane: Lane, run: Run, wait: Wait, *, expires_in_ms: in
     )
     open_calls.add(conn, call)
     calls.wait(conn, wait.row)
-    elsewhere = _approver_chat(conn, run) if wait.kind == APPROVAL else None
+    elsewhere = _owner_chat(conn, run, approvers) if wait.kind == APPROVAL else None
     card = OutboundMessage(
         outbox_id=new_id(IdPrefix.OUTBOX, lane.now_ms),
         target=elsewhere or run.target,
@@ -192,12 +176,10 @@ def ask(conn: Connection, lane: Lane, run: Run, wait: Wait, *, expires_in_ms: in
     return call
 
 
-def _approver_chat(conn: Connection, run: Run) -> ChatAddress | None:
-    """Where the card goes when the chat of the run may hold no approver: the owner's own (APR-2).
-
-    None where the run was asked for by the owner, or no owner's direct chat is known there.
-    """
-    if run.speaker.trust is Trust.OWNER:
+def _owner_chat(conn: Connection, run: Run, approvers: Approvers) -> ChatAddress | None:
+    """The owner's direct chat, where a card goes if nobody in the chat of the run may answer it
+    (APR-2). None where somebody there may, or where no owner's direct chat is known."""
+    if approvers.include(run.speaker) or _speaks_there(conn, run, approvers):
         return None
     for account in people.with_trust(conn, Trust.OWNER):
         chat = account.direct_chat
@@ -208,6 +190,21 @@ def _approver_chat(conn: Connection, run: Run) -> ChatAddress | None:
         if same:
             return chat
     return None
+
+
+def _speaks_there(conn: Connection, run: Run, approvers: Approvers) -> bool:
+    """Whether an approver takes part in a conversation of several people.
+
+    A thread with a session of its own is a conversation of its own: who only wrote beside it would
+    not be told of a card in it.
+    """
+    if run.target.chat_kind == "direct":
+        return False
+    agent = agents.find(conn, run.session_id)
+    root = sessions.get(conn, agent.tree_id if agent else run.session_id)
+    place = place_of(root.key)
+    spoke = inputs.speakers(conn, place, below=f"{place}{OF_USER}", chat_id=run.target.chat_id)
+    return any(approvers.include(speaker) for speaker in spoke)
 
 
 def card_part(call: OpenCall, outcome: str = "") -> OutboundPart:

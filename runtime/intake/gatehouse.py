@@ -3,7 +3,7 @@
 import structlog
 
 from runtime.domain.messages import ButtonPress, Deletion, InboundMessage, Move
-from runtime.domain.people import Sender
+from runtime.domain.people import Approvers, Sender
 from runtime.intake.accepting import Accepting
 from runtime.intake.home import Homing
 from runtime.intake.lookups import Lookups
@@ -40,6 +40,11 @@ class Intake:
         self._bus = bus
         self._settings = settings
         self._changed = True
+
+    @property
+    def approvers(self) -> Approvers:
+        """Who may approve now."""
+        return self._settings.commands.approvers
 
     def change(self, settings: IntakeSettings) -> None:
         """New rules for everything that arrives from now on (ACC-2)."""

@@ -1,11 +1,12 @@
 """Session keys: stable, readable, and never shared by two different places (MSG-3)."""
 
-from typing import Literal
+from typing import Final, Literal
 
 from runtime.domain.messages import ChatAddress, escape_component
 from runtime.domain.people import Sender
 
 Scope = Literal["room", "thread", "user", "account"]
+OF_USER: Final = ":user:"
 
 
 def session_key(address: ChatAddress, sender: Sender, *, scope: Scope) -> str:
@@ -24,7 +25,12 @@ def session_key(address: ChatAddress, sender: Sender, *, scope: Scope) -> str:
     if address.thread_id is not None and (scope == "thread" or address.chat_kind == "topic"):
         parts.append(address.thread_id)
     key = _join(*parts)
-    return f"{key}:user:{escape_component(sender.id)}" if scope == "user" else key
+    return f"{key}{OF_USER}{escape_component(sender.id)}" if scope == "user" else key
+
+
+def place_of(key: str) -> str:
+    """What of a key names the place, without the person whose session it is there."""
+    return key.partition(OF_USER)[0]
 
 
 def _direct(address: ChatAddress, sender: Sender) -> str:

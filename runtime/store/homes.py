@@ -6,13 +6,12 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, exists, or_, select
 
 from runtime.domain.messages import ChatAddress, escape_component
-from runtime.store.payloads import kept
+from runtime.store.inputs import LOOKED_BACK
+from runtime.store.payloads import kept, quoted
 from runtime.store.tables import inputs, lanes, runs, sessions
 
 NEWEST = 100
 """Sessions of an account that are looked at."""
-LOOKED_BACK = 200
-"""Newest inputs of a session among which the person's are looked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +37,11 @@ def conversations(
         .limit(NEWEST)
     )
     # The speaker is JSON that we wrote ourselves: this field has one spelling.
-    quoted = f'"user_id":{_json(user_id)}'
+    spoken = f'"user_id":{quoted(user_id)}'
     spoke = exists().where(
         inputs.c.session_id == sessions.c.id,
         inputs.c.seq > lanes.c.input_seq - LOOKED_BACK,
-        inputs.c.speaker.contains(quoted, autoescape=True),
+        inputs.c.speaker.contains(spoken, autoescape=True),
     )
     rows = conn.execute(
         select(sessions, lanes.c.ready_ms, runs.c.state.label("doing"))
@@ -62,8 +61,3 @@ def conversations(
         )
         for row in rows
     ]
-
-
-def _json(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'

@@ -3,16 +3,26 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, Text, bindparam, delete, func, literal_column, select, update
+from sqlalchemy import (
+    Connection,
+    Text,
+    bindparam,
+    delete,
+    func,
+    literal_column,
+    or_,
+    select,
+    update,
+)
 
 from runtime.domain.messages import InboundMessage
 from runtime.domain.people import Speaker, Trust
 from runtime.store import idempotency
 from runtime.store.hot import hot
-from runtime.store.payloads import kept
+from runtime.store.payloads import kept, quoted
 from runtime.store.rows import insert_new
 from runtime.store.runs import QUEUED
-from runtime.store.tables import inputs, runs
+from runtime.store.tables import inputs, lanes, runs, sessions
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +44,10 @@ class Input:
 
 PERSON, NOTICE = "person", "notice"
 """Where an input is from: somebody said it, or the machinery tells it (a handoff)."""
+SESSIONS = 100
+"""Sessions of a place that are looked at."""
+LOOKED_BACK = 200
+"""Newest inputs of a session among which people are looked for."""
 # Written out: SQLite uses a partial index only for a condition that it can read.
 PENDING = literal_column("'pending'", Text)
 _IDENTITY = hot(
@@ -167,6 +181,35 @@ def since_person(conn: Connection, session_id: str, *, most: int) -> int:
             break
         count += 1
     return count
+
+
+def speakers(conn: Connection, key: str, *, below: str, chat_id: str) -> Sequence[Speaker]:
+    """Who spoke in a chat lately, newest first: in the session of that key, and in those whose keys
+    begin with `below`."""
+    newest = (
+        select(sessions.c.id)
+        .where(or_(sessions.c.key == key, sessions.c.key.startswith(below, autoescape=True)))
+        .order_by(sessions.c.updated_ms.desc())
+        .limit(SESSIONS)
+    )
+    # The message is JSON that we wrote ourselves: this field has one spelling.
+    rows = conn.execute(
+        select(inputs.c.speaker)
+        .join(lanes, lanes.c.session_id == inputs.c.session_id)
+        .where(
+            inputs.c.session_id.in_(newest),
+            inputs.c.seq > lanes.c.input_seq - LOOKED_BACK,
+            inputs.c.origin == PERSON,
+            inputs.c.message.contains(f'"chat_id":{quoted(chat_id)}', autoescape=True),
+        )
+        .group_by(inputs.c.speaker)
+        .order_by(func.max(inputs.c.received_ms).desc())
+    )
+    found: dict[tuple[str, str, str], Speaker] = {}
+    for row in rows:
+        speaker = kept(Speaker, row.speaker)
+        found.setdefault((speaker.channel, speaker.account, speaker.user_id), speaker)
+    return list(found.values())
 
 
 def said_last(conn: Connection, session_id: str, *, most: int) -> Sequence[int]:

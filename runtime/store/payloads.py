@@ -22,3 +22,9 @@ def kept(model: type[M], payload: str) -> M:
 def kept_message(payload: str) -> TranscriptMessage:
     """A message of a transcript; raises as `kept`."""
     return TRANSCRIPT_MESSAGE.validate_json(payload, extra="ignore")
+
+
+def quoted(text: str) -> str:
+    """A text as it stands in JSON that we wrote, to look for it there."""
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from runtime.domain.ids import IdPrefix, new_id
+from runtime.domain.people import Approvers
 from runtime.domain.tools import ToolResult
 from runtime.inbox import clarifying, parking, telling
 from runtime.inbox.claims import Holder
@@ -58,6 +59,7 @@ def park(
     run_id: str,
     waits: Sequence[Wait | Begins | Lingers],
     *,
+    approvers: Approvers,
     expires_in_ms: int,
     window_from: int,
 ) -> Parked:
@@ -82,7 +84,7 @@ def park(
         elif isinstance(wait, Lingers):
             lingering.begin(conn, lane, wait)
         else:
-            parking.ask(conn, lane, run, wait, expires_in_ms=expires_in_ms)
+            parking.ask(conn, lane, run, wait, approvers=approvers, expires_in_ms=expires_in_ms)
     if spawned:
         cards.begin(conn, lane, run, run.step)
     waiting = bool(open_calls.of_run(conn, run_id, state="open"))

@@ -265,7 +265,12 @@ class Engine:
             budgets=self._budgets,
             files=self._file_services(),
             parking=Parking(
-                parts.database, parts.registry, settings.agent, parts.workspace.agents, places
+                parts.database,
+                parts.registry,
+                settings.agent,
+                approvers=lambda: self.intake.approvers,
+                shelf=parts.workspace.agents,
+                places=places,
             ),
             observer=parts.observer,
             tracer=parts.tracer,

@@ -7,11 +7,12 @@ from dataclasses import replace
 import pytest
 from sqlalchemy import text as sql
 
-from runtime.commands.answers import Approvers
 from runtime.commands.table import CommandSettings
 from runtime.domain.messages import ApprovalPart
+from runtime.domain.people import Approvers
 from runtime.domain.runs import RunState
 from runtime.intake.access import ChannelAccess
+from runtime.sessions.keys import Scope
 from runtime.store import open_calls, outbox
 from runtime.views.shapes import open_call_view
 from tests.fakes.clock import FakeClock
@@ -224,6 +225,55 @@ async def test_an_owner_in_a_group_gets_the_card_there_and_others_cannot_press_i
         assert not (await world.presses(part.open_call_id, "once", user="U-x")).accepted
         assert (await world.presses(part.open_call_id, "once")).accepted
         await world.chat.until(lambda: note.kept == ["a"])
+
+
+@pytest.mark.requirement("APR-2")
+@pytest.mark.parametrize(("approver", "scope"), [("owner", "room"), ("named", "user")])
+async def test_a_members_card_stays_in_a_group_where_an_approver_speaks(
+    worlds: Worlds, approver: str, scope: Scope
+) -> None:
+    note = asking()
+    model = ScriptedModel(script(Said(calls=(call("a"),)), "done"))
+    rules = replace(WITH_MEMBER, group_scope=scope, allow_users=frozenset({MEMBER, "U-named"}))
+    named = CommandSettings(approvers=Approvers(frozenset({"test:A1:U-named"})))
+    change = both(offering(note), intake(access={"test": rules}, commands=named))
+    user = f"U-{approver}"
+    async with worlds(model, change=change) as world:
+        await world.says("/help")
+        await world.says("/help", user=user, chat_id="G1", kind="group")
+        await world.says("go", user=MEMBER, chat_id="G1", kind="group")
+        part = await card(world)
+        assert cards(world)[0][0].target.chat_id == "G1"
+        assert (await world.presses(part.open_call_id, "once", user=user)).accepted
+        await world.chat.until(lambda: note.kept == ["a"])
+        await world.says("go", user=MEMBER, chat_id="G2", kind="group")
+        await card(world, 2)
+        assert cards(world)[1][0].target.chat_id == f"D-{OWNER}", "nobody of them speaks there"
+
+
+@pytest.mark.requirement("APR-2")
+async def test_a_named_approver_gets_the_card_where_they_asked(worlds: Worlds) -> None:
+    commands = CommandSettings(approvers=Approvers(frozenset({f"test:A1:{MEMBER}"})))
+    change = both(offering(asking()), intake(access={"test": WITH_MEMBER}, commands=commands))
+    async with worlds(ScriptedModel([Said(calls=(call("a"),))]), change=change) as world:
+        await world.says("/help")
+        await world.says("go", user=MEMBER)
+        await card(world)
+        assert cards(world)[0][0].target.chat_id == f"D-{MEMBER}"
+
+
+@pytest.mark.requirement("APR-2")
+async def test_one_conversation_over_all_chats_counts_who_speaks_in_this_one(
+    worlds: Worlds,
+) -> None:
+    rules = replace(WITH_MEMBER, group_scope="account")
+    change = both(offering(asking()), intake(access={"test": rules}))
+    async with worlds(ScriptedModel(script(Said(calls=(call("a"),)))), change=change) as world:
+        await world.says("/help")
+        await world.says("/help", chat_id="G1", kind="group")
+        await world.says("go", user=MEMBER, chat_id="G2", kind="group")
+        await card(world)
+        assert cards(world)[0][0].target.chat_id == f"D-{OWNER}"
 
 
 @pytest.mark.requirement("APR-2")

@@ -1,6 +1,7 @@
 """Nobody but an approver lets a child's call run: no agent's words, no press too late (APR-7)."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,11 +13,12 @@ from runtime.tools.base import AnyTool
 from runtime.tools.builtin.spawning import SessionsSpawn
 from tests.contract.store_support import dialect, migrated_url, schema_templates
 from tests.fakes.model import Gate, Said
-from tests.scenario.cards import GUEST, MEMBER, audited, call, cards, offering
+from tests.scenario.cards import GUEST, MEMBER, audited, both, call, cards, offering
 from tests.scenario.cards import card as shown_card
 from tests.scenario.cast import Cast, ask, got_to, played, spawn, tree
 from tests.scenario.children import settled
-from tests.scenario.engine import World
+from tests.scenario.conftest import intake
+from tests.scenario.engine import OPEN, World
 from tests.scenario.family import grown
 from tests.scenario.test_children_cards import deep
 from tests.scenario.tools import Note
@@ -65,6 +67,21 @@ async def test_who_may_not_answer_a_childs_card_gets_nowhere_by_any_way(
         assert not again.accepted
         await at.chat.until(lambda: any("ok: kept make" in text for text in at.chat.texts()))
         assert note.kept == ["make"]
+
+
+@pytest.mark.requirement("APR-7", "APR-2")
+async def test_a_childs_card_stays_in_the_group_where_the_owner_speaks(
+    tmp_path: Path, migrated_url: str
+) -> None:
+    tools: tuple[AnyTool, ...] = (Note(command=True), SessionsSpawn())
+    rules = replace(OPEN, allow_users=frozenset({MEMBER}))
+    change = both(offering(*tools), intake(access={"test": rules}))
+    async with grown(tmp_path, migrated_url, deep(call("make"), mode="background"), change) as at:
+        await at.says("/help")
+        await at.says("/help", chat_id="G1", kind="group")
+        await at.says("go", user=MEMBER, chat_id="G1", kind="group")
+        await asked(at)
+        assert cards(at)[0][0].target.chat_id == "G1"
 
 
 @pytest.mark.requirement("APR-7", "SUB-19")

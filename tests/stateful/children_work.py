@@ -5,6 +5,7 @@ from typing import Final
 
 from runtime.domain.decisions import Decision
 from runtime.domain.messages import TextPart
+from runtime.domain.people import Approvers
 from runtime.domain.runs import RunState, Usage
 from runtime.domain.tools import Effect, ToolCall
 from runtime.domain.transcript import AssistantMessage, ToolMessage
@@ -97,7 +98,13 @@ class ChildrenAtWork(ChildrenBench):
         begins = [Begins(row, self.orders[row.run_id, row.step, row.place]) for row in rows]
         parked = self.run(
             lambda conn: awaiting.park(
-                conn, self.holder, run_id, begins, expires_in_ms=FOREVER_MS, window_from=1
+                conn,
+                self.holder,
+                run_id,
+                begins,
+                approvers=Approvers(),
+                expires_in_ms=FOREVER_MS,
+                window_from=1,
             )
         )
         self.look()

@@ -6,6 +6,7 @@ from functools import partial
 import pytest
 from sqlalchemy import Connection
 
+from runtime.domain.people import Approvers
 from runtime.domain.runs import RunState, Usage
 from runtime.domain.transcript import AssistantMessage
 from runtime.inbox import settling, steps
@@ -156,7 +157,7 @@ def asks(at: Play, run_id: str) -> None:
     """A run asks its parent."""
     (row,) = at.responds(run_id, [spawning(agent("never"), mode="await")])
     wait = Wait(row, CLARIFICATION, question="Which one?")
-    park = partial(awaiting.park, expires_in_ms=FOREVER_MS, window_from=1)
+    park = partial(awaiting.park, approvers=Approvers(), expires_in_ms=FOREVER_MS, window_from=1)
     at.run(lambda conn: park(conn, at.holder, run_id, [wait]))
     at.holds()
 

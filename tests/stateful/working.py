@@ -12,15 +12,17 @@ from runtime.domain.decisions import Decision
 from runtime.domain.errors import StaleLease
 from runtime.domain.grants import Grant, GrantKind
 from runtime.domain.messages import TextPart
+from runtime.domain.people import Approvers
 from runtime.domain.runs import RunState, Usage
 from runtime.domain.tools import Effect, ToolCall, ToolResult
 from runtime.domain.transcript import AssistantMessage, ToolMessage
-from runtime.inbox import claims, deliveries, parking, steps
+from runtime.inbox import claims, deliveries, steps
 from runtime.inbox.claims import Claimed, Holder
 from runtime.inbox.parking import Wait
 from runtime.inbox.steps import Ended, Finish, ModelStep
 from runtime.store import leases
 from runtime.store.calls import CallRow
+from runtime.subagents import awaiting
 from tests.stateful.bench import LEASE_MS, WORKERS, Bench, Held, pick
 
 NUMBERS = st.integers(0, 7)
@@ -191,8 +193,14 @@ class Working(Bench):
         waits = [_wait(row) for row in held.pending if asks(row)]
         asked_to_end = self.now.run[held.run_id]["cancel"] is not None
         self.run(
-            lambda conn: parking.park(
-                conn, holder, held.run_id, waits, expires_in_ms=EXPIRY_MS, window_from=1
+            lambda conn: awaiting.park(
+                conn,
+                holder,
+                held.run_id,
+                waits,
+                approvers=Approvers(),
+                expires_in_ms=EXPIRY_MS,
+                window_from=1,
             )
         )
         del self.workers[who].runs[held.run_id]
@@ -314,7 +322,15 @@ def write_step(unit: str, conn: Connection, *, holder: Holder, held: Held) -> No
             )
         case "park":
             waits = [_wait(row)]
-            parking.park(conn, holder, held.run_id, waits, expires_in_ms=1, window_from=1)
+            awaiting.park(
+                conn,
+                holder,
+                held.run_id,
+                waits,
+                approvers=Approvers(),
+                expires_in_ms=1,
+                window_from=1,
+            )
         case "finish":
             finish = ending(RunState.COMPLETED)
             steps.finish(conn, holder, held.run_id, finish, claim=None)
