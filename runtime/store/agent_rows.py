@@ -33,9 +33,9 @@ class AgentRow:
     """One agent with where its lane stands: its `gate`, the `run` that has it (`run_id`), and
     whether one is `due`. What it used counts every run so far, also while it is at work.
 
-    `queued` runs wait in it, and so many approvals and questions wait for a person; it `asks` while
-    it waits for its parent's answer. `error` is that of its last run that had one, `said` its last
-    words while it is at work, `active_ms` when it last did something.
+    `queued` runs wait in it, and so many approvals and questions wait for a person; it `asks` its
+    parent so many questions, all in the run that has its lane. `error` is that of its last run that
+    had one, `said` its last words while it is at work, `active_ms` when it last did something.
     """
 
     agent: Agent
@@ -51,7 +51,7 @@ class AgentRow:
     queued: int = 0
     approvals: int = 0
     questions: int = 0
-    asks: bool = False
+    asks: int = 0
     error: str | None = None
     said: str = ""
     active_ms: int | None = None
@@ -119,7 +119,7 @@ def _query(wanted: ColumnElement[bool]) -> Select[Any]:
             open_calls.c.session_id,
             func.sum(case((open_calls.c.kind == APPROVAL, 1), else_=0)).label("approvals"),
             func.sum(case((open_calls.c.kind == QUESTION, 1), else_=0)).label("questions"),
-            func.max(case((open_calls.c.kind == CLARIFICATION, 1), else_=0)).label("asks"),
+            func.sum(case((open_calls.c.kind == CLARIFICATION, 1), else_=0)).label("asks"),
         )
         .where(open_calls.c.session_id.in_(members), open_calls.c.state == OPEN)
         .group_by(open_calls.c.session_id)
@@ -242,7 +242,7 @@ def _row(row: Sequence[Any]) -> AgentRow:
         queued=int(queued or 0),
         approvals=int(approvals or 0),
         questions=int(questions or 0),
-        asks=bool(asks),
+        asks=int(asks or 0),
         error=error,
         said="" if said is None else _text(said),
         active_ms=max(agent.created_ms, newest_ms or 0, agent.settled_ms or 0),

@@ -46,7 +46,8 @@ async def test_an_agent_is_seen_at_work_and_its_output_once_it_settled(
     rows, shown, early, waited = cast.told(2)
     row = json.loads(rows)
     assert (row["agent_id"], row["type"], row["status"]) == ("one", "explore", "running")
-    assert (row["mode"], row["task"], row["steps"]) == ("background", "Find it.", 0)
+    assert (row["mode"], row["task"]) == ("background", "Find it.")
+    assert row["progress"] == {"steps": 0, "tool_calls": 0}
     assert row["tokens"] == 0
     assert row["elapsed_s"] >= 0
     assert json.loads(shown)["task"] == "Find it.\nAll of it."

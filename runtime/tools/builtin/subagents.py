@@ -5,7 +5,7 @@ stopped: an agent must not steer one that has more tools than itself.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, Literal
 
 from pydantic import Field
@@ -18,7 +18,7 @@ from runtime.domain.value import JsonObject
 from runtime.store.agent_rows import AgentRow
 from runtime.store.agents import Agent
 from runtime.subagents.selecting import below, select, standing
-from runtime.subagents.talking import Word
+from runtime.subagents.talking import How, Word
 from runtime.tools.base import AnyTool, Arguments, Tool, ToolContext, ToolOutput
 from runtime.tools.family import Family, Household
 
@@ -29,7 +29,7 @@ LINE: Final = 120
 """Characters of a task in a list."""
 Action = Literal["list", "show", "wait", "message", "steer", "decline", "stop", "output"]
 TELLS: Final = frozenset({"message", "steer", "decline", "stop"})
-_HOW: Final = {
+TOLD: Final[Mapping[How, str]] = {
     "steered": "It hears this at its next step.",
     "joined": "It begins with this when its turn comes.",
     "queued": "It takes this up when it has done what it is at.",
@@ -145,11 +145,12 @@ class Subagents(Tool[SubagentsArguments]):
             declines=arguments.action == "decline",
         )
         how = await self._family.tell(word)
-        return ToolOutput(f"{agent.name}: {_HOW[how]}")
+        return ToolOutput(f"{agent.name}: {TOLD[how]}")
 
     async def _show(self, row: AgentRow, house: Household) -> ToolOutput:
         agent, detail = row.agent, await self._family.detail(row)
         shown = _row(row, house) | {
+            "nickname": _given_to(row, agent.label, house),
             "root": agent.tree_id,
             "path": _path(agent, house),
             "depth": agent.depth,
@@ -269,9 +270,9 @@ def _row(row: AgentRow, house: Household) -> JsonObject:
         "queued_run_count": row.queued,
         "pending_approval_count": row.approvals,
         "pending_question_count": row.questions,
-        "pending_parent_clarification_count": int(row.asks),
-        "steps": row.steps,
-        "tool_calls": row.tool_calls,
+        "pending_parent_clarification_count": row.asks,
+        "pending_parent_clarification_run_ids": [row.run_id] if row.asks else None,
+        "progress": {"steps": row.steps, "tool_calls": row.tool_calls},
         "tokens": row.tokens,
         "cost": row.cost_usd,
         "retries": agent.retries or None,

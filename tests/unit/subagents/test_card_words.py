@@ -48,7 +48,7 @@ def test_it_says_what_each_is_there_for(given: dict[str, str], said: str) -> Non
 
 def test_the_longest_one_is_a_single_message() -> None:
     long = replace(ROW.agent, name="n" * 64, label="*" * 80, type="t" * 64)
-    rows = [replace(ROW, agent=long, asks=True, steps=50, tokens=10**9, cost_usd=999.9999)] * 64
+    rows = [replace(ROW, agent=long, asks=1, steps=50, tokens=10**9, cost_usd=999.9999)] * 64
     text = words(rows)
     assert len(text) < LEAST_OF_PLATFORMS
     assert text.endswith("- and 52 more: `/agents` shows them")

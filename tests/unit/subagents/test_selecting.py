@@ -1,6 +1,7 @@
 """SUB-4: which agent a selector names, and where each stands in one word."""
 
 from dataclasses import replace
+from typing import get_args
 
 import pytest
 
@@ -9,6 +10,8 @@ from runtime.domain.runs import RunState
 from runtime.store.agent_rows import AgentRow
 from runtime.store.agents import HELD, Agent, Status
 from runtime.subagents.selecting import below, select, standing
+from runtime.subagents.talking import How
+from runtime.tools.builtin.subagents import TOLD
 
 pytestmark = pytest.mark.requirement("SUB-4")
 
@@ -117,3 +120,8 @@ def test_where_a_live_agent_stands(row: AgentRow, word: str) -> None:
 def test_a_settled_agent_stands_where_it_ended(status: Status) -> None:
     ended = replace(ROW.agent, status=status, settled_ms=5, stop="enough")
     assert standing(replace(ROW, agent=ended, due=True)) == status
+
+
+def test_however_a_word_gets_there_the_speaker_is_told() -> None:
+    """Also where a call that runs again said it before."""
+    assert set(TOLD) == set(get_args(How))
