@@ -44,6 +44,7 @@ _EXAMPLES: Final[tuple[tuple[str, str], ...]] = (
     ("read_file", "read AGENTS.md and USER.md"),
     ("write_file", "write 'hello' to hello.txt"),
     ("edit_file", "write 'tea' to list.txt, then replace 'tea' with 'coffee' in list.txt"),
+    ("apply_patch", "write 'plan' to draft.md, then rename draft.md to done.md"),
     ("send_file", "send me AGENTS.md"),
     ("glob", "write 'milk' to shopping.md, then find files *.md"),
     ("grep", "search for notes in AGENTS.md"),
@@ -79,6 +80,7 @@ _INTRODUCTIONS: Final[Mapping[str, str]] = {
     "write_file": "It is written.",
     "send_file": "Here it is.",
     "edit_file": "It is changed.",
+    "apply_patch": "The patch is applied:",
 }
 
 

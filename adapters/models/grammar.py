@@ -209,6 +209,18 @@ def _exec(groups: Groups) -> Wanted:
     return Wanted("exec", arguments | ({"background": True} if groups.get("background") else {}))
 
 
+def _moved(groups: Groups) -> Wanted:
+    return _patch(f"*** Update File: {groups['path']}\n*** Move to: {groups['moved_to']}")
+
+
+def _deleted(groups: Groups) -> Wanted:
+    return _patch(f"*** Delete File: {groups['path']}")
+
+
+def _patch(change: str) -> Wanted:
+    return Wanted("apply_patch", {"patch": f"*** Begin Patch\n{change}\n*** End Patch\n"})
+
+
 def _any_tool(groups: Groups) -> Wanted | None:
     try:
         arguments = read_json(groups.get("json", "{}"))
@@ -330,6 +342,10 @@ RULES: Final = (
         "edit_file",
     ),
     _rule(r"apply (?:this|the) patch:?\s+(?P<patch>Q)", "apply_patch"),
+    _built(
+        rf"(?:move|rename) (?:the )?(?:file )?{_FILE} (?:to|into|as) (?P<moved_to>Q|\S+)", _moved
+    ),
+    _built(rf"(?:delete|remove) (?:the )?(?:file )?{_FILE}", _deleted),
     _rule(
         r"find (?:all )?(?:the )?files?(?: (?:matching|named|like))? (?P<pattern>Q|\S+)"
         r"|find (?P<pattern2>Q|\S*[*?]\S*)",

@@ -46,7 +46,19 @@ MAX_DESCRIPTION = 240
 """Characters of a skill's description or reason in the index."""
 
 _FAMILIES: tuple[tuple[str, tuple[str, ...]], ...] = (
-    ("files", ("read_file", "write_file", "edit_file", "list_dir", "glob", "grep", "resolve_path")),
+    (
+        "files",
+        (
+            "read_file",
+            "write_file",
+            "edit_file",
+            "apply_patch",
+            "list_dir",
+            "glob",
+            "grep",
+            "resolve_path",
+        ),
+    ),
     ("commands", ("exec",)),
     ("web", ("web_fetch",)),
     ("people", ("ask_user", "send_file")),

@@ -55,6 +55,8 @@ class Touches(Value):
     ``folder``. ``address`` is the whole address of a page that is fetched. ``replies`` is a
     send to nowhere but the chat that the run answers anyway; ``sends`` are other places.
     ``own_agents`` reaches subagents of the session and nothing else; what they do is decided anew.
+    ``also`` are further subjects of a call about several. ``like`` are tools that do part of what
+    the call does: what is denied or asked about for one of them is so for the call as well.
     ``delegates`` gives a subagent work, a new one or one that is there; ``spawns`` starts some.
     """
 
@@ -71,3 +73,10 @@ class Touches(Value):
     spawns: bool = False
     asks_person: bool = False
     subject: str = Field(default="", description="what a rule's pattern in brackets is held to")
+    also: tuple[str, ...] = ()
+    like: tuple[str, ...] = ()
+
+    @property
+    def subjects(self) -> tuple[str, ...]:
+        """All that the call is about: rules are held to each."""
+        return (self.subject, *self.also)

@@ -218,9 +218,34 @@ def _private(facts: CallFacts, bounds: Bounds) -> Link | None:
 
 def _denied(facts: CallFacts, bounds: Bounds) -> Link | None:
     for rule in bounds.rules.deny:
-        if rule.touches(facts.tool, facts.touches.subject):
+        if _concerns(rule, facts):
             return Link(bound="deny rule", verdict="deny", rule=rule.text)
     return None
+
+
+def _concerns(rule: Rule, facts: CallFacts) -> bool:
+    """Whether a deny or ask rule may concern any part of a call."""
+    tools = (facts.tool, *facts.touches.like)
+    return any(rule.touches(tool, subject) for tool in tools for subject in facts.touches.subjects)
+
+
+def _covering(facts: CallFacts, bounds: Bounds) -> Rule | None:
+    """The first of the allow rules that cover the whole call: each of its subjects, by one."""
+    found: list[Rule] = []
+    for subject in facts.touches.subjects:
+        rules = (rule for rule in bounds.rules.allow if _allows(rule, facts, subject))
+        rule = next(rules, None)
+        if rule is None:
+            return None
+        found.append(rule)
+    return found[0]
+
+
+def _allows(rule: Rule, facts: CallFacts, subject: str) -> bool:
+    # The text of a command says what it does only together with where it begins.
+    placed = rule.subject is None or not facts.elsewhere
+    surely = placed and rule.allows(facts.tool, subject)
+    return surely and _runs_only(rule, facts.touches.command)
 
 
 def _mode(facts: CallFacts, bounds: Bounds) -> Link | None:
@@ -272,22 +297,24 @@ def _as_code(name: str) -> str:
 def _names(facts: CallFacts, sink: str, bounds: Bounds) -> bool:
     """Whether a rule of the operator allows to write it by its name, and not by a pattern that
     happens to cover it."""
-    subject = facts.touches.subject
-    return any(rule.allows(facts.tool, subject) and rule.names(sink) for rule in bounds.rules.allow)
+    return any(
+        rule.names(sink)
+        and all(rule.allows(facts.tool, subject) for subject in facts.touches.subjects)
+        for rule in bounds.rules.allow
+    )
 
 
 def _permission(facts: CallFacts, bounds: Bounds, *, only_reads: bool) -> Link:
-    tool, subject = facts.tool, facts.touches.subject
     for rule in bounds.rules.ask:
-        if rule.touches(tool, subject):
+        if _concerns(rule, facts):
             return Link(bound="ask rule", verdict="ask", rule=rule.text)
-    for rule in bounds.rules.allow:
-        # The text of a command says what it does only together with where it begins.
-        placed = rule.subject is None or not facts.elsewhere
-        if placed and rule.allows(tool, subject) and _runs_only(rule, facts.touches.command):
-            return Link(bound="allow rule", verdict="allow", rule=rule.text)
+    covering = _covering(facts, bounds)
+    if covering is not None:
+        return Link(bound="allow rule", verdict="allow", rule=covering.text)
+    # What was allowed for one path or host says nothing about a call on several.
+    subject = "" if facts.touches.also else facts.touches.subject
     for grant in bounds.grants:
-        if grant.covers(tool, action=facts.action, subject=subject):
+        if grant.covers(facts.tool, action=facts.action, subject=subject):
             return Link(bound=GRANTED, verdict="allow", rule=grant.text)
     if only_reads and bounds.mode is not PermissionMode.DONT_ASK:
         said = f"{bounds.mode.value} on commands that only read"

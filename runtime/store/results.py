@@ -1,6 +1,7 @@
 """Whole results of subagents, for those who may read them, and the files that they wrote."""
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -13,7 +14,7 @@ from runtime.store.rows import insert_new
 from runtime.store.tables import runs, tool_calls
 from runtime.store.tables_agents import agent_results, agent_waits, agents
 
-WRITERS: Final = ("write_file", "edit_file")
+WRITERS: Final = ("write_file", "edit_file", "apply_patch")
 """The tools whose calls say which file they leave."""
 MOST_WRITTEN: Final = 64
 """Calls of an agent, from its last on, that are looked at for the files it wrote."""
@@ -88,14 +89,30 @@ def written(conn: Connection, agent_id: str) -> Sequence[str]:
         .order_by(runs.c.seq.desc(), tool_calls.c.step.desc(), tool_calls.c.place.desc())
         .limit(MOST_WRITTEN)
     )
-    done = [_path(row.arguments) for row in rows if json.loads(row.result)["status"] == "ok"]
-    return list(dict.fromkeys(reversed([path for path in done if path])))
+    done = [_paths(row.arguments) for row in rows if json.loads(row.result)["status"] == "ok"]
+    return list(dict.fromkeys(path for paths in reversed(done) for path in paths))
 
 
-def _path(arguments: str) -> str:
+_PATCHED: Final = re.compile(
+    r"^(?:\*\*\* Add File: (?P<added>.+)"
+    r"|\*\*\* Update File: (?P<updated>.+)(?:\n\*\*\* Move to: (?P<moved>.+))?"
+    r"|--- .+\n\+\+\+ (?!/dev/null)(?:b/)?(?P<written>[^\t\n]+)"
+    r"|rename to (?P<renamed>.+))",
+    re.MULTILINE,
+)
+"""The files that a patch leaves, by the headers of both of its spellings."""
+
+
+def _paths(arguments: str) -> Sequence[str]:
     try:
         found = json.loads(arguments)
     except ValueError:
-        return ""
-    path = found.get("path") if isinstance(found, dict) else None
-    return path if isinstance(path, str) else ""
+        return ()
+    found = found if isinstance(found, dict) else {}
+    path, patch = found.get("path"), found.get("patch")
+    if isinstance(path, str):
+        return (path,) if path else ()
+    if not isinstance(patch, str):
+        return ()
+    headers = (match.groupdict() for match in _PATCHED.finditer(patch.replace("\r\n", "\n")))
+    return [(one["moved"] or next(filter(None, one.values()))).strip() for one in headers]

@@ -5,7 +5,8 @@ import os
 import secrets
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from threading import Lock
 
 from runtime.domain.errors import ToolError
@@ -18,10 +19,14 @@ _STRIPES = tuple(Lock() for _ in range(64))
 
 
 @contextmanager
-def exclusive(spot: Spot) -> Iterator[None]:
+def exclusive(*spots: Spot) -> Iterator[None]:
     """One writer per file in this process: what was compared is what is replaced."""
-    digest = hashlib.blake2b(os.fsencode(spot.path), digest_size=2).digest()
-    with _STRIPES[int.from_bytes(digest) % len(_STRIPES)]:
+    digests = (hashlib.blake2b(os.fsencode(one.path), digest_size=2).digest() for one in spots)
+    # In one order for everybody, and each once: two files may share a stripe.
+    places = sorted({int.from_bytes(digest) % len(_STRIPES) for digest in digests})
+    with ExitStack() as held:
+        for place in places:
+            held.enter_context(_STRIPES[place])
         yield
 
 
@@ -49,30 +54,67 @@ def refuse_changed(
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Staged:
+    """A new content beside the file whose place it is to take, on the disk already."""
+
+    name: str
+    status: os.stat_result
+    seen: Seen
+
+
+def stage(spot: Spot, content: bytes, like: os.stat_result | None) -> Staged:
+    """Write `content` beside the file, with the mode and owner of `like`. Raises `OSError`."""
+    name = f".gatehouse-{secrets.token_hex(8)}.tmp"
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    handle = os.open(name, flags, 0o666 if like is None else 0o600, dir_fd=spot.directory)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            if like is not None:
+                _keep_owner_and_mode(file.fileno(), like)
+            os.fsync(file.fileno())
+            status = os.fstat(file.fileno())
+    except BaseException:
+        drop(spot, name)
+        raise
+    return Staged(name, status, Seen.of(status, content))
+
+
+def drop(spot: Spot, name: str) -> None:
+    """Take away what was staged, if it is there."""
+    with suppress(OSError):
+        os.unlink(name, dir_fd=spot.directory)
+
+
+def put(spot: Spot, text: str, staged: Staged, old: os.stat_result | None) -> None:
+    """Let what was staged take the place of `old`. Raises `ToolError` when the file is no longer
+    that, and `OSError`."""
+    _refuse_other(spot, text, old)
+    os.rename(staged.name, spot.name, src_dir_fd=spot.directory, dst_dir_fd=spot.directory)
+    os.fsync(spot.directory)
+
+
+def remove(spot: Spot, text: str, old: os.stat_result) -> None:
+    """Take a file away that still is `old`; raises as `put`."""
+    _refuse_other(spot, text, old)
+    os.unlink(spot.name, dir_fd=spot.directory)
+    os.fsync(spot.directory)
+
+
 def replace(spot: Spot, text: str, content: bytes, old: os.stat_result | None) -> Seen:
     """Put `content` in the place of `old`, keeping its mode and owner; on the disk on return.
 
     Raises `ToolError` when the file is no longer `old`, and `OSError`.
     """
-    name = f".gatehouse-{secrets.token_hex(8)}.tmp"
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    handle = os.open(name, flags, 0o666 if old is None else 0o600, dir_fd=spot.directory)
+    staged = stage(spot, content, old)
     try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            if old is not None:
-                _keep_owner_and_mode(file.fileno(), old)
-            os.fsync(file.fileno())
-            status = os.fstat(file.fileno())
-        _refuse_other(spot, text, old)
-        os.rename(name, spot.name, src_dir_fd=spot.directory, dst_dir_fd=spot.directory)
+        put(spot, text, staged, old)
     except BaseException:
-        with suppress(OSError):
-            os.unlink(name, dir_fd=spot.directory)
+        drop(spot, staged.name)
         raise
-    os.fsync(spot.directory)
-    return Seen.of(status, content)
+    return staged.seen
 
 
 def read_all(handle: int) -> bytes:

@@ -57,7 +57,7 @@ def written(touches: Touches, context: ToolContext, bounds: Bounds) -> Written:
         parents = {_folded(str(one)) for one in (path, *path.parents)}
         memory = memory or bool(parents & notes)
         if parents & (links | code):
-            sinks[touches.subject if len(touches.writes) == 1 else text] = None
+            sinks[touches.subject if len(touches.writes) == 1 else context.layout.name(path)] = None
     return Written(tuple(sinks), memory)
 
 

@@ -205,7 +205,7 @@ def _grant(action: Action, touches: Touches, decision: Decision) -> Grant | None
     tool, subject = action.tool, touches.subject
     if touches.address is not None:
         return Grant(tool=tool, kind=GrantKind.HOST, key=subject, text=f"{tool}({subject})")
-    plain = touches.command is None and not (touches.network or touches.sends)
+    plain = touches.command is None and not (touches.network or touches.sends or touches.also)
     if plain and subject and (touches.reads or touches.writes):
         return Grant(tool=tool, kind=GrantKind.PATH, key=subject, text=f"{tool}({subject})")
     if not action.known:

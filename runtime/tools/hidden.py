@@ -20,6 +20,8 @@ PRIVATE = ".gatehouse"
 """The gateway's folder in the workspace: tools may read in it, never write."""
 OUTPUTS = (PRIVATE, "outputs")
 """Where whole results are kept in the workspace: ``<session>/<run>/`` below it (TOOL-4)."""
+PATCHES = (PRIVATE, "patches")
+"""Where it is noted what a patch makes of its files, for a call that runs again after a crash."""
 UPLOADS = "uploads"
 """Where files that people sent are kept: ``<session>/<digest>/`` below it (MSG-19)."""
 # The kernel follows no more on the way to a file.
@@ -160,6 +162,11 @@ def outputs_folder(workspace: Path) -> Path | None:
 def uploads_folder(workspace: Path) -> Path | None:
     """The folder of files that people sent; as `outputs_folder`."""
     return _made(workspace, UPLOADS)
+
+
+def patches_folder(workspace: Path) -> Path | None:
+    """The folder of notes on patches; as `outputs_folder`."""
+    return _made(workspace, *PATCHES)
 
 
 def worktrees_folder(workspace: Path) -> Path | None:

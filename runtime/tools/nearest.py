@@ -12,8 +12,9 @@ _LIKENESS = 0.5
 """Below it, what is nearest is no help but noise."""
 
 
-def nearest(text: str, wanted: str) -> str | None:
-    """The line number and the difference of the part of `text` that is most like `wanted`.
+def nearest(text: str, wanted: str, *, given: str = "old_text") -> str | None:
+    """The line number and the difference of the part of `text` that is most like `wanted`, which
+    the caller knows as `given`.
 
     None where nothing is alike. The cost is bounded: the first 20,000 lines are looked at by
     their beginning, and the five best by their first 400 characters.
@@ -35,7 +36,7 @@ def nearest(text: str, wanted: str) -> str | None:
     )
     if best[0] < _LIKENESS:
         return None
-    return _difference(lines, -best[1], sought)
+    return _difference(lines, -best[1], sought, given)
 
 
 def _likeness(lines: list[str], start: int, sought: list[str]) -> float:
@@ -44,7 +45,7 @@ def _likeness(lines: list[str], start: int, sought: list[str]) -> float:
     return difflib.SequenceMatcher(None, here, there, autojunk=False).ratio()
 
 
-def _difference(lines: list[str], start: int, sought: list[str]) -> str:
+def _difference(lines: list[str], start: int, sought: list[str], given: str) -> str:
     here = [line[:_WIDTH] for line in lines[start : start + min(len(sought), _SHOWN * 2)]]
     there = [line[:_WIDTH] for line in sought[: _SHOWN * 2]]
     changes = [
@@ -54,7 +55,7 @@ def _difference(lines: list[str], start: int, sought: list[str]) -> str:
         for mark, line in [(line[0], line[1:])]
     ]
     told = "\n".join(changes[:_SHOWN]) or "(they differ further on)"
-    return f"the nearest is at line {start + 1} (- in the file, + in old_text):\n{told}"
+    return f"the nearest is at line {start + 1} (- in the file, + in {given}):\n{told}"
 
 
 def _visible(line: str) -> str:

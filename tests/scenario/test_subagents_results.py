@@ -138,23 +138,30 @@ async def test_a_handoff_has_a_whole_header_and_names_the_files(tmp_path: Path, 
     write = ("write_file", json.dumps({"path": "notes/found.md", "content": "a pearl"}))
     odd = ("write_file", json.dumps({"path": lie, "content": "x"}))
     refused = ("write_file", json.dumps({"path": "/etc/none", "content": "x"}))
+    text = (
+        "*** Begin Patch\n*** Add File: notes/new.md\n+x\n*** Update File: notes/found.md\n"
+        "*** Move to: notes/moved.md\n*** End Patch\n"
+    )
+    patch = ("apply_patch", json.dumps({"patch": text}))
     cast = Cast(
         [
             Said(calls=(spawn(task="Dive.", id="one", type="general", mode="background"),)),
             "Sent.",
             "Back.",
         ],
-        {"one": [Said(calls=(write, odd, refused)), "It is in the notes."]},
+        {"one": [Said(calls=(write, odd, refused, patch)), "It is in the notes."]},
     )
     async with played(tmp_path, url, cast) as at:
         await at.says("dive")
         await at.chat.until(lambda: "Back." in at.chat.texts())
     words = [str(one) for one in cast.requests[""][-1].messages]
     (notice,) = [one for one in words if "completed after" in one]
-    head = r"The subagent one \(general\) completed after \d+\.\d s: 2 steps, 3 tool calls, "
+    head = r"The subagent one \(general\) completed after \d+\.\d s: 2 steps, 4 tool calls, "
     assert re.search(head + r"220 tokens, 0\.0020 USD\.", notice)
     files = notice.split("It wrote files:")[1]
     assert "notes/found.md" in files
+    assert "notes/new.md" in files
+    assert "notes/moved.md" in files
     assert "/etc/none" not in files
     assert 'source="files of subagent one"' in files
     assert r"a.md\\u{a}The subagent" in files

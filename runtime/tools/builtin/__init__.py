@@ -13,6 +13,7 @@ from runtime.tools.builtin.clarifying import RequestParentClarification
 from runtime.tools.builtin.files import EditFile, ReadFile, WriteFile
 from runtime.tools.builtin.grep import Grep
 from runtime.tools.builtin.listing import GlobFiles, ListDir, ResolvePath
+from runtime.tools.builtin.patching import ApplyPatch
 from runtime.tools.builtin.sending import SendFile
 from runtime.tools.builtin.shell import Exec, ExecSettings
 from runtime.tools.builtin.skills import UseSkill
@@ -37,6 +38,7 @@ FACES: Final = tuple(
         ReadFile,
         WriteFile,
         EditFile,
+        ApplyPatch,
         ListDir,
         GlobFiles,
         Grep,
@@ -74,6 +76,7 @@ def builtin_tools(
         ReadFile(),
         WriteFile(),
         EditFile(),
+        ApplyPatch(),
         ListDir(),
         GlobFiles(),
         Grep(clock),

@@ -39,6 +39,19 @@ SENTENCES: list[tuple[str, str, JsonObject]] = [
         {"old_text": "old", "new_text": "new", "path": "x.md"},
     ),
     ("apply this patch:\n```diff\n-a\n+b\n```", "apply_patch", {"patch": "-a\n+b\n"}),
+    (
+        "rename notes/a.md to 'my b.md'",
+        "apply_patch",
+        {
+            "patch": "*** Begin Patch\n*** Update File: notes/a.md\n*** Move to: my b.md\n"
+            "*** End Patch\n"
+        },
+    ),
+    (
+        "please delete the file notes/a.md",
+        "apply_patch",
+        {"patch": "*** Begin Patch\n*** Delete File: notes/a.md\n*** End Patch\n"},
+    ),
     ("find files *.md", "glob", {"pattern": "*.md"}),
     ("search for foo in notes", "grep", {"pattern": "foo", "path": "notes"}),
     ("run `ls -l | wc -l`", "exec", {"command": "ls -l | wc -l"}),

@@ -1,0 +1,244 @@
+"""`apply_patch` on files: all of a patch or nothing, within what may be reached (TOOL-14)."""
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from runtime.domain.errors import ToolError
+from runtime.policy.bounds import rule_lists
+from runtime.policy.decide import Bounds
+from runtime.tools.builtin import patching
+from runtime.tools.builtin.patching import NOTES_KEPT, note_of, prepared
+from runtime.tools.code_sinks import written
+from runtime.tools.patches import parse
+from tests.unit.tools.support import Desk
+from tests.unit.tools.test_files import leftovers
+
+pytestmark = pytest.mark.requirement("TOOL-14")
+
+
+def patch(*lines: str) -> str:
+    return "\n".join(["*** Begin Patch", *lines, "*** End Patch", ""])
+
+
+ALL_KINDS = patch(
+    "*** Add File: new/deep.md",
+    "+n",
+    "*** Update File: a.md",
+    "@@",
+    "-one",
+    "+1",
+    "*** Update File: b.md",
+    "*** Move to: moved/c.md",
+    "@@",
+    "-two",
+    "+2",
+    "*** Delete File: gone.md",
+)
+
+
+@pytest.fixture
+def files(desk: Desk) -> Path:
+    for name, text in (("a.md", "one\n"), ("b.md", "two\n"), ("gone.md", "three\n")):
+        (desk.folder / name).write_text(text)
+    (desk.folder / "b.md").chmod(0o640)
+    return desk.folder
+
+
+def tree(folder: Path) -> dict[str, str]:
+    return {str(one.relative_to(folder)): one.read_text() for one in folder.rglob("*.*")}
+
+
+BEFORE = {"a.md": "one\n", "b.md": "two\n", "gone.md": "three\n"}
+AFTER = {"a.md": "1\n", "moved/c.md": "2\n", "new/deep.md": "n\n"}
+
+
+async def refused(desk: Desk, text: str) -> str:
+    with pytest.raises(ToolError) as caught:
+        await desk.run("apply_patch", patch=text)
+    return str(caught.value)
+
+
+async def test_it_adds_updates_moves_and_deletes(desk: Desk, files: Path) -> None:
+    said = (await desk.run("apply_patch", patch=ALL_KINDS)).content
+    assert said.split("\n") == [
+        "added new/deep.md",
+        "updated a.md, 1 hunk",
+        "moved b.md to moved/c.md, 1 hunk",
+        "deleted gone.md",
+    ]
+    assert tree(files) == AFTER
+    assert (files / "moved/c.md").stat().st_mode & 0o777 == 0o640
+    await desk.run("edit_file", path="a.md", old_text="1", new_text="I")
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        (("*** Update File: b.md", "@@", "-tw", "+x"), "b.md, hunk 1: its lines are not in"),
+        (("*** Update File: none.md", "@@", "-x"), "none.md does not exist"),
+        (("*** Add File: b.md", "+x"), "b.md exists already"),
+        (("*** Update File: b.md", "*** Move to: gone.md"), "gone.md exists already"),
+        (("*** Delete File: none.md",), "none.md does not exist"),
+        (("*** Delete File: a.md",), "a.md is named twice"),
+        (("*** Update File: b.md", "@@", "-two", "+two"), "changes nothing in it"),
+        (("*** Delete File: ../../x",), "outside of what may be reached"),
+        (("*** Add File: ../.gatehouse/x", "+x"), "belongs to the gateway"),
+        (("*** Add File: .", "+x"), "is a directory"),
+        (("*** Add File: a.md/x", "+x"), "a.md/x"),
+        (("*** Update File: link.md", "@@", "-two", "+2"), "links are not written through"),
+        (("*** Update File: raw.bin", "@@", "-two", "+2"), "is no UTF-8 text"),
+    ],
+)
+async def test_where_one_file_does_not_fit_none_is_changed(
+    desk: Desk, files: Path, lines: tuple[str, ...], said: str
+) -> None:
+    (files / "link.md").symlink_to("b.md")
+    (files / "raw.bin").write_bytes(b"\xff\xfe\x00")
+    fits = ("*** Update File: a.md", "@@", "-one", "+1", "*** Add File: new/x.md", "+x")
+    assert said in await refused(desk, patch(*fits, *lines))
+    (files / "link.md").unlink()
+    (files / "raw.bin").unlink()
+    assert tree(files) == BEFORE
+    assert not (files / "new").exists()
+    assert leftovers(files) == []
+
+
+async def test_all_that_does_not_fit_is_told_together(desk: Desk, files: Path) -> None:
+    told = await refused(
+        desk,
+        patch("*** Delete File: x", "*** Add File: a.md", "*** Update File: b.md", "@@", "-t"),
+    )
+    assert [line.split(" ")[0] for line in told.split("\n")][:3] == ["x", "a.md", "b.md,"]
+    assert told.endswith("nothing was changed")
+
+
+async def test_a_file_that_changed_since_it_was_read_is_not_patched(
+    desk: Desk, files: Path
+) -> None:
+    await desk.run("read_file", path="a.md")
+    (files / "a.md").write_text("one\nand more\n")
+    assert "changed since it was last read" in await refused(desk, ALL_KINDS)
+    assert "changed since it was last read" in await refused(desk, patch("*** Delete File: a.md"))
+
+
+async def test_what_fails_in_the_middle_is_put_back(desk: Desk, files: Path) -> None:
+    """Somebody else writes a file when the others are replaced already."""
+    with prepared(parse(ALL_KINDS), "note", desk.context()) as held:
+        steps = held.commit()
+        next(steps)
+        next(steps)
+        (files / "gone.md").write_text("changed by another\n")
+        with pytest.raises(ToolError, match=r"gone.md changed .*; nothing was changed"):
+            list(steps)
+    assert tree(files) == BEFORE | {"gone.md": "changed by another\n"}
+    assert leftovers(files) == []
+
+
+async def test_what_another_changed_meanwhile_is_not_overwritten_by_putting_back(
+    desk: Desk, files: Path
+) -> None:
+    text = patch("*** Update File: a.md", "@@", "-one", "+1", "*** Delete File: gone.md")
+    with prepared(parse(text), "note", desk.context()) as held:
+        steps = held.commit()
+        next(steps)
+        (files / "a.md").write_text("theirs\n")
+        (files / "gone.md").write_text("theirs too\n")
+        with pytest.raises(ToolError, match=r"a.md could not be put back"):
+            list(steps)
+    assert (files / "a.md").read_text() == "theirs\n"
+
+
+@pytest.mark.parametrize("done", range(1, 6))
+async def test_a_call_that_runs_again_after_a_crash_does_the_rest(
+    desk: Desk, files: Path, done: int
+) -> None:
+    """The process dies after so many files."""
+    with prepared(parse(ALL_KINDS), note_of(ALL_KINDS, desk.context()), desk.context()) as held:
+        steps = held.commit()
+        for _ in range(done):
+            next(steps)
+        steps.close()
+    again = Desk(desk.workspace)
+    for _ in range(2):
+        assert (await again.run("apply_patch", patch=ALL_KINDS)).content.startswith("added")
+        assert tree(files) == AFTER
+        assert leftovers(files) == []
+
+
+async def test_a_call_that_cannot_go_on_after_a_crash_names_what_was_done(
+    desk: Desk, files: Path
+) -> None:
+    with prepared(parse(ALL_KINDS), note_of(ALL_KINDS, desk.context()), desk.context()) as held:
+        steps = held.commit()
+        next(steps)
+        steps.close()
+    (files / "a.md").write_text("another\n")
+    told = await refused(desk, ALL_KINDS)
+    assert "a.md, hunk 1" in told
+    assert "only this was done, before the gateway was stopped: new/deep.md" in told
+
+
+async def test_another_patch_of_a_call_with_the_same_id_is_another(desk: Desk, files: Path) -> None:
+    """Some providers count the calls of each response anew."""
+    text = patch("*** Add File: x.md", "+x")
+    await desk.run("apply_patch", patch=text)
+    assert "x.md exists already" in await refused(desk, patch("*** Add File: x.md", "+x", "+y"))
+    await desk.run("apply_patch", patch=patch("*** Delete File: x.md"))
+    assert not (files / "x.md").exists()
+
+
+async def test_few_notes_are_kept(desk: Desk, files: Path) -> None:
+    for number in range(NOTES_KEPT + 3):
+        text = patch("*** Update File: a.md", "@@", "-one", f"+{number}")
+        await desk.run("apply_patch", patch=text)
+        (files / "a.md").write_text("one\n")
+        desk.files = type(desk.files)()
+    assert len(list((desk.workspace / ".gatehouse" / "patches").iterdir())) == NOTES_KEPT
+
+
+async def test_private_notes_do_not_exist_for_a_group(desk: Desk, files: Path) -> None:
+    (desk.workspace / "memory").mkdir()
+    (desk.workspace / "memory" / "MEMORY.md").write_text("one\n")
+    os.link(desk.workspace / "memory" / "MEMORY.md", files / "hard.md")
+    desk.notes = False
+    for name in ("../memory/MEMORY.md", "hard.md"):
+        assert "does not exist" in await refused(desk, patch(f"*** Delete File: {name}"))
+    assert (desk.workspace / "memory" / "MEMORY.md").read_text() == "one\n"
+
+
+async def test_it_writes_only_where_it_was_decided_that_it_may(desk: Desk, files: Path) -> None:
+    context = replace(desk.context(), writes=(str(files / "a.md"),))
+    with (
+        pytest.raises(ToolError, match=r"leads elsewhere"),
+        prepared(parse(ALL_KINDS), "note", context),
+    ):
+        pass
+    assert tree(files) == BEFORE
+
+
+async def test_a_patch_over_too_much_is_refused(
+    desk: Desk, files: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(patching, "MOST_BYTES", 10)
+    assert "more than 10" in await refused(desk, ALL_KINDS)
+    assert tree(files) == BEFORE
+
+
+def test_all_that_it_names_is_touched_and_what_acts_later_is_known(desk: Desk, files: Path) -> None:
+    touches = desk.touches("apply_patch", patch=ALL_KINDS)
+    names = ("new/deep.md", "a.md", "b.md", "moved/c.md", "gone.md")
+    assert touches.subjects == names
+    assert touches.writes == tuple(str(files / name) for name in names)
+    assert touches.reads == tuple(str(files / name) for name in ("a.md", "b.md", "gone.md"))
+    acting = desk.touches(
+        "apply_patch", patch=patch("*** Add File: x.md", "+x", "*** Delete File: Makefile")
+    )
+    bounds = Bounds(rules=rule_lists(allow=("exec(make:*)",)))
+    assert written(acting, desk.context(), bounds).sinks == ("Makefile",)
+    skill = desk.touches(
+        "apply_patch", patch=patch("*** Delete File: x.md", "*** Add File: ../skills/a.md", "+x")
+    )
+    assert written(skill, desk.context(), Bounds()).sinks == ("skills",)

@@ -1,0 +1,189 @@
+"""Patches as text: what is read of them, and where their hunks are placed (TOOL-14)."""
+
+import difflib
+import os
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from runtime.domain.errors import ToolError
+from runtime.tools.patches import MAX_FILES, FileChange, Hunk, parse, patched
+
+pytestmark = pytest.mark.requirement("TOOL-14")
+LINES = st.lists(st.sampled_from(["", "a", "b", "c", " d", "-e", "+f", "@@", "--- g"]), max_size=9)
+
+
+def begun(*lines: str) -> str:
+    return "\n".join(["*** Begin Patch", *lines, "*** End Patch", ""])
+
+
+def updated(text: str, *lines: str) -> str:
+    (change,) = parse(begun("*** Update File: f", *lines))
+    return patched(text, change)
+
+
+def refused(text: str, *lines: str) -> str:
+    with pytest.raises(ToolError) as caught:
+        updated(text, *lines)
+    return str(caught.value)
+
+
+def test_a_patch_adds_updates_moves_and_deletes() -> None:
+    text = begun(
+        "*** Add File: new.md",
+        "+# New",
+        "+",
+        "*** Update File: a.md",
+        "*** Move to: b.md",
+        "@@ def f",
+        " one",
+        "-two",
+        "+2",
+        "*** Delete File: my old.md",
+    )
+    assert parse(text) == (
+        FileChange("add", "new.md", content="# New\n\n"),
+        FileChange(
+            "update",
+            "a.md",
+            (Hunk(1, ("one", "two"), ("one", "2"), anchors=("def f",)),),
+            moved_to="b.md",
+        ),
+        FileChange("delete", "my old.md"),
+    )
+    assert parse(text.replace("\n", "\r\n")) == parse(text)
+
+
+def test_a_diff_of_git_is_read() -> None:
+    text = """diff --git a/a.md b/b.md
+similarity index 80%
+rename from a.md
+rename to b.md
+index 1..2 100644
+--- a/a.md
++++ b/b.md
+@@ -1,2 +1,2 @@ section
+ one
+-two
++2
+diff --git a/c.md b/d.md
+rename from c.md
+rename to d.md
+diff --git a/new.md b/new.md
+new file mode 100644
+--- /dev/null
++++ b/new.md
+@@ -0,0 +1 @@
++n
+\\ No newline at end of file
+diff --git a/old.md b/old.md
+deleted file mode 100644
+--- a/old.md
++++ /dev/null
+@@ -1 +0,0 @@
+-o
+"""
+    assert parse(text) == (
+        FileChange(
+            "update", "a.md", (Hunk(1, ("one", "two"), ("one", "2"), line=1),), moved_to="b.md"
+        ),
+        FileChange("update", "c.md", moved_to="d.md"),
+        FileChange("add", "new.md", content="n"),
+        FileChange("delete", "old.md", (Hunk(1, ("o",), (), line=1),)),
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "it names no file"),
+        ("-a\n+b\n", "it names no file"),
+        (begun(), "it names no file"),
+        ("*** Begin Patch\n*** Delete File: a\n", "does not end with *** End Patch"),
+        (begun("a"), "patch, line 2: a file begins with"),
+        (begun("*** Delete File:  "), "has no name"),
+        (begun("*** Add File: a", "no plus"), "patch, line 3: each line of a new file"),
+        (begun("*** Update File: a"), "nothing is changed in a"),
+        (begun("*** Update File: a", "@@", "x"), "patch, line 4: a line of a hunk begins"),
+        (begun("*** Update File: a", "@@", "@@ b"), "a hunk has lines"),
+        (begun(*(f"*** Delete File: {n}" for n in range(MAX_FILES + 1))), f"more than {MAX_FILES}"),
+        ("--- a/x\nno\n", "--- is followed by +++"),
+        ("--- a/x\n+++ b/x\n@@ -1,2 +1 @@\n-a\n", "has not the lines that its @@ says"),
+        ("@@ -1 +1 @@\n-a\n+b\n", "stands below the --- and +++"),
+        ("diff --git a/x b/x\nold mode 100644\nnew mode 100755\n", "text of files alone"),
+        ("diff --git a/x b/x\nBinary files a/x and b/x differ\n", "text of files alone"),
+        ("rename from a\n", "followed by rename to"),
+    ],
+)
+def test_what_is_no_patch_is_told_with_its_line(text: str, said: str) -> None:
+    with pytest.raises(ToolError) as caught:
+        parse(text)
+    assert said in str(caught.value)
+
+
+def test_hunks_are_placed_by_their_lines_from_the_top_down() -> None:
+    text = "a\nb\n\nc\nd\n"
+    assert updated(text, "@@", " a", "-b", "", "@@", "-d", "+e") == "a\n\nc\ne\n"
+    assert "further up" in refused(text, "@@", "-d", "@@", "-a")
+
+
+def test_lines_that_are_there_twice_need_a_line_above_or_the_end() -> None:
+    text = "def f\nx\ndef g\nx\n"
+    told = refused(text, "@@", "-x", "+y")
+    assert "f, hunk 1: its lines are in the file 2 times (lines 2, 4)" in told
+    assert updated(text, "@@ def g", "-x", "+y") == "def f\nx\ndef g\ny\n"
+    assert updated(text, "@@ def f", "-x", "+y") == "def f\ny\ndef g\nx\n"
+    assert updated(text, "@@", "-x", "+y", "*** End of File") == "def f\nx\ndef g\ny\n"
+    assert "'def h' behind @@ is not in the file" in refused(text, "@@ def h", "-x")
+
+
+def test_a_diff_says_by_its_line_which_of_two_places_is_meant() -> None:
+    (change,) = parse("--- a/f\n+++ b/f\n@@ -4 +4 @@\n-x\n+y\n")
+    assert patched("def f\nx\ndef g\nx\n", change) == "def f\nx\ndef g\ny\n"
+    assert patched("x\n", change) == "y\n", "lines alone count where they are unique"
+
+
+def test_what_only_adds_needs_a_place() -> None:
+    assert updated("a\nb\n", "@@ a", "+x") == "a\nx\nb\n"
+    assert updated("a\n", "@@", "+x", "*** End of File") == "a\nx\n"
+    assert updated("", "@@", "+x") == "x\n"
+    assert "it only adds" in refused("a\n", "@@", "+x")
+    (change,) = parse("--- a/f\n+++ b/f\n@@ -1,0 +2 @@\n+x\n")
+    assert patched("a\nb\n", change) == "a\nx\nb\n"
+
+
+def test_what_is_not_there_names_the_hunk_and_the_nearest_place() -> None:
+    told = refused("a\nb\ndef total(items):\n", "@@", " a", "@@", "-def total(item):")
+    assert told.startswith("f, hunk 2: its lines are not in the file; the nearest is at line 3")
+    assert "(- in the file, + in the patch)" in told
+    assert "-def total(items):\n+def total(item):" in told
+    assert "at the end" in refused("a\nb\n", "@@", "-a", "*** End of File")
+
+
+def test_line_ends_of_the_file_are_kept() -> None:
+    assert updated("a\r\nb\r\n", "@@", "-a", "+x", "+y") == "x\r\ny\r\nb\r\n"
+    assert updated("a\nb", "@@", "-a", "+x") == "x\nb"
+    assert updated("a\n", "@@", "-a") == ""
+
+
+@given(old=LINES, new=LINES, context=st.integers(0, 3))
+def test_a_diff_that_is_applied_gives_the_other_text(
+    old: list[str], new: list[str], context: int
+) -> None:
+    before = "".join(f"{line}\n" for line in old)
+    diff = "\n".join(difflib.unified_diff(old, new, "a/f", "b/f", lineterm="", n=context))
+    if not diff:
+        return
+    (change,) = parse(diff)
+    assert patched(before, change) == "".join(f"{line}\n" for line in new)
+
+
+@given(st.text(max_size=300))
+def test_any_text_is_a_patch_or_an_error(text: str) -> None:
+    for whole in (text, begun(text), f"--- a/x{os.linesep}+++ b/x\n{text}"):
+        try:
+            changes = parse(whole)
+        except ToolError:
+            continue
+        assert all(change.path for change in changes)
