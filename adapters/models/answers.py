@@ -79,6 +79,7 @@ _INTRODUCTIONS: Final[Mapping[str, str]] = {
     "schedule_create": "It is scheduled.",
     "write_file": "It is written.",
     "send_file": "Here it is.",
+    "send_message": "It is sent:",
     "edit_file": "It is changed.",
     "apply_patch": "The patch is applied:",
 }

@@ -61,7 +61,7 @@ _FAMILIES: tuple[tuple[str, tuple[str, ...]], ...] = (
     ),
     ("commands", ("exec",)),
     ("web", ("web_fetch",)),
-    ("people", ("ask_user", "send_file")),
+    ("people", ("ask_user", "send_file", "send_message")),
     ("skills", ("use_skill",)),
 )
 _SYSTEMS = {"linux": "Linux", "darwin": "macOS"}

@@ -16,6 +16,7 @@ from runtime.agent.live import LiveStep
 from runtime.agent.places import Places
 from runtime.agent.settings import AgentSettings
 from runtime.domain.decisions import Decision
+from runtime.domain.messages import ChatAddress
 from runtime.domain.tools import Effect, ToolCall, ToolResult, ToolSpec
 from runtime.domain.transcript import ToolMessage, has_untrusted
 from runtime.inbox import steps
@@ -149,12 +150,13 @@ class StepRunner:
         session_id: str,
         bounds: Bounds,
         live: LiveStep,
-        kept: Callable[[bool], None],
+        kept: Callable[[Sequence[ChatAddress | None]], None],
         judge: Judge,
     ) -> StepOutcome:
         """Run a step's calls until all have ended, or until a person must answer.
 
-        `kept` is called after each unit, and told whether it put something out.
+        `kept` is called after each unit, and told where it put something out: None is the chat of
+        the run.
         """
         run_id = rows[0].run_id
         work = _StepWork(
@@ -177,7 +179,7 @@ class StepRunner:
                 return StepOutcome(waits=batch.waits)
             if not batch.places:
                 lines, session = await work.commit([], current, hears=hears, judge=judge)
-                kept(False)
+                kept([])
                 return StepOutcome(lines=lines, session=session)
             ended = await work.run_batch([(current[p], planned[p]) for p in batch.places])
             for one in ended:
@@ -186,7 +188,7 @@ class StepRunner:
             whole = current if last else None
             lines, session = await work.commit(ended, whole, hears=hears, judge=judge)
             await self.places.keep(session_id)
-            kept(any(one.sends for one in ended))
+            kept([one.sends.target for one in ended if one.sends is not None])
             if last:
                 return StepOutcome(lines=lines, session=session)
 

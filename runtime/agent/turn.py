@@ -364,7 +364,7 @@ class Turn:
         services.observer.ended(finished.state)
         self._remember((*self._state.window.lines, *finished.lines))
         # A run that ends without a reply may owe a word about its files.
-        self._events(sends=not end.parts)
+        self._events([] if end.parts else [None])
         _wake(services.bus, self._session.id, finished)
         return finished
 
@@ -372,11 +372,12 @@ class Turn:
         window = Window(self._state.window.transcript, tuple(lines))
         self._services.cache.put(self._session.id, window)
 
-    def _events(self, sends: bool = False) -> None:
-        """Tell that something was kept, and the deliverers where something is to be sent."""
-        bus, target = self._services.bus, self._run.target
+    def _events(self, sends: Sequence[ChatAddress | None] = ()) -> None:
+        """Tell that something was kept, and the deliverers where something is to be sent; None is
+        the chat of the run."""
+        bus = self._services.bus
         bus.publish(EVENTS, {"session_id": self._session.id})
-        if sends:
+        for target in (one or self._run.target for one in sends):
             bus.publish(OUTBOX, {"channel": target.channel, "account": target.account})
 
 

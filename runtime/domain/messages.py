@@ -232,6 +232,15 @@ OutboundPart = Annotated[
 ]
 
 
+class Dispatch(Value):
+    """What a tool sends, as one message: to the chat that its run answers, or to that of another
+    session."""
+
+    parts: tuple[OutboundPart, ...]
+    target: ChatAddress | None = None
+    session_id: str | None = None
+
+
 class OutboundMessage(Value):
     """One row of the outbox, ready for an adapter."""
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from runtime.domain.decisions import Decision
 from runtime.domain.events import EventKind
 from runtime.domain.ids import IdPrefix, new_id
-from runtime.domain.messages import OutboundMessage, OutboundPart, TextPart
+from runtime.domain.messages import Dispatch, OutboundMessage, OutboundPart, TextPart
 from runtime.domain.runs import RunState, Usage
 from runtime.domain.tools import ToolResult
 from runtime.domain.transcript import AssistantMessage, NoticeMessage, ToolMessage
@@ -66,7 +66,7 @@ class Ended:
     row: CallRow
     result: ToolResult
     decision: Decision | None = None
-    sends: tuple[OutboundPart, ...] = ()
+    sends: Dispatch | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +152,7 @@ def commit_results(
     run = runs.owned(conn, run_id, worker=holder.worker, fence=holder.fence)
     for one in ended:
         calls.end(conn, one.row, one.result, one.decision, now=lane.now_ms)
-        if one.sends:
+        if one.sends is not None:
             files.send(conn, run, one.row, one.sends, now=lane.now_ms)
     if not run.tainted and any(one.result.untrusted for one in ended):
         runs.change(conn, run_id, {"tainted": True})

@@ -106,6 +106,12 @@ def with_trust(conn: Connection, trust: Trust) -> Sequence[Account]:
     return [_account(row) for row in rows]
 
 
+def of_person(conn: Connection, person_id: str) -> Sequence[Account]:
+    """The accounts of one person."""
+    rows = conn.execute(select(accounts).where(accounts.c.person_id == person_id)).mappings()
+    return [_account(row) for row in rows]
+
+
 def forget_configured(conn: Connection, *, keep: Mapping[str, Collection[str]]) -> None:
     """Drop the accounts that the configuration named once; `keep` are its user ids by channel."""
     for account in listing(conn):

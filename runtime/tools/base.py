@@ -13,7 +13,7 @@ from typing import Generic, Protocol, TypeVar
 from pydantic import JsonValue
 from typing_extensions import override
 
-from runtime.domain.messages import OutboundPart
+from runtime.domain.messages import Dispatch
 from runtime.domain.tools import Effect, ToolSpec, Touches
 from runtime.domain.value import JsonObject, Value
 from runtime.tools.files import SeenFiles
@@ -86,14 +86,14 @@ class ToolOutput:
     Without ``outside`` the model may have written the content, so an address in it was given by
     nobody (POL-10).
 
-    ``sends`` is one message for the chat that the run answers: it goes into the outbox by the unit
-    that keeps the result, and nowhere where that is never kept.
+    ``sends`` is one message: it goes into the outbox by the unit that keeps the result, and nowhere
+    where that is never kept.
     """
 
     content: str
     untrusted: bool = False
     source: str = ""
-    sends: tuple[OutboundPart, ...] = ()
+    sends: Dispatch | None = None
     failed: bool = False
     outside: bool = True
 

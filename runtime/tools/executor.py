@@ -17,7 +17,7 @@ from runtime.domain.actions import Action
 from runtime.domain.decisions import Decision
 from runtime.domain.errors import ToolError
 from runtime.domain.grants import Grant, GrantKind
-from runtime.domain.messages import OutboundPart
+from runtime.domain.messages import Dispatch
 from runtime.domain.tools import Effect, ToolCall, ToolResult, Touches
 from runtime.policy.decide import GRANTED, INSTRUCTION, Bounds, CallFacts, decide
 from runtime.store.calls import CallRow
@@ -68,7 +68,7 @@ class Ran:
     """What a call came to, and what is to be sent once its result is kept."""
 
     result: ToolResult
-    sends: tuple[OutboundPart, ...] = ()
+    sends: Dispatch | None = None
 
 
 class Executor:

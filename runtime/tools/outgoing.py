@@ -23,6 +23,7 @@ from runtime.store import Connection, Database, calls, runs
 from runtime.tools.binary import is_binary
 from runtime.tools.contents import TEXT, recognise
 from runtime.tools.hidden import OUTPUTS, outputs_folder
+from runtime.tools.recipients import RecipientsOf, nobody, recipients_by_rows
 
 SENT: Final = "sent"
 """The folder of copies, beside those that hold one session's outputs."""
@@ -68,10 +69,11 @@ RoomOf = Callable[[str], Awaitable[Room]]
 
 @dataclass(frozen=True, slots=True)
 class Sending:
-    """What `send_file` is given; `redact` takes the gateway's secrets out of a text."""
+    """What tools that send are given; `redact` takes the gateway's secrets out of a text."""
 
     room: RoomOf
     redact: Callable[[str], str] = str
+    recipients: RecipientsOf = nobody
 
 
 def sending_by_rows(
@@ -89,7 +91,7 @@ def sending_by_rows(
         channel, sent = await database.read(lambda conn: read(conn, run_id))
         return room_for(limits, channel, sent)
 
-    return Sending(room, redact)
+    return Sending(room, redact, recipients_by_rows(database))
 
 
 def room_for(limits: SendLimits, channel: str, sent: int) -> Room:

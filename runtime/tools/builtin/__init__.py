@@ -13,6 +13,7 @@ from runtime.tools.builtin.clarifying import RequestParentClarification
 from runtime.tools.builtin.files import EditFile, ReadFile, WriteFile
 from runtime.tools.builtin.grep import Grep
 from runtime.tools.builtin.listing import GlobFiles, ListDir, ResolvePath
+from runtime.tools.builtin.messaging import SendMessage
 from runtime.tools.builtin.patching import ApplyPatch
 from runtime.tools.builtin.sending import SendFile
 from runtime.tools.builtin.shell import Exec, ExecSettings
@@ -47,6 +48,7 @@ FACES: Final = tuple(
         WebFetch,
         AskUser,
         SendFile,
+        SendMessage,
         SessionsSpawn,
         RequestParentClarification,
         Subagents,
@@ -67,9 +69,9 @@ def builtin_tools(
     sending: Sending | None = None,
     family: Family | None = None,
 ) -> tuple[AnyTool, ...]:
-    """All of them, in the order in which the prompt lists them; files go nowhere without
+    """All of them, in the order in which the prompt lists them; nothing goes anywhere without
     `sending`, and nobody looks after subagents without `family`."""
-    sends = () if sending is None else (SendFile(sending),)
+    sends = () if sending is None else (SendFile(sending), SendMessage(sending))
     there: list[AnyTool] = []
     family_tools = () if family is None else (Subagents(family), AgentsList(family, there))
     there += (

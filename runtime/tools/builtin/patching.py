@@ -36,10 +36,7 @@ _ERRORS_SHOWN: Final = 8
 
 
 class PatchArguments(Arguments):
-    patch: str = Field(
-        max_length=400_000,
-        description="*** Begin Patch, *** Add/Update/Delete File: PATH, ... or a unified diff",
-    )
+    patch: str = Field(max_length=400_000, description="*** Begin Patch or unified diff")
 
 
 class ApplyPatch(Tool[PatchArguments]):
@@ -48,7 +45,7 @@ class ApplyPatch(Tool[PatchArguments]):
 
     name = "apply_patch"
     own_words = True
-    description = "Add, change, move and delete several files at once: all of it, or nothing."
+    description = "Add, change, move, delete files: all or nothing."
     arguments = PatchArguments
     effect = Effect.IDEMPOTENT
     example = (

@@ -11,7 +11,7 @@ from typing_extensions import override
 
 from runtime.domain.errors import ToolError
 from runtime.domain.files import size_text
-from runtime.domain.messages import FilePart, OutboundPart, TextPart
+from runtime.domain.messages import Dispatch, FilePart, OutboundPart, TextPart
 from runtime.domain.tools import Effect, Touches
 from runtime.tools.base import Arguments, Tool, ToolContext, ToolOutput
 from runtime.tools.builtin.common import guard, off_loop
@@ -54,7 +54,7 @@ class SendFile(Tool[SendArguments]):
         words: tuple[OutboundPart, ...] = (TextPart(markdown=caption),) if caption else ()
         facts = f"{part.media_type}, {size_text(part.size_bytes)}"
         said = f"{part.name} ({facts}) is on its way to this chat, in front of your answer"
-        return ToolOutput(said, sends=(*words, part))
+        return ToolOutput(said, sends=Dispatch(parts=(*words, part)))
 
     def _copy(self, arguments: SendArguments, context: ToolContext, room: Room) -> FilePart:
         with guard(context).file(arguments.path) as (handle, spot):

@@ -25,6 +25,7 @@ from runtime.tools.family import Detail, Household, TypesSeen
 from runtime.tools.files import SeenFiles
 from runtime.tools.outgoing import Room, Sending, SendLimits, room_for
 from runtime.tools.output import to_result
+from runtime.tools.recipients import Recipient
 from runtime.tools.registry import Registry
 from runtime.workspace.layout import FILES, Layout
 from tests.fakes.fetch import FakeFetch
@@ -129,6 +130,10 @@ class Desk:
     child: bool = False
     room: Room = field(default_factory=lambda: room_for(SendLimits(), "test", 0))
     redact: Callable[[str], str] = str
+    recipients: tuple[Recipient, ...] = ()
+
+    async def _recipients(self, _run_id: str, key: str) -> Sequence[Recipient]:
+        return [one for one in self.recipients if key in ("", one.key)]
 
     async def _room(self, _run_id: str) -> Room:
         return self.room
@@ -147,7 +152,7 @@ class Desk:
                 skills=self.skills,
                 clock=StillClock(),
                 commands=self.commands,
-                sending=Sending(self._room, self.redact),
+                sending=Sending(self._room, self.redact, self._recipients),
                 family=NoFamily(),
             )
         )

@@ -22,6 +22,7 @@ NAMES = (
     "web_fetch",
     "ask_user",
     "send_file",
+    "send_message",
     "sessions_spawn",
     "subagents",
     "agents_list",
@@ -107,7 +108,7 @@ def test_each_tool_declares_what_a_rerun_would_do(desk: Desk) -> None:
         name: Effect.ONCE
         if name in once
         else Effect.IDEMPOTENT
-        if name in {"write_file", "apply_patch", "send_file"}
+        if name in {"write_file", "apply_patch", "send_file", "send_message"}
         else Effect.READ
         for name in NAMES
     }

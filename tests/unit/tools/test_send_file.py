@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from runtime.domain.errors import ToolError
-from runtime.domain.messages import FilePart, TextPart
+from runtime.domain.messages import Dispatch, FilePart, TextPart
 from runtime.domain.tools import Effect
 from runtime.ports.chat import Capabilities
 from runtime.tools.base import ToolOutput
@@ -20,7 +20,8 @@ from tests.unit.tools.support import Desk
 
 def sent(output: ToolOutput) -> FilePart:
     """The file of what a call sends."""
-    part = output.sends[-1]
+    assert output.sends is not None
+    part = output.sends.parts[-1]
     assert isinstance(part, FilePart)
     return part
 
@@ -48,7 +49,7 @@ async def test_what_is_sent_is_what_the_file_held_when_the_tool_ran(tmp_path: Pa
     output = await Desk(tmp_path).run("send_file", path="plan.md", caption=" The *plan* ")
     (folder(tmp_path) / "plan.md").write_text("something else\n")
     part = sent(output)
-    assert output.sends == (TextPart(markdown="The *plan*"), part)
+    assert output.sends == Dispatch(parts=(TextPart(markdown="The *plan*"), part))
     assert (part.name, part.media_type, part.size_bytes) == ("plan.md", "text/plain", 7)
     assert kept(tmp_path, part).read_text() == "# Plan\n"
     assert stat.S_IMODE(kept(tmp_path, part).stat().st_mode) == 0o600
@@ -175,7 +176,8 @@ async def test_a_file_with_a_secret_of_the_gateway_stays(tmp_path: Path, before:
     assert copies(tmp_path) == []
     (folder(tmp_path) / "fine.txt").write_text("fine")
     output = await desk.run("send_file", path="fine.txt", caption="it is xoxb-1-secret")
-    assert output.sends[0] == TextPart(markdown="it is [...]")
+    assert output.sends is not None
+    assert output.sends.parts[0] == TextPart(markdown="it is [...]")
 
 
 @pytest.mark.requirement("POL-7")
