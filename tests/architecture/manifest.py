@@ -1,7 +1,9 @@
 """The manifest of required behaviours and the tests that claim them.
 
 `tests/requirements.toml` says what is required and what is done; tests say what they prove with
-`@pytest.mark.requirement("MSG-1")`. Both are read as text: no test is imported or run for it.
+`@pytest.mark.requirement("MSG-1")`. Both are read as text: no test is imported or run for it. A
+mark counts where pytest collects the test by default: what only a special command runs, or nothing
+at all, proves nothing here.
 Run as a module, it prints the table: `python -m tests.architecture.manifest`.
 """
 
@@ -12,9 +14,10 @@ import sys
 import tomllib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
+from fnmatch import fnmatch
 from functools import cache, cached_property
-from typing import Literal
+from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict
 
@@ -39,16 +42,51 @@ class Requirement(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A test that says it proves `ids`, and whether anything in it can fail."""
+    """A test that says it proves `ids`; whether anything in it can fail, and whether pytest
+    collects it by default."""
 
     path: str
     line: int
     test: str
     ids: tuple[str, ...]
     asserts: bool
+    collected: bool = True
 
     def __str__(self) -> str:
         return f"{self.path}:{self.line} {self.test}"
+
+
+@dataclass(frozen=True, slots=True)
+class Collection:
+    """Where pytest looks for tests that nobody names: `folders`, without those on the way that are
+    called like one of `passed_over`, in files called like one of `files`."""
+
+    folders: tuple[str, ...]
+    passed_over: tuple[str, ...]
+    files: tuple[str, ...] = ("test_*.py", "*_test.py")
+
+    @classmethod
+    def of(cls, pyproject: str) -> Self:
+        """What the configuration says; what it does not say is pytest's default."""
+        options = tomllib.loads(pyproject)["tool"]["pytest"]["ini_options"]
+        own = {"files": tuple(options["python_files"])} if "python_files" in options else {}
+        return cls(tuple(options["testpaths"]), tuple(options["norecursedirs"]), **own)
+
+    def holds(self, path: str) -> bool:
+        """Whether the tests of a file are collected."""
+        *folders, name = path.split("/")
+        above = {"/".join(folders[: end + 1]) for end in range(len(folders))}
+        return (
+            not above.isdisjoint(self.folders)
+            and not any(fnmatch(one, over) for one in folders for over in self.passed_over)
+            and any(fnmatch(name, pattern) for pattern in self.files)
+        )
+
+
+@cache
+def by_default() -> Collection:
+    """How this project's tests are collected."""
+    return Collection.of((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 
 
 def load(text: str) -> dict[str, Requirement]:
@@ -67,7 +105,6 @@ def claims(source: Source) -> list[Claim]:
 @dataclass
 class _Claims:
     source: Source
-    _seen: set[ast.AST] = field(default_factory=set)
 
     @cached_property
     def _tree(self) -> ast.Module:
@@ -91,7 +128,9 @@ class _Claims:
         for node in body:
             if isinstance(node, ast.ClassDef):
                 own = self._marks(node.decorator_list) + self._marks(_pytestmark(node.body))
-                yield from self._in(node.body, f"{prefix}{node.name}::", ids + own)
+                for claim in self._in(node.body, f"{prefix}{node.name}::", ids + own):
+                    # Of other classes pytest collects nothing.
+                    yield claim if node.name.startswith("Test") else replace(claim, collected=False)
             elif isinstance(node, Function) and node.name.startswith("test"):
                 own = ids + self._marks(node.decorator_list)
                 if own:
@@ -103,10 +142,15 @@ class _Claims:
                 own = ids + self._later_marks(name)
                 if own:
                     asserts = any(self._asserts(body) for body in bodies)
-                    yield Claim(self.source.path, node.lineno, name, own, asserts)
+                    yield Claim(self.source.path, node.lineno, name, own, asserts, self._collected)
 
     def _claim(self, node: Function, name: str, ids: tuple[str, ...]) -> Claim:
-        return Claim(self.source.path, node.lineno, name, ids, self._asserts(node))
+        asserts = self._asserts(node)
+        return Claim(self.source.path, node.lineno, name, ids, asserts, self._collected)
+
+    @cached_property
+    def _collected(self) -> bool:
+        return by_default().holds(self.source.path)
 
     def _later_marks(self, name: str) -> tuple[str, ...]:
         """The marks of `TestMachine.pytestmark = ...`, for a class that is made by assignment."""
@@ -200,9 +244,9 @@ def all_claims() -> list[Claim]:
 def problems(requirements: Mapping[str, Requirement], made: Iterable[Claim]) -> list[str]:
     """What does not fit between the manifest and the tests, one sentence each."""
     made = list(made)
-    proven = {id_ for claim in made for id_ in claim.ids}
+    proven = {id_ for claim in made if claim.collected for id_ in claim.ids}
     found = [
-        f"{id_} is done and no test is marked with it"
+        f"{id_} is done and no test that is collected is marked with it"
         for id_, requirement in requirements.items()
         if requirement.state == "done" and id_ not in proven
     ]
@@ -230,7 +274,7 @@ def _later_problems(
 
 def table(requirements: Mapping[str, Requirement], made: Iterable[Claim]) -> str:
     """The table of `make requirements`: id, state, number of tests, waiting clauses."""
-    tests = Counter(id_ for claim in made for id_ in set(claim.ids))
+    tests = Counter(id_ for claim in made if claim.collected for id_ in set(claim.ids))
     states = Counter(requirement.state for requirement in requirements.values())
     lines = [f"{'id':<10}{'state':<10}{'tests':>5}  later"]
     for id_, requirement in requirements.items():

@@ -7,7 +7,15 @@ from textwrap import dedent
 
 import pytest
 
-from tests.architecture.manifest import MANIFEST, Claim, Requirement, all_claims, claims, load
+from tests.architecture.manifest import (
+    MANIFEST,
+    Claim,
+    Collection,
+    Requirement,
+    all_claims,
+    claims,
+    load,
+)
 from tests.architecture.manifest import problems as manifest_problems
 from tests.architecture.manifest import table as manifest_table
 from tests.architecture.source import Source, report
@@ -142,14 +150,61 @@ def entry(state: str = "done", *later: str) -> Requirement:
     return Requirement.model_validate({"text": "A text.", "state": state, "later": later})
 
 
-def claim(*ids: str, asserts: bool = True) -> Claim:
-    return Claim("tests/test_seed.py", 1, "test_it", ids, asserts)
+def claim(*ids: str, asserts: bool = True, collected: bool = True) -> Claim:
+    return Claim("tests/test_seed.py", 1, "test_it", ids, asserts, collected)
+
+
+@pytest.mark.parametrize(
+    ("path", "collected"),
+    [
+        ("tests/unit/test_it.py", True),
+        ("tests/unit/it_test.py", True),
+        ("tests/unit/it.py", False),
+        ("tests/long/test_it.py", False),
+        ("tests/unit/long/deep/test_it.py", False),
+        ("tests/.hidden/test_it.py", False),
+        ("gateway/test_it.py", False),
+        ("tests_of_others/test_it.py", False),
+    ],
+)
+def test_a_mark_counts_where_pytest_collects_the_test(path: str, collected: bool) -> None:
+    pyproject = """
+        [tool.pytest.ini_options]
+        testpaths = ["tests"]
+        norecursedirs = [".*", "long"]
+    """
+    assert Collection.of(dedent(pyproject)).holds(path) is collected
+
+
+def test_what_a_folder_that_is_passed_over_claims_proves_nothing() -> None:
+    body = """
+        @pytest.mark.requirement("MSG-1")
+        def test_it(): assert True
+    """
+    for folder, collected in (("unit", True), ("benchmarks", False)):
+        (made,) = claims(Source(f"tests/{folder}/test_seed.py", dedent(body)))
+        assert made.collected is collected
+        found = manifest_problems({"MSG-1": entry()}, [made])
+        assert [one.partition(" and ")[0] for one in found] == (
+            [] if collected else ["MSG-1 is done"]
+        )
+        assert f"MSG-1     done{int(collected):>11}" in manifest_table({"MSG-1": entry()}, [made])
+
+
+def test_of_a_class_that_is_no_test_nothing_counts() -> None:
+    body = """
+        class Lane:
+            @pytest.mark.requirement("MSG-1")
+            def test_it(self): assert True
+    """
+    assert [one.collected for one in claims_in(body)] == [False]
 
 
 @pytest.mark.parametrize(
     ("requirements", "made", "problem"),
     [
-        ({"MSG-1": entry()}, [], "done and no test"),
+        ({"MSG-1": entry()}, [], "done and no test that is collected"),
+        ({"MSG-1": entry()}, [claim("MSG-1", collected=False)], "no test that is collected"),
         ({}, [claim("MSG-99")], "MSG-99, unknown"),
         ({"MSG-1": entry()}, [claim("MSG-1", asserts=False)], "asserts nothing"),
         (
