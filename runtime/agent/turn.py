@@ -358,7 +358,7 @@ class Turn:
         if finished.state is RunState.RUNNING:
             self._state.answered(finished.lines, max_tokens=services.settings.window_tokens)
             self.live.anew()
-            self._events(sends=True)
+            self._events([None])
             return finished
         self._state.outcome = finished.state.value
         services.observer.ended(finished.state)
