@@ -87,7 +87,7 @@ class SessionRoutes:
         return listing(page, transcript=found.transcript, position=found.position)
 
     def _with_html(self, item: MessageView) -> MessageView:
-        if not item.text or item.kind not in ("assistant", "notice", "file"):
+        if not item.text or item.kind not in ("assistant", "notice", "agents", "file"):
             return item
         return item.model_copy(update={"html": self._render(item.text)})
 

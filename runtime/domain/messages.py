@@ -42,6 +42,12 @@ class ChatAddress(Value):
     thread_id: str | None = None
 
 
+def message_identity(address: ChatAddress, message_id: str) -> str:
+    """What names one message of a chat, whatever thread it is in (MSG-2)."""
+    parts = (address.channel, address.account, address.chat_id, message_id)
+    return ":".join(escape_component(part) for part in parts)
+
+
 class Attachment(Value):
     """A file that came with a message; ``reference`` is what the platform needs to fetch it.
 
@@ -123,10 +129,8 @@ class InboundMessage(Value):
     @property
     def identity(self) -> str:
         """The same for every delivery of the same message, whatever event carried it (MSG-2)."""
-        parts = [self.channel, self.account, self.chat_id, self.message_id]
-        if self.edited_at is not None:
-            parts.append(self.edited_at)
-        return ":".join(escape_component(part) for part in parts)
+        whole = message_identity(self.address, self.message_id)
+        return whole if self.edited_at is None else f"{whole}:{escape_component(self.edited_at)}"
 
 
 class Deletion(Value):

@@ -63,6 +63,12 @@ def lock(conn: Connection, card_id: str) -> AgentCard | None:
     return AgentCard(row.id, row.run_id, row.step, row.shown, row.created_ms, row.next_ms)
 
 
+def shown_by(conn: Connection, card_id: str) -> str:
+    """What a card says by now; empty where there is none."""
+    query = select(agent_cards.c.shown).where(agent_cards.c.id == card_id)
+    return str(conn.execute(query).scalar() or "")
+
+
 def change(conn: Connection, card: AgentCard, *, shown: str, next_ms: int | None) -> None:
     """Keep what a card says, and when it may be changed again."""
     values = {"shown": shown, "next_ms": next_ms}

@@ -26,6 +26,7 @@ from sqlalchemy import (
 
 from runtime.domain.messages import InboundMessage, OutboundMessage
 from runtime.domain.people import Speaker
+from runtime.store.agent_cards import BATCH
 from runtime.store.payloads import kept, kept_message
 from runtime.store.sessions import CHILD
 from runtime.store.tables import events, inputs, lanes, messages, outbox, runs, sessions
@@ -98,7 +99,7 @@ class LaneFigures:
     inputs: int
 
 
-_POSTS = ("notice", "card", "file")
+_POSTS = ("notice", "card", "file", BATCH)
 _OVER = ("completed", "failed", "interrupted", "cancelled")
 _last_activity = case(
     (messages.c.created_ms > sessions.c.updated_ms, messages.c.created_ms),
@@ -235,7 +236,8 @@ def lines_before(
 def posts_before(
     conn: Connection, session_id: str, span: Span, *, before: Place | None, limit: int
 ) -> Sequence[Post]:
-    """Notices, cards, files and the last words of failed runs in front of a place, newest first.
+    """Notices, cards (also those of agents at work), files and the last words of failed runs in
+    front of a place, newest first.
 
     What subagents ask and send stands in the chat of their root as well (APR-7).
     """

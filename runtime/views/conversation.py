@@ -2,11 +2,22 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from typing import Final, Literal
 
 from runtime.domain.errors import NotFound
-from runtime.domain.messages import TextPart
+from runtime.domain.messages import OutboundMessage, TextPart, message_identity
 from runtime.domain.transcript import AssistantMessage, NoticeMessage, UserMessage
-from runtime.store import Connection, calls, events, listings, open_calls, sessions
+from runtime.store import (
+    Connection,
+    agent_cards,
+    calls,
+    events,
+    inputs,
+    listings,
+    open_calls,
+    sessions,
+)
+from runtime.store.agent_cards import BATCH
 from runtime.store.calls import CallRow
 from runtime.store.listings import INPUT, MESSAGE, POST, Place, Post, SaidInput, Span
 from runtime.store.transcripts import Line
@@ -44,6 +55,7 @@ def read(
         items += [
             _input_view(one, waiting=True) for one in listings.inputs_waiting(conn, session_id)
         ]
+    items = _behind_their_messages(items)
     return TranscriptView(
         items=tuple(_with_deliveries(conn, items)),
         next_cursor=cursors.encode(first.at_ms, first.rank, first.number)
@@ -101,7 +113,7 @@ def _line_view(conn: Connection, line: Line) -> MessageView:
             step=line.step,
             seq=line.seq,
             text=message.text,
-            calls=tuple(_call_view(row) for row in rows),
+            calls=_call_views(conn, line.run_id or "", rows),
             model=message.model,
             partial=message.partial,
         )
@@ -120,7 +132,23 @@ def _told(notice: NoticeMessage) -> str:
     return notice.text if notice.file is None or not notice.file.line else notice.file.line
 
 
-def _call_view(row: CallRow) -> CallView:
+_WAITED_FOR: Final[Mapping[str, Literal["person", "agents", "parent"]]] = {
+    open_calls.APPROVAL: "person",
+    open_calls.QUESTION: "person",
+    open_calls.CHILDREN: "agents",
+    open_calls.CLARIFICATION: "parent",
+}
+
+
+def _call_views(conn: Connection, run_id: str, rows: Sequence[CallRow]) -> tuple[CallView, ...]:
+    waiting: dict[tuple[int, int], str] = {}
+    if any(row.state == "waiting" for row in rows):
+        opened = open_calls.of_run(conn, run_id, state="open")
+        waiting = {(call.step, call.place): call.kind for call in opened}
+    return tuple(_call_view(row, waiting.get((row.step, row.place), "")) for row in rows)
+
+
+def _call_view(row: CallRow, waits_for: str) -> CallView:
     content = _unfenced(row.result.content) if row.result else ""
     return CallView(
         id=row.call.id,
@@ -130,6 +158,7 @@ def _call_view(row: CallRow) -> CallView:
         status=row.result.status if row.result else None,
         verdict=row.decision.verdict if row.decision else None,
         rule=row.decision.rule if row.decision else "",
+        waits_for=_WAITED_FOR.get(waits_for),
         result=content[:RESULT_PREVIEW],
         result_characters=len(content),
     )
@@ -142,6 +171,15 @@ def _unfenced(content: str) -> str:
 
 
 def _post_view(conn: Connection, post: Post, results: Mapping[str, str]) -> MessageView:
+    if post.kind == BATCH:
+        return MessageView(
+            key=post.message.outbox_id,
+            kind="agents",
+            at_ms=post.created_ms,
+            run_id=post.message.run_id,
+            text=agent_cards.shown_by(conn, post.open_call_id or ""),
+            delivery=post.state,
+        )
     call = None if post.open_call_id is None else open_calls.get(conn, post.open_call_id)
     said = results.get(post.open_call_id or "", "")
     files = file_views(post.message)
@@ -156,7 +194,27 @@ def _post_view(conn: Connection, post: Post, results: Mapping[str, str]) -> Mess
         files=files,
         card=None if call is None else open_call_view(call, said),
         delivery=post.state,
+        answers=_answered(conn, post.message),
     )
+
+
+def _answered(conn: Connection, message: OutboundMessage) -> str | None:
+    """The input that the gateway's own words answer, where they answer one."""
+    if message.reply_to is None or message.run_id is not None:
+        return None
+    known = inputs.known(conn, message_identity(message.target, message.reply_to))
+    return known[0] if known else None
+
+
+def _behind_their_messages(items: Sequence[MessageView]) -> list[MessageView]:
+    """What the gateway said of a message stands behind it, also where the message stands later
+    than it came: at the end while it waits, then where its run took it up."""
+    places = {item.key: place for place, item in enumerate(items)}
+    ordered = []
+    for place, item in enumerate(items):
+        behind = max(place, places.get(item.answers or "", place))
+        ordered.append((behind, behind != place, place))
+    return [items[place] for _, _, place in sorted(ordered)]
 
 
 def _input_view(one: SaidInput, *, waiting: bool = False) -> MessageView:

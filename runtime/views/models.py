@@ -109,7 +109,11 @@ class OpenCallView(Value):
 
 
 class CallView(Value):
-    """One tool call of a step; ``result`` is its beginning where it is long."""
+    """One tool call of a step; ``result`` is its beginning where it is long.
+
+    ``waits_for`` says whose answer a waiting call needs: a person's, that of the agents which it
+    started, or that of the agent above; None where it waits for nobody.
+    """
 
     id: str
     name: str
@@ -118,6 +122,7 @@ class CallView(Value):
     status: str | None
     verdict: str | None
     rule: str
+    waits_for: Literal["person", "agents", "parent"] | None = None
     result: str
     result_characters: int
 
@@ -136,12 +141,14 @@ class MessageView(Value):
 
     ``kind``: what a person wrote is ``user``, what the model said ``assistant``; ``notice`` is the
     gateway's own word, ``system`` one that the model was told too, ``card`` a question to a person,
-    ``file`` what the agent sent, with its caption as the text.
-    ``delivery`` is what became of a reply on its way to the chat.
+    ``agents`` how a batch of agents gets on, ``file`` what the agent sent, with its caption as the
+    text.
+    ``answers`` is the key of the message that a notice is about. ``delivery`` is what became of a
+    reply on its way to the chat.
     """
 
     key: str
-    kind: Literal["user", "assistant", "system", "notice", "card", "file"]
+    kind: Literal["user", "assistant", "system", "notice", "card", "agents", "file"]
     at_ms: int
     run_id: str | None = None
     step: int | None = None
@@ -157,6 +164,7 @@ class MessageView(Value):
     partial: bool = False
     waiting: bool = False
     card: OpenCallView | None = None
+    answers: str | None = None
     delivery: str | None = None
 
 

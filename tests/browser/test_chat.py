@@ -298,3 +298,40 @@ async def test_a_subagent_asks_in_the_conversation_and_stands_below_it_in_the_li
         await below.click()
         await expect(page.locator("#title")).to_contain_text("one: Look.")
         await expect(page.locator(".sessions .agent a[aria-current=page]")).to_have_count(1)
+
+
+@pytest.mark.requirement("WEB-1", "SUB-7")
+async def test_awaited_agents_look_busy_and_stand_on_their_card(
+    chats: Chats, visits: Visits
+) -> None:
+    agents = [{"task": "Look.", "id": "one"}, {"task": "Listen.", "id": "two"}]
+    asked, gate = {"agents": agents}, Gate()
+
+    def says(request: ModelRequest) -> Said | str:
+        if name_of(request):
+            return Said("Found.", before=gate)
+        spawns = Said(calls=(("sessions_spawn", json.dumps(asked)),))
+        return "All done." if "completed" in told(request) else spawns
+
+    def plays(plan: Plan) -> None:
+        plan.models = ScriptedModels(ScriptedModel(says))
+
+    async with chats(change=plays) as gateway, visits(gateway) as page:
+        await ready(page)
+        await write(page, "Look around")
+        step = page.locator("details.step summary")
+        await expect(step.locator(".word")).to_have_text("waiting for its agents")
+        await expect(step.locator(".dot")).to_have_class("dot running")
+        await expect(step.locator(".brief")).to_have_text("one, two")
+        await expect(page.locator("#activity")).to_have_text("Its agents are at work")
+        state = page.locator(".sessions a[aria-current=page] .state")
+        await expect(state).to_have_class("state busy")
+        card = page.locator(".card.agents")
+        await expect(card).to_contain_text("2 subagents at work")
+        await step.click()
+        outline = page.locator(".step-body pre").first
+        await expect(outline).to_contain_text("1. \n    task: Look.\n    id: one")
+        gate.open.set()
+        await expect(page.locator("#log")).to_contain_text("All done.")
+        await expect(card).to_contain_text("2 completed")
+        await expect(step.locator(".word")).to_have_text("done")

@@ -9,7 +9,8 @@ import { Sidebar } from "./sidebar.js";
 const PAGE = 60;
 const NEAR_END = 120;
 const MOST_NAMES = 80;
-const WAITS = "Waiting to start";
+// What a conversation does that nothing else tells of.
+const STANDS = { queued: "Waiting to start", waiting_for_children: "Its agents are at work" };
 const mayWrite = document.body.dataset.mayWrite === "yes";
 const $ = (id) => document.getElementById(id);
 const ends = /^run\.(completed|failed|interrupted|cancelled|waiting)$/;
@@ -84,8 +85,8 @@ function showSession(session) {
     : session.status === "open" ? "You can only read this conversation here" : "This conversation has ended");
   $("stop").hidden = !mayWrite || session.state === "idle";
   const told = $("activity").hidden ? "" : $("activity").textContent;
-  if (session.state === "running" && ["", WAITS].includes(told)) setActivity("Working");
-  if (session.state !== "running") setActivity(session.state === "queued" ? WAITS : "");
+  if (session.state !== "running") setActivity(STANDS[session.state] || "");
+  else if (!told || Object.values(STANDS).includes(told)) setActivity("Working");
   sidebar.mark(session.id);
 }
 

@@ -18,7 +18,7 @@ export function make(tag, attributes = {}, ...children) {
 export function build(item, act) {
   const element = make("article", { class: `item kind-${item.kind}`, "data-key": item.key });
   element.title = new Date(item.at_ms).toLocaleString();
-  const parts = { user, assistant, notice, file, card, system }[item.kind](item, element, act);
+  const parts = { user, assistant, notice, agents, file, card, system }[item.kind](item, element, act);
   element.append(...parts);
   return element;
 }
@@ -71,12 +71,18 @@ function delivery(state) {
 
 const WORDS = {
   ok: "done", error: "failed", denied: "denied", unknown: "unknown", cancelled: "stopped",
-  proposed: "next", waiting: "waiting for you", approved: "allowed", started: "running",
+  proposed: "next", waiting: "waiting", approved: "allowed", started: "running",
 };
+const WAITS_FOR = {
+  person: "waiting for you", agents: "waiting for its agents", parent: "waiting for its parent",
+};
+// What a person need not look after: somebody else is at work on it.
+const AT_WORK = ["agents", "parent"];
 
 function step(call) {
   const state = call.status || call.state;
-  const dot = call.status || (call.state === "started" ? "running" : call.state);
+  const busy = call.state === "started" || AT_WORK.includes(call.waits_for);
+  const dot = call.status || (busy ? "running" : call.state);
   const body = make("div", { class: "step-body" }, labelled("Arguments", seen(pretty(call.arguments))));
   if (call.result) {
     const rest = call.result_characters - call.result.length;
@@ -88,7 +94,7 @@ function step(call) {
       make("span", { class: `dot ${dot}`, "aria-hidden": "true" }),
       make("span", { class: "tool" }, seen(call.name)),
       make("span", { class: "brief" }, seen(brief(call.arguments))),
-      make("span", { class: "word" }, ended(call) || WORDS[state] || state)),
+      make("span", { class: "word" }, ended(call) || (!call.status && WAITS_FOR[call.waits_for]) || WORDS[state] || state)),
     body);
 }
 
@@ -112,21 +118,42 @@ function pretty(text) {
     const found = JSON.parse(text);
     if (found === null || typeof found !== "object" || Array.isArray(found)) return text;
     const entries = Object.entries(found);
-    return entries.map(([name, value]) =>
-      `${name}: ${typeof value === "string" ? value : JSON.stringify(value, null, 2)}`).join("\n");
+    return entries.map(([name, value]) => `${name}: ${outlined(value)}`).join("\n");
   } catch {
     return text;
   }
 }
 
+// A value for people: what holds more values as an outline, everything in it.
+function outlined(value, depth = 1) {
+  if (typeof value === "string") return value;
+  if (value === null || typeof value !== "object") return JSON.stringify(value);
+  const list = Array.isArray(value);
+  const entries = Object.entries(value);
+  if (!entries.length) return list ? "none" : "{}";
+  if (list && value.every((one) => one === null || typeof one !== "object")) {
+    return value.map((one) => outlined(one)).join(", ");
+  }
+  const indent = "  ".repeat(depth);
+  return entries.map(([name, one]) =>
+    `\n${indent}${list ? `${Number(name) + 1}.` : `${name}:`} ${outlined(one, depth + 1)}`).join("");
+}
+
 function brief(text) {
   try {
     const values = Object.values(JSON.parse(text));
-    return values.map((value) => (typeof value === "string" ? value : JSON.stringify(value)))
-      .join("  ").split("\n")[0];
+    return values.map(named).join("  ").split("\n")[0];
   } catch {
     return text;
   }
+}
+
+// A value in a word or two: the things of a list by the first words that each has, its name if any.
+function named(value) {
+  if (value === null || typeof value !== "object") return String(value);
+  if (Array.isArray(value)) return value.map(named).join(", ");
+  const texts = Object.values(value).filter((one) => typeof one === "string" && one);
+  return [value.id, value.name, value.label].find((one) => typeof one === "string" && one) || texts[0] || "...";
 }
 
 function notice(item, element) {
@@ -136,6 +163,13 @@ function notice(item, element) {
   element.classList.add("note");
   return [make("h3", { class: "sr" }, "The gateway says"),
     make("div", { class: failed ? "notice failed" : "notice" }, prose)];
+}
+
+// How the agents that a step started get on. The words are the gateway's, as in every chat.
+function agents(item) {
+  const prose = make("div", { class: "prose" });
+  prose.innerHTML = item.html;
+  return [make("section", { class: "card agents", "aria-label": "Agents at work" }, prose)];
 }
 
 // What the agent sent: a name and a link that saves it. Nothing of the file is shown here.

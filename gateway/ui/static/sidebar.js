@@ -10,6 +10,7 @@ const STATES = {
   running: "Working", queued: "Waiting to start", waiting_for_approval: "Needs your approval",
   waiting_for_user_question: "Has a question", waiting_for_children: "Waiting for its agents",
 };
+const NEEDS_YOU = ["waiting_for_approval", "waiting_for_user_question"];
 
 export class Sidebar {
   // on: {open(id), fresh()}
@@ -86,7 +87,7 @@ export class Sidebar {
 
   row(session) {
     const state = STATES[session.state];
-    const busy = session.state === "running" || session.state === "queued";
+    const busy = !NEEDS_YOU.includes(session.state);
     return this.link(session.id, session.title || nameOf(session), session.last_activity_at_ms, state, busy);
   }
 

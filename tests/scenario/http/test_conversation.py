@@ -1,7 +1,11 @@
 """What a conversation looks like: merged by time, paged without holes, old ones kept."""
 
-from tests.fakes.model import Gate, Said
-from tests.scenario.harness import Site
+import pytest
+
+from runtime.ports.model import ModelRequest
+from tests.fakes.model import Gate, Said, ScriptedModel, ScriptedModels
+from tests.scenario.children import name_of, spawn, told
+from tests.scenario.harness import Plan, Site
 from tests.scenario.http.conftest import ASKS, Sites
 
 
@@ -106,3 +110,55 @@ async def test_what_comes_from_outside_is_shown_without_its_frame(sites: Sites) 
         (call,) = next(one["calls"] for one in await gateway.messages(session) if one["calls"])
         assert (call["name"], call["status"], call["verdict"]) == ("read_file", "ok", "allow")
         assert "<untrusted" not in call["result"]
+
+
+@pytest.mark.requirement("MSG-4", "WEB-1")
+async def test_what_is_said_about_a_message_stands_behind_it(sites: Sites) -> None:
+    async with sites(ASKS, "done", "next") as gateway:
+        session = await gateway.session()
+        run = await gateway.says(session, "go")
+        await gateway.state(run, "waiting_for_approval")
+        later = await gateway.says(session, "and then?")
+        waits = await gateway.messages(session)
+        assert [one["kind"] for one in waits] == ["user", "assistant", "card", "user", "notice"]
+        assert waits[-1]["text"].startswith("I will read this next.")
+        assert waits[-1]["answers"] == waits[-2]["key"]
+        deny = {"request_id": waits[2]["card"]["request_id"], "behavior": "deny"}
+        await gateway.ask("POST", f"/v1/runs/{run}/approvals", {"resolutions": [deny]})
+        await gateway.state(later, "completed")
+        texts = [one["text"] for one in await gateway.messages(session)]
+        assert texts[-4:] == ["done", "and then?", waits[-1]["text"], "next"]
+
+
+@pytest.mark.requirement("SUB-7", "WEB-1")
+async def test_a_call_says_whose_answer_it_waits_for_and_a_batch_has_its_card(
+    sites: Sites,
+) -> None:
+    gate = Gate()
+    agents = [{"task": "Look.", "id": "one"}, {"task": "Listen.", "id": "two"}]
+
+    def says(request: ModelRequest) -> Said | str:
+        if name_of(request):
+            return Said("Found.", before=gate)
+        return "All done." if "completed" in told(request) else spawn(agents=agents)
+
+    def plays(plan: Plan) -> None:
+        plan.models = ScriptedModels(ScriptedModel(says))
+
+    async with sites(change=plays) as gateway:
+        session = await gateway.session()
+        run = await gateway.says(session, "Look around")
+        await gateway.state(run, "waiting_for_children")
+        found = await gateway.messages(session, html="1")
+        (call,) = next(one["calls"] for one in found if one["calls"])
+        assert (call["state"], call["waits_for"]) == ("waiting", "agents")
+        card = next(one for one in found if one["kind"] == "agents")
+        assert "<strong>2 subagents at work</strong>" in card["html"]
+        gate.open.set()
+        await gateway.state(run, "completed")
+        found = await gateway.messages(session)
+        (call,) = next(one["calls"] for one in found if one["calls"])
+        assert call["waits_for"] is None
+        (ended,) = [one for one in found if one["kind"] == "agents"]
+        assert ended["key"] == card["key"]
+        assert "2 completed" in ended["text"]
