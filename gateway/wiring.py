@@ -15,7 +15,7 @@ from adapters.models.listing import ProviderLists
 from adapters.models.pricing import price_of
 from adapters.models.resolve import Catalog
 from adapters.models.settings import ModelSettings
-from adapters.rendering import render_html
+from adapters.rendering import render_blocks, render_growing
 from adapters.sandbox.confine import hide_from_others as hide_from_others
 from adapters.sandbox.probe import choose
 from adapters.system.clock import SystemClock
@@ -155,7 +155,8 @@ class Assembly:
             logins=self.logins,
             bus=self.bus,
             clock=self.clock,
-            render=render_html,
+            render=render_blocks,
+            render_growing=render_growing,
             adapters=lambda: [adapter_view(one, redact) for one in engine.accounts],
             turns_running=lambda: engine.turns.running,
             checks={

@@ -6,7 +6,7 @@ fragment for the page, `render_plain` text without markup, `strip_controls` text
 
 from adapters.rendering.controls import clean, strip_controls
 from adapters.rendering.document import parse
-from adapters.rendering.html import render_html
+from adapters.rendering.html import render_blocks, render_growing, render_html
 from adapters.rendering.nodes import Document
 from adapters.rendering.plain import render_plain, split_plain
 from adapters.rendering.slack import SLACK_LIMITS, SlackLimits, SlackPart, render_slack
@@ -23,6 +23,8 @@ __all__ = [
     "clean",
     "parse",
     "plain_telegram",
+    "render_blocks",
+    "render_growing",
     "render_html",
     "render_plain",
     "render_slack",

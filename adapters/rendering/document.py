@@ -83,14 +83,24 @@ class _Blocks:
             elif "End" in event:
                 end = event["End"]
                 closed[end if isinstance(end, str) else next(iter(end))]()
-            elif "Code" in event:
-                inline.add(event["Code"], Style.CODE)
-            elif "InlineHtml" in event:
-                inline.add(event["InlineHtml"])
             elif "Html" in event:
                 inline.add_lines(event["Html"])
+            else:
+                self._inside(event)
         self.flush()
         return tuple(self.stack[0])
+
+    def _inside(self, event: "Event") -> None:
+        if isinstance(event, str):
+            return
+        if "Code" in event:
+            self.inline.add(event["Code"], Style.CODE)
+        elif "InlineHtml" in event:
+            self.inline.add(event["InlineHtml"])
+        elif "InlineMath" in event:
+            self.inline.add(event["InlineMath"], Style.MATH)
+        elif "DisplayMath" in event:
+            self.inline.add(event["DisplayMath"], Style.MATH)
 
     def flush(self) -> None:
         """End the paragraph that is being collected, if there is one."""

@@ -25,7 +25,7 @@ def _marks(style: int) -> tuple[str, str]:
     return after[::-1], after
 
 
-_MARKS = [_marks(style) for style in range(16)]
+_MARKS = [_marks(style) for style in Style.EVERY]
 
 
 def write_mrkdwn(leaves: Sequence[Leaf]) -> str:

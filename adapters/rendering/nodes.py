@@ -21,6 +21,10 @@ class Style:
     ITALIC: Final = 2
     STRIKE: Final = 4
     CODE: Final = 8
+    MATH: Final = 16
+    """A formula; its text is the source with the signs around it."""
+    EVERY: Final = range(32)
+    """Every combination."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

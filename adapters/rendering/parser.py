@@ -1,9 +1,9 @@
 """Markdown text as the events of pulldown-cmark (through pyromark), with nothing of it lost.
 
-CommonMark with tables and strikethrough. The library takes four things out of a text that a reader
-of a chat must still see, and this module puts them back as events: definitions that no link uses,
-table cells beyond the last column, the Markdown after a line that opens HTML, and the address of a
-link that may not be followed. It builds no tree and knows no platform.
+CommonMark with tables, strikethrough and formulas. The library takes four things out of a text
+that a reader of a chat must still see, and this module puts them back as events: definitions that
+no link uses, table cells beyond the last column, the Markdown after a line that opens HTML, and the
+address of a link that may not be followed. It builds no tree and knows no platform.
 """
 
 import re
@@ -29,6 +29,8 @@ _OPTIONS = (
     | pyromark.Options.ENABLE_SUBSCRIPT
 )
 
+_OPTIONS_WITH_MATH = _OPTIONS | pyromark.Options.ENABLE_MATH
+
 _CONTAINERS = r"(?:[ \t>]|[-+*](?=[ \t])|\d{1,9}[.)](?=[ \t]))*"
 # `<` of a tag, comment or declaration, and not of an autolink.
 _TAG = re.compile(
@@ -37,6 +39,19 @@ _TAG = re.compile(
 _BEFORE_BLOCK = re.compile(_CONTAINERS)
 # A noncharacter, which `clean` takes out of every text, stands for the `<` of such a line.
 _HIDDEN = "\ufdd0"
+# Stands for a dollar that begins or ends no formula. The other two stand behind and in front of the
+# dollars that were written as brackets.
+_DOLLAR, _OPENED, _CLOSED = "\ufdd1", "\ufdd2", "\ufdd3"
+_LINES = r"(?:(?!\n[ \t>]*\n)[^$`])"
+_FORMULA = re.compile(
+    rf"(?P<b>\$\${_LINES}{{1,2000}}?\$\$)"
+    r"|(?P<a>(?<![\w$\\])\$(?![\s$])(?:[^$`\n\\]|\\[^`\n]){1,300}?(?<!\s)\$(?![\w$]))"
+    rf"|(?P<d>\\\[(?:(?!\\\[){_LINES}){{1,2000}}?\\\])"
+    r"|(?P<c>\\\((?:(?!\\\()[^$`\n]){1,300}?\\\))"
+)
+# What tells a formula from a price, a variable of a shell and an escaped bracket.
+_MATHEMATICAL = re.compile(r"[\^_=+<>{}]|\\[A-Za-z]|[A-Za-z]\(")
+_LETTER = re.compile(r"\s*[A-Za-z]'*\s*")
 _REFERENCE = re.compile(r"&(?:#|NewLine;)")
 _DEFINITION = re.compile(rf"^{_CONTAINERS}\[((?:[^\[\]\\]|\\.){{1,999}})\]:", re.MULTILINE | re.S)
 _MARKER_CHARS = " \t>-+*0123456789.)"
@@ -51,8 +66,13 @@ def read_events(source: str) -> Iterable["Event"]:
     if _TAG.search(source):
         source = _hide_html(source)
         hidden = _HIDDEN in source
+    options = _OPTIONS
+    if "$" in source or "\\(" in source or "\\[" in source:
+        source, found = _mark_formulas(source)
+        hidden = hidden or _DOLLAR in source or found
+        options = _OPTIONS_WITH_MATH if found else options
     lossy = _may_lose(source)
-    events = _restored(source) if lossy else pyromark.events(source, options=_OPTIONS)
+    events = _restored(source, options) if lossy else pyromark.events(source, options=options)
     if hidden or _REFERENCE.search(source):
         return _shown(events)
     return events
@@ -137,23 +157,57 @@ def _shown(events: Iterable["Event"]) -> Iterator["Event"]:
             yield {"Code": _clean(event["Code"])}
         elif "InlineHtml" in event:
             yield {"InlineHtml": _clean(event["InlineHtml"])}
+        elif "InlineMath" in event:
+            yield {"InlineMath": _clean(f"${event['InlineMath']}$")}
+        elif "DisplayMath" in event:
+            yield {"DisplayMath": _clean(f"$${event['DisplayMath']}$$")}
         else:
             yield event
 
 
 def _clean(text: str) -> str:
-    return clean(text.replace(_HIDDEN, "<"))
+    return clean(unhide(text))
 
 
 def unhide(text: str) -> str:
     """`text` of an event's tag (an address, a title, the words after a fence) as it was written."""
-    return text.replace(_HIDDEN, "<")
+    text = text.replace(_HIDDEN, "<").replace(_DOLLAR, "$")
+    if _OPENED in text or _CLOSED in text:
+        text = text.replace(f"$${_OPENED}", "\\[").replace(f"{_CLOSED}$$", "\\]")
+        text = text.replace(f"${_OPENED}", "\\(").replace(f"{_CLOSED}$", "\\)")
+    return text
 
 
-def _restored(source: str) -> Iterator["Event"]:
+def _mark_formulas(source: str) -> tuple[str, bool]:
+    """Leave only dollars that are around formulas, also where brackets were; whether there are any.
+
+    A price and a variable of a shell are no formulas, and must not make one together.
+    """
+    pieces: list[str] = []
+    at, found = 0, False
+    for formula in _FORMULA.finditer(source):
+        text, kind = formula[0], formula.lastgroup
+        inner = text[1:-1] if kind == "a" else text[2:-2]
+        # A letter in square brackets is a box that was ticked.
+        letter = kind != "d" and _LETTER.fullmatch(inner)
+        if not letter and _MATHEMATICAL.search(inner) is None:
+            continue
+        found = True
+        pieces.append(source[at : formula.start()].replace("$", _DOLLAR))
+        if kind == "c":
+            text = f"${_OPENED}{text[2:-2]}{_CLOSED}$"
+        elif kind == "d":
+            text = f"$${_OPENED}{text[2:-2]}{_CLOSED}$$"
+        pieces.append(text)
+        at = formula.end()
+    pieces.append(source[at:].replace("$", _DOLLAR))
+    return "".join(pieces), found
+
+
+def _restored(source: str, options: pyromark.Options) -> Iterator["Event"]:
     """The events with unused definitions as paragraphs and with the cells beyond a table's end."""
     raw = source.encode()
-    pairs = list(pyromark.events_with_range(source, options=_OPTIONS, merge_text=True))
+    pairs = list(pyromark.events_with_range(source, options=options, merge_text=True))
     lost = _Lost(raw, pairs)
     last_cell = 0
     row_end: int | None = None

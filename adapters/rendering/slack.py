@@ -94,7 +94,7 @@ def _sections(texts: Sequence[str]) -> SlackPart:
 _COSTLY = re.compile(r"[\\`*_\[\]~&<>@#\n]")
 _ENTITIES = re.compile("[&<>]")
 _JOINED = re.compile("[`@<]")
-_STYLE_COST = [4 * bits.bit_count() for bits in range(16)]
+_STYLE_COST = [4 * bits.bit_count() for bits in Style.EVERY]
 
 
 def _markdown_cost(text: str) -> int:

@@ -146,5 +146,5 @@ def _marks(style: int, italic: str) -> tuple[str, str]:
     return "".join(marks), "".join(reversed(marks))
 
 
-_MARKS = [_marks(style, "_") for style in range(16)]
-_MARKS_IN_WORD = [_marks(style, "*") for style in range(16)]
+_MARKS = [_marks(style, "_") for style in Style.EVERY]
+_MARKS_IN_WORD = [_marks(style, "*") for style in Style.EVERY]

@@ -116,7 +116,7 @@ def _entity_types(style: int) -> tuple[str, ...]:
     return tuple(name for flag, name in names if flag & style)
 
 
-_TYPES = [_entity_types(bits) for bits in range(16)]
+_TYPES = [_entity_types(bits) for bits in Style.EVERY]
 
 _RULER = Ruler(
     limit=MOST_UNITS,

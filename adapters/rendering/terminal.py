@@ -138,7 +138,7 @@ def _style(bits: int) -> RichStyle | None:
     )
 
 
-_STYLES = [_style(bits) for bits in range(16)]
+_STYLES = [_style(bits) for bits in Style.EVERY]
 
 
 def _wrapped(text: str, width: int, *, literal: bool) -> Iterator[tuple[int, int]]:

@@ -8,7 +8,7 @@ import asyncio
 from collections import Counter, deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import lru_cache, partial
 from typing import Final
 
 from aiohttp import web
@@ -18,7 +18,7 @@ from gateway.http.answers import query_id
 from gateway.http.auth import PRINCIPAL, STREAM, Guard
 from gateway.http.problems import HttpProblem
 from gateway.http.services import HttpServices
-from gateway.http.stream import Filter, Texts
+from gateway.http.stream import Filter, Prose, Texts
 from runtime.agent.live import SNAPSHOT
 from runtime.domain.errors import InvalidInput, Unavailable
 from runtime.domain.runs import RunState
@@ -42,6 +42,8 @@ _ENDS: Final = frozenset(
     {"step.model", "run.completed", "run.failed", "run.interrupted", "run.cancelled"}
 )
 """What ends a step's text: the text comes first."""
+_RENDERED: Final = 32
+"""Texts whose HTML is remembered, for several readers of one conversation."""
 _HEADERS: Final = {
     "Content-Type": "text/event-stream; charset=utf-8",
     "X-Accel-Buffering": "no",
@@ -56,6 +58,8 @@ class EventRoutes:
         self._guard = guard
         self._most = services.settings.streams_per_credential
         self._places: list[_Place] = []
+        self._whole = lru_cache(maxsize=_RENDERED)(services.render)
+        self._growing = lru_cache(maxsize=_RENDERED)(services.render_growing)
 
     def routes(self) -> list[web.RouteDef]:
         return [web.get("/v1/events", self._events, name=STREAM)]
@@ -110,6 +114,8 @@ class EventRoutes:
                 return response
             allowed = partial(self._allowed, request)
             reader = _Reader(self._services, response, wanted, min(position, end), allowed)
+            if wanted.html:
+                reader.page = _Page(reader, Prose(self._growing, self._whole))
             if position > end:
                 reader.greeting = reader.gap("the position is of another database")
             elif position < 0:
@@ -178,6 +184,7 @@ class _Reader:
     allowed: Callable[[], Awaitable[bool]]
     greeting: bytes = b""
     texts: Texts = field(default_factory=Texts)
+    page: "_Page | None" = None
     waiting: deque[Signal] = field(default_factory=partial(deque[Signal], maxlen=WAITING))
     dropped: bool = False
     written: float = 0.0
@@ -200,7 +207,7 @@ class _Reader:
 
     async def run(self) -> None:
         """Write until the connection breaks or its credential ends. Raises `ConnectionError`."""
-        await self._write(stream.RETRY + self.greeting)
+        await self.write(stream.RETRY + self.greeting)
         await self._durable()
         await self._ask_running()
         while await self._still_allowed():
@@ -209,7 +216,8 @@ class _Reader:
                 await self._lost()
             while self.waiting:
                 await self._take(self.waiting.popleft())
-            if not await self.wake.wait(TICK_S):
+            pause_s = TICK_S if self.page is None else await self.page.show()
+            if not await self.wake.wait(pause_s) and pause_s == TICK_S:
                 await self._durable()
                 await self._beat()
 
@@ -221,8 +229,10 @@ class _Reader:
     async def _lost(self) -> None:
         """Live events were dropped; the durable ones are all in the database."""
         self.texts.lost()
+        if self.page is not None:
+            self.page.prose.texts.clear()
         await self._durable()
-        await self._write(self.gap("live events were dropped"))
+        await self.write(self.gap("live events were dropped"))
         await self._ask_running()
 
     async def _take(self, signal: Signal) -> None:
@@ -240,9 +250,14 @@ class _Reader:
             if self.texts.missing(run):
                 self.services.bus.publish(SNAPSHOT, {"run_id": run})
             return
+        if kind == "delta" and self.page is not None:
+            self.page.prose.take(data)
+            return
         if kind == "activity" and data.get("state") == "done":
             self.texts.ended(run)
-        await self._write(stream.live(kind, data))
+            if self.page is not None:
+                await self.page.end(run)
+        await self.write(stream.live(kind, data))
 
     async def _overtaken(self) -> None:
         """Pass on the live events that were signalled before a step's end was committed."""
@@ -260,8 +275,10 @@ class _Reader:
                 self.position = event.position
                 if event.kind in _ENDS:
                     await self._overtaken()
+                    if self.page is not None:
+                        await self.page.end(event.run_id or "")
                 if self.wanted.wants_kind(event.kind):
-                    await self._write(stream.durable(event))
+                    await self.write(stream.durable(event))
             if len(found) < BATCH:
                 return
 
@@ -307,11 +324,40 @@ class _Reader:
 
     async def _beat(self) -> None:
         if self.services.clock.monotonic() - self.written >= HEARTBEAT_S:
-            await self._write(stream.HEARTBEAT)
+            await self.write(stream.HEARTBEAT)
 
-    async def _write(self, data: bytes) -> None:
+    async def write(self, data: bytes) -> None:
+        """Send it. Raises `ConnectionError`."""
         await self.response.write(data)
         self.written = self.services.clock.monotonic()
+
+
+@dataclass(slots=True)
+class _Page:
+    """A reader that shows the growing text as HTML. `told` is when it last was told of news."""
+
+    reader: _Reader
+    prose: Prose
+    told: float = 0.0
+
+    async def show(self) -> float:
+        """Tell of texts that grew, when it is time; how long to wait for what comes next."""
+        pause_s = self.prose.pause_s()
+        if pause_s is None:
+            return TICK_S
+        now = self.reader.services.clock.monotonic()
+        if now - self.told < pause_s:
+            return min(TICK_S, pause_s - (now - self.told))
+        self.told = now
+        for event in self.prose.news():
+            await self.reader.write(stream.live("prose", event))
+        return TICK_S
+
+    async def end(self, run: str) -> None:
+        """A run's text is complete: tell what of it was not told."""
+        event = self.prose.end(run)
+        if event is not None:
+            await self.reader.write(stream.live("prose", event))
 
 
 def _full(why: str) -> HttpProblem:
@@ -329,6 +375,7 @@ def _filter(request: web.Request) -> Filter:
         session_id=query_id(request, "session_id"),
         run_id=query_id(request, "run_id"),
         kinds=frozenset(one.strip() for one in kinds.split(",") if one.strip()),
+        html=request.query.get("html") == "1",
     )
 
 

@@ -65,7 +65,8 @@ class TaskView(Value):
 class HttpServices:
     """Everything behind the handlers.
 
-    `render` makes sanitised HTML of Markdown. `checks` are the parts that must be up besides the
+    `render` makes sanitised HTML of Markdown, one element a block; `render_growing` does so of a
+    text of which more will come. `checks` are the parts that must be up besides the
     database for the gateway to be ready, by name, and `reasons` says why one of them is not, where
     that is known. `tasks` are the long-lived ones of this process. `runtime` is the effective
     policy, no secrets.
@@ -81,7 +82,8 @@ class HttpServices:
     logins: Logins
     bus: Bus
     clock: Clock
-    render: Callable[[str], str]
+    render: Callable[[str], Sequence[str]]
+    render_growing: Callable[[str], Sequence[str]]
     adapters: Callable[[], Sequence[AdapterView]] = tuple
     tasks: Callable[[], Sequence[TaskView]] = tuple
     turns_running: Callable[[], int] = int

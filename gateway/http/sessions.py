@@ -28,7 +28,7 @@ class SessionRoutes:
     def __init__(self, services: HttpServices) -> None:
         self._views = services.views
         self._control = services.control
-        self._render = lru_cache(maxsize=RENDERED)(services.render)
+        self._render = lru_cache(maxsize=RENDERED)(lambda text: "\n".join(services.render(text)))
 
     def routes(self) -> list[web.RouteDef]:
         one = "/v1/sessions/{session_id}"

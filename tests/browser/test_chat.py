@@ -32,8 +32,75 @@ async def write(page: Page, text: str) -> None:
     await page.locator("#message").press("Enter")
 
 
+WATCHES = """() => {
+  const live = document.getElementById('live-text');
+  window.seen = [];
+  new MutationObserver(() => {
+    if (!live.children.length) return;
+    const copy = live.cloneNode(true);
+    window.seen.push({ html: copy.innerHTML, height: live.offsetHeight, raw: live.textContent });
+  }).observe(live, { childList: true });
+}"""
+ANSWER = """What I **found** in `the code`:
+
+- [x] one [link](https://example.com/a)
+- [ ] two
+
+| a | b |
+|---|--:|
+| 1 | 2 |
+
+```python
+def f(x):
+    return x  # "it"
+```
+
+So $x_1 \\leq \\frac{1}{2}$.
+"""
+
+
+@pytest.mark.requirement("WEB-3")
+async def test_a_reply_grows_as_formatted_text_and_does_not_jump(
+    chats: Chats, visits: Visits
+) -> None:
+    async with chats(Said(ANSWER, chunk=3)) as gateway, visits(gateway) as page:
+        await ready(page)
+        await page.evaluate(WATCHES)
+        await write(page, "Tell me")
+        final = page.locator("#log .kind-assistant .prose")
+        await expect(final.locator("math")).to_be_visible()
+        seen = await page.evaluate("window.seen")
+        last = {"html": await final.inner_html(), "raw": await final.text_content()}
+        assert (seen[-1]["html"], seen[-1]["raw"]) == (last["html"], last["raw"])
+        assert seen[-1]["height"] == await final.evaluate("one => one.offsetHeight")
+        heights = [one["height"] for one in seen]
+        assert heights == sorted(heights)
+        assert not any("**" in one["raw"] or "|" in one["raw"] for one in seen)
+        assert await final.locator(".task input").evaluate_all(
+            "all => all.map((one) => one.checked)"
+        ) == [True, False]
+        await expect(final.locator("th")).to_have_text(["a", "b"])
+
+
+@pytest.mark.requirement("WEB-3")
+async def test_code_has_a_language_colour_and_a_copy_button(chats: Chats, visits: Visits) -> None:
+    may_read = {"permissions": ["clipboard-read", "clipboard-write"]}
+    async with chats(ANSWER) as gateway, visits(gateway, **may_read) as page:
+        await ready(page)
+        await write(page, "Tell me")
+        box = page.locator("#log .code-box")
+        await expect(box.locator(".language")).to_have_text("python")
+        colour = "one => getComputedStyle(one).color"
+        plain = await box.locator("code").evaluate(colour)
+        assert await box.locator(".hl-keyword").first.evaluate(colour) != plain
+        await box.get_by_role("button", name="Copy").click()
+        await expect(box.get_by_role("button")).to_have_text("Copied")
+        copied = await page.evaluate("navigator.clipboard.readText()")
+        assert copied == 'def f(x):\n    return x  # "it"'
+
+
 @pytest.mark.requirement("WEB-1")
-async def test_a_reply_streams_as_plain_text_and_ends_as_formatted(
+async def test_a_reply_streams_and_takes_its_place_in_the_conversation(
     chats: Chats, visits: Visits
 ) -> None:
     gate = Gate()
@@ -42,7 +109,7 @@ async def test_a_reply_streams_as_plain_text_and_ends_as_formatted(
         await expect(page.locator("#empty")).to_be_visible()
         await write(page, "Tell me")
         await expect(page.locator(".kind-user .bubble")).to_have_text("Tell me")
-        await expect(page.locator("#live-text")).to_have_text(LONG[:32].rstrip())
+        await expect(page.locator("#live-text")).to_have_text("The answer has several words")
         gate.open.set()
         final = page.locator("#log .kind-assistant .prose")
         await expect(final).to_contain_text("That is all.")
@@ -62,7 +129,9 @@ async def test_a_reload_in_mid_stream_misses_nothing(chats: Chats, visits: Visit
         await gate.reached.wait()
         await page.reload()
         await ready(page)
-        await expect(page.locator("#live-text")).to_have_text(LONG[:40].rstrip())
+        await expect(page.locator("#live-text")).to_have_text(
+            "The answer has several words, and it"
+        )
         await expect(page.locator("#stop")).to_be_visible()
         gate.open.set()
         await expect(page.locator("#log .kind-assistant")).to_contain_text("That is all.")

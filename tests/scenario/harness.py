@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import aiohttp
 
-from adapters.rendering.html import render_html
+from adapters.rendering import render_blocks, render_growing
 from adapters.system.clock import SystemClock
 from adapters.web.adapter import CHANNELS, WebAdapter
 from gateway.explain import Explainer
@@ -303,7 +303,8 @@ def _services(plan: Plan, engine: Engine, database: Database, tokens: list[str])
         logins=Logins(database, clock),
         bus=plan.bus,
         clock=clock,
-        render=render_html,
+        render=render_blocks,
+        render_growing=render_growing,
         adapters=lambda: [_adapter_view(account) for account in engine.accounts],
         turns_running=lambda: engine.turns.running,
         checks={"engine": lambda: engine.ready},

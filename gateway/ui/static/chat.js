@@ -3,7 +3,9 @@
 import { Problem, create, get, send } from "./api.js";
 import { Composer } from "./composer.js";
 import { Feed } from "./feed.js";
-import { build, make } from "./items.js";
+import { make } from "./dom.js";
+import { build } from "./items.js";
+import { grow } from "./prose.js";
 import { Sidebar } from "./sidebar.js";
 
 const PAGE = 60;
@@ -17,7 +19,7 @@ const ends = /^run\.(completed|failed|interrupted|cancelled|waiting)$/;
 
 const state = {
   session: null, feed: null, items: new Map(), cursor: null, reading: false, again: false,
-  live: { run: null, step: 0, text: "", reached: 0 }, epoch: 0,
+  live: { run: null, step: 0 }, epoch: 0,
 };
 
 const sidebar = new Sidebar({ open: (id) => openSession(id), fresh: () => startFresh() });
@@ -86,6 +88,7 @@ function showSession(session) {
   $("stop").hidden = !mayWrite || session.state === "idle";
   const told = $("activity").hidden ? "" : $("activity").textContent;
   if (session.state !== "running") setActivity(STANDS[session.state] || "");
+  else if (!$("live").hidden) setActivity("");
   else if (!told || Object.values(STANDS).includes(told)) setActivity("Working");
   sidebar.mark(session.id);
 }
@@ -215,7 +218,7 @@ function onLive(kind, data) {
     // Of a subagent, whose own events come to its own page alone.
     if (data.session_id !== state.session?.id) sidebar.soon();
   } else if (kind === "activity") onActivity(data);
-  else onDelta(data);
+  else onProse(data);
 }
 
 function onActivity(data) {
@@ -229,25 +232,23 @@ function onActivity(data) {
   }
 }
 
-// Offsets count characters as the gateway does: code points, not the units of a JavaScript string.
-function onDelta(data) {
+// The blocks of the running step's text that changed, from one on.
+function onProse(data) {
   const live = state.live;
-  if (data.offset === 0) {
-    Object.assign(live, { run: data.run_id, step: data.step, text: "", reached: 0, over: null });
+  if (live.run !== data.run_id || live.step !== data.step) {
+    if (data.since > 0) return;
+    Object.assign(live, { run: data.run_id, step: data.step, over: null });
     // What was made of a message's files stands in front of the first word, and no event tells it.
     refresh();
   }
-  if (live.run !== data.run_id || live.step !== data.step || live.reached !== data.offset) return;
-  const follow = nearEnd();
-  live.text += data.text;
-  live.reached += [...data.text].length;
   if (isShown(live)) {
     clearLive();
     return;
   }
-  $("live-text").textContent = live.text;
-  $("live").hidden = !live.text.trim();
-  if (live.text) setActivity("");
+  const follow = nearEnd();
+  grow($("live-text"), data.since, data.blocks);
+  $("live").hidden = !$("live-text").children.length;
+  if (!$("live").hidden) setActivity("");
   $("empty").hidden = true;
   if (follow) toEnd();
 }
@@ -267,9 +268,9 @@ function settleLive(items) {
 }
 
 function clearLive() {
-  state.live = { run: null, step: 0, text: "", reached: 0 };
+  state.live = { run: null, step: 0 };
   $("live").hidden = true;
-  $("live-text").textContent = "";
+  $("live-text").replaceChildren();
 }
 
 async function say(text, files) {

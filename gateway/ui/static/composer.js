@@ -1,6 +1,7 @@
 // The field to write in: sends on Enter, completes commands, holds files.
 
-import { make, size } from "./items.js";
+import { make } from "./dom.js";
+import { size } from "./items.js";
 
 const MOST_BYTES = 5 * 1024 * 1024;
 

@@ -9,7 +9,7 @@ const DURABLE = [
   "question.asked", "question.answered",
   "delivery.sent", "delivery.dead", "delivery.unknown",
 ];
-const LIVE = ["delta", "activity", "message"];
+const LIVE = ["prose", "activity", "message"];
 const SLOWEST_MS = 15000;
 
 export class Feed {
@@ -24,7 +24,7 @@ export class Feed {
   }
 
   connect() {
-    const query = new URLSearchParams({ session_id: this.sessionId, last_event_id: this.last });
+    const query = new URLSearchParams({ session_id: this.sessionId, last_event_id: this.last, html: "1" });
     const source = new EventSource(`/v1/events?${query}`);
     this.source = source;
     source.onopen = () => {

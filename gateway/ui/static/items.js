@@ -1,18 +1,11 @@
 // One element for each thing that was said or done. Only `html` is markup: the server made it.
 
+import { make } from "./dom.js";
+import { prose } from "./prose.js";
+
 const FOLD = 700;
 // What cannot be seen, or makes text read in another order than it runs; line ends and tabs may stay.
 const UNSEEN = /(?![\n\t])[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\u115f\u1160\u2800\u3164\uffa0]/gu;
-
-export function make(tag, attributes = {}, ...children) {
-  const element = document.createElement(tag);
-  for (const [name, value] of Object.entries(attributes)) {
-    if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
-    else if (value !== null && value !== false) element.setAttribute(name, value === true ? "" : value);
-  }
-  element.append(...children.filter((child) => child !== null));
-  return element;
-}
 
 // act: {resolve(card, behavior, scope, reason), answer(card, text)}
 export function build(item, act) {
@@ -48,11 +41,7 @@ export function size(bytes) {
 
 function assistant(item) {
   const parts = [make("h3", { class: "sr" }, "Gatehouse said")];
-  if (item.html) {
-    const prose = make("div", { class: "prose" });
-    prose.innerHTML = item.html;
-    parts.push(prose);
-  }
+  if (item.html) parts.push(prose(item.html));
   if (item.calls.length) {
     parts.push(make("ul", { class: "steps", "aria-label": "Steps" },
       ...item.calls.map((call) => make("li", {}, step(call)))));
@@ -157,29 +146,21 @@ function named(value) {
 }
 
 function notice(item, element) {
-  const prose = make("div", { class: "prose" });
-  prose.innerHTML = item.html;
   const failed = item.delivery === "dead" || item.delivery === "unknown";
   element.classList.add("note");
   return [make("h3", { class: "sr" }, "The gateway says"),
-    make("div", { class: failed ? "notice failed" : "notice" }, prose)];
+    make("div", { class: failed ? "notice failed" : "notice" }, prose(item.html))];
 }
 
 // How the agents that a step started get on. The words are the gateway's, as in every chat.
 function agents(item) {
-  const prose = make("div", { class: "prose" });
-  prose.innerHTML = item.html;
-  return [make("section", { class: "card agents", "aria-label": "Agents at work" }, prose)];
+  return [make("section", { class: "card agents", "aria-label": "Agents at work" }, prose(item.html))];
 }
 
 // What the agent sent: a name and a link that saves it. Nothing of the file is shown here.
 function file(item) {
   const parts = [make("h3", { class: "sr" }, "Gatehouse sent a file")];
-  if (item.html) {
-    const prose = make("div", { class: "prose" });
-    prose.innerHTML = item.html;
-    parts.push(prose);
-  }
+  if (item.html) parts.push(prose(item.html));
   const rows = item.files.map((one) => make("li", {},
     make("a", { href: one.url, download: one.name }, seen(one.name)),
     make("span", {}, size(one.size_bytes))));

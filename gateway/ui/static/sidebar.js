@@ -1,7 +1,7 @@
 // The list of conversations.
 
 import { get } from "./api.js";
-import { make } from "./items.js";
+import { make } from "./dom.js";
 
 const EVERY_MS = 20000;
 const $ = (id) => document.getElementById(id);

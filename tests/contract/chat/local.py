@@ -189,7 +189,8 @@ class _Place:
             logins=Logins(self.database, clock),
             bus=self.bus,
             clock=clock,
-            render=str,
+            render=lambda text: [text],
+            render_growing=lambda text: [text],
             workspace=self.workspace,
         )
 

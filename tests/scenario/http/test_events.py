@@ -44,6 +44,29 @@ async def test_a_reader_sees_the_run_the_text_and_the_delivery(sites: Sites) -> 
         assert positions == sorted(set(positions))
 
 
+@pytest.mark.requirement("API-4", "WEB-3")
+async def test_a_page_gets_the_text_as_html_and_all_of_it_before_its_end(sites: Sites) -> None:
+    text = "A **bold** word\n\n- one\n- <script>two</script>"
+    async with sites(text) as gateway:
+        session = await gateway.session()
+        async with gateway.feed(f"session_id={session}&html=1") as feed:
+            await feed.until("ready")
+            await gateway.says(session, "hi")
+            await feed.until("run.completed")
+        blocks: list[str] = []
+        for sent in feed.seen:
+            if sent.kind == "prose":
+                blocks[int(sent.data["since"]) :] = sent.data["blocks"]
+        assert not any(one.kind == "delta" for one in feed.seen)
+        (said,) = [
+            one["html"]
+            for one in await gateway.messages(session, html="1")
+            if one["kind"] == "assistant"
+        ]
+        assert "\n".join(blocks) == said
+        assert "<script>" not in said
+
+
 @pytest.mark.requirement("API-4", "WEB-1")
 async def test_a_reader_that_comes_back_misses_nothing_and_sees_nothing_twice(
     sites: Sites,

@@ -3,12 +3,12 @@
 import pytest
 
 from gateway.http.limiter import FailureLimiter
-from gateway.http.stream import Filter, Texts
+from gateway.http.stream import SLOWER_BY, Filter, Prose, Texts
 from tests.fakes.clock import FakeClock
 
 
 def delta(offset: int, text: str, *, run: str = "r", step: int = 1) -> dict[str, object]:
-    return {"run_id": run, "step": step, "offset": offset, "text": text}
+    return {"run_id": run, "session_id": "s", "step": step, "offset": offset, "text": text}
 
 
 @pytest.mark.requirement("MSG-21")
@@ -75,3 +75,45 @@ async def test_failures_block_an_address_for_the_window_and_no_other() -> None:
     assert limiter.blocked_s("a") == 0
     limiter.failed("a")
     assert limiter.blocked_s("a") == 10
+
+
+def prose() -> Prose:
+    return Prose(growing=lambda text: text.split("|"), whole=lambda text: [*text.split("|"), "end"])
+
+
+@pytest.mark.requirement("WEB-3")
+def test_only_blocks_that_changed_are_told_again() -> None:
+    texts = prose()
+    assert (texts.news(), texts.pause_s()) == ([], None)
+    texts.take(delta(0, "a|b"))
+    assert [(one["since"], one["blocks"]) for one in texts.news()] == [(0, ["a", "b"])]
+    assert texts.news() == []
+    texts.take(delta(3, "c|d"))
+    assert [(one["since"], one["blocks"]) for one in texts.news()] == [(1, ["bc", "d"])]
+    # Somebody else asked for all of it: nothing of it is news.
+    texts.take(delta(0, "a|bc|d"))
+    assert texts.news() == []
+    # A stream that broke begins anew.
+    texts.take(delta(0, "a|x"))
+    assert [(one["since"], one["blocks"]) for one in texts.news()] == [(1, ["x"])]
+    ended = texts.end("r")
+    assert ended is not None
+    assert (ended["since"], ended["blocks"]) == (2, ["end"])
+    assert texts.end("r") is None
+
+
+@pytest.mark.requirement("WEB-3")
+def test_a_step_begins_with_nothing_and_a_long_text_is_told_less_often() -> None:
+    texts = prose()
+    texts.take(delta(0, "a"))
+    texts.news()
+    texts.take(delta(0, "a|b", step=2))
+    (event,) = texts.news()
+    assert (event["step"], event["since"], event["blocks"]) == (2, 0, ["a", "b"])
+    texts.take(delta(3, "c", step=2))
+    soon = texts.pause_s()
+    texts.take(delta(4, "c" * SLOWER_BY, step=2))
+    later = texts.pause_s()
+    assert soon is not None
+    assert later is not None
+    assert soon < 0.1 < 1 < later

@@ -56,6 +56,11 @@ noise = st.sampled_from(
         "🇩🇪",
         "\t",
         "](",
+        "$",
+        "$$",
+        "\\(",
+        "\\)",
+        "x_1",
     ]
 )
 plain_words = st.lists(word, min_size=1, max_size=12).map(" ".join)

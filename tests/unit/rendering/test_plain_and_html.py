@@ -22,14 +22,17 @@ REL = 'rel="noopener noreferrer nofollow"'
         ("[a](javascript:alert)", "<p>[a](javascript:alert)</p>"),
         ("<script>x</script>", "<p>&lt;script&gt;x&lt;/script&gt;</p>"),
         ("a\nb", "<p>a<br>\nb</p>"),
-        ("```py\n<x>\n```", '<pre><code class="language-py">&lt;x&gt;\n</code></pre>'),
+        ("```xyz\n<x>\n```",
+         '<pre tabindex="0" data-language="xyz"><code class="language-xyz">'
+         "&lt;x&gt;\n</code></pre>"),
         ("3. a\n4. b", '<ol start="3">\n<li>a</li>\n<li>b</li>\n</ol>'),
         ("- a\n\n- b", "<ul>\n<li><p>a</p></li>\n<li><p>b</p></li>\n</ul>"),
         ("> a", "<blockquote>\n<p>a</p>\n</blockquote>"),
         ("---", "<hr>"),
         ("|a|\n|-:|\n|b|",
-         '<div class="table-scroll"><table>\n<thead>\n<tr><th class="align-right">a</th></tr>\n'
-         '</thead>\n<tbody>\n<tr><td class="align-right">b</td></tr>\n</tbody>\n</table></div>'),
+         '<div class="table-scroll" tabindex="0" role="region" aria-label="Table"><table>\n<thead>'
+         '\n<tr><th class="align-right">a</th></tr>\n</thead>'
+         '\n<tbody>\n<tr><td class="align-right">b</td></tr>\n</tbody>\n</table></div>'),
     ],
 )  # fmt: skip
 def test_each_construct_as_html(source: str, html: str) -> None:

@@ -107,18 +107,27 @@ def markdown_of(parts: list[SlackPart]) -> list[str]:
     ]
 
 
-VOID = ("br", "hr")
+VOID = ("br", "hr", "input")
 BARE = (
-    *("p", "h3", "h4", "h5", "h6", "ul", "li", "blockquote", "pre", "strong", "em", "del"),
-    *("table", "thead", "tbody", "tr", *VOID),
+    *("p", "h3", "h4", "h5", "h6", "ul", "blockquote", "strong", "em", "del"),
+    *("table", "thead", "tbody", "tr", "br", "hr"),
+    *("mrow", "mi", "mn", "mo", "mtext", "msub", "msup", "msubsup", "munder", "mover"),
+    *("munderover", "msqrt", "mroot", "mtable", "mtr", "mtd"),
 )
 ATTRIBUTES: dict[str, tuple[str, ...]] = dict.fromkeys(BARE, ()) | {
     "ol": ("start",),
+    "li": ("class",),
+    "input": ("type", "disabled", "checked", "aria-label"),
+    "pre": ("tabindex", "data-language"),
     "code": ("class",),
-    "div": ("class",),
+    "span": ("class", "tabindex"),
+    "div": ("class", "tabindex", "role", "aria-label"),
     "th": ("class",),
     "td": ("class",),
     "a": ("href", "rel"),
+    "math": ("display",),
+    "mspace": ("width",),
+    "mfrac": ("linethickness",),
 }
 
 
