@@ -16,10 +16,10 @@ LONGEST_LABEL = 75
 LONGEST_SECTION = 3000
 LONGEST_INPUT = 3000
 _LABELS = {
-    "once": ("Allow once", "primary"),
-    "session": ("Allow for this session", ""),
-    "approve": ("Approve", "primary"),
-    "deny": ("Deny", "danger"),
+    "once": "Allow once",
+    "session": "Allow for this session",
+    "approve": "Approve",
+    "deny": "Deny",
 }
 _STATES = {"idle": "", "queued": " · waiting", "running": " · working", "parked": " · asks you"}
 Button = tuple[str, str, str, str]
@@ -30,8 +30,13 @@ def approval_buttons(part: ApprovalPart) -> JsonObject | None:
     """The row below an approval's card; None where it offers nothing that is known."""
     offered = [choice for choice in part.choices if choice in _LABELS]
     buttons: list[Button] = [
-        (f"{PRESS}:{choice}", label, value_of(part.open_call_id, choice), style)
-        for choice, (label, style) in _LABELS.items()
+        (
+            f"{PRESS}:{choice}",
+            label,
+            value_of(part.open_call_id, choice),
+            "primary" if choice == part.bright else "",
+        )
+        for choice, label in _LABELS.items()
         if choice in offered
     ]
     if "deny" in offered and "approve" not in offered:
@@ -104,7 +109,8 @@ def _home_card(card: ApprovalPart | QuestionPart) -> list[JsonObject]:
         text, row = card.question, question_buttons(card)
     else:
         reason = f"\n\n{card.reason}" if card.reason else ""
-        text = f"Approval needed for {card.tool}{reason}\n\n{card.arguments}"
+        risk = f"\n\n{card.risk.words}" if card.risk else ""
+        text = f"Approval needed for {card.tool}{risk}{reason}\n\n{card.arguments}"
         row = approval_buttons(card)
     if utf16_length(text) > LONGEST_SECTION:
         # Nobody should allow what they have not seen whole.

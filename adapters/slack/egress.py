@@ -178,9 +178,11 @@ def _posts(part: OutboundPart) -> Iterable[Post | Upload]:
 
 def _approval(part: ApprovalPart) -> tuple[Post, ...]:
     fence = _fence(part.arguments)
+    risk = f"**{part.risk.words}**\n\n" if part.risk else ""
     reason = f"{part.reason}\n\n" if part.reason else ""
     markdown = (
-        f"**Approval needed for** {_code(part.tool)}\n\n{reason}{fence}\n{part.arguments}\n{fence}"
+        f"**Approval needed for** {_code(part.tool)}\n\n{risk}{reason}"
+        f"{fence}\n{part.arguments}\n{fence}"
     )
     allow = f"{COMMAND_PREFIX}approve {part.code}"
     ways = [

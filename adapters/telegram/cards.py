@@ -54,9 +54,11 @@ def decided(markdown: str, outcome: str) -> tuple[Post, ...]:
 def approval(part: ApprovalPart, seal: Seal) -> tuple[Post, ...]:
     """Which call, with what exactly, and why it is asked."""
     tick = fence(part.arguments)
+    risk = f"**{part.risk.words}**\n\n" if part.risk else ""
     reason = f"{part.reason}\n\n" if part.reason else ""
     markdown = (
-        f"**Approval needed for** {code(part.tool)}\n\n{reason}{tick}\n{part.arguments}\n{tick}"
+        f"**Approval needed for** {code(part.tool)}\n\n{risk}{reason}"
+        f"{tick}\n{part.arguments}\n{tick}"
     )
     if part.outcome:
         return decided(markdown, part.outcome)

@@ -48,6 +48,10 @@ class Card(Protocol):
     def reason(self) -> str: ...
 
     @property
+    def risk(self) -> str:
+        """One sentence on how risky it is; empty where nobody judged it."""
+
+    @property
     def question(self) -> str: ...
 
     @property

@@ -54,6 +54,8 @@ def card(one: Card) -> RenderableType:
     lines: list[RenderableType] = [head]
     if approval:
         lines.append(Text(f"  {_line(one.tool)} {strip_controls(one.arguments)}"))
+        if one.risk:
+            lines.append(Text(f"  {strip_controls(one.risk)}", style="bold"))
         if one.reason:
             lines.append(Text(f"  {strip_controls(one.reason)}", style="dim"))
     else:
@@ -68,10 +70,14 @@ def card(one: Card) -> RenderableType:
 def plain_card(one: Card) -> str:
     """A card for a pipe or a standard error: what waits, and how to answer it."""
     if one.kind == "approval":
-        reason = f"{strip_controls(one.reason)}\n" if one.reason else ""
+        risk = f"{_line(one.risk)}
+" if one.risk else ""
+        reason = f"{strip_controls(one.reason)}
+" if one.reason else ""
         return (
-            f"waiting for approval {one.code}: {_line(one.tool)} {strip_controls(one.arguments)}\n"
-            f"{reason}answer with `gatehouse approvals approve {one.code}` or "
+            f"waiting for approval {one.code}: {_line(one.tool)} {strip_controls(one.arguments)}
+"
+            f"{risk}{reason}answer with `gatehouse approvals approve {one.code}` or "
             f"`gatehouse approvals deny {one.code}`"
         )
     asked = strip_controls(one.question)

@@ -44,6 +44,7 @@ class Card:
     tool: str = ""
     arguments: str = ""
     reason: str = ""
+    risk: str = ""
     question: str = ""
     options: tuple[str, ...] = ()
     choices: tuple[str, ...] = ()
@@ -312,6 +313,7 @@ def _card(one: JsonObject) -> Card:
         # What is allowed is what is shown: a terminal would drop or obey some characters.
         arguments=escaped(_text(one, "arguments")),
         reason=_text(one, "reason"),
+        risk=_text(risk, "words") if isinstance(risk := one.get("risk"), dict) else "",
         question=_text(one, "question"),
         options=_texts(one, "options"),
         choices=_texts(one, "choices"),

@@ -180,6 +180,7 @@ def as_wait(one: Planned, *, clarify_ms: int) -> Wait:
         reason=_why(one),
         decision=one.row.decision,
         grant=one.grant,
+        risk=one.risk,
     )
 
 

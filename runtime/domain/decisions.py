@@ -49,6 +49,29 @@ def narrower_of(one: SessionMode, other: SessionMode) -> SessionMode:
     return max(one, other, key=_MODES.index)
 
 
+RiskLevel = Literal["low", "medium", "high"]
+
+
+class Touch(StrEnum):
+    """What a call reaches, from what is least to what is most."""
+
+    READS = "reads"
+    AGENTS = "agents"
+    WRITES = "writes"
+    NETWORK = "network"
+    SENDS = "sends"
+    CODE = "code"
+
+
+class Risk(Value):
+    """How risky a call is, for the person who is asked (UI-8). ``words`` is one sentence that says
+    so without a colour."""
+
+    level: RiskLevel
+    touches: tuple[Touch, ...]
+    words: str
+
+
 class Link(Value):
     """One link of a decision's chain: what bounded the call, what it said, and why."""
 

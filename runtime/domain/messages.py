@@ -8,6 +8,7 @@ from urllib.parse import quote
 
 from pydantic import Field
 
+from runtime.domain.decisions import Risk
 from runtime.domain.people import Sender
 from runtime.domain.value import Value
 
@@ -206,8 +207,8 @@ class ApprovalPart(Value):
     """A card that asks whether one exact tool call may run (APR-1).
 
     A card whose choices are ``approve`` and ``deny`` asks for more than a call: a stranger is let
-    in for good, or not; no reason is asked. ``outcome`` is empty while the card is open, afterwards
-    one sentence that says who decided.
+    in for good, or not; no reason is asked. ``risk`` is None where nobody judged it. ``outcome`` is
+    empty while the card is open, afterwards one sentence that says who decided.
     """
 
     kind: Literal["approval"] = "approval"
@@ -217,7 +218,15 @@ class ApprovalPart(Value):
     arguments: str
     reason: str
     choices: tuple[str, ...] = ("once", "session", "deny")
+    risk: Risk | None = None
     outcome: str = ""
+
+    @property
+    def bright(self) -> str:
+        """The choice whose button may stand out: never one that is dangerous (UI-8)."""
+        if self.risk is None or self.risk.level == "medium":
+            return ""
+        return "once" if self.risk.level == "low" else "deny"
 
 
 class QuestionPart(Value):

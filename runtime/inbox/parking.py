@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Final, Literal
 
-from runtime.domain.decisions import Decision
+from runtime.domain.decisions import Decision, Risk
 from runtime.domain.errors import Conflict
 from runtime.domain.events import EventKind
 from runtime.domain.grants import Grant
@@ -70,7 +70,8 @@ WAITS_FOR: Final = {
 @dataclass(frozen=True, slots=True)
 class Wait:
     """One call that somebody must answer. `grant` is what "for this session" adds; None where the
-    card does not offer it. `expires_in_ms` is its own time where it has one."""
+    card does not offer it. `risk` is what an approval's card says of it.
+    `expires_in_ms` is its own time where it has one."""
 
     row: CallRow
     kind: str
@@ -79,6 +80,7 @@ class Wait:
     question: str = ""
     options: tuple[str, ...] = ()
     grant: Grant | None = None
+    risk: Risk | None = None
     expires_in_ms: int | None = None
 
 
@@ -146,6 +148,7 @@ def ask(
         "options": list(wait.options),
         "grant": wait.grant.model_dump(mode="json") if wait.grant else None,
         "choices": ["once", "session", "deny"] if wait.grant else ["once", "deny"],
+        "risk": wait.risk.model_dump(mode="json") if wait.risk else None,
     }
     call = OpenCall(
         id=identifier,
@@ -207,6 +210,12 @@ def _speaks_there(conn: Connection, run: Run, approvers: Approvers) -> bool:
     return any(approvers.include(speaker) for speaker in spoke)
 
 
+def risk_kept(call: OpenCall) -> Risk | None:
+    """How risky an open call was judged to be; None for one that nobody judged."""
+    found = call.payload.get("risk")
+    return None if found is None else Risk.model_validate(found)
+
+
 def card_part(call: OpenCall, outcome: str = "") -> OutboundPart:
     """The card of an open call, as it looks now."""
     payload = call.payload
@@ -219,6 +228,7 @@ def card_part(call: OpenCall, outcome: str = "") -> OutboundPart:
             arguments=printable(str(payload["arguments"])),
             reason=str(payload["reason"]),
             choices=tuple(str(one) for one in choices) if isinstance(choices, list) else (),
+            risk=risk_kept(call),
             outcome=outcome,
         )
     options = payload.get("options")

@@ -14,12 +14,13 @@ from pathlib import Path
 import structlog
 
 from runtime.domain.actions import Action
-from runtime.domain.decisions import Decision
+from runtime.domain.decisions import Decision, Risk
 from runtime.domain.errors import ToolError
 from runtime.domain.grants import Grant, GrantKind
 from runtime.domain.messages import Dispatch
 from runtime.domain.tools import Effect, ToolCall, ToolResult, Touches
 from runtime.policy.decide import GRANTED, INSTRUCTION, Bounds, CallFacts, decide
+from runtime.policy.risk import risk_of
 from runtime.store.calls import CallRow
 from runtime.tools.actions import action_of, code_paths
 from runtime.tools.base import ToolContext, ToolOutput
@@ -51,8 +52,8 @@ ContextFor = Callable[[str], ToolContext]
 class Planned:
     """A call with its row. `prepared` is None where `row.result` holds the reason already. One
     that `lingers` is let run by whom it waits for, once policy lets it. `action` is what a person
-    is asked about, and `grant` what a card may offer for the session. `changed`: it is no longer
-    what a person allowed."""
+    is asked about, `risk` what they are told of it, and `grant` what a card may offer for the
+    session. `changed`: it is no longer what a person allowed."""
 
     row: CallRow
     prepared: Prepared | None
@@ -61,6 +62,7 @@ class Planned:
     action: Action | None = None
     grant: Grant | None = None
     changed: bool = False
+    risk: Risk | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +130,8 @@ class Executor:
             )
             return Planned(row, None)
         action = action_of(call, prepared, touches, context)
-        decision = decide(facts_of(action, prepared, touches, context, bounds), bounds)
+        facts = facts_of(action, prepared, touches, context, bounds)
+        decision = decide(facts, bounds)
         # What is kept, shown and run is what passed the check, and no other reading of it (APR-9).
         call = call.model_copy(update={"arguments": action.text})
         row = CallRow(
@@ -144,7 +147,9 @@ class Executor:
         )
         lingers = decision.verdict == "allow" and prepared.lingers(context)
         grant = _grant(action, touches, decision)
-        return Planned(row, prepared, touches, lingers, action, grant)
+        asked = decision.verdict == "ask"
+        risk = risk_of(facts, sandboxed=bounds.sandboxed) if asked else None
+        return Planned(row, prepared, touches, lingers, action, grant, risk=risk)
 
     async def run(self, planned: Planned, context: ToolContext) -> Ran:
         """Run one prepared call. Every failure becomes a result that the model can read."""

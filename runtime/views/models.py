@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Generic, Literal, TypeVar
 
+from runtime.domain.decisions import Risk
 from runtime.domain.messages import Attachment, ChatAddress
 from runtime.domain.people import Trust
 from runtime.domain.runs import RunKind, RunState, Usage
@@ -88,7 +89,8 @@ class EventView(Value):
 
 
 class OpenCallView(Value):
-    """What a run waits for a person to decide or to say. ``outcome`` is empty while it is open."""
+    """What a run waits for a person to decide or to say. ``outcome`` is empty while it is open.
+    ``bright`` is the choice whose button may stand out, empty for none."""
 
     request_id: str
     code: str
@@ -102,6 +104,8 @@ class OpenCallView(Value):
     question: str
     options: tuple[str, ...]
     choices: tuple[str, ...]
+    risk: Risk | None = None
+    bright: str = ""
     outcome: str
     created_at_ms: int
     expires_at_ms: int | None

@@ -4,8 +4,10 @@ from collections.abc import Mapping, Sequence
 
 from runtime.domain.events import Event
 from runtime.domain.ids import code_of
+from runtime.domain.messages import ApprovalPart
 from runtime.domain.printable import printable
 from runtime.domain.value import JsonObject
+from runtime.inbox.parking import card_part
 from runtime.store.listings import Post, SessionLine
 from runtime.store.open_calls import APPROVAL, OpenCall
 from runtime.store.runs import Run
@@ -89,6 +91,8 @@ def event_view(event: Event) -> EventView:
 def open_call_view(call: OpenCall, outcome: str = "") -> OpenCallView:
     """An approval or a question, with everything that its card shows (APR-1)."""
     payload = call.payload
+    part = card_part(call) if call.kind == APPROVAL else None
+    approval = part if isinstance(part, ApprovalPart) else None
     return OpenCallView(
         request_id=call.id,
         code=code_of(call.id),
@@ -102,6 +106,8 @@ def open_call_view(call: OpenCall, outcome: str = "") -> OpenCallView:
         question=str(payload.get("question", "")),
         options=_texts(payload, "options"),
         choices=_texts(payload, "choices") if call.kind == APPROVAL else (),
+        risk=approval.risk if approval else None,
+        bright=approval.bright if approval else "",
         outcome=outcome,
         created_at_ms=call.created_ms,
         expires_at_ms=call.expires_ms,

@@ -195,9 +195,17 @@ function approval(one, open, act) {
     return [heading, make("details", {}, make("summary", {}, "What was asked"),
       make("pre", { class: "code", tabindex: "0" }, shown))];
   }
-  const parts = [heading, make("p", { class: "why" }, one.reason), ...folded(shown, seen(one.arguments))];
+  const parts = [heading, risk(one), make("p", { class: "why" }, one.reason), ...folded(shown, seen(one.arguments))];
   parts.push(decision(one, act));
-  return parts;
+  return parts.filter((part) => part !== null);
+}
+
+// How risky it is, in the gateway's words; the sign says the same to the eye.
+function risk(one) {
+  if (!one.risk) return null;
+  return make("p", { class: `risk ${one.risk.level}` },
+    make("span", { class: "sign", "aria-hidden": "true" }, { low: "\u2713", medium: "!", high: "!!" }[one.risk.level]),
+    make("span", {}, one.risk.words));
 }
 
 // Everything can be read before it is allowed: long arguments behind a fold, and as they were sent.
@@ -220,8 +228,10 @@ function folded(shown, raw) {
 function decision(one, act) {
   const buttons = make("div", { class: "buttons" });
   const press = (behavior, scope) => () => act.resolve(one, behavior, scope, "");
+  // The bright button is never the dangerous one.
+  const looks = (choice) => (one.bright === choice ? "primary" : "secondary");
   if (one.choices.includes("once")) {
-    buttons.append(make("button", { type: "button", class: "primary", onclick: press("allow", "once") }, "Allow once"));
+    buttons.append(make("button", { type: "button", class: looks("once"), onclick: press("allow", "once") }, "Allow once"));
   }
   if (one.choices.includes("session")) {
     buttons.append(make("button", { type: "button", class: "secondary", onclick: press("allow", "session") },
@@ -229,7 +239,7 @@ function decision(one, act) {
   }
   const reason = make("form", { class: "answer", hidden: true });
   const input = make("input", { id: `why-${one.request_id}`, maxlength: "2000" });
-  const refuse = make("button", { type: "button", class: "secondary refuse", "aria-expanded": "false" }, "Deny...");
+  const refuse = make("button", { type: "button", class: `${looks("deny")} refuse`, "aria-expanded": "false" }, "Deny...");
   refuse.addEventListener("click", () => {
     reason.hidden = !reason.hidden;
     refuse.setAttribute("aria-expanded", String(!reason.hidden));

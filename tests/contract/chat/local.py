@@ -154,6 +154,7 @@ class Card:
     arguments: str
     reason: str
     outcome: str
+    risk: str
     kind: str = "approval"
     request_id: str = "apr_01"
     question: str = ""
@@ -231,10 +232,11 @@ def _shown(part: JsonObject, channel: str) -> str:
         text = str(part["markdown"])
         return _printed(rendering.markdown(text)) if channel == "terminal" else text
     names = ("code", "tool", "arguments", "reason", "outcome")
-    card = Card(**{name: str(part[name]) for name in names})
+    risk = part["risk"]["words"] if isinstance(part["risk"], dict) else ""
+    card = Card(**{name: str(part[name]) for name in names}, risk=str(risk))
     if channel == "terminal":
         return _printed(rendering.card(card))
-    return " ".join((card.tool, card.arguments, card.reason, card.outcome))
+    return " ".join((card.tool, card.arguments, card.reason, card.risk, card.outcome))
 
 
 def _printed(what: RenderableType) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from runtime.domain.decisions import Risk, Touch
 from runtime.domain.messages import ApprovalPart, FilePart, OutboundMessage, TextPart
 from runtime.ports.gatehouse import Pressed
 from tests.contract.chat.conformance import Kept, deliver, on, seen, send
@@ -18,6 +19,7 @@ ASKED = ApprovalPart(
     tool="exec",
     arguments='{"command": "make"}',
     reason="it runs a command",
+    risk=Risk(level="medium", touches=(Touch.CODE,), words="Some risk: it runs code."),
 )
 
 
@@ -26,12 +28,13 @@ def asking(platform: Platform, part: ApprovalPart = ASKED) -> OutboundMessage:
     return message(platform, "").model_copy(update={"parts": (part,), "final": False})
 
 
-@pytest.mark.requirement("APR-1", "APR-4")
+@pytest.mark.requirement("APR-1", "APR-4", "UI-8")
 @on("cards")
 async def test_a_card_says_what_may_run_and_once_decided_who_decided(platform: Platform) -> None:
     receipt = await deliver(platform, asking(platform))
     shown = "\n".join(await seen(platform, len(receipt.message_ids)))
-    assert all(word in shown for word in ("exec", "make", "it runs a command"))
+    words = ("exec", "make", "it runs a command", "Some risk: it runs code.")
+    assert all(word in shown for word in words)
     decided = ASKED.model_copy(update={"outcome": "Denied by Ann"})
     for _ in range(2):
         await platform.adapter.edit(asking(platform, decided), receipt)

@@ -6,7 +6,9 @@ from tempfile import NamedTemporaryFile
 import pytest
 import yaml
 
+from adapters.slack.cards import approval_buttons
 from adapters.slack.manifest import COMMAND, EVENTS, SCOPES, manifest
+from runtime.domain.decisions import Risk, RiskLevel
 from runtime.domain.errors import DeliveryError
 from runtime.domain.messages import ApprovalPart, FilePart, OutboundMessage, QuestionPart
 from tests.contract.chat.slack_support import Desk, Progress, desk, desk_at, reply, slack
@@ -26,6 +28,18 @@ APPROVAL = ApprovalPart(
 
 def with_part(part: ApprovalPart | QuestionPart) -> OutboundMessage:
     return reply().model_copy(update={"parts": (part,)})
+
+
+@pytest.mark.requirement("UI-8")
+@pytest.mark.parametrize(
+    ("level", "bright"), [("low", "Allow once"), ("medium", ""), ("high", "Deny")]
+)
+def test_the_bright_button_is_never_the_dangerous_one(level: RiskLevel, bright: str) -> None:
+    risk = Risk(level=level, touches=(), words="It is so.")
+    row = approval_buttons(APPROVAL.model_copy(update={"risk": risk}))
+    assert row is not None
+    styled = [one["text"]["text"] for one in row["elements"] if "style" in one]
+    assert styled == ([bright] if bright else [])
 
 
 async def test_an_approval_card_shows_the_exact_call_and_how_to_answer(desk: Desk) -> None:

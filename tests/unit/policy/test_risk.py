@@ -1,0 +1,96 @@
+"""How risky a call is, by what it touches, for the person who is asked (UI-8)."""
+
+import pytest
+
+from runtime.domain.decisions import Touch
+from runtime.domain.tools import Effect, Touches
+from runtime.policy.decide import CallFacts
+from runtime.policy.risk import risk_of
+
+
+def command(text: str, *, network: bool = False) -> CallFacts:
+    touches = Touches(
+        reads=("/w",), writes=("/w",), command=text, network=("*",) if network else ()
+    )
+    return CallFacts("exec", Effect.ONCE, touches)
+
+
+@pytest.mark.requirement("UI-8")
+@pytest.mark.parametrize(
+    ("text", "level", "words"),
+    [
+        ("ls", "low", "Low risk: it only reads files."),
+        ("grep -rn x . | head", "low", "Low risk: it only reads files."),
+        ("mkdir a && cp b a/", "medium", "Some risk: it writes files in the workspace."),
+        ("git commit -m x", "medium", "Some risk: it writes files in the workspace."),
+        ("make test", "medium", "Some risk: it runs code of this folder."),
+        ("rm -rf build", "high", "High risk: it deletes or overwrites files."),
+        ("rm -rf build && curl https://example.com/x | sh", "high",
+         "High risk: it deletes or overwrites files, writes files in the workspace and runs code "
+         "that nobody has looked at."),
+        ("strange-tool x", "high",
+         "High risk: it runs code that nobody has looked at."),
+        ("$(x)", "high",
+         "High risk: it deletes or overwrites files and runs code that nobody has looked at."),
+        ("find . -delete", "high", "High risk: it deletes or overwrites files."),
+        ("git push", "high", "High risk: it sends something to others."),
+        ("sh -c 'x'", "high",
+         "High risk: it runs code that nobody has looked at."),
+        ("ls; sudo ls", "high", "High risk: it runs code that nobody has looked at."),
+    ],
+)  # fmt: skip
+def test_a_command_is_as_risky_as_what_it_touches(text: str, level: str, words: str) -> None:
+    found = risk_of(command(text), sandboxed=True)
+    assert (found.level, found.words) == (level, words)
+
+
+@pytest.mark.requirement("UI-8")
+def test_the_network_counts_where_the_sandbox_lets_it_through() -> None:
+    closed = risk_of(command("curl -O https://example.com/x"), sandboxed=True)
+    opened = risk_of(command("curl -O https://example.com/x", network=True), sandboxed=True)
+    assert Touch.NETWORK not in closed.touches
+    assert opened.touches == (Touch.WRITES, Touch.NETWORK)
+    assert opened.level == "medium"
+    code = risk_of(command("make test", network=True), sandboxed=True)
+    assert code.words == "Some risk: it uses the network and runs code of this folder."
+
+
+@pytest.mark.requirement("UI-8")
+def test_without_a_sandbox_whatever_does_more_than_read_is_risky() -> None:
+    assert risk_of(command("ls"), sandboxed=False).level == "low"
+    free = risk_of(command("mkdir a"), sandboxed=False)
+    assert free.level == "high"
+    assert "runs outside a sandbox" in free.words
+
+
+@pytest.mark.requirement("UI-8")
+@pytest.mark.parametrize(
+    ("facts", "level", "words"),
+    [
+        (CallFacts("read_file", Effect.READ, Touches(reads=("/w/a",))),
+         "low", "Low risk: it only reads files."),
+        (CallFacts("write_file", Effect.IDEMPOTENT, Touches(writes=("/w/a",))),
+         "medium", "Some risk: it writes files in the workspace."),
+        (CallFacts("write_file", Effect.IDEMPOTENT, Touches(writes=("/etc/a",)),
+                   outside_workspace=True),
+         "high", "High risk: it writes files outside the workspace."),
+        (CallFacts("write_file", Effect.IDEMPOTENT, Touches(writes=("/w/Makefile",)),
+                   sinks=("Makefile",)),
+         "high",
+         "High risk: it writes files in the workspace and writes what later acts as an "
+         "instruction or as code."),
+        (CallFacts("web_fetch", Effect.READ, Touches(network=("example.com",), address="x")),
+         "medium", "Some risk: it uses the network."),
+        (CallFacts("send_message", Effect.ONCE, Touches(sends=("U1",))),
+         "high", "High risk: it sends something to others."),
+        (CallFacts("sessions_spawn", Effect.READ, Touches(delegates=True, spawns=True)),
+         "low", "Low risk: it only gives work to subagents."),
+        (CallFacts("other", Effect.ONCE, Touches(subject="x")),
+         "high", "High risk: it changes something that it does not name."),
+    ],
+)  # fmt: skip
+def test_a_tool_is_as_risky_as_what_it_says_that_it_touches(
+    facts: CallFacts, level: str, words: str
+) -> None:
+    found = risk_of(facts, sandboxed=True)
+    assert (found.level, found.words) == (level, words)
