@@ -1,5 +1,7 @@
 """The page in both colour schemes, on a phone, and behind a login (WEB-1, WEB-2, UI-7)."""
 
+from itertools import pairwise
+
 import pytest
 from playwright.async_api import expect
 
@@ -15,6 +17,54 @@ WIDE = Said(
     "A-very-long-word-" + "x" * 300,
     calls=(("exec", '{"command": "' + "y" * 400 + '"}'),),
 )
+RICH = Said(
+    "# Title\n\nSee `code` and [it](https://example.com).\n\n> so\n\n| a |\n|---|\n| 1 |\n\n"
+    "```python\ndef f(x): return 'a' + 1  # c\n```\n\n```diff\n-a\n+b\n```",
+    calls=(("exec", '{"command": "rm -rf build"}'),),
+)
+# Of every text that is shown, against what is really behind it (WCAG 2.2, 1.4.3).
+CONTRASTS = """() => {
+  const canvas = document.createElement('canvas').getContext('2d', { willReadFrequently: true });
+  const rgba = (colour) => {
+    canvas.clearRect(0, 0, 1, 1);
+    canvas.fillStyle = colour;
+    canvas.fillRect(0, 0, 1, 1);
+    return [...canvas.getImageData(0, 0, 1, 1).data];
+  };
+  const over = (top, below) => {
+    const part = top[3] / 255;
+    return [...[0, 1, 2].map((at) => top[at] * part + below[at] * (1 - part)), 255];
+  };
+  const behind = (one) => {
+    const own = rgba(getComputedStyle(one).backgroundColor);
+    if (own[3] === 255 || !one.parentElement) return own;
+    return over(own, behind(one.parentElement));
+  };
+  const light = (parts) => {
+    const [r, g, b] = parts.slice(0, 3).map((part) => part / 255)
+      .map((part) => (part <= 0.03928 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4));
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const isWord = (node) => node instanceof Text && node.data.trim();
+  const says = (one) => [...one.childNodes].some(isWord);
+  return [...document.body.querySelectorAll('*')]
+    .filter((one) => says(one) && one.checkVisibility({ visibilityProperty: true }))
+    .filter((one) => !one.closest('.sr, .skip, svg, [disabled]'))
+    .map((one) => {
+      const ground = behind(one);
+      const [ink, below] = [light(over(rgba(getComputedStyle(one).color), ground)), light(ground)];
+      const ratio = (Math.max(ink, below) + 0.05) / (Math.min(ink, below) + 0.05);
+      return { name: one.className || one.tagName, ratio };
+    });
+}"""
+SCROLLING = """() => [...document.querySelectorAll('*')]
+  .filter((one) => one.checkVisibility({ visibilityProperty: true }))
+  .filter((one) => one.scrollWidth > one.clientWidth + 1 || one.scrollHeight > one.clientHeight + 1)
+  .filter((one) => /auto|scroll/.test(getComputedStyle(one).overflow))
+  .map((one) => ({
+    name: one.className || one.tagName,
+    reached: one.tabIndex >= 0 || !!one.querySelector('a[href], button, input, [tabindex="0"]'),
+  }))"""
 FITS = "document.documentElement.scrollWidth <= document.documentElement.clientWidth"
 
 
@@ -41,26 +91,44 @@ async def test_nothing_makes_the_page_scroll_sideways(
 async def test_the_page_follows_the_colour_scheme_and_can_be_read(
     chats: Chats, visits: Visits, scheme: str, dark: bool
 ) -> None:
-    contrast = """() => {
-      const light = (one) => {
-        const parts = one.match(/[\\d.]+/g).slice(0, 3).map((part) => part / 255)
-          .map((part) => (part <= 0.03928 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4));
-        return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2];
-      };
-      const ground = light(getComputedStyle(document.body).backgroundColor);
-      return [...document.querySelectorAll('#log p, .title, .keys, .activity, .sessions time')]
-        .map((one) => light(getComputedStyle(one).color))
-        .map((ink) => (Math.max(ink, ground) + 0.05) / (Math.min(ink, ground) + 0.05));
-    }"""
-    async with chats("Hello.") as gateway, visits(gateway, color_scheme=scheme) as page:
+    async with chats(RICH) as gateway, visits(gateway, color_scheme=scheme) as page:
         await ready(page)
         await write(page, "hi")
-        await expect(page.locator("#log")).to_contain_text("Hello.")
+        await expect(page.get_by_role("button", name="Deny...")).to_be_visible()
+        await expect(page.locator(".sessions .state")).to_have_text("Needs your approval")
+        await page.locator("details.step summary").click()
         ground = await page.evaluate("getComputedStyle(document.body).backgroundColor")
         assert (sum(int(one) for one in ground[4:-1].split(",")) < 3 * 128) is dark
-        ratios = await page.evaluate(contrast)
-        assert len(ratios) >= 4
-        assert min(ratios) >= 4.5
+        ratios = await page.evaluate(CONTRASTS)
+        assert {"state", "brief", "hl-comment", "language"} <= {one["name"] for one in ratios}
+        assert [one for one in ratios if one["ratio"] < 4.5] == []
+
+
+@pytest.mark.requirement("UI-7")
+async def test_whatever_scrolls_is_reached_by_the_keyboard(chats: Chats, visits: Visits) -> None:
+    narrow = {"width": 390, "height": 700}
+    async with chats(WIDE) as gateway, visits(gateway, viewport=narrow) as page:
+        await ready(page)
+        await write(page, "z" * 300)
+        await expect(page.get_by_role("button", name="Deny...")).to_be_visible()
+        await page.locator("details.step summary").click()
+        scrolling = await page.evaluate(SCROLLING)
+        assert {"table-scroll", "scroller"} <= {one["name"] for one in scrolling}
+        assert [one for one in scrolling if not one["reached"]] == []
+
+
+@pytest.mark.requirement("UI-7")
+async def test_headings_leave_no_level_out(chats: Chats, visits: Visits) -> None:
+    async with chats(RICH) as gateway, visits(gateway) as page:
+        await ready(page)
+        await write(page, "hi")
+        await expect(page.get_by_role("button", name="Deny...")).to_be_visible()
+        levels = await page.evaluate(
+            "[...document.querySelectorAll('h1, h2, h3, h4')]"
+            ".filter((one) => one.checkVisibility()).map((one) => Number(one.tagName[1]))"
+        )
+        assert levels[0] == 1
+        assert all(after <= before + 1 for before, after in pairwise(levels))
 
 
 @pytest.mark.requirement("UI-7")

@@ -19,7 +19,7 @@ export function build(item, act) {
 function user(item, element) {
   if (/^[/!][a-z]/i.test(item.text) && !item.text.includes("\n")) element.classList.add("command");
   const files = chips(item.attachments);
-  const parts = [make("h3", { class: "sr" }, `${item.name || "Someone"} said`)];
+  const parts = [make("h2", { class: "sr" }, `${item.name || "Someone"} said`)];
   if (item.text) parts.push(make("div", { class: "bubble" }, item.text));
   if (files) parts.push(files);
   if (item.waiting) parts.push(make("p", { class: "below" }, "Waiting for its turn"));
@@ -40,7 +40,7 @@ export function size(bytes) {
 }
 
 function assistant(item) {
-  const parts = [make("h3", { class: "sr" }, "Gatehouse said")];
+  const parts = [make("h2", { class: "sr" }, "Gatehouse said")];
   if (item.html) parts.push(prose(item.html));
   if (item.calls.length) {
     parts.push(make("ul", { class: "steps", "aria-label": "Steps" },
@@ -148,7 +148,7 @@ function named(value) {
 function notice(item, element) {
   const failed = item.delivery === "dead" || item.delivery === "unknown";
   element.classList.add("note");
-  return [make("h3", { class: "sr" }, "The gateway says"),
+  return [make("h2", { class: "sr" }, "The gateway says"),
     make("div", { class: failed ? "notice failed" : "notice" }, prose(item.html))];
 }
 
@@ -159,7 +159,7 @@ function agents(item) {
 
 // What the agent sent: a name and a link that saves it. Nothing of the file is shown here.
 function file(item) {
-  const parts = [make("h3", { class: "sr" }, "Gatehouse sent a file")];
+  const parts = [make("h2", { class: "sr" }, "Gatehouse sent a file")];
   if (item.html) parts.push(prose(item.html));
   const rows = item.files.map((one) => make("li", {},
     make("a", { href: one.url, download: one.name }, seen(one.name)),
