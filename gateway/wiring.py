@@ -7,7 +7,7 @@ holds, and which model is there.
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from adapters.models.discover import discover
@@ -146,7 +146,7 @@ class Assembly:
         """What the HTTP server is given."""
         engine, current, redact = self.engine, self.current, self.engine.parts.redact
         control = ControlServices(
-            self.database, self.bus, self.clock, engine.intake, current.control
+            self.database, self.bus, self.clock, engine.intake, self._control_settings
         )
         return HttpServices(
             settings=http_settings(current),
@@ -187,6 +187,10 @@ class Assembly:
             url=lambda: current.url,
             reload_tokens=self.reload_tokens,
         )
+
+    def _control_settings(self) -> ControlSettings:
+        known = (self.catalog.default, *self.catalog.names())
+        return replace(self.current.control(), models=tuple(dict.fromkeys(known)))
 
     def _adapters(self) -> list[ChatAdapter]:
         return [*(account.adapter for account in self.engine.accounts), *self.called]

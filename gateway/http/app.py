@@ -12,6 +12,7 @@ from gateway.http.explain import ExplainRoutes
 from gateway.http.files import FileRoutes
 from gateway.http.health import HealthRoutes
 from gateway.http.hooks import HookRoutes
+from gateway.http.keeping import KeepingRoutes
 from gateway.http.logins import LoginRoutes
 from gateway.http.metrics import Metrics
 from gateway.http.pages import PageRoutes
@@ -58,6 +59,7 @@ def build_app(services: HttpServices) -> web.Application:
             *pages.routes(),
             *LoginRoutes(services).routes(),
             *SessionRoutes(services).routes(),
+            *KeepingRoutes(services).routes(),
             *PersonaRoutes(services).routes(),
             *RunRoutes(services).routes(),
             *AgentRoutes(services).routes(),

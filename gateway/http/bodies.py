@@ -121,6 +121,19 @@ class QuestionsRequest(Value):
     answers: tuple[ReplyBody, ...] = Field(min_length=1, max_length=50)
 
 
+class RevisionRequest(Value):
+    """What is to be another one in a session; what is left out stays."""
+
+    title: str | None = Field(default=None, min_length=1, max_length=200, pattern=r"\S")
+    archived: bool | None = None
+
+
+class RoutePolicyRequest(Value):
+    """The model of a session, as ``provider:name``; one of ``/v1/models``."""
+
+    model: str = Field(min_length=1, max_length=200)
+
+
 class ModeRequest(Value):
     """The mode of a session."""
 

@@ -18,6 +18,8 @@ from gateway.http.services import HttpServices
 from runtime.intake.control import NewConversation
 from runtime.views.models import MessageView, Page
 
+MOST_SOUGHT = 200
+"""Characters of a title that are looked for."""
 RENDERED = 1_024
 """Messages whose HTML is remembered: a page reads the same ones again and again."""
 
@@ -47,10 +49,14 @@ class SessionRoutes:
         ]
 
     async def _list(self, request: web.Request) -> web.Response:
-        """``subagents=false`` leaves out the sessions of subagents."""
-        children = flag_of(request, "subagents")
+        """``subagents=false`` leaves out the sessions of subagents, ``archived`` tells those that
+        were put aside from the others, and ``q`` is a part of the title."""
         page = await self._views.sessions(
-            limit=limit_of(request), cursor=cursor_of(request), children=children is not False
+            limit=limit_of(request),
+            cursor=cursor_of(request),
+            children=flag_of(request, "subagents") is not False,
+            title=" ".join(request.query.get("q", "").split())[:MOST_SOUGHT],
+            archived=flag_of(request, "archived"),
         )
         return listing(page)
 

@@ -23,6 +23,7 @@ from runtime.inbox.stopping import Stopped
 from runtime.intake import decisions, introductions, pairing
 from runtime.intake.decisions import Actor, Reply, Resolution
 from runtime.intake.personas import PersonaControl
+from runtime.intake.sessions import SessionControl
 from runtime.intake.submissions import ACCOUNT, OWNER, Item, Key, Submitted, Submitter, key_of
 from runtime.policy.decide import narrower
 from runtime.ports.bus import CANCEL, CHILDREN, EVENTS, OUTBOX, RUNS, Bus
@@ -46,6 +47,8 @@ class ControlSettings:
     permission_mode: PermissionMode = PermissionMode.DEFAULT
     mode: SessionMode = SessionMode.EDIT
     queue_mode: str = "collect"
+    models: tuple[str, ...] = ()
+    """Those that a session may choose from; the first is the default."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,12 +93,20 @@ class Control:
         self.personas = PersonaControl(
             services.database, services.bus, lambda: services.settings().workspace, self._actor.id
         )
+        self.sessions = SessionControl(
+            services.database, services.bus, lambda: services.settings().workspace, self._actor.id
+        )
         self._submitter = Submitter(
             services.database,
             services.clock,
             services.gatehouse,
             workspace=lambda: services.settings().workspace,
         )
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """What a session may choose from; the first is the default."""
+        return self._services.settings().models
 
     async def create_session(
         self, new: NewConversation, *, idempotency_key: str | None = None
@@ -186,7 +197,8 @@ class Control:
     async def change_session(
         self, session_id: str, values: Mapping[str, str | None]
     ) -> SessionView:
-        """Set ``mode``, ``permission_mode`` (None follows the operator) or ``queue_mode``.
+        """Set ``mode``, ``permission_mode`` (None follows the operator), ``queue_mode`` or
+        ``model`` (None is the default).
 
         Raises `NotFound`, `InvalidInput`, and `Forbidden` for a permission mode that is wider
         than the operator's.
@@ -288,6 +300,8 @@ def _create(
 def _check(settings: ControlSettings, name: str, value: str | None) -> None:
     if name == "queue_mode" and value not in QUEUE_MODES:
         raise InvalidInput("queue_mode", f"must be one of {', '.join(QUEUE_MODES)}")
+    if name == "model" and value is not None and value not in settings.models:
+        raise InvalidInput("model", f"must be one of {', '.join(settings.models)}")
     if name == "mode" and value not in [one.value for one in SessionMode]:
         raise InvalidInput("mode", f"must be one of {', '.join(SessionMode)}")
     if name == "permission_mode" and value is not None:

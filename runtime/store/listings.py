@@ -13,10 +13,12 @@ from typing import Final
 from sqlalchemy import (
     ColumnElement,
     Connection,
+    Row,
     Select,
     and_,
     case,
     exists,
+    false,
     func,
     literal,
     or_,
@@ -56,11 +58,26 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class SessionLine:
-    """A session in a list. `last_ms` is its last activity."""
+    """A session in a list. `last_ms` is its last activity; `archived`: nothing happened in it since
+    it was put aside."""
 
     id: str
     last_ms: int
     active_run: str | None
+    archived: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SessionFilter:
+    """Which sessions are wanted. `children`: those of subagents too. `title` is a part of the
+    title, in letters of either case. `archived`: None for all."""
+
+    children: bool = True
+    title: str = ""
+    archived: bool | None = None
+
+
+EVERY_SESSION: Final = SessionFilter()
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,14 +122,20 @@ _last_activity = case(
     (messages.c.created_ms > sessions.c.updated_ms, messages.c.created_ms),
     else_=sessions.c.updated_ms,
 )
+_archived = func.coalesce(sessions.c.archived_ms >= _last_activity, false())
+_LISTED = sessions.join(lanes, lanes.c.session_id == sessions.c.id).join(
+    messages,
+    and_(messages.c.session_id == sessions.c.id, messages.c.seq == lanes.c.message_seq),
+    isouter=True,
+)
 _SESSIONS = (
-    select(sessions.c.id, _last_activity.label("last_ms"), lanes.c.active_run)
-    .join(lanes, lanes.c.session_id == sessions.c.id)
-    .join(
-        messages,
-        and_(messages.c.session_id == sessions.c.id, messages.c.seq == lanes.c.message_seq),
-        isouter=True,
+    select(
+        sessions.c.id,
+        _last_activity.label("last_ms"),
+        lanes.c.active_run,
+        _archived.label("archived"),
     )
+    .select_from(_LISTED)
     .order_by(_last_activity.desc(), sessions.c.id.desc())
 )
 
@@ -129,30 +152,46 @@ _NO_CHILD: Final = sessions.c.key.not_like(f"{CHILD}%")
 
 
 def session_lines(
-    conn: Connection, *, limit: int, before: tuple[int, str] | None, children: bool = True
+    conn: Connection,
+    *,
+    limit: int,
+    before: tuple[int, str] | None,
+    wanted: SessionFilter = EVERY_SESSION,
 ) -> Sequence[SessionLine]:
-    """Newest activity first; `before` is (last_ms, id) of the last one seen. Without `children`
-    those of subagents are left out."""
-    query = _SESSIONS.where(~_CLOSED if children else _NO_CHILD).limit(limit)
+    """Newest activity first; `before` is (last_ms, id) of the last one seen."""
+    query = _SESSIONS.where(*_listed(wanted)).limit(limit)
     if before is not None:
         last, seen = before
         query = query.where(
             or_(_last_activity < last, and_(_last_activity == last, sessions.c.id < seen))
         )
-    return [SessionLine(row.id, row.last_ms, row.active_run) for row in conn.execute(query)]
+    return [_session_line(row) for row in conn.execute(query)]
 
 
 def session_line(conn: Connection, session_id: str) -> SessionLine | None:
     """One session's."""
     row = conn.execute(_SESSIONS.where(sessions.c.id == session_id)).first()
-    return None if row is None else SessionLine(row.id, row.last_ms, row.active_run)
+    return None if row is None else _session_line(row)
 
 
-def count_sessions(conn: Connection, *, children: bool = True) -> int:
+def count_sessions(conn: Connection, wanted: SessionFilter = EVERY_SESSION) -> int:
     """All that are listed."""
-    listed = ~_CLOSED if children else _NO_CHILD
-    query = select(func.count()).select_from(sessions).where(listed)
+    query = select(func.count()).select_from(_LISTED).where(*_listed(wanted))
     return conn.execute(query).scalar_one()
+
+
+def _session_line(row: Row[tuple[str, int, str | None, bool]]) -> SessionLine:
+    return SessionLine(row.id, row.last_ms, row.active_run, bool(row.archived))
+
+
+def _listed(wanted: SessionFilter) -> list[ColumnElement[bool]]:
+    found = [~_CLOSED if wanted.children else _NO_CHILD]
+    if wanted.title:
+        title = func.lower(sessions.c.title)
+        found.append(title.contains(wanted.title.lower(), autoescape=True))
+    if wanted.archived is not None:
+        found.append(_archived if wanted.archived else ~_archived)
+    return found
 
 
 @dataclass(frozen=True, slots=True)

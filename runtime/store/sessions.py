@@ -152,6 +152,16 @@ def change(conn: Connection, session_id: str, values: Mapping[str, object]) -> N
     )
 
 
+def archive(conn: Connection, session_id: str, archived: bool) -> None:
+    """Put a session aside, or take it back. What happens in it later takes it back too."""
+    now = now_ms(conn)
+    conn.execute(
+        update(sessions)
+        .where(sessions.c.id == session_id)
+        .values(updated_ms=now, archived_ms=now if archived else None)
+    )
+
+
 def grant(conn: Connection, session: Session, given: Grant) -> None:
     """Add what a person allowed for this session."""
     if given not in session.grants:

@@ -96,6 +96,8 @@ sessions = Table(
     Column("scope", Text),
     Column("persona", Text),
     Column("persona_digest", Text),
+    # When it was put aside; what happened since takes it back.
+    Column("archived_ms", BigInteger),
     Column("created_ms", BigInteger, nullable=False),
     Column("updated_ms", BigInteger, nullable=False),
     Index(None, "updated_ms"),

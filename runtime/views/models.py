@@ -30,11 +30,13 @@ class PersonaView(Value):
 
 class SessionView(Value):
     """A conversation. ``state`` is that of its active run, ``queued`` or ``idle``; ``persona`` is
-    None where its identity files are the live workspace's."""
+    None where its identity files are the live workspace's. ``archived``: it was put aside, and
+    nothing happened in it since."""
 
     id: str
     key: str
     title: str
+    archived: bool = False
     status: str
     state: str
     address: ChatAddress
@@ -51,6 +53,13 @@ class SessionView(Value):
     created_at_ms: int
     updated_at_ms: int
     last_activity_at_ms: int
+
+
+class ModelView(Value):
+    """A model that may be chosen, as ``provider:name``."""
+
+    name: str
+    default: bool
 
 
 class RunView(Value):

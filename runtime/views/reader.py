@@ -11,7 +11,7 @@ from runtime.store import Connection, Database, events, inputs, listings, open_c
 from runtime.store import people as people_store
 from runtime.store import runs as run_store
 from runtime.store import sessions as session_store
-from runtime.store.listings import RunFilter, SessionLine
+from runtime.store.listings import RunFilter, SessionFilter, SessionLine
 from runtime.store.open_calls import APPROVAL, QUESTION, OpenCall
 from runtime.views import conversation
 from runtime.views import cursor as cursors
@@ -52,21 +52,29 @@ class Views:
         self.personas = PersonasReader(database)
 
     async def sessions(
-        self, *, limit: int = 50, cursor: str | None = None, children: bool = True
+        self,
+        *,
+        limit: int = 50,
+        cursor: str | None = None,
+        children: bool = True,
+        title: str = "",
+        archived: bool | None = None,
     ) -> Page[SessionView]:
-        """Newest activity first; those of subagents where `children` are wanted."""
+        """Newest activity first; those of subagents where `children` are wanted. `title` is a part
+        of the title in letters of either case, `archived` None wants all."""
+        wanted = SessionFilter(children=children, title=title, archived=archived)
         before = None
         if cursor is not None:
             last, seen = cursors.decode(cursor, int, str)
             before = (int(last), str(seen))
 
         def work(conn: Connection) -> Page[SessionView]:
-            found = listings.session_lines(conn, limit=limit + 1, before=before, children=children)
+            found = listings.session_lines(conn, limit=limit + 1, before=before, wanted=wanted)
             end = found[limit - 1] if len(found) > limit else None
             return Page(
                 items=tuple(_session(conn, line) for line in found[:limit]),
                 next_cursor=cursors.encode(end.last_ms, end.id) if end else None,
-                total_count=listings.count_sessions(conn, children=children),
+                total_count=listings.count_sessions(conn, wanted),
             )
 
         return await self._database.read(work)

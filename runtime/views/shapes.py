@@ -32,6 +32,7 @@ def session_view(
         id=session.id,
         key=session.key,
         title=session.title,
+        archived=line.archived,
         status=session.status,
         state=active.state.value if active else state,
         address=session.address,

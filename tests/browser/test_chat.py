@@ -276,7 +276,7 @@ async def test_commands_are_completed(chats: Chats, visits: Visits) -> None:
         await expect(field).to_have_value("/status ")
         await field.press("Enter")
         await expect(page.locator(".notice")).to_contain_text("idle")
-        await expect(page.locator(".kind-user.command")).to_have_text("Owner said/status")
+        await expect(page.locator(".kind-user.command .bubble")).to_have_text("/status")
 
 
 @pytest.mark.requirement("WEB-1")
@@ -425,3 +425,112 @@ async def test_awaited_agents_look_busy_and_stand_on_their_card(
         await expect(page.locator("#log")).to_contain_text("All done.")
         await expect(card).to_contain_text("2 completed")
         await expect(step.locator(".word")).to_have_text("done")
+
+
+@pytest.mark.requirement("WEB-3", "RUN-6")
+async def test_a_conversation_is_found_renamed_and_exported(chats: Chats, visits: Visits) -> None:
+    async with chats("Hello.") as gateway, visits(gateway) as page:
+        await gateway.session(title="Bread")
+        await ready(page)
+        await page.locator("#new-session").click()
+        await write(page, "hi there")
+        await expect(page.locator("#log")).to_contain_text("Hello.")
+        names, opens = page.locator(".sessions .name"), page.locator("#open-menu")
+        await page.get_by_label("Search the titles").fill("BREAD")
+        await expect(names).to_have_text(["Bread"])
+        await page.get_by_label("Search the titles").fill("nothing like it")
+        await expect(page.locator("#no-sessions")).to_have_text(
+            "No conversation has this in its title."
+        )
+        await page.get_by_label("Search the titles").fill("")
+        await opens.click()
+        await page.get_by_role("button", name="Rename").click()
+        await expect(page.get_by_label("Name", exact=True)).to_have_value("hi there")
+        await page.get_by_label("Name", exact=True).fill("Greeting")
+        await page.keyboard.press("Enter")
+        await expect(page.locator("#title")).to_have_text("Greeting")
+        await expect(names.first).to_have_text("Greeting")
+        await opens.click()
+        async with page.expect_download() as download:
+            await page.get_by_text("Export as Markdown").click()
+        saved = (await (await download.value).path()).read_text()
+        assert "# Greeting" in saved
+        assert "Hello." in saved
+
+
+@pytest.mark.requirement("WEB-3", "RUN-6")
+async def test_a_conversation_is_archived_and_deleted_by_the_keyboard(
+    chats: Chats, visits: Visits
+) -> None:
+    async with chats() as gateway, visits(gateway) as page:
+        await gateway.session(title="Bread")
+        session = await gateway.session(title="Greeting")
+        await page.goto(f"{gateway.url}/#{session}")
+        await page.reload()
+        await ready(page)
+        await expect(page.locator("#title")).to_have_text("Greeting")
+        names, opens = page.locator(".sessions .name"), page.locator("#open-menu")
+        await opens.click()
+        await page.locator("#archive").click()
+        await expect(names).to_have_text(["Bread"])
+        await page.get_by_role("button", name="Archive", exact=True).click()
+        await expect(names).to_have_text(["Greeting"])
+        await page.get_by_role("button", name="Archive", exact=True).click()
+        await opens.click()
+        await page.keyboard.press("Escape")
+        await expect(opens).to_be_focused()
+        await expect(opens).to_have_attribute("aria-expanded", "false")
+        await page.keyboard.press("Enter")
+        await page.get_by_role("button", name="Delete...").click()
+        await expect(page.get_by_role("button", name="Keep it")).to_be_focused()
+        await page.get_by_role("button", name="Delete it").click()
+        await expect(page.locator("#title")).to_have_text("New conversation")
+        _, listed = await gateway.ask("GET", "/v1/sessions")
+        assert [one["title"] for one in listed["items"]] == ["Bread"]
+
+
+@pytest.mark.requirement("WEB-3")
+async def test_a_message_is_copied_and_sent_again_after_an_edit(
+    chats: Chats, visits: Visits
+) -> None:
+    may_read = {"permissions": ["clipboard-read", "clipboard-write"]}
+    async with chats("A **bold** word.", "Again.") as gateway, visits(gateway, **may_read) as page:
+        await ready(page)
+        await write(page, "say it")
+        reply = page.locator("#log .kind-assistant")
+        await expect(reply).to_contain_text("A bold word.")
+        await reply.get_by_role("button", name="Copy").click()
+        await expect(reply.get_by_role("button", name="Copied")).to_be_visible()
+        assert await page.evaluate("navigator.clipboard.readText()") == "A **bold** word."
+        await page.get_by_role("button", name="Edit and send again").click()
+        await expect(page.locator("#message")).to_be_focused()
+        await expect(page.locator("#message")).to_have_value("say it")
+        await page.keyboard.type(" twice")
+        await page.keyboard.press("Enter")
+        await expect(page.locator(".bubble").last).to_have_text("say it twice")
+        await expect(page.locator("#log")).to_contain_text("Again.")
+
+
+@pytest.mark.requirement("WEB-3")
+async def test_an_empty_page_offers_things_to_try_and_says_who_answers(
+    chats: Chats, visits: Visits
+) -> None:
+    def plays(plan: Plan) -> None:
+        other = ScriptedModel(["From the other."], name="scripted:other")
+        plan.models = ScriptedModels(ScriptedModel(["From the first."]), other)
+
+    async with chats(change=plays) as gateway, visits(gateway) as page:
+        await ready(page)
+        await expect(page.locator("#answers")).to_have_text("scripted:model answers.")
+        await page.get_by_label("Model").select_option("scripted:other")
+        await expect(page.locator("#answers")).to_have_text("scripted:other answers.")
+        await page.get_by_role("button", name="What can you do here?").click()
+        await expect(page.locator("#message")).to_have_value("What can you do here?")
+        await page.keyboard.press("Enter")
+        await expect(page.locator("#log")).to_contain_text("From the other.")
+        await page.reload()
+        await ready(page)
+        await expect(page.get_by_label("Model")).to_have_value("scripted:other")
+        await page.get_by_label("Model").select_option("scripted:model")
+        await write(page, "and you?")
+        await expect(page.locator("#log")).to_contain_text("From the first.")

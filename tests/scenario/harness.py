@@ -285,7 +285,8 @@ def _engine(plan: Plan, database: Database) -> Engine:
 
 def _services(plan: Plan, engine: Engine, database: Database, tokens: list[str]) -> HttpServices:
     settings = {"port": 0, "read_tokens": lambda: [READER], **plan.http}
-    control = ControlSettings(workspace=plan.workspace, queue_mode="followup")
+    known = tuple(dict.fromkeys((plan.models.default, *plan.models.names())))
+    control = ControlSettings(workspace=plan.workspace, queue_mode="followup", models=known)
     clock = plan.http_clock or plan.clock
     views = Views(database)
     services = HttpServices(

@@ -25,7 +25,8 @@ from runtime.domain.runs import TERMINAL, RunState
 from runtime.domain.tools import Effect
 from runtime.intake.control import Control, ControlServices, ControlSettings, NewConversation
 from runtime.intake.gatehouse import IntakeSettings
-from runtime.intake.logins import Logins
+from runtime.intake.logins import Credential, Logins
+from runtime.intake.sessions import Revision
 from runtime.ports.bus import EVENTS
 from runtime.ports.model import ModelRequest
 from runtime.store import agents
@@ -255,8 +256,8 @@ async def _spawning(url: str, folder: Path) -> None:
         return Said(calls=(("sessions_spawn", arguments),))
 
     with_spawn = partial(_with_tools, (SessionsSpawn(), ReadFile()))
-    (folder / "workspace").mkdir(exist_ok=True)
-    (folder / "workspace" / "plan.md").write_text("the plan")
+    (folder / "workspace" / "files").mkdir(parents=True, exist_ok=True)
+    (folder / "workspace" / "files" / "plan.md").write_text("the plan")
     async with world(_setup(url, folder, ScriptedModel(plays), with_spawn)) as at:
         await _done(at, (await at.says("find it", chat_id="D-spawning")).run_id)
         await _done(at, (await at.says("share it", chat_id="D-sharing")).run_id)
@@ -309,8 +310,9 @@ async def _owning(url: str, folder: Path) -> None:
         await _another_persona(at, control, made.id)
         await _reading(at, views, made.id)
         await control.end_session(made.id)
+        await control.sessions.revise(made.id, Revision(title="Named", archived=True))
         logins = Logins(at.database, at.engine.parts.clock)
-        secret = await logins.create(role="admin", token="made-up-token")
+        secret = await logins.create(Credential(role="admin", token="made-up-token"))
         await logins.find(secret)
         await logins.end(secret)
         at.engine.intake.change(IntakeSettings(access={"test": OPEN}))

@@ -28,7 +28,8 @@ export async function get(path) {
 export async function send(method, path, body = {}) {
   const headers = { "Content-Type": "application/json" };
   if (csrf) headers["X-CSRF-Token"] = csrf;
-  return answered(await fetch(path, { method, headers, body: JSON.stringify(body) }));
+  const sent = method === "DELETE" ? undefined : JSON.stringify(body);
+  return answered(await fetch(path, { method, headers, body: sent }));
 }
 
 // A POST that makes something: tried again after a broken connection, and made once all the same.

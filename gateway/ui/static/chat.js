@@ -5,6 +5,7 @@ import { Composer } from "./composer.js";
 import { Feed } from "./feed.js";
 import { make } from "./dom.js";
 import { build } from "./items.js";
+import { Menu } from "./menu.js";
 import { grow } from "./prose.js";
 import { Sidebar } from "./sidebar.js";
 
@@ -24,7 +25,22 @@ const state = {
 
 const sidebar = new Sidebar({ open: (id) => openSession(id), fresh: () => startFresh() });
 const composer = new Composer({ send: say, trouble: toast });
+const menu = new Menu({
+  attempt: (work) => attempt(work),
+  changed: (session) => {
+    showSession(session);
+    sidebar.load();
+  },
+  gone: () => {
+    startFresh();
+    sidebar.load();
+  },
+});
 const act = {
+  // A message of before becomes the one that is written now.
+  edit: (text) => {
+    composer.put(text);
+  },
   resolve: (card, behavior, scope, reason) => decide(`/v1/runs/${card.run_id}/approvals`, {
     resolutions: [{ request_id: card.request_id, behavior, scope, reason }],
   }),
@@ -73,6 +89,8 @@ function startFresh() {
   setActivity("");
   showConnection("open");
   sidebar.mark(null);
+  menu.mark(null);
+  menu.tell();
   if (mayWrite) $("message").focus();
 }
 
@@ -91,6 +109,7 @@ function showSession(session) {
   else if (!$("live").hidden) setActivity("");
   else if (!told || Object.values(STANDS).includes(told)) setActivity("Working");
   sidebar.mark(session.id);
+  menu.mark(session);
 }
 
 function allowWriting(allowed, hint) {
@@ -194,6 +213,8 @@ async function refresh() {
     }
   } catch (error) {
     if (!(error instanceof Problem) || error.passes) setTimeout(refresh, 2000);
+    // Somebody deleted it.
+    else if (error.status === 404 && epoch === state.epoch) startFresh();
   } finally {
     state.reading = false;
   }
@@ -283,6 +304,7 @@ async function say(text, files) {
   try {
     if (!state.session) {
       const made = await create("/v1/sessions", { channel: "web", mode: $("mode").value });
+      await menu.begin(made.id);
       await openSession(made.id);
       $("log").append(shown);
       $("empty").hidden = true;
@@ -369,6 +391,10 @@ document.addEventListener("visibilitychange", () => {
   }
 });
 
+for (const idea of document.querySelectorAll(".ideas button")) {
+  idea.addEventListener("click", () => composer.put(idea.textContent));
+}
+attempt(() => menu.models(mayWrite));
 const newest = await sidebar.load();
 const wanted = hashed() || newest;
 if (wanted) await openSession(wanted);

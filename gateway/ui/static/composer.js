@@ -85,6 +85,14 @@ export class Composer {
     this.select(shown[0]);
   }
 
+  // Puts a text into the field, to be sent as it is or changed before.
+  put(text) {
+    this.field.value = text;
+    this.changed();
+    this.field.focus();
+    this.field.setSelectionRange(text.length, text.length);
+  }
+
   paste(event) {
     const files = [...event.clipboardData.files];
     if (files.length) {

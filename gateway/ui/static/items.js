@@ -1,13 +1,13 @@
 // One element for each thing that was said or done. Only `html` is markup: the server made it.
 
 import { make } from "./dom.js";
-import { prose } from "./prose.js";
+import { copyButton, prose } from "./prose.js";
 
 const FOLD = 700;
 // What cannot be seen, or makes text read in another order than it runs; line ends and tabs may stay.
 const UNSEEN = /(?![\n\t])[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\u115f\u1160\u2800\u3164\uffa0]/gu;
 
-// act: {resolve(card, behavior, scope, reason), answer(card, text)}
+// act: {resolve(card, behavior, scope, reason), answer(card, text), edit(text)}
 export function build(item, act) {
   const element = make("article", { class: `item kind-${item.kind}`, "data-key": item.key });
   element.title = new Date(item.at_ms).toLocaleString();
@@ -16,14 +16,24 @@ export function build(item, act) {
   return element;
 }
 
-function user(item, element) {
+function user(item, element, act) {
   if (/^[/!][a-z]/i.test(item.text) && !item.text.includes("\n")) element.classList.add("command");
   const files = chips(item.attachments);
   const parts = [make("h2", { class: "sr" }, `${item.name || "Someone"} said`)];
   if (item.text) parts.push(make("div", { class: "bubble" }, item.text));
   if (files) parts.push(files);
   if (item.waiting) parts.push(make("p", { class: "below" }, "Waiting for its turn"));
+  if (item.text) parts.push(tools(item, act));
   return parts;
+}
+
+// What can be done with a message. Of a person's it can be sent again, after a change.
+function tools(item, act) {
+  const row = make("div", { class: "tools" }, copyButton("Copy", () => item.text));
+  if (item.kind === "user") {
+    row.append(make("button", { type: "button", class: "copy", onclick: () => act.edit(item.text) }, "Edit and send again"));
+  }
+  return row;
 }
 
 function chips(attachments) {
@@ -39,13 +49,14 @@ export function size(bytes) {
   return `${Math.round(bytes / 1e5) / 10} MB`;
 }
 
-function assistant(item) {
+function assistant(item, element, act) {
   const parts = [make("h2", { class: "sr" }, "Gatehouse said")];
   if (item.html) parts.push(prose(item.html));
   if (item.calls.length) {
     parts.push(make("ul", { class: "steps", "aria-label": "Steps" },
       ...item.calls.map((call) => make("li", {}, step(call)))));
   }
+  if (item.text) parts.push(tools(item, act));
   if (item.partial) parts.push(make("p", { class: "below" }, "Stopped here"));
   const trouble = delivery(item.delivery);
   if (trouble) parts.push(trouble);

@@ -18,6 +18,13 @@ export class Sidebar {
     this.on = on;
     this.current = null;
     this.shown = 50;
+    this.archive = false;
+    $("search").addEventListener("input", () => this.soon());
+    $("archive-view").addEventListener("click", () => {
+      this.archive = !this.archive;
+      $("archive-view").setAttribute("aria-pressed", String(this.archive));
+      this.load();
+    });
     $("new-session").addEventListener("click", () => {
       this.show(false);
       on.fresh();
@@ -56,7 +63,12 @@ export class Sidebar {
   async load() {
     let page;
     try {
-      page = await get(`/v1/sessions?subagents=false&limit=${this.shown}`);
+      const query = { subagents: "false", limit: String(this.shown), archived: String(this.archive) };
+      const sought = $("search").value.trim();
+      if (sought) query.q = sought;
+      page = await get(`/v1/sessions?${new URLSearchParams(query)}`);
+      $("no-sessions").hidden = page.items.length > 0 || !(sought || this.archive);
+      $("no-sessions").textContent = sought ? "No conversation has this in its title." : "Nothing is archived.";
     } catch {
       return null;
     }

@@ -1,0 +1,119 @@
+"""What the owner does with a whole conversation: names it, puts it aside, deletes it (RUN-6)."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from runtime.domain.errors import Conflict
+from runtime.domain.events import EventKind
+from runtime.domain.value import JsonObject
+from runtime.ports.bus import EVENTS, Bus
+from runtime.store import Connection, Database, agents, audit, erasure, lanes, sessions
+from runtime.tools.erasure import erase_files
+from runtime.views.models import SessionView
+from runtime.views.reader import one_session
+
+
+@dataclass(frozen=True, slots=True)
+class Revision:
+    """What is to be another one; None leaves it as it is."""
+
+    title: str | None = None
+    archived: bool | None = None
+
+
+class SessionControl:
+    """Keeps conversations for the owner; `workspace` is asked each time, `actor` is who does it."""
+
+    def __init__(
+        self, database: Database, bus: Bus, workspace: Callable[[], Path], actor: str
+    ) -> None:
+        self._database = database
+        self._bus = bus
+        self._workspace = workspace
+        self._actor = actor
+
+    async def revise(self, session_id: str, revision: Revision) -> SessionView:
+        """Name a session anew, or put it aside until something happens in it. Raises `NotFound`."""
+
+        def work(conn: Connection) -> SessionView:
+            lane = lanes.lock(conn, session_id)
+            view = one_session(conn, session_id)
+            archived = view.archived if revision.archived is None else revision.archived
+            data: JsonObject = {"archived": archived}
+            if revision.title is not None:
+                data["title"] = " ".join(revision.title.split())
+                sessions.change(conn, session_id, {"title": data["title"]})
+            sessions.archive(conn, session_id, archived)
+            lane.record(EventKind.SESSION_CHANGED, None, data)
+            lanes.save(conn, lane)
+            audit.append(
+                conn,
+                actor=self._actor,
+                action="session.changed",
+                session_id=session_id,
+                data={"archived": archived, "renamed": revision.title is not None},
+            )
+            return one_session(conn, session_id)
+
+        view = await self._database.write(work, name="session-revise")
+        self._bus.publish(EVENTS, {"session_id": session_id})
+        return view
+
+    async def delete(self, session_id: str) -> None:
+        """Delete a session with its subagents: what was said and done, and the files that were kept
+        for it. The ledger and the audit log keep ids.
+
+        Raises `NotFound`, and `Conflict` unless the session is idle and nothing is on its way. The
+        files go first: where the process dies in between, the session is still there, has ended,
+        and can be deleted once more.
+        """
+        closed = await self._database.write(
+            lambda conn: _close(conn, session_id), name="session-close"
+        )
+        await asyncio.to_thread(erase_files, self._workspace(), closed.session_ids, closed.copies)
+
+        def work(conn: Connection) -> None:
+            found = _close(conn, session_id)
+            erasure.erase(conn, found.session_ids)
+            audit.append(
+                conn,
+                actor=self._actor,
+                action="session.deleted",
+                session_id=session_id,
+                data={"sessions": list(found.session_ids)},
+            )
+
+        await self._database.write(work, name="session-delete")
+        self._bus.publish(EVENTS, {"session_id": session_id})
+
+
+@dataclass(frozen=True, slots=True)
+class _Closed:
+    """A session that takes nothing more, with its subagents, and the copies of what they sent."""
+
+    session_ids: Sequence[str]
+    copies: Sequence[str]
+
+
+def _close(conn: Connection, session_id: str) -> _Closed:
+    """End a session that may be deleted. Its lanes are held from the subagents upwards."""
+    if agents.find(conn, session_id) is not None:
+        raise Conflict("a subagent is deleted with its conversation", "subagent")
+    tree = agents.of_tree(conn, session_id)
+    below = sorted(tree, key=lambda one: (-one.depth, one.session_id))
+    ids = (*(one.session_id for one in below), session_id)
+    held = [lanes.lock(conn, one) for one in ids]
+    view = one_session(conn, session_id)
+    if view.state != "idle" or any(one.settled_ms is None for one in tree):
+        raise Conflict("the session must be idle before it is deleted", view.state)
+    if any(one.tree_state in ("open", "clean") for one in tree):
+        raise Conflict("a subagent's worktree is still there: settle it first", "worktree")
+    if erasure.on_the_way(conn, ids):
+        raise Conflict("a message of the session is still on its way", "sending")
+    if view.status == "open":
+        held[-1].record(EventKind.SESSION_CHANGED, None, {"status": "ended"})
+        sessions.change(conn, session_id, {"status": "ended"})
+        lanes.save(conn, *held)
+    return _Closed(ids, tuple(erasure.copies_of(conn, ids)))
