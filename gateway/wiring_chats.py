@@ -201,13 +201,17 @@ def slack_manifest(url: str | None = None) -> str:
     return manifest(url)
 
 
-def missing_scopes(adapter: ChatAdapter) -> tuple[str, ...]:
-    """Scopes of the manifest that a connected adapter's token lacks; none where it needs none."""
+def missing_scopes(adapter: ChatAdapter) -> tuple[str, ...] | None:
+    """Scopes of the manifest that a connected adapter's token lacks; None where nobody says which
+    it has, as before `connect`."""
     # Lazy: it needs a YAML library, and a gateway without Slack none of this.
     from adapters.slack.adapter import SlackAdapter
     from adapters.slack.manifest import missing
 
-    return missing(adapter.reception.granted_scopes) if isinstance(adapter, SlackAdapter) else ()
+    if not isinstance(adapter, SlackAdapter):
+        return ()
+    granted = adapter.reception.granted_scopes
+    return missing(granted) if granted else None
 
 
 def adapter_view(account: Account, redact: Callable[[str], str]) -> AdapterView:

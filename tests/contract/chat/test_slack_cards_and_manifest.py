@@ -9,6 +9,7 @@ import yaml
 from adapters.slack.cards import approval_buttons
 from adapters.slack.manifest import COMMAND, EVENTS, SCOPES, manifest
 from runtime.domain.decisions import Risk, RiskLevel
+from gateway.cli.checks_platforms import slack_scopes
 from runtime.domain.errors import DeliveryError
 from runtime.domain.messages import ApprovalPart, FilePart, OutboundMessage, QuestionPart
 from tests.contract.chat.slack_support import Desk, Progress, desk, desk_at, reply, slack
@@ -157,6 +158,25 @@ async def test_none_of_the_scopes_can_be_left_out(missing: str) -> None:
             with suppress(DeliveryError):
                 await a_day_in_the_life(desk)
         assert "missing_scope" in {call.error for call in slack.calls}
+
+
+@pytest.mark.requirement("SLK-6")
+@pytest.mark.parametrize(
+    ("scopes", "state", "found"),
+    [
+        (frozenset(SCOPES), "ok", "has all"),
+        (frozenset(SCOPES) - {"files:write"}, "fail", "lacks files:write"),
+        (None, "warn", "nobody says which scopes"),
+    ],
+)
+async def test_doctor_names_the_scopes_that_are_missing_where_slack_says_which_there_are(
+    scopes: frozenset[str] | None, state: str, found: str
+) -> None:
+    async with SlackServer(Install(scopes=scopes)).running() as slack, desk_at(slack) as desk:
+        await desk.adapter.connect()
+        check = slack_scopes(desk.adapter)
+    assert check.state == state
+    assert found in check.found
 
 
 async def a_day_in_the_life(desk: Desk) -> None:
