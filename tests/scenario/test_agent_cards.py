@@ -110,6 +110,10 @@ async def test_a_card_is_changed_in_place_and_ends_in_front_of_the_answer(
         second.open.set()
         await passes(clock, lambda: "Both." in at.chat.texts())
         last = edits(at)[-1]
+        # Of many it says where to read more, by a command as people type it there.
+        assert all(
+            part.names_commands for one in (card.message, *at.chat.edits) for part in one.parts
+        )
         assert last.startswith("**2 subagents**: 2 completed. ")
         assert "220 tokens, $0.0020" in last
         await clock.advance(60)
