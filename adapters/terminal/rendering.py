@@ -70,13 +70,10 @@ def card(one: Card) -> RenderableType:
 def plain_card(one: Card) -> str:
     """A card for a pipe or a standard error: what waits, and how to answer it."""
     if one.kind == "approval":
-        risk = f"{_line(one.risk)}
-" if one.risk else ""
-        reason = f"{strip_controls(one.reason)}
-" if one.reason else ""
+        risk = f"{_line(one.risk)}\n" if one.risk else ""
+        reason = f"{strip_controls(one.reason)}\n" if one.reason else ""
         return (
-            f"waiting for approval {one.code}: {_line(one.tool)} {strip_controls(one.arguments)}
-"
+            f"waiting for approval {one.code}: {_line(one.tool)} {strip_controls(one.arguments)}\n"
             f"{risk}{reason}answer with `gatehouse approvals approve {one.code}` or "
             f"`gatehouse approvals deny {one.code}`"
         )

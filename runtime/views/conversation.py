@@ -203,7 +203,7 @@ def _answered(conn: Connection, message: OutboundMessage) -> str | None:
     if message.reply_to is None or message.run_id is not None:
         return None
     known = inputs.known(conn, message_identity(message.target, message.reply_to))
-    return known[0] if known else None
+    return known.id if known else None
 
 
 def _behind_their_messages(items: Sequence[MessageView]) -> list[MessageView]:

@@ -8,8 +8,8 @@ import yaml
 
 from adapters.slack.cards import approval_buttons
 from adapters.slack.manifest import COMMAND, EVENTS, SCOPES, manifest
-from runtime.domain.decisions import Risk, RiskLevel
 from gateway.cli.checks_platforms import slack_scopes
+from runtime.domain.decisions import Risk, RiskLevel
 from runtime.domain.errors import DeliveryError
 from runtime.domain.messages import ApprovalPart, FilePart, OutboundMessage, QuestionPart
 from tests.contract.chat.slack_support import Desk, Progress, desk, desk_at, reply, slack
