@@ -9,7 +9,7 @@ Verdict = Literal["allow", "ask", "deny"]
 
 
 class PermissionMode(StrEnum):
-    """POL-2, widest to narrowest."""
+    """How much is allowed where no rule decides, widest to narrowest."""
 
     BYPASS = "bypassPermissions"
     ACCEPT_EDITS = "acceptEdits"
