@@ -2,6 +2,7 @@
 
 import shlex
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -47,6 +48,23 @@ def test_commands_in_the_text_of_a_document_exist(document: Path) -> None:
     for text in inline(document):
         if text.startswith("gatehouse ") and "COMMAND" not in text:
             assert named(program, shlex.split(text)[1:]), f"{document.name}: {text}"
+
+
+@pytest.mark.requirement("OPS-13")
+def test_the_page_on_the_command_line_names_every_command() -> None:
+    page = (ROOT / "docs/command-line.md").read_text(encoding="utf-8")
+    commands = list(paths(typer.main.get_command(app), "gatehouse"))
+    assert len(commands) > 30
+    assert not [command for command in commands if command not in page]
+
+
+def paths(command: object, words: str) -> Iterator[str]:
+    """What a person types for a command, or for each of those in a group."""
+    if not isinstance(command, TyperGroup):
+        yield words
+        return
+    for name, below in command.commands.items():
+        yield from paths(below, f"{words} {name}")
 
 
 def named(program: object, words: list[str]) -> bool:
