@@ -45,12 +45,12 @@ class ChannelAccess(Section):
     channel_scope: Scope = Field(
         "thread",
         description="What one session covers in channels: the channel, a thread, one person in "
-        "the channel, or everything on the account.",
+        "the channel, or all channels of the account.",
     )
     group_scope: Scope = Field(
         "room",
         description="What one session covers in groups: the group, a thread, one person in the "
-        "group, or everything on the account.",
+        "group, or all groups of the account.",
     )
 
 
