@@ -81,7 +81,7 @@ def explain(
     trust: Annotated[str, typer.Option(help="Whose call: owner, member, guest or bot.")] = "owner",
     as_json: AsJson = False,
 ) -> None:
-    """Show what policy says of a call, with every bound that was asked. Runs nothing."""
+    """Show what policy says about a call, and everything that was checked. Runs nothing."""
     try:
         given: Json = json.loads(arguments)
     except ValueError as error:
