@@ -139,11 +139,14 @@ class TurnWorker:
                 self._wake.set()
 
         async def claim(group: asyncio.TaskGroup) -> None:
-            self._unsure = True
-            with self._looks.for_runs(tell):
-                while True:
-                    if not await self._claim(group):
-                        await self._wake.wait(None)
+            try:
+                with self._looks.for_runs(tell):
+                    while True:
+                        if not await self._claim(group):
+                            await self._wake.wait(None)
+            finally:
+                # What ends this loop may have come between a claim and the turns of its runs.
+                self._unsure = True
 
         async with asyncio.TaskGroup() as group:
             self._supervisor.start(group, "turn signals", self._listen)

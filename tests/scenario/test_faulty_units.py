@@ -71,7 +71,8 @@ async def test_a_turn_goes_on_while_the_loop_that_claims_runs_is_down(
         await gate.reached.wait()
         faults.before["claim"] = Unforeseen("a defect")
         await running.says("second", chat_id="G2", kind="group")
-        await moved(clock, lambda: not faults.before)
+        while running.engine.turns.running != 1 or faults.before:
+            await clock.advance(0)
         await clock.advance(0)
         assert running.engine.supervisor.trouble == "claims: Unforeseen: a defect"
         assert running.engine.turns.running == 1
