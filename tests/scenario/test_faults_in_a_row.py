@@ -20,7 +20,7 @@ from tests.templates import make_database
 TTL_S = LeaseSettings().ttl_s
 APART_S = 1.25
 LIMIT_S = 240.0
-ROOMS = tuple(f"G{number}" for number in range(12))
+ROOMS = tuple(f"G{number}" for number in range(6))
 SINGLETONS = {"timers", "deliver:test:A1", "listen:test:A1"}
 
 
