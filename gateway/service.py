@@ -160,8 +160,8 @@ def _own_socket(stack: AsyncExitStack, home: Path) -> socket.socket | None:
 def _settle_memory() -> None:
     """What is there now stays until the end, so the collector need not look at it again: its full
     rounds over all modules cost more than most turns (`docs/performance.md`). `cli.serve` has
-    switched it off: what is loaded is no garbage, and looking at it was a fifth of the start."""
-    gc.collect()
+    switched it off: what is loaded is no garbage, and looking at it was a fifth of the start. Nor
+    is it looked at now: the first message would wait a tenth of a second for 0.2 MB."""
     gc.freeze()
     gc.enable()
 
@@ -198,7 +198,7 @@ async def serve(start: Start, announce: Callable[[Started], Awaitable[None]]) ->
             _settle_memory()
             log.info("ready", url=started.url, roles=list(start.config.settings.roles))
             async with asyncio.TaskGroup() as group:
-                loading = group.create_task(_load_model(started.assembly), name="model library")
+                loading = group.create_task(load_model(started.assembly), name="model library")
                 await stop.wait()
                 loading.cancel()
             log.info("stopping", grace_s=start.config.settings.shutdown_grace_s)
@@ -232,7 +232,7 @@ def _damage(config: Config, error: Exception) -> str:
     return ""
 
 
-async def _load_model(assembly: Assembly) -> None:
+async def load_model(assembly: Assembly) -> None:
     """Load the default model's library where turns run; who cannot wait loads it with a message.
 
     The collector is off meanwhile, and what was loaded stays, as in `_settle_memory`.
@@ -242,13 +242,13 @@ async def _load_model(assembly: Assembly) -> None:
     gc.disable()
     try:
         # Whatever a library raises here, it raises again for the message that needs it.
-        (trouble,) = await asyncio.gather(assembly.catalog.load(), return_exceptions=True)
+        (loaded,) = await asyncio.gather(assembly.catalog.load(), return_exceptions=True)
     finally:
         gc.freeze()
         gc.enable()
-    if isinstance(trouble, Exception):
-        log.warning("model_not_loaded", model=assembly.catalog.default, reason=str(trouble))
-    else:
+    if isinstance(loaded, Exception):
+        log.warning("model_not_loaded", model=assembly.catalog.default, reason=str(loaded))
+    elif loaded:
         log.info("model_loaded", model=assembly.catalog.default)
 
 

@@ -128,14 +128,17 @@ class Catalog:
         ]
         return tuple(dict.fromkeys((self._default, *self._settings.fallback, *ready)))
 
-    async def load(self) -> None:
-        """Load what the default model needs, so that the first message does not wait for it.
+    async def load(self) -> bool:
+        """Load what the default model needs, so that the first message does not wait for it; False
+        where it needs nothing.
 
         Raises `ModelRejected` when its library is missing, and what that library raises.
         """
         default = self.get(self._default)
-        if isinstance(default, LazyModel):
-            await default.load()
+        if not isinstance(default, LazyModel):
+            return False
+        await default.load()
+        return True
 
     async def close(self) -> None:
         """Close every provider's connections."""

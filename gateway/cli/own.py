@@ -9,7 +9,7 @@ from gateway import logs, workspaces
 from gateway.cli.client import Refused, Unreachable
 from gateway.cli.common import Options, fail, note
 from gateway.config import Config, load, secrets_of
-from gateway.service import CannotStart, Start, running
+from gateway.service import CannotStart, Start, load_model, running
 from runtime.domain.errors import Unavailable
 
 
@@ -33,7 +33,8 @@ async def own_gateway(config: Config, options: Options) -> AsyncIterator[None]:
         trouble = None
         start = Start(own, lambda: load(options.config), redactor)
         try:
-            async with running(start) as started:
+            async with running(start) as started, asyncio.TaskGroup() as group:
+                loading = group.create_task(load_model(started.assembly), name="model library")
                 if started.owner_code is not None:
                     note(f"Owner code for the chat platforms, shown once: {started.owner_code}")
                 try:
@@ -41,6 +42,7 @@ async def own_gateway(config: Config, options: Options) -> AsyncIterator[None]:
                 except (Refused, Unreachable) as error:
                     # The gateway's tasks are a group: what passes it would come out wrapped.
                     trouble = error
+                loading.cancel()
         except CannotStart as error:
             fail(str(error))
     if trouble is not None:

@@ -56,12 +56,12 @@ class Library:
 async def test_the_default_models_library_is_loaded_ahead_and_once() -> None:
     library = Library()
     catalog = Catalog(ALL, load=library.load)
-    await catalog.load()
-    await catalog.load()
+    assert await catalog.load()
+    assert await catalog.load()
     async for _ in catalog.get(catalog.default).respond(request()):
         pass
     assert library.loads == [catalog.default]
-    await Catalog(ModelSettings(), load=library.load).load()
+    assert not await Catalog(ModelSettings(), load=library.load).load()
     assert len(library.loads) == 1, "the offline model has none"
     library.trouble = ImportError("No module named 'openai'")
     with pytest.raises(ModelRejected):
