@@ -111,7 +111,8 @@ class ProviderLists:
         try:
             async with (
                 asyncio.timeout(BOUND_S),
-                aiohttp.ClientSession(headers=headers) as session,
+                # By the machine's proxy, as the providers' own libraries ask for answers.
+                aiohttp.ClientSession(headers=headers, trust_env=True) as session,
                 # A key goes nowhere but to the address that it was given for.
                 session.get(url, allow_redirects=False) as response,
             ):

@@ -149,6 +149,17 @@ async def test_a_provider_that_hangs_or_is_away_holds_nobody_up(fail_after: Fail
     }
 
 
+async def test_it_goes_by_the_proxy_that_the_providers_libraries_use(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    _, provider, settings = PROVIDERS[0]
+    provider.status = 200
+    async with serving(provider):
+        monkeypatch.setenv("HTTP_PROXY", provider.url)
+        found = await ProviderLists(settings("http://provider.invalid"), FakeClock()).listing()
+    assert found.names == ("openai:one", "openai:two", "offline:offline")
+
+
 async def test_the_operators_list_is_the_whole_list() -> None:
     settings = ModelSettings(offered=("openai:mine",), openai_api_key=KEY)
     found = await ProviderLists(settings, FakeClock()).listing()
