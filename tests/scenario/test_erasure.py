@@ -1,0 +1,87 @@
+"""A conversation that is deleted, on each database, also by a process that dies half-way."""
+
+from pathlib import Path
+
+import pytest
+
+from runtime.bus.memory import MemoryBus
+from runtime.domain.errors import NotFound
+from runtime.intake.sessions import SessionControl
+from runtime.ports.model import ModelRequest
+from runtime.store import Connection
+from runtime.store.tables_agents import metadata
+from runtime.views.reader import Views
+from tests.contract.store_support import dialect, migrated_url, schema_templates
+from tests.fakes.model import Said
+from tests.scenario.children import engine, name_of, settled, spawn, told
+from tests.scenario.engine import World
+
+__all__ = ["dialect", "migrated_url", "schema_templates"]
+TASKS = [{"task": "SECRET look.", "id": "one"}, {"task": "SECRET see.", "id": "two"}]
+
+
+def says(request: ModelRequest) -> Said | str:
+    if name_of(request):
+        return "SECRET found."
+    return "SECRET done." if "completed" in told(request) else spawn(agents=TASKS)
+
+
+def words(conn: Connection) -> list[str]:
+    rows = (
+        str(tuple(row)) for table in metadata.sorted_tables for row in conn.execute(table.select())
+    )
+    return [row for row in rows if "SECRET" in row]
+
+
+def keeping(at: World) -> SessionControl:
+    return SessionControl(at.database, MemoryBus(), lambda: at.workspace, "owner")
+
+
+async def worked(at: World) -> str:
+    """The session of a run with subagents that is over, and all of which was sent."""
+    session = (await at.says("SECRET go")).session_id
+    await settled(at)
+    await at.chat.until(lambda: any("SECRET done" in text for text in at.chat.texts()))
+    await at.engine.drain(5.0)
+    assert session is not None
+    return session
+
+
+@pytest.mark.requirement("RUN-6")
+async def test_a_deleted_conversation_leaves_no_word_and_its_chat_begins_anew(
+    tmp_path: Path, migrated_url: str
+) -> None:
+    async with engine(tmp_path, migrated_url, says) as at:
+        session = await worked(at)
+        assert len(await at.database.read(words)) > 10
+        await keeping(at).delete(session)
+        assert await at.database.read(words) == []
+        with pytest.raises(NotFound):
+            await Views(at.database).session(session)
+        again = await at.says("hello", message_id="later")
+        assert again.session_id not in (None, session)
+
+
+@pytest.mark.requirement("RUN-6")
+async def test_a_death_between_the_files_and_the_rows_leaves_a_conversation_to_delete_again(
+    tmp_path: Path, migrated_url: str
+) -> None:
+    deaths = ["session-delete"]
+
+    def point(name: str) -> None:
+        if deaths and deaths[0] in name:
+            deaths.clear()
+            raise RuntimeError("the process died")
+
+    async with engine(tmp_path, migrated_url, says, point=point) as at:
+        session = await worked(at)
+        kept = at.workspace / "uploads" / session
+        kept.mkdir(parents=True)
+        (kept / "notes.txt").write_text("SECRET notes")
+        with pytest.raises(RuntimeError, match="died"):
+            await keeping(at).delete(session)
+        assert not kept.exists()
+        assert (await Views(at.database).session(session)).status == "ended"
+        assert await at.database.read(words) != []
+        await keeping(at).delete(session)
+        assert await at.database.read(words) == []
