@@ -28,6 +28,8 @@ from runtime.domain.value import JsonObject
 log = structlog.get_logger(__name__)
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 CONTENT_TYPE = "application/problem+json"
+GONE = 499
+"""Counted for a request whose sender went away, as by nginx: the standard has no word for it."""
 RETRY_AFTER_S = "2"
 FULL_RETRY_AFTER_S = "10"
 """A queue that is full needs longer: some of what waits must be worked off first."""
@@ -99,7 +101,11 @@ async def problems(request: web.Request, handler: Handler) -> web.StreamResponse
         return _of_validation(error)
     except GatehouseError as error:
         return _of_engine(error, request)
-    except Exception:  # the worker root of a request: a defect must not end the connection
+    except Exception as error:  # the worker root of a request: a defect must not end the connection
+        if isinstance(error, ConnectionError) and request.transport is None:
+            # Whoever asked went away in the middle of the request, and nobody reads the answer.
+            log.debug("request_abandoned", path=request.path, reason=str(error))
+            return web.Response(status=GONE, reason="Client Closed Request")
         log.exception("request_failed", method=request.method, path=request.path)
         return problem(500, "internal", "The gateway's log says more.")
 
