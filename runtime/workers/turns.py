@@ -67,6 +67,7 @@ class _Live:
     offer: _Offer
     task: asyncio.Task[None]
     child: bool = False
+    begun: bool = False
     stop: str | None = None
     idle_s: float | None = None
 
@@ -236,7 +237,13 @@ class TurnWorker:
         return live is not None and live.turn is turn
 
     async def _guard(self, turn: Turn, run_id: str, holder: Holder) -> None:
+        live = self._live.get(run_id)
         try:
+            if live is not None and live.turn is turn:
+                live.begun = True
+                if live.stop is not None:
+                    await turn.stop(live.stop, idle_s=live.idle_s)
+                    return
             reply = await turn.run()
             if reply is not None and self._is_live(turn, run_id):
                 self._delivery.hand(reply, self._live[run_id].offer.claim)
@@ -292,4 +299,6 @@ class TurnWorker:
         live = self._live.get(run_id)
         if live is not None and live.stop is None:
             live.stop = reason
-            live.task.cancel()
+            if live.begun:
+                # A task that is cancelled before its first step never runs, and ends nothing.
+                live.task.cancel()

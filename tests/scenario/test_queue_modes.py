@@ -308,6 +308,32 @@ async def test_messages_that_wait_for_the_interrupted_run_to_end_share_the_new_o
         assert [text for _, text in told(model.requests[1])] == ["one", "two", "three"]
 
 
+@pytest.mark.requirement("MSG-5", "MSG-13", "RUN-4")
+async def test_a_run_that_is_replaced_before_its_first_step_ends_all_the_same(
+    worlds: Worlds,
+) -> None:
+    """The worker hears of it between the claim and the first step of the turn."""
+    model = ScriptedModel(["the new"])
+    async with worlds(model, change=mode("interrupt")) as world:
+        bus, turns = world.engine.parts.bus, world.engine.turns
+        publish, claimed = bus.publish, list[str]()
+
+        def meets(topic: str, data: JsonObject) -> None:
+            started = next(iter(turns._live), None)
+            if not claimed and started is not None:
+                claimed.append(started)
+                assert not turns._live[started].begun
+                turns._stop(started, "replaced by a newer message")
+            publish(topic, data)
+
+        bus.publish = meets  # type: ignore[method-assign]  # the signal comes at that moment
+        first = await world.says("tell me")
+        await reaches(world, first.run_id, RunState.CANCELLED)
+        assert claimed == [first.run_id]
+        await world.says("no, this")
+        assert await world.sees(1) == ["the new"]
+
+
 @pytest.mark.requirement("MSG-5", "POL-4")
 async def test_a_guest_interrupts_nobody_who_is_trusted_more(worlds: Worlds) -> None:
     gate = Gate()
