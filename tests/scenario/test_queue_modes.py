@@ -148,10 +148,11 @@ async def test_a_run_that_goes_on_behind_its_answer_survives_its_process(worlds:
         gate.open.set()
         await held.reached.wait()
         await before.sees(1)
+        await before.says("three")
     model = ScriptedModel(["second"])
     async with worlds(model, change=mode("steer"), chat=before.chat) as after:
         assert await after.sees(2) == ["first", "second"]
-        assert [text for _, text in told(model.requests[0])] == ["one", "first", "two"]
+        assert [text for _, text in told(model.requests[0])] == ["one", "first", "two", "three"]
         await reaches(after, first.run_id, RunState.COMPLETED)
         assert await kinds_sent(after, first.run_id) == ["said", "final"]
 
