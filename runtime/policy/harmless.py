@@ -77,8 +77,8 @@ def _find(arguments: Sequence[Word]) -> str | None:
 
 def _printf(arguments: Sequence[Word]) -> str | None:
     """The shell's `printf` can set variables, by `-v` and by `%n`, and runs what is in an index."""
-    if not arguments or any(word.pattern for word in arguments):
-        return "a pattern or no format"
+    if not arguments or arguments[0].pattern:
+        return "a pattern as its format, or none"
     form = arguments[0].text
     if form.startswith("-"):
         return form

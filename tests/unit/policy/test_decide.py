@@ -161,6 +161,22 @@ def test_an_ask_rule_asks_about_what_would_be_allowed() -> None:
 
 
 @pytest.mark.requirement("POL-3")
+@pytest.mark.parametrize(
+    ("rule", "call"),
+    [
+        ("exec(rm:*)", runs("ls; rm x")),
+        ("exec(rm:*)", runs("sudo rm x")),
+        ("exec(make test)", runs("cd sub && make test")),
+        ("write_file(notes/**)", writes("notes/../a.md")),
+    ],
+)
+def test_an_ask_rule_concerns_a_call_in_any_part_of_it(rule: str, call: CallFacts) -> None:
+    bounds = Bounds(mode=ACCEPT, rules=rules(ask=(rule,), allow=("exec", "write_file")))
+    found = decide(call, bounds)
+    assert (found.verdict, found.rule) == ("ask", f"ask rule: {rule}")
+
+
+@pytest.mark.requirement("POL-3")
 def test_an_ask_rule_is_not_satisfied_by_a_grant_of_the_session() -> None:
     grants = (Grant(tool="exec", kind=GrantKind.PATH, key="ls -l", text="ls"),)
     bounds = Bounds(rules=rules(ask=("exec(ls:*)",)), grants=grants)
