@@ -83,9 +83,28 @@ def test_words_are_what_the_program_gets() -> None:
 
 
 @pytest.mark.requirement("TOOL-7")
+def test_commands_know_what_joins_them_and_which_files_they_read() -> None:
+    found = simple_commands("cat < f 2>/dev/null && wc -l <'g h' |\n sort; ls\nls || pwd < f <k")
+    assert [(one.words[0].text, one.joint, one.inputs) for one in found] == [
+        ("cat", ";", ("f",)),
+        ("wc", "&&", ("g h",)),
+        ("sort", "|", ()),
+        ("ls", ";", ()),
+        ("ls", ";", ()),
+        ("pwd", "||", ("f", "k")),
+    ]
+
+
+@pytest.mark.requirement("TOOL-7")
 @pytest.mark.parametrize(
     ("command", "why"),
     [
+        ("cat < /dev/tcp/x/1", "^reading '/dev/tcp/x/1' by < is not read$"),
+        ("cat < f*", r"^reading 'f\*' by < is not read$"),
+        ("cat < | wc", "^the name of a file is missing behind <$"),
+        ("ls; >/dev/null", "^a redirection without a command is not read$"),
+        ('echo "a$(b)"', "is not read$"),
+        (" # no", "^there is no command in it$"),
         ("FOO=1 ls", "variable_assignment"),
         ("! ls", "negated_command"),
         ("[ f ]", "test_command"),
