@@ -49,7 +49,7 @@ QUICK = tests/unit tests/architecture tests/scenario/gateway/test_hello.py \
 # What looks for more than the suite's examples show: see tests/profiles.py.
 LONG = tests/unit tests/stateful
 
-.PHONY: help run test quick long compiled check lint fmt requirements image-check gallery bench faults replicas soak aimock emulate lock sbom audit build clean
+.PHONY: help run test quick long compiled check lint fmt requirements image-check gallery bench faults mutants replicas soak aimock emulate lock sbom audit build clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1	\2/p' Makefile | expand -t 24
@@ -95,6 +95,9 @@ bench: $(VENV)/.ready-dev ## run the benchmarks; they measure and assert nothing
 
 faults: $(VENV)/.ready-dev ## kill a gateway at every commit point and write docs/fault-matrix.md; RATE=20 is quick, N=1000 kills at random
 	@$(TOOL_PATH) $(BIN)/python -m tests.faults $(if $(RATE),--rate $(RATE)) $(if $(N),--kills $(N))
+
+mutants: $(VENV)/.ready-dev ## which small defects in policy and tools no test finds (hours); PACKAGES="subagents inbox" for others
+	@$(TOOL_PATH) nice $(BIN)/python -m tests.mutants $(PACKAGES)
 
 replicas: $(VENV)/.ready-dev ## of the tests those with several gateways on one PostgreSQL, killed, frozen and cut off
 	@$(TOOL_PATH) $(BIN)/python -m pytest tests/replicas
