@@ -57,6 +57,36 @@ def test_everyday_reading_passes(command: str) -> None:
     assert not_read_only(command) is None
 
 
+@pytest.mark.requirement("TOOL-7")
+@pytest.mark.parametrize(
+    ("command", "why"),
+    [
+        ("rm f", "rm is not among the programs that only read"),
+        ("l* f", "l* is no name of a program"),
+        ("printf *", "printf with a pattern as its format, or none"),
+        ("printf %n a", "printf with a conversion that is not plain"),
+        ("printf -v a b", "printf with -v"),
+        ("sed -n * f", "sed with * could match a file that is named like a flag"),
+        ("sed -n 1* f", "sed with a pattern in the script's place"),
+        ("sed 1p f", "sed with anything but -n with a script that prints lines by number"),
+        ("sed -n 1d f", "sed with the script 1d, which is no plain line numbers"),
+        ("jq --rawfile a", "jq with --rawfile without two plain values"),
+        ("cd a b", "cd with anything but the name of one folder"),
+        ("command ls", "command with running a program"),
+        ("date 01010101", "date with the operand 01010101, which sets the clock"),
+        ("find . -size", "find with -size without a plain value; quote it"),
+        ("find -d* .", "find with -d* could match a file that is named like an action"),
+        (
+            "git log '--format=%G?'",
+            "git with log and a format with %G, which starts another program",
+        ),
+        ("git", "git with no subcommand"),
+    ],
+)
+def test_the_refusal_names_what_was_in_the_way(command: str, why: str) -> None:
+    assert not_read_only(command) == why
+
+
 @pytest.mark.requirement("TOOL-7", "POL-9")
 @pytest.mark.parametrize(
     "command", ["cd -P sub && git log", "cd -L sub", "cd s* && git diff", "cd", "cd a b", "cd ''"]

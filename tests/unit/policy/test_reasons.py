@@ -152,6 +152,7 @@ def test_an_allow_rule_covers_no_more_code_than_its_own_words_run() -> None:
         ("exec(npm run:*)", "npm run build", "allow"),
         ("exec(make:*)", "make all", "allow"),
         ("exec(make:*)", "make -f other.mk", "ask"),
+        ("exec(npm run:*)", "npm run build --node-options=-r=./x.js", "ask"),
     ):
         bounds = Bounds(rules=rules(allow=(rule,)))
         assert decide(runs(command), bounds).verdict == verdict, command
@@ -175,6 +176,9 @@ def test_each_list_of_the_operator_is_read() -> None:
         ("exec(make test)", runs("sudo make test"), "deny"),
         ("exec(make test)", runs("ls"), "ask"),
         ("exec(make)", writes("make"), "allow"),
+        ("exec(rm:*)", writes("rm"), "allow"),
+        ("exec(ls -l)", runs("ls -la"), "deny"),
+        ("grep(secrets/*.md)", replace(reads("secrets/deep"), tool="grep"), "deny"),
         ("grep(secrets/**)", replace(reads("."), tool="grep"), "deny"),
         ("grep(secrets/**)", replace(reads("secrets/deep"), tool="grep"), "deny"),
         ("grep(secrets/**)", replace(reads("other"), tool="grep"), "allow"),

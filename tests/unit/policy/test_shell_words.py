@@ -31,6 +31,7 @@ pytestmark = pytest.mark.requirement("POL-3")
         ("ls $X y", "rm", False),
         ("$X status", "git push", False),
         ("$X -f push", "git push", True),
+        ("$X push", "git push", True),
         ("{a,b} x", "rm", True),
         ("[r]m x", "rm", True),
         ("git " + "-a " * 70, "git push", True),
