@@ -146,7 +146,8 @@ class Assembly:
         """What the HTTP server is given."""
         engine, current, redact = self.engine, self.current, self.engine.parts.redact
         control = ControlServices(
-            self.database, self.bus, self.clock, engine.intake, self._control_settings
+            *(self.database, self.bus, self.clock, engine.intake, self._control_settings),
+            model_lists=engine.parts.model_lists,
         )
         return HttpServices(
             settings=http_settings(current),

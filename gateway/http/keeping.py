@@ -38,7 +38,7 @@ class KeepingRoutes:
 
     async def _models(self, _request: web.Request) -> web.Response:
         """The models that a session may choose from, the default first."""
-        names = self._control.models
+        names = (await self._control.models()).names
         found = tuple(ModelView(name=name, default=name == names[0]) for name in names)
         return listing(Page(items=found, total_count=len(found)))
 

@@ -7,10 +7,11 @@ is one unit of work each; what its signals say is published once that is durable
 import json
 import secrets
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
+from runtime.commands import models
 from runtime.domain.decisions import PermissionMode, SessionMode
 from runtime.domain.errors import Conflict, Forbidden, InvalidInput
 from runtime.domain.events import EventKind
@@ -29,6 +30,7 @@ from runtime.policy.decide import narrower
 from runtime.ports.bus import CANCEL, CHILDREN, EVENTS, OUTBOX, RUNS, Bus
 from runtime.ports.clock import Clock
 from runtime.ports.gatehouse import Gatehouse
+from runtime.ports.model import ModelListing, ModelLists
 from runtime.sessions.keys import session_key
 from runtime.store import Connection, Database, audit, lanes, sessions
 from runtime.store.lanes import NewSession
@@ -60,6 +62,7 @@ class ControlServices:
     clock: Clock
     gatehouse: Gatehouse
     settings: Callable[[], ControlSettings]
+    model_lists: ModelLists | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,10 +106,15 @@ class Control:
             workspace=lambda: services.settings().workspace,
         )
 
-    @property
-    def models(self) -> tuple[str, ...]:
-        """What a session may choose from; the first is the default."""
-        return self._services.settings().models
+    async def models(self) -> ModelListing:
+        """What a session may choose from, by the providers' own lists; the first is the default."""
+        configured = self._services.settings().models
+        lists = self._services.model_lists
+        if lists is None:
+            return ModelListing(configured)
+        listing = await lists.listing()
+        names = tuple(dict.fromkeys((*configured[:1], *listing.names)))
+        return replace(listing, names=names)
 
     async def create_session(
         self, new: NewConversation, *, idempotency_key: str | None = None
@@ -205,6 +213,12 @@ class Control:
         """
         for name, value in values.items():
             _check(self._services.settings(), name, value)
+        model = values.get("model")
+        if model is not None:
+            found = models.find(await self.models(), model)
+            if found is None:
+                raise InvalidInput("model", "must be one of those that GET /v1/models lists")
+            values = {**values, "model": found}
 
         def work(conn: Connection) -> SessionView:
             lane = lanes.lock(conn, session_id)
@@ -300,8 +314,6 @@ def _create(
 def _check(settings: ControlSettings, name: str, value: str | None) -> None:
     if name == "queue_mode" and value not in QUEUE_MODES:
         raise InvalidInput("queue_mode", f"must be one of {', '.join(QUEUE_MODES)}")
-    if name == "model" and value is not None and value not in settings.models:
-        raise InvalidInput("model", f"must be one of {', '.join(settings.models)}")
     if name == "mode" and value not in [one.value for one in SessionMode]:
         raise InvalidInput("mode", f"must be one of {', '.join(SessionMode)}")
     if name == "permission_mode" and value is not None:

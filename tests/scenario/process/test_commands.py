@@ -3,10 +3,12 @@
 import json
 from dataclasses import replace
 
+import aiohttp
 import pytest
 
+from gateway.cli.client import GatewayClient
 from tests.conftest import FailAfter
-from tests.scenario.process.program import Place, command, gateway, reaching
+from tests.scenario.process.program import ADMIN, BEARER, Place, command, gateway, reaching
 from tests.wire.openai import ModelServer
 
 
@@ -132,6 +134,20 @@ async def test_a_model_that_the_provider_lists_is_chosen_and_answers(
                     "who are you?",
                 )
             ]
+            async with GatewayClient(await program.url(), ADMIN) as client:
+                listed = await client.items("/v1/models", most=10)
+                (session,) = await client.items("/v1/sessions", most=2)
+                path = f"/v1/sessions/{session['id']}/route-policy"
+            async with aiohttp.request(
+                "PUT",
+                f"{await program.url()}{path}",
+                json={"model": "openai:second-large"},
+                headers=BEARER,
+            ) as chosen_on_page:
+                on_page = await chosen_on_page.json()
+    assert [one["name"] for one in listed if one["default"]] == ["openai:first"]
+    assert {one["name"] for one in listed} >= {"openai:second-large", "openai:second-small"}
+    assert on_page["model"] == "openai:second-large"
     shown, near, unknown, missing, chosen, _ = said
     assert "The model is openai:first, the default." in shown
     assert "- `openai:second-large`" in shown
