@@ -152,6 +152,8 @@ def test_an_allow_rule_covers_no_more_code_than_its_own_words_run() -> None:
         ("exec(npm run:*)", "npm run build", "allow"),
         ("exec(make:*)", "make all", "allow"),
         ("exec(make:*)", "make -f other.mk", "ask"),
+        ("exec(ls *)", "ls x", "ask"),
+        ("exec(ls x)", "ls x", "allow"),
         ("exec(npm run:*)", "npm run build --node-options=-r=./x.js", "ask"),
     ):
         bounds = Bounds(rules=rules(allow=(rule,)))
