@@ -1,6 +1,9 @@
 """What is known of the tools before they are made is what they are."""
 
+import json
 from pathlib import Path
+
+import pytest
 
 from runtime.tools.builtin import FACES
 from tests.unit.tools.support import Desk
@@ -9,3 +12,24 @@ from tests.unit.tools.support import Desk
 def test_the_faces_are_those_of_the_tools(tmp_path: Path) -> None:
     made = Desk(tmp_path).registry.tools
     assert [(one.name, one.effect) for one in FACES] == [(one.name, one.effect) for one in made]
+
+
+DEFAULT = frozenset(
+    "read_file write_file edit_file apply_patch list_dir glob grep resolve_path exec web_fetch "
+    "sessions_spawn subagents agents_list request_parent_clarification send_message send_file "
+    "ask_user use_skill".split()
+)
+"""The tools that exist. Those of tasks, schedules, rooms, memory, searches and tool servers come with
+the parts that they belong to."""
+
+
+@pytest.mark.requirement("TOOL-14")
+def test_the_default_tools_are_these_and_each_is_told_in_one_line_with_an_example(
+    tmp_path: Path,
+) -> None:
+    made = Desk(tmp_path).registry.tools
+    assert {one.name for one in made} == DEFAULT
+    assert len(made) == len(DEFAULT)
+    for one in made:
+        assert one.description.splitlines() == [one.description], one.name
+        assert one.bind(json.loads(one.example)), one.name
