@@ -169,11 +169,14 @@ def _settle_memory() -> None:
 async def _ready(assembly: Assembly) -> None:
     """Wait until this process holds its lease and its own channels are connected.
 
-    Where it serves platforms alone it does not wait for them: they may be away for long.
+    Where it serves platforms alone it does not wait for them: they may be away for long. Raises
+    `RuntimeError` if the engine fails before that: a start that fails ends, and says why.
     """
     engine = assembly.engine
     own = Role.HTTP in engine.parts.roles
     while not engine.ready or (own and not any(one.status().connected for one in engine.accounts)):
+        if reason := engine.supervisor.reason("engine"):
+            raise RuntimeError(f"the engine failed at the start: {reason}")
         await assembly.clock.sleep(READY_TICK_S)
 
 

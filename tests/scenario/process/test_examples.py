@@ -54,7 +54,12 @@ async def test_each_example_of_help_works_as_it_stands(
                 assert {call.state for call in calls} == {"ok"}, (example, said)
                 assert FOUND_NOTHING not in said, (example, said)
     files = place.workspace / "files"
-    assert kept(files) == {"hello.txt": "hello", "list.txt": "coffee", "shopping.md": "milk"}
+    assert kept(files) == {
+        "done.md": "plan",
+        "hello.txt": "hello",
+        "list.txt": "coffee",
+        "shopping.md": "milk",
+    }
 
 
 def kept(folder: Path) -> dict[str, str]:

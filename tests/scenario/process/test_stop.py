@@ -123,4 +123,4 @@ async def test_an_interrupt_by_the_keyboard_ends_it_in_order_too(
 
 def lock_is_free(lock: Path) -> bool:
     """A gateway that ended in order leaves no process id behind."""
-    return lock.read_text() == ""
+    return lock.read_text().strip() == ""

@@ -15,12 +15,15 @@ def test_the_faces_are_those_of_the_tools(tmp_path: Path) -> None:
 
 
 DEFAULT = frozenset(
-    "read_file write_file edit_file apply_patch list_dir glob grep resolve_path exec web_fetch "
-    "sessions_spawn subagents agents_list request_parent_clarification send_message send_file "
-    "ask_user use_skill".split()
+    {
+        *("read_file", "write_file", "edit_file", "apply_patch", "list_dir", "glob", "grep"),
+        *("resolve_path", "exec", "web_fetch", "send_message", "send_file", "ask_user"),
+        *("sessions_spawn", "subagents", "agents_list", "request_parent_clarification"),
+        "use_skill",
+    }
 )
-"""The tools that exist. Those of tasks, schedules, rooms, memory, searches and tool servers come with
-the parts that they belong to."""
+"""The tools that exist. Those of tasks, schedules, rooms, memory, searches and tool servers come
+with the parts that they belong to."""
 
 
 @pytest.mark.requirement("TOOL-14")
