@@ -240,8 +240,8 @@ async def _check_free(config: Config, database: DatabaseBackup, *, force: bool) 
         taken.insert(0, "the database" if database.file is None else str(database.file))
     if taken:
         raise Conflict(
-            f"There is something already: {' and '.join(taken)}. With --force it is replaced, "
-            "and kept under another name."
+            f"Data exists already: {' and '.join(taken)}. With --force it is replaced and kept "
+            "under another name."
         )
 
 

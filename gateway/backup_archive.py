@@ -130,7 +130,7 @@ def extract(archive: Path, place: Callable[[str], Path]) -> Manifest:
 
 def refused(reason: str) -> InvalidInput:
     """What is said about an archive that must not be used."""
-    return InvalidInput("backup", f"must be a whole file that Gatehouse made, but {reason}")
+    return InvalidInput("backup", f"must be a complete backup that Gatehouse made, but {reason}")
 
 
 def _members(stream: gzip.GzipFile) -> Iterator[Member]:
@@ -190,7 +190,7 @@ def _check_name(name: str) -> None:
         (name.startswith(DATABASE) and len(parts) == 2) or name.startswith(WORKSPACE)
     )
     if not plain or not known or len(name.encode()) > MAX_NAME_BYTES:
-        raise refused(f"{name[:200]!r} is no name of a backup")
+        raise refused(f"{name[:200]!r} is not a name of a backup")
 
 
 def _manifest(member: Member) -> Manifest:

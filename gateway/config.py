@@ -223,7 +223,7 @@ def _find(
         chosen = (file or Path(named)).expanduser().absolute()
         if not chosen.is_file():
             origin = "--config" if file is not None else f"{PREFIX}CONFIG"
-            problems.append(Problem(str(chosen), f"there is no such file, and {origin} names it"))
+            problems.append(Problem(str(chosen), f"there is no such file, but {origin} names it"))
             return None
         return chosen
     return next((p.absolute() for p in (Path(FILE), home / FILE) if p.is_file()), None)

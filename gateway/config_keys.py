@@ -102,7 +102,7 @@ def from_environment(variables: Mapping[str, str], prefix: str) -> Taken:
             names = ["__".join(path).upper() for path, _ in leaves()]
             near = get_close_matches(variable.removeprefix(prefix).upper(), names, n=1, cutoff=0.5)
             hint = f"; did you mean {prefix}{near[0]}?" if near else ""
-            taken.problems.append(Problem(variable, f"is no setting{hint}", "environment"))
+            taken.problems.append(Problem(variable, f"is not a setting{hint}", "environment"))
         else:
             path, info = found
             taken.put(path, value_of(text, info), f"environment variable {variable}")
@@ -195,11 +195,11 @@ def _unknown(written: str, model: type[BaseModel], above: Path) -> str:
     near = get_close_matches(_flat(written), [_flat(name) for name in model.model_fields], n=1)
     if near:
         name = next(name for name in model.model_fields if _flat(name) == near[0])
-        return f"is no setting; did you mean {'.'.join((*above, name))}?"
+        return f"is not a setting; did you mean {'.'.join((*above, name))}?"
     elsewhere = [path for path, _ in leaves() if _flat(path[-1]) == _flat(written)]
     if elsewhere:
-        return f"is no setting; did you mean {'.'.join(elsewhere[0])}?"
-    return f"is no setting; there are {', '.join(model.model_fields)}"
+        return f"is not a setting; did you mean {'.'.join(elsewhere[0])}?"
+    return f"is not a setting; there are {', '.join(model.model_fields)}"
 
 
 def _flat(name: str) -> str:

@@ -26,7 +26,7 @@ def open_(context: typer.Context, as_json: AsJson = False) -> None:
         print_json(made)
         return
     say(str(made.get("link")))
-    note("It logs one browser in, once, within ten minutes.")
+    note("It logs in one browser, once, within ten minutes.")
 
 
 @token.command()
@@ -47,7 +47,7 @@ def show(context: typer.Context, as_json: AsJson = False) -> None:
 
 @token.command()
 def rotate(context: typer.Context) -> None:
-    """Make a new token. The old one ends, and so do the logins that were made with it."""
+    """Make a new token. The old token and the logins that were made with it stop working."""
     # Lazy, as above.
     from gateway import home_token
     from gateway.config import client
@@ -68,11 +68,12 @@ def rotate(context: typer.Context) -> None:
     reached = asyncio.run(_tell(config.home, old))
     say(f"{home_token.path(config.home)} holds a new token; `gatehouse token show` prints it.")
     if reached:
-        say("The old one has ended everywhere, and the logins that were made with it.")
+        say("The old token and the logins that were made with it no longer work.")
     else:
         say(
-            "No gateway of this home is running. The old token is refused from its next start on; "
-            "gateways of other homes on the same database accept it until then, or for a day."
+            "No gateway of this home is running. The old token stops working when it starts "
+            "next. Until then, for at most a day, gateways of other homes on the same database "
+            "accept it."
         )
 
 
@@ -88,5 +89,7 @@ async def _tell(home: Path, old: "SecretStr | None") -> int:
             async with GatewayClient("", old, socket=path) as gateway:
                 await gateway.post("/v1/tokens/reload")
         except (Refused, Unreachable) as error:
-            fail(f"the new token is in its file, but a gateway that runs was not told: {error}")
+            fail(
+                f"the new token is in its file, but the running gateway could not be told: {error}"
+            )
     return len(sockets)

@@ -56,14 +56,15 @@ _COLORS: Final = {
     "waiting_for_approval": "yellow",
     "waiting_for_user_input": "yellow",
 }
-_WATCHES: Final = "Watching; Ctrl-C ends it."
+_WATCHES: Final = "Watching. Ctrl+C ends it."
 _NOBODY: Final = "No subagents here."
 _NOBODY_AT_WORK: Final = (
-    "No subagents are at work. Name a session to see those that were: `gatehouse sessions list`."
+    "No subagents are at work. To see finished ones, name a session of `gatehouse sessions list`."
 )
 
 Session = Annotated[
-    str, typer.Argument(metavar="[SESSION]", help="Any session of the tree; all that work if none.")
+    str,
+    typer.Argument(metavar="[SESSION]", help="A session of the tree. Default: all trees at work."),
 ]
 
 
@@ -75,7 +76,7 @@ def register(app: typer.Typer) -> None:
 def tree(
     context: typer.Context,
     session: Session = "",
-    watch: Annotated[bool, typer.Option("--watch", help="Go on as they get on.")] = False,
+    watch: Annotated[bool, typer.Option("--watch", help="Update the tree until Ctrl+C.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Show subagents below those that sent them: status, steps, tokens, cost and time."""

@@ -41,7 +41,7 @@ app = group("The types of subagents: built in, and defined in files.")
 
 @app.command("list")
 def list_types(context: typer.Context, as_json: AsJson = False) -> None:
-    """List the types that the agent in your chats may start, and what is wrong with files."""
+    """List the types that the agent in your chats may start, and the problems in their files."""
     found = _found(read_config(context))
     names = sorted(found.types.known)
     rows = [_row(found, name) for name in names]
@@ -87,7 +87,7 @@ def validate(
     files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Definitions.")],
     as_json: AsJson = False,
 ) -> None:
-    """Check definitions: each problem by file, field and rule. Fails where there is one."""
+    """Check definitions: show each problem with its file, field and rule. Fails if there is one."""
     # Lazy: it loads the engine.
     from gateway.definitions import known, read_one, too_wide
 
@@ -100,9 +100,9 @@ def validate(
         for problem in problems:
             say(f"{path}: {plain(problem)}")
         for told in one.notes:
-            note(f"{path}: {plain(told)} (it is kept)")
+            note(f"{path}: {plain(told)} (the file is used)")
         if not problems:
-            say(f"{path}: {one.name} is right")
+            say(f"{path}: {one.name} has no problems")
     if any(problems for _, _, problems in read):
         raise typer.Exit(FAILED)
 

@@ -39,7 +39,9 @@ def create(
     context: typer.Context,
     path: Annotated[
         Path | None,
-        typer.Argument(metavar="[PATH]", help="A folder or a new file; else `backups` at home."),
+        typer.Argument(
+            metavar="[PATH]", help="A folder or a new file. Default: `backups` in the home folder."
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -58,12 +60,12 @@ def create(
         return
     say(f"{made.file}: {made.size} bytes, {_told(made.manifest)}")
     _name_skipped(made.manifest)
-    note("It holds everybody's messages, but no tokens and no settings: keep those apart.")
+    note("It holds everybody's messages, but no tokens and no settings. Save those separately.")
 
 
 @app.command()
 def verify(context: typer.Context, file: File, as_json: AsJson = False) -> None:
-    """Check a backup: its sums, its database, and that this version can restore it."""
+    """Check a backup: its checksums, its database, and that this version can restore it."""
     # Lazy, as above.
     from gateway import backup
 
@@ -71,7 +73,7 @@ def verify(context: typer.Context, file: File, as_json: AsJson = False) -> None:
     if as_json:
         print_json({"file": str(file), **_facts(manifest)})
         return
-    say(f"{file} is whole: {_told(manifest)}")
+    say(f"{file} is complete: {_told(manifest)}")
     _name_skipped(manifest)
 
 
@@ -80,10 +82,16 @@ def restore(
     context: typer.Context,
     file: File,
     force: Annotated[
-        bool, typer.Option("--force", help="Replace what is there; it is kept beside it.")
+        bool,
+        typer.Option(
+            "--force", help="Replace the data that exists. It is kept under another name."
+        ),
     ] = False,
     resend: Annotated[
-        bool, typer.Option("--resend", help="Send what had not been sent when it was made.")
+        bool,
+        typer.Option(
+            "--resend", help="Send the messages that had not been sent when the backup was made."
+        ),
     ] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -121,7 +129,7 @@ def restore(
     if database.held:
         say(
             f"{database.held} messages had not been sent when the backup was made. They are marked "
-            "unknown and will not be sent, because they may have been since."
+            "unknown and will not be sent, because they may have been sent since then."
         )
     if database.unfinished:
         say(

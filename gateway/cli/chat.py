@@ -36,12 +36,10 @@ WAITS: Final = 4
 STOPPED: Final = 130
 IN_LINE: Final = "waiting_in_line"
 GOES_ON: Final = (
-    "gatehouse: the run that is not over goes on without you: `gatehouse runs list` shows it, "
+    "gatehouse: the run continues without you: `gatehouse runs list` shows it, "
     "`gatehouse runs cancel RUN` ends it"
 )
-GOES_ON_LATER: Final = (
-    "gatehouse: the run that is not over goes on when a gateway of this home starts again"
-)
+GOES_ON_LATER: Final = "gatehouse: the run continues when a gateway of this home starts again"
 SHOWN: Final = 160
 """Characters of a failed step's arguments that are shown."""
 
@@ -60,7 +58,8 @@ def register(app: typer.Typer) -> None:
 def chat(
     context: typer.Context,
     message: Annotated[
-        str | None, typer.Option("--message", "-m", help="Say this, print the reply, and leave.")
+        str | None,
+        typer.Option("--message", "-m", help="Send this message, print the reply and exit."),
     ] = None,
     session: Annotated[str, typer.Option(help="The name of the conversation.")] = "main",
 ) -> None:
@@ -106,7 +105,10 @@ async def _talk(config: "Config", options: Options, session: str, message: str |
         with _on_interrupt(pressed):
             code = await _once(conversation, message, pressed)
         if own and code == WAITS:
-            note("the gateway of this command ends with it: run `gatehouse serve`, then answer")
+            note(
+                "the gateway that this command started ends with it: run `gatehouse serve`, "
+                "then answer"
+            )
         return code
 
 
@@ -141,9 +143,10 @@ def _refuse_strange(config: "Config", place: "Client") -> None:
     token = place.token.get_secret_value() if place.token else ""
     if token and token not in tokens_of(config).admin:
         fail(
-            "the token in GATEHOUSE_TOKEN is refused: it is none of this home, and no gateway of "
-            f"{config.home} is running. Unset it to talk to one of this home, or name the address "
-            "that it is for in GATEHOUSE_URL"
+            "the token in GATEHOUSE_TOKEN is refused: it does not belong to this home, and no "
+            f"gateway of {config.home} is running. Unset it to use this home's own gateway, or "
+            "put the "
+            "address of the token's gateway into GATEHOUSE_URL"
         )
 
 
@@ -181,14 +184,14 @@ async def _once(conversation: "Conversation", message: str, pressed: asyncio.Eve
         state = await _finished(conversation, submitted.run_id, pressed)
     except (Refused, Unreachable):
         note(
-            "gatehouse: your message was taken, and its run goes on with the gateway; read the "
-            f"answer with `gatehouse sessions show {conversation.session_id}`"
+            "gatehouse: your message was accepted, and its run continues in the gateway. Read "
+            f"the answer with `gatehouse sessions show {conversation.session_id}`"
         )
         raise
     if state.startswith("waiting"):
         _tell_waiting(conversation)
         if state == IN_LINE:
-            note("gatehouse: your message is kept, and is read once that is answered")
+            note("gatehouse: your message is kept. The agent reads it after that is answered")
         return WAITS
     said = [
         one

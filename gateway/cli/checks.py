@@ -102,7 +102,7 @@ async def _workspace(config: Config) -> Check:
         return Check("workspace", "warn", found, "Run `gatehouse init`, or start the gateway.")
     skipped = await workspaces.open_workspace(config).problems()
     if skipped:
-        fix = "Mend what is named; until then the agent goes without it."
+        fix = "Fix what is named. Until then the agent works without it."
         return Check("workspace", "warn", "\n".join(skipped), fix)
     return Check("workspace", "ok", str(root))
 

@@ -14,7 +14,9 @@ async def definitions(config: Config) -> Check:
     try:
         catalog = await wiring.find_models(config)
     except InvalidInput:
-        return Check("subagents", "warn", "not read, for want of a model", "Mend the model first.")
+        return Check(
+            "subagents", "warn", "not checked, because no model works", "Fix the model first."
+        )
     try:
         found = await asyncio.to_thread(find, config, catalog)
     except Unavailable as error:

@@ -17,13 +17,13 @@ PLATFORM_S: Final = 20.0
 
 _TOKENS: Final = {
     "slack": (
-        "Check the tokens; `gatehouse slack manifest` prints the application that they are of."
+        "Check the tokens; `gatehouse slack manifest` prints the application that they belong to."
     ),
     "telegram": "Check the token: @BotFather shows it when you send /token.",
 }
 _NETWORK: Final = (
-    "Check this machine's network, its name service and its proxy, and {key} if it is set. What "
-    "{name} thinks of the token is not known yet."
+    "Check this machine's network, its name service and its proxy, and {key} if it is set. "
+    "Whether {name} accepts the token is not known yet."
 )
 
 
@@ -50,7 +50,7 @@ def slack_half(config: Config) -> Check | None:
     way = slack.app_token or slack.signing_secret
     if slack.bot_token is not None and way is None:
         fix = "Set SLACK_APP_TOKEN (Socket Mode) or slack.signing_secret (HTTP)."
-        return Check("slack", "fail", "the bot token is alone: no way in", fix)
+        return Check("slack", "fail", "only the bot token is set, so no messages can arrive", fix)
     if slack.bot_token is None and way is not None:
         return Check("slack", "fail", "the bot token is missing", "Set SLACK_BOT_TOKEN.")
     return None
@@ -75,8 +75,8 @@ def slack_scopes(adapter: ChatAdapter) -> Check:
     """Whether the token of a connected adapter has the scopes of the manifest."""
     missing = wiring_chats.missing_scopes(adapter)
     if missing is None:
-        found = f"nobody says which scopes {adapter.account} has"
-        fix = "`gatehouse status` and the log name each that is missing, once it is needed."
+        found = f"Slack does not say which scopes {adapter.account} has"
+        fix = "`gatehouse status` and the log name each missing scope when it is needed."
         return Check("slack scopes", "warn", found, fix)
     if not missing:
         return Check("slack scopes", "ok", f"{adapter.account} has all that the manifest asks for")

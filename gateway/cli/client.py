@@ -22,8 +22,8 @@ CONNECT_S: Final = 5.0
 LOCAL: Final = "http://localhost"
 """What a socket's address is for HTTP."""
 NOT_RUNNING: Final = (
-    "no gateway of {home} is running. Start it with `gatehouse serve`; one elsewhere is reached "
-    "with its address in GATEHOUSE_URL and its token in GATEHOUSE_TOKEN"
+    "no gateway of {home} is running. Start it with `gatehouse serve`. To use a gateway elsewhere, "
+    "put its address into GATEHOUSE_URL and its token into GATEHOUSE_TOKEN"
 )
 
 

@@ -101,7 +101,7 @@ def place_of(config: "Config") -> "Client":
     parts = urlsplit(place.url)
     if place.url and not (parts.scheme in ("http", "https") and parts.hostname):
         fail(
-            f"GATEHOUSE_URL is {place.url!r}, which is no address of a gateway. Write it like "
+            f"GATEHOUSE_URL is {place.url!r}, which is not the address of a gateway. Write it like "
             "http://127.0.0.1:8080, or unset it to talk to the gateway of this home",
             USAGE,
         )

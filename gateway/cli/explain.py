@@ -85,9 +85,9 @@ def explain(
     try:
         given: Json = json.loads(arguments)
     except ValueError as error:
-        fail(f"ARGUMENTS is no JSON: {error}. {_AS_JSON}", 2)
+        fail(f"ARGUMENTS is not JSON: {error}. {_AS_JSON}", 2)
     if not isinstance(given, dict):
-        fail(f"ARGUMENTS must be a JSON object, and is {_KINDS[type(given)]}. {_AS_JSON}", 2)
+        fail(f"ARGUMENTS must be a JSON object, not {_KINDS[type(given)]}. {_AS_JSON}", 2)
     body: JsonObject = {"tool": tool, "arguments": given, "trust": trust}
     found = ask_gateway(
         context,
@@ -100,7 +100,7 @@ def explain(
     if found.get("reason") and found.get("verdict") != "allow":
         say(plain(str(found["reason"])))
     chain = _objects(found.get("chain"))
-    table(chain, {"BOUND": "bound", "SAYS": "verdict", "RULE": "rule"}, "No bound was asked.")
+    table(chain, {"BOUND": "bound", "SAYS": "verdict", "RULE": "rule"}, "No limit was checked.")
 
 
 @policy.callback()

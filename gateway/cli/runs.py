@@ -47,7 +47,7 @@ def show(context: typer.Context, run: RunId, as_json: AsJson = False) -> None:
 
 @app.command()
 def cancel(context: typer.Context, run: RunId, as_json: AsJson = False) -> None:
-    """End a run; doing it twice changes nothing."""
+    """End a run. Ending it twice changes nothing."""
     found = ask_gateway(context, lambda gateway: gateway.post(f"/v1/runs/{run}/cancel"))
     if as_json:
         print_json(found)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 Roles = Annotated[
     str | None,
     typer.Option(
-        help="Run only these parts, with commas: adapters, workers, timers, http. "
+        help="Run only these parts, separated by commas: adapters, workers, timers, http. "
         "The others run in other processes on the same PostgreSQL database."
     ),
 ]
@@ -61,7 +61,7 @@ def with_roles(config: "Config", roles: str | None) -> "Config":
 
     named = tuple(name.strip() for name in roles.split(","))
     if unknown := [name for name in named if name not in ROLES]:
-        fail(f"--roles: {unknown[0] or 'nothing'} is no role; there are {', '.join(ROLES)}")
+        fail(f"--roles: {unknown[0] or 'nothing'} is not a role; the roles are {', '.join(ROLES)}")
     chosen = Settings.model_validate({"roles": named}).roles
     return replace(config, settings=config.settings.model_copy(update={"roles": chosen}))
 

@@ -70,7 +70,8 @@ def export(
     context: typer.Context,
     session: Annotated[str, typer.Argument(help="A session's id, a subagent's too.")],
     transcript: Annotated[
-        int | None, typer.Option(min=1, help="Which of its conversations; unset: the present one.")
+        int | None,
+        typer.Option(min=1, help="Which of its conversations. Default: the present one."),
     ] = None,
 ) -> None:
     """Print a whole conversation as JSON, a message on each line, the oldest first."""

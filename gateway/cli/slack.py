@@ -20,7 +20,7 @@ def manifest(
         typer.Option(
             "--http",
             metavar="URL",
-            help="The public https address of the gateway: Slack then calls it, without a socket.",
+            help="The gateway's public https address. Slack calls it, and no socket is needed.",
         ),
     ] = None,
 ) -> None:

@@ -15,7 +15,8 @@ webhook = group("Where Telegram calls the gateway.")
 app.add_typer(webhook, name="webhook")
 
 Bot = Annotated[
-    str, typer.Option("--bot", metavar="NAME", help="A bot of [telegram.bots]; else the first.")
+    str,
+    typer.Option("--bot", metavar="NAME", help="A bot of [telegram.bots]. Default: the first bot."),
 ]
 
 
@@ -47,9 +48,9 @@ def info(context: typer.Context, bot: Bot = "", as_json: AsJson = False) -> None
 
 @webhook.command()
 def delete(context: typer.Context, bot: Bot = "") -> None:
-    """Take the webhook away; what waits at Telegram is kept for polling."""
+    """Remove the webhook. Messages that wait at Telegram are kept for polling."""
     _do(context, bot, "delete")
-    say("The webhook is gone. A gateway that is configured for it sets it again.")
+    say("The webhook is removed. A gateway that is configured for it sets it again.")
 
 
 def _do(context: typer.Context, bot: str, action: Literal["set", "info", "delete"]) -> "JsonObject":

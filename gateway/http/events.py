@@ -117,7 +117,7 @@ class EventRoutes:
             if wanted.html:
                 reader.page = _Page(reader, Prose(self._growing, self._whole))
             if position > end:
-                reader.greeting = reader.gap("the position is of another database")
+                reader.greeting = reader.gap("the position belongs to another database")
             elif position < 0:
                 reader.position = end
                 reader.greeting = stream.live("ready", {"position": end}, position=end)
@@ -364,7 +364,7 @@ def _full(why: str) -> HttpProblem:
     return HttpProblem(
         429,
         "queue_full",
-        f"{why}; close one, or come back.",
+        f"{why}; close one, or try again later.",
         {"Retry-After": str(FULL_RETRY_AFTER_S)},
     )
 

@@ -14,7 +14,7 @@ from runtime.domain.value import JsonObject
 
 WHY: Final[Mapping[str, str]] = {
     "database": "The database cannot be read; see writes, and the log.",
-    "bus": "Signals do not reach the other replicas: work waits for the next look, a second.",
+    "bus": "Signals do not reach the other replicas, so work may wait for a second.",
     "engine": "This process does not hold its lease, so it may not work; the log says why.",
     "adapters": "No chat platform is connected; see adapters.",
     "taking": "The gateway is stopping and takes nothing new.",

@@ -113,7 +113,7 @@ class Gauges(Collector):
         yield _gauge("turns_limit", "Turns that may run in this process.", services.turns_limit)
         yield _gauge(
             "store_units_waiting",
-            "Units of work that were handed to the store and have not ended.",
+            "Changes to the database that were requested and have not ended.",
             services.writes_waiting(),
         )
         yield _gauge(
@@ -177,9 +177,11 @@ def _work(load: LoadView) -> Iterator[Metric]:
         "waiting": sum(load.runs.get(state.value, 0) for state in WAITING),
         "ready": load.lanes_ready,
     }
-    text = "Sessions by their lane: a run holds it (waiting: for somebody), or is due."
+    text = "Sessions with a run that works, that waits for somebody, or that is due."
     yield _states("lanes", text, lanes, tuple(lanes))
-    yield _gauge("lane_depth", "Runs that wait in the lane where most do.", load.lane_deepest)
+    yield _gauge(
+        "lane_depth", "Runs that wait in the session with the most of them.", load.lane_deepest
+    )
     yield _gauge("open_calls", "Approvals and questions that wait.", load.open_calls)
 
 

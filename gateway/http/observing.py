@@ -99,19 +99,20 @@ class EngineMetrics:
         self._inbound = _Counts(
             registry,
             "messages_in",
-            "Messages decided about, by what became of them.",
+            "Messages that arrived, by what became of them.",
             ("channel", "disposition"),
         )
         self._queue = _Times(
             registry,
             "queue_seconds",
-            "From a message's acceptance to the start of its run, the wait for more included.",
+            "From a message's acceptance to the start of its run, including the wait for more "
+            "messages.",
             _WAITING,
         )
         self._replies = _Times(
             registry,
             "reply_seconds",
-            "From a message's acceptance to its posted reply, the wait for people included.",
+            "From a message's acceptance to its posted reply, including the wait for people.",
             _SLOW,
             "channel",
         )
@@ -131,13 +132,13 @@ class EngineMetrics:
         self._models(registry)
         self._tools(registry)
         self._units = _Counts(
-            registry, "store_units", "Units of work by their end.", ("unit", "result")
+            registry, "store_units", "Changes to the database by their end.", ("unit", "result")
         )
         self._unit_times = _Times(
-            registry, "store_unit_seconds", "Units of work, their wait included.", _QUICK
+            registry, "store_unit_seconds", "Changes to the database, including their wait.", _QUICK
         )
         self._commits = _Counts(
-            registry, "store_commits", "Transactions; each holds one unit or more.", ()
+            registry, "store_commits", "Transactions. Each holds one change or more.", ()
         )
 
     def _models(self, registry: CollectorRegistry) -> None:

@@ -18,7 +18,7 @@ from runtime.intake.logins import LIFE_MS
 FORM_COOKIE: Final = "gatehouse_form"
 """Binds the login form to the browser that asked for it: another site's page cannot log it in."""
 STALE_LINK: Final = "This link was used already, or is too old. Run gatehouse open for another."
-STALE_FORM: Final = "The form was too old, or the browser keeps no cookies. Try once more."
+STALE_FORM: Final = "The form was too old, or the browser does not keep cookies. Try again."
 _TYPES: Final = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 
 

@@ -155,7 +155,7 @@ def _of_aiohttp(error: web.HTTPException) -> web.Response:
     code = codes.get(error.status, "bad_request" if error.status < 500 else "internal")
     detail = error.text or error.reason
     if error.status == 405:
-        detail = f"This path knows {kept.get('Allow', 'other methods')}."
+        detail = f"This path accepts {kept.get('Allow', 'other methods')}."
     elif error.status == 404:
         detail = "There is nothing at this path."
     return problem(error.status, code, detail, headers=kept)

@@ -166,7 +166,7 @@ async def test_none_of_the_scopes_can_be_left_out(missing: str) -> None:
     [
         (frozenset(SCOPES), "ok", "has all"),
         (frozenset(SCOPES) - {"files:write"}, "fail", "lacks files:write"),
-        (None, "warn", "nobody says which scopes"),
+        (None, "warn", "does not say which scopes"),
     ],
 )
 async def test_doctor_names_the_scopes_that_are_missing_where_slack_says_which_there_are(

@@ -118,7 +118,7 @@ async def test_the_tree_is_shown_and_watched(town: Town, fail_after: FailAfter) 
             for watching in (lines.process, screen.process):
                 watching.send_signal(signal.SIGINT)
             assert await lines.ended() == 0
-            assert lines.err == ["Watching; Ctrl-C ends it."]
+            assert lines.err == ["Watching. Ctrl+C ends it."]
             assert await screen.process.wait() == 0
 
 

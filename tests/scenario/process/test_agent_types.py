@@ -75,14 +75,14 @@ async def test_a_file_is_judged_by_field_and_rule(place: Place, fail_after: Fail
     assert right.code == 0, right.err
     assert "color: this field means nothing here" in right.err
     assert wrong.code == 1
-    assert f"{good}: good is right" in wrong.out
+    assert f"{good}: good has no problems" in wrong.out
     assert f"{odd}: tools: Read does not exist; near it: read_file" in wrong.out
     assert f"{odd}: model: sonnet is not offered here" in wrong.out
     assert f"{bad}: maxTurns: input should be greater than or equal to 1" in wrong.out
     assert f"{empty}: body: it has no body" in wrong.out
     assert f"{wide}: tools: write_file is more than explore may have" in wrong.out
     assert f"{wide}: permissionMode: explore only reads, so acceptEdits gives it" in wrong.out
-    assert "explore is right" not in wrong.out
+    assert "explore has no problems" not in wrong.out
     assert "no.md: there is no such file" in wrong.out
     assert listed.code == 1
     assert [one["usable"] for one in json.loads(listed.out)] == [True, True]

@@ -42,7 +42,7 @@ async def _round_trip(place: Place) -> None:
         assert await program.ended() == 0
     checked = await command(place, "backup", "verify", file)
     assert checked.code == 0, checked.err
-    assert "is whole" in checked.out
+    assert "is complete" in checked.out
     careful = await command(place, "backup", "restore", file)
     assert careful.code == 1
     assert "--force" in careful.err

@@ -46,7 +46,7 @@ async def test_it_says_where_the_answer_will_be_and_ends_with_3_when_the_gateway
             ended = await said
         assert ended.code == 3, ended.err
         assert "Traceback" not in ended.err
-        assert "your message was taken" in ended.err
+        assert "your message was accepted" in ended.err
         assert "no gateway can be reached" in ended.err
         assert len(ended.err.splitlines()) == 2
         (slow.workspace / "files/go").touch()

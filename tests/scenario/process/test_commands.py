@@ -181,8 +181,8 @@ async def test_a_person_sees_why_a_call_is_asked_about_and_what_the_prompt_holds
         allowed = await command(there, "policy", "explain", session, "list_dir")
         assert "No rule allows it" not in allowed.out
         for wrong, code, said in (
-            ("{command: ls}", 2, "ARGUMENTS is no JSON"),
-            ('"ls"', 2, "ARGUMENTS must be a JSON object, and is a text"),
+            ("{command: ls}", 2, "ARGUMENTS is not JSON"),
+            ('"ls"', 2, "ARGUMENTS must be a JSON object, not a text"),
             ('{"comand": "ls"}', 1, "comand"),
         ):
             ended = await command(there, "policy", "explain", session, "exec", wrong)
@@ -256,7 +256,7 @@ async def test_what_cannot_be_done_in_an_empty_home_is_said_and_nothing_is_made(
     assert "the token in GATEHOUSE_TOKEN is refused" in refused.err
     assert "Owner code" not in refused.err
     assert (nowhere.code, listed.code) == (2, 2)
-    assert "GATEHOUSE_URL is 'nonsense', which is no address" in nowhere.err
+    assert "GATEHOUSE_URL is 'nonsense', which is not the address" in nowhere.err
     assert not place.home.exists()
 
 

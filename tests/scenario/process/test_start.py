@@ -187,7 +187,7 @@ async def test_a_broken_configuration_names_every_problem(
     assert ended.code == 1
     assert "2 problem(s)" in ended.err
     assert f'http.port: must be a whole number, not "x" ({file}, [http])' in ended.err
-    assert "agents.max_step: is no setting; did you mean agents.max_steps?" in ended.err
+    assert "agents.max_step: is not a setting; did you mean agents.max_steps?" in ended.err
 
 
 @pytest.mark.requirement("OPS-7")

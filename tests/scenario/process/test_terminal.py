@@ -137,7 +137,7 @@ async def test_ctrl_c_in_the_chat_stops_the_run_first_and_then_leaves(
         assert screen.process.returncode is None
         screen.press(CTRL_C)
         assert await screen.ended() == 0
-        assert "goes on" not in screen.drawn
+        assert "continues" not in screen.drawn
 
 
 async def test_who_leaves_while_a_run_is_at_work_is_told_that_it_goes_on(
@@ -149,7 +149,7 @@ async def test_who_leaves_while_a_run_is_at_work_is_told_that_it_goes_on(
         await screen.shows("Ctrl+Y allow")
         screen.press(CTRL_D)
         assert await screen.ended() == 0
-        assert "goes on without you: `gatehouse runs list` shows it" in screen.drawn
+        assert "continues without you: `gatehouse runs list` shows it" in screen.drawn
         await until_run_is(url, "waiting_for_approval")
 
 

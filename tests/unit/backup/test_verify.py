@@ -59,7 +59,7 @@ async def test_a_flipped_byte_anywhere_is_found(
     content[at] ^= 0x40
     bad = tmp_path / "bad.tar.gz"
     bad.write_bytes(content)
-    with pytest.raises(InvalidInput, match="must be a whole file"):
+    with pytest.raises(InvalidInput, match="must be a complete backup"):
         await backup.verify(base(config), bad)
 
 
@@ -104,7 +104,7 @@ async def test_names_that_lead_elsewhere_are_refused_before_anything_is_written(
 ) -> None:
     bad = pack(tmp_path / "bad.tar.gz", {name: b"harm", **members(archive)})
     before = everything(tmp_path)
-    with pytest.raises(InvalidInput, match=r"is no name of a backup|too long"):
+    with pytest.raises(InvalidInput, match=r"is not a name of a backup|too long"):
         await backup.verify(base(config), bad)
     with pytest.raises(InvalidInput):
         await backup.restore(config, base(config), bad, force=True, resend=False)
@@ -203,11 +203,11 @@ async def test_twice_the_same_name_and_something_after_the_end_are_refused(
         tar_of_it + bytes(1 << 20),
     ):
         bad.write_bytes(gzip.compress(content))
-        with pytest.raises(InvalidInput, match="must be a whole file"):
+        with pytest.raises(InvalidInput, match="must be a complete backup"):
             await backup.verify(base(config), bad)
     for cut in (20, len(raw(archive)) // 2, len(raw(archive)) - 9):
         bad.write_bytes(raw(archive)[:cut])
-        with pytest.raises(InvalidInput, match="must be a whole file"):
+        with pytest.raises(InvalidInput, match="must be a complete backup"):
             await backup.verify(base(config), bad)
 
 
@@ -287,7 +287,7 @@ async def test_links_that_lead_out_are_refused(
     manifest = json.loads(found["manifest.json"])
     manifest["links"] = [{"path": path, "target": target} for path, target in links]
     bad = pack(tmp_path / "bad.tar.gz", {**found, "manifest.json": json.dumps(manifest).encode()})
-    with pytest.raises(InvalidInput, match="must be a whole file"):
+    with pytest.raises(InvalidInput, match="must be a complete backup"):
         await backup.verify(base(config), bad)
 
 

@@ -12,11 +12,11 @@ pytestmark = pytest.mark.requirement("OPS-1")
     [
         (
             "[agents]\nmax_step = 1\n",
-            "agents.max_step: is no setting; did you mean agents.max_steps",
+            "agents.max_step: is not a setting; did you mean agents.max_steps",
         ),
-        ("[agent]\nmax_steps = 1\n", "agent: is no setting; did you mean agents?"),
-        ("max_steps = 1\n", "max_steps: is no setting; did you mean agents.max_steps?"),
-        ("[http]\nprot = 1\n", "http.prot: is no setting; did you mean http.port?"),
+        ("[agent]\nmax_steps = 1\n", "agent: is not a setting; did you mean agents?"),
+        ("max_steps = 1\n", "max_steps: is not a setting; did you mean agents.max_steps?"),
+        ("[http]\nprot = 1\n", "http.prot: is not a setting; did you mean http.port?"),
         ('[http]\nport = "80"\n', 'http.port: must be a whole number, not "80"'),
         ("[http]\nport = 1.5\n", "http.port: must be a whole number, not 1.5"),
         ("[http]\nport = true\n", "http.port: must be a whole number, not true"),
@@ -50,7 +50,8 @@ def test_all_problems_come_at_once(read: Read) -> None:
     found = problems(read, text, {"GATEHOUSE_AGENTS__MAXSTEP": "1"})
     assert len(found) == 4
     assert any(
-        "GATEHOUSE_AGENTS__MAXSTEP: is no setting; did you mean GATEHOUSE_AGENTS__MAX_STEPS?" in one
+        "GATEHOUSE_AGENTS__MAXSTEP: is not a setting; did you mean GATEHOUSE_AGENTS__MAX_STEPS?"
+        in one
         for one in found
     )
 
