@@ -144,7 +144,7 @@ def _members(stream: gzip.GzipFile) -> Iterator[Member]:
             continue
         name, long_name = long_name or header.name, None
         if header.type != tarfile.REGTYPE or header.linkname:
-            raise refused(f"{name!r} in it is no plain file")
+            raise refused(f"{name!r} in it is not a plain file")
         if not 0 <= header.size <= MAX_MEMBER_BYTES:
             raise refused(f"{name!r} in it is too large")
         _check_name(name)

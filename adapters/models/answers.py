@@ -31,7 +31,7 @@ _REMINDER: Final = re.compile(r"\s*reminder:\s*(?P<text>.+)", re.IGNORECASE | re
 _ACCEPTED: Final = re.compile(r'^\{"status": "accepted", "agent_id": "([\w.-]+)"', re.MULTILINE)
 
 WHO: Final = (
-    "I am the offline model: I follow plain sentences and understand nothing else. "
+    "I am the offline model: I understand only a few plain sentences. "
     "I work without a key and without a network."
 )
 HOW: Final = (
@@ -98,7 +98,7 @@ def about(text: str, *, wish: str, tools: Sequence[str]) -> str:
     said = " ".join(text.split())
     quoted = f"{said[:_QUOTED]}..." if len(said) > _QUOTED else said
     heard = f"You said: \u201c{quoted}\u201d. " if quoted else ""
-    return f"{WHO} {heard}I cannot follow that; say `help` to see what I can.\n\n{HOW}"
+    return f"{WHO} {heard}I do not understand that. Say `help` to see what I understand.\n\n{HOW}"
 
 
 def received(files: Sequence[ReceivedFile]) -> str:
@@ -106,7 +106,7 @@ def received(files: Sequence[ReceivedFile]) -> str:
     lines = "; ".join(f"`{one.line}`" for one in files[:_FILES])
     more = f" and {len(files) - _FILES} more" if len(files) > _FILES else ""
     count = "a file" if len(files) == 1 else f"{len(files)} files"
-    return f"I got {count}, which I cannot look into: {lines}{more}."
+    return f"I got {count}, which I cannot read: {lines}{more}."
 
 
 def noticed(notices: Sequence[str], needed: Collection[str] = ()) -> str:
@@ -117,7 +117,7 @@ def noticed(notices: Sequence[str], needed: Collection[str] = ()) -> str:
     found = batches.findings("\n".join(notices))
     if found:
         return "\n\n".join(
-            f"`{one.name}` is back; another goes on with it."
+            f"`{one.name}` has finished. Another one continues with its result."
             if one.name in needed
             else f"`{one.name}` is back:\n\n{_cut(one.text)}"
             for one in found
@@ -178,7 +178,7 @@ def _agents_answered(call: ToolCall, result: ToolResult) -> str:
     if begun := _ACCEPTED.findall(result.content):
         names = ", ".join(f"`{name}`" for name in begun)
         way = "1 is on its way" if len(begun) == 1 else f"{len(begun)} are on their way"
-        return f"{way}: {names}. I tell you what comes of it."
+        return f"{way}: {names}. I will tell you the result."
     found = batches.findings(result.content)
     ends = [one for one in found if one.name not in needed]
     if not ends:

@@ -39,7 +39,7 @@ class SlackFiles:
             async for piece in response.content.iter_chunked(PIECE):
                 yield piece
         except (aiohttp.ClientError, OSError) as error:
-            raise Unavailable(f"The file {attachment.name} broke off.") from error
+            raise Unavailable(f"The download of {attachment.name} broke off.") from error
         finally:
             response.close()
 

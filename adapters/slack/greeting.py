@@ -49,7 +49,7 @@ class Greeting:
             "text": (
                 f"Hello. Mention me, <@{self._bot_user}>, and I answer in a thread; "
                 "`/gatehouse help` lists what else I know. "
-                f"If I stay silent, my operator has not let this channel in yet (`{chat}`)."
+                f"If I stay silent, my operator has not allowed this channel yet (`{chat}`)."
             ),
             "unfurl_links": False,
             "unfurl_media": False,

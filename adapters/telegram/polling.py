@@ -188,7 +188,7 @@ class Poller:
         if failure.says("webhook"):
             self._no_webhook = False
             self._trouble = (
-                "A webhook is set for this bot, so Telegram answers no long polling (409). "
+                "A webhook is set for this bot, so Telegram refuses long polling (409). "
                 "It will be removed; if it comes back, another program sets it."
             )
             return

@@ -51,7 +51,7 @@ _LOOKS: Final = frozenset({"explore"})
 BUILT_IN: Final[Mapping[str, Kind]] = {
     GENERAL: Kind("All tools of the agent that starts it.", "all", _ANY),
     "explore": Kind("Reads files and the web, and runs commands that only read.", "reads", _LOOKS),
-    "plan": Kind("As explore; its result is a plan.", "reads", _LOOKS),
+    "plan": Kind("Like explore, but its result is a plan.", "reads", _LOOKS),
     "default": Kind("As general.", "all", _ANY),
     "planning": Kind("As plan.", "reads", _LOOKS),
     "coordination": Kind(
@@ -218,4 +218,4 @@ def wider(one: Definition, tools: Sequence[Face]) -> Iterator[str]:
         if name in effects and kind.reach != "all" and name not in has:
             yield f"tools: {name} is more than {one.name} may have"
     if kind.reach == "reads" and one.permission_mode in _WRITES:
-        yield f"permissionMode: {one.name} only reads, so {one.permission_mode} gives it nothing"
+        yield f"permissionMode: {one.name} only reads, so {one.permission_mode} has no effect"

@@ -7,8 +7,9 @@ from runtime.domain.tools import Effect, ToolResult
 from runtime.store.calls import CallRow
 
 UNKNOWN = (
-    "The gateway stopped while this ran, so its outcome is unknown: it may have had its effect, "
-    "in whole or in part. Look before you do it again."
+    "The gateway stopped while this ran, so its outcome is unknown: it may have taken effect, "
+    "fully or in part. "
+    "Check before you do it again."
 )
 
 

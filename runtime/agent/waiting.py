@@ -189,12 +189,12 @@ def _why(one: Planned) -> str:
     decision = one.row.decision
     said = [f"{decision.reason} ({decision.rule})"] if decision else []
     if one.changed:
-        said.insert(0, "What it runs changed after it was allowed, so it is asked about again.")
+        said.insert(0, "What it runs has changed since it was allowed, so it is asked about again.")
     if one.action is not None and one.action.circumstances:
         said.append(one.action.circumstances)
     if one.grant is not None and one.grant.kind is GrantKind.HOST:
         host = printable_name(one.grant.key)
-        said.append(f"For this session it can be allowed for every address of {host}.")
+        said.append(f"You can allow every address of {host} for this session.")
     if one.grant is None and one.action is not None and not one.action.known:
-        said.append("Nobody knows which files it runs, so only this one call can be allowed.")
+        said.append("It is not known which files it runs, so you can allow only this one call.")
     return " ".join(said)

@@ -225,7 +225,7 @@ class Worktrees:
     def _folder(self) -> Path:
         path = worktrees_folder(self._home)
         if path is None:
-            raise ToolError(f"{FOLDER} is no folder")
+            raise ToolError(f"{FOLDER} is not a folder")
         return path
 
     def _path(self, session_id: str) -> Path:

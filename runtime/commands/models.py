@@ -28,7 +28,7 @@ def listed(listing: ModelListing) -> str:
     """What may be chosen, and whose list could not be read."""
     lines = [f"- `{name}`" for name in listing.names[:SHOWN]]
     if (more := len(listing.names) - SHOWN) > 0:
-        lines.append(f"- and {more} more: `/model WORD` names those with the word in their name")
+        lines.append(f"- and {more} more: `/model WORD` lists those with WORD in their name")
     lines += [
         f"- any other of `{provider}`, which has no list: `/model {provider}:NAME`"
         for provider in listing.unlisted
@@ -47,8 +47,8 @@ def unknown(listing: ModelListing, asked: str) -> str:
     provider, separator, _ = wanted.partition(":")
     if separator and provider in listing.missing:
         return (
-            f"I cannot use `{shown}`: {provider} is not set up here. The gateway's operator sets "
-            f"{listing.missing[provider]} for it."
+            f"I cannot use `{shown}`: {provider} is not set up here. "
+            f"The gateway's operator has to set {listing.missing[provider]}."
         )
     if separator and provider in listing.silent:
         return (
@@ -59,7 +59,7 @@ def unknown(listing: ModelListing, asked: str) -> str:
     said = f"There is no model `{shown}` that I can use."
     if not near:
         return f"{said} `/model` alone lists those that I can."
-    return f"{said} These come near: {', '.join(f'`{one}`' for one in near)}."
+    return f"{said} Similar names: {', '.join(f'`{one}`' for one in near)}."
 
 
 def _near(listing: ModelListing, wanted: str) -> list[str]:

@@ -39,16 +39,20 @@ def change(
     except Conflict as error:
         return _sentence(str(error))
     if asked.found is None:
-        return "My identity files are the workspace's again, as they are at each step."
+        return "I use the workspace's own identity files again."
     name, files = asked.found.name, ", ".join(asked.found.files)
-    return f"I am {name} here from the next message on: {files}, as they are now."
+    return f"From the next message on I am {name} here. I use these files as they are now: {files}."
 
 
 def _now(session: Session, names: tuple[str, ...]) -> str:
     bound = session.persona
-    own = f"The persona is {bound.name}." if bound else "No persona: the workspace's own files."
+    own = (
+        f"The persona is {bound.name}."
+        if bound
+        else "No persona is chosen. I use the workspace's own files."
+    )
     known = ", ".join(names[:MOST_NAMED]) if names else "none"
-    return f"{own} I can be: {known}. `/persona {OFF}` goes back to the workspace's own."
+    return f"{own} I can be: {known}. `/persona {OFF}` goes back to the workspace's own files."
 
 
 def _sentence(text: str) -> str:

@@ -211,7 +211,9 @@ def _which(call: Call, choice: Choice) -> str:
         if answers.permitted(call.conn, one, call.speaker, approvers)
     ]
     if not waiting:
-        return "Say which one: the code is on its card. None of this conversation waits for you."
+        return (
+            "Say which one: the code is on its card. No request of this conversation waits for you."
+        )
     word = "deny" if choice == "deny" else "approve"
     lines = [f"- `/{word} {answers.code(one)}` ({answers.about(one)})" for one in waiting]
     return "\n".join(["Say which one:", *lines])
@@ -351,4 +353,6 @@ def unknown_text(found: Unknown, trust: Trust) -> str:
     """One line for a command that there is not, with those that may have been meant."""
     near = [f"`/{name}`" for name in found.near if COMMANDS[name].open_to(trust)]
     meant = f" Did you mean {' or '.join(near)}?" if near else ""
-    return f"I know no command `{found.typed}`.{meant} `/help` lists those that I know."
+    return (
+        f"I do not know the command `{found.typed}`.{meant} `/help` lists the commands that I know."
+    )

@@ -205,9 +205,9 @@ def explain(held: Capabilities) -> Mapping[Axis, str]:
         "network": f"{_told(held.network, 'host')}.",
         "secrets": f"{_told(held.secrets, 'secret')}.",
         "channels": f"{_told(held.channels, 'channel')}.",
-        "spend": f"At most {', '.join(amounts)}." if amounts else "No bound of its own on spend.",
+        "spend": f"At most {', '.join(amounts)}." if amounts else "No extra limit on spending.",
         "depth": "No children." if held.depth == 0 else f"May have {levels}.",
-        "mode": f"At most {held.mode.value}." if held.mode else "No bound of its own on the mode.",
+        "mode": f"At most {held.mode.value}." if held.mode else "No extra limit on the mode.",
     }
 
 
@@ -303,7 +303,7 @@ def _beyond(held: Scope, asked: Scope, covers: "_Matches") -> str | None:
 
 def _told(scope: Scope | None, what: str) -> str:
     if scope is None:
-        return f"Any {what}: no bound of its own"
+        return f"Any {what}: no extra limit"
     if scope.empty:
         return f"No {what} at all"
     return "Only " + " and also only ".join(", ".join(one) for one in scope.lists)

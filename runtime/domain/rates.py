@@ -161,13 +161,16 @@ def rate_lines(
 
 _MANY: Final = 2**63
 _SPANS: Final[dict[Span, str]] = {"minute": "a minute", "hour": "an hour"}
-_LEFT: Final = ", so I left this message. I go on at {until}; please send what you need again then."
+_LEFT: Final = (
+    ", so I did not take this message. I continue at {until}. "
+    "Please send it again then if you still need it."
+)
 _REFUSED: Final = {
     RateScope.PERSON: "That is more than {most} requests of yours in {span}" + _LEFT,
     RateScope.ROOM: "That is more than {most} requests of this room in {span}" + _LEFT,
     RateScope.WORDS: (
         "I answered you {most} times in {span}, so I say no more about commands and waiting "
-        "messages until {until}. They count all the same."
+        "messages until {until}. They still take effect."
     ),
 }
 _NAMES: Final = {

@@ -34,9 +34,9 @@ def read_json(text: str | bytes) -> JsonValue:
         )
     except json.JSONDecodeError as error:
         where = f"{error.msg} at line {error.lineno}, column {error.colno}"
-        raise NotStrict(f"it is no JSON: {where}") from error
+        raise NotStrict(f"it is not JSON: {where}") from error
     except UnicodeDecodeError as error:
-        raise NotStrict("it is no UTF-8") from error
+        raise NotStrict("it is not UTF-8") from error
     except RecursionError:
         raise NotStrict(_TOO_DEEP) from None
     _check_depth(found)

@@ -85,7 +85,7 @@ def _has_results(conn: Connection, lane: Lane, run: Run) -> bool:
 
 def _given_up(row: CallRow, reason: str) -> ToolResult:
     if row.state == "started" and row.effect is not Effect.READ:
-        content = f"{reason} This had begun, so it may have had its effect, in whole or in part."
+        content = f"{reason} This had begun, so it may have taken effect, fully or in part."
         return ToolResult(
             call_id=row.call.id, name=row.call.name, status="unknown", content=content
         )

@@ -24,14 +24,16 @@ from runtime.store.lanes import Lane
 from runtime.store.runs import Run
 
 BEGUN_ANEW: Final = (
-    "An earlier try of this ended in its middle, because the model could not be reached. You begin "
-    "anew; of that try you know only what stands here."
+    "An earlier attempt at this was cut off, because the model could not be reached. "
+    "You start again. You know only this about that attempt."
 )
 DONE: Final = (
-    "These calls of earlier tries had begun, and may have had their effect. Look before you do any "
-    "of it again:"
+    "These calls of earlier attempts had begun and may have taken effect. "
+    "Check before you repeat any of them:"
 )
-STARTED: Final = "Subagents that you started, whose ids are taken: {names}. Look at them first."
+STARTED: Final = (
+    "You started these subagents before, so their ids are taken: {names}. Look at them first."
+)
 MOST_LATE: Final = 8
 """Doublings of the wait at most."""
 PREVIEW: Final = 400

@@ -141,7 +141,7 @@ def settle(conn: Connection, lane: Lane, agent: Agent, status: Status, text: str
 
 def _late(agent: Agent, text: str) -> str:
     seconds = ((agent.deadline_ms or agent.created_ms) - agent.created_ms) / 1000
-    words = f"(It was ended here: it was given {seconds:g} s, and they were over.)"
+    words = f"(It was ended here: its {seconds:g} s were over.)"
     return f"{text}\n\n{words}" if text else words
 
 
@@ -253,7 +253,7 @@ def go_on(
     names = ", ".join(one.name for one in there if one.settled_ms is None)
     text = f"Still at work, in the background from now on: {names}. You will be told the results."
     if any(one.share == "isolated" for one in there):
-        text += " Those of isolated ones are read with subagents, output."
+        text += " Read the results of isolated ones with subagents, action output."
     ended = [one for one in there if one.settled_ms is not None and one.mode == "await"]
     done, more = telling.together(conn, ended)
     text = "\n\n".join(part for part in (lead, text, done) if part)

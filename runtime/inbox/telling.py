@@ -90,7 +90,7 @@ def reply(conn: Connection, agent: Agent) -> str:
 def stands(agent: Agent) -> str:
     """All that is said of an isolated one: who it is, and how it ended (SUB-16)."""
     state = {"agent_id": agent.name, "session_id": agent.session_id, "status": agent.status}
-    return f"{json.dumps(state)}\nIt is isolated: its result is read with subagents, output."
+    return f"{json.dumps(state)}\nIt is isolated: read its result with subagents, action output."
 
 
 def header(agent: Agent) -> str:
@@ -112,8 +112,8 @@ def _counted(number: int, what: str) -> str:
 
 def _where(agent: Agent, reader: str) -> str:
     if agent.result_digest is None:
-        return "read it with subagents, output"
-    return f"the whole is in {path_of(reader, agent.session_id, agent.result_digest)}"
+        return "read it with subagents, action output"
+    return f"all of it is in {path_of(reader, agent.session_id, agent.result_digest)}"
 
 
 def _files(files: Sequence[str]) -> str:

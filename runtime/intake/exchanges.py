@@ -15,8 +15,8 @@ from runtime.store.lanes import Lane
 MAX_BOT_TURNS = 6
 """Messages of bots that are answered one after another without a person."""
 OVER = (
-    f"I answered {MAX_BOT_TURNS} messages of bots in a row, so I stop here. "
-    "I go on when a person writes to me."
+    f"I answered {MAX_BOT_TURNS} messages from bots in a row, so I stop here. "
+    "I continue when a person writes to me."
 )
 
 

@@ -14,8 +14,8 @@ from runtime.store.lanes import Lane
 LOOK_BACK = 50
 """Newest inputs of a session that a late word is compared with."""
 PASSED = (
-    "`/{name}` arrived {minutes} minutes after you sent it, and other things were said or begun "
-    "here since, so I left it. Send it again if you still mean it."
+    "`/{name}` arrived {minutes} minutes after you sent it, and other things have happened here "
+    "since, so I did not run it. Send it again if you still want it."
 )
 
 

@@ -25,7 +25,7 @@ from runtime.intake.access import LOCAL
 from runtime.store import Connection, budgets, rates
 from runtime.store.idempotency import first_time
 
-SEND_AGAIN = " I left this message; please send it again then."
+SEND_AGAIN = " I did not take this message. Please send it again then."
 
 
 @dataclass(frozen=True, slots=True)

@@ -103,7 +103,7 @@ def _blanked(message: ToolMessage) -> ToolMessage:
             result.model_copy(
                 update={
                     "content": f"[{len(result.content):,} characters were dropped to make room"
-                    + (f"; the whole is in {path}]" if (path := result.whole_output_path) else "]")
+                    + (f"; all of it is in {path}]" if (path := result.whole_output_path) else "]")
                 }
             )
             if len(result.content) > BLANK_ABOVE

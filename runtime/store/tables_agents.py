@@ -79,7 +79,7 @@ agents = Table(
     Column("stop", Text),
     Column("quiet", Boolean, nullable=False, server_default=text("false")),
     Column("status", Text),
-    # The result, or its beginning where the whole is in `agent_results`.
+    # The result, or its beginning where all of it is in `agent_results`.
     Column("result", Text, nullable=False, server_default=""),
     Column("result_bytes", Integer, nullable=False, server_default="0"),
     Column("result_digest", Text),

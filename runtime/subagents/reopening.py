@@ -28,11 +28,16 @@ def reopen(conn: Connection, lane: Lane, agent: Agent, speaker: Run, limits: Lim
         lanes.lock(conn, above)
     parent = agents.find(conn, agent.parent_id)
     if parent is not None and (parent.settled_ms is not None or parent.stop is not None):
-        detail = f"{agent.name} settled, and so did {parent.name}, which spawned it: message that"
+        detail = (
+            f"{agent.name} settled, and so did {parent.name}, which spawned it: "
+            f"send the message to {parent.name}"
+        )
         raise Conflict(detail, "settled")
     now = runs.get(conn, speaker.id)
     if now.cancel is not None or now.state in TERMINAL:
-        raise Conflict(f"{agent.name} settled, and whoever says this is being stopped", "stopping")
+        raise Conflict(
+            f"{agent.name} settled, and the agent that sends this is being stopped", "stopping"
+        )
     held_ms = lane.now_ms if lane.gate == HELD else None
     again = replace(agent, settled_ms=None, held_ms=held_ms)
     everybody = [

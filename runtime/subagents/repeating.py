@@ -14,7 +14,7 @@ from runtime.store.calls import CallRow
 from runtime.store.runs import Run
 from runtime.subagents.terms import Terms
 
-LIVE = "They were started by this request before; nothing new was. {rest}"
+LIVE = "This request started them before, so nothing new was started. {rest}"
 TOLD = "You will be told the results of those that still work."
 SILENT = "Look after those that still work with subagents."
 

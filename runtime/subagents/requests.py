@@ -124,7 +124,7 @@ def check(
 def _most(found: Iterator[Problem]) -> Iterator[Problem]:
     yield from islice(found, MOST_TOLD)
     if next(found, None) is not None:
-        yield Problem("agents", "there is more that is wrong; mend this first")
+        yield Problem("agents", "there are more errors; fix these first")
 
 
 def _of_one(
@@ -197,7 +197,7 @@ def _repeated(request: SpawnRequest) -> Iterator[Problem]:
     counts = Counter(one.id for one in request.agents if one.id is not None)
     for name, count in counts.items():
         if count > 1:
-            yield Problem("agents", f"the id {name} is given {count} times; each must be another")
+            yield Problem("agents", f"the id {name} is given {count} times; each must be different")
 
 
 def _limits(

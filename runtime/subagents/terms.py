@@ -36,5 +36,8 @@ class Terms:
         """Every rule that is broken."""
         if SHARES.index(self.shared) <= SHARES.index(self.widest):
             return ()
-        rule = f"{self.shared} is wider than {SETTING}, which is {self.widest}; narrower is allowed"
+        rule = (
+            f"{self.shared} is wider than {SETTING}, which is {self.widest}; "
+            "choose one that is not wider"
+        )
         return (Problem("memory_share_mode", rule),)

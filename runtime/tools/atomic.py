@@ -33,7 +33,7 @@ def exclusive(*spots: Spot) -> Iterator[None]:
 def present(spot: Spot, text: str) -> tuple[os.stat_result, bytes | None] | None:
     """The file as it is: None where it is absent, no content where it is over `HASHED` bytes.
 
-    Raises `ToolError` for what is no regular file.
+    Raises `ToolError` for what is not a regular file.
     """
     try:
         os.stat(spot.name, dir_fd=spot.directory, follow_symlinks=False)

@@ -40,7 +40,7 @@ MOST_CALLS = 64
 TOO_MANY = Decision(
     verdict="deny",
     rule=f"check: at most {MOST_CALLS} calls in one response",
-    reason="It was not looked at.",
+    reason="It was not checked.",
 )
 APPROVED = "approval"
 """The bound of a call that a person allowed on its card."""
@@ -240,7 +240,7 @@ def _as_allowed(planned: Planned, context: ToolContext) -> ToolContext:
     folder = planned.touches.folder
     if prepared is not None and folder is not None and prepared.touches(context).folder != folder:
         # A rule too holds for the folder that it was held to.
-        raise ToolError("not run: its working folder is another one now; ask for it again")
+        raise ToolError("not run: its working folder has changed; ask for it again")
     allowed = decision is not None and decision.rule.startswith((f"{APPROVED}:", f"{GRANTED}:"))
     placed = replace(context, writes=planned.touches.writes)
     if not allowed or action is None or action.folder is None:
@@ -257,7 +257,7 @@ def _unchanged(planned: Planned, context: ToolContext) -> None:
         return
     now = action_of(planned.row.call, prepared, prepared.touches(context), context)
     if now.digest() != action.digest():
-        raise ToolError("not run: what it runs changed after it was allowed; ask for it again")
+        raise ToolError("not run: what it runs has changed since it was allowed; ask for it again")
 
 
 def unfit_digest(call: ToolCall) -> str:
@@ -267,8 +267,9 @@ def unfit_digest(call: ToolCall) -> str:
 
 def _unread(call: ToolCall, run_id: str, step: int, place: int, amount: int) -> Planned:
     error = ToolError(
-        f"This response asked for {amount} calls; only the first {MOST_CALLS} were looked at, and "
-        "this is none of them. Ask for what you still need in the next step."
+        f"This response asked for {amount} calls; only the first {MOST_CALLS} were checked, and "
+        "this is not one of them. "
+        "Ask for what you still need in the next step."
     )
     result, digest = error_result(call, error), unfit_digest(call)
     row = CallRow(run_id, step, place, call, Effect.READ, "ended", digest, TOO_MANY, result=result)

@@ -151,7 +151,7 @@ def _head(path: Path, most: int) -> bytes | None:
     if stat.S_ISDIR(mode):
         return None
     if not stat.S_ISREG(mode):
-        raise BadConfig(f"{shown(path)} is no plain file")
+        raise BadConfig(f"{shown(path)} is not a plain file")
     return raw
 
 

@@ -82,8 +82,8 @@ def _cut(content: str, limit: int) -> tuple[str, str]:
 
 def _where(path: str | None, context: ToolContext) -> str:
     if path is None:
-        return "the whole could not be kept"
-    return f"the whole is in {context.layout.name(Path(path))}"
+        return "all of it could not be kept"
+    return f"all of it is in {context.layout.name(Path(path))}"
 
 
 def _keep(raw: bytes, context: ToolContext) -> str | None:

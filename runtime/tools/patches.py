@@ -249,7 +249,9 @@ def _ranged(lines: _Lines, match: re.Match[str], number: int) -> Hunk:
 
     hunk = _body(lines, Hunk(number, line=int(first)), goes_on)
     if (len(hunk.old), len(hunk.new)) != (old, new):
-        raise ToolError(f"patch, line {lines.at + 1}: the hunk has not the lines that its @@ says")
+        raise ToolError(
+            f"patch, line {lines.at + 1}: the hunk does not have the lines that its @@ says"
+        )
     return hunk
 
 
@@ -318,4 +320,4 @@ def _missing(lines: Sequence[str], hunk: Hunk, at: int) -> str:
         return "its lines stand further up; hunks go from the top down"
     where = " at the end" if hunk.at_end else ""
     near = nearest("\n".join(lines), "\n".join(hunk.old), given="the patch")
-    return f"its lines are not in the file{where}; {near or 'nothing in it is alike'}"
+    return f"its lines are not in the file{where}; {near or 'nothing in it is similar'}"

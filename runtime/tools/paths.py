@@ -211,7 +211,7 @@ def opened_file(directory: int, name: str, text: str, notes: NoteFiles) -> Itera
         if stat.S_ISDIR(mode):
             raise ToolError(f"{shown(text)} is a directory")
         if not stat.S_ISREG(mode):
-            raise ToolError(f"{shown(text)} is no regular file")
+            raise ToolError(f"{shown(text)} is not a regular file")
         yield handle
 
 
@@ -233,7 +233,7 @@ def os_error(error: OSError, text: str) -> ToolError:
         case FileNotFoundError():
             return absent(text)
         case NotADirectoryError():
-            said = "is no directory, or has a part that is none"
+            said = "is not a directory, or one of its parts is not"
         case _:
             said = f"cannot be used: {error.strerror or type(error).__name__}"
     return ToolError(f"{shown(text)} {said}")

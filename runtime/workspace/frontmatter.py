@@ -35,11 +35,11 @@ def parse(text: str, header: type[H]) -> tuple[H, str]:
         raw = yaml.load(found[1], Loader=_Loader)
     except yaml.MarkedYAMLError as error:
         line = "" if error.problem_mark is None else f" (line {error.problem_mark.line + 2})"
-        raise FrontmatterProblem(f"its frontmatter is no YAML: {error.problem}{line}") from error
+        raise FrontmatterProblem(f"its frontmatter is not YAML: {error.problem}{line}") from error
     except (yaml.YAMLError, RecursionError) as error:
-        raise FrontmatterProblem("its frontmatter is no YAML that can be read") from error
+        raise FrontmatterProblem("its frontmatter is not YAML that can be read") from error
     if not isinstance(raw, dict):
-        raise FrontmatterProblem("its frontmatter is no mapping")
+        raise FrontmatterProblem("its frontmatter is not a mapping")
     try:
         read = header.model_validate(raw)
     except ValidationError as error:

@@ -136,7 +136,7 @@ def _name(top: int, own: int) -> None:
             os.mkdir(FILES, 0o700, dir_fd=top)
         os.fsync(top)
     if not _is_folder(top, FILES):
-        raise NotADirectoryError(errno.ENOTDIR, f"{FILES} is no folder")
+        raise NotADirectoryError(errno.ENOTDIR, f"{FILES} is not a folder")
 
 
 def _mend_worktrees(home: Path) -> None:

@@ -87,7 +87,7 @@ def _read(root: Path, relative: str, *, links: bool) -> bytes:
         stack.callback(os.close, handle)
         opened = os.fstat(handle)
         if not stat.S_ISREG(opened.st_mode):
-            raise Skipped("it is no regular file")
+            raise Skipped("it is not a regular file")
         if is_disguised(opened, target, top, relative):
             raise Skipped("it is a private note under another name: copy what others may read")
         with os.fdopen(handle, "rb", closefd=False) as file:

@@ -69,7 +69,7 @@ def scaffold(
 ) -> ScaffoldReport:
     """Make what `root` lacks; with `force`, also replace what differs from the template.
 
-    A replaced file is kept as `NAME.bak-<n>`. What is no plain file (a link, a folder) is never
+    A replaced file is kept as `NAME.bak-<n>`. What is not a plain file (a link, a folder) is never
     replaced. `dry_run` reports and touches nothing. Blocks on files. Raises `Unavailable` when
     the workspace cannot be written; what was made until then stays.
     """

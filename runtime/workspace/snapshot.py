@@ -92,7 +92,7 @@ class Workspace:
     def _load(self) -> tuple[WorkspaceSnapshot, "_Seen"]:
         # The status is taken before the content, so that a change in between is seen next time.
         states = tuple(_statuses(self.skills))
-        warnings = [] if self.root.is_dir() else [f"the workspace {self.root} is no folder"]
+        warnings = [] if self.root.is_dir() else [f"the workspace {self.root} is not a folder"]
         texts = {name: self._text(name, warnings) for name in (*IDENTITY_FILES, MEMORY_FILE)}
         memory = texts.pop(MEMORY_FILE)
         skills, problems = self.skills.load()

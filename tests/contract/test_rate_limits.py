@@ -277,7 +277,7 @@ async def test_over_a_budget_of_the_day_there_is_one_line_and_no_run(
     assert await door.many(3, BOB, room) == ["limited"] * 3
     (line,) = await door.lines()
     assert named in line
-    assert "midnight (UTC). I left this message" in line
+    assert "midnight (UTC). I did not take this message" in line
     assert await door.count("runs") == 2
     allow(101)
     assert await door.many(1, BOB, room) == ["queued"]

@@ -25,7 +25,7 @@ DATABASE: Final = "postgresql+asyncpg://USER:PASSWORD@127.0.0.1:5432/gatehouse"
 """What a reader writes the own database for."""
 WAITS: Final = 4
 """The exit status of `gatehouse chat -m` where somebody must answer something first."""
-NOT_UNDERSTOOD: Final = "I cannot follow that"
+NOT_UNDERSTOOD: Final = "I do not understand that"
 SERVES: Final = re.compile(r"(?:^|\s)(?:make run|\S*gatehouse serve)(?:\s|$)")
 
 

@@ -95,7 +95,7 @@ async def test_a_rule_and_a_grant_hold_for_the_folder_and_the_script_that_were_s
         (files / "run.sh").write_text("touch marker\n")
         await world.presses(shown.open_call_id, "once")
         second = await card(world, 2)
-        assert "changed after it was allowed" in second.reason
+        assert "has changed since it was allowed" in second.reason
         assert not (files / "marker").exists()
         (files / "run.sh").write_text("echo first >> log\n")
         await world.presses(second.open_call_id, "deny")
@@ -153,8 +153,11 @@ async def test_a_step_that_fails_hides_no_script_and_a_push_runs_no_hook(worlds:
         shown = await card(world)
         assert "run.sh (sha256 " in shown.reason
         assert "o/run.sh (sha256 " in shown.reason
-        assert "only this one call can be allowed" in shown.reason
+        assert "you can allow only this one call" in shown.reason
         await world.presses(shown.open_call_id, "deny")
         await world.chat.until(lambda: "done" in world.chat.texts())
-        assert "git speaks to no other folder here" in results(model.requests[2])[0].content
+        assert (
+            "git cannot fetch from or push to other folders here"
+            in results(model.requests[2])[0].content
+        )
         assert not (files / "marker").exists()

@@ -280,6 +280,6 @@ async def test_the_offline_model_says_in_one_sentence_what_it_got(worlds: Worlds
         await sends(world, attached("f1"), attached("f2", "notes.txt"), text="")
         (reply,) = await world.sees(1)
     assert reply == (
-        "I got 2 files, which I cannot look into: `photo.png: image/png, 40 x 30 pixels, "
+        "I got 2 files, which I cannot read: `photo.png: image/png, 40 x 30 pixels, "
         f"{len(PHOTO)} bytes`; `notes.txt: text/plain, 5 bytes`."
     )

@@ -53,7 +53,7 @@ def at_root(
             seen.append(text)
         if "Heard: " in text:
             return f"Done. {text[text.index('Heard: ') :][:300]}"
-        if "goes on" in text:
+        if "continues" in text:
             return "Told it."
         if "clarification_needed" in text:
             return reply
@@ -132,7 +132,7 @@ async def test_a_child_that_asks_holds_its_lane_and_no_slot(
             return child(request)
         if "Heard: " in text:
             return "Done."
-        if "goes on" in text:
+        if "continues" in text:
             return "Told it."
         if "two is done" in text:
             return Said("", calls=subagents("message", "left").calls, before=gate)
@@ -243,7 +243,7 @@ async def test_a_guests_words_answer_no_child_of_the_owner(
         assert await at.sees(1) == ["Hm."]
         await at.says("hello, from the guest", user="U-guest", chat_id="G1", kind="group")
         assert "Hello, guest." in await at.sees(2)
-        assert said == ["ok: one: It takes this up when it has done what it is at."]
+        assert said == ["ok: one: It reads this after its present work."]
         row = await waits(at)
         assert row.asks
 

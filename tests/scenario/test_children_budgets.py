@@ -122,7 +122,7 @@ async def test_a_child_that_is_spoken_to_later_spends_for_whoever_speaks(
         if name_of(request):
             return "done"
         text = told(request)
-        if "goes on with this" in text:
+        if "continues with this" in text:
             return "Told it."
         if "once more" in text:
             word = {"action": "message", "agent": "one", "text": "more"}

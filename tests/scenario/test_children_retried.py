@@ -24,7 +24,7 @@ __all__ = ["dialect", "migrated_url", "schema_templates"]
 
 AWAY = ModelRetry("529 overloaded", after_s=0)
 """Said five times: a model call is tried so often before its run fails."""
-ANEW = "An earlier try of this ended in its middle"
+ANEW = "An earlier attempt at this was cut off"
 LONG_MS = 60_000
 Answer = Said | str | ModelRejected | ModelRetry
 
@@ -102,7 +102,7 @@ async def test_what_a_child_used_only_grows_when_it_goes_on_after_its_end(
 
     def script(request: ModelRequest) -> Answer:
         if not name_of(request) and "more, please" in told(request):
-            said = "It takes this up" in told(request) or "goes on with this" in told(request)
+            said = "It reads this after" in told(request) or "continues with this" in told(request)
             return "Asked." if said else Said(calls=(("subagents", word),))
         return cast(request)
 
@@ -169,7 +169,7 @@ async def test_a_new_try_is_told_what_was_done_that_must_not_be_done_twice(
         assert await at.sees(1) == ["one (general) completed"]
         assert (tmp_path / "workspace/files" / "note.txt").read_text() == "one week"
     said = told(cast.asked["one"][-1])
-    assert "These calls of earlier tries had begun" in said
+    assert "These calls of earlier attempts had begun" in said
     assert said.count("- edit_file") == 1
     assert "- read_file" not in said
     fenced = said.partition('source="earlier tries"')[2].partition("</untrusted")[0]
@@ -221,7 +221,7 @@ async def test_a_new_try_knows_what_its_own_children_found(tmp_path: Path, url: 
     last = told(cast.asked["one"][-1])
     assert ANEW in last
     assert "A pearl." in last
-    assert "whose ids are taken: two" in last
+    assert "so their ids are taken: two" in last
 
 
 @pytest.mark.requirement("SUB-22")

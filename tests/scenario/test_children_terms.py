@@ -56,7 +56,7 @@ async def test_a_child_whose_time_is_over_ends_with_what_it_has(tmp_path: Path, 
         assert await at.sees() == "one (explore) timed out"
         one = await at.one()
     assert (one.status, one.retries) == ("timed_out", 0)
-    assert one.result == "Half of it.\n\n(It was ended here: it was given 7 s, and they were over.)"
+    assert one.result == "Half of it.\n\n(It was ended here: its 7 s were over.)"
 
 
 @pytest.mark.requirement("SUB-7", "SUB-23")

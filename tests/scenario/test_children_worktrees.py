@@ -377,7 +377,7 @@ async def test_a_long_result_lies_where_an_agent_in_a_worktree_finds_it(
             said = super().__call__(request)
             if said != "read":
                 return said
-            path = self.told(-1, "one")[0].partition("the whole is in ")[2].split("]")[0]
+            path = self.told(-1, "one")[0].partition("all of it is in ")[2].split("]")[0]
             return Said(calls=(("read_file", json.dumps({"path": path, "limit": 2})),))
 
     cast = Reader(

@@ -103,10 +103,14 @@ async def test_a_known_person_who_says_start_is_greeted_without_the_model(
 @pytest.mark.parametrize(
     ("text", "line"),
     [
-        ("/weather in Rome", "I know no command `/weather`. `/help` lists those that I know."),
+        (
+            "/weather in Rome",
+            "I do not know the command `/weather`. `/help` lists the commands that I know.",
+        ),
         (
             "/stopp",
-            "I know no command `/stopp`. Did you mean `/stop`? `/help` lists those that I know.",
+            "I do not know the command `/stopp`. Did you mean `/stop`? `/help` lists the "
+            "commands that I know.",
         ),
     ],
 )
@@ -395,7 +399,9 @@ async def test_a_word_without_a_code_decides_nothing_and_lists_what_is_open(
         assert note.kept == ["a"]
         seen = len(world.chat.texts())
         await world.says(f"/{word}")
-        assert "None of this conversation waits for you." in (await world.sees(seen + 1))[seen]
+        assert (
+            "No request of this conversation waits for you." in (await world.sees(seen + 1))[seen]
+        )
 
 
 @pytest.mark.requirement("APR-10")

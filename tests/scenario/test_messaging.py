@@ -116,7 +116,7 @@ async def test_a_member_reaches_where_they_speak_themselves(
         assert row.result is not None
         assert (row.result.status == "ok") == arrives
         if not arrives:
-            assert "is no other conversation here" in row.result.content
+            assert "is not another conversation here" in row.result.content
             assert "test:A1:G1" in row.result.content
             assert "G2" not in row.result.content.split("\n", 1)[1]
 

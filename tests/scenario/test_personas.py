@@ -49,7 +49,9 @@ async def test_a_session_keeps_the_persona_as_it_was_when_it_was_chosen(worlds: 
         await world.sees(1)
         accepted = await world.says("/persona pirate")
         answer = (await world.sees(2))[1]
-        assert answer == "I am pirate here from the next message on: SOUL.md, as they are now."
+        assert answer == (
+            "From the next message on I am pirate here. I use these files as they are now: SOUL.md."
+        )
         await world.says("and now?")
         await world.sees(3)
         write(world.workspace, "pirate", SOUL="Speak like a parrot.", AGENTS="Repeat.")
@@ -64,7 +66,7 @@ async def test_a_session_keeps_the_persona_as_it_was_when_it_was_chosen(worlds: 
         await world.says("/persona off", message_id="r2")
         await world.says("and without?", message_id="r3")
         assert (await world.sees(3))[1:] == [
-            "My identity files are the workspace's again, as they are at each step.",
+            "I use the workspace's own identity files again.",
             "five",
         ]
         assert await bound(world, accepted.session_id) is None
@@ -130,17 +132,17 @@ async def test_a_busy_session_keeps_its_persona_and_says_what_to_do(worlds: Worl
         gate.open.set()
         await world.sees(3)
         await world.says("/persona pirate")
-        assert (await world.sees(4))[3].startswith("I am pirate here")
+        assert (await world.sees(4))[3].startswith("From the next message on I am pirate")
 
 
 @pytest.mark.parametrize(
     ("word", "answer"),
     [
-        ("/persona", "No persona: the workspace's own files. I can be: pirate."),
+        ("/persona", "No persona is chosen. I use the workspace's own files. I can be: pirate."),
         ("/persona ..", "'..' cannot be chosen: must be the name of a folder in personas/"),
         ("/persona sailor", "'sailor' cannot be chosen: there is no personas/sailor/"),
         ("/persona pirate captain", "'pirate captain' cannot be chosen: must be the name"),
-        ("/persona off", "My identity files are the workspace's again"),
+        ("/persona off", "I use the workspace's own identity files again"),
     ],
 )
 async def test_the_word_says_what_there_is_and_what_is_wrong(
@@ -234,7 +236,7 @@ async def test_children_have_their_parents_persona_as_it_was_at_their_spawn(
         await gate.reached.wait()
         write(at.workspace, "pirate", SOUL="Speak like a parrot.")
         await at.says("/persona sailor")
-        assert (await at.sees(3))[2].startswith("I am sailor here")
+        assert (await at.sees(3))[2].startswith("From the next message on I am sailor")
         await at.says("and the hills?")
         await at.chat.until(lambda: "A stone." in at.chat.texts())
         gate.open.set()

@@ -47,7 +47,7 @@ async def test_a_flood_gets_its_answers_one_line_and_later_answers_again(worlds:
         line, *answers = await flood(9)
         assert answers == ["an answer"] * 2
         assert "That is more than 2 requests of yours in a minute" in line
-        assert "I go on at 08:01:00 (UTC)" in line
+        assert "I continue at 08:01:00 (UTC)" in line
         await world.says("and me", user="U-other", chat_id="G", kind="group")
         while len(world.chat.sent) == 3:
             await clock.advance(0.1)

@@ -72,7 +72,7 @@ async def test_a_spawn_sent_again_is_the_same_children_also_after_a_restart(
     }
     assert str(reply["run_id"]).startswith("run_")
     for told in (second, *cast.told(3), *cast.told(5)):
-        assert told.startswith("They were started by this request before")
+        assert told.startswith("This request started them before")
         assert child.session_id in told
         assert "You will be told the results" in told
         assert json.loads(told.splitlines()[1]) == reply

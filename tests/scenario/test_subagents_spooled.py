@@ -30,7 +30,7 @@ async def test_where_the_file_cannot_be_written_the_output_is_still_there(
             return LONG
         if '"output"' in text:
             return "It is read."
-        if "the whole is in" in text:
+        if "all of it is in" in text:
             return Said(calls=(ask("output", agent="one"),))
         return spawn(task="Count.", id="one")
 

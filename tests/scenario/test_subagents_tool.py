@@ -128,7 +128,7 @@ async def test_a_message_is_a_run_of_its_own_and_messages_join(
         assert await at.sees(2) == ["Told.", "All."]
         assert (await tree(at, session))["one"].result == "b and c"
     assert cast.told(2) == [
-        "one: It takes this up when it has done what it is at.",
+        "one: It reads this after its present work.",
         "one: It begins with this when its turn comes.",
     ]
     assert cast.words(1, "one").index("look at b") < cast.words(1, "one").index("And at c")
@@ -155,7 +155,7 @@ async def test_a_settled_agent_goes_on_when_it_is_told_something(
         session = (await at.says("look")).session_id
         assert (await at.sees(1))[0] == "Done."
         again = (await tree(at, session))["one"]
-    assert "It had settled and goes on with this" in cast.told(2)[0]
+    assert "It had settled and continues with this" in cast.told(2)[0]
     assert cast.told(2)[1].startswith("All of them have settled.")
     output = json.loads(cast.told(3)[0])
     assert "second" in output["output"]
@@ -293,7 +293,7 @@ async def test_what_a_guest_says_gets_no_run_of_the_owner(
         await at.sees(2, "G")
         work.open.set()
         assert (await at.sees(3, "G"))[2] == "All."
-    assert cast.told(3) == ["one: It takes this up when it has done what it is at."]
+    assert cast.told(3) == ["one: It reads this after its present work."]
     assert "Delete it." not in cast.words(1, "one")
     assert "Delete it." in cast.words(2, "one")
 

@@ -200,7 +200,7 @@ async def test_a_folder_that_is_a_link_is_not_followed(tmp_path: Path) -> None:
     (workspace.parent / ".gatehouse").mkdir()
     (workspace.parent / ".gatehouse" / "worktrees").symlink_to(elsewhere)
     trees = await worktrees(workspace)
-    with pytest.raises(ModelRejected, match="is no folder"):
+    with pytest.raises(ModelRejected, match="is not a folder"):
         await trees.ensure(CHILD, await trees.base())
     assert list(elsewhere.iterdir()) == []
 

@@ -94,7 +94,7 @@ def test_one_whose_parent_is_over_is_told_nothing_that_nobody_could_stop(
         assert at.statuses()["a"] == "completed"
     else:
         assert at.run(lambda conn: agents.ask_to_stop(conn, at.session("a"), "enough"))
-    with pytest.raises(Conflict, match="so did a, which spawned it: message that"):
+    with pytest.raises(Conflict, match="so did a, which spawned it: send the message to a"):
         tell(at, "b", root)
 
 

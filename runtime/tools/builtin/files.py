@@ -194,7 +194,7 @@ def _text(content: bytes | None, path: str) -> str:
     try:
         return content.decode()
     except UnicodeDecodeError as error:
-        raise ToolError(f"{shown(path)} is no UTF-8 text: {describe(content)}") from error
+        raise ToolError(f"{shown(path)} is not UTF-8 text: {describe(content)}") from error
 
 
 def _replaced(text: str, arguments: EditArguments) -> tuple[str, int]:
@@ -209,7 +209,7 @@ def _replaced(text: str, arguments: EditArguments) -> tuple[str, int]:
     wanted = arguments.count or 1
     if not found:
         near = nearest(text.replace("\r\n", "\n"), arguments.old_text)
-        raise ToolError(f"old_text is not in the file; {near or 'nothing in it is alike'}")
+        raise ToolError(f"old_text is not in the file; {near or 'nothing in it is similar'}")
     if found < wanted:
         raise ToolError(f"old_text is in the file {found} times, not {wanted}")
     if found > 1 and arguments.count is None:

@@ -111,7 +111,8 @@ class _Search:
             return regex.compile(self.arguments.pattern, flags)
         except (regex.error, OverflowError, RecursionError) as error:
             raise ToolError(
-                f"pattern: is no regular expression ({error}); a literal ( or [ needs a backslash"
+                f"pattern: is not a regular expression ({error}); a literal ( or [ needs a "
+                "backslash"
             ) from error
 
     def _files(

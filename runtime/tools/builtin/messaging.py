@@ -57,7 +57,7 @@ class SendMessage(Tool[MessageArguments]):
         if not found:
             # The same for one that is not there and one that this person does not reach.
             there = await self._listed(context)
-            raise ToolError(f"to: {shown(arguments.to)} is no other conversation here. {there}")
+            raise ToolError(f"to: {shown(arguments.to)} is not another conversation here. {there}")
         (place,) = found
         sends = Dispatch(
             parts=(TextPart(markdown=text),), target=place.address, session_id=place.session_id

@@ -253,7 +253,7 @@ def _changed(change: FileChange, content: bytes) -> bytes | None:
     try:
         text = content.decode()
     except UnicodeDecodeError as error:
-        raise ToolError(f"{shown(change.path)} is no UTF-8 text: {describe(content)}") from error
+        raise ToolError(f"{shown(change.path)} is not UTF-8 text: {describe(content)}") from error
     done = patched(text, change)
     if change.kind == "delete":
         if done:
@@ -267,7 +267,7 @@ def _changed(change: FileChange, content: bytes) -> bytes | None:
 def _refuse_large(steps: Sequence[Step]) -> None:
     size = sum(len(step.new or b"") + len(step.old[1] if step.old else b"") for step in steps)
     if size > MOST_BYTES:
-        raise ToolError(f"the patch is about {size:,} bytes, more than {MOST_BYTES:,}; part it")
+        raise ToolError(f"the patch is about {size:,} bytes, more than {MOST_BYTES:,}; split it")
 
 
 def _line(change: FileChange, spots: Mapping[str, Spot], context: ToolContext) -> str:

@@ -32,7 +32,7 @@ class SendFile(Tool[SendArguments]):
 
     name = TOOL
     own_words = True
-    description = "Send a file to this chat, as it is now; it arrives in front of your answer."
+    description = "Send a file to this chat, as it is now; it arrives before your answer."
     arguments = SendArguments
     effect = Effect.IDEMPOTENT
     example = '{"path": "reports/june.pdf", "caption": "The report for June"}'
@@ -53,7 +53,7 @@ class SendFile(Tool[SendArguments]):
         caption = self._sending.redact(arguments.caption).strip()
         words: tuple[OutboundPart, ...] = (TextPart(markdown=caption),) if caption else ()
         facts = f"{part.media_type}, {size_text(part.size_bytes)}"
-        said = f"{part.name} ({facts}) is on its way to this chat, in front of your answer"
+        said = f"{part.name} ({facts}) is on its way to this chat, before your answer"
         return ToolOutput(said, sends=Dispatch(parts=(*words, part)))
 
     def _copy(self, arguments: SendArguments, context: ToolContext, room: Room) -> FilePart:

@@ -143,7 +143,7 @@ class Granted:
         if self.git.problem:
             return f"\n[git does not start here: {self.git.problem}]"
         if self.git.alone and _REFUSED in output:
-            return f"\n[git speaks to no other folder here: {self.git.alone}]"
+            return f"\n[git cannot fetch from or push to other folders here: {self.git.alone}]"
         return ""
 
 

@@ -32,10 +32,10 @@ TELLS: Final = frozenset({"message", "steer", "decline", "stop"})
 TOLD: Final[Mapping[How, str]] = {
     "steered": "It hears this at its next step.",
     "joined": "It begins with this when its turn comes.",
-    "queued": "It takes this up when it has done what it is at.",
-    "continued": "It had settled and goes on with this; read what comes of it by output.",
+    "queued": "It reads this after its present work.",
+    "continued": "It had settled and continues with this. Read its result with the action output.",
     "repeated": "It was told this already.",
-    "answered": "It waited for this and goes on; its result reaches you later.",
+    "answered": "It waited for this and continues. You get its result later.",
 }
 
 

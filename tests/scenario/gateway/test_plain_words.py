@@ -52,7 +52,8 @@ async def test_words_that_are_no_command_and_those_that_are_are_answered_without
         await town.on_slack("!stopp")
         await town.slack.until(lambda: len(town.slack_texts()) == 1)
         assert town.slack_texts()[0] == (
-            "I know no command `!stopp`. Did you mean `!stop`? `!help` lists those that I know."
+            "I do not know the command `!stopp`. Did you mean `!stop`? `!help` lists the "
+            "commands that I know."
         )
         await town.slack.user_commands(town.direct, ANNA, "help")
         await town.slack.until(lambda: len(town.slack_texts()) == 2)

@@ -151,7 +151,7 @@ async def test_a_model_that_the_provider_lists_is_chosen_and_answers(
     shown, near, unknown, missing, chosen, _ = said
     assert "The model is openai:first, the default." in shown
     assert "- `openai:second-large`" in shown
-    assert "These come near: `openai:second-large`, `openai:second-small`." in near
+    assert "Similar names: `openai:second-large`, `openai:second-small`." in near
     assert "There is no model `nonsense` that I can use." in unknown
     assert "anthropic is not set up here" in missing
     assert "ANTHROPIC_API_KEY" in missing

@@ -122,7 +122,7 @@ def test_where_the_whole_of_an_output_is_kept_does_not_hide_a_repeat() -> None:
     def long(call_id: str, tail: str) -> tuple[ToolCall, ToolResult]:
         path = f".gatehouse/outputs/s/r/{call_id}.txt"
         content = (
-            f"head\n[... 9 of 99 bytes left out here ...]\n{tail}\n[9; the whole is in {path}]"
+            f"head\n[... 9 of 99 bytes left out here ...]\n{tail}\n[9; all of it is in {path}]"
         )
         call = ToolCall(id=call_id, name="exec", arguments="{}")
         return call, ToolResult(

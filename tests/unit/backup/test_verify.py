@@ -152,12 +152,12 @@ def _long_name(header: tarfile.TarInfo) -> None:
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        (_link, "no plain file"),
-        (_hard, "no plain file"),
-        (_device, "no plain file"),
-        (_pipe, "no plain file"),
-        (_folder, "no plain file"),
-        (_extended, "no plain file"),
+        (_link, "not a plain file"),
+        (_hard, "not a plain file"),
+        (_device, "not a plain file"),
+        (_pipe, "not a plain file"),
+        (_folder, "not a plain file"),
+        (_extended, "not a plain file"),
         (_huge, "too large"),
         (_negative, "too large"),
         (_long_name, "too long"),

@@ -39,8 +39,8 @@ def test_whatever_has_one_meaning_is_read_as_ever(value: object) -> None:
         ("[" * (DEEPEST + 1) + "]" * (DEEPEST + 1), "nested more than 64"),
         ('{"a":' * 900 + "1" + "}" * 900, "nested more than 64"),
         ("[" * 100_000, "nested more than 64"),
-        ('{"a": 1', "it is no JSON: Expecting"),
-        (b"\xff\xfe\xfd", "it is no UTF-8"),
+        ('{"a": 1', "it is not JSON: Expecting"),
+        (b"\xff\xfe\xfd", "it is not UTF-8"),
     ],
 )
 def test_what_could_be_read_in_two_ways_is_refused_by_name(text: str | bytes, said: str) -> None:

@@ -198,8 +198,8 @@ def test_a_model_is_found_by_its_name_where_only_one_is_meant(
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
-        ("gpt", "These come near: `openai:gpt-large`, `openai:gpt-small`, `ollama:gpt-large`."),
-        ("openai:gtp-small", "These come near: `openai:gpt-small`"),
+        ("gpt", "Similar names: `openai:gpt-large`, `openai:gpt-small`, `ollama:gpt-large`."),
+        ("openai:gtp-small", "Similar names: `openai:gpt-small`"),
         ("nonsense", "`/model` alone lists those that I can."),
         ("google:gemini", "I could not read the list of google, it cannot be reached."),
         ("anthropic:x", "anthropic is not set up here"),

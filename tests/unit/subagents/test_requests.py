@@ -120,7 +120,7 @@ def test_an_id_is_taken_for_good() -> None:
 @pytest.mark.requirement("SUB-5")
 def test_the_same_id_twice_in_a_batch() -> None:
     assert problems(batch(agent("a"), agent("b"), agent("a"))) == [
-        "agents: the id a is given 2 times; each must be another"
+        "agents: the id a is given 2 times; each must be different"
     ]
 
 
@@ -146,7 +146,7 @@ def test_of_thousands_of_problems_some_are_told_and_few_are_looked_into() -> Non
     found = [one for one in problems(asked, known) if "depends_on" in one]
     assert len(found) == MOST_TOLD
     assert sum("; near it: " in one for one in found) == Hints().left
-    assert "agents: there is more that is wrong; mend this first" in problems(asked, known)
+    assert "agents: there are more errors; fix these first" in problems(asked, known)
 
 
 @pytest.mark.requirement("SUB-5")
@@ -231,7 +231,7 @@ def test_each_circle_of_a_batch_is_named_and_no_more_than_can_be_read() -> None:
     names = [f"a{place}" for place in range(MAX_BATCH)]
     found = problems(batch(*(agent(name, *names) for name in names)))
     assert sum("wait for each other" in one for one in found) == MOST_TOLD
-    assert found[-1] == "agents: there is more that is wrong; mend this first"
+    assert found[-1] == "agents: there are more errors; fix these first"
 
 
 @pytest.mark.requirement("SUB-5")
@@ -245,7 +245,7 @@ def test_a_circle_of_ids_that_are_taken_or_given_twice() -> None:
     ]
     twice = problems(batch(agent("a"), agent("a", "b"), agent("b", "a")))
     assert twice == [
-        "agents: the id a is given 2 times; each must be another",
+        "agents: the id a is given 2 times; each must be different",
         "agents: these would wait for each other: a (agent 2) -> b -> a (agent 2)",
     ]
 

@@ -285,7 +285,7 @@ async def test_what_changed_before_the_start_does_not_run(shelf: Shelf, by: str)
     script.write_text("echo 2\n")
     ran = await shelf.executor.run(planned, shelf.desk.context())
     assert ran.result.status == "error"
-    assert "changed after it was allowed" in ran.result.content
+    assert "has changed since it was allowed" in ran.result.content
     assert shelf.sandbox.started == []
     script.write_text("echo 1\n")
     assert (await shelf.executor.run(planned, shelf.desk.context())).result.status == "ok"
@@ -310,7 +310,7 @@ async def test_what_changes_while_the_command_is_prepared_does_not_run(shelf: Sh
     executor = Executor(Registry([command]))
     planned = approved(planned_of(executor, shelf.desk, '{"command": "sh run.sh"}', "exec"))
     ran = await executor.run(planned, shelf.desk.context())
-    assert "changed after it was allowed" in ran.result.content
+    assert "has changed since it was allowed" in ran.result.content
     assert shelf.sandbox.started == []
 
 
@@ -489,7 +489,7 @@ async def test_a_command_does_not_run_in_a_folder_that_became_another(shelf: She
         (shelf.files / name).symlink_to("two")
     for planned in (by_person, by_rule):
         ran = await shelf.executor.run(planned, shelf.desk.context())
-        assert "working folder is another one now" in ran.result.content
+        assert "working folder has changed" in ran.result.content
     assert shelf.sandbox.started == []
 
 

@@ -89,7 +89,7 @@ async def test_it_adds_updates_moves_and_deletes(desk: Desk, files: Path) -> Non
         (("*** Add File: .", "+x"), "is a directory"),
         (("*** Add File: a.md/x", "+x"), "a.md/x"),
         (("*** Update File: link.md", "@@", "-two", "+2"), "links are not written through"),
-        (("*** Update File: raw.bin", "@@", "-two", "+2"), "is no UTF-8 text"),
+        (("*** Update File: raw.bin", "@@", "-two", "+2"), "is not UTF-8 text"),
     ],
 )
 async def test_where_one_file_does_not_fit_none_is_changed(

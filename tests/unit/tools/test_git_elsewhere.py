@@ -158,7 +158,7 @@ async def test_the_other_side_of_a_push_runs_no_hook(
     playground.git("push", "--quiet", "here", "HEAD:refs/heads/seen")
     assert playground.ran()
     said = await playground.runs("git push -q here HEAD:new")
-    assert "[git speaks to no other folder here: " in said
+    assert "[git cannot fetch from or push to other folders here: " in said
     assert not playground.ran()
 
 
@@ -191,5 +191,7 @@ async def test_named_limit_a_command_obeys_the_repository_that_it_makes_and_conf
     hooked = f"git init -q --bare b && cp {playground.evil} b/hooks/update && git push -q b HEAD:x"
     await playground.runs(hooked)
     assert playground.ran()
-    assert "git speaks to no other folder" in await playground.runs("git push -q b HEAD:y")
+    assert "git cannot fetch from or push to other folders" in await playground.runs(
+        "git push -q b HEAD:y"
+    )
     assert not playground.ran()

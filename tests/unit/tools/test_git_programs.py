@@ -355,7 +355,7 @@ async def test_what_leads_to_a_repository_and_cannot_be_read_stops_git(
     assert "cannot be read" in await playground.runs("git diff; echo on")
     (playground.repository / ".git").unlink()
     os.mkfifo(playground.repository / ".git")
-    assert "is no plain file" in await playground.runs("echo on")
+    assert "is not a plain file" in await playground.runs("echo on")
     assert not playground.ran()
 
 
@@ -454,7 +454,7 @@ async def test_a_configuration_that_cannot_be_read_stops_git_and_nothing_else(
     config.unlink()
     os.mkfifo(config)
     # Git itself waits for what nobody writes; the command's own time ends that.
-    assert "is no plain file" in await playground.runs("git diff; echo on", timeout_s=1)
+    assert "is not a plain file" in await playground.runs("git diff; echo on", timeout_s=1)
     config.unlink()
     config.mkdir()
     assert "\non" in await playground.runs("git diff; echo on")

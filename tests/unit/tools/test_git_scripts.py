@@ -254,4 +254,4 @@ async def test_the_other_side_fetches_nothing_by_a_program(
     assert playground.ran()
     said = await playground.runs(attack.command)
     assert not playground.ran()
-    assert "[git speaks to no other folder here: " in said
+    assert "[git cannot fetch from or push to other folders here: " in said

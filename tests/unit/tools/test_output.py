@@ -41,7 +41,7 @@ async def test_long_output_is_cut_in_the_middle_and_kept_whole(desk: Desk, line:
     kept = Path(result.whole_output_path or "")
     assert kept_text(kept) == whole
     assert kept.parent == desk.workspace / ".gatehouse" / "outputs" / "ses_1" / "run_1"
-    named = re.search(r"the whole is in (\S+)\]$", result.content)
+    named = re.search(r"all of it is in (\S+)\]$", result.content)
     assert named is not None
     read = await desk.run("read_file", path=named[1], limit=1)
     assert read.content.startswith("first")
@@ -75,14 +75,14 @@ def test_output_is_not_kept_through_a_link(desk: Desk, tmp_path: Path, link: str
     (desk.workspace / link).symlink_to(outside)
     result = to_result(CALL, ToolOutput("x" * 40_000), context=desk.context())
     assert result.whole_output_path is None
-    assert "the whole could not be kept" in result.content
+    assert "all of it could not be kept" in result.content
     assert list(outside.iterdir()) == []
 
 
 @pytest.mark.requirement("TOOL-4")
 def test_binary_output_is_described(desk: Desk) -> None:
     result = to_result(CALL, ToolOutput("\x7fELF\0\0\1"), context=desk.context())
-    assert result.content.startswith("binary output: application/x-elf, 7 bytes; the whole is in")
+    assert result.content.startswith("binary output: application/x-elf, 7 bytes; all of it is in")
     assert Path(result.whole_output_path or "").read_bytes() == b"\x7fELF\0\0\1"
 
 
@@ -114,7 +114,7 @@ def test_untrusted_output_is_fenced_within_the_limit(desk: Desk) -> None:
     assert len(TAG.findall(result.content)) == 2
     body, _, mark = result.content.rpartition("\n")
     assert body.endswith(">")
-    assert "the whole is in" in mark
+    assert "all of it is in" in mark
 
 
 @pytest.mark.requirement("TOOL-11")

@@ -109,7 +109,7 @@ deleted file mode 100644
         (begun("*** Update File: a", "@@", "@@ b"), "a hunk has lines"),
         (begun(*(f"*** Delete File: {n}" for n in range(MAX_FILES + 1))), f"more than {MAX_FILES}"),
         ("--- a/x\nno\n", "--- is followed by +++"),
-        ("--- a/x\n+++ b/x\n@@ -1,2 +1 @@\n-a\n", "has not the lines that its @@ says"),
+        ("--- a/x\n+++ b/x\n@@ -1,2 +1 @@\n-a\n", "does not have the lines that its @@ says"),
         ("@@ -1 +1 @@\n-a\n+b\n", "stands below the --- and +++"),
         ("diff --git a/x b/x\nold mode 100644\nnew mode 100755\n", "text of files alone"),
         ("diff --git a/x b/x\nBinary files a/x and b/x differ\n", "text of files alone"),

@@ -44,7 +44,7 @@ def refused(desk: Desk, tool: str, arguments: str) -> str:
         ('{"path": 7}', "path: input should be a valid string"),
         ('{"path": "a", "offset": 0}', "offset: input should be greater than or equal to 1"),
         ('{"path": "a", "line": 3}', "line: is no field of this tool; the fields are path, offset"),
-        ('{"path": "a"', "the arguments cannot be read: it is no JSON: Expecting"),
+        ('{"path": "a"', "the arguments cannot be read: it is not JSON: Expecting"),
         ('["a"]', "the arguments must be one JSON object"),
         ("null", "the arguments must be one JSON object"),
         ("[" * 100_000, "the arguments cannot be read: it is nested more than 64 levels deep"),

@@ -73,7 +73,7 @@ async def test_a_listing_shows_kinds_and_sizes_on_one_line_each(desk: Desk) -> N
     (desk.folder / "two\nlines").touch()
     listed = (await desk.run("list_dir", path=".")).content
     assert listed.splitlines() == ["b  5", "link -> b", "sub/", "two\\u{a}lines  0"]
-    with pytest.raises(ToolError, match="is no directory"):
+    with pytest.raises(ToolError, match="is not a directory"):
         await desk.run("list_dir", path="b")
     with pytest.raises(ToolError, match="does not exist"):
         await desk.run("list_dir", path="none")
@@ -126,7 +126,7 @@ async def test_a_pattern_that_never_ends_is_stopped(desk: Desk) -> None:
     prepared = tool.bind({"pattern": "(a|aa)+$"})
     with pytest.raises(ToolError, match=re.escape("took more than 0.2 s at a")):
         await prepared.run(desk.context())
-    with pytest.raises(ToolError, match="is no regular expression"):
+    with pytest.raises(ToolError, match="is not a regular expression"):
         await desk.run("grep", pattern="f(")
     with pytest.raises(ToolError, match="does not exist"):
         await desk.run("grep", pattern="f", path="none")

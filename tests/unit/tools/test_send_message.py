@@ -40,7 +40,7 @@ async def test_nothing_is_said_without_words_or_to_whom_the_person_does_not_reac
     desk.recipients = (recipient("C1"),)
     assert "say what is to be sent" in await refused(desk, to="slack:T1:C1", text=" ")
     told = await refused(desk, to="slack:T1:C9", text="hello")
-    assert "slack:T1:C9 is no other conversation here" in told
+    assert "slack:T1:C9 is not another conversation here" in told
     assert "- slack:T1:C1 (channel)" in told
     desk.recipients = ()
     assert "no other conversation that may" in await refused(desk, to="slack:T1:C9", text="hello")

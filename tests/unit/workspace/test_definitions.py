@@ -163,8 +163,8 @@ def test_other_fields_are_kept_and_told(workspace: Folder) -> None:
     ("text", "why"),
     [
         ("Just text.", "frontmatter"),
-        ("---\nname: [\n---\nbody", "no YAML"),
-        ("---\n- a\n---\nbody", "no mapping"),
+        ("---\nname: [\n---\nbody", "not YAML"),
+        ("---\n- a\n---\nbody", "not a mapping"),
         ("---\nname: scout\n---\n\n", "no body"),
         ("---\nmaxTurns: many\n---\nbody", "maxTurns: input should be a valid integer"),
         ("---\nmaxTurns: 0\n---\nbody", "maxTurns: input should be greater than or equal to 1"),

@@ -83,7 +83,7 @@ def test_a_file_that_cannot_be_taken_whole_refuses_all(
 def test_what_is_no_file_is_refused(folder: Folder) -> None:
     folder.write("personas/kind/AGENTS.md", "Work.")
     os.mkfifo(folder.root / "personas/kind/SOUL.md")
-    assert "no regular file" in refusal(folder)
+    assert "not a regular file" in refusal(folder)
 
 
 @pytest.mark.parametrize(

@@ -101,9 +101,9 @@ def test_a_broken_skill_of_the_workspace_does_not_bring_the_built_in_one_back(
 BROKEN = {
     "no frontmatter": ("Just text.", "does not begin with frontmatter"),
     "never closed": ("---\nname: x\n", "does not begin with frontmatter"),
-    "no yaml": ("---\nname: [x\n---\n", "no YAML"),
-    "tab": ("---\nname:\tx\n\tdescription: y\n---\n", "no YAML"),
-    "a list": ("---\n- name\n---\n", "no mapping"),
+    "no yaml": ("---\nname: [x\n---\n", "not YAML"),
+    "tab": ("---\nname:\tx\n\tdescription: y\n---\n", "not YAML"),
+    "a list": ("---\n- name\n---\n", "not a mapping"),
     "no name": ("---\ndescription: y\n---\n", "name: field required"),
     "no description": ("---\nname: x\ndescription:\n---\n", "description: string should have"),
     "name with a space": ("---\nname: x y\ndescription: z\n---\n", "name: string should match"),
@@ -119,7 +119,7 @@ BROKEN = {
     ),
     "long": (f"---\nname: x\ndescription: {'y' * 2000}\n---\n", "description: string should have"),
     "huge": (f"---\nname: x\nnote: {'y' * 20000}\n---\n", "is longer than"),
-    "deep": (f"---\nname: {'[' * 4000}\n---\n", "no YAML"),
+    "deep": (f"---\nname: {'[' * 4000}\n---\n", "not YAML"),
     "bomb": (
         "---\na: &a [x, x]\nb: &b [*a, *a]\nc: [*b, *b]\nname: x\ndescription: y\n---\n",
         "aliases are not allowed",

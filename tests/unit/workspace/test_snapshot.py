@@ -204,7 +204,7 @@ async def test_a_workspace_that_is_gone_says_so_and_comes_back(folder: Folder) -
     await _settled(workspace)
     folder.root.rename(moved)
     gone = await workspace.snapshot()
-    assert gone.warnings == (f"the workspace {folder.root} is no folder",)
+    assert gone.warnings == (f"the workspace {folder.root} is not a folder",)
     assert dict(gone.identity) == {}
     moved.rename(folder.root)
     assert (await workspace.snapshot()).identity["AGENTS.md"] == "Work well."
