@@ -64,7 +64,10 @@ _NOBODY_AT_WORK: Final = (
 
 Session = Annotated[
     str,
-    typer.Argument(metavar="[SESSION]", help="A session of the tree. Default: all trees at work."),
+    typer.Argument(
+        metavar="[SESSION]",
+        help="A session of the tree, by its id or its key. Default: all trees at work.",
+    ),
 ]
 
 
@@ -152,7 +155,7 @@ def changes(before: Sequence["JsonObject"], now: Sequence["JsonObject"]) -> list
 
 
 async def _rows(gateway: "GatewayClient", session: str) -> list["JsonObject"]:
-    query = {"session_id": session} if session else {}
+    query = {"session_id": await gateway.session_id(session)} if session else {}
     return await gateway.items("/v1/agents/summaries", query, most=MOST)
 
 

@@ -26,6 +26,8 @@ FAILED: Final = 1
 USAGE: Final = 2
 UNREACHABLE: Final = 3
 
+SESSION_HELP: Final = "The session's id or its key; `gatehouse sessions list` shows both."
+SessionName = Annotated[str, typer.Argument(metavar="SESSION", help=SESSION_HELP)]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 
 

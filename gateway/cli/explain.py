@@ -7,8 +7,10 @@ import typer
 
 from gateway.cli.common import (
     AsJson,
+    SessionName,
     ask_gateway,
     cell,
+    examples,
     fail,
     group,
     note,
@@ -19,17 +21,13 @@ from gateway.cli.common import (
 )
 
 if TYPE_CHECKING:
-    from gateway.cli.client import Json, JsonObject
+    from gateway.cli.client import GatewayClient, Json, JsonObject
 
 policy = group("Look at what the agent may do.")
 
-SessionId = Annotated[
-    str,
-    typer.Argument(metavar="SESSION", help="A session's id; `gatehouse sessions list` shows it."),
-]
 _AS_JSON: Final = (
     "Write it as one argument in single quotes, for example: "
-    'gatehouse policy explain SESSION exec \'{"command": "ls"}\''
+    'gatehouse policy explain terminal:main exec \'{"command": "ls"}\''
 )
 _KINDS: Final = {
     str: "a text",
@@ -48,12 +46,16 @@ def register(app: typer.Typer) -> None:
 
 def context(
     context: typer.Context,
-    session: SessionId,
+    session: SessionName,
     full: Annotated[bool, typer.Option("--full", help="Print the whole prompt too.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Show the prompt that a session's next turn begins with, and the tokens of each block."""
-    found = ask_gateway(context, lambda gateway: gateway.get(f"/v1/sessions/{session}/context"))
+
+    async def prompt(gateway: "GatewayClient") -> "JsonObject":
+        return await gateway.get(f"/v1/sessions/{await gateway.session_id(session)}/context")
+
+    found = ask_gateway(context, prompt)
     if as_json:
         print_json(found)
         return
@@ -70,10 +72,12 @@ def context(
         say(f"\n{plain(str(found.get('present')))}")
 
 
-@policy.command()
+@policy.command(
+    epilog=examples('gatehouse policy explain terminal:main exec \'{"command": "ls"}\'')
+)
 def explain(
     context: typer.Context,
-    session: SessionId,
+    session: SessionName,
     tool: Annotated[str, typer.Argument(metavar="TOOL", help="A tool's name, such as exec.")],
     arguments: Annotated[
         str, typer.Argument(metavar="[ARGUMENTS]", help="The call's arguments as a JSON object.")
@@ -89,10 +93,12 @@ def explain(
     if not isinstance(given, dict):
         fail(f"ARGUMENTS must be a JSON object, not {_KINDS[type(given)]}. {_AS_JSON}", 2)
     body: JsonObject = {"tool": tool, "arguments": given, "trust": trust}
-    found = ask_gateway(
-        context,
-        lambda gateway: gateway.post(f"/v1/sessions/{session}/policy/explain", body),
-    )
+
+    async def decision(gateway: "GatewayClient") -> "JsonObject":
+        session_id = await gateway.session_id(session)
+        return await gateway.post(f"/v1/sessions/{session_id}/policy/explain", body)
+
+    found = ask_gateway(context, decision)
     if as_json:
         print_json(found)
         return

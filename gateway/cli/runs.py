@@ -1,28 +1,50 @@
 """`runs`: what the agent does and did."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gateway.cli.common import AsJson, ask_gateway, cell, group, print_json, say, table, when
+from gateway.cli.common import (
+    SESSION_HELP,
+    AsJson,
+    ask_gateway,
+    cell,
+    group,
+    print_json,
+    say,
+    table,
+    when,
+)
+
+if TYPE_CHECKING:
+    from gateway.cli.client import GatewayClient, JsonObject
 
 app = group("Look at runs and stop them.")
 
-RunId = Annotated[str, typer.Argument(metavar="RUN", help="A run's id.")]
+RunId = Annotated[
+    str, typer.Argument(metavar="RUN", help="A run's id; `gatehouse runs list` shows it.")
+]
 
 
 @app.command("list")
 def list_(
     context: typer.Context,
-    session: Annotated[str, typer.Option("--session-id", help="Of this session only.")] = "",
+    session: Annotated[
+        str, typer.Option("--session-id", "--session", help=f"Only its runs. {SESSION_HELP}")
+    ] = "",
     status: Annotated[str, typer.Option(help="In this state only, such as running.")] = "",
     limit: Annotated[int, typer.Option(min=1, max=10_000, help="How many at most.")] = 50,
     as_json: AsJson = False,
 ) -> None:
     """Show runs, the newest first."""
-    asked = {"session_id": session, "status": status}
-    query = {name: value for name, value in asked.items() if value}
-    found = ask_gateway(context, lambda gateway: gateway.items("/v1/runs", query, most=limit))
+
+    async def read(gateway: "GatewayClient") -> "list[JsonObject]":
+        session_id = await gateway.session_id(session) if session else ""
+        asked = {"session_id": session_id, "status": status}
+        query = {name: value for name, value in asked.items() if value}
+        return await gateway.items("/v1/runs", query, most=limit)
+
+    found = ask_gateway(context, read)
     if as_json:
         print_json(found)
         return

@@ -7,6 +7,7 @@ import typer
 
 from gateway.cli.common import (
     AsJson,
+    SessionName,
     ask_gateway,
     cell,
     escaped,
@@ -43,16 +44,17 @@ def list_(
 @app.command()
 def show(
     context: typer.Context,
-    session: Annotated[str, typer.Argument(help="A session's id.")],
+    session: SessionName,
     limit: Annotated[int, typer.Option(min=1, max=200, help="How many messages.")] = 20,
     as_json: AsJson = False,
 ) -> None:
     """Show one session and its newest messages."""
-    found = ask_gateway(context, lambda gateway: gateway.get(f"/v1/sessions/{session}"))
-    messages = ask_gateway(
-        context,
-        lambda gateway: gateway.get(f"/v1/sessions/{session}/messages", {"limit": str(limit)}),
-    )
+
+    async def read(gateway: "GatewayClient") -> "tuple[JsonObject, JsonObject]":
+        path = f"/v1/sessions/{await gateway.session_id(session)}"
+        return await gateway.get(path), await gateway.get(f"{path}/messages", {"limit": str(limit)})
+
+    found, messages = ask_gateway(context, read)
     if as_json:
         print_json({"session": found, "messages": messages})
         return
@@ -68,13 +70,14 @@ def show(
 @app.command()
 def export(
     context: typer.Context,
-    session: Annotated[str, typer.Argument(help="A session's id, a subagent's too.")],
+    session: SessionName,
     transcript: Annotated[
         int | None,
         typer.Option(min=1, help="Which of its conversations. Default: the present one."),
     ] = None,
 ) -> None:
-    """Print a whole conversation as JSON, a message on each line, the oldest first."""
+    """Print a whole conversation, also a subagent's, as JSON: a message on each line, the oldest
+    first."""
     query = {"limit": "200"} | ({} if transcript is None else {"transcript": str(transcript)})
     pages = ask_gateway(context, lambda gateway: pages_of(gateway, session, query))
     for page in reversed(pages):
@@ -86,9 +89,10 @@ async def pages_of(
     gateway: "GatewayClient", session: str, query: dict[str, str]
 ) -> "list[list[JsonObject]]":
     """The messages of a conversation, page by page, the newest page first."""
+    session_id = await gateway.session_id(session)
     found: list[list[JsonObject]] = []
     while True:
-        page = await gateway.get(f"/v1/sessions/{session}/messages", query)
+        page = await gateway.get(f"/v1/sessions/{session_id}/messages", query)
         items, pagination = page.get("items"), page.get("pagination")
         if isinstance(items, list):
             found.append([item for item in items if isinstance(item, dict)])

@@ -50,12 +50,14 @@ class SessionRoutes:
 
     async def _list(self, request: web.Request) -> web.Response:
         """``subagents=false`` leaves out the sessions of subagents, ``archived`` tells those that
-        were put aside from the others, and ``q`` is a part of the title."""
+        were put aside from the others, and ``q`` is a part of the title. ``key`` asks for the one
+        session with this key, whatever the rest says."""
         page = await self._views.sessions(
             limit=limit_of(request),
             cursor=cursor_of(request),
             children=flag_of(request, "subagents") is not False,
             title=" ".join(request.query.get("q", "").split())[:MOST_SOUGHT],
+            key=request.query.get("key", ""),
             archived=flag_of(request, "archived"),
         )
         return listing(page)

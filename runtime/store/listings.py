@@ -70,10 +70,12 @@ class SessionLine:
 @dataclass(frozen=True, slots=True)
 class SessionFilter:
     """Which sessions are wanted. `children`: those of subagents too. `title` is a part of the
-    title, in letters of either case. `archived`: None for all."""
+    title, in letters of either case. `archived`: None for all.
+    A `key` is the whole key of one session: it alone is wanted, whatever the rest says."""
 
     children: bool = True
     title: str = ""
+    key: str = ""
     archived: bool | None = None
 
 
@@ -185,6 +187,8 @@ def _session_line(row: Row[tuple[str, int, str | None, bool]]) -> SessionLine:
 
 
 def _listed(wanted: SessionFilter) -> list[ColumnElement[bool]]:
+    if wanted.key:
+        return [sessions.c.key == wanted.key]
     found = [~_CLOSED if wanted.children else _NO_CHILD]
     if wanted.title:
         title = func.lower(sessions.c.title)

@@ -58,11 +58,13 @@ class Views:
         cursor: str | None = None,
         children: bool = True,
         title: str = "",
+        key: str = "",
         archived: bool | None = None,
     ) -> Page[SessionView]:
         """Newest activity first; those of subagents where `children` are wanted. `title` is a part
-        of the title in letters of either case, `archived` None wants all."""
-        wanted = SessionFilter(children=children, title=title, archived=archived)
+        of the title in letters of either case, `archived` None wants all. `key` asks for the one
+        session with this key, whatever the rest says."""
+        wanted = SessionFilter(children=children, title=title, key=key, archived=archived)
         before = None
         if cursor is not None:
             last, seen = cursors.decode(cursor, int, str)

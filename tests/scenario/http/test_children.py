@@ -78,7 +78,7 @@ async def test_a_closed_child_is_not_listed_and_is_read_continued_and_exported(
         await gateway.state(await gateway.says(session, "gold"), "completed")
         assert await listed(gateway) == [session]
         async with GatewayClient(gateway.url, SecretStr(ADMIN)) as client:
-            pages = await pages_of(client, child.session_id, {"limit": "2"})
+            pages = await pages_of(client, view["key"], {"limit": "2"})
     exported = [item for page in reversed(pages) for item in page]
     texts = [item["text"] for item in exported if item["kind"] == "assistant"]
     assert texts == ["I dived.", "A pearl.", "No gold."]

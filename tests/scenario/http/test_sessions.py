@@ -4,12 +4,14 @@ import base64
 import hashlib
 
 import pytest
+from pydantic import SecretStr
 
+from gateway.cli.client import GatewayClient, Refused
 from runtime.domain.decisions import PermissionMode
 from runtime.domain.messages import InboundMessage
 from runtime.domain.people import Sender
 from tests.fakes.model import Gate, Said
-from tests.scenario.harness import Plan
+from tests.scenario.harness import ADMIN, Plan
 from tests.scenario.http.conftest import ASKS, Sites
 
 
@@ -33,6 +35,29 @@ async def test_a_session_is_made_read_and_listed(sites: Sites) -> None:
         assert (again, same["id"], same["mode"]) == (200, made["id"], "plan")
         _, page = await gateway.ask("GET", "/v1/sessions?page=true")
         assert page == {"items": [made], "pagination": {"total_count": 1}}
+
+
+@pytest.mark.requirement("RUN-1", "OPS-2")
+async def test_a_session_is_named_by_its_key_as_well_as_by_its_id(sites: Sites) -> None:
+    async with sites() as gateway:
+        made = {key: await gateway.session(key=key) for key in ("build", "a/b 100%:é")}
+        keys = {
+            one: (await gateway.ask("GET", f"/v1/sessions/{one}"))[1]["key"]
+            for one in made.values()
+        }
+        assert keys[made["build"]] == "web:build"
+        async with GatewayClient(gateway.url, SecretStr(ADMIN)) as client:
+            for session, key in keys.items():
+                found = await client.items("/v1/sessions", {"key": key})
+                assert [one["id"] for one in found] == [session]
+                assert await client.session_id(key) == session
+                assert await client.session_id(session) == session
+            for unknown in ("web:buil", "web:BUILD", "build", "../runs", ""):
+                with pytest.raises(
+                    Refused, match="`gatehouse sessions list` shows both"
+                ) as refused:
+                    await client.session_id(unknown)
+                assert repr(unknown) in str(refused.value)
 
 
 @pytest.mark.requirement("RUN-1", "API-3")

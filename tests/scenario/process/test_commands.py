@@ -81,19 +81,18 @@ async def test_every_reading_command_has_json_and_people_output(
     async with fail_after(120), gateway(place) as program:
         there = reaching(place, await program.url())
         await command(there, "chat", "-m", "hello")
-        listed = await command(there, "sessions", "list", "--json")
-        session = json.loads(listed.out)[0]["id"]
         (run,) = json.loads((await command(there, "runs", "list", "--json")).out)
         for arguments in (
             ("status",),
             ("sessions", "list"),
-            ("sessions", "show", session),
-            ("runs", "list"),
+            ("sessions", "show", "terminal:main"),
+            ("runs", "list", "--session", "terminal:main"),
+            ("agents", "tree", "terminal:main"),
             ("runs", "show", run["id"]),
             ("approvals", "list"),
             ("pairing", "list"),
-            ("context", session),
-            ("policy", "explain", session, "exec", '{"command": "ls"}'),
+            ("context", "terminal:main"),
+            ("policy", "explain", "terminal:main", "exec", '{"command": "ls"}'),
             ("config", "show"),
             ("config", "path"),
             ("version",),
@@ -104,10 +103,13 @@ async def test_every_reading_command_has_json_and_people_output(
             told = await command(there, *arguments, "--json")
             assert told.code == 0, (arguments, told)
             json.loads(told.out)
-        exported = await command(there, "sessions", "export", session)
+        exported = await command(there, "sessions", "export", "terminal:main")
         lines = [json.loads(line) for line in exported.out.splitlines()]
         assert [line["kind"] for line in lines][:2] == ["user", "assistant"]
         assert lines[0]["text"] == "hello"
+        unknown = await command(there, "context", "terminal:mian")
+        assert (unknown.code, unknown.out) == (1, "")
+        assert "no session has the id or the key 'terminal:mian'" in unknown.err
 
 
 @pytest.mark.requirement("MSG-12")
