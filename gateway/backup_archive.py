@@ -253,7 +253,9 @@ def _trouble(archive: Path) -> Iterator[None]:
         if error.filename != str(archive):
             raise
         raise Unavailable(f"There is no file {archive}.") from error
-    except (tarfile.HeaderError, EOFError, zlib.error, gzip.BadGzipFile, UnicodeError) as error:
+    except gzip.BadGzipFile as error:
+        raise refused("it is damaged, or it is another kind of file") from error
+    except (tarfile.HeaderError, EOFError, zlib.error, UnicodeError) as error:
         raise refused(f"it is damaged ({error})") from error
     except (FileExistsError, NotADirectoryError, IsADirectoryError) as error:
         if error.filename == str(archive):

@@ -177,7 +177,8 @@ async def telegram_webhook(
     found = [one for one in telegram_bots(section) if one.name == name]
     if not found:
         named = f"bot named {name!r}" if name else "bot"
-        raise InvalidInput("telegram", f"there is no {named}: set its token first")
+        token = f"telegram.bots.{name}.bot_token" if name else "TELEGRAM_BOT_TOKEN"
+        raise InvalidInput("telegram", f"there is no {named}: set {token} first")
     # Lazy: as above.
     from adapters.telegram.admin import WebhookAdmin
 

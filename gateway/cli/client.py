@@ -24,6 +24,12 @@ _SESSION_ID: Final = re.compile(r"ses_[A-Za-z0-9_]{1,60}")
 """No key has this form: a key begins with its channel's name."""
 LOCAL: Final = "http://localhost"
 """What a socket's address is for HTTP."""
+_LISTS: Final = {
+    "session": "gatehouse sessions list",
+    "run": "gatehouse runs list",
+    "pairing": "gatehouse pairing list",
+}
+"""The command that lists what a person misspelt, by its kind."""
 NOT_RUNNING: Final = (
     "no gateway of {home} is running. Start it with `gatehouse serve`. To use a gateway elsewhere, "
     "put its address into GATEHOUSE_URL and its token into GATEHOUSE_TOKEN"
@@ -36,11 +42,13 @@ class Unreachable(Exception):
 
 @dataclass
 class Refused(Exception):
-    """The gateway answered that it will not; `status` is HTTP's, `code` the gateway's word."""
+    """The gateway answered that it will not; `status` is HTTP's, `code` the gateway's word, `kind`
+    what it did not find."""
 
     status: int
     detail: str
     code: str = ""
+    kind: str = ""
 
     def __str__(self) -> str:
         if self.status == 401:
@@ -48,6 +56,8 @@ class Refused(Exception):
                 f"{self.detail} Name the gateway's token in GATEHOUSE_TOKEN, or unset it for the "
                 "gateway of this home."
             )
+        if self.kind in _LISTS:
+            return f"{self.detail}. `{_LISTS[self.kind]}` shows those that there are."
         return self.detail
 
 
@@ -275,12 +285,15 @@ def _object(raw: bytes) -> JsonObject:
 def _refused(status: int, raw: bytes) -> Refused:
     problem = _object(raw)
     detail = str(problem.get("detail") or problem.get("title") or f"it answered {status}")
-    return Refused(status, detail, str(problem.get("code", "")))
+    return Refused(status, detail, str(problem.get("code", "")), str(problem.get("kind", "")))
 
 
 def _plain(error: BaseException) -> str:
     if isinstance(error, aiohttp.ClientConnectorError):
-        return error.os_error.strerror or "the connection was refused"
+        # Of a refusal asyncio says only which address it called.
+        refused = isinstance(error.os_error, ConnectionRefusedError)
+        told = None if refused else error.os_error.strerror
+        return told or "the connection was refused"
     if isinstance(error, aiohttp.ClientPayloadError):
         return "the connection was cut"
     return str(error) or type(error).__name__

@@ -24,8 +24,13 @@ async def own_gateway(config: Config, options: Options) -> AsyncIterator[None]:
         workspaces.make_home(own)
         path = own.home / "chat.log"
         stream = await asyncio.to_thread(path.open, "a", encoding="utf-8")
-    except (Unavailable, OSError) as error:
+    except Unavailable as error:
         fail(str(error))
+    except OSError as error:
+        fail(
+            f"The log {error.filename} cannot be written: {error.strerror}. Make the home folder "
+            "writable, free some space, or name another folder in GATEHOUSE_HOME."
+        )
     with stream:
         redactor = logs.setup(
             level=own.settings.log.level, style="json", secrets=secrets_of(own), stream=stream

@@ -48,6 +48,7 @@ async def test_it_says_where_the_answer_will_be_and_ends_with_3_when_the_gateway
         assert "Traceback" not in ended.err
         assert "your message was accepted" in ended.err
         assert "no gateway can be reached" in ended.err
+        assert "(the connection was refused)" in ended.err
         assert len(ended.err.splitlines()) == 2
         (slow.workspace / "files/go").touch()
         async with gateway(slow) as again:
@@ -69,3 +70,16 @@ async def test_what_its_own_gateway_refuses_is_one_line_too(
     assert "Traceback" not in ended.err
     assert ended.err.splitlines()[-1].startswith("gatehouse: ")
     assert "key" in ended.err.splitlines()[-1]
+
+
+@pytest.mark.requirement("OPS-2", "TTY-1")
+async def test_a_log_that_cannot_be_written_is_named_with_what_to_do(
+    place: Place, fail_after: FailAfter
+) -> None:
+    (place.home / "chat.log").mkdir(parents=True)
+    async with fail_after(60):
+        ended = await command(place, "chat", "-m", "hello")
+    assert (ended.code, ended.out) == (1, ""), ended
+    told = ended.err.splitlines()[-1]
+    assert f"{place.home / 'chat.log'} cannot be written" in told
+    assert "GATEHOUSE_HOME" in told

@@ -110,6 +110,8 @@ async def test_every_reading_command_has_json_and_people_output(
         unknown = await command(there, "context", "terminal:mian")
         assert (unknown.code, unknown.out) == (1, "")
         assert "no session has the id or the key 'terminal:mian'" in unknown.err
+        unknown = await command(there, "runs", "show", "terminal:main")
+        assert "`gatehouse runs list` shows" in unknown.err
 
 
 @pytest.mark.requirement("MSG-12")

@@ -176,6 +176,16 @@ async def test_what_is_no_plain_file_of_a_sensible_size_is_refused(
 
 
 @pytest.mark.requirement("OPS-6")
+async def test_another_kind_of_file_is_refused_in_plain_words(
+    config: Config, tmp_path: Path
+) -> None:
+    other = tmp_path / "notes.txt"
+    other.write_text("Buy bread.")
+    with pytest.raises(InvalidInput, match="it is another kind of file"):
+        await backup.verify(base(config), other)
+
+
+@pytest.mark.requirement("OPS-6")
 async def test_a_member_larger_than_the_disk_is_refused_before_it_is_written(
     config: Config, archive: Path, tmp_path: Path
 ) -> None:
