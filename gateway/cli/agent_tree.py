@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from gateway.cli.client import GatewayClient, JsonObject
 from gateway.cli.common import AsJson, ask_gateway, cell, note, print_json, say
+from gateway.cli.sessions import session_id_of
 
 MOST: Final = 10_000
 EVERY_S: Final = 1.0
@@ -82,7 +83,7 @@ def tree(
     watch: Annotated[bool, typer.Option("--watch", help="Update the tree until Ctrl+C.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show subagents below those that sent them: status, steps, tokens, cost and time."""
+    """Show subagents below the agents that started them: status, steps, tokens, cost and time."""
     if watch and as_json:
         raise typer.BadParameter("--watch is for people, --json for programs")
     if watch:
@@ -155,7 +156,7 @@ def changes(before: Sequence["JsonObject"], now: Sequence["JsonObject"]) -> list
 
 
 async def _rows(gateway: "GatewayClient", session: str) -> list["JsonObject"]:
-    query = {"session_id": await gateway.session_id(session)} if session else {}
+    query = {"session_id": await session_id_of(gateway, session)} if session else {}
     return await gateway.items("/v1/agents/summaries", query, most=MOST)
 
 

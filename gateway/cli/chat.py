@@ -203,7 +203,7 @@ async def _once(conversation: "Conversation", message: str, pressed: asyncio.Eve
         note(f"gatehouse: a step failed: {call.name} {call.arguments[:SHOWN]}")
     _print([*(one for one in sent if one.kind == "file"), *said[-1:]])
     if state != "completed":
-        note(f"gatehouse: the run {submitted.run_id} is {state}")
+        note(f"gatehouse: the run {submitted.run_id} ended: {state}")
         return STOPPED if pressed.is_set() else FAILED
     return 0
 

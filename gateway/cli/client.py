@@ -1,7 +1,6 @@
 """The gateway's HTTP API, as the command line uses it. It shows nothing and decides nothing."""
 
 import json
-import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -20,8 +19,6 @@ JsonObject = dict[str, JsonValue]
 
 TIMEOUT_S: Final = 30.0
 CONNECT_S: Final = 5.0
-_SESSION_ID: Final = re.compile(r"ses_[A-Za-z0-9_]{1,60}")
-"""No key has this form: a key begins with its channel's name."""
 LOCAL: Final = "http://localhost"
 """What a socket's address is for HTTP."""
 _LISTS: Final = {
@@ -138,18 +135,6 @@ class GatewayClient:
         """What became of a request; the same `key` makes a repeat harmless (RUN-4)."""
         headers = {} if key is None else {"Idempotency-Key": key}
         return await self._call("POST", path, body=body or {}, headers=headers)
-
-    async def session_id(self, name: str) -> str:
-        """The id of the session that `name` is the id or the key of. Raises `Refused` for a key
-        that no session has."""
-        if _SESSION_ID.fullmatch(name):
-            return name
-        # An older gateway takes no `key`, and answers with any session.
-        for session in await self.items("/v1/sessions", {"key": name}):
-            if session.get("key") == name:
-                return str(session["id"])
-        detail = f"no session has the id or the key {name!r}. `gatehouse sessions list` shows both."
-        raise Refused(404, detail, "not_found")
 
     async def reachable(self) -> bool:
         """Whether something that is a gateway answers there."""

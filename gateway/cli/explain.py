@@ -19,6 +19,7 @@ from gateway.cli.common import (
     say,
     table,
 )
+from gateway.cli.sessions import session_id_of
 
 if TYPE_CHECKING:
     from gateway.cli.client import GatewayClient, Json, JsonObject
@@ -53,7 +54,7 @@ def context(
     """Show the prompt that a session's next turn begins with, and the tokens of each block."""
 
     async def prompt(gateway: "GatewayClient") -> "JsonObject":
-        return await gateway.get(f"/v1/sessions/{await gateway.session_id(session)}/context")
+        return await gateway.get(f"/v1/sessions/{await session_id_of(gateway, session)}/context")
 
     found = ask_gateway(context, prompt)
     if as_json:
@@ -95,7 +96,7 @@ def explain(
     body: JsonObject = {"tool": tool, "arguments": given, "trust": trust}
 
     async def decision(gateway: "GatewayClient") -> "JsonObject":
-        session_id = await gateway.session_id(session)
+        session_id = await session_id_of(gateway, session)
         return await gateway.post(f"/v1/sessions/{session_id}/policy/explain", body)
 
     found = ask_gateway(context, decision)

@@ -15,6 +15,7 @@ from gateway.cli.common import (
     table,
     when,
 )
+from gateway.cli.sessions import session_id_of
 
 if TYPE_CHECKING:
     from gateway.cli.client import GatewayClient, JsonObject
@@ -39,7 +40,7 @@ def list_(
     """Show runs, the newest first."""
 
     async def read(gateway: "GatewayClient") -> "list[JsonObject]":
-        session_id = await gateway.session_id(session) if session else ""
+        session_id = await session_id_of(gateway, session) if session else ""
         asked = {"session_id": session_id, "status": status}
         query = {name: value for name, value in asked.items() if value}
         return await gateway.items("/v1/runs", query, most=limit)

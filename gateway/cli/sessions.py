@@ -1,7 +1,8 @@
 """`sessions`: the conversations that the gateway keeps."""
 
 import json
-from typing import TYPE_CHECKING, Annotated
+import re
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
     from gateway.cli.client import GatewayClient, JsonObject
 
 app = group("Look at conversations.")
+
+_ID: Final = re.compile(r"ses_[A-Za-z0-9_]{1,60}")
+"""No key has this form: a key begins with its channel's name."""
 
 
 @app.command("list")
@@ -51,7 +55,7 @@ def show(
     """Show one session and its newest messages."""
 
     async def read(gateway: "GatewayClient") -> "tuple[JsonObject, JsonObject]":
-        path = f"/v1/sessions/{await gateway.session_id(session)}"
+        path = f"/v1/sessions/{await session_id_of(gateway, session)}"
         return await gateway.get(path), await gateway.get(f"{path}/messages", {"limit": str(limit)})
 
     found, messages = ask_gateway(context, read)
@@ -85,11 +89,27 @@ def export(
             say(escaped(json.dumps(item, ensure_ascii=False)))
 
 
+async def session_id_of(gateway: "GatewayClient", name: str) -> str:
+    """The id of the session that `name` is the id or the key of. Raises `Refused` for a key that
+    no session has."""
+    # Lazy: the HTTP client is loaded by the commands that use it.
+    from gateway.cli.client import Refused
+
+    if _ID.fullmatch(name):
+        return name
+    # An older gateway takes no `key`, and answers with any session.
+    for session in await gateway.items("/v1/sessions", {"key": name}):
+        if session.get("key") == name:
+            return str(session["id"])
+    detail = f"no session has the id or the key {name!r}. `gatehouse sessions list` shows both."
+    raise Refused(404, detail, "not_found")
+
+
 async def pages_of(
     gateway: "GatewayClient", session: str, query: dict[str, str]
 ) -> "list[list[JsonObject]]":
     """The messages of a conversation, page by page, the newest page first."""
-    session_id = await gateway.session_id(session)
+    session_id = await session_id_of(gateway, session)
     found: list[list[JsonObject]] = []
     while True:
         page = await gateway.get(f"/v1/sessions/{session_id}/messages", query)

@@ -31,9 +31,8 @@ def gateway_lock(url: str) -> Iterator[None]:
         yield
         return
     hint = (
-        "Only one gateway works on a home: talk to that one with `gatehouse chat` or `gatehouse "
-        "open`, or stop it, which frees the home at once. A second one beside it needs a home of "
-        "its own: name another folder in GATEHOUSE_HOME."
+        "A home has one gateway. Use that one with `gatehouse chat` or `gatehouse open`, or stop "
+        "it. To run a second gateway, name another home folder in GATEHOUSE_HOME."
     )
     with hold(lock_file(path), what=f"{path} is used by another gateway", hint=hint):
         yield

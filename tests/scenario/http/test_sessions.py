@@ -7,6 +7,7 @@ import pytest
 from pydantic import SecretStr
 
 from gateway.cli.client import GatewayClient, Refused
+from gateway.cli.sessions import session_id_of
 from runtime.domain.decisions import PermissionMode
 from runtime.domain.messages import InboundMessage
 from runtime.domain.people import Sender
@@ -50,13 +51,13 @@ async def test_a_session_is_named_by_its_key_as_well_as_by_its_id(sites: Sites) 
             for session, key in keys.items():
                 found = await client.items("/v1/sessions", {"key": key})
                 assert [one["id"] for one in found] == [session]
-                assert await client.session_id(key) == session
-                assert await client.session_id(session) == session
+                assert await session_id_of(client, key) == session
+                assert await session_id_of(client, session) == session
             for unknown in ("web:buil", "web:BUILD", "build", "../runs", ""):
                 with pytest.raises(
                     Refused, match="`gatehouse sessions list` shows both"
                 ) as refused:
-                    await client.session_id(unknown)
+                    await session_id_of(client, unknown)
                 assert repr(unknown) in str(refused.value)
 
 
