@@ -40,6 +40,11 @@ _NAMING = frozenset(
 """Words whose value is a folder in which a program runs, or a repository that git uses."""
 _STEP = r"(?<![^\s;&|(){}`'\"])(?:cd|chdir|pushd|popd|-C|--git-dir|--chdir|GIT_DIR)(?![\w./-])"
 _STEPS = re.compile(_STEP)
+_AGAIN = re.compile(
+    r"\b(?:for|while|until|select|function|eval|alias|trap|source|xargs|watch)\b|\(\s*\)"
+    r"|(?:^|[;&|({\n`]|\bthen\b|\belse\b|\bdo\b)\s*['\"]*\$"
+)
+"""What may take a step of a text several times: a loop, a function, a command in a variable."""
 _TOLD = re.compile(
     _STEP + r"(?:[ \t]+(?:--[ \t]+)?|=)(?P<quote>['\"]?)[\w./][\w./+@%,:-]*(?P=quote)(?=[\s;&|)]|$)"
 )
@@ -128,6 +133,7 @@ def guessed_folders(text: str) -> Folders:
     if not steps:
         return found
     plain = steps == len(_TOLD.findall(text)) and len(words) <= MOST_GUESSED
+    plain = plain and _AGAIN.search(text) is None
     return found if plain and not any(name in text for name in _LEADS) else found.lost()
 
 

@@ -25,8 +25,12 @@ def not_read_only(command: str) -> str | None:
 def _commands(simple: Sequence[SimpleCommand]) -> Iterator[tuple[Word, ...]]:
     """The words of each command. Raises `NotRead` for a variable of which nobody knows what it
     holds: a loop's own holds one of the words that are in the text, or a name of a file."""
-    known = set(_FOLDERS)
+    known, loops = set(_FOLDERS), 0
     for one in simple:
+        loops += {"for": 1, "done": -1}.get(one.keyword, 0)
+        if loops and not one.keyword and one.words[0].text == "cd":
+            # Nobody counts how often, so nobody knows in which repository git runs behind it.
+            raise NotRead("a cd in a loop is not read")
         unknown = [name for word in one.words for name in word.variables if name not in known]
         if unknown:
             raise NotRead(f"${unknown[0]} may hold anything")

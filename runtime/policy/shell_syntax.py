@@ -235,9 +235,11 @@ def _word(token: str) -> Word:
     text, known, variables = "", None, list[str]()
     for piece in _PIECE.finditer(token):
         kind, content = str(piece.lastgroup), piece[str(piece.lastgroup)]
-        if kind in ("pattern", "variable") and known is None:
+        if kind == "pattern" and known is None:
             known = text
         if kind == "variable":
+            # Outside of quotes its value is parted at blanks, and any part may be a flag.
+            known = ""
             variables.append(content.strip("${}"))
         elif kind == "escaped":
             content = content[1:]

@@ -127,6 +127,8 @@ def test_a_step_that_may_have_failed_leaves_both_folders(text: str, places: set[
      "GIT_DIR=$X git log", "sh -c 'cd $X && git log'", "cd `x`; git log",
      "CDPATH=.git; cd deep && git log", "OLDPWD=.git/deep; cd - && git log",
      "command export CDPATH=.git; cd deep && git log",
+     "for x in 1 2 3; do cd d; done; git diff", "while true; do cd d; done; git diff",
+     "f() { cd d; }; f; f; git diff", "x='cd d'; $x; $x; git diff", "eval 'cd d'; git diff $(x)",
      "; ".join(f"cd {n}" for n in range(9)) + "; git log"],
 )  # fmt: skip
 def test_a_step_that_leads_nobody_knows_where_is_said_to(text: str) -> None:
