@@ -36,6 +36,7 @@ ALLOWED = {
     ("gateway/http/events.py", "event stream signals"): REQUEST,
     ("gateway/http/events.py", "event stream"): REQUEST,
     ("gateway/service.py", "canary"): ENDS,
+    ("gateway/cli/own.py", "model library"): ENDS,
     ("gateway/service.py", "model library"): ENDS,
     ("gateway/service.py", "model discovery"): ENDS,
     ("runtime/agent/family.py", "wait"): "it ends with the call that waits",
