@@ -46,6 +46,19 @@ def tried(document: Path) -> Iterator[Sequence[Example]]:
 
 
 GROUPS: Final = [group for document in DOCUMENTS for group in tried(document)]
+SAID: Final = [
+    group
+    if any(SERVES.search(example.command) for example in group)
+    else [example for example in group if SAY in example.command]
+    for group in GROUPS
+    if any(SAY in example.command for example in group)
+]
+"""Where something is said to the agent, which may run commands in the sandbox."""
+CASES: Final = [
+    pytest.param(group, backend, id=f"{group[0].document}:{group[0].line}-{backend}")
+    for backend, groups in (("auto", GROUPS), ("landlock", SAID))
+    for group in groups
+]
 
 
 @pytest.fixture
@@ -84,9 +97,9 @@ async def follow(reader: Reader, group: Sequence[Example], database: str) -> Non
 
 
 @pytest.mark.requirement("OPS-11")
-@pytest.mark.parametrize("group", GROUPS, ids=lambda group: f"{group[0].document}:{group[0].line}")
+@pytest.mark.parametrize(("group", "backend"), CASES)
 async def test_the_commands_of_a_document_work(
-    group: Sequence[Example], home: Path, database: str, fail_after: FailAfter
+    group: Sequence[Example], backend: str, home: Path, database: str, fail_after: FailAfter
 ) -> None:
     if not (ROOT / ".venv/.ready-run").exists():
         pytest.skip("needs the environment that `make test` makes: run the tests by it")
@@ -94,6 +107,7 @@ async def test_the_commands_of_a_document_work(
         "HOME": str(home),
         "PATH": f"{ROOT / '.venv/bin'}:{Path(sys.executable).parent}:{os.environ['PATH']}",
         "GATEHOUSE_HTTP__PORT": "0",
+        "GATEHOUSE_TOOLS__SANDBOX": backend,
         # Documents leave the log out.
         "GATEHOUSE_LOG__LEVEL": "error",
     }

@@ -96,7 +96,7 @@ async def is_closed_to_its_user(place: Place, pid: int, talk: Conversation) -> N
 async def test_the_readmes_first_words_work(
     home: Place, backend: str, fail_after: FailAfter
 ) -> None:
-    assert "`list files`, `run `ls``, `read AGENTS.md`" in README.read_text()
+    assert "\nlist files\nrun `ls`\nread AGENTS.md\n" in README.read_text()
     async with (
         fail_after(120),
         gateway(home) as program,
