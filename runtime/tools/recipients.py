@@ -47,6 +47,8 @@ def _found(conn: Connection, *, run_id: str, key: str) -> Sequence[Recipient]:
     run = runs.get(conn, run_id)
     served = {lease.name for lease in leases.listing(conn)}
     named = sessions.by_key(conn, key) if key else None
+    # All of a group read what is listed there: who else talks to the gateway is not for them.
+    in_group = run.target.chat_kind != "direct"
     looked = [named] if named else [] if key else sessions.listing(conn, limit=LISTED)
     return [
         Recipient(one.key, one.id, one.address)
@@ -55,6 +57,7 @@ def _found(conn: Connection, *, run_id: str, key: str) -> Sequence[Recipient]:
         and one.address != run.target
         and not one.key.startswith(CHILD)
         and f":{MOVED}:" not in one.key
+        and (key or not in_group or one.address.chat_kind != "direct")
         and _takes_part(conn, run.speaker, one)
     ]
 

@@ -177,3 +177,21 @@ async def test_the_list_has_conversations_that_somebody_delivers_to_and_no_other
         assert row.result is not None
         listed = row.result.content.split("\n")[1:]
         assert sorted(listed) == ["- test:A1:G2 (group)", "- test:A1:G3 (group)"]
+
+
+@pytest.mark.requirement("TOOL-14", "POL-4")
+async def test_direct_chats_are_listed_in_a_direct_chat_alone(worlds: Worlds) -> None:
+    """All of a group read what is listed there."""
+
+    def lists(request: ModelRequest) -> Said | str:
+        last = request.messages[-1].role == "tool"
+        return results(request)[0].content if last else Said(calls=(("send_message", "{}"),))
+
+    async with worlds(ScriptedModel(lists), change=MEMBERS) as world:
+        await world.says("/help", user=MEMBER)
+        await group(world, "G2")
+        await world.says("whom?", chat_id="G1", kind="group")
+        assert "(direct)" not in (await world.sees(1, "G1"))[0]
+        assert "test:A1:G2 (group)" in world.chat.texts("G1")[0]
+        await world.says("whom?")
+        assert f"test:A1:D-{MEMBER} (direct)" in (await world.sees(1, f"D-{OWNER}"))[0]
