@@ -6,14 +6,15 @@ twice, is an error that names the file, the hunk and the nearest place.
 """
 
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final, Literal
 
 from runtime.domain.errors import ToolError
 from runtime.tools.nearest import nearest
 from runtime.tools.paths import shown
 
+MAX_LINES: Final = 10_000
 MAX_FILES: Final = 32
 """Files of one patch; each is held open while the patch is applied."""
 BEGIN: Final = "*** Begin Patch"
@@ -26,6 +27,24 @@ _HEADS: Final[tuple[tuple[str, "Kind"], ...]] = (
     ("*** Delete File: ", "delete"),
 )
 _RANGE: Final = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@.*")
+_GIT: Final = "diff --git "
+_MODE: Final = re.compile(r"(new|deleted) file mode (\d+)")
+_IGNORED: Final = re.compile(
+    r"(?:dis)?similarity index \d+%|index [0-9a-f]+\.\.[0-9a-f]+(?: 100(?:644|755))?"
+)
+_NOTHING: Final = "/dev/null"
+_QUOTED: Final = re.compile(r'"((?:[^"\\]|\\.)*)"')
+_ESCAPES: Final = {
+    b"a": b"\a",
+    b"b": b"\b",
+    b"t": b"\t",
+    b"n": b"\n",
+    b"v": b"\v",
+    b"f": b"\f",
+    b"r": b"\r",
+    b'"': b'"',
+    b"\\": b"\\",
+}
 _SHOWN: Final = 10
 HOW: Final = (
     "write it as\n*** Begin Patch\n*** Update File: notes/plan.md\n@@\n context\n-old\n+new\n"
@@ -49,14 +68,17 @@ class Hunk:
 
 @dataclass(frozen=True, slots=True)
 class FileChange:
-    """What becomes of one file. `content` is that of a new one; a deletion may have hunks, which
-    must then leave nothing."""
+    """What becomes of one file. `content` is that of a new one, which may be `executable`; a
+    deletion may have hunks, which must then leave nothing. `ends` says whether there is a line end
+    at the end, None where that stays as it is."""
 
     kind: Kind
     path: str
     hunks: tuple[Hunk, ...] = ()
     moved_to: str | None = None
     content: str = ""
+    executable: bool = False
+    ends: bool | None = None
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -64,15 +86,19 @@ class FileChange:
         return (self.path,) if self.moved_to is None else (self.path, self.moved_to)
 
 
+_NO_LINES: Final = (Hunk(1, line=0),)
+"""Of a file that is deleted and must be empty."""
+
+
 def parse(text: str) -> tuple[FileChange, ...]:
     """The changes of a patch. Raises `ToolError`, with the line that is wrong."""
-    lines = text.replace("\r\n", "\n").split("\n")
-    if lines[-1] == "":
-        lines.pop()
-    while lines and not lines[0].strip():
-        lines.pop(0)
-    begun = bool(lines) and lines[0].strip() == BEGIN
-    found = _begun(_Lines(lines)) if begun else _unified(_Lines(lines))
+    lines = _Lines(text.replace("\r\n", "\n").removesuffix("\n").split("\n"))
+    if len(lines.lines) > MAX_LINES:
+        raise ToolError(
+            f"patch: {len(lines.lines):,} lines, more than {MAX_LINES:,}; send several patches"
+        )
+    lines.skip_blank()
+    found = _begun(lines) if lines.next.strip() == BEGIN else _unified(lines)
     if not found:
         raise ToolError(f"patch: it names no file; {HOW}")
     if len(found) > MAX_FILES:
@@ -104,17 +130,19 @@ class _Lines:
         self.at += 1
         return self.lines[self.at - 1]
 
+    def skip_blank(self) -> None:
+        while self.left and not self.next.strip():
+            self.at += 1
+
     def error(self, rule: str) -> ToolError:
         return ToolError(f"patch, line {self.at + 1}: {rule}, not {self.next[:80]!r}")
 
 
 def _begun(lines: _Lines) -> list[FileChange]:
     lines.take()
+    lines.skip_blank()
     found: list[FileChange] = []
     while lines.left and lines.next.strip() != _END:
-        if not lines.next.strip():
-            lines.take()
-            continue
         head = next((one for one in _HEADS if lines.next.startswith(one[0])), None)
         if head is None:
             raise lines.error("a file begins with *** Add, Update or Delete File: and its path")
@@ -125,8 +153,13 @@ def _begun(lines: _Lines) -> list[FileChange]:
             found.append(FileChange("delete", path))
         else:
             found.append(_updated(lines, path))
+        lines.skip_blank()
     if not lines.left:
         raise ToolError(f"patch: it does not end with {_END}; it may have been cut")
+    lines.take()
+    lines.skip_blank()
+    if lines.left:
+        raise lines.error(f"nothing stands behind {_END}")
     return found
 
 
@@ -153,60 +186,116 @@ def _hunk(lines: _Lines, number: int) -> Hunk:
     anchors: list[str] = []
     while lines.next.startswith("@@"):
         anchors.append(lines.take()[2:].removesuffix("@@").strip())
-    hunk = _body(lines, Hunk(number, anchors=tuple(filter(None, anchors))))
-    if lines.next.strip() == _LAST:
+    old: list[str] = []
+    new: list[str] = []
+    while lines.left and not lines.next.startswith(("@@", "*** ")):
+        _take_line(lines, old, new)
+    at_end = lines.next.strip() == _LAST
+    if at_end:
         lines.take()
-        hunk = replace(hunk, at_end=True)
-    if not (hunk.old or hunk.new):
+    if not (old or new):
         raise lines.error("a hunk has lines that begin with a blank, + or -")
-    return hunk
+    behind = tuple(filter(None, anchors))
+    return Hunk(number, tuple(old), tuple(new), anchors=behind, at_end=at_end)
 
 
-def _body(lines: _Lines, hunk: Hunk, goes_on: Callable[[Hunk], bool] | None = None) -> Hunk:
-    """The hunk with its lines: up to what begins another thing, or as long as it `goes_on`."""
-    while lines.left:
-        if goes_on is None and lines.next.startswith(("@@", "*** ")):
-            break
-        if goes_on is not None and not goes_on(hunk):
-            break
-        mark, line = lines.next[:1] or " ", lines.next[1:]
-        if mark not in " +-":
-            raise lines.error("a line of a hunk begins with a blank, + or -")
-        lines.take()
-        old = hunk.old if mark == "+" else (*hunk.old, line)
-        hunk = replace(hunk, old=old, new=hunk.new if mark == "-" else (*hunk.new, line))
-    return hunk
+def _take_line(lines: _Lines, old: list[str], new: list[str]) -> str:
+    """Add the next line of a hunk to the side that it is of, or to both; its mark."""
+    mark, line = lines.next[:1] or " ", lines.next[1:]
+    if mark not in " +-":
+        raise lines.error("a line of a hunk begins with a blank, + or -")
+    lines.take()
+    if mark != "+":
+        old.append(line)
+    if mark != "-":
+        new.append(line)
+    return mark
 
 
 def _unified(lines: _Lines) -> list[FileChange]:
     found: list[FileChange] = []
     while lines.left:
-        line = lines.next
-        if line.startswith(("GIT binary patch", "Binary files ", "old mode ")):
-            raise lines.error("a patch changes the text of files alone")
-        if line.startswith("rename from "):
-            found.append(_renamed(lines))
-        elif line.startswith("--- ") and lines.lines[lines.at + 1 :][:1] != []:
-            change = _headed(lines)
-            last = found[-1] if found else None
-            if last is not None and not last.hunks and last.paths == change.paths:
-                found.pop()
-            found.append(change)
-        elif line.startswith("@@"):
+        if lines.next.startswith(_GIT):
+            found.append(_of_git(lines))
+        elif lines.next.startswith("--- "):
+            found.append(_headed(lines))
+        elif lines.next.startswith("@@"):
             raise lines.error("a hunk stands below the --- and +++ of its file")
+        elif found:
+            raise lines.error(
+                "what stands behind a hunk begins another file (do the counts of the @@ above fit?)"
+            )
         else:
-            lines.take()
+            raise ToolError(
+                f"patch, line {lines.at + 1}: {lines.next[:80]!r} begins no file; {HOW}"
+            )
+        lines.skip_blank()
     return found
 
 
-def _renamed(lines: _Lines) -> FileChange:
-    path = lines.take().removeprefix("rename from ")
-    if not lines.next.startswith("rename to "):
-        raise lines.error("rename from is followed by rename to")
-    return FileChange("update", path, moved_to=lines.take().removeprefix("rename to "))
+@dataclass(slots=True)
+class _Head:
+    """What the lines between ``diff --git`` and ``---`` say."""
+
+    made: bool = False
+    gone: bool = False
+    executable: bool = False
+    moved: tuple[str, str] | None = None
 
 
-def _headed(lines: _Lines) -> FileChange:
+def _of_git(lines: _Lines) -> FileChange:
+    """One file of a diff of git. What its head says must be what its --- and +++ say."""
+    first = lines.at
+    names = lines.take().removeprefix(_GIT)
+    head = _Head()
+    while lines.left and lines.next.strip() and not lines.next.startswith((_GIT, "--- ")):
+        _take_head(lines, head)
+    if lines.next.startswith("--- "):
+        change = _headed(lines, head)
+        kind = "add" if head.made else "delete" if head.gone else change.kind
+        if change.kind != kind:
+            raise ToolError(
+                f"patch, line {first + 1}: the head of {shown(change.path)} says {kind}, "
+                f"its --- and +++ say {change.kind}"
+            )
+        return change
+    if head.moved is not None:
+        return FileChange("update", head.moved[0], moved_to=head.moved[1])
+    if not head.made and not head.gone:
+        raise ToolError(f"patch, line {first + 1}: nothing is changed in {shown(names)}")
+    path = _named_twice(names)
+    if path is None:
+        raise ToolError(f"patch, line {first + 1}: {shown(names)} does not say which file is meant")
+    if head.made:
+        return FileChange("add", path, executable=head.executable)
+    return FileChange("delete", path, _NO_LINES)
+
+
+def _take_head(lines: _Lines, head: _Head) -> None:
+    line = lines.next
+    if line.startswith(("GIT binary patch", "Binary files ", "old mode ")):
+        raise lines.error("a patch changes the text of files alone")
+    if (match := _MODE.fullmatch(line)) is not None:
+        if match[2] not in ("100644", "100755"):
+            raise lines.error("a patch makes and deletes regular files alone, 100644 or 100755")
+        head.made, head.gone = head.made or match[1] == "new", head.gone or match[1] == "deleted"
+        head.executable = match[2] == "100755"
+    elif line.startswith("rename from "):
+        old = _name(lines.take().removeprefix("rename from "))
+        if not lines.next.startswith("rename to "):
+            raise lines.error("rename from is followed by rename to")
+        head.moved = old, _name(lines.next.removeprefix("rename to "))
+    elif line.startswith(("copy from ", "copy to ")):
+        raise lines.error("a patch adds, changes, moves and deletes files and copies none")
+    elif _IGNORED.fullmatch(line) is None:
+        raise lines.error("behind diff --git stands what git writes there of a regular file")
+    if (head.made, head.gone, head.moved is not None).count(True) > 1:
+        raise lines.error("a file is made, moved or deleted")
+    lines.take()
+
+
+def _headed(lines: _Lines, head: _Head | None = None) -> FileChange:
+    first = lines.at
     old = _name(lines.take().removeprefix("--- "))
     if not lines.next.startswith("+++ "):
         raise lines.error("--- is followed by +++")
@@ -214,45 +303,92 @@ def _headed(lines: _Lines) -> FileChange:
     both = old.startswith("a/") and new.startswith("b/")
     if both or _NOTHING in (old, new):
         old, new = old.removeprefix("a/"), new.removeprefix("b/")
+    moved = head.moved if head is not None else None
+    if (old, new) != moved and (moved or (old != new and _NOTHING not in (old, new))):
+        raise ToolError(
+            f"patch, line {first + 1}: --- and +++ name {shown(old)} and {shown(new)}; a file is "
+            "moved by rename from and rename to below diff --git, with the same names"
+        )
     hunks: list[Hunk] = []
-    ends = True
+    ends: bool | None = None
     while (match := _RANGE.fullmatch(lines.next)) is not None:
         lines.take()
-        hunks.append(_ranged(lines, match, len(hunks) + 1))
-        while lines.next.startswith("\\"):
-            lines.take()
-            ends = False
+        hunk, ends = _ranged(lines, match, len(hunks) + 1)
+        hunks.append(hunk)
     if old == _NOTHING:
-        content = "\n".join(line for hunk in hunks for line in hunk.new)
-        return FileChange("add", new, content=f"{content}\n" if ends and content else content)
+        content = _content(hunks, new, first)
+        end = "\n" if content and ends is not False else ""
+        executable = head is not None and head.executable
+        return FileChange("add", new, content=content + end, executable=executable)
     if new == _NOTHING:
-        return FileChange("delete", old, tuple(hunks))
-    return FileChange("update", old, tuple(hunks), None if new == old else new)
+        return FileChange("delete", old, tuple(hunks) or _NO_LINES)
+    return FileChange("update", old, tuple(hunks), moved and moved[1], ends=ends)
 
 
-_NOTHING: Final = "/dev/null"
+def _content(hunks: Sequence[Hunk], path: str, first: int) -> str:
+    """Of a new file."""
+    if path == _NOTHING or len(hunks) > 1 or any(hunk.old for hunk in hunks):
+        raise ToolError(
+            f"patch, line {first + 1}: below --- {_NOTHING} stand the name of a new file and one "
+            "hunk, whose lines all begin with +"
+        )
+    return "\n".join(line for hunk in hunks for line in hunk.new)
 
 
 def _name(text: str) -> str:
-    """A path as a header has it: a time may stand behind a tab."""
-    return text.split("\t", 1)[0].strip()
+    """A path as a header has it, quoted or not: a time may stand behind a tab."""
+    if not text.startswith('"'):
+        return text.split("\t", 1)[0].strip()
+    match = _QUOTED.match(text)
+    if match is None or text[match.end() :].split("\t", 1)[0].strip():
+        raise ToolError(f"patch: {text[:80]!r} is no quoted name as git writes it")
+    return _unquoted(match[1])
 
 
-def _ranged(lines: _Lines, match: re.Match[str], number: int) -> Hunk:
-    """The counts say where the hunk ends: a line of it may look like the next header."""
+def _unquoted(text: str) -> str:
+    """What git quoted as C does, its bytes in octal."""
+
+    def plain(match: re.Match[bytes]) -> bytes:
+        escaped = match[1]
+        return bytes([int(escaped, 8)]) if len(escaped) == 3 else _ESCAPES[escaped]
+
+    try:
+        return re.sub(rb"\\([0-3][0-7]{2}|.)", plain, text.encode()).decode()
+    except (KeyError, UnicodeError) as error:
+        raise ToolError(f'patch: "{text[:80]}" is no quoted name as git writes it') from error
+
+
+def _named_twice(text: str) -> str | None:
+    """The path of which ``diff --git`` has ``a/`` and ``b/``; None where these differ."""
+    if (match := _QUOTED.match(text)) is not None:
+        old, new = _unquoted(match[1]), _name(text[match.end() :].strip())
+    else:
+        half = len(text) // 2
+        old, new = text[:half], text[half + 1 :]
+    if old.startswith("a/") and new.startswith("b/"):
+        old, new = old.removeprefix("a/"), new.removeprefix("b/")
+    return old if old == new else None
+
+
+def _ranged(lines: _Lines, match: re.Match[str], number: int) -> tuple[Hunk, bool | None]:
+    """A hunk, and whether the file then ends with a line end, where the hunk says so. The counts
+    say where it ends: a line of it may look like the next header."""
     first, olds, _, news = match.groups()
-    old, new = int(olds or 1), int(news or 1)
-
-    def goes_on(hunk: Hunk) -> bool:
-        whole = len(hunk.old) >= old and len(hunk.new) >= new
-        return not whole and not lines.next.startswith("\\")
-
-    hunk = _body(lines, Hunk(number, line=int(first)), goes_on)
-    if (len(hunk.old), len(hunk.new)) != (old, new):
+    wanted = int(olds or 1), int(news or 1)
+    old: list[str] = []
+    new: list[str] = []
+    ends = None
+    while lines.left and (len(old) < wanted[0] or len(new) < wanted[1]):
+        mark = _take_line(lines, old, new)
+        if lines.next.startswith("\\"):
+            lines.take()
+            ends = mark == "-"
+    if (len(old), len(new)) != wanted:
         raise ToolError(
             f"patch, line {lines.at + 1}: the hunk does not have the lines that its @@ says"
         )
-    return hunk
+    at_end = ends is not None
+    return Hunk(number, tuple(old), tuple(new), line=int(first), at_end=at_end), ends
 
 
 def patched(text: str, change: FileChange) -> str:
@@ -263,6 +399,8 @@ def patched(text: str, change: FileChange) -> str:
     ends = lines[-1] == ""
     if ends:
         lines.pop()
+    if change.ends is not None:
+        ends = change.ends
     done: list[str] = []
     at = 0
     for hunk in change.hunks:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runtime.domain.errors import ToolError
-from runtime.tools.patches import MAX_FILES, FileChange, Hunk, parse, patched
+from runtime.tools.patches import MAX_FILES, MAX_LINES, FileChange, Hunk, parse, patched
 
 pytestmark = pytest.mark.requirement("TOOL-14")
 LINES = st.lists(st.sampled_from(["", "a", "b", "c", " d", "-e", "+f", "@@", "--- g"]), max_size=9)
@@ -77,6 +77,12 @@ new file mode 100644
 @@ -0,0 +1 @@
 +n
 \\ No newline at end of file
+diff --git a/none b/none
+new file mode 100755
+index 0000000..e69de29
+diff --git a/no ne b/no ne
+deleted file mode 100644
+index e69de29..0000000
 diff --git a/old.md b/old.md
 deleted file mode 100644
 --- a/old.md
@@ -90,15 +96,93 @@ deleted file mode 100644
         ),
         FileChange("update", "c.md", moved_to="d.md"),
         FileChange("add", "new.md", content="n"),
+        FileChange("add", "none", executable=True),
+        FileChange("delete", "no ne", (Hunk(1, line=0),)),
         FileChange("delete", "old.md", (Hunk(1, ("o",), (), line=1),)),
     )
+
+
+DIFF = "--- a/f\n+++ b/f\n@@ -1 +1 @@\n-a\n+b\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (f"{DIFF}-c\n", "patch, line 6: what stands behind a hunk begins another file"),
+        (f"{DIFF}*** Delete File: f\n", "line 6: what stands behind a hunk"),
+        (f"{DIFF}rename from f\nrename to g\n", "line 6: what stands behind a hunk"),
+        (f"{begun('*** Delete File: a')}\n{begun('*** Delete File: b')}", "line 5: nothing stands"),
+        (f"{begun('*** Delete File: a')}x", "line 4: nothing stands behind *** End Patch, not 'x'"),
+        ("diff --git a/c b/d\ncopy from c\ncopy to d\n", "line 2: a patch adds, changes, moves"),
+        ("diff --git a/c b/c\nnew file mode 120000\n", "line 2: a patch makes and deletes regular"),
+        ("diff --git a/c b/c\ndeleted file mode 160000\n", "line 2: a patch makes and deletes"),
+        ("diff --git a/c b/c\nindex 1..2 120000\n", "line 2: behind diff --git stands what git"),
+        ("diff --git a/c b/c\nfoo\n", "line 2: behind diff --git stands what git writes"),
+        ("diff --git a/c b/c\nindex 1..2\n", "line 1: nothing is changed in"),
+        ("diff --git a/c b/d\nnew file mode 100644\n", "does not say which file is meant"),
+        (
+            "diff --git a/c b/c\nnew file mode 100644\nrename from c\nrename to d\n",
+            "a file is made",
+        ),
+        (f"diff --git a/f b/f\ndeleted file mode 100644\n{DIFF}", "says delete, its --- and +++"),
+        ("diff --git a/c b/d\nrename from c\nrename to d\n" + DIFF, "line 4: --- and +++ name f"),
+        (DIFF.replace("b/f", "b/g"), "line 1: --- and +++ name f and g; a file is moved by rename"),
+        (DIFF.replace("a/f", "/dev/null", 1).replace("a/f", ""), "a new file and one hunk"),
+        ("--- /dev/null\n+++ /dev/null\n@@ -0,0 +1 @@\n+x\n", "a new file and one hunk"),
+        ('--- "a/\\q"\n+++ "b/\\q"\n', "no quoted name as git writes it"),
+        ('--- "a/\\377"\n+++ b/x\n', "no quoted name as git writes it"),
+        ('--- "a/x"y\n+++ b/x\n', "no quoted name as git writes it"),
+    ],
+)
+def test_nothing_of_a_patch_is_skipped(text: str, said: str) -> None:
+    """A person approves what a card shows of it: all of that happens, or none."""
+    with pytest.raises(ToolError) as caught:
+        parse(text)
+    assert said in str(caught.value)
+
+
+def test_names_that_git_quoted_are_read() -> None:
+    text = r"""diff --git "a/\303\244 \"1\".md" "b/\303\244 \"1\".md"
+deleted file mode 100644
+diff --git "a/\303\244" b/a
+rename from "\303\244"
+rename to a
+--- "a/\303\244"
++++ b/a
+@@ -1 +1 @@
+-x
++y
+"""
+    assert [change.paths for change in parse(text)] == [('ä "1".md',), ("ä", "a")]
+
+
+def test_a_file_that_is_deleted_without_lines_is_empty() -> None:
+    (change,) = parse("diff --git a/f b/f\ndeleted file mode 100644\n")
+    assert patched("", change) == ""
+    assert patched("x\n", change) == "x\n"
+
+
+@pytest.mark.parametrize(
+    ("hunk", "before", "after"),
+    [
+        ("-a\n+b\n\\ No newline at end of file", "a\n", "b"),
+        ("-a\n\\ No newline at end of file\n+b", "a", "b\n"),
+        ("-a\n\\ No newline at end of file\n+b\n\\ No newline at end of file", "a", "b"),
+    ],
+)
+def test_a_diff_says_whether_the_last_line_ends(hunk: str, before: str, after: str) -> None:
+    (change,) = parse(f"--- a/f\n+++ b/f\n@@ -1 +1 @@\n{hunk}\n")
+    assert patched(before, change) == after
+    with pytest.raises(ToolError, match="not in the file at the end"):
+        patched("a\nc\n", change)
 
 
 @pytest.mark.parametrize(
     ("text", "said"),
     [
         ("", "it names no file"),
-        ("-a\n+b\n", "it names no file"),
+        ("-a\n+b\n", "'-a' begins no file; write it as"),
+        ("\n" * MAX_LINES + "x", "patch: 10,001 lines, more than 10,000"),
         (begun(), "it names no file"),
         ("*** Begin Patch\n*** Delete File: a\n", "does not end with *** End Patch"),
         (begun("a"), "patch, line 2: a file begins with"),
@@ -113,7 +197,7 @@ deleted file mode 100644
         ("@@ -1 +1 @@\n-a\n+b\n", "stands below the --- and +++"),
         ("diff --git a/x b/x\nold mode 100644\nnew mode 100755\n", "text of files alone"),
         ("diff --git a/x b/x\nBinary files a/x and b/x differ\n", "text of files alone"),
-        ("rename from a\n", "followed by rename to"),
+        ("diff --git a/a b/b\nrename from a\n", "followed by rename to"),
     ],
 )
 def test_what_is_no_patch_is_told_with_its_line(text: str, said: str) -> None:
