@@ -63,9 +63,22 @@ class Staged:
     seen: Seen
 
 
-def stage(spot: Spot, content: bytes, like: os.stat_result | None) -> Staged:
-    """Write `content` beside the file, with the mode and owner of `like`. Raises `OSError`."""
-    name = f".gatehouse-{secrets.token_hex(8)}.tmp"
+def staged_name() -> str:
+    """A name that is new, for what is staged."""
+    return f".gatehouse-{secrets.token_hex(8)}.tmp"
+
+
+def stage(
+    spot: Spot,
+    content: bytes,
+    like: os.stat_result | None,
+    *,
+    name: str | None = None,
+    executable: bool = False,
+) -> Staged:
+    """Write `content` beside the file, with the mode and owner of `like`; who may read a new file
+    that is `executable` may run it. Raises `OSError`."""
+    name = name or staged_name()
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     handle = os.open(name, flags, 0o666 if like is None else 0o600, dir_fd=spot.directory)
     try:
@@ -74,6 +87,9 @@ def stage(spot: Spot, content: bytes, like: os.stat_result | None) -> Staged:
             file.flush()
             if like is not None:
                 _keep_owner_and_mode(file.fileno(), like)
+            elif executable:
+                mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
+                os.fchmod(file.fileno(), mode | (mode & 0o444) >> 2)
             os.fsync(file.fileno())
             status = os.fstat(file.fileno())
     except BaseException:

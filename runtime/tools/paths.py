@@ -30,7 +30,7 @@ _HOPS = 40
 _LENGTH = 4096
 """Characters; PATH_MAX of Linux."""
 _DEPTH = 128
-"""Directories below a root; each is an open handle while a path is walked."""
+"""Directories below a root; each is an open handle while a path is walked, the last one after."""
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
@@ -86,15 +86,24 @@ class PathGuard:
             self._real[PurePosixPath(root)] = self._real[PurePosixPath(real)] = real
 
     @contextmanager
-    def parent(self, text: str, *, follow_last: bool = True, make: bool = False) -> Iterator[Spot]:
+    def parent(
+        self,
+        text: str,
+        *,
+        follow_last: bool = True,
+        make: bool = False,
+        made: list[Path] | None = None,
+    ) -> Iterator[Spot]:
         """The directory that holds what `text` names, open until the context is left.
 
-        `make` creates missing parents. Raises `ToolError` for whatever leads out of the roots,
-        for a link as the last part where `follow_last` is False, and for what is hidden where
-        `make` would put something in its place.
+        `make` creates missing parents and adds them to `made`, the outer ones first. Raises
+        `ToolError` for whatever leads out of the roots, for a link as the last part where
+        `follow_last` is False, and for what is hidden where `make` would put something in its
+        place.
         """
-        with _Walk(self, text, follow_last=follow_last, make=make) as walk:
+        with _Walk(self, text, follow_last=follow_last, make=make, made=made) as walk:
             spot = walk.go()
+            walk.let_go()
             if self.within is not None and not self.within(str(spot.path)):
                 raise ToolError(f"{shown(text)} leads out of what this session may reach")
             if make:
@@ -120,6 +129,13 @@ class PathGuard:
                 raise absent(text)
             with _open(spot.name, _DIRECTORY, spot.directory, text) as handle:
                 yield handle, spot
+
+    def take_away(self, made: Sequence[Path]) -> None:
+        """Remove the folders that are empty; `made` has the outer ones first."""
+        for path in reversed(made):
+            with suppress(OSError, ToolError), self.parent(str(path), follow_last=False) as spot:
+                if not spot.missing:
+                    os.rmdir(spot.name, dir_fd=spot.directory)
 
     def refuse_moved(self, text: str, path: Path, *, whole: bool = False) -> None:
         """Raises `ToolError` for what is not, or does not lead to, what was decided about."""
@@ -242,11 +258,20 @@ def os_error(error: OSError, text: str) -> ToolError:
 class _Walk:
     """One path on its way from a root; holds a handle of every directory above."""
 
-    def __init__(self, guard: PathGuard, text: str, *, follow_last: bool, make: bool) -> None:
+    def __init__(
+        self,
+        guard: PathGuard,
+        text: str,
+        *,
+        follow_last: bool,
+        make: bool,
+        made: list[Path] | None = None,
+    ) -> None:
         self._guard = guard
         self._text = text
         self._follow_last = follow_last
         self._make = make
+        self._made = [] if made is None else made
         self._root = Path()
         self._handles: list[int] = []
         self._names: list[str] = []
@@ -298,6 +323,13 @@ class _Walk:
         self._handles.append(os.open(self._root, _DIRECTORY))
         return rest
 
+    def let_go(self) -> None:
+        """Close all handles but the last: the way is over."""
+        *above, last = self._handles
+        self._handles = [last]
+        for handle in above:
+            os.close(handle)
+
     def _leave(self) -> None:
         while self._handles:
             os.close(self._handles.pop())
@@ -338,6 +370,7 @@ class _Walk:
             self._guard.refuse_moved(self._text, self._spot(name).path)
             with suppress(FileExistsError):
                 os.mkdir(name, dir_fd=self._handles[-1])
+                self._made.append(self._spot(name).path)
         try:
             self._handles.append(os.open(name, _DIRECTORY, dir_fd=self._handles[-1]))
         except FileNotFoundError:

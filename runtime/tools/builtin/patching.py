@@ -93,13 +93,15 @@ def _apply(changes: Sequence[FileChange], note: str, context: ToolContext) -> st
 @dataclass(frozen=True, slots=True)
 class Step:
     """One file's change: `new` takes the place of `old`, None is no file. A new file gets the mode
-    and owner of `like`."""
+    and owner of `like`, or is `executable`. What is staged for it has the name `part`."""
 
     text: str
     spot: Spot
     old: tuple[os.stat_result, bytes] | None
     new: bytes | None
     like: os.stat_result | None = None
+    executable: bool = False
+    part: str = field(default_factory=atomic.staged_name)
 
 
 @dataclass
@@ -116,11 +118,13 @@ class Patch:
     def commit(self) -> Iterator[Step]:
         """Do it, step by step; nothing is left of it where one fails. Raises `ToolError`."""
         try:
+            # The note first: it knows what a process that dies while it stages leaves behind.
+            self.note.write(self.steps)
             for step in self.steps:
                 self.staged.append((step, _staged(step)))
-            self.note.write(self.staged)
         except (ToolError, OSError) as error:
             self._drop()
+            self.note.restore()
             raise ToolError(f"{_said(error)}; {self.otherwise}") from error
         done: list[tuple[Step, Staged | None]] = []
         for step, staged in self.staged:
@@ -169,7 +173,13 @@ def prepared(changes: Sequence[FileChange], note: str, context: ToolContext) -> 
             lines = "\n".join([*wrong[:_ERRORS_SHOWN], *rest])
             raise ToolError(f"{lines}\n{otherwise}")
         _refuse_large(steps)
-        yield Patch([_placed(step, guarded, stack) for step in steps], said, noted, otherwise)
+        made: list[Path] = []
+        try:
+            placed = [_placed(step, guarded, stack, made) for step in steps]
+            yield Patch(placed, said, noted, otherwise)
+        except ToolError:
+            guarded.take_away(made)
+            raise
 
 
 def _held(
@@ -201,11 +211,11 @@ def _otherwise(spots: Mapping[str, Spot], noted: "Note") -> str:
     return f"of it only this was done, before the gateway was stopped: {', '.join(done)}"
 
 
-def _placed(step: Step, guarded: PathGuard, stack: ExitStack) -> Step:
+def _placed(step: Step, guarded: PathGuard, stack: ExitStack, made: list[Path]) -> Step:
     """The step with the folders that it needs: they are made once all of the patch fits."""
     if not step.spot.missing:
         return step
-    spot = stack.enter_context(guarded.parent(step.text, follow_last=False, make=True))
+    spot = stack.enter_context(guarded.parent(step.text, follow_last=False, make=True, made=made))
     return replace(step, spot=spot)
 
 
@@ -221,19 +231,21 @@ def _steps(
     if change.kind == "add":
         if source is not None:
             raise ToolError(f"{shown(change.path)} exists already; update it instead")
-        return [Step(change.path, spots[change.path], None, change.content.encode())]
+        new = change.content.encode()
+        spot = spots[change.path]
+        return [Step(change.path, spot, None, new, executable=change.executable)]
     if source is None:
         raise absent(change.path)
     refuse_changed(spots[change.path], change.path, source, context.files)
-    new = _changed(change, source[1])
+    made = _changed(change, source[1])
     if change.moved_to is None:
-        return [Step(change.path, spots[change.path], source, new)]
+        return [Step(change.path, spots[change.path], source, made)]
     gone = Step(change.path, spots[change.path], source, None)
     if here[change.moved_to] is not None:
         if noted.reached(spots[change.moved_to], contents[change.moved_to]):
             return [gone]
         raise ToolError(f"{shown(change.moved_to)} exists already; nothing is moved over it")
-    return [Step(change.moved_to, spots[change.moved_to], None, new, source[0]), gone]
+    return [Step(change.moved_to, spots[change.moved_to], None, made, source[0]), gone]
 
 
 def _present(spot: Spot, text: str) -> tuple[os.stat_result, bytes] | None:
@@ -284,7 +296,7 @@ def _staged(step: Step) -> Staged | None:
     if step.new is None:
         return None
     like = step.old[0] if step.old else step.like
-    return atomic.stage(step.spot, step.new, like)
+    return atomic.stage(step.spot, step.new, like, name=step.part, executable=step.executable)
 
 
 def _do(step: Step, staged: Staged | None) -> None:
@@ -303,7 +315,7 @@ def _undone(step: Step, staged: Staged | None) -> bool:
             if made is not None:
                 atomic.remove(step.spot, step.text, made)
             return True
-        before = atomic.stage(step.spot, step.old[1], step.old[0])
+        before = atomic.stage(step.spot, step.old[1], step.old[0], name=step.part)
         try:
             atomic.put(step.spot, step.text, before, made)
         except (ToolError, OSError):
@@ -323,8 +335,8 @@ def _digest(content: bytes) -> str:
 
 
 class Noted(Value):
-    """What a call makes of one file: the digest of its content, None where the file goes; and what
-    is staged beside it until then."""
+    """What a call makes of one file: the digest of its content, None where the file goes; and the
+    name of what is staged beside it until then, or until it is put back."""
 
     digest: str | None
     staged: str | None = None
@@ -362,13 +374,12 @@ class Note:
             if noted is not None and noted.staged is not None:
                 atomic.drop(spot, Path(noted.staged).name)
 
-    def write(self, staged: Sequence[tuple[Step, Staged | None]]) -> None:
+    def write(self, steps: Sequence[Step]) -> None:
         """Keep it with these, on the disk on return; let go of old ones. Raises `OSError`."""
         files = {**self.files}
-        for step, made in staged:
+        for step in steps:
             digest = None if step.new is None else _digest(step.new)
-            name = None if made is None else made.name
-            files[str(step.spot.path)] = Noted(digest=digest, staged=name)
+            files[str(step.spot.path)] = Noted(digest=digest, staged=step.part)
         folder = _folder(self.home)
         part = folder / f".{secrets.token_hex(8)}.tmp"
         with part.open("xb") as file:

@@ -3,16 +3,20 @@
 import os
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from runtime.domain.errors import ToolError
 from runtime.policy.bounds import rule_lists
 from runtime.policy.decide import Bounds
+from runtime.tools import atomic
+from runtime.tools.atomic import Staged
 from runtime.tools.builtin import patching
 from runtime.tools.builtin.patching import NOTES_KEPT, note_of, prepared
 from runtime.tools.code_sinks import written
-from runtime.tools.patches import parse
+from runtime.tools.patches import MAX_FILES, parse
+from runtime.tools.paths import Spot
 from tests.unit.tools.support import Desk
 from tests.unit.tools.test_files import leftovers
 
@@ -55,6 +59,19 @@ BEFORE = {"a.md": "one\n", "b.md": "two\n", "gone.md": "three\n"}
 AFTER = {"a.md": "1\n", "moved/c.md": "2\n", "new/deep.md": "n\n"}
 
 
+def staged(folder: Path) -> list[Path]:
+    return list(folder.rglob(".gatehouse-*"))
+
+
+def folders(folder: Path) -> list[str]:
+    return [one.name for one in folder.rglob("*") if one.is_dir()]
+
+
+def handles() -> int:
+    """How many this process holds open."""
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
 async def refused(desk: Desk, text: str) -> str:
     with pytest.raises(ToolError) as caught:
         await desk.run("apply_patch", patch=text)
@@ -71,7 +88,20 @@ async def test_it_adds_updates_moves_and_deletes(desk: Desk, files: Path) -> Non
     ]
     assert tree(files) == AFTER
     assert (files / "moved/c.md").stat().st_mode & 0o777 == 0o640
+    assert not (files / "new/deep.md").stat().st_mode & 0o111
     await desk.run("edit_file", path="a.md", old_text="1", new_text="I")
+
+
+async def test_a_diff_makes_a_program_and_deletes_an_empty_file(desk: Desk, files: Path) -> None:
+    (files / "empty").touch()
+    new = "diff --git a/run b/run\nnew file mode 100755\n"
+    new += "--- /dev/null\n+++ b/run\n@@ -0,0 +1 @@\n+x\n"
+    gone = "diff --git a/{0} b/{0}\ndeleted file mode 100644\nindex e69de29..0000000\n"
+    assert "has other lines" in await refused(desk, new + gone.format("a.md"))
+    await desk.run("apply_patch", patch=new + gone.format("empty"))
+    mode = (files / "run").stat().st_mode
+    assert mode & 0o111 == (mode & 0o444) >> 2
+    assert not (files / "empty").exists()
 
 
 @pytest.mark.parametrize(
@@ -166,6 +196,47 @@ async def test_a_call_that_runs_again_after_a_crash_does_the_rest(
         assert (await again.run("apply_patch", patch=ALL_KINDS)).content.startswith("added")
         assert tree(files) == AFTER
         assert leftovers(files) == []
+
+
+async def test_what_a_process_staged_that_died_is_taken_away_by_the_same_call(
+    desk: Desk, files: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Dead(BaseException):
+        """Nothing is tidied up behind it, as behind a kill."""
+
+    stage = atomic.stage
+
+    def dies(spot: Spot, content: bytes, like: os.stat_result | None, **more: Any) -> Staged:
+        made = stage(spot, content, like, **more)
+        if spot.name == "c.md":
+            raise Dead
+        return made
+
+    with monkeypatch.context() as patched:
+        patched.setattr(atomic, "stage", dies)
+        with pytest.raises(Dead):
+            await desk.run("apply_patch", patch=ALL_KINDS)
+    assert len(staged(files)) == 3
+    await Desk(desk.workspace).run("apply_patch", patch=ALL_KINDS)
+    assert tree(files) == AFTER
+    assert staged(files) == []
+
+
+async def test_folders_that_a_failed_patch_made_are_taken_away(desk: Desk, files: Path) -> None:
+    (files / "there").mkdir()
+    names = ("new/deep/x", "there/also/x", f"other/{'x' * 300}")
+    lines = [line for name in names for line in (f"*** Add File: {name}", "+x")]
+    assert "nothing was changed" in await refused(desk, patch(*lines))
+    assert folders(files) == ["there"]
+    assert tree(files) == BEFORE
+
+
+async def test_a_patch_of_deep_folders_holds_few_files_open(desk: Desk, files: Path) -> None:
+    deep = "/".join(["d"] * 100)
+    text = patch(*(f"*** Add File: {deep}/{n}" for n in range(MAX_FILES)))
+    before = handles()
+    with prepared(parse(text), "note", desk.context()):
+        assert handles() <= before + 2 * MAX_FILES
 
 
 async def test_a_call_that_cannot_go_on_after_a_crash_names_what_was_done(
