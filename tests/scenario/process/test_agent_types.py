@@ -81,7 +81,7 @@ async def test_a_file_is_judged_by_field_and_rule(place: Place, fail_after: Fail
     assert f"{bad}: maxTurns: input should be greater than or equal to 1" in wrong.out
     assert f"{empty}: body: it has no body" in wrong.out
     assert f"{wide}: tools: write_file is more than explore may have" in wrong.out
-    assert f"{wide}: permissionMode: explore only reads, so acceptEdits gives it" in wrong.out
+    assert f"{wide}: permissionMode: explore only reads, so acceptEdits has no effect" in wrong.out
     assert "explore has no problems" not in wrong.out
     assert "no.md: there is no such file" in wrong.out
     assert listed.code == 1

@@ -168,7 +168,7 @@ async def test_a_person_sees_why_a_call_is_asked_about_and_what_the_prompt_holds
     place: Place, fail_after: FailAfter
 ) -> None:
     place.configure('[policy]\nask = ["read_file(notes/*)"]\ndeny = ["exec(rm:*)"]\n')
-    async with fail_after(60), gateway(place) as program:
+    async with fail_after(120), gateway(place) as program:
         there = reaching(place, await program.url())
         await command(there, "chat", "-m", "hello")
         listed = await command(there, "sessions", "list", "--json")

@@ -191,8 +191,8 @@ async def test_a_port_for_probes_that_is_taken_is_named_by_its_key(
     ("roles", "told"),
     [
         ("workers,timers", "postgresql+asyncpg://"),
-        ("workers,page", "page is no role; there are adapters, workers, timers, http"),
-        ("", "nothing is no role"),
+        ("workers,page", "page is not a role; the roles are adapters, workers, timers, http"),
+        ("", "nothing is not a role"),
     ],
 )
 async def test_roles_that_cannot_be_are_said_plainly(
