@@ -3,6 +3,7 @@
 from runtime.commands import answers, parse, table
 from runtime.commands.parse import Unknown, Words
 from runtime.commands.table import Call
+from runtime.domain.errors import Conflict
 from runtime.domain.messages import InboundMessage
 from runtime.domain.people import Speaker, Trust
 from runtime.domain.value import JsonObject
@@ -13,6 +14,7 @@ from runtime.intake.access import LOCAL, decide_access, speaker_of
 from runtime.intake.cards import said_to, waits_behind
 from runtime.intake.keeping import duplicate_of, keep
 from runtime.intake.limits import Limits, Over
+from runtime.intake.settings import IntakeSettings
 from runtime.intake.unit import Unit
 from runtime.ports.bus import CANCEL, CHILDREN, OUTBOX, RUNS
 from runtime.ports.gatehouse import Accepted
@@ -23,7 +25,11 @@ from runtime.store.open_calls import OpenCall
 
 
 class Accepting(Unit):
-    """One message's unit of work."""
+    """One message's unit of work. `session_id` names the session that the message must be for."""
+
+    def __init__(self, settings: IntakeSettings, *, session_id: str | None = None) -> None:
+        super().__init__(settings)
+        self._session_id = session_id
 
     def accept(self, conn: Connection, message: InboundMessage) -> Accepted:
         """Decide about one message, and keep or apply it."""
@@ -92,7 +98,7 @@ class Accepting(Unit):
     def _take(self, conn: Connection, message: InboundMessage, speaker: Speaker) -> Accepted:
         key = self.key_of(message.address, message.sender)
         meant = answering.lock_meant(conn, message, key)
-        lane = self.lane_of(conn, message)
+        lane = self._lane_of(conn, message)
         ended = exchanges.over(conn, lane, message, speaker)
         if ended is not None:
             return self._end_exchange(conn, lane, message, ended)
@@ -129,6 +135,17 @@ class Accepting(Unit):
             input_id=queued.input_id,
             run_id=queued.run_id,
         )
+
+    def _lane_of(self, conn: Connection, message: InboundMessage) -> Lane:
+        """The message's lane. A session that is being deleted has ended already, so nothing comes
+        in between the steps of its deletion."""
+        if self._session_id is None:
+            return self.lane_of(conn, message)
+        lane = lanes.lock(conn, self._session_id)
+        status = sessions.get(conn, self._session_id).status
+        if status != "open":
+            raise Conflict("this session has ended", status)
+        return lane
 
     def _enqueue(
         self, conn: Connection, lane: Lane, message: InboundMessage, speaker: Speaker

@@ -51,11 +51,15 @@ class Intake:
         self._settings = settings
         self._changed = True
 
-    async def accept(self, message: InboundMessage) -> Accepted:
-        """Decide about one message and keep it. Raises `StoreUnavailable`."""
+    async def accept(self, message: InboundMessage, *, session_id: str | None = None) -> Accepted:
+        """Decide about one message and keep it. Raises `StoreUnavailable`.
+
+        Where it must be for `session_id`, raises `NotFound` and `Conflict` as well.
+        """
         message = _within_limit(message)
         await self._forget_former()
-        unit = Accepting(await self._lookups.prepared(self._settings, message))
+        settings = await self._lookups.prepared(self._settings, message)
+        unit = Accepting(settings, session_id=session_id)
         accepted = await self._database.write(
             lambda conn: unit.accept(conn, message), name="accept"
         )

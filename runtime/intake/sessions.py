@@ -67,7 +67,8 @@ class SessionControl:
 
         Raises `NotFound`, and `Conflict` unless the session is idle and nothing is on its way. The
         files go first: where the process dies in between, the session is still there, has ended,
-        and can be deleted once more.
+        and can be deleted once more. They are looked for once more at the end, because a message
+        that came too late may have kept a file meanwhile.
         """
         closed = await self._database.write(
             lambda conn: _close(conn, session_id), name="session-close"
@@ -86,6 +87,7 @@ class SessionControl:
             )
 
         await self._database.write(work, name="session-delete")
+        await asyncio.to_thread(erase_files, self._workspace(), closed.session_ids, ())
         self._bus.publish(EVENTS, {"session_id": session_id})
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
-from runtime.domain.errors import Conflict, InvalidInput, QueueFull
+from runtime.domain.errors import Conflict, InvalidInput, NotFound, QueueFull
 from runtime.domain.messages import Attachment, InboundMessage
 from runtime.domain.people import Sender
 from runtime.domain.value import JsonObject, Value
@@ -25,6 +25,7 @@ from runtime.ports.clock import Clock
 from runtime.ports.gatehouse import Accepted, Gatehouse
 from runtime.store import Connection, Database, idempotency, sessions
 from runtime.store.sessions import Session
+from runtime.tools.erasure import erase_files
 
 OWNER: Final = Sender(id="owner", name="Owner")
 ACCOUNT: Final = "local"
@@ -146,7 +147,12 @@ class Submitter:
         if session.status != "open":
             raise Conflict("this session has ended", session.status)
         message = await self._message(session, items, message_id)
-        accepted = await self._gatehouse.accept(message)
+        try:
+            accepted = await self._gatehouse.accept(message, session_id=session_id)
+        except NotFound:
+            # Its files were kept after those of the deleted session were erased.
+            await asyncio.to_thread(erase_files, self._workspace(), [session_id], ())
+            raise
         if accepted.disposition == "full":
             raise QueueFull(f"This session is full: {accepted.reason}.")
         answer = submitted(accepted, session_id)

@@ -70,9 +70,11 @@ class Home(Value):
 class Gatehouse(Protocol):
     """Everything an adapter may ask of the engine."""
 
-    async def accept(self, message: InboundMessage) -> Accepted:
+    async def accept(self, message: InboundMessage, *, session_id: str | None = None) -> Accepted:
         """Store the message, or apply it; only then acknowledge it to the platform (MSG-1).
 
+        With `session_id`, the message is for that session and for no other. Raises `NotFound` where
+        that session is gone and `Conflict` where it has ended; nothing of the message is kept then.
         Raises `StoreUnavailable`: do not acknowledge, the platform will deliver again.
         """
         ...

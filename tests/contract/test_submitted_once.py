@@ -39,9 +39,9 @@ class Door:
         self._intake = intake
         self._gates = list(gates)
 
-    async def accept(self, message: InboundMessage) -> Accepted:
+    async def accept(self, message: InboundMessage, *, session_id: str | None = None) -> Accepted:
         await self._gates.pop(0).wait()
-        return await self._intake.accept(message)
+        return await self._intake.accept(message, session_id=session_id)
 
     async def press(self, press: ButtonPress) -> Pressed:
         return await self._intake.press(press)

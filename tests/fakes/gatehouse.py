@@ -54,7 +54,7 @@ class FakeGatehouse:
     def identities(self) -> list[str]:
         return [message.identity for message in self.messages]
 
-    async def accept(self, message: InboundMessage) -> Accepted:
+    async def accept(self, message: InboundMessage, *, session_id: str | None = None) -> Accepted:
         """Raises `StoreUnavailable` where the test asked for it."""
         self.offered.append(message)
         await self._notify()

@@ -66,11 +66,11 @@ class FailsOnce(FakeGatehouse):
         super().__init__()
         self._text = text
 
-    async def accept(self, message: InboundMessage) -> Accepted:
+    async def accept(self, message: InboundMessage, *, session_id: str | None = None) -> Accepted:
         if message.text == self._text:
             self._text = ""
             raise StoreUnavailable("the test broke the store")
-        return await super().accept(message)
+        return await super().accept(message, session_id=session_id)
 
 
 @pytest.mark.requirement("MSG-1")

@@ -1,0 +1,133 @@
+"""A message that is on its way into a conversation while its owner deletes it (RUN-6).
+
+The message is held behind the look at its session; the deletion is held between its two units.
+So the test says in which order they go on.
+"""
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+
+from runtime.bus.memory import MemoryBus
+from runtime.domain.errors import Conflict, NotFound
+from runtime.intake.control import NewConversation
+from runtime.intake.sessions import SessionControl
+from runtime.intake.uploads import Upload
+from runtime.store import Connection, Database
+from runtime.views.reader import Views
+from tests.conftest import FailAfter
+from tests.contract.test_submitted_once import control_of
+from tests.fakes.model import Gate
+
+T = TypeVar("T")
+NOTES = Upload("notes.txt", "text/plain", b"keep me")
+
+
+class Halting(Database):
+    """A store that holds the unit of one name until the test opens its gate."""
+
+    def __init__(self, store: Database, held: str, gate: Gate) -> None:
+        self.dialect = store.dialect
+        self._store = store
+        self._held = held
+        self._gate = gate
+
+    async def start(self) -> None:
+        await self._store.start()
+
+    async def close(self) -> None:
+        await self._store.close()
+
+    async def write(self, work: Callable[[Connection], T], *, name: str, urgent: bool = False) -> T:
+        if name == self._held:
+            await self._gate.wait()
+        return await self._store.write(work, name=name, urgent=urgent)
+
+    async def read(self, work: Callable[[Connection], T]) -> T:
+        return await self._store.read(work)
+
+
+def keeping(store: Database, path: Path) -> SessionControl:
+    return SessionControl(store, MemoryBus(), lambda: path, "owner")
+
+
+async def conversation(store: Database, path: Path) -> str:
+    """A conversation under a name of its owner's choice, for which a file is kept."""
+    session, _ = await control_of(store, path).create_session(NewConversation(key="plans"))
+    kept = path / "uploads" / session.id
+    kept.mkdir(parents=True)
+    (kept / "first.txt").write_text("first")
+    return session.id
+
+
+def files(path: Path) -> list[str]:
+    return sorted(one.name for one in (path / "uploads").rglob("*.txt"))
+
+
+@pytest.mark.requirement("RUN-6", "MSG-1")
+async def test_a_message_that_comes_amid_a_deletion_is_refused_and_the_deletion_ends(
+    store: Database, tmp_path: Path, fail_after: FailAfter
+) -> None:
+    session = await conversation(store, tmp_path)
+    door, amid = Gate(), Gate()
+    control = control_of(Halting(store, "request", door), tmp_path)
+    async with fail_after():
+        sending = asyncio.create_task(
+            control.submit(session, ["again", NOTES], idempotency_key="k"), name="message"
+        )
+        await door.reached.wait()
+        deleting = asyncio.create_task(
+            keeping(Halting(store, "session-delete", amid), tmp_path).delete(session),
+            name="deletion",
+        )
+        await amid.reached.wait()
+        door.open.set()
+        with pytest.raises(Conflict, match="has ended"):
+            await sending
+        amid.open.set()
+        await deleting
+    with pytest.raises(NotFound):
+        await Views(store).session(session)
+    assert (await Views(store).runs()).total_count == 0
+    assert files(tmp_path) == []
+
+
+@pytest.mark.requirement("RUN-6", "MSG-1")
+@pytest.mark.parametrize("anew", [False, True])
+async def test_a_message_to_a_conversation_that_is_gone_begins_no_other_one(
+    store: Database, tmp_path: Path, fail_after: FailAfter, *, anew: bool
+) -> None:
+    """Also where the owner made a new one under the same name meanwhile."""
+    session = await conversation(store, tmp_path)
+    door = Gate()
+    control = control_of(store, tmp_path, door)
+    async with fail_after():
+        sending = asyncio.create_task(control.submit(session, ["again", NOTES]), name="message")
+        await door.reached.wait()
+        await keeping(store, tmp_path).delete(session)
+        left = 0
+        if anew:
+            await control.create_session(NewConversation(key="plans"))
+            left = 1
+        door.open.set()
+        with pytest.raises(NotFound):
+            await sending
+    assert (await Views(store).sessions()).total_count == left
+    assert (await Views(store).runs()).total_count == 0
+    assert files(tmp_path) == []
+
+
+@pytest.mark.requirement("RUN-6")
+async def test_a_deletion_that_comes_after_a_message_changes_nothing(
+    store: Database, tmp_path: Path, fail_after: FailAfter
+) -> None:
+    session = await conversation(store, tmp_path)
+    async with fail_after():
+        await control_of(store, tmp_path).submit(session, ["again", NOTES])
+        with pytest.raises(Conflict, match="idle"):
+            await keeping(store, tmp_path).delete(session)
+    assert (await Views(store).session(session)).status == "open"
+    assert len(files(tmp_path)) == 2
