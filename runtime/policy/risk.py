@@ -5,8 +5,9 @@ A program that is not in the tables below, or a text that is not read, counts as
 anything: what is missing here makes a card more alarming, and never less.
 """
 
+import re
 from collections.abc import Iterator, Sequence
-from posixpath import basename
+from posixpath import basename, dirname
 from typing import Final
 
 from runtime.domain.decisions import Risk, RiskLevel, Touch
@@ -18,10 +19,12 @@ from runtime.policy.harmless import refused
 from runtime.policy.shell_syntax import NotRead, SimpleCommand, simple_commands
 
 _READS: Final = (Touch.READS, "reads files")
+_READS_OUTSIDE: Final = (Touch.READS, "reads files outside the working folder")
 _WRITES: Final = (Touch.WRITES, "writes files in the workspace")
 _OUTSIDE: Final = (Touch.WRITES, "writes files outside the workspace")
 _ACTING: Final = (Touch.WRITES, "writes what later acts as an instruction or as code")
 _DELETES: Final = (Touch.WRITES, "deletes or overwrites files")
+_RIGHTS: Final = (Touch.WRITES, "changes who may use files")
 _NETWORK: Final = (Touch.NETWORK, "uses the network")
 _SENDS: Final = (Touch.SENDS, "sends something to others")
 _CODE: Final = (Touch.CODE, "runs code of this folder")
@@ -40,7 +43,8 @@ def _names(text: str, *told: _Told) -> dict[str, tuple[_Told, ...]]:
 
 
 _PROGRAMS: Final[dict[str, tuple[_Told, ...]]] = {
-    **_names("mkdir touch cp ln tee chmod chgrp patch gzip gunzip zip unzip tar split", _WRITES),
+    **_names("chmod chgrp chown", _RIGHTS),
+    **_names("mkdir touch cp ln tee patch gzip gunzip zip unzip tar split", _WRITES),
     **_names("rm rmdir unlink shred truncate dd mv mkfs wipefs fdisk sed perl", _DELETES),
     **_names("curl wget ping dig host nslookup http aria2c", _NETWORK, _WRITES),
     **_names("ssh scp sftp rsync nc ncat telnet ftp mail sendmail gh glab aws gcloud az", _NETWORK),
@@ -54,15 +58,77 @@ _SENDING: Final = _names("ssh scp sftp rsync nc ncat mail sendmail gh glab aws g
 _GIT: Final[dict[str, tuple[_Told, ...]]] = {
     **_names("push send-email request-pull", _NETWORK, _SENDS),
     **_names("pull fetch clone ls-remote remote submodule", _NETWORK, _WRITES),
-    **_names("reset clean checkout restore rm filter-branch gc", _DELETES),
+    **_names("reset clean checkout restore rm gc", _DELETES),
     **_names("add commit mv merge rebase tag branch switch stash init apply am", _WRITES),
 }
+
+_GIT_LOSES: Final = {
+    "branch": re.compile(r"-[a-zA-Z]*[dDfMC].*|--(?:d|f).*"),
+    "tag": re.compile(r"-[a-zA-Z]*[df].*|--(?:d|f).*"),
+    "switch": re.compile(r"-[a-zA-Z]*[fC].*|--(?:d|f).*"),
+    "mv": re.compile(r"-[a-zA-Z]*f.*|--f.*"),
+    "stash": re.compile("clear|drop|pop"),
+}
+"""Arguments with which a command of git's that otherwise adds loses something."""
+_UPLOADS: Final = {
+    "curl": re.compile(r"-[a-zA-Z#:]*[dFTXQK].*|--(?:da|fo|js|mail|quo|req|up|url-q).*"),
+    "wget": re.compile(r"--(?:po|bo|me).*"),
+    "http": re.compile(r"(?i:post|put|patch|delete)|[^-].*(?:=|@).*|--(?:f|m|r).*"),
+}
+"""Arguments by which a program sends something with its request."""
+_PLAIN_FLAGS: Final = {
+    **dict.fromkeys(("chmod", "chgrp", "chown"), re.compile("-[RvfcugoarwxXst,=+-]+")),
+    **dict.fromkeys(("mkdir", "rmdir"), re.compile("-[pv]+|--parents")),
+    "touch": re.compile("-[acm]+"),
+    "cp": re.compile("-[arRfinpuvlsLPdT]+|--recursive|--force"),
+    "mv": re.compile("-[finuvT]+|--force"),
+    "ln": re.compile("-[sfnvrT]+|--symbolic|--force"),
+    "rm": re.compile("-[rRfvidI]+|--recursive|--force"),
+    "tee": re.compile("-a|--append"),
+    "patch": re.compile(r"-p\d|-[NR]|--dry-run"),
+    **dict.fromkeys(("gzip", "gunzip"), re.compile("-[dkrfv1-9]+")),
+    "zip": re.compile("-[rqj0-9]+"),
+    "unzip": re.compile("-[oqdnj]+"),
+    "tar": re.compile("-?[xctzjJvfpC]+|--(?:extract|create|gzip|xz|verbose)"),
+    "split": re.compile(r"-[lbnda]+\d*"),
+    "truncate": re.compile(r"-s.*|--size=.*"),
+    "curl": re.compile("-.*"),
+    "wget": re.compile("-[qOcNnvPrl]+|--(?:quiet|continue|post|body|method).*"),
+    "http": re.compile("-.*"),
+    "ping": re.compile(r"-[cnW46]\d*"),
+    "kill": re.compile(r"-[A-Z\d]+"),
+    "sed": re.compile("-[inErsuze]+"),
+    "perl": re.compile("(?!)"),
+    "find": re.compile(r"-(?!exec|ok).*"),
+}
+"""Flags of a program that name no other program. Any other flag may name one."""
+_GIT_PLAIN: Final = {
+    "add": re.compile("-[AufvnN]+|--(?:all|update|force)"),
+    "commit": re.compile("-[amqsvnC]+|--(?:all|amend|no-edit|message=.*|quiet|allow-empty)"),
+    "branch": re.compile("-[adDfmMcCrvuq]+|--(?:delete|force|move|copy|list|all)"),
+    "tag": re.compile("-[adfmln]+|--(?:delete|force|list)"),
+    "switch": re.compile("-[cCfdtq]+|--(?:create|detach|discard-changes|force)"),
+    "checkout": re.compile("-[bBfqt]+|--(?:ours|theirs|force|detach|)"),
+    "restore": re.compile("-[SWq]+|--(?:staged|worktree|source=.*|)"),
+    "reset": re.compile("-q|--(?:hard|soft|mixed|keep|merge|)"),
+    "clean": re.compile("-[fdxXnq]+|--force"),
+    "rm": re.compile("-[rfnq]+|--(?:cached|)"),
+    "stash": re.compile("-[umqak]+|--(?:include-untracked|keep-index|all)"),
+    "merge": re.compile("-[mqn]+|--(?:no-ff|ff-only|squash|abort|continue|no-edit)"),
+    "rebase": re.compile("-q|--(?:abort|continue|skip|quit|onto|autostash)"),
+    "pull": re.compile("-[qvr]+|--(?:rebase|ff-only|prune|tags|no-rebase)"),
+    "fetch": re.compile("-[apqtv]+|--(?:all|prune|tags|depth=.*)"),
+    "push": re.compile("-[fuqnd]+|--(?:force|force-with-lease|set-upstream|tags|delete|all)"),
+    "clone": re.compile("-[bq]+|--(?:depth|depth=.*|branch|bare)"),
+}
+"""Flags of git's commands that name no program; a command that is not here has none."""
+_GIT_RUNS: Final = frozenset({"submodule", "send-email"})
 
 
 def risk_of(facts: CallFacts, *, sandboxed: bool) -> Risk:
     """What a call touches, in words, and how grave that is."""
     touches = facts.touches
-    told = set(_of_command(touches.command) if touches.command is not None else _of_tool(facts))
+    told = set(_of_tool(facts) if touches.command is None else _of_command(touches.command, facts))
     if facts.sinks:
         told.add(_ACTING)
     if touches.command is not None and told != {_READS}:
@@ -109,7 +175,7 @@ def _of_tool(facts: CallFacts) -> Iterator[_Told]:
         yield _READS
 
 
-def _of_command(command: str) -> Iterator[_Told]:
+def _of_command(command: str, facts: CallFacts) -> Iterator[_Told]:
     try:
         found = simple_commands(command)
     except NotRead:
@@ -120,26 +186,90 @@ def _of_command(command: str) -> Iterator[_Told]:
             yield _READS
         else:
             yield from _of_program(one)
+        if _leads_out(one, facts.touches.reads):
+            yield _READS_OUTSIDE
     if not code_files(command).known and not _all_named(found):
         yield _ANY_CODE
 
 
+def _leads_out(one: SimpleCommand, folders: Sequence[str]) -> bool:
+    """Whether an argument may be a path outside of `folders`, which the call says that it reads."""
+    words = [word.known for word in one.words[1:]]
+    joined = [word[2:] for word in words if word.startswith("-")]
+    values = [word.rpartition("=")[2] for word in words]
+    return any(_is_outside(path, folders) for path in (*values, *joined, *one.inputs))
+
+
+def _is_outside(path: str, folders: Sequence[str]) -> bool:
+    if ".." in path.split("/"):
+        return True
+    inside = any(f"{path}/".startswith(f"{folder.rstrip('/')}/") for folder in folders)
+    return path.startswith("/") and not inside
+
+
 def _of_program(one: SimpleCommand) -> Iterator[_Told]:
-    name = basename(one.words[0].text)
+    if not _is_of_system(one):
+        yield _CODE
+        return
+    name, *arguments = _spelling(one)
     if name == "git":
-        verbs = [word.text for word in one.words[1:] if word.text in _GIT]
-        yield from _GIT[verbs[0]] if verbs else (_DELETES, _ANY_CODE)
+        yield from _of_git(arguments)
         return
     if name == "find":
         yield _DELETES
         return
+    if name == "cp" and any(word.startswith("/dev/") for word in arguments):
+        yield _DELETES
+    uploads = _UPLOADS.get(name)
+    if uploads is not None and any(uploads.fullmatch(word) for word in arguments):
+        yield _SENDS
     yield from (*_PROGRAMS.get(name, (_CODE,)), *_SENDING.get(name, ()))
+
+
+def _of_git(arguments: Sequence[str]) -> Iterator[_Told]:
+    verb = arguments[0] if arguments else ""
+    yield from _GIT.get(verb, (_DELETES, _ANY_CODE))
+    loses = _GIT_LOSES.get(verb)
+    if loses is not None and any(loses.fullmatch(word) for word in arguments[1:]):
+        yield _DELETES
 
 
 def _all_named(found: Sequence[SimpleCommand]) -> bool:
     """Whether the tables say of each program what it does, so that none runs what nobody knows."""
-    named = {*_PROGRAMS, "git", "find"} - {*INTERPRETERS, *RUNNERS, *MAKES}
-    return all(refused(one.words) is None or basename(one.words[0].text) in named for one in found)
+    return all(
+        refused(one.words) is None or (_is_of_system(one) and _is_named(_spelling(one)))
+        for one in found
+    )
+
+
+def _is_of_system(one: SimpleCommand) -> bool:
+    """Whether a program is found by its name alone, or where the system's programs are."""
+    folder = dirname(one.words[0].text)
+    return folder in ("", "/bin", "/usr/bin")
+
+
+def _is_named(spelling: Sequence[str]) -> bool:
+    """Whether the tables know a program, and no argument of it may name another one."""
+    name, *arguments = spelling
+    if name not in {*_PROGRAMS, "git", "find"} - {*INTERPRETERS, *RUNNERS, *MAKES}:
+        return False
+    plain = _PLAIN_FLAGS.get(name)
+    if name == "git":
+        verb, *arguments = arguments or [""]
+        plain = _GIT_PLAIN.get(verb)
+        if verb not in _GIT or verb in _GIT_RUNS or any("::" in word for word in arguments):
+            return False
+    flags = [word for word in arguments if word.startswith("-") and word not in ("-", "--")]
+    if name == "tar":
+        # Its first word is flags with or without a dash, and a colon names another machine.
+        flags += arguments[:1]
+        if any(":" in word for word in arguments):
+            return False
+    return all(plain is not None and plain.fullmatch(flag) for flag in flags)
+
+
+def _spelling(one: SimpleCommand) -> list[str]:
+    return [basename(one.words[0].text), *(word.text for word in one.words[1:])]
 
 
 def _sentence(words: Sequence[str], level: RiskLevel) -> str:
