@@ -63,10 +63,15 @@ So $x_1 \\leq \\frac{1}{2}$.
 async def test_a_reply_grows_as_formatted_text_and_does_not_jump(
     chats: Chats, visits: Visits
 ) -> None:
-    async with chats(Said(ANSWER, chunk=3)) as gateway, visits(gateway) as page:
+    gate = Gate()
+    held = Said(ANSWER, chunk=3, middle=gate, at=-(-len(ANSWER) // 3))
+    async with chats(held) as gateway, visits(gateway) as page:
         await ready(page)
         await page.evaluate(WATCHES)
         await write(page, "Tell me")
+        # Held behind its last words, so that the page has shown all of them while they grew.
+        await expect(page.locator("#live-text math")).to_be_visible()
+        gate.open.set()
         final = page.locator("#log .kind-assistant .prose")
         await expect(final.locator("math")).to_be_visible()
         seen = await page.evaluate("window.seen")
