@@ -279,6 +279,6 @@ def _plain(error: BaseException) -> str:
         refused = isinstance(error.os_error, ConnectionRefusedError)
         told = None if refused else error.os_error.strerror
         return told or "the connection was refused"
-    if isinstance(error, aiohttp.ClientPayloadError):
+    if isinstance(error, (aiohttp.ClientPayloadError, ConnectionResetError)):
         return "the connection was cut"
     return str(error) or type(error).__name__

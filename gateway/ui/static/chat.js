@@ -258,8 +258,11 @@ function onProse(data) {
   const live = state.live;
   if (live.run !== data.run_id || live.step !== data.step) {
     if (data.since > 0) return;
-    Object.assign(live, { run: data.run_id, step: data.step, over: null });
+    Object.assign(live, { run: data.run_id, step: data.step, over: null, begun: false });
+  }
+  if (!live.begun && data.blocks.length) {
     // What was made of a message's files stands in front of the first word, and no event tells it.
+    live.begun = true;
     refresh();
   }
   if (isShown(live)) {
