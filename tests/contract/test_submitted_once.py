@@ -12,6 +12,7 @@ import pytest
 
 from adapters.system.clock import SystemClock
 from runtime.bus.memory import MemoryBus
+from runtime.domain.errors import Conflict
 from runtime.domain.messages import ButtonPress, Deletion, InboundMessage, Move, TextPart
 from runtime.domain.people import Sender
 from runtime.domain.runs import RunState, Usage
@@ -203,3 +204,18 @@ async def test_two_requests_with_one_key_make_one_run_in_every_mode(
     assert first.run_id != run_id
     assert (await Views(store).run(first.run_id or "")).state is RunState.QUEUED
     assert (await Views(store).runs(session_id=session)).total_count == 2
+
+
+@pytest.mark.requirement("RUN-4")
+async def test_a_repeat_is_answered_as_before_also_when_the_session_has_ended(
+    store: Database, tmp_path: Path
+) -> None:
+    control = control_of(store, tmp_path)
+    session, _ = await control.create_session(NewConversation())
+    first = await control.submit(session.id, ["/status"], idempotency_key="k")
+    assert (first.disposition, first.run_id) == ("command", None)
+    await control.end_session(session.id)
+    again = control_of(store, tmp_path)
+    assert await again.submit(session.id, ["/status"], idempotency_key="k") == first
+    with pytest.raises(Conflict, match="ended"):
+        await again.submit(session.id, ["/status"], idempotency_key="other")

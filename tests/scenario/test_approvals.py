@@ -8,12 +8,12 @@ import pytest
 from sqlalchemy import text as sql
 
 from runtime.commands.table import CommandSettings
-from runtime.domain.messages import ApprovalPart
-from runtime.domain.people import Approvers
+from runtime.domain.messages import ApprovalPart, ChatAddress
+from runtime.domain.people import Approvers, Speaker, Trust
 from runtime.domain.runs import RunState
 from runtime.intake.access import ChannelAccess
 from runtime.sessions.keys import Scope
-from runtime.store import open_calls, outbox
+from runtime.store import open_calls, outbox, people, runs
 from runtime.views.shapes import open_call_view
 from tests.fakes.clock import FakeClock
 from tests.fakes.model import Said, ScriptedModel
@@ -59,9 +59,16 @@ async def test_an_ask_parks_the_run_and_shows_tool_arguments_reason_and_choices(
         assert part.choices == ("once", "session", "deny")
         assert part.code in part.open_call_id
         await reaches(world, accepted.run_id, RunState.WAITING_FOR_APPROVAL)
+        run_id = accepted.run_id or ""
+        parked = await world.database.read(lambda conn: runs.get(conn, run_id))
+        assert (parked.worker, parked.fence) == (None, None)
         while world.engine.turns.running:
             await world.database.read(lambda conn: None)
         assert note.begun == 0
+        await world.says("/status")
+        assert (
+            f"waiting for an answer: `{part.code}` (approval of `note`)" in (await world.sees(2))[1]
+        )
 
 
 @pytest.mark.requirement("APR-1")
@@ -165,6 +172,32 @@ async def test_text_answers_approve_and_deny_with_a_reason(worlds: Worlds) -> No
         assert told.status == "denied"
         assert "not on a Friday" in told.content
         assert "not on a Friday" in await outcome(world, 2)
+
+
+@pytest.mark.requirement("APR-1")
+async def test_a_text_answer_allows_for_the_session_too(worlds: Worlds) -> None:
+    note = asking()
+    same = Said(calls=(call("ls"),))
+    async with worlds(ScriptedModel([same, same, "done"]), change=offering(note)) as world:
+        await world.says("go")
+        await world.says(f"/approve {(await card(world)).code} session")
+        await world.chat.until(lambda: "done" in world.chat.texts())
+        assert note.kept == ["ls", "ls"]
+        assert (await outcome(world)).startswith("Allowed by owner for this session (")
+
+
+@pytest.mark.requirement("APR-2", "APR-10")
+async def test_codes_are_told_to_nobody_who_may_not_answer(worlds: Worlds) -> None:
+    change = both(offering(asking()), intake(access={"test": WITH_MEMBER}))
+    async with worlds(ScriptedModel([Said(calls=(call("a"),))]), change=change) as world:
+        await world.says("go", chat_id="G1", kind="group")
+        part = await card(world)
+        for user in (MEMBER, OWNER):
+            await world.says("/approve", user=user, chat_id="G1", kind="group")
+        members, owners = (await world.sees(3, "G1"))[1:]
+        assert "No request of this conversation waits for you." in members
+        assert part.code not in members
+        assert part.code in owners
 
 
 @pytest.mark.requirement("APR-2")
@@ -274,6 +307,31 @@ async def test_one_conversation_over_all_chats_counts_who_speaks_in_this_one(
         await world.says("go", user=MEMBER, chat_id="G2", kind="group")
         await card(world)
         assert cards(world)[0][0].target.chat_id == f"D-{OWNER}"
+
+
+@pytest.mark.requirement("APR-2")
+@pytest.mark.parametrize(("account", "where"), [("A1", f"D-{OWNER}"), ("A2", "G1")])
+async def test_a_card_goes_to_an_owners_chat_with_the_same_bot_alone(
+    worlds: Worlds, account: str, where: str
+) -> None:
+    """Another bot could not post it, and its press would come from another account."""
+    change = both(offering(asking()), intake(access={"test": WITH_MEMBER}))
+    owner = Speaker(
+        person_id="per_owner",
+        channel="test",
+        account=account,
+        user_id=OWNER,
+        name="owner",
+        trust=Trust.OWNER,
+    )
+    chat = ChatAddress(channel="test", account=account, chat_id=f"D-{OWNER}")
+    async with worlds(ScriptedModel([Said(calls=(call("a"),))]), change=change) as world:
+        await world.database.write(
+            lambda conn: people.put(conn, owner, direct_chat=chat, paired=True), name="owner"
+        )
+        await world.says("go", user=MEMBER, chat_id="G1", kind="group")
+        await card(world)
+        assert cards(world)[0][0].target.chat_id == where
 
 
 @pytest.mark.requirement("APR-2")

@@ -310,7 +310,7 @@ async def test_the_queue_mode_is_switched_and_unknown_ones_are_named(worlds: Wor
         for text in ("/queue", "/queue COLLECT", "/queue nonsense"):
             said = await world.says(text)
         now, changed, refused = await world.sees(3)
-        assert "followup" in now
+        assert now == ("The queue mode is followup. I know: followup, collect, steer, interrupt.")
         assert changed == "The queue mode is collect now."
         assert "no queue mode 'nonsense'" in refused
         assert (await _session(world, said.session_id)).queue_mode == "collect"

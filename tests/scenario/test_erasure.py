@@ -1,14 +1,17 @@
 """A conversation that is deleted, on each database, also by a process that dies half-way."""
 
+from functools import partial
 from pathlib import Path
 
 import pytest
+from sqlalchemy import TextClause
+from sqlalchemy import text as sql
 
 from runtime.bus.memory import MemoryBus
 from runtime.domain.errors import NotFound
 from runtime.intake.sessions import SessionControl
 from runtime.ports.model import ModelRequest
-from runtime.store import Connection
+from runtime.store import Connection, audit
 from runtime.store.tables_agents import metadata
 from runtime.views.reader import Views
 from tests.contract.store_support import dialect, migrated_url, schema_templates
@@ -85,3 +88,32 @@ async def test_a_death_between_the_files_and_the_rows_leaves_a_conversation_to_d
         assert await at.database.read(words) != []
         await keeping(at).delete(session)
         assert await at.database.read(words) == []
+
+
+@pytest.mark.requirement("RUN-6")
+async def test_the_books_keep_ids_of_a_deleted_conversation_and_no_words(
+    tmp_path: Path, migrated_url: str
+) -> None:
+    """Reasons, errors and the names of people are words too."""
+
+    def work(conn: Connection) -> None:
+        denied = {"outcome": "Denied by Ann: SECRET"}
+        audit.append(conn, actor="per_1", action="approval.deny", session_id=session, data=denied)
+        failed = sql("UPDATE runs SET error = 'SECRET', cancel = 'SECRET' WHERE session_id = :id")
+        conn.execute(failed, {"id": session})
+
+    async with engine(tmp_path, migrated_url, says) as at:
+        session = await worked(at)
+        await at.database.write(work, name="books")
+        named = sql("SELECT speaker FROM runs WHERE session_id = :id")
+        found = partial(_column, statement=named, session=session)
+        assert any('"name":"owner"' in one for one in await at.database.read(found))
+        await keeping(at).delete(session)
+        assert await at.database.read(words) == []
+        assert {'"name":""' in one for one in await at.database.read(found)} == {True}
+        kept = await at.database.read(lambda conn: audit.listing(conn, limit=50))
+        assert ("approval.deny", session) in [(one.action, one.session_id) for one in kept]
+
+
+def _column(conn: Connection, statement: TextClause, session: str) -> list[str]:
+    return [str(one) for one in conn.execute(statement, {"id": session}).scalars()]

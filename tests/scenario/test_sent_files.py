@@ -8,10 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from runtime.bus.memory import MemoryBus
 from runtime.domain.decisions import PermissionMode
 from runtime.domain.errors import DeliveryRetry
 from runtime.domain.messages import FilePart, OutboundMessage, Receipt, TextPart
 from runtime.domain.runs import RunState
+from runtime.intake.sessions import SessionControl
 from runtime.policy.bounds import PolicySettings
 from runtime.ports.chat import Posted
 from runtime.ports.model import ModelRequest
@@ -100,6 +102,23 @@ async def test_a_file_arrives_with_its_caption_in_front_of_the_reply(worlds: Wor
     assert entry.data["files"] == [{"name": "plan.md", "size_bytes": 7, "digest": part.digest}]
     assert entry.data["outbox_id"] == sent.outbox_id
     assert "is on its way to this chat" in told(model)
+
+
+@pytest.mark.requirement("RUN-6")
+async def test_a_deleted_conversation_takes_the_copies_of_its_files_along(worlds: Worlds) -> None:
+    model = ScriptedModel([Said(calls=(sends(),)), "There.", Said(calls=(sends(),)), "There."])
+    async with worlds(model, chat=chat_with_files()) as at:
+        plan(at)
+        accepted = await at.says("send me the plan")
+        await posts(at, 2)
+        await at.says("me too", chat_id="D-other")
+        gone, _, kept, _ = await posts(at, 4)
+        await at.engine.drain(5.0)
+        keeping = SessionControl(at.database, MemoryBus(), lambda: at.workspace, "owner")
+        await keeping.delete(accepted.session_id or "")
+        with pytest.raises(FileNotFoundError):
+            files_in([gone])
+        assert files_in([kept]) == ["# Plan\n"]
 
 
 @pytest.mark.requirement("MSG-19", "MSG-10")

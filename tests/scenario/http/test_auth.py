@@ -1,6 +1,8 @@
 """Who gets in: every route against every kind of caller (API-1, WEB-2, SEC-3)."""
 
 import json
+import re
+from pathlib import Path
 
 import pytest
 
@@ -48,6 +50,28 @@ async def status_of(gateway: Site, method: str, path: str, headers: dict[str, st
         method, url, headers=headers, allow_redirects=False
     ) as response:
         return response.status
+
+
+ALIASES = {("POST", "/v1/pairings/owner-code")}
+PAGE = Path(__file__).parents[3] / "docs/http-api.md"
+
+
+@pytest.mark.requirement("OPS-13", "API-1")
+async def test_the_page_on_the_api_names_every_request(sites: Sites) -> None:
+    async with sites() as gateway:
+        every = set(routes(gateway)) - ALIASES
+    served = {
+        (method, re.sub(r"{[^/]*}", "ID", path))
+        for method, path in every
+        if path.startswith(("/v1/", "/metrics"))
+    }
+    table = PAGE.read_text(encoding="utf-8").partition("\n## All requests\n")[2]
+    rows = [line.split(" | ")[0] for line in table.splitlines() if line.startswith("| `")]
+    named = [re.findall(r"`([A-Z]+) (/[^` ]+)`", row) for row in rows]
+    assert all(named)
+    assert {
+        (method, re.sub(r"/[A-Z]+(?=/|$)", "/ID", path)) for row in named for method, path in row
+    } == served
 
 
 def bearer(token: str) -> dict[str, str]:

@@ -1,5 +1,6 @@
 """How a server is named: for its driver, for people, and where the name is no name."""
 
+import asyncpg
 import pytest
 
 from runtime.bus.nats import NatsBus
@@ -48,3 +49,29 @@ async def test_a_prefix_that_is_no_subject_is_refused(prefix: str) -> None:
 
 async def test_a_prefix_may_have_several_words() -> None:
     assert not NatsBus("nats://db", FakeClock(), prefix="team-a.gatehouse_1").connected
+
+
+@pytest.mark.requirement("MSG-21")
+@pytest.mark.parametrize(
+    "error",
+    [
+        asyncpg.InternalClientError("cannot switch to state 12; another operation is in progress"),
+        asyncpg.InterfaceError("the connection is closed"),
+        asyncpg.exceptions.AdminShutdownError("terminating connection"),
+        ConnectionResetError("reset by peer"),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+async def test_whatever_the_driver_says_of_a_lost_server_is_trouble_that_was_foreseen(
+    error: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So the bus connects again at once, without a traceback and without a supervisor's pause."""
+
+    async def connect(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr(asyncpg, "connect", connect)
+    bus = PostgresBus("postgresql+asyncpg://gw@db/gw", FakeClock())
+    await bus.start()
+    assert not bus.connected
+    await bus.close()

@@ -1,11 +1,15 @@
 """Recognising a command: what is one, and what goes to the model as text (MSG-12)."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.commands.parse import Unknown, Words, parse, spelled, unknown
+from runtime.commands.parse import Unknown, Words, parse, spelled, unknown, unknown_of
 from runtime.commands.table import NAMES
+from runtime.domain.messages import Attachment, InboundMessage
+from runtime.domain.people import Sender
 
 
 @pytest.mark.requirement("MSG-12")
@@ -124,6 +128,38 @@ def test_paths_sentences_and_commands_are_no_unknown_commands(text: str, prefix:
 @pytest.mark.requirement("MSG-12")
 def test_another_sign_than_the_channels_own_begins_no_command() -> None:
     assert unknown("!wow", "/", NAMES) is None
+
+
+@pytest.mark.requirement("MSG-12", "APR-10")
+@pytest.mark.parametrize(
+    ("changes", "answered"),
+    [
+        ({}, True),
+        ({"chat_kind": "group"}, False),
+        ({"chat_kind": "group", "mentions_bot": True}, True),
+        ({"chat_kind": "group", "replies_to_bot": True}, True),
+        ({"attachments": (Attachment(name="map.pdf"),)}, False),
+        ({"authorship": "forwarded"}, False),
+        ({"edited_at": "2"}, False),
+        ({"sender": Sender(id="U1", name="Bot", is_bot=True)}, False),
+        ({"said": ""}, False),
+    ],
+)
+def test_only_what_a_person_says_to_the_bot_is_an_unknown_command(
+    changes: dict[str, Any], answered: bool
+) -> None:
+    """What comes with files, or in the words of somebody else, is for the agent."""
+    plain = InboundMessage(
+        channel="test",
+        account="A1",
+        chat_id="C1",
+        message_id="m1",
+        sender=Sender(id="U1", name="Ann"),
+        text="/weather in Rome",
+        received_at_ms=0,
+    )
+    found = unknown_of(plain.model_copy(update=changes), names=NAMES)
+    assert (found is not None) is answered
 
 
 @pytest.mark.requirement("MSG-12")

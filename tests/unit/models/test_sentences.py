@@ -145,7 +145,7 @@ def test_a_sentence_stands_for_one_call(said: str, name: str, arguments: JsonObj
     assert calls(said) == [[(name, arguments)]]
 
 
-@pytest.mark.requirement("OPS-4")
+@pytest.mark.requirement("OPS-4", "TOOL-14")
 def test_the_sentences_reach_every_tool_that_is_registered_by_default() -> None:
     reached = {name for _, name, _ in SENTENCES}
     tasks = ("create", "get", "list", "update", "stop", "output", "write")
