@@ -1,6 +1,7 @@
 """The plain sentences that the offline model follows, and the calls that they stand for (OPS-4)."""
 
 import json
+from pathlib import Path
 from time import process_time
 
 import pytest
@@ -158,6 +159,19 @@ def test_the_sentences_reach_every_tool_that_is_registered_by_default() -> None:
     )
     assert reached >= families | set(single.split())
     assert reached >= {face.name for face in FACES}
+
+
+@pytest.mark.requirement("OPS-4", "OPS-11")
+def test_the_sentences_on_the_page_on_subagents_start_some() -> None:
+    page = (Path(__file__).parents[3] / "docs/subagents.md").read_text(encoding="utf-8")
+    shown = page.partition("Write one of these:\n\n```text\n")[2].partition("```")[0].splitlines()
+    assert len(shown) == 2
+    for sentence in shown:
+        (((name, arguments),),) = calls(sentence)
+        assert name == "sessions_spawn", sentence
+        agents = arguments["agents"]
+        assert isinstance(agents, list)
+        assert len(agents) > 2, "and one that waits for them"
 
 
 @pytest.mark.requirement("OPS-4")
