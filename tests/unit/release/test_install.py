@@ -2,6 +2,7 @@
 
 import os
 import pty
+import re
 import subprocess
 from pathlib import Path
 
@@ -53,3 +54,12 @@ def test_in_a_log_there_is_the_name_of_the_step_alone() -> None:
     assert process.returncode == 3
     assert said.decode().startswith(f"  {STEP} ...\n")
     assert errors.decode() == "install --quiet\n"
+
+
+@pytest.mark.requirement("OPS-11")
+def test_each_step_of_make_run_says_its_number() -> None:
+    makefile = INSTALL.parents[1] / "Makefile"
+    recipe = makefile.read_text().partition("\n$(VENV)/.ready-run:")[2].partition("\n\n")[0]
+    steps = re.findall(r"@(sh \.ci/install|echo) \"\s*(\d) of 4:", recipe)
+    shown = "sh .ci/install"
+    assert steps == [(shown, "1"), (shown, "2"), (shown, "3"), ("echo", "4")]
