@@ -44,7 +44,7 @@ def asking() -> Note:
     return Note(command=True)
 
 
-@pytest.mark.requirement("APR-1", "MSG-4")
+@pytest.mark.requirement("APR-1", "MSG-4", "UI-8")
 async def test_an_ask_parks_the_run_and_shows_tool_arguments_reason_and_choices(
     worlds: Worlds,
 ) -> None:
@@ -57,6 +57,8 @@ async def test_an_ask_parks_the_run_and_shows_tool_arguments_reason_and_choices(
         assert part.arguments == json.dumps({"text": "rm x"})
         assert "default on commands" in part.reason
         assert part.choices == ("once", "session", "deny")
+        assert part.risk is not None
+        assert part.risk.words == "High risk: it deletes or overwrites files."
         assert part.code in part.open_call_id
         await reaches(world, accepted.run_id, RunState.WAITING_FOR_APPROVAL)
         run_id = accepted.run_id or ""
