@@ -122,3 +122,13 @@ def test_what_cannot_be_run_is_still_in_its_document() -> None:
     everything = [one for document in DOCUMENTS for one in examples(document)]
     stale = [one for one in OUTSIDE if not any(map(one.covers, everything))]
     assert not stale
+
+
+def test_output_that_is_not_the_one_that_is_shown_is_found() -> None:
+    shown = Example(
+        "page.md", "Here", 1, "gatehouse open", ("http://...", "...", "It logs in once.")
+    )
+    assert shown.is_like("http://a\nmore\nand more\nIt logs in once.\n")
+    assert shown.is_like("http://a\nIt logs in once.")
+    for other in ("", "http://a\nIt logs in twice.", "It logs in once.", "http://a"):
+        assert not shown.is_like(other), other
