@@ -114,7 +114,7 @@ async def test_every_reading_command_has_json_and_people_output(
         assert "`gatehouse runs list` shows" in unknown.err
 
 
-@pytest.mark.requirement("MSG-12")
+@pytest.mark.requirement("MSG-12", "WEB-3")
 async def test_a_model_that_the_provider_lists_is_chosen_and_answers(
     place: Place, fail_after: FailAfter
 ) -> None:
