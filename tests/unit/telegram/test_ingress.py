@@ -50,6 +50,12 @@ def test_an_anonymous_administrator_speaks_as_the_group_and_is_no_bot() -> None:
     assert not message.sender.is_bot
 
 
+@pytest.mark.requirement("TEL-1")
+@pytest.mark.parametrize("kind", ["callback_query", "my_chat_member"])
+def test_a_kind_that_is_null_stands_in_front_of_no_message(kind: str) -> None:
+    assert heard({kind: None, **update(text="hi")}).text == "hi"
+
+
 @pytest.mark.requirement("APR-10")
 @pytest.mark.parametrize("field", ["forward_origin", "forward_from", "via_bot", "quote"])
 def test_a_field_that_is_null_says_nothing_of_a_message(field: str) -> None:
