@@ -22,7 +22,7 @@ _GREETING: Final = re.compile(
     re.IGNORECASE,
 )
 _HELP: Final = re.compile(
-    r"\s*/?(?:help|what can you do|who are you|what are you|how do you work|"
+    r"\s*/?(?:help|what can you do(?: here)?|who are you|what are you|how do you work|"
     r"what is this)(?: me| please)?[\s!.?]*",
     re.IGNORECASE,
 )

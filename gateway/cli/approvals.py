@@ -1,5 +1,6 @@
 """`approvals`: what waits for a decision."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
@@ -106,6 +107,11 @@ class _Decided:
         return f"Its run goes on and answers in its chat; `gatehouse runs show {run}` shows it."
 
 
+def _choices(approval: "JsonObject") -> Sequence[object]:
+    offered = approval.get("choices")
+    return offered if isinstance(offered, list) else ()
+
+
 async def _decide(gateway: "GatewayClient", code: str, said: "JsonObject") -> _Decided:
     # Lazy: the HTTP client is loaded by the commands that use it.
     from gateway.cli.client import Refused
@@ -117,6 +123,8 @@ async def _decide(gateway: "GatewayClient", code: str, said: "JsonObject") -> _D
     if len(found) > 1:
         raise Refused(409, f"{code} names several approvals; use the request's whole id.")
     one = found[0]
+    if said.get("scope") == "session" and "session" not in _choices(one):
+        raise Refused(409, f"{code} can be allowed once only; leave out --session.")
     resolution: JsonObject = {"request_id": one["request_id"], **said}
     path = f"/v1/runs/{one['run_id']}/approvals"
     run = await gateway.post(path, {"resolutions": [resolution]})

@@ -21,6 +21,7 @@ from runtime.domain.errors import (
     NotFound,
     QueueFull,
     StaleLease,
+    StoreFull,
     Unavailable,
 )
 from runtime.domain.value import JsonObject
@@ -33,6 +34,11 @@ GONE = 499
 RETRY_AFTER_S = "2"
 FULL_RETRY_AFTER_S = "10"
 """A queue that is full needs longer: some of what waits must be worked off first."""
+NOTHING_DONE = "Nothing was done; try again."
+"""Where the database is, and why it is away, is for the log."""
+FULL = (
+    "There is no room left for the gateway's database. Nothing was done; make room and try again."
+)
 _TITLES = {
     "bad_request": "The request cannot be read",
     "invalid": "A value breaks a rule",
@@ -128,7 +134,8 @@ def _of_engine(error: GatehouseError, request: web.Request) -> web.Response:
         case Unavailable():
             log.warning("request_unavailable", path=request.path, reason=str(error))
             headers = {"Retry-After": RETRY_AFTER_S}
-            return problem(503, "unavailable", "Nothing was done; try again.", headers=headers)
+            full = isinstance(error, StoreFull)
+            return problem(503, "unavailable", FULL if full else NOTHING_DONE, headers=headers)
         case _:
             log.error("request_failed", path=request.path, reason=str(error))
             return problem(500, "internal", "The gateway's log says more.")

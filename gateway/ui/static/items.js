@@ -181,8 +181,12 @@ function file(item) {
   return parts;
 }
 
+// What the agent was told. The first line says what happened; the rest is written for the model.
 function system(item) {
-  return [make("p", { class: "system" }, item.text)];
+  const [first, ...rest] = item.text.split("\n");
+  if (!rest.length) return [make("p", { class: "system" }, first)];
+  return [make("details", { class: "system" }, make("summary", {}, first),
+    make("pre", { class: "code", tabindex: "0" }, rest.join("\n")))];
 }
 
 function card(item, element, act) {

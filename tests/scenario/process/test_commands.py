@@ -63,11 +63,16 @@ async def test_a_reply_that_waits_for_approval_says_how_to_give_it(
         assert 'Allowed once: exec {"command": "echo from the sandbox"}' in done.out
         assert "Asked for by Owner (owner) in terminal:main." in done.out
         assert f"`gatehouse runs show {card['run_id']}`" in done.out
-        denied = await command(there, "chat", "--session", "b", "-m", "run `echo no`")
+        denied = await command(there, "chat", "--session", "b", "-m", "run `make && make`")
         (card,) = json.loads((await command(there, "approvals", "list", "--json")).out)
+        whole = await command(there, "approvals", "approve", card["code"], "--session")
+        assert (whole.code, "can be allowed once only; leave out --session" in whole.err) == (
+            1,
+            True,
+        )
         said = await command(there, "approvals", "deny", card["code"], "--reason", "not now")
         assert denied.code == 4
-        assert 'Denied: exec {"command": "echo no"}' in said.out
+        assert 'Denied: exec {"command": "make && make"}' in said.out
         assert "terminal:b. The agent is told: not now." in said.out
         again = await command(there, "approvals", "approve", card["code"])
         assert again.code == 1

@@ -1,6 +1,8 @@
 """A person talks to the offline model (OPS-4)."""
 
+import re
 import socket
+from pathlib import Path
 
 import pytest
 
@@ -16,6 +18,7 @@ from runtime.domain.transcript import (
 from runtime.ports.model import ModelResponse
 from tests.unit.models.samples import LIST_DIR, READ_FILE, collect, request, tool
 
+ROOT = Path(__file__).resolve().parents[3]
 WRITE_FILE = tool("write_file", "path", "content")
 TOOLS = (READ_FILE, LIST_DIR, WRITE_FILE)
 pytestmark = pytest.mark.requirement("OPS-4")
@@ -222,3 +225,13 @@ async def test_it_needs_no_network(monkeypatch: pytest.MonkeyPatch) -> None:
     assert named(await talk.hears("list files")) == [("list_dir", '{"path": "."}')]
     assert (await talk.gets("a.txt")).text
     assert (await talk.hears("What is the capital of France?")).text
+
+
+async def test_what_an_empty_page_offers_to_try_is_understood() -> None:
+    page = (ROOT / "gateway" / "ui" / "templates" / "chat.html").read_text("utf-8")
+    ideas = re.findall(r"<li><button type=\"button\">(.+?)</button></li>", page)
+    assert len(ideas) == 3
+    spawn = tool("sessions_spawn", "agents", "mode")
+    for idea in ideas:
+        answer = await Conversation((*TOOLS, spawn)).hears(idea)
+        assert "I do not understand" not in answer.text, idea
