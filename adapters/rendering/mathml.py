@@ -151,13 +151,13 @@ class _Formula:
             return f"<mn>{token}</mn>"
         if token.isalpha():
             return f"<mi>{token}</mi>"
-        return f"<mo>{escape(_SIGNS.get(token, token))}</mo>"
+        return _operator(_SIGNS.get(token, token))
 
     def _command(self, name: str) -> str:
         if name in _LETTERS:
             return f"<mi>{_LETTERS[name]}</mi>"
         if name in _OPERATORS:
-            return f"<mo>{escape(_OPERATORS[name])}</mo>"
+            return _operator(_OPERATORS[name])
         if name in _SPACES:
             return f'<mspace width="{_SPACES[name]}"></mspace>'
         if name in _FUNCTIONS:
@@ -249,6 +249,12 @@ class _Formula:
         return f"<mrow>{signs[0]}<mtable>{table}</mtable>{signs[1]}</mrow>"
 
 
+def _operator(sign: str) -> str:
+    # A bracket is as large as what it holds only behind \left and \right.
+    stretchy = ' stretchy="false"' if sign in _BRACKETS else ""
+    return f"<mo{stretchy}>{escape(sign)}</mo>"
+
+
 def _letter(one: str, first: tuple[int, int]) -> str:
     capital = one.isupper()
     place = first[0 if capital else 1] + ord(one) - ord("A" if capital else "a")
@@ -313,6 +319,7 @@ _OPERATORS: Final = {
     **{"rVert": "\u2016"},
 }
 _FENCES: Final = frozenset("()[]{}|/<>\u2016\u27e8\u27e9\u230a\u230b\u2308\u2309\u2191\u2193")
+_BRACKETS: Final = frozenset("()[]{}|\u2016\u27e8\u27e9\u230a\u230b\u2308\u2309")
 _FUNCTIONS: Final = {
     name: name
     for name in _words(

@@ -23,6 +23,8 @@ from tests.unit.rendering.validators import check_html
         (r"$$\sum_{k=1}^n k$$", "<munderover><mo>\u2211</mo>"),
         (r"$\alpha \leq \text{if } b$", "<mo>\u2264</mo><mtext>if&#160;</mtext>"),
         (r"$\left( a \right]$", "<mrow><mo>(</mo><mi>a</mi><mo>]</mo></mrow>"),
+        (r"$f(x)$", '<mo stretchy="false">(</mo><mi>x</mi><mo stretchy="false">)</mo>'),
+        (r"$\{x\}$", '<mo stretchy="false">{</mo>'),
         (r"$\mathbb{R}$", "<mi>\u211d</mi>"),
         (r"$\begin{pmatrix} a & b \\ c & d \end{pmatrix}$",
          "<mtr><mtd><mi>c</mi></mtd><mtd><mi>d</mi></mtd></mtr>"),

@@ -111,7 +111,7 @@ VOID = ("br", "hr", "input")
 BARE = (
     *("p", "h3", "h4", "h5", "h6", "ul", "blockquote", "strong", "em", "del"),
     *("table", "thead", "tbody", "tr", "br", "hr"),
-    *("mrow", "mi", "mn", "mo", "mtext", "msub", "msup", "msubsup", "munder", "mover"),
+    *("mrow", "mi", "mn", "mtext", "msub", "msup", "msubsup", "munder", "mover"),
     *("munderover", "msqrt", "mroot", "mtable", "mtr", "mtd"),
 )
 ATTRIBUTES: dict[str, tuple[str, ...]] = dict.fromkeys(BARE, ()) | {
@@ -126,6 +126,7 @@ ATTRIBUTES: dict[str, tuple[str, ...]] = dict.fromkeys(BARE, ()) | {
     "td": ("class",),
     "a": ("href", "rel"),
     "math": ("display",),
+    "mo": ("stretchy",),
     "mspace": ("width",),
     "mfrac": ("linethickness",),
 }
