@@ -1,13 +1,14 @@
 """The page in both colour schemes, on a phone, and behind a login (WEB-1, WEB-2, UI-7)."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
 from playwright.async_api import expect
 
 from tests.browser.conftest import Chats, Visits
-from tests.browser.test_chat import ready, write
-from tests.fakes.model import Said
+from tests.browser.test_chat import ASKS, LONG, ready, write
+from tests.fakes.model import Gate, Said
 from tests.scenario.harness import ADMIN
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -65,6 +66,18 @@ SCROLLING = """() => [...document.querySelectorAll('*')]
     name: one.className || one.tagName,
     reached: one.tabIndex >= 0 || !!one.querySelector('a[href], button, input, [tabindex="0"]'),
   }))"""
+# What a screen reader says by itself: whatever is put into a live region.
+LISTENS = """() => {
+  window.heard = [];
+  const live = '[aria-live]:not([aria-live=off]), [role=status], [role=alert]';
+  for (const region of document.querySelectorAll(live)) {
+    new MutationObserver((changes) => {
+      for (const one of changes.flatMap((change) => [...change.addedNodes])) {
+        window.heard.push(one.textContent);
+      }
+    }).observe(region, { childList: true, subtree: true });
+  }
+}"""
 FITS = "document.documentElement.scrollWidth <= document.documentElement.clientWidth"
 
 
@@ -183,4 +196,24 @@ async def test_every_control_has_a_name_for_a_screen_reader(chats: Chats, visits
         assert await page.evaluate(nameless) == []
         for role, name in (("log", None), ("navigation", "Conversations"), ("main", None)):
             await expect(page.get_by_role(role, name=name)).to_have_count(1)
-        await expect(page.locator("#log")).to_have_attribute("aria-live", "polite")
+        await expect(page.locator("#log")).to_have_attribute("aria-live", "off")
+
+
+@pytest.mark.requirement("WEB-1", "UI-7")
+async def test_a_screen_reader_says_each_new_thing_once(chats: Chats, visits: Visits) -> None:
+    gate = Gate()
+    script = (replace(ASKS, text=LONG, chunk=3, before=gate), "There are **three**.")
+    async with chats(*script) as gateway, visits(gateway) as page:
+        await ready(page)
+        await page.evaluate(LISTENS)
+        await write(page, "What is there?")
+        await expect(page.locator("#spoken")).to_have_text("Gatehouse is at work.")
+        gate.open.set()
+        await page.get_by_role("button", name="Allow once").click()
+        await expect(page.locator("#spoken")).to_contain_text("There are three.")
+        heard = await page.evaluate("window.heard")
+    plain = LONG.replace("**", "")
+    assert heard[:2] == ["Gatehouse is at work.", f"Gatehouse said\n{plain}"]
+    assert heard[2].startswith("May I run exec?\nLow risk: it only reads files.\n")
+    assert heard[3].startswith("exec Allowed by the owner")
+    assert heard[4:] == ["Gatehouse said\nThere are three."]

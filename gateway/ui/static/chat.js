@@ -1,5 +1,6 @@
 // The chat page. The conversation is always read from the gateway; events say when to read again.
 
+import { announce, wordsOf } from "./announcements.js";
 import { Problem, create, get, send } from "./api.js";
 import { Composer } from "./composer.js";
 import { Feed } from "./feed.js";
@@ -14,13 +15,14 @@ const NEAR_END = 120;
 const MOST_NAMES = 80;
 // What a conversation does that nothing else tells of.
 const STANDS = { queued: "Waiting to start", waiting_for_children: "Its agents are at work" };
+const AT_WORK = ["queued", "running", "waiting_for_children"];
 const mayWrite = document.body.dataset.mayWrite === "yes";
 const $ = (id) => document.getElementById(id);
 const ends = /^run\.(completed|failed|interrupted|cancelled|waiting)$/;
 
 const state = {
   session: null, feed: null, items: new Map(), cursor: null, reading: false, again: false,
-  live: { run: null, step: 0 }, epoch: 0,
+  live: { run: null, step: 0 }, epoch: 0, sent: new Set(), decided: new Set(),
 };
 
 const sidebar = new Sidebar({ open: (id) => openSession(id), fresh: () => startFresh() });
@@ -70,6 +72,7 @@ function leave() {
   state.session = null;
   state.cursor = null;
   state.items.clear();
+  state.sent.clear();
   $("log").replaceChildren();
   clearLive();
   $("earlier").hidden = true;
@@ -95,6 +98,8 @@ function startFresh() {
 }
 
 function showSession(session) {
+  const began = state.session?.id === session.id && state.session.state === "idle" && AT_WORK.includes(session.state);
+  if (began) announce("Gatehouse is at work.");
   state.session = session;
   const name = session.title || "New conversation";
   $("title").textContent = name;
@@ -127,6 +132,7 @@ function readPage(id, cursor = null) {
 function showPage(page, first = false) {
   const follow = first || nearEnd();
   const known = page.items.some((item) => state.items.has(item.key));
+  const shown = new Map([...state.items].map(([key, entry]) => [key, entry.item]));
   if (!first && state.items.size && !known) {
     state.items.clear();
     $("log").replaceChildren();
@@ -139,11 +145,23 @@ function showPage(page, first = false) {
     if (entry.newest && !fresh.has(key)) drop(key, entry);
   }
   for (const key of fresh) state.items.get(key).newest = true;
+  if (!first && (known || !shown.size)) tell(page.items, shown);
   for (const element of document.querySelectorAll("[data-local]")) element.remove();
   settleLive(page.items);
   $("earlier").hidden = !state.cursor;
   $("empty").hidden = state.items.size > 0;
   if (follow) toEnd();
+}
+
+// What is new to who was here: not their own words, and of a card that it was decided.
+function tell(items, shown) {
+  for (const item of items) {
+    const before = shown.get(item.key);
+    const decided = before?.card?.state === "open" && item.card.state !== "open";
+    const own = item.kind === "user" && state.sent.delete(item.text);
+    const silent = item.kind === "assistant" && !item.text;
+    if (decided || !(before || own || silent)) announce(wordsOf(state.items.get(item.key).element));
+  }
 }
 
 // Puts an item in front of `before`; what did not change keeps its element and what is open in it.
@@ -312,6 +330,7 @@ async function say(text, files) {
       $("log").append(shown);
       $("empty").hidden = true;
     }
+    state.sent.add(text);
     await create(`/v1/sessions/${state.session.id}/runs`, { input_items: items });
   } catch (error) {
     shown.remove();
@@ -353,6 +372,8 @@ function setActivity(text) {
 
 function showConnection(name) {
   const words = { open: "Connected", connecting: "Reconnecting", closed: "Not connected" };
+  // Said again by a screen reader whenever it is written, also where it is the same word.
+  if ($("connection").dataset.state === name) return;
   $("connection").dataset.state = name;
   $("connection").textContent = words[name];
 }

@@ -68,7 +68,8 @@ export class Sidebar {
       if (sought) query.q = sought;
       page = await get(`/v1/sessions?${new URLSearchParams(query)}`);
       $("no-sessions").hidden = page.items.length > 0 || !(sought || this.archive);
-      $("no-sessions").textContent = sought ? "No conversation has this in its title." : "Nothing is archived.";
+      const none = sought ? "No conversation has this in its title." : "Nothing is archived.";
+      if ($("no-sessions").textContent !== none) $("no-sessions").textContent = none;
     } catch {
       return null;
     }
