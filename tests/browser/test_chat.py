@@ -154,12 +154,16 @@ async def test_a_step_is_shown_and_allowed_by_a_button(chats: Chats, visits: Vis
         card = page.locator(".card")
         await expect(card.locator("h2")).to_have_text("May I run exec?")
         await expect(card.locator("pre").first).to_have_text("command: ls")
-        await card.get_by_role("button", name="Allow once").click()
+        await card.get_by_role("button", name="Allow once").dblclick()
         await expect(page.locator("#log")).to_contain_text("There are three.")
+        await expect(page.locator("#toast")).to_be_hidden()
         await expect(step).to_contain_text("done")
         await step.click()
         await expect(page.locator(".step-body")).to_contain_text("AGENTS.md")
         await expect(page.locator(".card.settled h2")).to_contain_text("Allowed by the owner")
+        await expect(page.locator(".card.settled .risk")).to_have_text(
+            "\u2713Low risk: it only reads files."
+        )
         await expect(page.get_by_role("button", name="Allow once")).to_have_count(0)
         await expect(page.locator("#stop")).to_be_hidden()
 

@@ -45,10 +45,10 @@ const act = {
   },
   resolve: (card, behavior, scope, reason) => decide(`/v1/runs/${card.run_id}/approvals`, {
     resolutions: [{ request_id: card.request_id, behavior, scope, reason }],
-  }),
+  }, card.request_id),
   answer: (card, text) => decide(`/v1/runs/${card.run_id}/questions`, {
     answers: [{ request_id: card.request_id, text }],
-  }),
+  }, card.request_id),
 };
 
 async function openSession(id) {
@@ -342,8 +342,11 @@ async function say(text, files) {
   return true;
 }
 
-async function decide(path, body) {
-  await attempt(() => send("POST", path, body));
+// A second press is no second decision; after a failure it is another try.
+async function decide(path, body, card) {
+  if (state.decided.has(card)) return;
+  state.decided.add(card);
+  if (!await attempt(() => send("POST", path, body))) state.decided.delete(card);
   refresh();
 }
 

@@ -207,8 +207,9 @@ function approval(one, open, act) {
     : make("h2", {}, make("code", {}, seen(one.tool)), ` ${one.outcome || one.state}`);
   const shown = seen(pretty(one.arguments));
   if (!open) {
-    return [heading, make("details", {}, make("summary", {}, "What was asked"),
-      make("pre", { class: "code", tabindex: "0" }, shown))];
+    const asked = make("details", {}, make("summary", {}, "What was asked"),
+      make("pre", { class: "code", tabindex: "0" }, shown));
+    return [heading, risk(one), asked].filter((part) => part !== null);
   }
   const parts = [heading, risk(one), make("p", { class: "why" }, one.reason), ...folded(shown, seen(one.arguments))];
   parts.push(decision(one, act));
