@@ -188,9 +188,18 @@ function stampOf(item) {
 function takeOver(old, element) {
   const open = new Set([...old.querySelectorAll("details.step[open]")].map((one) => one.dataset.call));
   for (const one of element.querySelectorAll("details.step")) one.open = open.has(one.dataset.call);
-  const held = old.contains(document.activeElement);
+  const focused = old.contains(document.activeElement) ? document.activeElement : null;
+  const same = focused && sameIn(element, focused, old);
   old.replaceWith(element);
-  if (held) (element.querySelector(".card") || $("message")).focus();
+  if (focused) (same || element.querySelector(".card") || $("message")).focus();
+}
+
+// The button or fold of `element` that is what `focused` was in `old`.
+function sameIn(element, focused, old) {
+  const callOf = (one) => one.closest("[data-call]")?.dataset.call;
+  const alike = (root) => [...root.querySelectorAll(focused.tagName)].filter((one) =>
+    one.className === focused.className && callOf(one) === callOf(focused));
+  return alike(element)[alike(old).indexOf(focused)];
 }
 
 function drop(key, entry) {

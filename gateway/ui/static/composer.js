@@ -21,17 +21,16 @@ export class Composer {
     });
     this.field.addEventListener("keydown", (event) => this.key(event));
     this.field.addEventListener("input", () => this.changed());
-    this.field.addEventListener("blur", () => { this.hints.hidden = true; });
+    this.field.addEventListener("blur", () => this.hideHints());
+    // The list is looked at and chosen from while the field has the focus.
+    this.hints.addEventListener("mousedown", (event) => event.preventDefault());
     this.field.addEventListener("paste", (event) => this.paste(event));
     document.getElementById("file").addEventListener("change", (event) => {
       this.add([...event.target.files]);
       event.target.value = "";
     });
     for (const option of this.options) {
-      option.addEventListener("mousedown", (event) => {
-        event.preventDefault();
-        this.complete(option);
-      });
+      option.addEventListener("mousedown", () => this.complete(option));
     }
   }
 
@@ -50,8 +49,12 @@ export class Composer {
     if (event.key === "ArrowDown") this.select(shown[(at + 1) % shown.length]);
     else if (event.key === "ArrowUp") this.select(shown[(at - 1 + shown.length) % shown.length]);
     else if (event.key === "Tab" && !event.shiftKey) this.complete(shown[Math.max(at, 0)]);
+    else if (event.key === "Tab") {
+      this.hideHints();
+      return false;
+    }
     else if (event.key === "Enter" && !this.exact(shown[Math.max(at, 0)])) this.complete(shown[Math.max(at, 0)]);
-    else if (event.key === "Escape") this.hints.hidden = true;
+    else if (event.key === "Escape") this.hideHints();
     else return false;
     event.preventDefault();
     return true;
@@ -63,8 +66,17 @@ export class Composer {
 
   select(chosen) {
     for (const option of this.options) option.ariaSelected = String(option === chosen);
-    this.field.setAttribute("aria-activedescendant", chosen ? chosen.id : "");
-    if (chosen) chosen.scrollIntoView({ block: "nearest" });
+    if (!chosen) {
+      this.field.removeAttribute("aria-activedescendant");
+      return;
+    }
+    this.field.setAttribute("aria-activedescendant", chosen.id);
+    chosen.scrollIntoView({ block: "nearest" });
+  }
+
+  hideHints() {
+    this.hints.hidden = true;
+    this.select(null);
   }
 
   complete(option) {

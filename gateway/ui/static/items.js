@@ -256,10 +256,18 @@ function decision(one, act) {
   const reason = make("form", { class: "answer", hidden: true });
   const input = make("input", { id: `why-${one.request_id}`, maxlength: "2000" });
   const refuse = make("button", { type: "button", class: `${looks("deny")} refuse`, "aria-expanded": "false" }, "Deny...");
-  refuse.addEventListener("click", () => {
-    reason.hidden = !reason.hidden;
-    refuse.setAttribute("aria-expanded", String(!reason.hidden));
-    if (!reason.hidden) input.focus();
+  const ask = (shown) => {
+    reason.hidden = !shown;
+    refuse.setAttribute("aria-expanded", String(shown));
+    if (!shown) return;
+    input.focus();
+    reason.scrollIntoView({ block: "nearest" });
+  };
+  refuse.addEventListener("click", () => ask(reason.hidden));
+  reason.addEventListener("keydown", (event) => {
+    if (event.key !== "Escape") return;
+    ask(false);
+    refuse.focus();
   });
   reason.append(make("label", { for: input.id }, "Why not? The agent is told (you may leave it empty)."),
     make("div", { class: "row" }, input,

@@ -14,6 +14,9 @@ export class Menu {
     document.addEventListener("click", (event) => {
       if (!$("session-menu").contains(event.target)) this.show(false);
     });
+    $("session-menu").addEventListener("focusout", (event) => {
+      if (event.relatedTarget && !$("session-menu").contains(event.relatedTarget)) this.show(false);
+    });
     $("session-menu").addEventListener("keydown", (event) => {
       if (event.key !== "Escape" || $("menu").hidden) return;
       this.show(false);
