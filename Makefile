@@ -49,7 +49,7 @@ QUICK = tests/unit tests/architecture tests/scenario/gateway/test_hello.py \
 # What looks for more than the suite's examples show: see tests/profiles.py.
 LONG = tests/unit tests/stateful
 
-.PHONY: help run test quick long compiled check lint fmt requirements image-check gallery bench faults mutants replicas soak aimock emulate lock sbom audit build clean
+.PHONY: help run test quick long compiled check lint fmt requirements image-check gallery picture bench faults mutants replicas soak aimock emulate lock sbom audit build clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1	\2/p' Makefile | expand -t 24
@@ -89,6 +89,9 @@ image-check: $(VENV)/.ready-dev ## of the tests those that build the Dockerfile'
 
 gallery: $(VENV)/.ready-dev ## write docs/rendering.md: each construct as each platform gets it
 	@$(BIN)/python -m tests.rendering.gallery
+
+picture: $(VENV)/.ready-dev ## write docs/images/chat.png, the picture of the page in README.md (Chromium)
+	@$(BIN)/python -m tests.browser.picture
 
 bench: $(VENV)/.ready-dev ## run the benchmarks; they measure and assert nothing
 	@$(TOOL_PATH) $(BIN)/python -m pytest tests/benchmarks

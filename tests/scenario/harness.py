@@ -34,7 +34,7 @@ from runtime.workers.engine import Engine, EngineParts, EngineSettings
 from runtime.workspace.scaffold import find_template, scaffold
 from runtime.workspace.snapshot import Workspace
 from tests.fakes.fetch import FakeFetch
-from tests.fakes.sandbox import FakeSandbox, FakeStdio
+from tests.fakes.sandbox import FakeSandbox, FakeStdio, Program
 from tests.templates import make_database
 
 T = TypeVar("T")
@@ -68,6 +68,9 @@ class Plan:
     http_clock: Clock | None = None
     bus: Bus = field(default_factory=MemoryBus)
     tools: Sequence[AnyTool] = ()
+    programs: dict[str, Program] = field(
+        default_factory=lambda: {"ls": prints_files, "nope": fails}
+    )
 
     @property
     def workspace(self) -> Path:
@@ -261,7 +264,7 @@ async def _up(engine: Engine, database: Database) -> None:
 def _engine(plan: Plan, database: Database) -> Engine:
     workspace, settings = Workspace(plan.workspace), EngineSettings()
     tools = plan.tools or builtin_tools(
-        sandbox=FakeSandbox(plan.clock, {"ls": prints_files, "nope": fails}),
+        sandbox=FakeSandbox(plan.clock, plan.programs),
         fetch=FakeFetch(),
         skills=workspace.skills,
         clock=plan.clock,
