@@ -1,6 +1,6 @@
 """The pages in headless browsers, in front of a real gateway."""
 
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from shutil import which
@@ -19,6 +19,9 @@ from tests.scenario.harness import ADMIN, Plan, Site, site
 
 CHROMIUM = which("chromium") or which("chromium-browser") or which("google-chrome")
 ARGUMENTS = ["--no-sandbox", "--disable-background-networking", "--disable-gpu"]
+
+Audit = Callable[[Page], Awaitable[list[str]]]
+"""What is wrong with a page as it stands, one line for each place."""
 
 
 class Chats(Protocol):
@@ -114,6 +117,27 @@ def visits(browser: Browser) -> Visits:
             await opened.close()
 
     return visit
+
+
+@pytest.fixture(scope="module")
+def audit() -> Audit:
+    """axe-core, with all its rules: what it calls serious or critical."""
+    package = pytest.importorskip(
+        "axe_playwright_python.async_playwright",
+        reason="axe-playwright-python is missing: run make, it installs the test tools",
+    )
+    axe = package.Axe()
+
+    async def look(page: Page) -> list[str]:
+        found = await axe.run(page, options={"resultTypes": ["violations"], "preload": False})
+        return [
+            f"{rule['id']} ({rule['impact']}) at {node['target']}: {node['failureSummary']}"
+            for rule in found.response["violations"]
+            if rule["impact"] in ("serious", "critical")
+            for node in rule["nodes"]
+        ]
+
+    return look
 
 
 def _is_defect(said: object) -> bool:

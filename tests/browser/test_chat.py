@@ -7,7 +7,7 @@ import pytest
 from playwright.async_api import Page, expect
 
 from runtime.ports.model import ModelRequest
-from tests.browser.conftest import Chats, Visits
+from tests.browser.conftest import Audit, Chats, Visits
 from tests.fakes.model import Gate, Said, ScriptedModel, ScriptedModels
 from tests.scenario.children import name_of, told
 from tests.scenario.harness import Plan
@@ -237,12 +237,15 @@ async def test_a_refusal_carries_its_reason(chats: Chats, visits: Visits) -> Non
 
 
 @pytest.mark.requirement("WEB-1", "APR-6")
-async def test_a_question_is_a_form(chats: Chats, visits: Visits) -> None:
+async def test_a_question_is_a_form(chats: Chats, visits: Visits, audit: Audit) -> None:
     asks = Said("", calls=(("ask_user", '{"question": "Which one?", "options": ["a", "b"]}'),))
     async with chats(asks, asks, "Thanks.") as gateway, visits(gateway) as page:
         await ready(page)
         await write(page, "choose")
-        await page.get_by_role("button", name="b", exact=True).click()
+        b = page.get_by_role("button", name="b", exact=True)
+        await expect(b).to_be_visible()
+        assert await audit(page) == []
+        await b.click()
         await expect(page.locator(".card.settled")).to_contain_text("answered: b")
         await page.get_by_label("Or in your own words").fill("neither")
         await page.get_by_role("button", name="Answer").click()
@@ -277,11 +280,18 @@ async def test_everything_is_reached_by_the_keyboard(chats: Chats, visits: Visit
 
 
 @pytest.mark.requirement("WEB-1")
-async def test_commands_are_completed(chats: Chats, visits: Visits) -> None:
+async def test_commands_are_completed(chats: Chats, visits: Visits, audit: Audit) -> None:
     async with chats() as gateway, visits(gateway) as page:
         await ready(page)
         field = page.locator("#message")
-        await field.press_sequentially("/st")
+        await field.press_sequentially("/")
+        await expect(page.locator("#hints")).to_be_visible()
+        assert await audit(page) == []
+        await field.press("Shift+Tab")
+        await expect(page.locator("#hints")).to_be_hidden()
+        await expect(page.locator("#scroller :focus, #scroller:focus")).to_have_count(1)
+        await field.focus()
+        await page.keyboard.type("st")
         await expect(page.locator("#hints li:visible")).to_have_count(2)
         await field.press("ArrowDown")
         await expect(page.locator("#hints [aria-selected=true]")).to_contain_text("/stop")
@@ -409,7 +419,7 @@ async def test_a_subagent_asks_in_the_conversation_and_stands_below_it_in_the_li
 
 @pytest.mark.requirement("WEB-1", "SUB-7")
 async def test_awaited_agents_look_busy_and_stand_on_their_card(
-    chats: Chats, visits: Visits
+    chats: Chats, visits: Visits, audit: Audit
 ) -> None:
     agents = [{"task": "Look.", "id": "one"}, {"task": "Listen.", "id": "two"}]
     asked, gate = {"agents": agents}, Gate()
@@ -438,14 +448,20 @@ async def test_awaited_agents_look_busy_and_stand_on_their_card(
         await step.click()
         outline = page.locator(".step-body pre").first
         await expect(outline).to_contain_text("1. \n    task: Look.\n    id: one")
+        await page.set_viewport_size({"width": 320, "height": 700})
+        assert await page.locator(".step").evaluate("one => one.scrollWidth <= one.clientWidth")
+        assert await audit(page) == []
         gate.open.set()
         await expect(page.locator("#log")).to_contain_text("All done.")
         await expect(card).to_contain_text("2 completed")
         await expect(step.locator(".word")).to_have_text("done")
+        await expect(step).to_be_focused()
 
 
 @pytest.mark.requirement("WEB-3", "RUN-6")
-async def test_a_conversation_is_found_renamed_and_exported(chats: Chats, visits: Visits) -> None:
+async def test_a_conversation_is_found_renamed_and_exported(
+    chats: Chats, visits: Visits, audit: Audit
+) -> None:
     async with chats("Hello.") as gateway, visits(gateway) as page:
         await gateway.session(title="Bread")
         await ready(page)
@@ -459,6 +475,10 @@ async def test_a_conversation_is_found_renamed_and_exported(chats: Chats, visits
         await expect(page.locator("#no-sessions")).to_have_text(
             "No conversation has this in its title."
         )
+        await opens.click()
+        assert await audit(page) == []
+        await page.keyboard.press("Shift+Tab")
+        await expect(page.locator("#menu")).to_be_hidden()
         await page.get_by_label("Search the titles").fill("")
         await opens.click()
         await page.get_by_role("button", name="Rename").click()
@@ -477,7 +497,7 @@ async def test_a_conversation_is_found_renamed_and_exported(chats: Chats, visits
 
 @pytest.mark.requirement("WEB-3", "RUN-6")
 async def test_a_conversation_is_archived_and_deleted_by_the_keyboard(
-    chats: Chats, visits: Visits
+    chats: Chats, visits: Visits, audit: Audit
 ) -> None:
     async with chats() as gateway, visits(gateway) as page:
         await gateway.session(title="Bread")
@@ -500,6 +520,7 @@ async def test_a_conversation_is_archived_and_deleted_by_the_keyboard(
         await page.keyboard.press("Enter")
         await page.get_by_role("button", name="Delete...").click()
         await expect(page.get_by_role("button", name="Keep it")).to_be_focused()
+        assert await audit(page) == []
         await page.get_by_role("button", name="Delete it").click()
         await expect(page.locator("#title")).to_have_text("New conversation")
         _, listed = await gateway.ask("GET", "/v1/sessions")
