@@ -9,7 +9,7 @@ from playwright.async_api import Browser, expect
 from tests.browser.conftest import Audit, Chats, Visits
 from tests.browser.test_chat import ASKS, LONG, ready, write
 from tests.fakes.model import Gate, Said
-from tests.scenario.harness import ADMIN
+from tests.scenario.harness import ADMIN, READER
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -189,7 +189,7 @@ async def test_on_a_phone_the_list_opens_over_the_conversation(
 async def test_a_person_logs_in_talks_and_logs_out(
     chats: Chats, visits: Visits, audit: Audit
 ) -> None:
-    async with chats("Welcome.") as gateway, visits(gateway, logged_in=False) as page:
+    async with chats("Welcome.", ASKS) as gateway, visits(gateway, logged_in=False) as page:
         await expect(page.get_by_label("Access token")).to_be_focused()
         assert await audit(page) == []
         await page.keyboard.type(ADMIN)
@@ -199,10 +199,17 @@ async def test_a_person_logs_in_talks_and_logs_out(
         await write(page, "hello")
         await expect(page.locator("#log")).to_contain_text("Welcome.")
         assert await page.evaluate("document.cookie") == ""
+        await write(page, "look")
+        await expect(page.get_by_role("button", name="Allow once")).to_be_visible()
         await page.get_by_role("button", name="Log out").click()
         await expect(page.get_by_label("Access token")).to_be_visible()
         await page.goto(f"{gateway.url}/")
-        await expect(page.get_by_label("Access token")).to_be_visible()
+        await page.get_by_label("Access token").fill(READER)
+        await page.keyboard.press("Enter")
+        await ready(page)
+        await expect(page.locator(".card")).to_contain_text("May I run exec?")
+        for name in ("Allow once", "Deny...", "Edit and send again", "Attach a file", "Stop"):
+            await expect(page.get_by_role("button", name=name)).to_have_count(0)
 
 
 @pytest.mark.requirement("UI-7")

@@ -236,7 +236,7 @@ async def test_a_refusal_carries_its_reason(chats: Chats, visits: Visits) -> Non
         await expect(page.locator("#log")).to_contain_text("Then not.")
 
 
-@pytest.mark.requirement("WEB-1", "APR-6")
+@pytest.mark.requirement("WEB-1", "APR-6", "UI-7")
 async def test_a_question_is_a_form(chats: Chats, visits: Visits, audit: Audit) -> None:
     asks = Said("", calls=(("ask_user", '{"question": "Which one?", "options": ["a", "b"]}'),))
     async with chats(asks, asks, "Thanks.") as gateway, visits(gateway) as page:
@@ -279,7 +279,7 @@ async def test_everything_is_reached_by_the_keyboard(chats: Chats, visits: Visit
         await expect(page.locator(".card.settled")).to_be_focused()
 
 
-@pytest.mark.requirement("WEB-1")
+@pytest.mark.requirement("WEB-1", "UI-7")
 async def test_commands_are_completed(chats: Chats, visits: Visits, audit: Audit) -> None:
     async with chats() as gateway, visits(gateway) as page:
         await ready(page)
@@ -417,7 +417,7 @@ async def test_a_subagent_asks_in_the_conversation_and_stands_below_it_in_the_li
         await expect(page.locator(".sessions .agent a[aria-current=page]")).to_have_count(1)
 
 
-@pytest.mark.requirement("WEB-1", "SUB-7")
+@pytest.mark.requirement("WEB-1", "SUB-7", "UI-7")
 async def test_awaited_agents_look_busy_and_stand_on_their_card(
     chats: Chats, visits: Visits, audit: Audit
 ) -> None:
@@ -458,7 +458,7 @@ async def test_awaited_agents_look_busy_and_stand_on_their_card(
         await expect(step).to_be_focused()
 
 
-@pytest.mark.requirement("WEB-3", "RUN-6")
+@pytest.mark.requirement("WEB-3", "RUN-6", "UI-7")
 async def test_a_conversation_is_found_renamed_and_exported(
     chats: Chats, visits: Visits, audit: Audit
 ) -> None:
@@ -495,7 +495,7 @@ async def test_a_conversation_is_found_renamed_and_exported(
         assert "Hello." in saved
 
 
-@pytest.mark.requirement("WEB-3", "RUN-6")
+@pytest.mark.requirement("WEB-3", "RUN-6", "UI-7")
 async def test_a_conversation_is_archived_and_deleted_by_the_keyboard(
     chats: Chats, visits: Visits, audit: Audit
 ) -> None:

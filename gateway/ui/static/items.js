@@ -31,7 +31,7 @@ function user(item, element, act) {
 function tools(item, act) {
   const row = make("div", { class: "tools" }, copyButton("Copy", () => item.text));
   if (item.kind === "user") {
-    row.append(make("button", { type: "button", class: "copy", onclick: () => act.edit(item.text) }, "Edit and send again"));
+    row.append(make("button", { type: "button", class: "copy edit", onclick: () => act.edit(item.text) }, "Edit and send again"));
   }
   return row;
 }
