@@ -1,6 +1,6 @@
 """Run rows: their states, who holds them, and what they cost."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 
@@ -21,7 +21,7 @@ from sqlalchemy import (
 from runtime.domain.errors import NotFound, StaleLease
 from runtime.domain.messages import ChatAddress
 from runtime.domain.people import Speaker
-from runtime.domain.runs import RunKind, RunState, Usage, check_transition
+from runtime.domain.runs import TERMINAL, RunKind, RunState, Usage, check_transition
 from runtime.store.database import DIALECTS, clock_ms
 from runtime.store.dialect import dialect_name, one_of
 from runtime.store.hot import Hot, hot
@@ -274,6 +274,15 @@ def first_to_end(conn: Connection, *, attempts: int) -> Run | None:
     as many as `attempts` workers died with it before."""
     row = _TO_END[dialect_name(conn)].first(conn, most=attempts, clock_ms=clock_ms(conn))
     return None if row is None else _run(row)
+
+
+def ended(conn: Connection, run_ids: Collection[str]) -> frozenset[str]:
+    """Those of these runs that have ended, or were deleted with their session."""
+    if not run_ids:
+        return frozenset()
+    over = [state.value for state in TERMINAL]
+    query = select(runs.c.id).where(runs.c.id.in_(run_ids), runs.c.state.not_in(over))
+    return frozenset(run_ids) - frozenset(conn.execute(query).scalars())
 
 
 def keep_requeued(conn: Connection, taken: Sequence[Run]) -> None:

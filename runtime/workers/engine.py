@@ -47,8 +47,8 @@ from runtime.workers.accounts import Account, LocalDeliverers
 from runtime.workers.children import ChildKeeper
 from runtime.workers.filesources import FileSources
 from runtime.workers.leases import LeaseKeeper, LeaseSettings
+from runtime.workers.leftovers import Leftovers
 from runtime.workers.looks import Looks
-from runtime.workers.outgoing import SentFiles
 from runtime.workers.sending import DeliveryServices, DeliverySettings
 from runtime.workers.timers import Takeovers, Timers
 from runtime.workers.turns import TurnWorker
@@ -169,10 +169,10 @@ class Engine:
         )
         self._takeovers = Takeovers(parts.database, parts.bus, parts.clock, self._looks)
         self._timers = Timers(parts.database, parts.bus, parts.clock, self._looks)
-        self._sent_files = SentFiles(
+        self._leftovers = Leftovers(
             parts.database,
             parts.clock,
-            parts.workspace.root,
+            Site(Layout.of(parts.workspace.root), settings.roots),
             keep_s=settings.delivery.keep_files_s,
         )
 
@@ -213,7 +213,7 @@ class Engine:
                 start(group, "lease roles", partial(hold, self._presence, _stay))
             if Role.TIMERS in parts.roles:
                 start(group, "timers", partial(hold, "timers", self._timers.run))
-                start(group, "sent files", self._sent_files.run, needed=False)
+                start(group, "leftovers", self._leftovers.run, needed=False)
             if Role.WORKERS in parts.roles:
                 start(group, "turns", self.turns.run)
                 self._children.start(group)

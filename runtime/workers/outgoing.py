@@ -1,4 +1,4 @@
-"""Files on their way out: what a platform cannot take is named instead, and old copies go away."""
+"""Files on their way out: what a platform cannot take is named instead."""
 
 import asyncio
 from collections.abc import Callable
@@ -8,17 +8,12 @@ import structlog
 
 from runtime.commands.parse import spelled
 from runtime.commands.table import NAMES
-from runtime.domain.errors import StoreUnavailable
 from runtime.domain.files import safe_name, size_text
 from runtime.domain.messages import FilePart, OutboundMessage, OutboundPart, TextPart
 from runtime.ports.chat import Capabilities
-from runtime.ports.clock import Clock
-from runtime.store import Database, outbox
-from runtime.tools.outgoing import located, open_copy, sweep
+from runtime.tools.outgoing import located, open_copy
 
 log = structlog.get_logger(__name__)
-
-SWEEP_S = 3600.0
 
 
 def fitting(message: OutboundMessage, can: Capabilities) -> OutboundMessage:
@@ -82,36 +77,3 @@ def _with_sentences(message: OutboundMessage, why: Callable[[FilePart], str]) ->
 
     parts = tuple(said(part) for part in message.parts)
     return message if parts == message.parts else message.model_copy(update={"parts": parts})
-
-
-class SentFiles:
-    """Removes copies `keep_s` after they were made, once nothing waits to be sent that needs them.
-
-    Several processes may do so at once.
-    """
-
-    def __init__(self, database: Database, clock: Clock, workspace: Path, *, keep_s: float) -> None:
-        self._database = database
-        self._clock = clock
-        self._workspace = workspace
-        self._keep_ms = int(keep_s * 1000)
-
-    async def run(self) -> None:
-        """Look once an hour until cancelled."""
-        while True:
-            await self._clock.sleep(SWEEP_S)
-            try:
-                await self.clear()
-            except StoreUnavailable as error:
-                log.warning("sent_files_wait", reason=str(error))
-
-    async def clear(self) -> int:
-        """Remove what is old; how many. Raises `StoreUnavailable`."""
-        before_ms = self._clock.now_ms() - self._keep_ms
-        needed = await self._database.read(outbox.unsettled_files)
-        removed = await asyncio.to_thread(
-            sweep, self._workspace, before_ms=before_ms, needed=needed
-        )
-        if removed:
-            log.info("sent_files_removed", files=removed)
-        return removed

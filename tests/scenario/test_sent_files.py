@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from runtime.agent.worktrees import Site
 from runtime.bus.memory import MemoryBus
 from runtime.domain.decisions import PermissionMode
 from runtime.domain.errors import DeliveryRetry
@@ -20,7 +21,8 @@ from runtime.ports.model import ModelRequest
 from runtime.store import outbox
 from runtime.tools.builtin.sending import SendFile
 from runtime.tools.outgoing import Room, Sending, SendLimits, room_for
-from runtime.workers.outgoing import SentFiles
+from runtime.workers.leftovers import Leftovers
+from runtime.workspace.layout import Layout
 from tests.fakes.chat import FAST, FakeChat, FakeStreams, Sent
 from tests.fakes.clock import FakeClock
 from tests.fakes.model import Gate, Said, ScriptedModel
@@ -375,6 +377,11 @@ async def test_a_file_goes_out_at_once_and_waits_for_no_tick(tmp_path: Path) -> 
         assert stage.chat.texts() == ["file"]
 
 
+def site(at: World) -> Site:
+    """Where files are kept."""
+    return Site(Layout.of(at.workspace))
+
+
 @pytest.mark.requirement("MSG-19")
 async def test_copies_are_removed_after_their_time_and_not_while_they_are_needed(
     worlds: Worlds,
@@ -385,14 +392,14 @@ async def test_copies_are_removed_after_their_time_and_not_while_they_are_needed
         await at.says("send me the plan")
         await stuck.asked.wait()
         clock = FakeClock(at.engine.parts.clock.now_ms() + 10_000_000)
-        keeper = SentFiles(at.database, clock, at.workspace, keep_s=3600)
-        assert await keeper.clear() == 0
+        keeper = Leftovers(at.database, clock, site(at), keep_s=3600)
+        assert await keeper.clear_sent() == 0
     async with worlds(ScriptedModel(by_progress), chat=chat_with_files()) as again:
         await posts(again, 2)
-        keeper = SentFiles(again.database, clock, again.workspace, keep_s=36_000)
-        assert await keeper.clear() == 0, "it is young"
-        keeper = SentFiles(again.database, clock, again.workspace, keep_s=3600)
-        running = asyncio.create_task(keeper.run(), name="sent files")
+        keeper = Leftovers(again.database, clock, site(again), keep_s=36_000)
+        assert await keeper.clear_sent() == 0, "it is young"
+        keeper = Leftovers(again.database, clock, site(again), keep_s=3600)
+        running = asyncio.create_task(keeper.run(), name="leftovers")
         folder = again.workspace / ".gatehouse" / "outputs" / "sent"
         while list(folder.iterdir()):
             await clock.advance(3600)

@@ -5,33 +5,29 @@ first file is replaced. What fails then is put back. A process that dies in betw
 of what the patch makes of each file, so that the same call, run again, does what is left of it.
 """
 
-import hashlib
 import os
-import secrets
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Final, Self
+from typing import Final
 
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import Field
 from typing_extensions import override
 
 from runtime.domain.errors import ToolError
 from runtime.domain.tools import Effect, Touches
-from runtime.domain.value import Value
 from runtime.tools import atomic
 from runtime.tools.atomic import HASHED, Staged, exclusive, present, refuse_changed
 from runtime.tools.base import Arguments, Tool, ToolContext, ToolOutput
 from runtime.tools.binary import describe
 from runtime.tools.builtin.common import guard, off_loop
-from runtime.tools.hidden import file_name, patches_folder
+from runtime.tools.patch_notes import Note, Noted, digest, note_of
 from runtime.tools.patches import FileChange, parse, patched
 from runtime.tools.paths import PathGuard, Spot, absent, os_error, shown
 
 MOST_BYTES: Final = 64 * 1024 * 1024
 """Of all files of one patch, before and after."""
-NOTES_KEPT: Final = 64
 _ERRORS_SHOWN: Final = 8
 
 
@@ -75,11 +71,6 @@ class ApplyPatch(Tool[PatchArguments]):
         return ToolOutput(await off_loop(lambda: _apply(changes, note, context), "the patch"))
 
 
-def note_of(patch: str, context: ToolContext) -> str:
-    """What the note of a call is called: an id alone may be used again by a provider."""
-    return file_name(f"{context.run_id}-{context.call_id}-{_digest(patch.encode())}")
-
-
 def _apply(changes: Sequence[FileChange], note: str, context: ToolContext) -> str:
     with prepared(changes, note, context) as patch:
         for _ in patch.commit():
@@ -103,6 +94,11 @@ class Step:
     executable: bool = False
     part: str = field(default_factory=atomic.staged_name)
 
+    @property
+    def noted(self) -> Noted:
+        """What the note of its call says of it."""
+        return Noted(digest=None if self.new is None else digest(self.new), staged=self.part)
+
 
 @dataclass
 class Patch:
@@ -111,7 +107,7 @@ class Patch:
 
     steps: Sequence[Step]
     said: Sequence[str]
-    note: "Note"
+    note: Note
     otherwise: str
     staged: list[tuple[Step, Staged | None]] = field(default_factory=list)
 
@@ -119,7 +115,7 @@ class Patch:
         """Do it, step by step; nothing is left of it where one fails. Raises `ToolError`."""
         try:
             # The note first: it knows what a process that dies while it stages leaves behind.
-            self.note.write(self.steps)
+            self.note.write({str(one.spot.path): one.noted for one in self.steps})
             for step in self.steps:
                 self.staged.append((step, _staged(step)))
         except (ToolError, OSError) as error:
@@ -199,7 +195,7 @@ def _held(
     return spots
 
 
-def _otherwise(spots: Mapping[str, Spot], noted: "Note") -> str:
+def _otherwise(spots: Mapping[str, Spot], noted: Note) -> str:
     """What is true of the patch where it is not applied now."""
     done = [
         shown(text)
@@ -220,7 +216,7 @@ def _placed(step: Step, guarded: PathGuard, stack: ExitStack, made: list[Path]) 
 
 
 def _steps(
-    change: FileChange, spots: Mapping[str, Spot], noted: "Note", context: ToolContext
+    change: FileChange, spots: Mapping[str, Spot], noted: Note, context: ToolContext
 ) -> Sequence[Step]:
     """What is to be done for one change, or is left of it. Raises `ToolError`."""
     here = {path: _present(spots[path], path) for path in change.paths}
@@ -328,77 +324,3 @@ def _undone(step: Step, staged: Staged | None) -> bool:
 
 def _said(error: ToolError | OSError) -> str:
     return error.detail if isinstance(error, ToolError) else os_error(error, "the patch").detail
-
-
-def _digest(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()
-
-
-class Noted(Value):
-    """What a call makes of one file: the digest of its content, None where the file goes; and the
-    name of what is staged beside it until then, or until it is put back."""
-
-    digest: str | None
-    staged: str | None = None
-
-
-_NOTED: Final = TypeAdapter(dict[str, Noted])
-
-
-@dataclass(frozen=True, slots=True)
-class Note:
-    """What a call makes of each file, by its path. The same call finds it when it runs again."""
-
-    home: Path
-    name: str
-    files: Mapping[str, Noted]
-
-    @classmethod
-    def read(cls, home: Path, name: str) -> Self:
-        """The note of that name, empty where there is none."""
-        try:
-            found = _NOTED.validate_json((_folder(home) / name).read_bytes())
-        except (OSError, ValidationError):
-            found = {}
-        return cls(home, name, found)
-
-    def reached(self, spot: Spot, content: bytes | None) -> bool:
-        """Whether a file is already what this very call makes of it."""
-        noted = self.files.get(str(spot.path))
-        return noted is not None and noted.digest == (None if content is None else _digest(content))
-
-    def clear(self, spots: Iterable[Spot]) -> None:
-        """Take away what a process staged that died before it was used."""
-        for spot in spots:
-            noted = self.files.get(str(spot.path))
-            if noted is not None and noted.staged is not None:
-                atomic.drop(spot, Path(noted.staged).name)
-
-    def write(self, steps: Sequence[Step]) -> None:
-        """Keep it with these, on the disk on return; let go of old ones. Raises `OSError`."""
-        files = {**self.files}
-        for step in steps:
-            digest = None if step.new is None else _digest(step.new)
-            files[str(step.spot.path)] = Noted(digest=digest, staged=step.part)
-        folder = _folder(self.home)
-        part = folder / f".{secrets.token_hex(8)}.tmp"
-        with part.open("xb") as file:
-            file.write(_NOTED.dump_json(files))
-            file.flush()
-            os.fsync(file.fileno())
-        part.rename(folder / self.name)
-        for old in sorted(folder.iterdir(), key=lambda one: one.lstat().st_mtime)[:-NOTES_KEPT]:
-            with suppress(OSError):
-                old.unlink()
-
-    def restore(self) -> None:
-        """Let it be what it was: nothing that was added to it is going to be done."""
-        with suppress(OSError, ToolError):
-            self.write(()) if self.files else (_folder(self.home) / self.name).unlink()
-
-
-def _folder(home: Path) -> Path:
-    folder = patches_folder(home)
-    if folder is None:
-        raise ToolError("something took the place of the gateway's folder, so nothing is patched")
-    return folder

@@ -10,13 +10,15 @@ import pytest
 from runtime.domain.errors import ToolError
 from runtime.policy.bounds import rule_lists
 from runtime.policy.decide import Bounds
-from runtime.tools import atomic
+from runtime.tools import atomic, patch_notes
 from runtime.tools.atomic import Staged
 from runtime.tools.builtin import patching
-from runtime.tools.builtin.patching import NOTES_KEPT, note_of, prepared
+from runtime.tools.builtin.patching import prepared
 from runtime.tools.code_sinks import written
+from runtime.tools.patch_notes import NOTES_KEPT, note_of
 from runtime.tools.patches import MAX_FILES, parse
-from runtime.tools.paths import Spot
+from runtime.tools.paths import PathGuard, Spot
+from runtime.workspace.layout import Layout
 from tests.unit.tools.support import Desk
 from tests.unit.tools.test_files import leftovers
 
@@ -198,12 +200,12 @@ async def test_a_call_that_runs_again_after_a_crash_does_the_rest(
         assert leftovers(files) == []
 
 
-async def test_what_a_process_staged_that_died_is_taken_away_by_the_same_call(
-    desk: Desk, files: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    class Dead(BaseException):
-        """Nothing is tidied up behind it, as behind a kill."""
+class Dead(BaseException):
+    """Nothing is tidied up behind it, as behind a kill."""
 
+
+async def killed(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A patch whose process dies when it has staged all of its files."""
     stage = atomic.stage
 
     def dies(spot: Spot, content: bytes, like: os.stat_result | None, **more: Any) -> Staged:
@@ -216,7 +218,13 @@ async def test_what_a_process_staged_that_died_is_taken_away_by_the_same_call(
         patched.setattr(atomic, "stage", dies)
         with pytest.raises(Dead):
             await desk.run("apply_patch", patch=ALL_KINDS)
-    assert len(staged(files)) == 3
+    assert len(staged(desk.folder)) == 3
+
+
+async def test_what_a_process_staged_that_died_is_taken_away_by_the_same_call(
+    desk: Desk, files: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await killed(desk, monkeypatch)
     await Desk(desk.workspace).run("apply_patch", patch=ALL_KINDS)
     assert tree(files) == AFTER
     assert staged(files) == []
@@ -268,6 +276,20 @@ async def test_few_notes_are_kept(desk: Desk, files: Path) -> None:
         (files / "a.md").write_text("one\n")
         desk.files = type(desk.files)()
     assert len(list((desk.workspace / ".gatehouse" / "patches").iterdir())) == NOTES_KEPT
+
+
+async def test_what_a_process_staged_that_died_is_known_until_its_run_has_ended(
+    desk: Desk, files: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await killed(desk, monkeypatch)
+    monkeypatch.setattr(patch_notes, "NOTES_KEPT", 0)
+    await desk.run("apply_patch", patch=patch("*** Add File: x.md", "+x"))
+    assert patch_notes.runs_that_left(desk.workspace) == {"run_1"}
+    guarded = PathGuard(Layout.of(desk.workspace))
+    assert patch_notes.sweep(guarded, {"run_2"}) == 0
+    assert patch_notes.sweep(guarded, {"run_1"}) == 3
+    assert (staged(files), patch_notes.runs_that_left(desk.workspace)) == ([], frozenset())
+    assert tree(files) == {**BEFORE, "x.md": "x\n"}
 
 
 async def test_private_notes_do_not_exist_for_a_group(desk: Desk, files: Path) -> None:
