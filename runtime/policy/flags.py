@@ -47,10 +47,14 @@ class Program:
     safe: bool = False
     check: Check | None = None
 
+    def read(self, arguments: Sequence[Word]) -> Given:
+        """What these arguments are. Raises `NotRead`, naming the one that is not on the list."""
+        return _Reading(self, arguments).read()
+
     def refuses(self, arguments: Sequence[Word]) -> str | None:
         """Why these arguments may do harm, or None."""
         try:
-            given = _Reading(self, arguments).read()
+            given = self.read(arguments)
         except NotRead as error:
             return str(error)
         if self.operands is not None and (

@@ -145,7 +145,7 @@ def _xargs(arguments: Sequence[Word]) -> str | None:
     if not left:
         return "no program"
     program = left.pop()
-    known = None if program.pattern else _PROGRAMS.get(program.text)
+    known = None if program.pattern else PROGRAMS.get(program.text)
     if known is None or not known.safe:
         return f"{program.text}, which reads for sure only what is listed"
     return known.refuses(left[::-1])
@@ -211,7 +211,7 @@ _SPECIAL: dict[str, Callable[[Sequence[Word]], str | None]] = {
     # Of the shell itself; whatever they are told, they change nothing.
     **dict.fromkeys(("echo", "true", "false", ":"), lambda _: None),
 }
-_PROGRAMS = {
+PROGRAMS = {
     "ls": Program(
         "aAbBcCdfFgGhHiklLmnNopqQrRsStuUvxXZ1",
         valued="ITw",
@@ -415,8 +415,8 @@ def refused(words: tuple[Word, ...]) -> str | None:
     name = program.text
     if name in _SPECIAL:
         found = _SPECIAL[name](arguments)
-    elif name in _PROGRAMS:
-        found = _PROGRAMS[name].refuses(arguments)
+    elif name in PROGRAMS:
+        found = PROGRAMS[name].refuses(arguments)
     else:
         return f"{name[:40]} is not among the programs that only read"
     return None if found is None else f"{name} with {found[:80]}"

@@ -103,7 +103,7 @@ def _gets(given: Given) -> str | None:
 
 _SPECIAL = {"stash": _stash, "reflog": _reflog, "worktree": _worktree, "config": _config}
 """Subcommands that have words of their own before flags."""
-_SUBCOMMANDS = {
+SUBCOMMANDS = {
     "log": _LOG,
     "whatchanged": _LOG,
     "show-ref": Program("dsq", words=names("head heads tags dereference hash abbrev verify quiet")),
@@ -210,7 +210,7 @@ def git(arguments: Sequence[Word]) -> str | None:
     if subcommand.text in _SPECIAL and not subcommand.pattern:
         found = _SPECIAL[subcommand.text](arguments[place + 1 :])
         return None if found is None else f"{subcommand.text} and {found}"
-    program = None if subcommand.pattern else _SUBCOMMANDS.get(subcommand.text)
+    program = None if subcommand.pattern else SUBCOMMANDS.get(subcommand.text)
     if program is None:
         return subcommand.text
     found = program.refuses(arguments[place + 1 :])

@@ -15,7 +15,8 @@ from runtime.domain.tools import Effect
 from runtime.policy.code_files import code_files
 from runtime.policy.code_programs import INTERPRETERS, MAKES, RUNNERS
 from runtime.policy.decide import CallFacts
-from runtime.policy.harmless import refused
+from runtime.policy.read_only import not_read_only
+from runtime.policy.readings import only_reads, paths
 from runtime.policy.shell_syntax import NotRead, SimpleCommand, simple_commands
 
 _READS: Final = (Touch.READS, "reads files")
@@ -60,6 +61,7 @@ _GIT: Final[dict[str, tuple[_Told, ...]]] = {
     **_names("pull fetch clone ls-remote remote submodule", _NETWORK, _WRITES),
     **_names("reset clean checkout restore rm gc", _DELETES),
     **_names("add commit mv merge rebase tag branch switch stash init apply am", _WRITES),
+    **_names("cherry-pick revert", _WRITES),
 }
 
 _GIT_LOSES: Final = {
@@ -76,20 +78,33 @@ _UPLOADS: Final = {
     "http": re.compile(r"(?i:post|put|patch|delete)|[^-].*(?:=|@).*|--(?:f|m|r).*"),
 }
 """Arguments by which a program sends something with its request."""
+_BRACES: Final = re.compile(r"(?<=\s)\{\}(?=\s|$)")
 _PLAIN_FLAGS: Final = {
-    **dict.fromkeys(("chmod", "chgrp", "chown"), re.compile("-[RvfcugoarwxXst,=+-]+")),
-    **dict.fromkeys(("mkdir", "rmdir"), re.compile("-[pv]+|--parents")),
-    "touch": re.compile("-[acm]+"),
-    "cp": re.compile("-[arRfinpuvlsLPdT]+|--recursive|--force"),
-    "mv": re.compile("-[finuvT]+|--force"),
-    "ln": re.compile("-[sfnvrT]+|--symbolic|--force"),
-    "rm": re.compile("-[rRfvidI]+|--recursive|--force"),
+    **dict.fromkeys(
+        ("chmod", "chgrp", "chown"),
+        re.compile("-[RvfcugoarwxXst,=+-]+|--(?:recursive|verbose|changes|quiet|silent)"),
+    ),
+    **dict.fromkeys(("mkdir", "rmdir"), re.compile("-[pvm]+|--parents|--verbose|--mode=.*")),
+    "touch": re.compile("-[acmdtr]+|--date=.*|--no-create"),
+    "cp": re.compile(
+        "-[arRfinpuvlsLPdTt]+|--(?:archive|recursive|force|verbose|update|no-clobber|parents)"
+        "|--preserve(?:=.*)?|--target-directory=.*"
+    ),
+    "mv": re.compile("-[finuvTt]+|--(?:force|verbose|update|no-clobber|target-directory=.*)"),
+    "ln": re.compile("-[sfnvrT]+|--(?:symbolic|force|relative|verbose|no-dereference)"),
+    "rm": re.compile("-[rRfvidI]+|--(?:recursive|force|verbose|dir|one-file-system)"),
     "tee": re.compile("-a|--append"),
-    "patch": re.compile(r"-p\d|-[NR]|--dry-run"),
-    **dict.fromkeys(("gzip", "gunzip"), re.compile("-[dkrfv1-9]+")),
+    "patch": re.compile(r"-p\d|-[NRi]|--dry-run|--forward|--reverse|--strip=\d+|--input=.*"),
+    **dict.fromkeys(
+        ("gzip", "gunzip"),
+        re.compile("-[dkrfvcl1-9]+|--(?:decompress|keep|force|recursive|best|fast)"),
+    ),
     "zip": re.compile("-[rqj0-9]+"),
     "unzip": re.compile("-[oqdnj]+"),
-    "tar": re.compile("-?[xctzjJvfpC]+|--(?:extract|create|gzip|xz|verbose)"),
+    "tar": re.compile(
+        r"-?[xctzjJvfpC]+|--(?:extract|create|list|gzip|bzip2|xz|zstd|verbose|keep-old-files)"
+        r"|--(?:exclude|directory|file)=.*|--strip-components=\d+"
+    ),
     "split": re.compile(r"-[lbnda]+\d*"),
     "truncate": re.compile(r"-s.*|--size=.*"),
     "curl": re.compile("-.*"),
@@ -114,6 +129,9 @@ _GIT_PLAIN: Final = {
     "clean": re.compile("-[fdxXnq]+|--force"),
     "rm": re.compile("-[rfnq]+|--(?:cached|)"),
     "stash": re.compile("-[umqak]+|--(?:include-untracked|keep-index|all)"),
+    **dict.fromkeys(
+        ("cherry-pick", "revert"), re.compile("-[nx]+|--(?:no-commit|no-edit|abort|continue|skip)")
+    ),
     "merge": re.compile("-[mqn]+|--(?:no-ff|ff-only|squash|abort|continue|no-edit)"),
     "rebase": re.compile("-q|--(?:abort|continue|skip|quit|onto|autostash)"),
     "pull": re.compile("-[qvr]+|--(?:rebase|ff-only|prune|tags|no-rebase)"),
@@ -176,28 +194,43 @@ def _of_tool(facts: CallFacts) -> Iterator[_Told]:
 
 
 def _of_command(command: str, facts: CallFacts) -> Iterator[_Told]:
+    # A shell takes these braces as they are; `find` puts names of files in their place.
+    command = _BRACES.sub("'{}'", command)
     try:
-        found = simple_commands(command)
+        found = simple_commands(command, outputs=True)
     except NotRead:
-        yield from (_DELETES, _ANY_CODE)
+        yield from _of_loops(command, facts.touches.reads)
         return
     for one in found:
-        if refused(one.words) is None:
+        if only_reads(one.words):
             yield _READS
         else:
             yield from _of_program(one)
+        for how, path in one.outputs:
+            yield _WRITES if how == ">>" else _DELETES
+            if _is_outside(path, facts.touches.writes):
+                yield _OUTSIDE
         if _leads_out(one, facts.touches.reads):
             yield _READS_OUTSIDE
     if not code_files(command).known and not _all_named(found):
         yield _ANY_CODE
 
 
+def _of_loops(command: str, folders: Sequence[str]) -> Iterator[_Told]:
+    """What is not read as simple commands: loops and variables may still only read."""
+    if not_read_only(command) is not None:
+        yield from (_DELETES, _ANY_CODE)
+        return
+    yield _READS
+    found = [one for one in simple_commands(command, loops=True) if one.words]
+    home = any("HOME" in word.variables for one in found for word in one.words)
+    if home or any(_leads_out(one, folders) for one in found):
+        yield _READS_OUTSIDE
+
+
 def _leads_out(one: SimpleCommand, folders: Sequence[str]) -> bool:
     """Whether an argument may be a path outside of `folders`, which the call says that it reads."""
-    words = [word.known for word in one.words[1:]]
-    joined = [word[2:] for word in words if word.startswith("-")]
-    values = [word.rpartition("=")[2] for word in words]
-    return any(_is_outside(path, folders) for path in (*values, *joined, *one.inputs))
+    return any(_is_outside(path, folders) for path in (*paths(one.words), *one.inputs))
 
 
 def _is_outside(path: str, folders: Sequence[str]) -> bool:
@@ -228,6 +261,11 @@ def _of_program(one: SimpleCommand) -> Iterator[_Told]:
 
 def _of_git(arguments: Sequence[str]) -> Iterator[_Told]:
     verb = arguments[0] if arguments else ""
+    made = arguments[2:] if arguments[1:2] == ["-b"] else []
+    if verb == "checkout" and made and not any(word.startswith("-") for word in made):
+        # It makes a branch and overwrites nothing, as `switch -c`.
+        yield _WRITES
+        return
     yield from _GIT.get(verb, (_DELETES, _ANY_CODE))
     loses = _GIT_LOSES.get(verb)
     if loses is not None and any(loses.fullmatch(word) for word in arguments[1:]):
@@ -237,8 +275,7 @@ def _of_git(arguments: Sequence[str]) -> Iterator[_Told]:
 def _all_named(found: Sequence[SimpleCommand]) -> bool:
     """Whether the tables say of each program what it does, so that none runs what nobody knows."""
     return all(
-        refused(one.words) is None or (_is_of_system(one) and _is_named(_spelling(one)))
-        for one in found
+        only_reads(one.words) or (_is_of_system(one) and _is_named(_spelling(one))) for one in found
     )
 
 

@@ -57,13 +57,15 @@ _PIECE = re.compile(_PIECES_LOOPS, re.VERBOSE)
 _END = r"(?=[ \t\n;|&]|\Z)"
 
 
-def _token(pieces: str) -> re.Pattern[str]:
+def _token(pieces: str, *, outputs: bool = False) -> re.Pattern[str]:
+    output = r"| (?P<output>[012]?>>?(?![>&|(])[ \t]*)" if outputs else ""
     bare = re.sub(r"\?P<\w+>", "?:", pieces).replace("~]+ |", "~] |")
     return re.compile(
         rf"""
         (?P<blank>[ \t]+)
       | (?P<comment>(?<![^\s;|&])\#[^\n]*)
       | (?P<redirect>(?:[012]?>&[12]|[012]?>>?[ \t]*/dev/null){_END})
+      {output}
       | (?P<input><(?![<&>(])[ \t]*)
       | (?P<joint>\|\||&&|\||;(?!;)|\n)
       | (?P<word>(?![#~])(?:{bare})+){_END}
@@ -74,6 +76,7 @@ def _token(pieces: str) -> re.Pattern[str]:
 
 _TOKEN = _token(_PIECES)
 _TOKEN_LOOPS = _token(_PIECES_LOOPS)
+_TOKEN_OUTPUTS = _token(_PIECES, outputs=True)
 _IN_QUOTES = re.compile(rf'\\(?P<escaped>[\\"$`])|\\[^\n]|(?P<variable>{_VARIABLE})')
 _PATHS = frozenset({"HOME", "PWD"})
 """Variables whose values begin with a slash."""
@@ -105,24 +108,30 @@ class Word:
 class SimpleCommand:
     """A program's name and its arguments. There is always a name. `joint` is what stands between it
     and the command before: ``|``, ``&&``, ``||``, or ``;``, which a line break is as well. `inputs`
-    are the files that it reads by ``<``. `keyword` is ``for`` for the head of a loop, whose words
+    are the files that it reads by ``<``, `outputs` those that it writes, each behind its ``>`` or
+    ``>>``. `keyword` is ``for`` for the head of a loop, whose words
     are its variable and its values, and ``done`` for its end, which has no words."""
 
     words: tuple[Word, ...]
     joint: str = ";"
     inputs: tuple[str, ...] = ()
     keyword: str = ""
+    outputs: tuple[tuple[str, str], ...] = ()
 
 
-def simple_commands(text: str, *, loops: bool = False) -> tuple[SimpleCommand, ...]:
+def simple_commands(
+    text: str, *, loops: bool = False, outputs: bool = False
+) -> tuple[SimpleCommand, ...]:
     """The simple commands of `text` in order, however they are joined. Raises `NotRead`. With
-    `loops`, loops over words and variables are read as well."""
+    `loops`, loops over words and variables are read as well; with `outputs`, files that a
+    redirection writes. Never both."""
     if len(text) > LONGEST:
         raise NotRead(f"more than {LONGEST:,} characters are not read")
     strange = next((char for char in text if not char.isprintable() and char not in "\t\n"), None)
     if strange is not None:
         raise NotRead(f"a character {strange!r} is not read")
-    commands, tokens = _scan(text, loops=loops)
+    pieces = _TOKEN_LOOPS if loops else _TOKEN_OUTPUTS if outputs else _TOKEN
+    commands, tokens = _scan(text, pieces, loops=loops)
     if len(commands) > MOST:
         raise NotRead(f"more than {MOST} commands are not read")
     if _grammar(text, loops=loops) != tokens:
@@ -142,14 +151,15 @@ class _Scan:
         self._keyword = ""
         self._words: list[Word] = []
         self._inputs: list[str] = []
+        self._outputs: list[tuple[str, str]] = []
         self._joint = ";"
-        self._input = False
+        self._input = ""
         self._redirected = False
 
     def take(self, kind: str, token: str) -> None:
         """Take the next token. Raises `NotRead`."""
         if self._input and kind != "word":
-            raise NotRead("the name of a file is missing behind <")
+            raise NotRead(f"the name of a file is missing behind {self._input.lstrip('012')}")
         match kind:
             case "word":
                 self._word(token)
@@ -158,8 +168,8 @@ class _Scan:
             case "redirect":
                 self._redirected = True
                 self.tokens.append(_closed(token))
-            case "input":
-                self._input = self._redirected = True
+            case "input" | "output":
+                self._input, self._redirected = token.strip(), True
 
     def _word(self, token: str) -> None:
         if not self._input:
@@ -170,10 +180,14 @@ class _Scan:
         word = _word(token)
         # bash opens connections for names such as /dev/tcp/HOST/PORT.
         if word.pattern or "/dev/" in word.text:
-            raise NotRead(f"reading {token[:20]!r} by < is not read")
-        self._input = False
-        self._inputs.append(word.text)
-        self.tokens.append(f"<{_closed(token)}")
+            how = "reading" if self._input == "<" else "writing"
+            raise NotRead(f"{how} {token[:20]!r} by {self._input} is not read")
+        if self._input == "<":
+            self._inputs.append(word.text)
+        else:
+            self._outputs.append((self._input.lstrip("012"), word.text))
+        self.tokens.append(f"{self._input}{_closed(token)}")
+        self._input = ""
 
     def _is_keyword(self, token: str) -> bool:
         """Take a word of the shell's own where one may stand. Raises `NotRead`."""
@@ -202,10 +216,15 @@ class _Scan:
             raise NotRead("a redirection without a command is not read")
         self._redirected = False
         if ended:
-            inputs = tuple(self._inputs)
-            one = SimpleCommand(tuple(self._words), self._joint, inputs, self._keyword)
+            one = SimpleCommand(
+                tuple(self._words),
+                self._joint,
+                tuple(self._inputs),
+                self._keyword,
+                tuple(self._outputs),
+            )
             self.commands.append(one)
-            self._words, self._inputs, self._keyword = [], [], ""
+            self._words, self._inputs, self._outputs, self._keyword = [], [], [], ""
         if joint != "\n":
             self.tokens.append(joint)
             self._joint = joint
@@ -214,8 +233,10 @@ class _Scan:
             self._joint = ";"
 
 
-def _scan(text: str, *, loops: bool) -> tuple[list[SimpleCommand], list[str]]:
-    scan, place, token = _Scan(loops=loops), 0, _TOKEN_LOOPS if loops else _TOKEN
+def _scan(
+    text: str, token: re.Pattern[str], *, loops: bool
+) -> tuple[list[SimpleCommand], list[str]]:
+    scan, place = _Scan(loops=loops), 0
     while place < len(text):
         found = token.match(text, place)
         if found is None:

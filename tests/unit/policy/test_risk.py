@@ -129,6 +129,112 @@ def test_an_ordinary_command_stays_as_risky_as_it_was(text: str, level: str) -> 
 
 
 @pytest.mark.requirement("UI-8")
+@pytest.mark.parametrize(
+    "text",
+    [
+        "grep /api src",
+        "grep -rn --include=/x -e /api src",
+        "rg -g '/x' /api src",
+        "git grep /api",
+        "git log --grep=/api -S /x --format=/",
+        "sed -n '/api/p' a",
+        "sed 's#/api#/v2#g' a",
+        "awk -F/ -v a=/x '/api/ {print $2}' a",
+        "awk 'NR>5 {print $1}' a",
+        "cut -d/ -f2 a",
+        "sort -t/ -k2 a",
+        "tr / _ < a",
+        "echo /api",
+        "printf '%s' /a",
+        "basename /a/b",
+        "base64 a",
+        "tail -f log",
+        "python3 --version",
+        "git config user.name",
+        "find . -name '*.py' -exec grep -n /api {} +",
+        "find . -exec wc -l '{}' \\;",
+        "for f in *.py; do wc -l $f; done",
+    ],
+)
+def test_what_only_reads_is_told_so_whatever_its_patterns_look_like(text: str) -> None:
+    found = risk_of(command(text), sandboxed=True)
+    assert found.words == "Low risk: it only reads files."
+
+
+@pytest.mark.requirement("UI-8")
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("git commit -am '/api'", "Some risk: it writes files in the workspace."),
+        ("git cherry-pick x", "Some risk: it writes files in the workspace."),
+        ("git checkout -b x main", "Some risk: it writes files in the workspace."),
+        ("git checkout -b x -f", "High risk: it deletes or overwrites files."),
+        ("sed -i '/api/d' a", "High risk: it deletes or overwrites files."),
+        ("echo x > a", "High risk: it deletes or overwrites files."),
+        ("echo x >> a 2>&1", "Some risk: it writes files in the workspace."),
+        ("rm --verbose a", "High risk: it deletes or overwrites files."),
+        ("cp --preserve=mode a b", "Some risk: it writes files in the workspace."),
+        ("tar -czf a.tgz --exclude=x b", "Some risk: it writes files in the workspace."),
+    ],
+)
+def test_a_card_says_no_more_than_a_command_does(text: str, words: str) -> None:
+    assert risk_of(command(text), sandboxed=True).words == words
+
+
+OUTSIDE = "outside the work"
+ANY = "runs code that nobody has looked at"
+
+
+@pytest.mark.requirement("UI-8")
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("grep x /etc/shadow", OUTSIDE),
+        ("grep -e x /etc/shadow", OUTSIDE),
+        ("grep -f /etc/shadow x", OUTSIDE),
+        ("rg --files /etc", OUTSIDE),
+        ("git grep -e x -- /etc", OUTSIDE),
+        ("git commit -m x /etc/shadow", OUTSIDE),
+        ("sed -n '/x/p' /etc/shadow", OUTSIDE),
+        ("sed 'r /etc/shadow' a", "deletes or overwrites"),
+        ("sed 's#a#b#w /tmp/x' a", "deletes or overwrites"),
+        ("sed 's#a#id#e' a", "deletes or overwrites"),
+        ("awk 1 /etc/shadow", OUTSIDE),
+        ("awk 'BEGIN{ARGV[1]=\"/etc/shadow\"; ARGC=2} 1' a", ANY),
+        ("awk 'BEGIN{system(\"id\")}'", ANY),
+        ("awk '{print > \"/tmp/x\"}' a", ANY),
+        ("awk '{print | \"sh\"}' a", ANY),
+        ("awk 'getline < x > 5 {print}' a", ANY),
+        ("awk -f x a", ANY),
+        ("awk -i x 1 a", ANY),
+        ("find . -exec rm {} +", "deletes or overwrites"),
+        ("find . -exec sh -c x {} +", ANY),
+        ("find . -delete -exec wc {} +", "deletes or overwrites"),
+        ("find . -exec grep x /etc/shadow {} +", OUTSIDE),
+        ("find /etc -exec grep x {} +", OUTSIDE),
+        ("tail -f /etc/shadow", OUTSIDE),
+        ("python3 --version x", ANY),
+        ("./python3 --version", ANY),
+        ("git config core.pager x", ANY),
+        ("echo x > ../a", OUTSIDE),
+        ("echo x >> /etc/a", OUTSIDE),
+        ("cat a > /dev/tcp/h/1", ANY),
+        ("strange > a", ANY),
+        ("for f in a; do rm $f; done", ANY),
+        ("for f in a; do cat /etc/$f; done", OUTSIDE),
+        ("for f in /etc/*; do cat $f; done", OUTSIDE),
+        ("cat $HOME/.ssh/id", OUTSIDE),
+        ("cp --target-directory=/etc a", OUTSIDE),
+        ("tar xf a --to-command=x", ANY),
+    ],
+)
+def test_what_a_command_does_beside_its_patterns_is_told(text: str, words: str) -> None:
+    found = risk_of(command(text), sandboxed=True)
+    assert words in found.words
+    assert found.level != "low"
+
+
+@pytest.mark.requirement("UI-8")
 def test_the_network_counts_where_the_sandbox_lets_it_through() -> None:
     closed = risk_of(command("curl -O https://example.com/x"), sandboxed=True)
     opened = risk_of(command("curl -O https://example.com/x", network=True), sandboxed=True)
