@@ -89,7 +89,8 @@ class Http(Section):
     host: str = Field(
         "127.0.0.1",
         min_length=1,
-        description="The address to listen on. `0.0.0.0` lets other machines connect.",
+        description="The address to listen on. `0.0.0.0` lets other machines connect by IPv4, and "
+        "`::` by IPv6 alone.",
     )
     port: int = Field(8080, ge=0, le=65535, description="The port. 0 takes any free port.")
     health_port: int | None = Field(

@@ -20,6 +20,7 @@ from pathlib import Path
 import structlog
 
 from gateway import home_socket, home_token, wiring, workspaces
+from gateway.addresses import addresses
 from gateway.config import Config, ConfigError, secrets_of
 from gateway.config_engine import needs_restart
 from gateway.http.app import build_app, build_probes
@@ -143,8 +144,9 @@ async def _listening(config: Config, assembly: Assembly) -> AsyncIterator[str]:
             got = await stack.enter_async_context(serving)
         except OSError as error:
             raise CannotStart(door.refused(error)) from error
-        assembly.current.url = address(config, got) if whole else ""
-        yield assembly.current.url
+        if whole:
+            assembly.current.addresses = await asyncio.to_thread(addresses, http.host, got)
+        yield assembly.current.addresses.here
 
 
 def _own_socket(stack: AsyncExitStack, home: Path) -> socket.socket | None:
@@ -178,14 +180,6 @@ async def _ready(assembly: Assembly) -> None:
         if reason := engine.supervisor.reason("engine"):
             raise RuntimeError(f"the engine failed at the start: {reason}")
         await assembly.clock.sleep(READY_TICK_S)
-
-
-def address(config: Config, port: int) -> str:
-    """Where a person on this machine finds the gateway."""
-    host = config.settings.http.host
-    if host in ("0.0.0.0", "::"):
-        host = "127.0.0.1"
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
 async def serve(start: Start, announce: Callable[[Started], Awaitable[None]]) -> int:

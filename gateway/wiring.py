@@ -21,6 +21,7 @@ from adapters.sandbox.probe import choose
 from adapters.system.clock import SystemClock
 from adapters.system.fetch import GuardedFetch
 from adapters.web.adapter import CHANNELS
+from gateway.addresses import Addresses
 from gateway.config import Config, gateway_version, tokens_of
 from gateway.config_engine import (
     Found,
@@ -79,7 +80,7 @@ class Current:
         self.config = config
         self._tokens = tokens_of(config)
         self.draining = False
-        self.url = ""
+        self.addresses = Addresses()
 
     def change(self, config: Config) -> None:
         """Other settings from now on; reads the token files again."""
@@ -185,7 +186,7 @@ class Assembly:
             hooks=[one.webhook for one in self._adapters() if one.webhook is not None],
             gatehouse=engine.intake,
             workspace=engine.parts.workspace.root,
-            url=lambda: current.url,
+            addresses=lambda: current.addresses,
             reload_tokens=self.reload_tokens,
         )
 

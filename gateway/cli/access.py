@@ -27,6 +27,8 @@ def open_(context: typer.Context, as_json: AsJson = False) -> None:
         return
     say(str(made.get("link")))
     note("It logs in one browser, once, within ten minutes.")
+    if elsewhere := made.get("elsewhere"):
+        note(f"From another machine, open this instead: {elsewhere}")
 
 
 @token.command()

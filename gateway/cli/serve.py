@@ -71,8 +71,11 @@ async def announce(started: "Started") -> None:
     output, for people. The link that logs its reader in goes to a terminal alone: what is written
     elsewhere is kept."""
     model = started.assembly.catalog.default
-    roles = started.assembly.current.config.settings.roles
+    current = started.assembly.current
+    roles, http = current.config.settings.roles, current.config.settings.http
     sys.stdout.write(f"Gatehouse is ready: {started.url or ', '.join(roles)}\n")
+    if told := current.addresses.told(http.public_url):
+        sys.stdout.write(f"{told}\n")
     if started.url:
         sys.stdout.write(await _way_in(started))
     sys.stdout.write(f"Model: {model}. Commands run in: {started.assembly.sandbox.name}.\n")

@@ -65,7 +65,7 @@ class HealthRoutes:
         return answer(
             {
                 "version": self._services.version,
-                "url": self._services.settings.public_url or self._services.url(),
+                "url": self._services.url,
                 "ready": all(checks.values()),
                 "checks": dict(checks),
                 "reasons": self._reasons(checks),
@@ -86,8 +86,7 @@ class HealthRoutes:
         return [] if explainer is None else list(await explainer.workspace_problems())
 
     async def _runtime(self, _request: web.Request) -> web.Response:
-        url = self._services.settings.public_url or self._services.url()
-        return answer({**self._services.runtime(), "url": url})
+        return answer({**self._services.runtime(), "url": self._services.url})
 
     async def _problems(self, request: web.Request) -> web.Response:
         page = await self._services.views.delivery_problems(

@@ -6,6 +6,7 @@ from aiohttp import web
 from gateway.http.answers import answer
 from gateway.http.auth import PRINCIPAL
 from gateway.http.services import HttpServices
+from runtime.domain.value import JsonObject
 from runtime.intake.logins import CODE_LIFE_MS
 
 
@@ -22,13 +23,20 @@ class LoginRoutes:
         ]
 
     async def _make_link(self, request: web.Request) -> web.Response:
-        """A link that logs one browser in, once, within ten minutes."""
+        """A link that logs one browser in, once, within ten minutes; and one to the same from other
+        machines, where that is another."""
         code = await self._services.logins.new_code(request[PRINCIPAL].credential)
-        settings = self._services.settings
-        path = login_path(code)
-        link = f"{settings.public_url or self._services.url()}{path}"
-        life_s = CODE_LIFE_MS // 1000
-        return answer({"link": link, "path": path, "expires_in_s": life_s}, status=201)
+        path, services = login_path(code), self._services
+        elsewhere = "" if services.settings.public_url else services.addresses().elsewhere
+        made: JsonObject = {
+            "link": f"{services.url}{path}",
+            "path": path,
+            "expires_in_s": CODE_LIFE_MS // 1000,
+        }
+        # With a link for other machines, where there is another one.
+        return answer(
+            {**made, "elsewhere": f"{elsewhere}{path}"} if elsewhere else made, status=201
+        )
 
     async def _reload_tokens(self, _request: web.Request) -> web.Response:
         """Hold to the tokens that the files have now; logins of those that went end."""

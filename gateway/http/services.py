@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from gateway.addresses import Addresses
 from gateway.explain import Explainer
 from gateway.http.observing import EngineMetrics
 from runtime.domain.value import JsonObject, Value
@@ -72,8 +73,8 @@ class HttpServices:
     policy, no secrets.
     `metrics` are what the engine has counted so far; `worker` is its name among the lease holders,
     `writes_waiting` the units that wait for the store, `sandbox` what confines commands. `hooks`
-    are where platforms call us; what they bring goes to `gatehouse`. `url` is where this server
-    listens; `reload_tokens` reads the files of tokens again.
+    are where platforms call us; what they bring goes to `gatehouse`. `addresses` are where this
+    server is found; `reload_tokens` reads the files of tokens again.
     """
 
     settings: HttpSettings
@@ -100,5 +101,10 @@ class HttpServices:
     hooks: Sequence[Webhook] = ()
     gatehouse: Gatehouse | None = None
     workspace: Path = Path()
-    url: Callable[[], str] = str
+    addresses: Callable[[], Addresses] = Addresses
     reload_tokens: Callable[[], Awaitable[None]] = _no_files
+
+    @property
+    def url(self) -> str:
+        """Where a browser finds the page."""
+        return self.settings.public_url or self.addresses().here

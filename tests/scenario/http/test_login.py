@@ -5,6 +5,7 @@ import asyncio
 import aiohttp
 import pytest
 
+from gateway.addresses import Addresses
 from gateway.http.auth import COOKIE, CSRF_HEADER
 from gateway.http.pages import FORM_COOKIE
 from runtime.intake.logins import Credential, fingerprint
@@ -42,6 +43,18 @@ async def test_a_link_logs_one_browser_in_and_ends_after_ten_minutes(sites: Site
             assert response.status == 401
         gateway.admin_tokens[:] = ["another"]
         assert await status_of(gateway, "GET", "/v1/status", cookie) == 401
+
+
+@pytest.mark.requirement("WEB-2")
+async def test_a_gateway_that_others_reach_makes_a_link_for_them_too(sites: Sites) -> None:
+    def reached(plan: Plan) -> None:
+        found = Addresses("http://127.0.0.1:1", "http://192.0.2.7:1", "IPv4")
+        plan.services["addresses"] = lambda: found
+
+    async with sites(change=reached) as gateway:
+        _, made = await gateway.ask("POST", "/v1/login-links")
+        assert made["link"] == f"http://127.0.0.1:1{made['path']}"
+        assert made["elsewhere"] == f"http://192.0.2.7:1{made['path']}"
 
 
 @pytest.mark.requirement("WEB-2")

@@ -15,6 +15,7 @@ import aiohttp
 import pytest
 
 from gateway import home_token
+from gateway.addresses import addresses
 from tests.conftest import FailAfter
 from tests.contract.store_support import postgres_server
 from tests.replicas.town import asyncpg_url
@@ -70,13 +71,19 @@ async def test_the_first_start_makes_a_token_and_the_command_line_needs_no_addre
 async def test_nothing_secret_is_written_where_it_may_be_kept(
     place: Place, fail_after: FailAfter
 ) -> None:
+    # Others reach it, so that more is told: on what it listens, and a link for other machines.
+    place.variables["GATEHOUSE_HTTP__HOST"] = "0.0.0.0"
+    elsewhere = addresses("0.0.0.0", 0).elsewhere.removesuffix(":0")
     async with fail_after(60), gateway(place) as program:
-        await program.url()
+        assert (await program.url()).startswith("http://127.0.0.1:")
         await program.until(program.out, lambda line: "gatehouse open" in line)
         await command(place, "chat", "-m", "hello")
-        await command(place, "open")
+        opened = await command(place, "open")
         program.process.terminate()
         await program.ended()
+    assert program.out[1].startswith("It listens on all IPv4 addresses of this machine.")
+    told = f"From another machine, open this instead: {elsewhere}:"
+    assert (told in opened.err) is bool(elsewhere)
     assert "code=" not in program.transcript
     assert token_of(place) not in program.transcript
 
