@@ -66,7 +66,7 @@ _NOBODY_AT_WORK: Final = (
 Session = Annotated[
     str,
     typer.Argument(
-        metavar="[SESSION]",
+        metavar="SESSION",
         help="A session of the tree, by its id or its key. Default: all trees at work.",
     ),
 ]

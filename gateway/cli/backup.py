@@ -40,7 +40,7 @@ def create(
     path: Annotated[
         Path | None,
         typer.Argument(
-            metavar="[PATH]", help="A folder or a new file. Default: `backups` in the home folder."
+            metavar="PATH", help="A folder or a new file. Default: `backups` in the home folder."
         ),
     ] = None,
     as_json: AsJson = False,

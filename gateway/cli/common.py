@@ -56,6 +56,33 @@ def group(help_text: str, *, epilog: str | None = None) -> typer.Typer:
     )
 
 
+def one_of(*values: str) -> Callable[[str], str]:
+    """What looks at an option that takes one of these values: a wrong one is a usage error."""
+
+    def look(value: str) -> str:
+        if value and value not in values:
+            raise typer.BadParameter(f"must be one of {', '.join(values)}, not {value[:40]!r}")
+        return value
+
+    return look
+
+
+def whole_number(least: int, most: int | None = None) -> Callable[[str], int]:
+    """What reads an option that takes a whole number: a wrong one is a usage error."""
+
+    def read(text: str) -> int:
+        try:
+            number = int(text)
+        except ValueError:
+            number = least - 1
+        if number < least or (most is not None and number > most):
+            bounds = f"of at least {least}" if most is None else f"from {least} to {most:,}"
+            raise typer.BadParameter(f"must be a whole number {bounds}, not {text[:40]!r}")
+        return number
+
+    return read
+
+
 def say(text: str) -> None:
     """A line of the result."""
     sys.stdout.write(f"{text}\n")
@@ -71,6 +98,11 @@ def fail(text: str, code: int = FAILED) -> NoReturn:
     """Say what is wrong and what to do, and end."""
     note(f"gatehouse: {text}")
     raise typer.Exit(code)
+
+
+Limit = Annotated[
+    int, typer.Option(parser=whole_number(1, 10_000), metavar="N", help="How many at most.")
+]
 
 
 def load_config(context: typer.Context) -> "Config":

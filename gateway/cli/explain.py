@@ -14,6 +14,7 @@ from gateway.cli.common import (
     fail,
     group,
     note,
+    one_of,
     plain,
     print_json,
     say,
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 policy = group("Look at what the agent may do.")
 
+TRUST: Final = ("owner", "member", "guest", "bot")
+"""As `runtime.domain.people` names them, which loads too much for the frame."""
 _AS_JSON: Final = (
     "Write it as one argument in single quotes, for example: "
     'gatehouse policy explain terminal:main exec \'{"command": "ls"}\''
@@ -81,9 +84,12 @@ def explain(
     session: SessionName,
     tool: Annotated[str, typer.Argument(metavar="TOOL", help="A tool's name, such as exec.")],
     arguments: Annotated[
-        str, typer.Argument(metavar="[ARGUMENTS]", help="The call's arguments as a JSON object.")
+        str, typer.Argument(metavar="ARGUMENTS", help="The call's arguments as a JSON object.")
     ] = "{}",
-    trust: Annotated[str, typer.Option(help="Whose call: owner, member, guest or bot.")] = "owner",
+    trust: Annotated[
+        str,
+        typer.Option(callback=one_of(*TRUST), help="Whose call: owner, member, guest or bot."),
+    ] = "owner",
     as_json: AsJson = False,
 ) -> None:
     """Show what policy says about a call, and everything that was checked. Runs nothing."""

@@ -1,15 +1,17 @@
 """`runs`: what the agent does and did."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from gateway.cli.common import (
     SESSION_HELP,
     AsJson,
+    Limit,
     ask_gateway,
     cell,
     group,
+    one_of,
     print_json,
     say,
     table,
@@ -22,6 +24,18 @@ if TYPE_CHECKING:
 
 app = group("Look at runs and stop them.")
 
+STATES: Final = (
+    "queued",
+    "running",
+    "waiting_for_approval",
+    "waiting_for_user_question",
+    "waiting_for_children",
+    "completed",
+    "failed",
+    "interrupted",
+    "cancelled",
+)
+"""As `runtime.domain.runs` names them, which loads too much for the frame."""
 RunId = Annotated[
     str, typer.Argument(metavar="RUN", help="A run's id; `gatehouse runs list` shows it.")
 ]
@@ -33,8 +47,10 @@ def list_(
     session: Annotated[
         str, typer.Option("--session-id", "--session", help=f"Only its runs. {SESSION_HELP}")
     ] = "",
-    status: Annotated[str, typer.Option(help="In this state only, such as running.")] = "",
-    limit: Annotated[int, typer.Option(min=1, max=10_000, help="How many at most.")] = 50,
+    status: Annotated[
+        str, typer.Option(callback=one_of(*STATES), help="In this state only, such as running.")
+    ] = "",
+    limit: Limit = 50,
     as_json: AsJson = False,
 ) -> None:
     """Show runs, the newest first."""

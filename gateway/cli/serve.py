@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gateway.cli import loop
-from gateway.cli.common import Options, fail, note, read_config
+from gateway.cli.common import USAGE, Options, fail, note, read_config
 
 if TYPE_CHECKING:
     from gateway.config import Config
@@ -61,7 +61,8 @@ def with_roles(config: "Config", roles: str | None) -> "Config":
 
     named = tuple(name.strip() for name in roles.split(","))
     if unknown := [name for name in named if name not in ROLES]:
-        fail(f"--roles: {unknown[0] or 'nothing'} is not a role; the roles are {', '.join(ROLES)}")
+        name = unknown[0] or "nothing"
+        fail(f"--roles: {name} is not a role; the roles are {', '.join(ROLES)}", USAGE)
     chosen = Settings.model_validate({"roles": named}).roles
     return replace(config, settings=config.settings.model_copy(update={"roles": chosen}))
 

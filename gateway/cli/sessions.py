@@ -8,6 +8,7 @@ import typer
 
 from gateway.cli.common import (
     AsJson,
+    Limit,
     SessionName,
     ask_gateway,
     cell,
@@ -18,6 +19,7 @@ from gateway.cli.common import (
     say,
     table,
     when,
+    whole_number,
 )
 
 if TYPE_CHECKING:
@@ -32,7 +34,7 @@ _ID: Final = re.compile(r"ses_[A-Za-z0-9_]{1,60}")
 @app.command("list")
 def list_(
     context: typer.Context,
-    limit: Annotated[int, typer.Option(min=1, max=10_000, help="How many at most.")] = 50,
+    limit: Limit = 50,
     as_json: AsJson = False,
 ) -> None:
     """Show sessions, the newest first."""
@@ -49,7 +51,9 @@ def list_(
 def show(
     context: typer.Context,
     session: SessionName,
-    limit: Annotated[int, typer.Option(min=1, max=200, help="How many messages.")] = 20,
+    limit: Annotated[
+        int, typer.Option(parser=whole_number(1, 200), metavar="N", help="How many messages.")
+    ] = 20,
     as_json: AsJson = False,
 ) -> None:
     """Show one session and its newest messages."""
@@ -77,7 +81,11 @@ def export(
     session: SessionName,
     transcript: Annotated[
         int | None,
-        typer.Option(min=1, help="Which of its conversations. Default: the present one."),
+        typer.Option(
+            parser=whole_number(1),
+            metavar="N",
+            help="Which of its conversations. Default: the present one.",
+        ),
     ] = None,
 ) -> None:
     """Print a whole conversation, also a subagent's, as JSON: a message on each line, the oldest

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from gateway.cli.common import examples, fail, group, say
+from gateway.cli.common import USAGE, examples, fail, group, say
 
 app = group("Set up Slack.")
 
@@ -32,7 +32,7 @@ def manifest(
     try:
         say(wiring_chats.slack_manifest(http).rstrip())
     except InvalidInput as error:
-        fail(str(error))
+        fail(str(error), USAGE)
 
 
 @app.callback()

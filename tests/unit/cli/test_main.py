@@ -1,13 +1,19 @@
 """The frame of the command line: options anywhere, quick help, nothing heavy loaded."""
 
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from gateway.cli.common import cell
-from gateway.cli.main import hoist
+from gateway.cli.explain import TRUST
+from gateway.cli.main import app, hoist
+from gateway.cli.runs import STATES
+from runtime.domain.people import Trust
+from runtime.domain.runs import RunState
 
 ROOT = Path(__file__).parents[3]
 HEAVY = (
@@ -45,6 +51,32 @@ def test_the_frame_loads_nothing_heavy() -> None:
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, check=True, text=True
     )
     assert not set(HEAVY) & set(ran.stdout.split())
+
+
+@pytest.mark.parametrize(
+    ("typed", "told"),
+    [
+        ("policy explain s exec {} --trust boss", "'--trust': must be one of owner, member, guest"),
+        ("runs list --status boss", "'--status': must be one of queued, running, waiting_for"),
+        ("runs list --limit x", "'--limit': must be a whole number from 1 to 10,000, not 'x'"),
+        ("sessions list --limit 0", "must be a whole number from 1 to 10,000, not '0'"),
+        ("sessions show s --limit 201", "must be a whole number from 1 to 200, not '201'"),
+        ("sessions export s --transcript 0", "must be a whole number of at least 1, not '0'"),
+        ("slack manifest --http x", "--http: must be an https address such as"),
+    ],
+)
+def test_a_wrong_value_is_a_usage_error_that_names_the_right_ones(
+    typed: str, told: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("GATEHOUSE_HOME", str(tmp_path))
+    ended = CliRunner().invoke(app, shlex.split(typed))
+    assert (ended.exit_code, told in ended.output) == (2, True), ended.output
+    assert "Input should" not in ended.output
+
+
+def test_what_options_take_is_what_the_gateway_knows() -> None:
+    assert list(TRUST) == list(Trust)
+    assert list(STATES) == list(RunState)
 
 
 def test_a_cell_is_one_line_that_steers_nothing() -> None:

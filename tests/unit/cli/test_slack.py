@@ -21,5 +21,5 @@ def test_the_manifest_is_printed_for_both_ways_in() -> None:
 @pytest.mark.requirement("SLK-6")
 def test_an_address_that_slack_would_not_call_is_refused_in_one_sentence() -> None:
     refused = CliRunner().invoke(app, ["manifest", "--http", "http://bot.example.org"])
-    assert refused.exit_code == 1
+    assert refused.exit_code == 2
     assert "must be an https address" in refused.output
