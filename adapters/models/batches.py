@@ -13,6 +13,7 @@ from typing import Final
 from pydantic import JsonValue
 
 from adapters.models.grammar import Wanted
+from runtime.domain.counts import counted
 from runtime.domain.tools import ToolCall
 from runtime.domain.value import JsonObject
 
@@ -135,14 +136,10 @@ def together(notices: Sequence[str]) -> str:
 def _summary(name: str, text: str) -> str:
     more = _MORE.search(text)
     shown = text if more is None else text[: more.start()]
-    size = f"{_counted(len(shown.splitlines()), 'line')}, {_counted(len(shown.split()), 'word')}"
+    size = f"{counted(len(shown.splitlines()), 'line')}, {counted(len(shown.split()), 'word')}"
     if more is not None:
         size += f" and {int(more['count']):,} more characters"
     return f"`{name}` found {size}. This is how it begins:\n\n{_begin(shown)}"
-
-
-def _counted(number: int, what: str) -> str:
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 def _plainly(text: str) -> str:

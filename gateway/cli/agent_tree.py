@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from gateway.cli.client import GatewayClient, JsonObject
 from gateway.cli.common import AsJson, ask_gateway, cell, note, print_json, say
 from gateway.cli.sessions import session_id_of
+from runtime.domain.counts import counted
 
 MOST: Final = 10_000
 EVERY_S: Final = 1.0
@@ -305,21 +306,17 @@ def _summed(rows: Sequence["JsonObject"]) -> str:
     spent = f", {_cost(sum(map(_number, costs)))}" if costs else ""
     tokens = sum(_number(row.get("tokens")) for row in rows)
     steps = sum(_steps(row) for row in rows)
-    count = "1 subagent" if len(rows) == 1 else f"{len(rows):,} subagents"
-    return f"{count}: {standing}. {_counted(steps)}, {tokens:,.0f} tokens{spent}"
+    used = f"{counted(steps, 'step')}, {counted(round(tokens), 'token')}"
+    return f"{counted(len(rows), 'subagent')}: {standing}. {used}{spent}"
 
 
 def _news(row: "JsonObject") -> str:
-    tokens = _number(row.get("tokens"))
-    return f"{_standing(row)}, {_counted(_steps(row))}, {tokens:,.0f} tokens"
+    tokens = counted(round(_number(row.get("tokens"))), "token")
+    return f"{_standing(row)}, {counted(_steps(row), 'step')}, {tokens}"
 
 
 def _standing(row: "JsonObject") -> str:
     return cell(row.get("standing")).replace("_", " ")
-
-
-def _counted(steps: int) -> str:
-    return f"{steps:,} step{'' if steps == 1 else 's'}"
 
 
 def _widths(lines: Sequence[tuple[str, ...]]) -> list[int]:

@@ -19,6 +19,7 @@ from gateway.cli.common import (
     say,
     when,
 )
+from runtime.domain.counts import counted
 
 if TYPE_CHECKING:
     from gateway.backup import DatabaseBackup
@@ -31,6 +32,8 @@ SHOWN: Final = 10
 
 app = group("Make, check and restore backups.")
 
+_ROWS: Final = {"outbox": "outbox row"}
+"""What rows of a table are called, where that is not its name."""
 File = Annotated[Path, typer.Argument(metavar="FILE", help="A backup's file.")]
 
 
@@ -128,13 +131,14 @@ def restore(
             say(f"kept the earlier one as {kept}")
     if database.held:
         say(
-            f"{database.held} messages had not been sent when the backup was made. They are marked "
-            "unknown and will not be sent, because they may have been sent since then."
+            f"{counted(database.held, 'message')} had not been sent when the backup was made. "
+            "What was not sent is marked unknown and will not be sent, because it may have been "
+            "sent since then."
         )
     if database.unfinished:
         say(
-            f"{database.unfinished} runs had not ended when the backup was made. They go on when "
-            "the gateway starts, and may answer a second time."
+            f"{counted(database.unfinished, 'run')} had not ended when the backup was made. What "
+            "had not ended goes on when the gateway starts, and may answer a second time."
         )
 
 
@@ -160,11 +164,14 @@ def _facts(manifest: "Manifest") -> dict[str, object]:
 
 
 def _told(manifest: "Manifest") -> str:
-    rows = ", ".join(f"{amount} {name}" for name, amount in sorted(manifest.counts.items()))
+    rows = ", ".join(
+        counted(amount, _ROWS.get(name, name.removesuffix("s")))
+        for name, amount in sorted(manifest.counts.items())
+    )
     made = when(manifest.created_ms)
     return (
         f"{manifest.database} at {cell(manifest.revision)} of {made}, {cell(rows)}, "
-        f"{len(manifest.files) - 1} files of the workspace"
+        f"{counted(len(manifest.files) - 1, 'file')} of the workspace"
     )
 
 

@@ -20,6 +20,7 @@ from gateway.config import Config, tokens_of
 from gateway.config_exposure import is_loopback
 from gateway.config_keys import leaves
 from gateway.config_report import masked_url
+from runtime.domain.counts import counted
 from runtime.domain.errors import InvalidInput, ModelError, Unavailable
 from runtime.domain.schemas import Standing
 from runtime.domain.transcript import UserMessage
@@ -60,8 +61,7 @@ def _config(config: Config) -> Check:
 
 
 def _settings(config: Config) -> str:
-    count = len(config.origins)
-    return "1 setting" if count == 1 else f"{count} settings"
+    return counted(len(config.origins), "setting")
 
 
 def _home(config: Config) -> Check:
@@ -183,7 +183,7 @@ def _exposure(config: Config) -> Check:
     short = [one for group in astuple(tokens_of(config)) for one in group if len(one) < SHORT]
     if short:
         fix = "Make longer ones: openssl rand -hex 32"
-        return Check("exposure", "warn", f"{len(short)} token(s) are short", fix)
+        return Check("exposure", "warn", f"short: {counted(len(short), 'token')}", fix)
     if is_loopback(http.host):
         return Check("exposure", "ok", f"{http.host}: this machine only, and with a token")
     if http.public_url is not None and http.public_url.startswith("https:"):

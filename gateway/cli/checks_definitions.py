@@ -6,6 +6,7 @@ from gateway import wiring
 from gateway.cli.check import Check
 from gateway.config import Config
 from gateway.definitions import find
+from runtime.domain.counts import counted
 from runtime.domain.errors import InvalidInput, Unavailable
 
 
@@ -28,4 +29,4 @@ async def definitions(config: Config) -> Check:
         fix = "Change them; `gatehouse agents types validate FILE` checks one."
         return Check("subagents", "warn", "\n".join(problems), fix)
     usable = [one for one, reason in found.types.known.items() if not reason]
-    return Check("subagents", "ok", f"{len(usable)} types")
+    return Check("subagents", "ok", counted(len(usable), "type"))

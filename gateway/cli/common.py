@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 import typer
 
+from runtime.domain.counts import counted
 from runtime.domain.printable import is_hidden
 
 if TYPE_CHECKING:
@@ -123,7 +124,7 @@ def read_config(context: typer.Context) -> "Config":
         return load_config(context)
     except ConfigError as error:
         listed = "\n".join(f"  {problem}" for problem in error.problems)
-        fail(f"the configuration has {len(error.problems)} problem(s):\n{listed}")
+        fail(f"the configuration has {counted(len(error.problems), 'problem')}:\n{listed}")
 
 
 def place_of(config: "Config") -> "Client":

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from gateway.cli.common import AsJson, ask_gateway, cell, print_json, say
+from runtime.domain.counts import counted
 
 if TYPE_CHECKING:
     from gateway.cli.client import Json
@@ -40,7 +41,7 @@ def _show_leases(value: "Json") -> None:
             if cell(row.get("holder")) == holder and cell(row.get("name")).startswith("listen:")
         )
         named = f", listens to {', '.join(dict.fromkeys(listens))}" if listens else ""
-        say(f"process {holder}: holds {count} lease{'s' if count > 1 else ''}{named}")
+        say(f"process {holder}: holds {counted(count, 'lease')}{named}")
 
 
 def _show(name: str, value: object, indent: str = "") -> None:

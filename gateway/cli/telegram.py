@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from gateway.cli.common import AsJson, cell, fail, group, print_json, read_config, say
+from runtime.domain.counts import counted
 
 if TYPE_CHECKING:
     from runtime.domain.value import JsonObject
@@ -35,7 +36,9 @@ def info(context: typer.Context, bot: Bot = "", as_json: AsJson = False) -> None
         print_json(found)
         return
     if not found.get("url"):
-        say(f"No webhook is set; {found.get('pending_update_count', 0)} update(s) wait.")
+        waiting = found.get("pending_update_count")
+        count = counted(waiting if isinstance(waiting, int) else 0, "update")
+        say(f"No webhook is set; waiting: {count}.")
         return
     for name, key in (
         ("address", "url"),

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from runtime.agent.fetching import Missing
+from runtime.domain.counts import counted
 from runtime.domain.fence import fence
 from runtime.domain.files import ReceivedFile, safe_type, size_text
 from runtime.domain.messages import Attachment, TextPart
@@ -120,7 +121,7 @@ def _measures(contents: Contents, attachment: Attachment) -> list[str]:
     if contents.width is not None:
         found.append(f"{contents.width} x {contents.height} pixels")
     if contents.pages is not None:
-        found.append(f"about {contents.pages} page{'' if contents.pages == 1 else 's'}")
+        found.append(f"about {counted(contents.pages, 'page')}")
     if attachment.duration_s is not None:
         found.append(f"{attachment.duration_s} s long")
     if attachment.kind:

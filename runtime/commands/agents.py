@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
+from runtime.domain.counts import counted
 from runtime.inbox.agent_cards import labelled, took, used
 from runtime.inbox.telling import retried
 from runtime.store import Connection, agent_rows, agents
@@ -23,8 +24,7 @@ def tree_text(conn: Connection, session_id: str, *, now_ms: int) -> str:
     live = sum(row.agent.settled_ms is None for row in rows)
     spent = used(sum(row.steps for row in rows), sum(row.tokens for row in rows), _cost(rows))
     spent += retried(sum(row.agent.retries for row in rows))
-    count = "1 subagent" if len(rows) == 1 else f"{len(rows):,} subagents"
-    lines = [f"{count}, {live:,} at work: {spent}."]
+    lines = [f"{counted(len(rows), 'subagent')}, {live:,} at work: {spent}."]
     shown = {row.agent.session_id for row in rows[-MOST:]}
     if len(rows) > MOST:
         lines.append(f"The last {MOST} of them:")

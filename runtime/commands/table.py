@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from runtime.commands import agents, answers, models, personas
 from runtime.commands.parse import Unknown
 from runtime.domain.budgets import BudgetSettings, budgets_of, spender_of, standing_lines
+from runtime.domain.counts import counted
 from runtime.domain.decisions import SessionMode
 from runtime.domain.errors import Conflict, GatehouseError, NotFound
 from runtime.domain.events import EventKind
@@ -141,7 +142,8 @@ def _stop(call: Call) -> str:
     _signal_stop(call, stopped)
     if not (stopped.running or stopped.ended or stopped.children):
         return "There is nothing to stop."
-    rest = f" {stopped.still_queued} waiting message(s) come next." if stopped.still_queued else ""
+    left = stopped.still_queued
+    rest = f" {counted(left, 'waiting message')} will be answered next." if left else ""
     return f"Stopped.{rest}"
 
 

@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import Final, Literal
 from zoneinfo import ZoneInfo
 
+from runtime.domain.counts import counted
 from runtime.domain.messages import ChatAddress
 from runtime.domain.people import Speaker, Trust
 
@@ -229,7 +230,10 @@ def standing_lines(budgets: Sequence[tuple[Budget, Standing]], *, timezone: str)
             left = _shown(max(most - used, 0), unit)
             unknown = ""
             if unit == "money" and standing.unpriced:
-                unknown = f"; cost unknown for {standing.unpriced} call(s), only tokens count there"
+                unknown = (
+                    f"; cost unknown for {counted(standing.unpriced, 'call')}, "
+                    "only tokens count there"
+                )
             lines.append(
                 f"- {name}: {_shown(used, unit)} of {_shown(most, unit)} used, "
                 f"{left} left{until}{unknown}"
@@ -268,6 +272,6 @@ def _amount(limit: Limit, unit: Unit) -> str:
 
 def _shown(figure: int, unit: Unit) -> str:
     if unit == "tokens":
-        return f"{figure:,} tokens"
+        return counted(figure, "token")
     cents = figure % 10_000 == 0
     return f"${figure / MICRO_USD:,.2f}" if cents else f"${figure / MICRO_USD:,.4f}"

@@ -8,6 +8,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
+from runtime.domain.counts import counted
 from runtime.domain.ids import IdPrefix, new_id
 from runtime.domain.messages import TextPart
 from runtime.domain.printable import without_hidden
@@ -74,7 +75,8 @@ def last_words(everybody: Sequence[Agent]) -> str:
         sum(one.input_tokens + one.output_tokens for one in everybody),
         sum(costs) if costs else None,
     )
-    return f"**{len(everybody)} subagents**: {told}. {spent}, {took((ended - began) // 1000)}."
+    count, span = counted(len(everybody), "subagent"), took((ended - began) // 1000)
+    return f"**{count}**: {told}. {spent}, {span}."
 
 
 def labelled(agent: Agent) -> str:
@@ -108,7 +110,7 @@ def _named(status: str, names: Sequence[str], of: int) -> str:
 def used(steps: int, tokens: int, cost: float | None) -> str:
     """Steps, tokens and, where it is known, money."""
     money = "" if cost is None else f", ${cost:.4f}"
-    return f"{steps:,} step{'' if steps == 1 else 's'}, {tokens:,} tokens{money}"
+    return f"{counted(steps, 'step')}, {counted(tokens, 'token')}{money}"
 
 
 def took(seconds: int) -> str:

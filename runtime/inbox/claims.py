@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
+from runtime.domain.counts import counted
 from runtime.domain.errors import StaleLease
 from runtime.domain.events import EventKind
 from runtime.domain.runs import RunState
@@ -185,11 +186,11 @@ def release(conn: Connection, run: Run, *, died: bool = True) -> None:
 
 def _give_up(conn: Connection, lane: Lane, run: Run, attempt: int) -> None:
     """Interrupt a run that its workers do not survive: the lane goes on, and the person knows."""
-    reason = f"its worker died {attempt} times"
+    reason = f"its worker died {counted(attempt, 'time')}"
     close_step(conn, lane, run, "The gateway stopped while this ran.")
     runs.move(conn, run, RunState.INTERRUPTED, {"ended_ms": lane.now_ms, "error": reason})
     text = (
-        f"I was stopped {attempt} times while I worked on this, so I gave up. "
+        f"I was stopped {counted(attempt, 'time')} while I worked on this, so I gave up. "
         f"If it happens again, quote `{run.id}` to whoever runs me."
     )
     last_word(conn, lane, run, text)

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from runtime.domain import worktrees
+from runtime.domain.counts import counted
 from runtime.domain.fence import fence
 from runtime.domain.printable import printable_name
 from runtime.domain.results import SPOOLED, cut, path_of, plain
@@ -30,7 +31,7 @@ _SAID: Final = {"timed_out": "timed out"}
 
 def retried(times: int) -> str:
     """How often somebody began anew, behind other figures; empty where nobody did."""
-    return "" if not times else f", {times} {'retry' if times == 1 else 'retries'}"
+    return "" if not times else f", {counted(times, 'retry', 'retries')}"
 
 
 def told(conn: Connection, agent: Agent, *, reader: str, most: int = SPOOLED) -> str:
@@ -100,14 +101,10 @@ def header(agent: Agent) -> str:
     cost = "cost unknown" if agent.cost_usd is None else f"{agent.cost_usd:.4f} USD"
     return (
         f"The subagent {agent.name} ({agent.type}) {status} after {seconds:.1f} s: "
-        f"{_counted(agent.steps, 'step')}, {_counted(agent.tool_calls, 'tool call')}, "
-        f"{agent.input_tokens + agent.output_tokens} tokens, {cost}"
+        f"{counted(agent.steps, 'step')}, {counted(agent.tool_calls, 'tool call')}, "
+        f"{counted(agent.input_tokens + agent.output_tokens, 'token')}, {cost}"
         f"{retried(agent.retries)}."
     )
-
-
-def _counted(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def _where(agent: Agent, reader: str) -> str:

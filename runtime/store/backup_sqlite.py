@@ -50,9 +50,7 @@ def check(copy: Path, manifest: Manifest) -> None:
             raise StoreCorrupt(f"The database of the backup is damaged: {said}.")
         broken = conn.exec_driver_sql("PRAGMA foreign_key_check").all()
         if broken:
-            raise StoreCorrupt(
-                f"{len(broken)} rows of the backup refer to rows that it does not hold."
-            )
+            raise StoreCorrupt(f"References to rows that the backup does not hold: {len(broken)}.")
         compare(manifest, *_facts(conn))
 
 

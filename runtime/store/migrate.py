@@ -209,7 +209,7 @@ def _upgrade_file(path: Path, scripts: Path) -> MigrationReport:
             broken = raw.execute("PRAGMA foreign_key_check").fetchall()
             if broken:
                 raise StoreCorrupt(
-                    f"{len(broken)} rows of {broken[0][0]} and others refer to rows that are gone.",
+                    f"References to rows that are gone: {len(broken)}, first in {broken[0][0]}.",
                     hint="Nothing was changed. Restore a backup, or report this migration.",
                 )
         return report

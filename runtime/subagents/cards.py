@@ -8,6 +8,7 @@ loses nothing of it, and any process may go on with it.
 from collections.abc import Sequence
 from typing import Final
 
+from runtime.domain.counts import counted
 from runtime.domain.ids import IdPrefix, new_id
 from runtime.domain.messages import OutboundMessage, TextPart
 from runtime.inbox.agent_cards import about, end, put, used
@@ -84,7 +85,7 @@ def care(conn: Connection, card_id: str) -> bool:
 def words(rows: Sequence[AgentRow]) -> str:
     """A batch at work. Nothing in it changes by itself, so that it changes only with news."""
     done = sum(row.agent.settled_ms is not None for row in rows)
-    lines = [f"**{len(rows)} subagents at work**, {done} done"]
+    lines = [f"**{counted(len(rows), 'subagent')} at work**, {done} done"]
     for row in rows[:MOST_LINES]:
         agent = row.agent
         spent = f", {used(row.steps, row.tokens, row.cost_usd)}" if row.steps else ""

@@ -128,7 +128,7 @@ async def test_where_the_cost_is_unknown_only_tokens_count_and_usage_says_so(
             assert (await world.sees(number + 1))[-1] == "an answer"
         await world.says("/usage")
         told = (await world.sees(4))[-1]
-        assert "cost unknown for 3 call(s), only tokens count there" in told
+        assert "cost unknown for 3 calls, only tokens count there" in told
         await world.says("hello")
         assert "330 tokens" in (await world.sees(5))[-1]
     assert len(model.requests) == 3

@@ -287,7 +287,7 @@ async def test_stop_ends_what_runs_then_what_waits_then_nothing(worlds: Worlds) 
         await world.says("two")
         gate.reached.clear()
         await world.says("/stop")
-        assert (await world.sees(1))[0] == "Stopped. 1 waiting message(s) come next."
+        assert (await world.sees(1))[0] == "Stopped. 1 waiting message will be answered next."
         await reaches(world, first.run_id, RunState.CANCELLED)
         await gate.reached.wait()
         await world.says("/stop")

@@ -182,7 +182,7 @@ async def test_what_a_stopped_run_never_heard_comes_next(worlds: Worlds) -> None
         await world.says("two")
         await world.says("/stop")
         texts = await world.sees(2)
-        assert set(texts) == {"Stopped. 1 waiting message(s) come next.", "heard"}
+        assert set(texts) == {"Stopped. 1 waiting message will be answered next.", "heard"}
         assert await state(world, first.run_id) is RunState.CANCELLED
         assert told(model.requests[1])[-1] == ("user", "two")
         after = [run for run in await runs_of(world, first.session_id) if run != first.run_id]
@@ -234,7 +234,7 @@ async def test_what_people_say_gives_a_run_as_many_steps_again(worlds: Worlds) -
         gate.open.set()
         (stopped,) = await world.sees(1)
         assert "half" in stopped
-        assert "I stopped here: this took more than 1 steps" in stopped
+        assert "I stopped here: this took more than 1 step.)" in stopped
         assert told(model.requests[1])[-1] == ("user", "and b")
         assert await said_in(world, first.session_id) == ["do a", "and b"]
         assert await runs_of(world, first.session_id) == [first.run_id]

@@ -6,6 +6,7 @@ from pathlib import Path
 from pydantic import Field
 from typing_extensions import override
 
+from runtime.domain.counts import counted
 from runtime.domain.errors import ToolError
 from runtime.domain.tools import Effect, Touches
 from runtime.tools.atomic import HASHED, exclusive, present, read_all, refuse_changed, replace
@@ -127,7 +128,7 @@ def _told(part: Window, whole: bytes | None, arguments: ReadArguments) -> str:
     if not part.lines:
         if part.first == 1:
             return "[empty file]"
-        raise ToolError(f"{shown(arguments.path)} has only {part.seen} lines")
+        raise ToolError(f"{shown(arguments.path)} has only {counted(part.seen, 'line')}")
     notes = []
     if part.long:
         notes.append(f"line {part.last} is too long: only its first {part.long:,} bytes are shown")

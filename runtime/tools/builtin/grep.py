@@ -10,6 +10,7 @@ import regex
 from pydantic import Field
 from typing_extensions import override
 
+from runtime.domain.counts import counted
 from runtime.domain.errors import ToolError
 from runtime.domain.printable import printable_name
 from runtime.domain.tools import Effect, Touches
@@ -102,7 +103,10 @@ class _Search:
         if self.truncated:
             lines = [*lines, "[cut here: narrow the pattern, path or include]"]
         if self.skipped:
-            lines = [*lines, f"[{self.skipped} files were not searched: over 10 MiB or unreadable]"]
+            lines = [
+                *lines,
+                f"[not searched: {counted(self.skipped, 'file')}, over 10 MiB or unreadable]",
+            ]
         return "\n".join(lines)
 
     def _pattern(self) -> regex.Pattern[str]:

@@ -15,6 +15,7 @@ from typing import Final
 from pydantic import Field
 from typing_extensions import override
 
+from runtime.domain.counts import counted
 from runtime.domain.errors import ToolError
 from runtime.domain.tools import Effect, Touches
 from runtime.tools import atomic
@@ -282,7 +283,7 @@ def _line(change: FileChange, spots: Mapping[str, Spot], context: ToolContext) -
     name = context.layout.name(spots[change.path].path)
     if change.kind != "update":
         return f"{'added' if change.kind == 'add' else 'deleted'} {name}"
-    hunks = f", {len(change.hunks)} hunk{'s' * (len(change.hunks) != 1)}" if change.hunks else ""
+    hunks = f", {counted(len(change.hunks), 'hunk')}" if change.hunks else ""
     if change.moved_to is None:
         return f"updated {name}{hunks}"
     return f"moved {name} to {context.layout.name(spots[change.moved_to].path)}{hunks}"

@@ -185,7 +185,7 @@ async def test_a_broken_configuration_names_every_problem(
     async with fail_after(60):
         ended = await command(place, "serve")
     assert ended.code == 1
-    assert "2 problem(s)" in ended.err
+    assert "has 2 problems:" in ended.err
     assert f'http.port: must be a whole number, not "x" ({file}, [http])' in ended.err
     assert "agents.max_step: is not a setting; did you mean agents.max_steps?" in ended.err
 

@@ -226,7 +226,11 @@ async def test_twice_the_same_name_and_something_after_the_end_are_refused(
     ("statement", "error", "told"),
     [
         ("DELETE FROM settings WHERE name = 'x'", None, ""),
-        ("INSERT INTO lanes (session_id) VALUES ('nobody')", Unavailable, "refer to rows"),
+        (
+            "INSERT INTO lanes (session_id) VALUES ('nobody')",
+            Unavailable,
+            "rows that the backup does not hold",
+        ),
         ("DROP TABLE outbox", Unavailable, "outbox"),
         ("UPDATE alembic_version SET version_num = '0000'", Unavailable, "0000"),
     ],

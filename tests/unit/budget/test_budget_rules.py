@@ -147,7 +147,7 @@ def test_what_is_left_is_never_less_than_nothing() -> None:
         "until midnight (UTC)"
     )
     assert "$0.01 of $0.0123 used, $0.0023 left" in money
-    assert "cost unknown for 2 call(s)" in money
+    assert "cost unknown for 2 calls" in money
 
 
 def test_the_estimate_of_a_prompt_covers_everything_that_is_sent() -> None:
