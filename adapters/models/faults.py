@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
 from typing import Final
+from urllib.parse import urlsplit
 
 from pydantic_ai.exceptions import (
     ContentFilterError,
@@ -33,16 +34,24 @@ _KEY_SHAPED: Final = re.compile(
 
 
 def classify(
-    error: Exception, *, model: str, secrets: tuple[str, ...] = ()
+    error: Exception, *, model: str, host: str = "", secrets: tuple[str, ...] = ()
 ) -> ModelRetry | ModelRejected:
-    """The domain error for what a request to `model` raised."""
+    """The domain error for what a request to `model` raised, which is asked at `host`."""
     reason = _reason(error, model=model, secrets=secrets)
     if _worth_repeating(error):
-        return ModelRetry(reason, retry_after_s(error))
+        status = error.status_code if isinstance(error, ModelHTTPError) else 0
+        return ModelRetry(reason, retry_after_s(error), model=model, host=host, status=status)
     refused = isinstance(error, ModelHTTPError) and error.status_code in _CONTENT
     return ModelRejected(
         reason, _public(error, model=model), content=refused or isinstance(error, UserError)
     )
+
+
+def host_of(url: str | None) -> str:
+    """The host of an address with its port, if it names one; nothing else of it, because a path
+    and credentials may be secret."""
+    parts = urlsplit(url or "")
+    return parts.netloc.rpartition("@")[2]
 
 
 def retry_after_s(error: Exception) -> float | None:

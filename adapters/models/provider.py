@@ -29,7 +29,7 @@ from pydantic_ai.usage import RequestUsage
 from adapters.models.clients.client import Client
 from adapters.models.clients.open import open_client
 from adapters.models.enclosures import taken_by
-from adapters.models.faults import classify
+from adapters.models.faults import classify, host_of
 from adapters.models.names import split
 from adapters.models.prices import cost_usd
 from adapters.models.settings import ModelSettings
@@ -84,7 +84,8 @@ class ProviderModel:
                 whole = stream.get()
         except _FAILURES as error:
             # The provider's text may repeat a key, so it does not travel on as a cause.
-            raise classify(error, model=self._name, secrets=self._secrets) from None
+            host = host_of(self._client.model.base_url)
+            raise classify(error, model=self._name, host=host, secrets=self._secrets) from None
         yield self._response(request, reading, whole)
 
     async def close(self) -> None:

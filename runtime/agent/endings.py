@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from runtime.agent.stuck import Watch
+from runtime.domain.counts import counted
 from runtime.domain.errors import ModelRejected, ModelRetry
 from runtime.domain.messages import TextPart
 from runtime.domain.runs import RunState, Usage
@@ -62,7 +63,7 @@ def completed(state: TurnState, message: AssistantMessage, text: str, usage: Usa
 def at_limit(state: TurnState, limit: int) -> Finish:
     """The iteration limit: what there is so far, and a word that it ends here (MSG-15)."""
     so_far = state.texts[-1] if state.texts else "I have no result yet."
-    text = f"{so_far}\n\n(I stopped here: this took more than {limit} steps.)"
+    text = f"{so_far}\n\n(I stopped here: this took more than {counted(limit, 'step')}.)"
     return Finish(
         RunState.COMPLETED,
         Usage(),
@@ -101,11 +102,23 @@ def idle(state: TurnState, written: str, seconds: float) -> Finish:
     )
 
 
-def failed(state: TurnState, run_id: str, error: ModelRetry | ModelRejected) -> Finish:
-    """One plain sentence and an id to quote; the provider's words stay in the log (MSG-14)."""
-    public = "The model could not be reached, although I tried several times."
+def failed(
+    state: TurnState, run_id: str, error: ModelRetry | ModelRejected, *, owner_alone: bool = False
+) -> Finish:
+    """Plain sentences and an id to quote; the provider's words stay in the log (MSG-14). Nobody
+    but an owner is told where a model is, and only where no others read it."""
     if isinstance(error, ModelRejected):
         public = error.public
+    else:
+        named = f" {error.model}" if error.model else ""
+        where = f" at {error.host}" if owner_alone and error.host else ""
+        what = "could not be reached"
+        if error.status:
+            what = f"answered with an error (HTTP {error.status})"
+        public = (
+            f"The model{named}{where} {what}, although I tried several times. "
+            "The operator can look into it with `gatehouse doctor`."
+        )
     text = f"{public} If it happens again, quote `{run_id}` to whoever runs me."
     return Finish(
         RunState.FAILED,

@@ -66,6 +66,7 @@ class ModelCaller:
                     return sound(await self._showing(name, model, request, on_text))
                 except ModelRetry as error:
                     last = error
+                    last.model = name
                     # An answer, if not the one that was hoped for: nobody hangs here.
                     on_text(0, "")
                     log.warning(

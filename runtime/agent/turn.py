@@ -25,6 +25,7 @@ from runtime.agent.step import StepRunner
 from runtime.agent.waiting import Parking
 from runtime.domain.errors import ModelRejected, ModelRetry
 from runtime.domain.messages import ChatAddress, OutboundMessage
+from runtime.domain.people import Trust
 from runtime.domain.runs import RunState, Usage
 from runtime.domain.transcript import (
     AssistantMessage,
@@ -173,7 +174,9 @@ class Turn:
                     return finished.reply if finished.claimed else None
         except (ModelRetry, ModelRejected) as error:
             log.error("run_failed", run_id=self._run.id, reason=str(error))
-            services, end = self._services, endings.failed(self._state, self._run.id, error)
+            services = self._services
+            alone = not self._group and self._run.speaker.trust is Trust.OWNER
+            end = endings.failed(self._state, self._run.id, error, owner_alone=alone)
             settings, jitter = services.settings.children, services.caller.jitter()
             retry = minding.retry_of(self._session, settings, error, jitter)
             finished = await self._finish(replace(end, retry=retry))

@@ -132,10 +132,17 @@ class ModelError(GatehouseError):
 
 @dataclass(eq=False)
 class ModelRetry(ModelError):
-    """Worth repeating: 408, 409, 425, 429, 5xx, network, timeout, overloaded (MSG-18)."""
+    """Worth repeating: 408, 409, 425, 429, 5xx, network, timeout, overloaded (MSG-18).
+
+    `model` was asked, at `host`: a name and a port at most, no path and no credentials. `status` is
+    what its provider answered by HTTP, 0 where it did not.
+    """
 
     reason: str
     after_s: float | None = None
+    model: str = field(default="", kw_only=True)
+    host: str = field(default="", kw_only=True)
+    status: int = field(default=0, kw_only=True)
 
     def __str__(self) -> str:
         return self.reason

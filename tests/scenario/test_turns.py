@@ -249,6 +249,23 @@ async def test_after_four_retries_the_fallback_model_answers(worlds: Worlds) -> 
     assert len(first.requests) == 5
 
 
+@pytest.mark.requirement("MSG-14", "MSG-18")
+async def test_an_owner_alone_is_told_where_the_model_is_that_nobody_reached(
+    worlds: Worlds,
+) -> None:
+    away = ModelRetry("refused", after_s=0, host="10.0.0.7:11434")
+    model = ScriptedModel(lambda request: away, name="ollama:x")
+    async with worlds(model) as world:
+        await world.says("hi")
+        (alone,) = await world.sees(1)
+        await world.says("hi", chat_id="G1", kind="group")
+        (shared,) = await world.sees(1, "G1")
+    behind = "although I tried several times. The operator can look into it with `gatehouse doctor`"
+    assert f"The model ollama:x at 10.0.0.7:11434 could not be reached, {behind}." in alone
+    assert f"The model ollama:x could not be reached, {behind}." in shared
+    assert "10.0.0.7" not in shared
+
+
 @pytest.mark.requirement("MSG-18")
 async def test_a_refusal_is_not_retried(worlds: Worlds) -> None:
     model = ScriptedModel([ModelRejected("401")])

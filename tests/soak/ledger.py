@@ -13,7 +13,9 @@ from typing import Literal
 from tests.wire.telegram.signal import Signal
 
 ANSWER = re.compile(r"Answer (w\d{6})\.")
-FAILED = re.compile(r"could not be reached|went wrong inside|I was stopped \d+ times")
+FAILED = re.compile(
+    r"could not be reached|answered with an error|went wrong inside|I was stopped \d+ times"
+)
 STOPPED = "Stopped"
 REMEMBERED = 200
 """Texts of a place that are kept to find a card in."""

@@ -16,7 +16,7 @@ from pydantic_ai.exceptions import (
     UserError,
 )
 
-from adapters.models.faults import classify, retry_after_s
+from adapters.models.faults import classify, host_of, retry_after_s
 from runtime.domain.errors import ModelRejected, ModelRetry
 
 NAME = "openai:some-model"
@@ -30,6 +30,29 @@ def http(status: int, headers: dict[str, str] | None = None) -> ModelHTTPError:
 @pytest.mark.parametrize("status", [408, 409, 425, 429, 500, 502, 503, 504, 520, 529, 599])
 def test_these_statuses_are_worth_another_try(status: int) -> None:
     assert isinstance(classify(http(status), model=NAME), ModelRetry)
+
+
+@pytest.mark.requirement("MSG-18")
+def test_what_is_worth_another_try_says_who_was_asked_where_and_what_came() -> None:
+    found = classify(http(503), model=NAME, host="h:1")
+    assert isinstance(found, ModelRetry)
+    assert (found.model, found.host, found.status) == (NAME, "h:1", 503)
+    away = classify(ModelAPIError("m", "away"), model=NAME)
+    assert isinstance(away, ModelRetry)
+    assert away.status == 0
+
+
+@pytest.mark.parametrize(
+    ("url", "host"),
+    [
+        ("https://user:made-up@models.example:8443/secret/v1?key=x", "models.example:8443"),
+        ("http://[::1]:11434/v1/", "[::1]:11434"),
+        ("https://api.example", "api.example"),
+        (None, ""),
+    ],
+)
+def test_of_an_address_only_its_host_is_told(url: str | None, host: str) -> None:
+    assert host_of(url) == host
 
 
 @pytest.mark.requirement("MSG-18")
