@@ -89,7 +89,8 @@ class ChatApp(App[None]):
     @override
     def compose(self) -> ComposeResult:
         yield ConversationLog()
-        yield Static("", id="status")
+        # What tools print is shown as it is: brackets would be read as styles, and dropped.
+        yield Static("", id="status", markup=False)
         yield Prompt(self._commands)
 
     def on_mount(self) -> None:
@@ -183,7 +184,7 @@ class ChatApp(App[None]):
     def _status(self) -> str:
         talk = self._conversation
         told = (self._hint, self._notice, talk.trouble, talk.activity, talk.title, " ")
-        return strip_controls(next(text for text in told if text))
+        return " ".join(strip_controls(next(text for text in told if text)).splitlines())
 
 
 def _open_cards(conversation: Conversation, kind: str) -> list[Card]:

@@ -109,6 +109,30 @@ class LiveText:
         return "" if over or kept else self._text
 
 
+class Doing:
+    """What a session's run does now, on one line."""
+
+    def __init__(self) -> None:
+        self.text = ""
+        self._run = ""
+
+    def take(self, data: Mapping[str, Json]) -> None:
+        """News of a run. Of what a tool printed, the last line with words in it is told."""
+        run, state = _text(data, "run_id"), _text(data, "state")
+        if state == "done":
+            self.end(run)
+            return
+        lines = [line.strip() for line in _text(data, "detail").splitlines() if line.strip()]
+        if lines or state != "output":
+            self.text = " ".join((state, *lines[-1:]))
+        self._run = run
+
+    def end(self, run_id: str) -> None:
+        """A run is over. Its end may come behind the beginning of the next one, which goes on."""
+        if run_id == self._run:
+            self.text = ""
+
+
 class Conversation:
     """Follows one session. `entries` are the oldest first."""
 
@@ -121,6 +145,7 @@ class Conversation:
         self.activity = ""
         self.trouble = ""
         self._live = LiveText()
+        self._doing = Doing()
         self._position: str | None = None
 
     @classmethod
@@ -179,12 +204,13 @@ class Conversation:
         if event.kind == "delta":
             self._live.write(data)
         elif event.kind == "activity":
-            state, detail = _text(data, "state"), _text(data, "detail")
-            self.activity = "" if state == "done" else f"{state} {detail}".strip()
+            self._doing.take(data)
+            self.activity = self._doing.text
         else:
             if event.kind in RUN_ENDS:
                 self._live.end(_text(data, "run_id"))
-                self.activity = ""
+                self._doing.end(_text(data, "run_id"))
+                self.activity = self._doing.text
             await self.refresh()
 
     async def submit(self, text: str) -> Submitted:

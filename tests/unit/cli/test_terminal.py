@@ -8,7 +8,7 @@ from textual.pilot import Pilot
 from textual.widgets import Input, Static
 
 from adapters.terminal.app import ChatApp
-from gateway.cli.conversation import Call
+from gateway.cli.conversation import Call, Doing
 from tests.unit.cli.support import FakeConversation, approval, assistant, question, user
 
 pytestmark = pytest.mark.requirement("TTY-1")
@@ -55,6 +55,34 @@ async def test_a_reply_streams_and_is_replaced_by_the_final_text() -> None:
         talk.now(user("hi"), assistant("Hello there."))
         await pilot.pause()
         assert shown(pilot).count("Hel") == 1
+
+
+async def test_what_a_tool_prints_is_one_line_as_it_is() -> None:
+    talk = FakeConversation(user("hi"))
+    async with screen(talk) as pilot:
+        status = pilot.app.query_one("#status", Static)
+        talk.now(user("hi"), activity="output [1/3] [bold]\n[@click=app.quit]x[/]\n")
+        await pilot.pause()
+        assert "output [1/3] [bold] [@click=app.quit]x[/]" in shown(pilot)
+        assert status.size.height == 1
+
+
+def test_what_a_run_does_is_told_until_that_very_run_is_over() -> None:
+    doing = Doing()
+
+    def comes(run: str, state: str, detail: str = "") -> str:
+        doing.take({"run_id": run, "state": state, "detail": detail})
+        return doing.text
+
+    assert comes("r1", "thinking") == "thinking"
+    assert comes("r1", "tool", "exec") == "tool exec"
+    assert comes("r1", "output", "one\n\r50%\r60%\n\n") == "output 60%"
+    assert comes("r1", "output", "\n\n") == "output 60%", "nothing new was printed"
+    assert comes("r2", "thinking") == "thinking"
+    assert comes("r1", "done") == "thinking", "the next run began before the end of this was told"
+    doing.end("r1")
+    assert doing.text == "thinking"
+    assert comes("r2", "done") == ""
 
 
 async def test_what_is_typed_is_sent_and_a_refusal_is_shown() -> None:
