@@ -18,10 +18,11 @@ from runtime.intake.settings import IntakeSettings
 from runtime.intake.unit import Unit
 from runtime.ports.bus import CANCEL, CHILDREN, OUTBOX, RUNS
 from runtime.ports.gatehouse import Accepted
-from runtime.store import Connection, lanes, open_calls, people, sessions
+from runtime.store import Connection, erasure, lanes, open_calls, people, sessions
 from runtime.store.idempotency import first_time, was_seen
 from runtime.store.lanes import Lane
 from runtime.store.open_calls import OpenCall
+from runtime.store.sessions import Session
 
 
 class Accepting(Unit):
@@ -98,7 +99,7 @@ class Accepting(Unit):
     def _take(self, conn: Connection, message: InboundMessage, speaker: Speaker) -> Accepted:
         key = self.key_of(message.address, message.sender)
         meant = answering.lock_meant(conn, message, key)
-        lane = self._lane_of(conn, message)
+        lane, session = self._lane_of(conn, message)
         ended = exchanges.over(conn, lane, message, speaker)
         if ended is not None:
             return self._end_exchange(conn, lane, message, ended)
@@ -116,7 +117,7 @@ class Accepting(Unit):
             return answered
         if crowding.is_full(conn, lane, message, most=self.settings.max_waiting):
             return self._full(conn, lane, message)
-        queued = self._enqueue(conn, lane, message, speaker)
+        queued = self._enqueue(conn, lane, message, speaker, session.queue_mode)
         if queued is None:
             return duplicate_of(conn, message)
         if isinstance(queued, Over):
@@ -136,19 +137,31 @@ class Accepting(Unit):
             run_id=queued.run_id,
         )
 
-    def _lane_of(self, conn: Connection, message: InboundMessage) -> Lane:
-        """The message's lane. A session that is being deleted has ended already, so nothing comes
-        in between the steps of its deletion."""
-        if self._session_id is None:
-            return self.lane_of(conn, message)
-        lane = lanes.lock(conn, self._session_id)
-        status = sessions.get(conn, self._session_id).status
-        if status != "open":
-            raise Conflict("this session has ended", status)
-        return lane
+    def _lane_of(self, conn: Connection, message: InboundMessage) -> tuple[Lane, Session]:
+        """The message's lane, and its session as it is while that is held. A session that is being
+        deleted has ended and lost its key already, so nothing comes in between the steps of its
+        deletion."""
+        if self._session_id is not None:
+            lane = lanes.lock(conn, self._session_id)
+            session = sessions.get(conn, self._session_id)
+            if session.status != "open":
+                raise Conflict("this session has ended", session.status)
+            return lane, session
+        lane = self.lane_of(conn, message)
+        session = sessions.get(conn, lane.session_id)
+        if session.key == erasure.key_of(session.id):
+            # Its deletion began while this waited for the lane: the message begins another one.
+            lane = self.lane_of(conn, message)
+            session = sessions.get(conn, lane.session_id)
+        return lane, session
 
     def _enqueue(
-        self, conn: Connection, lane: Lane, message: InboundMessage, speaker: Speaker
+        self,
+        conn: Connection,
+        lane: Lane,
+        message: InboundMessage,
+        speaker: Speaker,
+        queue_mode: str,
     ) -> Enqueued | Over | None:
         limits = self._limits(lane, message, speaker)
         over = list[Over]()
@@ -158,13 +171,12 @@ class Accepting(Unit):
             over.extend([] if found is None else [found])
             return found is None
 
-        session = sessions.get(conn, lane.session_id)
         queued = enqueue(
             conn,
             lane,
             message,
             speaker,
-            queue_mode=session.queue_mode,
+            queue_mode=queue_mode,
             debounce_ms=self.settings.debounce_ms,
             may_begin=may_begin,
         )

@@ -66,9 +66,9 @@ class SessionControl:
         for it. The ledger and the audit log keep ids.
 
         Raises `NotFound`, and `Conflict` unless the session is idle and nothing is on its way. The
-        files go first: where the process dies in between, the session is still there, has ended,
-        and can be deleted once more. They are looked for once more at the end, because a message
-        that came too late may have kept a file meanwhile.
+        session ends first, so that it takes nothing more, and then its files go: where the process
+        dies in between, it is still there and can be deleted once more. Files are looked for again
+        at the end, because a message that came too late may have kept one meanwhile.
         """
         closed = await self._database.write(
             lambda conn: _close(conn, session_id), name="session-close"
@@ -114,8 +114,9 @@ def _close(conn: Connection, session_id: str) -> _Closed:
         raise Conflict("a subagent's worktree is still there: settle it first", "worktree")
     if erasure.on_the_way(conn, ids):
         raise Conflict("a message of the session is still on its way", "sending")
-    if view.status == "open":
+    if view.status == "open" or view.key != erasure.key_of(session_id):
         held[-1].record(EventKind.SESSION_CHANGED, None, {"status": "ended"})
-        sessions.change(conn, session_id, {"status": "ended"})
+        # Its key goes with it, so that the next message of its chat begins another session.
+        sessions.change(conn, session_id, {"status": "ended", "key": erasure.key_of(session_id)})
         lanes.save(conn, *held)
     return _Closed(ids, tuple(erasure.copies_of(conn, ids)))

@@ -38,6 +38,11 @@ _OF_SESSION: Sequence[Table] = (open_calls, messages, inputs, events, outbox, se
 _OF_RUN: Sequence[Table] = (tool_calls, agent_cards)
 
 
+def key_of(session_id: str) -> str:
+    """The key of a session that is deleted, or that is about to be: its own is free again."""
+    return f"{DELETED}:{session_id}"
+
+
 def on_the_way(conn: Connection, session_ids: Sequence[str]) -> bool:
     """Whether a message of these sessions is still to be sent."""
     waiting = exists().where(outbox.c.session_id.in_(session_ids), outbox.c.state.in_(_UNSETTLED))
@@ -71,7 +76,7 @@ def erase(conn: Connection, session_ids: Sequence[str]) -> None:
         conn.execute(
             update(sessions)
             .where(sessions.c.id == session_id)
-            .values(key=f"{DELETED}:{session_id}", title="", status=DELETED, grants="[]")
+            .values(key=key_of(session_id), title="", status=DELETED, grants="[]")
         )
 
 

@@ -9,16 +9,22 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
+import asyncpg
 import pytest
 
 from runtime.bus.memory import MemoryBus
 from runtime.domain.errors import Conflict, NotFound
+from runtime.intake.accepting import Accepting
 from runtime.intake.control import NewConversation
 from runtime.intake.sessions import SessionControl
 from runtime.intake.uploads import Upload
-from runtime.store import Connection, Database
+from runtime.store import Connection, Database, lanes
+from runtime.store.erasure import key_of
+from runtime.store.lanes import NewSession
 from runtime.views.reader import Views
 from tests.conftest import FailAfter
+from tests.contract.test_store_chats import OWNER, RULES, accept, said
+from tests.contract.test_store_people import waits
 from tests.contract.test_submitted_once import control_of
 from tests.fakes.model import Gate
 
@@ -118,6 +124,69 @@ async def test_a_message_to_a_conversation_that_is_gone_begins_no_other_one(
     assert (await Views(store).sessions()).total_count == left
     assert (await Views(store).runs()).total_count == 0
     assert files(tmp_path) == []
+
+
+async def chat(store: Database) -> str:
+    """A session of a chat, which is idle."""
+    unit = Accepting(RULES)
+    new = NewSession(
+        key=unit.key_of(said("", "0").address, OWNER),
+        address=said("", "0").address,
+        mode="edit",
+        queue_mode="followup",
+    )
+    made = await store.write(lambda conn: lanes.create(conn, new), name="session")
+    assert made is not None
+    return made.session_id
+
+
+@pytest.mark.requirement("RUN-6", "MSG-1")
+async def test_a_message_of_a_chat_amid_a_deletion_begins_another_conversation(
+    store: Database, tmp_path: Path, fail_after: FailAfter
+) -> None:
+    session, amid = await chat(store), Gate()
+    async with fail_after():
+        deleting = asyncio.create_task(
+            keeping(Halting(store, "session-delete", amid), tmp_path).delete(session),
+            name="deletion",
+        )
+        await amid.reached.wait()
+        accepted = await accept(store, said("hello", "1"))
+        amid.open.set()
+        await deleting
+        again = await accept(store, said("and this", "2"))
+    assert accepted.session_id not in (None, session)
+    assert again.session_id == accepted.session_id
+    with pytest.raises(NotFound):
+        await Views(store).session(session)
+    assert [one.session_id for one in (await Views(store).runs()).items] == [again.session_id]
+
+
+@pytest.mark.requirement("RUN-6", "MSG-1", "SCALE-1")
+@pytest.mark.parametrize("dialect", ["postgresql"])
+async def test_a_message_that_waited_for_the_beginning_of_a_deletion_begins_another_conversation(
+    store: Database, migrated_url: str, fail_after: FailAfter
+) -> None:
+    """PostgreSQL gives it the row that it waited for, which it had found by the old key."""
+    session = await chat(store)
+    other = await asyncpg.connect(migrated_url)
+    try:
+        async with fail_after():
+            transaction = other.transaction()
+            await transaction.start()
+            await other.execute(f"UPDATE lanes SET event_seq = 1 WHERE session_id = '{session}'")
+            await other.execute(
+                f"UPDATE sessions SET status = 'ended', key = '{key_of(session)}' "
+                f"WHERE id = '{session}'"
+            )
+            task = asyncio.create_task(accept(store, said("hello", "1")), name="message")
+            while not await store.read(waits):
+                assert not task.done()
+            await transaction.commit()
+            accepted = await task
+    finally:
+        await other.close()
+    assert accepted.session_id not in (None, session)
 
 
 @pytest.mark.requirement("RUN-6")
