@@ -18,7 +18,7 @@ from runtime.domain.tools import Effect, ToolSpec, Touches
 from runtime.domain.value import JsonObject, Value
 from runtime.tools.files import SeenFiles
 from runtime.tools.hidden import Hidden
-from runtime.tools.schema import terse
+from runtime.tools.schema import of_arguments
 from runtime.workspace.layout import Layout
 
 
@@ -32,7 +32,7 @@ A = TypeVar("A", bound=Arguments)
 @cache
 def _json_schema(arguments: type[Arguments]) -> JsonObject:
     """Pydantic needs milliseconds for each, and every narrowed registry asks for all of them."""
-    return terse(arguments.model_json_schema())
+    return of_arguments(arguments.model_json_schema())
 
 
 def _nothing_to_compare() -> None:

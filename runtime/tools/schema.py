@@ -1,5 +1,6 @@
 """JSON schemas of arguments, without the words that only cost tokens (CTX-12)."""
 
+import json
 from collections.abc import Mapping
 
 from pydantic import JsonValue
@@ -14,6 +15,37 @@ _BOUNDS = frozenset(
     }
 )
 """Kept by validation and told when one is broken, so the model need not carry them every turn."""
+
+
+_DEFS = "#/$defs/"
+
+
+def of_arguments(schema: Mapping[str, JsonValue]) -> JsonObject:
+    """What a model is told of a tool's arguments. A type that is named in one place stands there
+    instead of among the definitions."""
+    short = terse(schema)
+    defs = short.pop("$defs", {})
+    if not isinstance(defs, dict):
+        return short
+    told = json.dumps([short, defs])
+    once = {name: kind for name, kind in defs.items() if told.count(f'"{_DEFS}{name}"') == 1}
+    left = {name: _inlined(kind, once) for name, kind in defs.items() if name not in once}
+    rest = {key: _inlined(value, once) for key, value in short.items()}
+    return {"$defs": left, **rest} if left else rest
+
+
+def _inlined(value: JsonValue, once: Mapping[str, JsonValue]) -> JsonValue:
+    if isinstance(value, list):
+        return [_inlined(item, once) for item in value]
+    if not isinstance(value, dict):
+        return value
+    found = {key: _inlined(item, once) for key, item in value.items()}
+    name = str(found.get("$ref", "")).removeprefix(_DEFS)
+    kind = once.get(name)
+    if not isinstance(kind, dict):
+        return found
+    del found["$ref"]
+    return {key: _inlined(item, once) for key, item in kind.items()} | found
 
 
 def terse(schema: Mapping[str, JsonValue]) -> JsonObject:
