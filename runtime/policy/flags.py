@@ -33,8 +33,9 @@ class Program:
     `letters` take no value, `valued` letters take one in the same word or the next, `attached` ones
     in the same word or none. `words` are long flags, which may have a value behind `=`;
     `valued_words` need one, there or in the next word. `number`: `-5` is a flag too. `operands`:
-    how many there may be at most, None for any. `safe`: no flag at all does harm, listed or not,
-    so that a word such as `*.py` may stand for a file that is named like one.
+    how many there may be at most, None for any. `apart`: a value stands in the next word even if
+    more stands behind the letter, which then is flags; only digits may. `safe`: no flag at all does
+    harm, listed or not, so that a word such as `*.py` may stand for a file that is named like one.
     """
 
     letters: str = ""
@@ -44,6 +45,7 @@ class Program:
     valued_words: frozenset[str] = frozenset()
     number: bool = False
     operands: int | None = None
+    apart: bool = False
     safe: bool = False
     check: Check | None = None
 
@@ -95,7 +97,7 @@ class _Reading:
             word = self._left.pop()
             if not ended and refused_pattern(word) and not self._program.safe:
                 raise NotRead(f"{word.text} could match a file that is named like a flag")
-            if word.pattern or not _dashed(word.text) or (ended and self._program.safe):
+            if word.pattern or not dashed(word.text) or (ended and self._program.safe):
                 self._operands.append(word)
             elif ended:
                 raise NotRead(f"{word.text} behind --")
@@ -126,6 +128,9 @@ class _Reading:
                 self._flags.append((flag, rest))
                 return
             elif letter in self._program.valued:
+                if self._program.apart and rest and not rest.isdecimal():
+                    # `tree -Po a b` has the pattern `a`, and writes to `b`.
+                    raise NotRead(text)
                 self._flags.append((flag, rest or self._next(flag)))
                 return
             else:
@@ -133,10 +138,11 @@ class _Reading:
 
     def _next(self, flag: str) -> str:
         value = self._left.pop() if self._left else None
-        if value is None or value.pattern or (_dashed(value.text) and not self._program.safe):
+        if value is None or value.pattern or (dashed(value.text) and not self._program.safe):
             raise NotRead(f"{flag} without a plain value")
         return value.text
 
 
-def _dashed(text: str) -> bool:
+def dashed(text: str) -> bool:
+    """Whether a word is flags; `-` alone is a file."""
     return text.startswith("-") and text != "-"

@@ -9,7 +9,7 @@ sandbox's read-only view.
 import re
 from collections.abc import Callable, Sequence
 
-from runtime.policy.flags import Given, Program, actions, names, refused_pattern
+from runtime.policy.flags import Given, Program, actions, dashed, names, refused_pattern
 from runtime.policy.harmless_git import git
 from runtime.policy.shell_syntax import Word
 
@@ -164,10 +164,34 @@ def _jq(arguments: Sequence[Word]) -> str | None:
     return _JQ.refuses(rest)
 
 
-def _unzip(given: Given) -> str | None:
-    """`unzip` writes files unless it is told to list or to test them."""
-    told = {name for name, _ in given.flags} & {"-l", "-v", "-Z", "-t"}
-    return None if told else "no -l"
+def _unzip(arguments: Sequence[Word]) -> str | None:
+    """`unzip` writes files unless it is told to list or to test them, in front of the archive:
+    behind it, `-l` is the name of a file to take out."""
+    found = next((at for at, word in enumerate(arguments) if not dashed(word.text)), len(arguments))
+    flags, rest = arguments[:found], arguments[found:]
+    bad = next((word for word in flags if not _UNZIP_FLAGS.fullmatch(word.text)), None)
+    bad = bad or next((word for word in rest if dashed(word.text) or refused_pattern(word)), None)
+    if bad is not None:
+        return bad.text
+    told = any(letter in word.text for word in flags for letter in "lvtZ")
+    return None if told else "no -l in front of the archive"
+
+
+def _xxd(arguments: Sequence[Word]) -> str | None:
+    """`xxd` looks at the beginning of a word alone (`-bs` is `-b`) and takes no flag behind the
+    first file: a second file, of whatever name, is where it writes to."""
+    left = list(reversed(arguments))
+    while left and dashed(left[-1].text):
+        flag = left.pop()
+        if _XXD_VALUED.fullmatch(flag.text):
+            value = left.pop() if left else None
+            if value is None or value.pattern or dashed(value.text):
+                return f"{flag.text} without a plain value"
+        elif flag.pattern or not _XXD_FLAG.fullmatch(flag.text):
+            return flag.text
+    if len(left) > 1 or any(word.pattern for word in left):
+        return "more than 1 operand"
+    return None
 
 
 def _ps(given: Given) -> str | None:
@@ -198,6 +222,9 @@ _JQ = Program(
     ),
     valued_words=names("indent"),
 )
+_UNZIP_FLAGS = re.compile(r"-[lvqZ1ht]+")
+_XXD_FLAG = re.compile(r"-(?:[beipuE]|ps|plain|[clgos]\d+)")
+_XXD_VALUED = re.compile(r"-[clgos]")
 _XARGS_FLAG = re.compile(r"-[0rtx]+|-[nLs]\d+|--null|--no-run-if-empty")
 _SPECIAL: dict[str, Callable[[Sequence[Word]], str | None]] = {
     "find": _find,
@@ -208,6 +235,8 @@ _SPECIAL: dict[str, Callable[[Sequence[Word]], str | None]] = {
     "test": _test,
     "tar": _tar,
     "xargs": _xargs,
+    "unzip": _unzip,
+    "xxd": _xxd,
     # Of the shell itself; whatever they are told, they change nothing.
     **dict.fromkeys(("echo", "true", "false", ":"), lambda _: None),
 }
@@ -325,9 +354,7 @@ PROGRAMS = {
     "fold": Program("bs", valued="w", safe=True),
     **dict.fromkeys(("zcat", "gzcat", "bzcat", "xzcat"), Program("fq")),
     "hexdump": Program("bcdoxCv", valued="ns"),
-    "xxd": Program("beipuE", valued="clgos", operands=1),
     "strings": Program("afw", valued="nte"),
-    "unzip": Program("lvqZ1ht", check=_unzip),
     "zipinfo": Program("12smlvhtTz"),
     "ps": Program(
         "AaefFlHjuxwvcLNTdry",
@@ -386,6 +413,7 @@ PROGRAMS = {
     "tree": Program(
         "adfilpsuhgDFqNCnJXr",
         valued="LPI",
+        apart=True,
         words=names("dirsfirst noreport prune gitignore du inodes"),
     ),
     **dict.fromkeys(("md5sum", "sha1sum", "sha256sum", "sha512sum", "b2sum", "cksum"), _SUMS),

@@ -5,6 +5,7 @@
 that: such commands run with a configuration above the repository's, and in the read-only view.
 """
 
+import re
 from collections.abc import Sequence
 
 from runtime.policy.flags import Given, Program, names
@@ -35,13 +36,20 @@ _LOG_WORDS = _DIFF_WORDS | names(
 _LOG_VALUED_WORDS = _DIFF_VALUED_WORDS | names(
     "since until after before author committer grep max-count skip date min-parents max-parents"
 )
+_SIGNATURE = re.compile(r"%\(\*?signature")
 _NO_OPERAND = "any operand, which would make or change one"
 
 
 def _pretty(given: Given) -> str | None:
-    """`%G` checks signatures, by a program that the configuration names."""
-    signed = any("%G" in value for _, value in given.flags)
-    return "a format with %G, which starts another program" if signed else None
+    """`%G` checks signatures, by a program that the configuration names. So does `%(signature)` of
+    branches and tags, also where they are sorted by it."""
+    if any("%G" in value for _, value in given.flags):
+        return "a format with %G, which starts another program"
+    signed = any(
+        _SIGNATURE.search(value) or (name == "--sort" and "signature" in value)
+        for name, value in given.flags
+    )
+    return "a format with %(signature), which starts another program" if signed else None
 
 
 def _lists(given: Given) -> str | None:
