@@ -77,6 +77,14 @@ async def _ask(url: str) -> bytes:
             aiohttp.ClientSession() as session,
             session.get(url, allow_redirects=False) as response,
         ):
-            return await response.content.read(_MAX_BYTES) if response.status == 200 else b""
+            return await whole(response, _MAX_BYTES) if response.status == 200 else b""
     except (aiohttp.ClientError, OSError, TimeoutError, ValueError):
         return b""
+
+
+async def whole(response: aiohttp.ClientResponse, most: int) -> bytes:
+    """The body, at most `most` bytes of it. One reading alone gives no more than what has come."""
+    try:
+        return await response.content.readexactly(most)
+    except asyncio.IncompleteReadError as end:
+        return end.partial

@@ -14,6 +14,7 @@ import aiohttp
 from pydantic import BaseModel, Field, SecretStr, ValidationError
 
 from adapters.models import names
+from adapters.models.discover import whole
 from adapters.models.names import Provider
 from adapters.models.settings import ModelSettings
 from runtime.ports.clock import Clock
@@ -117,7 +118,7 @@ class ProviderLists:
                 session.get(url, allow_redirects=False) as response,
             ):
                 status = response.status
-                body = await response.content.read(_MAX_BYTES)
+                body = await whole(response, _MAX_BYTES)
         except TimeoutError:
             trouble = "it did not answer in time"
         except (aiohttp.ClientError, OSError, ValueError):

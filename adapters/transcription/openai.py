@@ -71,12 +71,20 @@ class OpenAITranscriber:
                 raise Unavailable(f"transcription: HTTP {response.status}")
             if response.status != 200:
                 raise Forbidden(f"transcription: HTTP {response.status}")
-            return _text(await response.content.read(_ANSWER_BYTES))
+            return _text(await _body(response))
 
     async def close(self) -> None:
         """Give the connection back."""
         if self._session is not None:
             await self._session.close()
+
+
+async def _body(response: aiohttp.ClientResponse) -> bytes:
+    """All of an answer: one reading alone gives no more than what has come."""
+    try:
+        return await response.content.readexactly(_ANSWER_BYTES)
+    except asyncio.IncompleteReadError as end:
+        return end.partial
 
 
 def _text(body: bytes) -> str:

@@ -37,6 +37,14 @@ async def test_a_recording_goes_out_and_its_words_come_back(
     assert (first.filename, second.filename) == ("recording.ogg", "clip.m4a")
 
 
+async def test_an_answer_that_comes_in_several_pieces_is_read_to_its_end(
+    server: TranscriptionServer, transcriber: OpenAITranscriber
+) -> None:
+    server.text = "word " * 200_000
+    said = await transcriber.transcribe(b"OggS", name="a.oga", media_type="audio/ogg")
+    assert said == server.text
+
+
 @pytest.mark.parametrize(
     ("status", "body", "raised"),
     [

@@ -111,6 +111,15 @@ async def test_each_provider_is_asked_for_its_list_and_the_answer_is_kept(
     assert name not in first.missing
 
 
+async def test_a_list_that_comes_in_several_pieces_is_read_to_its_end() -> None:
+    many = {"data": [{"id": f"m{number}", "about": "x" * 1_000} for number in range(1_000)]}
+    path, settings = "/v1/models", PROVIDERS[1][2]
+    async with serving(Provider(path, ("", ""), many)) as provider:
+        found = await ProviderLists(settings(provider.url), FakeClock()).listing()
+    assert "compatible:m999" in found.names
+    assert found.unlisted == ()
+
+
 @pytest.mark.parametrize(
     ("status", "unlisted", "trouble"),
     [

@@ -140,6 +140,13 @@ async def test_an_ollama_without_a_model_is_no_ollama() -> None:
     assert Catalog(found).default == "offline:offline"
 
 
+async def test_a_long_list_is_read_to_its_end() -> None:
+    tags = {"models": [{"name": "tiny:1b"}, *({"name": "x" * 900} for _ in range(900))]}
+    async with server("/api/tags", tags) as url:
+        found = await discover(ModelSettings(), local=url)
+    assert found.ollama_model == "tiny:1b"
+
+
 async def test_a_compatible_server_is_asked_for_its_models_name() -> None:
     async with server("/v1/models", {"data": [{"id": "the-one"}]}) as url:
         found = await discover(ModelSettings(openai_base_url=f"{url}/v1"))
