@@ -70,7 +70,7 @@ _MOST_TEXTS = 4
 """Words that a program may give to a shell."""
 _MOST_ENTERED = 12
 """Words that may be a folder which a text enters."""
-_OF_SYSTEM = ("/usr/", "/bin/", "/sbin/", "/lib", "/opt/")
+_OF_SYSTEM = ("/usr/", "/bin/", "/sbin/", "/lib", "/opt/", "/nix/store/", "/gnu/store/")
 """Below these is no program of one's own: what one does there is unknown if no table has it."""
 _QUOTES = re.compile(r"['\"\\]")
 _MODULE = re.compile(r"-[bBdEhiIOPqsSuvVx?]*m(.*)", re.DOTALL)

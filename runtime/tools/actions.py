@@ -89,7 +89,9 @@ def _leads_to_another(file: CodeFile) -> bool:
 _LEADS = "leads to "
 _UNREAD = "not read"
 _FOLDER = "a folder"
-_SYSTEM = tuple(map(Path, ("/usr", "/bin", "/sbin", "/lib", "/lib64")))
+_SYSTEM = tuple(
+    map(Path, ("/usr", "/bin", "/sbin", "/lib", "/lib64", "/opt", "/nix/store", "/gnu/store"))
+)
 """What the operator installed, which no session writes."""
 _OTHER = tuple(map(Path, ("/proc", "/dev", "/sys", "/run", "/tmp", "/var/tmp")))
 """Where a command finds other files than the gateway."""

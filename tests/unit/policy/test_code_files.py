@@ -370,6 +370,8 @@ def test_ordinary_commands_are_known(command: str) -> None:
         "git branch --format --list zz && sh run.sh",
         "/usr/lib/git-core/git-commit -m x && sh run.sh",
         "/lib64/ld-linux-x86-64.so.2 ./evil",
+        "/nix/store/x-gawk/bin/gawk -f notes",
+        "/gnu/store/x-gawk/bin/gawk -f notes",
         "/usr/lib/git-core/git-bisect run ./evil",
         "git tag v1 && make",
         "git commit -q -m x && sh run.sh",
