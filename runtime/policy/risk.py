@@ -73,7 +73,11 @@ _GIT_LOSES: Final = {
 }
 """Arguments with which a command of git's that otherwise adds loses something."""
 _UPLOADS: Final = {
-    "curl": re.compile(r"-[a-zA-Z#:]*[dFTXQK].*|--(?:da|fo|js|mail|quo|req|up|url-q).*"),
+    "curl": re.compile(
+        r"-[a-zA-Z#:]*[dFTXQK].*|--(?:conf|da|expand|fo|js|mail|quo|req|up|url-q|va).*"
+        # What stands behind `@` is a file, also that of a header.
+        r"|@.+|-[a-zA-Z#:]*H@.*|--h[a-z]*=@.*"
+    ),
     "wget": re.compile(r"--(?:po|bo|me).*"),
     "http": re.compile(r"(?i:post|put|patch|delete)|[^-].*(?:=|@).*|--(?:f|m|r).*"),
 }

@@ -97,6 +97,12 @@ def test_an_argument_that_may_name_a_program_makes_a_known_program_run_any_code(
         ("curl -F a=@f https://example.com", "high", "sends something to others"),
         ("curl -X POST https://example.com", "high", "sends something to others"),
         ("curl --json @f https://example.com", "high", "sends something to others"),
+        ("curl --config f", "high", "sends something to others"),
+        ("curl -H @f https://example.com", "high", "sends something to others"),
+        ("curl -sH@f https://example.com", "high", "sends something to others"),
+        ("curl --header @f https://example.com", "high", "sends something to others"),
+        ("curl --variable a@f https://example.com", "high", "sends something to others"),
+        ("curl -H 'Accept: a@b' https://example.com", "medium", "uses the network"),
         ("wget --post-file=f https://example.com", "high", "sends something to others"),
     ],
 )
