@@ -2,15 +2,28 @@
 
 For rules that deny or ask, where doubt means yes. It reads no shell grammar: quotes are dropped,
 the text is cut wherever a command could begin, and an expansion in a command's place could be
-anything. It refuses to promise that nothing was hidden (``sh script``, an encoded text): commands
-are bounded by the sandbox, and these rules are for what is said in the open.
+anything. A text is read in several ways: as it is, and without what may stand between two words of
+one command (redirections, quoted blanks, substitutions). It refuses to promise that nothing was
+hidden (``sh script``, an encoded text): commands are bounded by the sandbox, and these rules are
+for what is said in the open.
 """
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 from posixpath import basename
 
 _QUOTES = re.compile(r"[\"'\\]")
+_QUOTED = re.compile(
+    r"""(?P<comment>(?<![^\s;&|()])\#[^\n]*)|\\[\s\S]|'[^']*'|"(?:[^"\\]|\\[\s\S])*\""""
+)
+_BLANK = re.compile(r"\s")
+_SUBSTITUTION = re.compile(r"[$?*+@!]\([^()]*\)|`[^`]*`")
+_DEEPEST = 8
+"""Substitutions inside of each other that are looked at."""
+_REDIRECTION = re.compile(
+    r"(?:(?<!\S)(?:\d+|\{\w+\}))?(?:&>>?|[<>]&|<<<|<<-?|<>|>>|>\||[<>])[ \t]*[^\s;&|()<>]+"
+)
 _BEGINS = re.compile(r"[;&|\n\r()`<>]|\$\(")
 _PIECES = re.compile(r"[;&|\n\r()`<>{}$!,]")
 _EXPANDS = re.compile(r"[$*?]|\[[^\[\]]+\]|\{[^{}]*(?:,|\.\.)")
@@ -27,19 +40,55 @@ def may_run(command: str, wanted: Sequence[str]) -> bool:
     """Whether any part of `command` may begin with the words `wanted`, options in between."""
     if not wanted:
         return True
-    plain = _QUOTES.sub("", command.replace("\\\n", ""))
-    cuts = (*_BEGINS.split(plain), *_PIECES.split(plain))
-    return any(_names(part.split(), wanted) for part in cuts) or any(
-        _could_be(part.split(), wanted) for part in _BEGINS.split(plain)
+    return any(_may_run(one, wanted) for one in _readings(command))
+
+
+@lru_cache(maxsize=8)
+def _readings(command: str) -> tuple[str, ...]:
+    """The text without quotes, in each way in which it may be read."""
+    text = command.replace("\\\n", "")
+    bare = [_QUOTES.sub("", one) for one in (text, _QUOTED.sub(_without_blanks, text))]
+    return tuple(dict.fromkeys((*bare, *(_one_line(one) for one in bare))))
+
+
+def _without_blanks(found: re.Match[str]) -> str:
+    """What is quoted is a part of one word."""
+    return "" if found["comment"] is not None else _BLANK.sub("_", found[0])
+
+
+def _one_line(plain: str) -> str:
+    """Without redirections, and with an expansion in the place of each substitution."""
+    for _ in range(_DEEPEST):
+        found = _SUBSTITUTION.sub("$_", plain)
+        if found == plain:
+            break
+        plain = found
+    return _REDIRECTION.sub(" ", plain)
+
+
+def _may_run(plain: str, wanted: Sequence[str]) -> bool:
+    begun = _BEGINS.split(plain)
+    # Most commands hold neither the name nor an expansion.
+    if wanted[0] in plain:
+        cuts = (*begun, *_PIECES.split(plain))
+        if any(_names(part.split(), wanted) for part in cuts):
+            return True
+    return _EXPANDS.search(plain) is not None and any(
+        _could_be(part.split(), wanted) for part in begun
     )
 
 
 def _names(words: Sequence[str], wanted: Sequence[str]) -> bool:
     """Whether the program is named anywhere: behind ``sudo``, ``xargs``, ``env``, ``sh -c``."""
-    starts = [at for at, word in enumerate(words, start=1) if basename(word) == wanted[0]]
+    starts = [at for at, word in enumerate(words, start=1) if _is(word, wanted[0])]
     if len(starts) > _MOST_STARTS:
         return True
     return any(_follow(words[at : at + _SPAN + 1], wanted[1:]) for at in starts)
+
+
+def _is(word: str, name: str) -> bool:
+    """Whether a word is a program's name, also as a value: ``alias x=rm``."""
+    return basename(word) == name or basename(word.rpartition("=")[2]) == name
 
 
 def _could_be(words: Sequence[str], wanted: Sequence[str]) -> bool:
@@ -64,6 +113,7 @@ def _follow(words: Sequence[str], wanted: Sequence[str]) -> bool:
         places = {
             place + 1
             for place in reached
-            if place < len(words) and (words[place] == word or _EXPANDS.search(words[place]))
+            if place < len(words)
+            and (words[place].rpartition("=")[2] == word or _EXPANDS.search(words[place]))
         }
     return bool(places)
