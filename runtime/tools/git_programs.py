@@ -17,7 +17,6 @@ than are looked at, to which a script leads and not the text, or which the comma
 submodule.
 """
 
-import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,7 +25,7 @@ from typing import Final
 from runtime.tools.git_config import MOST_BYTES, MOST_ENTRIES, BadConfig, Entry, entries
 from runtime.tools.git_keys import ALWAYS, FALSE, PARTLY_SEEN, READING, may_be_across, stand_in
 from runtime.tools.git_progress import GONE_ON_BY_SCRIPTS, PROGRESS
-from runtime.tools.git_repositories import SmallFiles, Survey, shown, submodules, surveyed
+from runtime.tools.git_repositories import SmallFiles, Survey, is_there, shown, submodules, surveyed
 
 _MOST_FILES: Final = 1024
 _MOST_PROGRESS: Final = 512 * 1024
@@ -154,11 +153,11 @@ def _refuse_progress(survey: Survey) -> None:
     files = SmallFiles(_MOST_PROGRESS, "works that stopped")
     for place in survey.places:
         for name, why in GONE_ON_BY_SCRIPTS.items():
-            if os.path.lexists(place / name):
+            if is_there(place / name):
                 raise BadConfig(f"{shown(place / name)}: {why}; remove it to give that up")
         for name, judged in PROGRESS.items():
             path = place / name
-            why = judged(files.content(path) or b"") if os.path.lexists(path) else ""
+            why = judged(files.content(path) or b"") if is_there(path) else ""
             if why:
                 # What is kept in a folder of its own is given up with all of it.
                 given_up = path if path.parent == place else path.parent

@@ -242,7 +242,7 @@ def _git_of(tree: Path, paths: Paths) -> Iterator[Path]:
     led = _led(own, tree, paths, b"gitdir: ")
     if led is not None:
         yield led
-    elif own.is_dir():
+    elif is_there(own) and _is_folder(own):
         yield paths.real(own)
     if laid_out(lambda name: os.path.lexists(tree / name)):
         yield tree
@@ -289,7 +289,9 @@ def _walk(tops: Sequence[Path], *, leave: str, most: int) -> _Walked:
         except (FileNotFoundError, NotADirectoryError):
             continue
         except OSError:
-            marked.append(folder)
+            # It may be entered all the same.
+            if _can_be_asked(folder):
+                marked.append(folder)
             whole = False
             continue
         names_left -= len(entries)
@@ -304,6 +306,37 @@ def _walk(tops: Sequence[Path], *, leave: str, most: int) -> _Walked:
             )
             folders += (path for path in below if path not in queued)
     return _Walked(tuple(map(Path, marked)), whole and names_left >= 0, len(folders))
+
+
+def _can_be_asked(folder: str) -> bool:
+    """Whether anybody here can look for a repository in a folder: not where it is closed to the
+    gateway's user, and not where its path is too long for the system."""
+    try:
+        os.lstat(f"{folder}/.git")
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    return True
+
+
+def is_there(path: Path) -> bool:
+    """Whether something has this path. Raises `BadConfig` where nobody can tell."""
+    try:
+        os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        return False
+    except OSError as error:
+        raise BadConfig(f"{shown(path)} cannot be read") from error
+    return True
+
+
+def _is_folder(path: Path) -> bool:
+    """Also one that a link leads to. Raises `BadConfig` where nobody can tell."""
+    try:
+        return path.is_dir()
+    except OSError as error:
+        raise BadConfig(f"{shown(path)} cannot be read") from error
 
 
 def submodules(survey: Survey) -> str:

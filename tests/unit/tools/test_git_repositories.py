@@ -1,8 +1,9 @@
 """Which repositories are found, and what happens where not all can be (POL-9)."""
 
+import os
 import shutil
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -281,6 +282,42 @@ def test_the_bounds_hold_for_all_files_together(
     monkeypatch.setattr(git_programs, "MOST_BYTES", 200)
     told = hardened((tmp_path,), (tmp_path,), granted={}).problem
     assert "more than 200 bytes of configuration" in told
+
+
+def _deep(top: Path, length: int) -> Path:
+    """A folder below whose path has so many characters, made step by step."""
+    path, at = str(top), os.open(top, os.O_RDONLY)
+    while len(path) < length:
+        # The last two steps share what is left, because each has a name.
+        left = length - len(path) - 1
+        name = "d" * (left if left <= 250 else min(250, left - 2))
+        os.mkdir(name, dir_fd=at)
+        below = os.open(name, os.O_RDONLY, dir_fd=at)
+        os.close(at)
+        path, at = f"{path}/{name}", below
+    os.close(at)
+    return Path(path)
+
+
+@pytest.fixture
+def top(tmp_path: Path) -> Iterator[Path]:
+    """A folder that is removed step by step as well."""
+    yield tmp_path
+    shutil.rmtree(tmp_path)
+
+
+async def test_a_folder_that_nobody_can_look_into_stops_no_command(playground: Playground) -> None:
+    _deep(playground.repository, 4200)
+    assert "exit code 0" in await playground.runs("git status --short && rm -rf d*")
+
+
+def test_a_hook_that_nobody_can_look_for_stops_git(top: Path) -> None:
+    """Where a path is too long, as where a folder is closed to the gateway's user."""
+    place = _deep(top, 4070) / ".git"
+    place.mkdir()
+    told = hardened((place.parent,), (top,), granted={})
+    assert "cannot be read" in told.problem
+    assert told.variables["GIT_CONFIG_COUNT"] == "refused"
 
 
 def test_no_more_is_set_above_than_a_command_starts_with(tmp_path: Path) -> None:
