@@ -9,7 +9,7 @@ for what is said in the open.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from posixpath import basename
 
@@ -18,7 +18,8 @@ _QUOTED = re.compile(
     r"""(?P<comment>(?<![^\s;&|()])\#[^\n]*)|\\[\s\S]|'[^']*'|"(?:[^"\\]|\\[\s\S])*\""""
 )
 _BLANK = re.compile(r"\s")
-_SUBSTITUTION = re.compile(r"[$?*+@!]\([^()]*\)|`[^`]*`")
+_SUBSTITUTION = re.compile(r"[$?*+@!]\([^()]*\)")
+_OLD_SUBSTITUTION = re.compile(r"`[^`]*`")
 _DEEPEST = 8
 """Substitutions inside of each other that are looked at."""
 _REDIRECTION = re.compile(
@@ -27,9 +28,14 @@ _REDIRECTION = re.compile(
 _BEGINS = re.compile(r"[;&|\n\r()`<>]|\$\(")
 _PIECES = re.compile(r"[;&|\n\r()`<>{}$!,]")
 _EXPANDS = re.compile(r"[$*?]|\[[^\[\]]+\]|\{[^{}]*(?:,|\.\.)")
-_BEFORE = re.compile(
-    r"[A-Za-z_]\w*\+?=.*|!|\{|if|then|elif|else|while|until|do|time|sudo|env|exec|command|nohup"
+_STARTERS = (
+    *("sudo", "doas", "env", "exec", "command", "builtin", "eval"),
+    *("nohup", "nice", "ionice", "timeout", "xargs", "setsid", "stdbuf"),
 )
+_BEFORE = re.compile(
+    rf"[A-Za-z_]\w*\+?=.*|!|\{{|if|then|elif|else|while|until|do|time|{'|'.join(_STARTERS)}"
+)
+_NUMBER = re.compile(r"[\d.]+[smhd]?")
 _SPAN = 64
 """Words behind a program's name that are looked at; what is longer is doubtful."""
 _MOST_STARTS = 500
@@ -48,7 +54,7 @@ def _readings(command: str) -> tuple[str, ...]:
     """The text without quotes, in each way in which it may be read."""
     text = command.replace("\\\n", "")
     bare = [_QUOTES.sub("", one) for one in (text, _QUOTED.sub(_without_blanks, text))]
-    return tuple(dict.fromkeys((*bare, *(_one_line(one) for one in bare))))
+    return tuple(dict.fromkeys(reading for one in bare for reading in _steps(one)))
 
 
 def _without_blanks(found: re.Match[str]) -> str:
@@ -56,14 +62,19 @@ def _without_blanks(found: re.Match[str]) -> str:
     return "" if found["comment"] is not None else _BLANK.sub("_", found[0])
 
 
-def _one_line(plain: str) -> str:
-    """Without redirections, and with an expansion in the place of each substitution."""
+def _steps(plain: str) -> Iterator[str]:
+    """A text as it is, and without redirections; and the same each time that an expansion takes the
+    place of its innermost substitutions."""
+    yield plain
     for _ in range(_DEEPEST):
+        yield _REDIRECTION.sub(" ", plain)
         found = _SUBSTITUTION.sub("$_", plain)
         if found == plain:
-            break
+            found = _OLD_SUBSTITUTION.sub("$_", plain)
+        if found == plain:
+            return
         plain = found
-    return _REDIRECTION.sub(" ", plain)
+    yield _REDIRECTION.sub(" ", plain)
 
 
 def _may_run(plain: str, wanted: Sequence[str]) -> bool:
@@ -83,6 +94,9 @@ def _names(words: Sequence[str], wanted: Sequence[str]) -> bool:
     starts = [at for at, word in enumerate(words, start=1) if _is(word, wanted[0])]
     if len(starts) > _MOST_STARTS:
         return True
+    if starts and words[0] == "alias":
+        # What stands behind it comes later.
+        return True
     return any(_follow(words[at : at + _SPAN + 1], wanted[1:]) for at in starts)
 
 
@@ -92,12 +106,22 @@ def _is(word: str, name: str) -> bool:
 
 
 def _could_be(words: Sequence[str], wanted: Sequence[str]) -> bool:
-    """Whether an expansion stands where the program's name belongs."""
-    place = 0
-    while place < len(words) and _BEFORE.fullmatch(words[place]):
-        place += 1
-    rest = words[place : place + _SPAN + 2]
-    return bool(rest) and _EXPANDS.search(rest[0]) is not None and _follow(rest[1:], wanted[1:])
+    """Whether an expansion stands where the program's name belongs, also behind programs that start
+    another, with their options and numbers."""
+    reached, starts = {0}, False
+    for place, word in enumerate(words[:_SPAN]):
+        if place not in reached:
+            continue
+        if _BEFORE.fullmatch(word) or (starts and _NUMBER.fullmatch(word)):
+            starts = starts or word in _STARTERS
+            reached.add(place + 1)
+        elif starts and word.startswith("-"):
+            reached |= {place + 1, place + 2}
+        elif _EXPANDS.search(word) is not None and _follow(
+            words[place + 1 : place + _SPAN + 2], wanted[1:]
+        ):
+            return True
+    return False
 
 
 def _follow(words: Sequence[str], wanted: Sequence[str]) -> bool:
