@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from adapters.models.discover import discover
 from adapters.models.listing import ProviderLists
@@ -57,7 +58,6 @@ from runtime.ports.clock import Clock
 from runtime.ports.metrics import Observer
 from runtime.ports.sandbox import Sandbox
 from runtime.store import open_database
-from runtime.store.backup import DatabaseBackup
 from runtime.store.checkpoints import make_room
 from runtime.store.dialect import sqlite_path
 from runtime.store.filelock import gateway_lock
@@ -71,6 +71,9 @@ from runtime.tools.registry import Registry
 from runtime.views.reader import Views
 from runtime.workers.accounts import Account
 from runtime.workers.engine import ALL_ROLES, Engine, EngineParts, Role
+
+if TYPE_CHECKING:
+    from runtime.store.backup import DatabaseBackup
 
 
 class Current:
@@ -261,8 +264,11 @@ def alone(config: Config) -> Iterator[None]:
         yield
 
 
-def database_backup(config: Config, clock: Clock) -> DatabaseBackup:
+def database_backup(config: Config, clock: Clock) -> "DatabaseBackup":
     """Copies of the database (OPS-6). Raises `InvalidInput` for a URL that names none."""
+    # Lazy: no gateway makes a copy; the command does, and it needs both databases.
+    from runtime.store.backup import DatabaseBackup
+
     return DatabaseBackup(config.database_url, clock=clock)
 
 

@@ -135,6 +135,8 @@ def telegram_bots(section: Telegram) -> "list[TelegramSettings]":
             webhook_secret=section.webhook_secret,
         )
         bots = {"": own, **bots}
+    if not bots:
+        return []
     # Lazy: as above.
     from adapters.telegram.settings import BotCommand, TelegramSettings
 

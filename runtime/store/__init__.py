@@ -10,7 +10,6 @@ from runtime.domain.errors import CommitUnknown, StoreCorrupt, StoreFull, StoreU
 from runtime.ports.clock import Clock
 from runtime.store.database import Database, Point, no_point, now_ms
 from runtime.store.dialect import database_url, sqlite_path
-from runtime.store.postgres import PostgresDatabase
 from runtime.store.sqlite import SqliteDatabase
 
 __all__ = [
@@ -39,4 +38,7 @@ def open_database(
     path = sqlite_path(parsed)
     if path is not None:
         return SqliteDatabase(path, clock=clock, points=points)
+    # Lazy: PostgreSQL's half of SQLAlchemy takes 9 MB.
+    from runtime.store.postgres import PostgresDatabase
+
     return PostgresDatabase(parsed, clock=clock, points=points, pool_size=pool_size)

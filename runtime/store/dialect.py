@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVarTuple
 
 from sqlalchemy import (
+    ARRAY,
     JSON,
     URL,
     BigInteger,
@@ -25,7 +26,7 @@ from sqlalchemy import (
     make_url,
     select,
 )
-from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.dialects import sqlite
 from sqlalchemy.exc import ArgumentError
 
 from runtime.domain.errors import InvalidInput
@@ -96,6 +97,9 @@ def insert_ignore(on: Connection | DialectName, table: Table, *, key: Sequence[s
     elements = [table.c[name] for name in key] or None
     if dialect_name(on) == "sqlite":
         return sqlite.insert(table).on_conflict_do_nothing(index_elements=elements)
+    # Lazy: what only PostgreSQL understands takes 2 MB.
+    from sqlalchemy.dialects import postgresql
+
     return postgresql.insert(table).on_conflict_do_nothing(index_elements=elements)
 
 
@@ -109,6 +113,9 @@ def upsert(
         return lite.on_conflict_do_update(
             index_elements=elements, set_={name: lite.excluded[name] for name in change}
         )
+    # Lazy: as above.
+    from sqlalchemy.dialects import postgresql
+
     post = postgresql.insert(table)
     return post.on_conflict_do_update(
         index_elements=elements, set_={name: post.excluded[name] for name in change}
@@ -145,7 +152,7 @@ def one_of(on: DialectName, column: ColumnElement[str], name: str) -> ColumnElem
     if on == "sqlite":
         given = func.json_each(bindparam(name, type_=JSON())).table_valued("value")
         return column.in_(select(given.c.value))
-    return column == any_(bindparam(name, type_=postgresql.ARRAY(Text())))
+    return column == any_(bindparam(name, type_=ARRAY(Text())))
 
 
 def advisory_lock(conn: Connection, key: int) -> None:

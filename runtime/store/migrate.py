@@ -41,7 +41,6 @@ from runtime.domain.errors import StoreCorrupt, StoreUnavailable
 from runtime.domain.schemas import Schema, Standing
 from runtime.store.dialect import advisory_lock, database_url, sqlite_path
 from runtime.store.filelock import hold, holder_of, lock_file
-from runtime.store.postgres import postgres_engine, server_errors
 from runtime.store.revisions import Revisions
 from runtime.store.sqlite import BUSY_TIMEOUT_MS, create_file, driver_errors, writing_engine
 from runtime.store.tables import settings
@@ -138,6 +137,9 @@ def _schema_of(url: URL, scripts: Path) -> Schema:
 
 
 async def _migrate_postgres(url: URL, scripts: Path) -> MigrationReport:
+    # Lazy: as in `open_database`.
+    from runtime.store.postgres import postgres_engine, server_errors
+
     def work(conn: Connection) -> MigrationReport:
         advisory_lock(conn, _ADVISORY_KEY)
         conn.exec_driver_sql(_LOCK_TIMEOUT)
@@ -153,6 +155,9 @@ async def _migrate_postgres(url: URL, scripts: Path) -> MigrationReport:
 
 
 async def _schema_of_postgres(url: URL, known: Revisions) -> Schema:
+    # Lazy: as in `open_database`.
+    from runtime.store.postgres import postgres_engine, server_errors
+
     engine = postgres_engine(url, size=1)
     try:
         with server_errors(url):

@@ -4,10 +4,13 @@ Rows that are workers' property carry (worker, fence): every unit that writes fo
 outbox row checks them, so that a stale lease cannot write (I6).
 """
 
+from typing import Any
+
 from sqlalchemy import (
     BigInteger,
     Boolean,
     Column,
+    Connection,
     Float,
     ForeignKey,
     Index,
@@ -16,6 +19,7 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    event,
     text,
 )
 
@@ -27,6 +31,26 @@ metadata = MetaData(
         "pk": "pk_%(table_name)s",
     }
 )
+
+
+def partial_index(
+    name: str, *columns: str | Column[Any], where: str, unique: bool = False
+) -> Index:
+    """An index of the rows that `where` selects, in words that both databases understand.
+
+    PostgreSQL is told by `_tell_postgres`: its own argument would load its half of SQLAlchemy.
+    """
+    return Index(name, *columns, unique=unique, sqlite_where=text(where))
+
+
+@event.listens_for(metadata, "before_create")
+def _tell_postgres(_metadata: MetaData, conn: Connection, **_options: object) -> None:
+    if conn.dialect.name == "postgresql":
+        for index in (index for table in metadata.tables.values() for index in table.indexes):
+            options = index.dialect_options
+            options["postgresql"]["where"] = options["sqlite"]["where"]
+
+
 _Position = BigInteger().with_variant(Integer, "sqlite")
 
 leases = Table(
@@ -120,12 +144,7 @@ lanes = Table(
     # Of a child's lane alone (`tables_agents`): whether it may run, and since when it wants to.
     Column("gate", Text),
     Column("wants_ms", BigInteger),
-    Index(
-        "ix_lanes_ready",
-        "ready_ms",
-        sqlite_where=text("ready_ms IS NOT NULL"),
-        postgresql_where=text("ready_ms IS NOT NULL"),
-    ),
+    partial_index("ix_lanes_ready", "ready_ms", where="ready_ms IS NOT NULL"),
 )
 
 inputs = Table(
@@ -143,12 +162,7 @@ inputs = Table(
     Column("received_ms", BigInteger, nullable=False),
     UniqueConstraint("session_id", "seq"),
     # Partial indexes keep what is written for a message small: most rows are of the past.
-    Index(
-        "ix_inputs_pending",
-        "run_id",
-        sqlite_where=text("state = 'pending'"),
-        postgresql_where=text("state = 'pending'"),
-    ),
+    partial_index("ix_inputs_pending", "run_id", where="state = 'pending'"),
 )
 
 runs = Table(
@@ -186,32 +200,15 @@ runs = Table(
     Column("ended_ms", BigInteger),
     UniqueConstraint("session_id", "seq"),
     # I2: the backstop of "one active run a lane", whatever the code above it does.
-    Index(
+    partial_index(
         "uq_runs_active",
         "session_id",
         unique=True,
-        sqlite_where=text(
-            "state IN ('running','waiting_for_approval',"
-            "'waiting_for_user_question','waiting_for_children')"
-        ),
-        postgresql_where=text(
-            "state IN ('running','waiting_for_approval',"
-            "'waiting_for_user_question','waiting_for_children')"
-        ),
+        where="state IN ('running','waiting_for_approval',"
+        "'waiting_for_user_question','waiting_for_children')",
     ),
-    Index(
-        "ix_runs_running",
-        "worker",
-        sqlite_where=text("state = 'running'"),
-        postgresql_where=text("state = 'running'"),
-    ),
-    Index(
-        "ix_runs_queued",
-        "session_id",
-        "seq",
-        sqlite_where=text("state = 'queued'"),
-        postgresql_where=text("state = 'queued'"),
-    ),
+    partial_index("ix_runs_running", "worker", where="state = 'running'"),
+    partial_index("ix_runs_queued", "session_id", "seq", where="state = 'queued'"),
 )
 
 messages = Table(
@@ -265,12 +262,7 @@ open_calls = Table(
     Column("expires_ms", BigInteger),
     Index(None, "run_id"),
     Index(None, "session_id", "state"),
-    Index(
-        "ix_open_calls_expiry",
-        "expires_ms",
-        sqlite_where=text("state = 'open'"),
-        postgresql_where=text("state = 'open'"),
-    ),
+    partial_index("ix_open_calls_expiry", "expires_ms", where="state = 'open'"),
 )
 
 events = Table(
@@ -319,35 +311,18 @@ outbox = Table(
     Column("created_ms", BigInteger, nullable=False),
     Column("settled_ms", BigInteger),
     # I4: exactly one final reply for each finished run.
-    Index(
-        "uq_outbox_final",
-        "run_id",
-        unique=True,
-        sqlite_where=text("kind = 'final'"),
-        postgresql_where=text("kind = 'final'"),
-    ),
-    Index(
+    partial_index("uq_outbox_final", "run_id", unique=True, where="kind = 'final'"),
+    partial_index(
         "ix_outbox_unsettled",
         "channel",
         "account",
         "chat",
         "position",
-        sqlite_where=text("state IN ('pending','sending','streaming')"),
-        postgresql_where=text("state IN ('pending','sending','streaming')"),
+        where="state IN ('pending','sending','streaming')",
     ),
     # What was given up or is unknown: few rows, which metrics count and people look at.
-    Index(
-        "ix_outbox_problems",
-        "position",
-        sqlite_where=text("state IN ('dead','unknown')"),
-        postgresql_where=text("state IN ('dead','unknown')"),
-    ),
-    Index(
-        "ix_outbox_open_call",
-        "open_call_id",
-        sqlite_where=text("open_call_id IS NOT NULL"),
-        postgresql_where=text("open_call_id IS NOT NULL"),
-    ),
+    partial_index("ix_outbox_problems", "position", where="state IN ('dead','unknown')"),
+    partial_index("ix_outbox_open_call", "open_call_id", where="open_call_id IS NOT NULL"),
     Index(None, "session_id"),
     sqlite_autoincrement=True,
 )

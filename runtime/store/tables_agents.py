@@ -18,7 +18,7 @@ from sqlalchemy import (
     text,
 )
 
-from runtime.store.tables import lanes, metadata
+from runtime.store.tables import lanes, metadata, partial_index
 
 __all__ = [
     "agent_cards",
@@ -31,20 +31,15 @@ __all__ = [
     "seen_files",
 ]
 
-_LIVE = text("settled_ms IS NULL")
-_HELD = text("held_ms IS NOT NULL")
-_SHOWS = text("next_ms IS NOT NULL")
-_ENDING = text("stop IS NOT NULL AND settled_ms IS NULL")
-_ASKED = text("request_key IS NOT NULL")
-_TIMED = text("deadline_ms IS NOT NULL AND settled_ms IS NULL AND stop IS NULL")
-_LEFT = text("tree_state IN ('open', 'clean') AND settled_ms IS NOT NULL")
+_LIVE = "settled_ms IS NULL"
+_HELD = "held_ms IS NOT NULL"
+_SHOWS = "next_ms IS NOT NULL"
+_ENDING = "stop IS NOT NULL AND settled_ms IS NULL"
+_ASKED = "request_key IS NOT NULL"
+_TIMED = "deadline_ms IS NOT NULL AND settled_ms IS NULL AND stop IS NULL"
+_LEFT = "tree_state IN ('open', 'clean') AND settled_ms IS NOT NULL"
 
-Index(
-    "ix_lanes_wants",
-    lanes.c.wants_ms,
-    sqlite_where=text("wants_ms IS NOT NULL"),
-    postgresql_where=text("wants_ms IS NOT NULL"),
-)
+partial_index("ix_lanes_wants", lanes.c.wants_ms, where="wants_ms IS NOT NULL")
 
 agents = Table(
     "agents",
@@ -108,19 +103,13 @@ agents = Table(
     UniqueConstraint("tree_id", "name"),
     UniqueConstraint("tree_id", "place"),
     Index(None, "run_id"),
-    Index(
-        "ix_agents_request",
-        "parent_id",
-        "request_key",
-        sqlite_where=_ASKED,
-        postgresql_where=_ASKED,
-    ),
+    partial_index("ix_agents_request", "parent_id", "request_key", where=_ASKED),
     Index(None, "payer"),
-    Index("ix_agents_live", "parent_id", sqlite_where=_LIVE, postgresql_where=_LIVE),
-    Index("ix_agents_held", "held_ms", sqlite_where=_HELD, postgresql_where=_HELD),
-    Index("ix_agents_ending", "created_ms", sqlite_where=_ENDING, postgresql_where=_ENDING),
-    Index("ix_agents_timed", "deadline_ms", sqlite_where=_TIMED, postgresql_where=_TIMED),
-    Index("ix_agents_left", "settled_ms", sqlite_where=_LEFT, postgresql_where=_LEFT),
+    partial_index("ix_agents_live", "parent_id", where=_LIVE),
+    partial_index("ix_agents_held", "held_ms", where=_HELD),
+    partial_index("ix_agents_ending", "created_ms", where=_ENDING),
+    partial_index("ix_agents_timed", "deadline_ms", where=_TIMED),
+    partial_index("ix_agents_left", "settled_ms", where=_LEFT),
 )
 
 # What stands in front of a child: an agent whose result it needs, or an earlier one of its group.
@@ -154,7 +143,7 @@ agent_cards = Table(
     Column("shown", Text, nullable=False),
     Column("created_ms", BigInteger, nullable=False),
     Column("next_ms", BigInteger),
-    Index("ix_agent_cards_next", "next_ms", sqlite_where=_SHOWS, postgresql_where=_SHOWS),
+    partial_index("ix_agent_cards_next", "next_ms", where=_SHOWS),
 )
 
 # As many as children may run at once; one that is not free names the session that runs in it.
