@@ -1,5 +1,4 @@
-"""Statements handed straight to asyncpg, or to a reader of SQLite, on the connection that Core
-holds for the unit.
+"""Statements handed straight to asyncpg, on the connection that Core holds for the unit.
 
 The same transaction, the same timeouts and the same errors as through Core: what asyncpg raises
 goes to Core's own handling, which wraps it without the parameters (they hold what people said),
@@ -9,14 +8,11 @@ It refuses to know what a statement means, and to begin or end a transaction on 
 where Core has not begun one it is asked to.
 """
 
-import sqlite3
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, NoReturn, TypeVar
 
 from sqlalchemy import Connection
 from sqlalchemy.util import await_only
-
-from runtime.store.faults import as_core_error
 
 T = TypeVar("T")
 
@@ -24,22 +20,6 @@ T = TypeVar("T")
 def fetch(conn: Connection, statement: str, values: Sequence[object]) -> Sequence[Any]:
     """The rows as the driver gives them."""
     return _run(conn, statement, lambda raw: raw.fetch(statement, *values))
-
-
-def fetch_local(conn: Connection, statement: str, values: tuple[object, ...]) -> Sequence[Any]:
-    """The rows as a reader of SQLite gives them: all in one turn of its thread, where Core takes
-    several and looks at each row."""
-    if not conn.in_transaction():
-        # The snapshot of the unit.
-        conn.begin()
-    listening: Any = conn
-    for told in listening.dispatch.before_cursor_execute:
-        told(conn, None, statement, values, None, False)
-    raw: Any = conn.connection.driver_connection
-    try:
-        return await_only(raw.execute_fetchall(statement, values))
-    except sqlite3.Error as error:
-        raise as_core_error(error, statement, values) from error
 
 
 def change(conn: Connection, statement: str, values: Sequence[object]) -> int:

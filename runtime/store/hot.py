@@ -4,8 +4,7 @@ A statement of one row costs more in Core (cache keys, contexts, cursor results)
 `hot` compiles the same Core statement once, keeps its bind and result processors, and hands the
 text to the driver. Measured on CPython 3.11, two cores, statements of one row: on SQLite INSERT
 9.5 us through Core and 3.8 here, UPDATE 8.7 and 2.2, SELECT 10.6 and 3.8; on PostgreSQL SELECT
-80 us of the processor through Core over asyncpg and 37 here. A reader of SQLite is asked in one
-turn of its thread.
+80 us of the processor through Core over asyncpg and 37 here.
 
 It refuses what needs Core for each execution: lists in IN (`dialect.one_of` takes a list as one
 parameter), literal parameters, Python-side column defaults. Use `conn.execute` for those.
@@ -90,8 +89,6 @@ class Hot(Generic[*Ts]):
         values = compiled.values(params)
         if driver == "asyncpg":
             return compiled.read(direct.fetch(conn, compiled.text, values))
-        if driver == "aiosqlite":
-            return compiled.read(direct.fetch_local(conn, compiled.text, values))
         return compiled.read(_on_sqlite(conn, compiled.text, values).fetchall())
 
     def first(self, conn: Connection, **params: object) -> Row[*Ts] | None:
@@ -102,8 +99,6 @@ class Hot(Generic[*Ts]):
     def change(self, conn: Connection, **params: object) -> int:
         """How many rows an INSERT, UPDATE or DELETE touched. Raises as `rows` does."""
         driver = conn.dialect.driver
-        if driver == "aiosqlite":
-            return conn.execute(self._statement, params).rowcount
         compiled = self._compiled.get(driver) or self._compile(conn, params)
         if compiled.returns_rows:
             raise TypeError(f"returns rows, which only `rows` reads: {compiled.text}")

@@ -1,4 +1,4 @@
-"""The embedded database: one file, one writing thread, a few readers.
+"""The embedded database: one file, one writing thread, a few reading threads.
 
 Durable by default: WAL with `synchronous=FULL`, so that a committed unit survives a power cut.
 It refuses `:memory:` and anything else that is not a file.
@@ -8,14 +8,16 @@ import asyncio
 import os
 import sqlite3
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any, Final, Literal, TypeVar
+from typing import Final, Literal, TypeVar
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event
 from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.exc import SQLAlchemyError
-from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 from sqlalchemy.pool import ConnectionPoolEntry, NullPool
 
 from runtime.domain.errors import StoreUnavailable
@@ -59,8 +61,7 @@ class SqliteDatabase(Database):
         self._points = points
         self._readers = readers
         self._writer: Writer | None = None
-        self._reader: AsyncEngine | None = None
-        self._reads: set[asyncio.Task[Any]] = set()
+        self._reading: _Readers | None = None
 
     async def start(self) -> None:
         create_file(self._path)
@@ -74,17 +75,18 @@ class SqliteDatabase(Database):
         )
         await writer.start()
         self._writer = writer
-        self._reader = self._reading_engine().execution_options(**self._options)
+        self._reading = _Readers(
+            self._reading_engine().execution_options(**self._options),
+            ThreadPoolExecutor(self._readers, thread_name_prefix="store reader"),
+        )
 
     async def close(self) -> None:
         writer, self._writer = self._writer, None
         if writer is not None:
             await writer.close()
-        reader, self._reader = self._reader, None
-        if self._reads:
-            await asyncio.wait(self._reads)
-        if reader is not None:
-            await reader.dispose()
+        readers, self._reading = self._reading, None
+        if readers is not None:
+            await asyncio.to_thread(readers.close)
 
     async def write(self, work: Callable[[Connection], T], *, name: str, urgent: bool = False) -> T:
         if self._writer is None:
@@ -94,38 +96,46 @@ class SqliteDatabase(Database):
         return await outcome
 
     async def read(self, work: Callable[[Connection], T]) -> T:
-        if self._reader is None:
+        readers = self._reading
+        if readers is None:
             raise closed()
-        # A read that is cut off in the middle would leave its connection's thread behind, so it
-        # goes on to its end without its caller, and `close` waits for it.
-        task = asyncio.create_task(self._read(self._reader, work), name="read")
-        self._reads.add(task)
-        task.add_done_callback(self._read_ended)
-        return await asyncio.shield(task)
+        # A cancelled caller leaves its read behind, which ends by itself; `close` waits for it.
+        unit = partial(self._read, readers.engine, work)
+        return await asyncio.get_running_loop().run_in_executor(readers.threads, unit)
 
-    async def _read(self, reader: AsyncEngine, work: Callable[[Connection], T]) -> T:
-        with driver_errors(self._path):
-            async with reader.connect() as conn:
-                return await conn.run_sync(work)
+    def _read(self, engine: Engine, work: Callable[[Connection], T]) -> T:
+        with driver_errors(self._path), engine.begin() as conn:
+            try:
+                return work(conn)
+            except StopIteration as error:
+                # A future refuses StopIteration, and the caller would wait for ever.
+                raise RuntimeError("the unit raised StopIteration") from error
 
-    def _read_ended(self, task: asyncio.Task[Any]) -> None:
-        self._reads.discard(task)
-        if not task.cancelled():
-            # Looked at, so that a failure without a caller is no warning of its own.
-            task.exception()
-
-    def _reading_engine(self) -> AsyncEngine:
-        engine = create_async_engine(
-            URL.create("sqlite+aiosqlite", database=str(self._path)),
+    def _reading_engine(self) -> Engine:
+        engine = create_engine(
+            URL.create("sqlite", database=str(self._path)),
             hide_parameters=True,
             connect_args=_connect_args(),
             pool_size=self._readers,
             max_overflow=0,
         )
         pragmas = (f"PRAGMA busy_timeout={self._busy_timeout_ms}", "PRAGMA query_only=ON")
-        on_connect(engine.sync_engine, pragmas)
-        event.listen(engine.sync_engine, "begin", _begin_snapshot)
+        on_connect(engine, pragmas)
+        event.listen(engine, "begin", _begin_snapshot)
         return engine
+
+
+@dataclass(frozen=True, slots=True)
+class _Readers:
+    """As many connections as threads, so that no read waits in a thread for another's."""
+
+    engine: Engine
+    threads: ThreadPoolExecutor
+
+    def close(self) -> None:
+        """Blocks until the reads that have begun are over."""
+        self.threads.shutdown()
+        self.engine.dispose()
 
 
 @contextmanager

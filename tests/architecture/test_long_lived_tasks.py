@@ -46,7 +46,6 @@ ALLOWED = {
     ("runtime/bus/nats.py", "bus connection"): ENDS,
     ("runtime/bus/replicated.py", "bus"): "it is supervised, and the bus that is closed owns it",
     ("runtime/store/postgres.py", "store-write:"): ENDS,
-    ("runtime/store/sqlite.py", "read"): ENDS,
     ("runtime/supervisor.py", ""): "this is the supervisor",
     ("runtime/tools/builtin/shell.py", "exec-wait-"): ENDS,
     ("runtime/workers/delivery.py", "deliver "): ENDS,

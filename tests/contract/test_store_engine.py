@@ -151,6 +151,14 @@ async def test_a_read_cannot_write(database: Database) -> None:
     assert await database.read(kept) == []
 
 
+async def test_a_read_that_raises_stop_iteration_is_heard(
+    database: Database, fail_after: FailAfter
+) -> None:
+    async with fail_after():
+        with pytest.raises(RuntimeError, match="StopIteration"):
+            await database.read(lambda conn: next(iter(conn.execute(select(1)).all()[1:])))
+
+
 async def test_a_cancelled_read_gives_its_connection_back(
     database: Database, fail_after: FailAfter
 ) -> None:

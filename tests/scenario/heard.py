@@ -25,8 +25,6 @@ class Heard(list[str]):
         raw = getattr(adapter, "driver_connection", adapter)
         if hasattr(raw, "add_query_logger"):
             raw.add_query_logger(lambda record: self._hear(record.query))
-        elif hasattr(raw, "_conn"):
-            raw._conn.set_trace_callback(self._hear)  # the sqlite3 one, below aiosqlite's
         else:
             raw.set_trace_callback(self._hear)
 

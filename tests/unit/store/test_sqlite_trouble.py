@@ -341,3 +341,28 @@ async def test_a_full_queue_says_so(database: SqliteDatabase, fail_after: FailAf
         opened.set()
         await asyncio.gather(holding, urgent, *waiting)
     assert await database.read(names) == ["lease"]
+
+
+async def test_close_waits_for_a_read_whose_caller_has_gone(
+    database: SqliteDatabase, fail_after: FailAfter
+) -> None:
+    loop, entered, opened = asyncio.get_running_loop(), asyncio.Event(), threading.Event()
+    read: list[list[str]] = []
+
+    def reading(conn: Connection) -> None:
+        loop.call_soon_threadsafe(entered.set)
+        assert opened.wait(30)
+        read.append(names(conn))
+
+    async with fail_after():
+        caller = asyncio.create_task(database.read(reading))
+        await entered.wait()
+        caller.cancel()
+        await asyncio.wait({caller})
+        assert caller.cancelled()
+        closing = asyncio.create_task(database.close())
+        await asyncio.wait({closing}, timeout=0)
+        assert not closing.done()
+        opened.set()
+        await closing
+    assert read == [[]]
