@@ -13,6 +13,7 @@ from typing import Protocol
 from adapters.models import names
 from adapters.models.settings import ModelSettings
 from runtime.domain.errors import InvalidInput, ModelRejected
+from runtime.domain.libraries import without
 from runtime.ports.model import Model, ModelRequest, ModelResponse, TextChunk
 
 
@@ -28,10 +29,12 @@ Load = Callable[[str, ModelSettings], Connected]
 
 
 def _load(name: str, settings: ModelSettings) -> Connected:
-    # The lazy import that this module exists for: pydantic-ai and the provider's own library.
-    from adapters.models.provider import connect
+    # httpx would load it for its own command line, and rich with it: 4 MB.
+    with without("click"):
+        # The lazy import that this module exists for: pydantic-ai and the provider's own library.
+        from adapters.models.provider import connect
 
-    return connect(name, settings)
+        return connect(name, settings)
 
 
 class LazyModel:

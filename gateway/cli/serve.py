@@ -9,6 +9,7 @@ import typer
 
 from gateway.cli import loop
 from gateway.cli.common import USAGE, Options, fail, note, read_config
+from runtime.domain.libraries import without
 
 if TYPE_CHECKING:
     from gateway.config import Config
@@ -33,8 +34,11 @@ def serve(context: typer.Context, roles: Roles = None) -> None:
     # Until it is ready: see `gateway.service`.
     gc.disable()
     config = with_roles(read_config(context), roles)
+    # structlog would load it for tracebacks in colour, which no line of ours has: 4 MB.
+    with without("rich"):
+        # Lazy: as below.
+        from gateway import logs
     # Lazy: the service loads the engine, the store and the HTTP server.
-    from gateway import logs
     from gateway.config import load, secrets_of
     from gateway.service import CannotStart, Start
     from gateway.service import serve as run

@@ -27,6 +27,13 @@ HEAVY = (
     "telegram",
     "textual",
 )
+UNUSED = {
+    *("adapters.slack", "adapters.telegram", "adapters.transcription"),
+    *("alembic", "asyncpg", "nats", "pydantic_ai", "slack_sdk", "telegram", "textual"),
+    *("pygments", "rich"),
+    *("sqlalchemy.dialects.postgresql", "sqlalchemy.ext.asyncio", "sqlalchemy.orm"),
+}
+"""By a gateway on SQLite without a platform and a provider; some of it once took 13 MB."""
 
 
 @pytest.mark.parametrize(
@@ -77,6 +84,38 @@ def test_a_wrong_value_is_a_usage_error_that_names_the_right_ones(
 def test_what_options_take_is_what_the_gateway_knows() -> None:
     assert list(TRUST) == list(Trust)
     assert list(STATES) == list(RunState)
+
+
+def test_a_gateway_loads_nothing_that_it_does_not_use(tmp_path: Path) -> None:
+    """Up to the refusal of roles that SQLite does not have: everything is loaded by then, and
+    nothing made. What a platform needs is loaded once one is configured."""
+    code = (
+        "import sys, gateway.cli.main\n"
+        "try:\n"
+        "    gateway.cli.main.main()\n"
+        "except SystemExit as end:\n"
+        "    assert end.code == 1\n"
+        "from gateway.config_chats import Slack, Telegram\n"
+        "from gateway.wiring_chats import slack_adapters, telegram_adapters\n"
+        "assert slack_adapters(Slack(), None) == telegram_adapters(Telegram(), None) == []\n"
+        "print(*sorted(sys.modules))\n"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", code, "serve", "--roles", "http"],
+        cwd=tmp_path,
+        env={
+            "PYTHONPATH": str(ROOT),
+            "GATEHOUSE_HOME": str(tmp_path / "home"),
+            "GATEHOUSE_TOOLS__SANDBOX": "none",
+        },
+        capture_output=True,
+        check=True,
+        text=True,
+    )
+    assert "cannot be split" in ran.stderr
+    loaded = set(ran.stdout.split())
+    assert "gateway.service" in loaded
+    assert not UNUSED & loaded
 
 
 def test_a_cell_is_one_line_that_steers_nothing() -> None:

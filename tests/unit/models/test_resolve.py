@@ -226,12 +226,26 @@ def test_every_provider_knows_what_it_needs_and_how_much_fits() -> None:
 
 def test_no_providers_library_is_loaded_before_a_model_is_asked() -> None:
     program = (
-        "import sys\n"
+        "import asyncio, sys\n"
         "from adapters.models.resolve import Catalog\n"
         "from adapters.models.settings import ModelSettings\n"
-        "Catalog(ModelSettings(default='openai:x', openai_api_key='sk-test-key')).names()\n"
+        "some = ModelSettings(default='openai:x', openai_api_key='sk-test-key')\n"
+        "catalog = Catalog(some)\n"
+        "catalog.names()\n"
         "heavy = {'pydantic_ai', 'openai', 'anthropic', 'google.genai', 'genai_prices'}\n"
-        "sys.exit(', '.join(heavy & set(sys.modules)) or 0)\n"
+        "assert not heavy & set(sys.modules), heavy & set(sys.modules)\n"
+        # What is loaded then loads no command line: `click` is not there meanwhile.
+        "class Looking:\n"
+        "    def find_spec(self, name, *others):\n"
+        "        assert name != 'adapters.models.provider', sys.modules['click']\n"
+        "sys.meta_path.insert(0, Looking())\n"
+        "try:\n"
+        "    asyncio.run(catalog.load())\n"
+        "except AssertionError as error:\n"
+        "    assert error.args == (None,)\n"
+        "    assert 'click' not in sys.modules\n"
+        "else:\n"
+        "    sys.exit('it was never loaded')\n"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=False)
     assert done.returncode == 0, done.stderr.decode()
