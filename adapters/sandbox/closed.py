@@ -6,11 +6,15 @@ command of a root gateway owns what root owns, so these files are found and hidd
 
 import asyncio
 import os
-import stat
+import subprocess
+import sys
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
+
+from adapters.sandbox import walk
+from adapters.sandbox.walk import closed_below, open_to_others
 
 SYSTEM_READABLE = (
     "/usr",
@@ -25,6 +29,7 @@ SYSTEM_READABLE = (
 # Everybody may read them by their design, and they hold millions of files.
 STORES_READABLE = ("/nix/store", "/gnu/store")
 _FRESH_S = 600.0
+_IMPORT_ROOT = str(Path(__file__).resolve().parents[2])
 
 
 class ClosedPaths:
@@ -37,6 +42,7 @@ class ClosedPaths:
     def __init__(self, folders: Iterable[str] = SYSTEM_READABLE) -> None:
         self.folders = _outermost(folders)
         self._lock = threading.Lock()
+        self._begun: subprocess.Popen[bytes] | None = None
         self._found: tuple[str, ...] = ()
         self._walked_at: float | None = None
 
@@ -44,6 +50,12 @@ class ClosedPaths:
     def walked(self) -> bool:
         """Whether any walk was made."""
         return self._walked_at is not None
+
+    def begin(self) -> None:
+        """Begin the first walk beside whatever comes next. Who needs it first waits for its end."""
+        with self._lock:
+            if not self.walked and self._begun is None:
+                self._begun = _begin(self.folders)
 
     async def refresh(self, now: float) -> None:
         """Walk again if the last walk is too old at `now`, a time of a monotonic clock."""
@@ -64,8 +76,8 @@ class ClosedPaths:
         with self._lock:
             # Another command may have waited for the same walk.
             if self._is_stale(now):
-                walks = (closed_below(folder, depth=None) for folder in self.folders)
-                self._found = tuple(path for walk in walks for path in walk)
+                begun, self._begun = self._begun or _begin(self.folders), None
+                self._found = _finish(begun, self.folders)
                 self._walked_at = now
 
 
@@ -105,52 +117,34 @@ def shown_tables() -> tuple[str, ...]:
     return tuple(table for path in tables for table in shown(path))
 
 
-def open_to_others(path: str) -> bool:
-    """Whether anybody on this machine may read it."""
-    try:
-        return _is_open(Path(path).stat())
-    except OSError:
-        return False
-
-
-def closed_below(path: str, *, depth: int | None) -> Iterator[str]:
-    """What a root gateway's command could read in a folder and others may not, outermost first.
-
-    It looks down to `depth` levels, or everywhere. Files of other users are left out: root without
-    capabilities is a stranger to them.
-    """
+def _begin(folders: Sequence[str]) -> "subprocess.Popen[bytes] | None":
+    """A process that walks; None for an ordinary user, who has nothing to find, and where no
+    process can be started."""
     if os.geteuid() != 0:
-        return
-    groups = {os.getegid(), *os.getgroups()}
-    level = [path]
-    while level and depth != 0:
-        deeper: list[str] = []
-        for folder in level:
-            for child, found in _children(folder):
-                if _is_open(found):
-                    if stat.S_ISDIR(found.st_mode):
-                        deeper.append(child)
-                elif found.st_uid == os.geteuid() or found.st_gid in groups:
-                    yield child
-        level = deeper
-        depth = None if depth is None else depth - 1
-
-
-def _is_open(found: os.stat_result) -> bool:
-    wanted = stat.S_IROTH | (stat.S_IXOTH if stat.S_ISDIR(found.st_mode) else 0)
-    return found.st_mode & wanted == wanted
-
-
-def _children(folder: str) -> Iterator[tuple[str, os.stat_result]]:
-    """What lies in a folder, without links."""
+        return None
     try:
-        with os.scandir(folder) as children:
-            for child in children:
-                if not child.is_symlink():
-                    yield child.path, child.stat(follow_symlinks=False)
+        return subprocess.Popen(
+            [sys.executable, "-I", "-S", "-B", "-c", walk.BOOT, _IMPORT_ROOT, *folders],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            # Commands of the same user may look at this process, so it gets no secret.
+            env={},
+            cwd="/",
+        )
     except OSError:
-        # It is gone, and so is what was in it.
-        return
+        return None
+
+
+def _finish(begun: "subprocess.Popen[bytes] | None", folders: Iterable[str]) -> tuple[str, ...]:
+    """What the process found. Where it came to no end, the walk is made here: what was not found
+    would be shown."""
+    if begun is not None:
+        with begun:
+            found = walk.read(begun.communicate()[0])
+        if begun.returncode == 0 and found is not None:
+            return found
+    return tuple(path for folder in folders for path in closed_below(folder, depth=None))
 
 
 def _outermost(folders: Iterable[str]) -> tuple[str, ...]:

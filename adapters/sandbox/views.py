@@ -11,12 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from adapters.sandbox.closed import (
-    STORES_READABLE,
-    SYSTEM_READABLE,
-    closed_below,
-    open_to_others,
-)
+from adapters.sandbox.closed import STORES_READABLE, SYSTEM_READABLE
+from adapters.sandbox.walk import closed_below, open_to_others
 from runtime.domain.errors import InvalidInput
 from runtime.ports.sandbox import SandboxCommand
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from adapters.sandbox.closed import SYSTEM_CLOSED
 from gateway.cli import loop
 from gateway.cli.common import USAGE, Options, fail, note, read_config
 from runtime.domain.libraries import without
@@ -34,6 +35,9 @@ def serve(context: typer.Context, roles: Roles = None) -> None:
     # Until it is ready: see `gateway.service`.
     gc.disable()
     config = with_roles(read_config(context), roles)
+    if config.settings.tools.sandbox != "none":
+        # What this finds is needed half a second later, when the rest is loaded.
+        SYSTEM_CLOSED.begin()
     # structlog would load it for tracebacks in colour, which no line of ours has: 4 MB.
     with without("rich"):
         # Lazy: as below.

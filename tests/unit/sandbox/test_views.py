@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from adapters.sandbox.closed import closed_below, open_to_others
 from adapters.sandbox.environment import environment_of
 from adapters.sandbox.views import (
     ETC_READABLE,
@@ -14,6 +13,7 @@ from adapters.sandbox.views import (
     flatten,
     view_of,
 )
+from adapters.sandbox.walk import closed_below, open_to_others
 from runtime.domain.errors import InvalidInput
 from runtime.ports.sandbox import SandboxCommand
 
