@@ -55,7 +55,7 @@ help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1	\2/p' Makefile | expand -t 24
 
 run: $(VENV)/.ready-run ## start the gateway; the first time this installs it
-	@exec $(BIN)/gatehouse serve
+	@PYTHONDONTWRITEBYTECODE= exec $(BIN)/gatehouse serve
 
 test: $(VENV)/.ready-dev compiled ## run the tests, several files at a time; JOBS=4 for four
 	@$(PYTEST) $(PARALLEL)

@@ -104,3 +104,11 @@ def test_a_wheel_carries_the_packages_and_the_workspace_template(tmp_path: Path)
 def test_the_scripts_parse(command: list[str]) -> None:
     run = subprocess.run(command, cwd=ROOT, capture_output=True, check=False, text=True)
     assert run.returncode == 0, run.stderr
+
+
+def test_make_run_keeps_the_bytecode_of_what_was_changed() -> None:
+    """Whatever the environment says of it elsewhere: else each start after an update compiles."""
+    said = subprocess.run(
+        ["make", "-n", "run"], cwd=ROOT, capture_output=True, check=True, text=True
+    )
+    assert said.stdout.endswith("PYTHONDONTWRITEBYTECODE= exec .venv/bin/gatehouse serve\n")
