@@ -22,7 +22,7 @@ _TOKENS: Final = re.compile(
 """What tokens of the known services look like, whoever wrote them; passwords inside URLs."""
 _TEXTS: Final = frozenset({"text", "content", "markdown", "prompt", "arguments", "body"})
 """Fields that would hold what people or models said."""
-_NOISY: Final = ("aiohttp.access", "asyncio", "alembic", "httpx", "httpcore")
+_NOISY: Final = ("aiohttp.access", "aiosqlite", "asyncio", "alembic", "httpx", "httpcore")
 
 
 class Redactor:

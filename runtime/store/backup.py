@@ -65,7 +65,7 @@ class DatabaseBackup:
         if self._path is None:
             copy = await backup_postgres.snapshot(self._url, target)
         else:
-            copy = await asyncio.to_thread(backup_sqlite.snapshot, self._path, target)
+            copy = await backup_sqlite.snapshot(self._path, target)
         _check_known(copy.revision, self._scripts)
         return copy
 

@@ -5,6 +5,7 @@ do not wait for it. The source is opened read-only. Putting back replaces the fi
 after the copy is complete: migrated, settled and on the disk.
 """
 
+import asyncio
 import os
 import shutil
 import sqlite3
@@ -13,6 +14,7 @@ from itertools import count
 from pathlib import Path
 from typing import Final
 
+import aiosqlite
 from sqlalchemy import Connection
 
 from runtime.domain.backups import DatabaseCopy, Manifest
@@ -24,19 +26,28 @@ from runtime.store.sqlite import BUSY_TIMEOUT_MS, create_file, driver_errors, wr
 _SIDES: Final = ("-wal", "-shm", "-journal")
 
 
-def snapshot(path: Path, target: Path) -> DatabaseCopy:
+async def snapshot(path: Path, target: Path) -> DatabaseCopy:
     """Copy the database into the new file `target`. Raises the store's errors."""
+    await asyncio.to_thread(_prepare, path, target)
+    with driver_errors(target):
+        await _copy(path, target)
+        return await asyncio.to_thread(_described, target, path)
+
+
+def _prepare(path: Path, target: Path) -> None:
     if not path.exists():
         raise StoreUnavailable(
             f"There is no database at {path}.", hint="`gatehouse serve` makes one."
         )
     create_file(target)
-    with driver_errors(target):
-        _copy(path, target)
-        # Whoever keeps the newest backups alone would lose the last good one for it.
-        examine_file(target, shown=path)
-        with closing(writing_engine(target).connect()) as conn:
-            found, rows = _facts(conn)
+
+
+def _described(target: Path, path: Path) -> DatabaseCopy:
+    """A copy of `path` with what it holds, once it is known to be whole."""
+    # Whoever keeps the newest backups alone would lose the last good one for it.
+    examine_file(target, shown=path)
+    with closing(writing_engine(target).connect()) as conn:
+        found, rows = _facts(conn)
     return DatabaseCopy(target, "sqlite", found, rows)
 
 
@@ -80,17 +91,19 @@ def put(path: Path, copy: Path) -> Path | None:
     return kept
 
 
-def _copy(path: Path, target: Path) -> None:
-    with (
-        closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as source,
-        closing(sqlite3.connect(target, isolation_level=None)) as copy,
-    ):
+async def _copy(path: Path, target: Path) -> None:
+    async with aiosqlite.connect(target, isolation_level=None) as copy:
         with driver_errors(path):
-            source.execute(f"PRAGMA busy_timeout={BUSY_TIMEOUT_MS}")
-            # Says at once what is wrong with the source; the backup below would try for ever.
-            source.execute("SELECT count(*) FROM sqlite_master").fetchone()
-        source.backup(copy)
-        copy.execute("PRAGMA journal_mode=DELETE")
+            source = await aiosqlite.connect(f"{path.as_uri()}?mode=ro", uri=True)
+        try:
+            with driver_errors(path):
+                await source.execute(f"PRAGMA busy_timeout={BUSY_TIMEOUT_MS}")
+                # Says at once what is wrong with the source; the backup would try for ever.
+                await source.execute_fetchall("SELECT count(*) FROM sqlite_master")
+            await source.backup(copy)
+        finally:
+            await source.close()
+        await copy.execute("PRAGMA journal_mode=DELETE")
 
 
 def _facts(conn: Connection) -> tuple[str, dict[str, int]]:

@@ -29,7 +29,7 @@ HEAVY = (
 )
 UNUSED = {
     *("adapters.slack", "adapters.telegram", "adapters.transcription"),
-    *("alembic", "asyncpg", "nats", "pydantic_ai", "slack_sdk", "telegram", "textual"),
+    *("aiosqlite", "alembic", "asyncpg", "nats", "pydantic_ai", "slack_sdk", "telegram", "textual"),
     *("pygments", "rich"),
     *("sqlalchemy.dialects.postgresql", "sqlalchemy.ext.asyncio", "sqlalchemy.orm"),
 }
