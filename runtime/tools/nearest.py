@@ -2,6 +2,7 @@
 
 import difflib
 from heapq import nlargest
+from itertools import islice
 
 _LINES = 20_000
 _WIDTH = 200
@@ -50,8 +51,9 @@ def _difference(lines: list[str], start: int, sought: list[str], given: str) -> 
     there = [line[:_WIDTH] for line in sought[: _SHOWN * 2]]
     changes = [
         f"{mark}{_visible(line)}"
-        for line in difflib.unified_diff(here, there, lineterm="", n=0)
-        if not line.startswith(("---", "+++", "@@"))
+        # The first two are its headers; a line of code may begin like one.
+        for line in islice(difflib.unified_diff(here, there, lineterm="", n=0), 2, None)
+        if not line.startswith("@@")
         for mark, line in [(line[0], line[1:])]
     ]
     told = "\n".join(changes[:_SHOWN]) or "(they differ further on)"
