@@ -9,7 +9,7 @@ from typing_extensions import override
 from runtime.domain.tools import Effect, Touches
 from runtime.ports.fetch import Fetch, Page
 from runtime.tools.base import Arguments, Tool, ToolContext, ToolOutput
-from runtime.tools.binary import describe, is_binary
+from runtime.tools.binary import describe, is_binary, media_type
 from runtime.tools.html_markdown import to_markdown
 
 _BYTES = 2 * 1024 * 1024
@@ -79,7 +79,8 @@ def _host(url: str) -> str:
 
 def _text(page: Page) -> str:
     if not page.media_type.startswith(_TEXT) and not page.media_type.endswith(("+json", "+xml")):
-        return f"[no text: {page.media_type or describe(page.body)}, {len(page.body):,} bytes]"
+        kind = page.media_type or media_type(page.body)
+        return f"[no text: {kind}, {len(page.body):,} bytes]"
     try:
         text = page.body.decode(page.encoding, errors="replace")
     except LookupError:
