@@ -17,3 +17,9 @@ def test_what_no_test_found_is_named_and_counted() -> None:
         "policy: 2 of 4 found, 50.0 % (1 killed, 1 no tests, 1 survived, 1 timeout)"
     )
     assert str(Score.of("none", "")) == "none: 0 of 0 found, 0.0 % ()"
+
+
+def test_a_sample_counts_those_alone_whose_number_ends_in_its_digits() -> None:
+    score = Score.of("policy", RESULTS, "13")
+    assert score.left == ["runtime.policy.flags.x_names__mutmut_1"]
+    assert str(score) == "policy: 1 of 2 found, 50.0 % (1 survived, 1 timeout)"
