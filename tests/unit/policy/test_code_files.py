@@ -8,6 +8,8 @@ from runtime.policy.code_programs import makefiles
 
 pytestmark = pytest.mark.requirement("APR-9", "POL-9")
 MAKEFILES = set(code_files("make").paths)
+UV = {"pyproject.toml", "uv.toml", "uv.lock", ".python-version", "setup.py", "setup.cfg"}
+SHOWN = {"x.sh", "echo/x.sh", "a/x.sh", "sh/x.sh", "x.sh/x.sh"}
 ONCE = {
     *(". env.sh", "source ./env.sh && ls", "python -W error x.py"),
     *("make -C sub --file=o.mk", "env CI=1 make", "make | tee"),
@@ -18,6 +20,15 @@ ONCE = {
     *("nice -n 5 make", "time -p sh run.sh", "env -i sh run.sh", "env -C a sh run.sh"),
     *("env --chdir=a sh run.sh", "sudo -u x make", "timeout -k 1 5 make", "sh < run.sh"),
     *("nice python3 -q < x.py", "mytool x.sh -y.py"),
+    *("ant -j1 --fast -Dx=off -f y a/b z.xml w.mk --a=b/c -lq", "node", "ninja -Csub", "make -f"),
+    *("bash -Cc make", "bash -Ceo pipefail run.sh", "bash -m run.sh", "uv sync"),
+    *("uv run nice x.sh", "uv --directory a run sh x.sh", "cd $(echo a) && sh x.sh"),
+    *(
+        "time cd $(echo a) && sh x.sh",
+        "git checkout a/b.sh",
+        "xargs 'two words.sh' a.sh",
+        "python -m my.tool.x a.py",
+    ),
     *("cd a\n./r", "sh /proc/self/cwd/run.sh", "cd /proc/self/cwd && ./r"),
 }
 """Commands whose files are named, and that may run more than these."""
@@ -111,6 +122,39 @@ def test_make_makes_its_makefile_from_other_files() -> None:
         ("./tool x.sh", {"tool", "x.sh"}),
         ("sh run.sh real.sh one", {"run.sh", "real.sh"}),
         ("git add -A", set()),
+        ("git checkout a/b.sh", set()),
+        ("bash -Cc make", MAKEFILES),
+        ("bash -Ceo pipefail run.sh", {"run.sh"}),
+        ("bash -m run.sh", {"run.sh"}),
+        ("python3 +x.py", {"+x.py"}),
+        ("uv sync", UV),
+        ("uv run nice x.sh", {"x.sh"} | UV),
+        ("uv --directory a run sh x.sh", {"x.sh", "a/x.sh"} | UV | {f"a/{name}" for name in UV}),
+        ("cd $(echo a) && sh x.sh", SHOWN),
+        ("time cd $(echo a) && sh x.sh", SHOWN),
+        ("node", set()),
+        ("sh run.sh < x.sh", {"run.sh"}),
+        ("make -f", MAKEFILES),
+        ("make -C a -C b", {f"a/b/{name}" for name in MAKEFILES}),
+        ("ninja -Csub", {"build.ninja", "sub"}),
+        (
+            "ant -j1 --fast -Dx=off -f y a/b z.xml w.mk --a=b/c -lq",
+            {"y", "build.xml", "a/b", "w.mk", "b/c", "q", "a/b/build.xml"},
+        ),
+        ("node a.cjs", {"a.cjs"}),
+        ("node a.mjs", {"a.mjs"}),
+        ("python3 tool", {"tool", "tool/__main__.py"}),
+        ("ruby a", {"a", "a.rb"}),
+        ("ruby a.rb", {"a.rb"}),
+        ("perl a", {"a", "a.pm"}),
+        ("perl a.pl", {"a.pl"}),
+        ("perl a.pm", {"a.pm"}),
+        ("xargs 'two words.sh' a.sh", {"a.sh", "words.sh"}),
+        (
+            "python -m my.tool.x a.py",
+            {"my/tool/x.py", "my/tool/x/__main__.py", "a.py"}
+            | {"my/__init__.py", "my/tool/__init__.py", "my/tool/x/__init__.py"},
+        ),
     ],
 )
 def test_the_files_are_named(command: str, files: set[str]) -> None:
@@ -173,6 +217,8 @@ def test_a_program_in_a_folder_of_its_own_reads_what_its_name_says() -> None:
     assert code_files(".venv/bin/pytest tests").scripts == (".venv/bin/pytest",)
     assert code_files(".venv/bin/python x.py").scripts == (".venv/bin/python", "x.py")
     assert not code_files(".venv/bin/pytest -p plugin").known
+    assert code_files("git bisect run sh run.sh").scripts == ()
+    assert code_files("xargs sh run.sh").scripts == ()
 
 
 def test_makefiles_are_made_from_files_beside_them() -> None:
@@ -186,6 +232,7 @@ def test_makefiles_are_made_from_files_beside_them() -> None:
         ("npm test notes.js", "notes.js"),
         ("cargo run x.py", "x.py"),
         ("pytest -k @args.txt", "args.txt"),
+        ("pytest sub/test_a.py -k @args.txt", "sub/test_a.py"),
         ("rake -fx", "x"),
         ("rake -rnotes/evil", "notes/evil"),
         ("just -fx", "x"),
@@ -213,12 +260,17 @@ def test_makefiles_are_made_from_files_beside_them() -> None:
         ("node --run test", "package.json"),
         ("node --require=./setup.js app.js", "setup.js"),
         ("node -r ./setup app.js", "setup.js"),
+        ("node --import=./setup.js", "setup.js"),
         ("ruby -r./setup app.rb", "setup.rb"),
         ("perl -MSome::Module x.pl", "Some/Module.pm"),
         ("python3 -m coverage run app.py", "app.py"),
         ("bundle exec rake test", "Rakefile"),
         ("bundle exec rake test", "Gemfile"),
         ("xargs make", "Makefile"),
+        ("xargs -C a make", "a/Makefile"),
+        ("sudo A=1 -n make", "Makefile"),
+        ("env nice make", "Makefile"),
+        ("timeout nice make", "Makefile"),
         ("setsid make", "Makefile"),
         ("xargs -n 1 sh run.sh", "run.sh"),
         ("eval 'sh run.sh'", "run.sh"),
@@ -226,6 +278,13 @@ def test_makefiles_are_made_from_files_beside_them() -> None:
         ("docker compose up", "docker-compose.override.yaml"),
         ("docker compose up", ".env"),
         ("docker build img", "img/Dockerfile"),
+        ("docker build -t name img", "img/Dockerfile"),
+        ("pip install ..", "../setup.py"),
+        ("pip install a/b", "a/b/setup.py"),
+        ("npm test --workspace=a=b", "a=b/package.json"),
+        ("py.test sub/test_a.py", "sub/conftest.py"),
+        ("nice time make", "Makefile"),
+        ("nice A=1 nice make", "Makefile"),
         ("rake -C sub", "sub/Rakefile"),
         ("npm exec -c make", "Makefile"),
         ("sh +e run", "run"),
@@ -268,6 +327,9 @@ def test_makefiles_are_made_from_files_beside_them() -> None:
         ("gawk --file=prog.awk x", "prog.awk"),
         ("java Main.java", "Main.java"),
         ("make PYTHONPATH=lib test", "lib"),
+        ("make A=b=c", "b=c"),
+        ("make A=x B=y", "x"),
+        ("pytest -k one sub/a.py::b", "sub/a.py"),
         ("pnpm test", "package.yaml"),
         ("gradle test", "settings.gradle.dcl"),
         ('sh "ru"n.sh $X', "run.sh"),
@@ -291,6 +353,52 @@ def test_folders_of_programs_are_named() -> None:
     assert code_files("uv run pytest").folders == (".venv/bin",)
     assert code_files("cd lib && rake test").folders == ("lib/rakelib",)
     assert "buildSrc" in code_files("gradle test").folders
+    assert code_files("npm --prefix web test").folders == ("web/node_modules/.bin",)
+    assert code_files("npx jest").folders == ("node_modules/.bin",)
+
+
+@pytest.mark.parametrize(
+    ("command", "names"),
+    [
+        ("go test ./...", ("go.mod", "go.work")),
+        ("python -m pytest", ("conftest.py", "tox.ini")),
+        ("npx jest", ("package.json", "bunfig.toml")),
+        ("uv sync", ("uv.toml", "setup.py", "setup.cfg")),
+        ("uv run pytest", ("uv.toml", "conftest.py")),
+    ],
+)
+def test_what_is_looked_for_in_folders_above_is_named(command: str, names: tuple[str, ...]) -> None:
+    assert {(".", name) for name in names} <= set(code_files(command).upward)
+    assert {folder for folder, _ in code_files(command).upward} == {"."}
+
+
+@pytest.mark.parametrize(
+    ("command", "path"),
+    [
+        ("make sub/x CC=", "sub/x/Makefile"),
+        ("pytest -k one @b", "b"),
+        ("npm sub exec make.x", "sub"),
+        ("npm exec a=b", "a=b"),
+        ("ruff check a/b", "a/b"),
+    ],
+)
+def test_what_an_argument_cannot_name_is_not_named(command: str, path: str) -> None:
+    assert path not in code_files(command).paths
+
+
+@pytest.mark.parametrize(
+    ("fits", "more"), [("a" * 512, "a"), ("a/" * 32 + "b", "/c"), ("../" * 31 + "a/b", "/c")]
+)
+def test_a_path_of_so_many_letters_or_steps_is_looked_at(fits: str, more: str) -> None:
+    found = code_files(f"sh {fits}")
+    assert (found.read, fits in found.paths) == (True, True)
+    longer = code_files(f"sh {fits}{more}")
+    assert (longer.known, longer.read, longer.paths) == (False, False, ())
+
+
+def test_so_many_words_of_a_program_that_starts_another_are_read() -> None:
+    assert code_files("xargs" + " x" * 64).read is True
+    assert code_files("nice -n" + " x" * 63).read is True
 
 
 def test_spellings_that_a_link_makes_different_files_are_marked() -> None:
@@ -302,6 +410,8 @@ def test_spellings_that_a_link_makes_different_files_are_marked() -> None:
 
 
 def test_a_text_that_is_not_read_is_guessed_in_every_folder_that_it_enters() -> None:
+    guessed = code_files("sh run.sh $X")
+    assert (guessed.paths, guessed.known, guessed.read) == (("run.sh",), False, False)
     assert {"a/b/r", "b/r", "a/r", "r"} <= set(code_files("(cd a && cd b && ./r)").paths)
     assert "a/b/Makefile" in code_files("if true; then cd a; cd b; make; fi").paths
 
@@ -320,10 +430,15 @@ def test_harmless_programs_run_no_file(command: str) -> None:
      "cargo test --release", "sh run.sh", "bash -eu run.sh one two", "python3 tools/x.py",
      "ruby a.rb", "node a/b.js", "perl a.pl", "timeout 60 make test", "go test ./...",
      "./run.sh fast", "./run.sh --fast", "python3 x.py --fast -n 3", "cd sub && make test",
-     "make V=1 test", "make -C sub -f a.mk", "pytest -q -k one --tb=short tests",
+     "make V=1 test", "make --directory sub x", "make --file a.mk x",
+     "make -C sub -f a.mk", "pytest -q -k one --tb=short tests",
      "ruff check .", ".venv/bin/python x.py", ".venv/bin/pytest tests", "/usr//bin/dash run.sh",
      "nice make", "git add -A", "git commit -q -m 'two words'", "make && git tag v1",
-     "git log && make", "cd git-x && make",
+     "git log && make", "cd git-x && make", "git commit -am 'two words'",
+     "git commit -m",
+     "git commit --message 'two words'", "go vet ./...", "go build ./...", "timeout 5s make",
+     "timeout 5 nice make", "node a/b.cjs", "node a/b.mjs", "npm test web", "npm -s test",
+     "npm run --silent build",
      "cd a && cd b && pytest -q", "cd sub &&\nmake",
      "cd sub && npm start", "ls; cd sub && make | cat"],
 )  # fmt: skip
@@ -335,6 +450,17 @@ def test_ordinary_commands_are_known(command: str) -> None:
     "command",
     [
         "mytool",
+        ".",
+        "go run",
+        "npm run",
+        "timeout make",
+        "env A=1",
+        "pytest -k",
+        "make -C",
+        "cd `cd`",
+        "sh -ec make",
+        "bash --norc -c make",
+        "sh -c make a",
         "xargs rm",
         "find . -exec sh {} +",
         "cat x | sh",
@@ -473,7 +599,7 @@ def test_ordinary_commands_are_known(command: str) -> None:
     ],
 )
 def test_what_may_run_more_is_said_to(command: str) -> None:
-    assert not code_files(command).known
+    assert code_files(command).known is False
 
 
 MULTIPLYING = [
@@ -484,20 +610,24 @@ MULTIPLYING = [
     "$(x) cd a;cd b;cd c/..;" + "pytest " * 30 + " ".join(["a/" * 50] * 30),
     "nice -x " + "pytest a/b/c/d/e/f/g/h/i/j " * 90 + "a/" * 600,
 ]
-NESTED = ["time " * 800 + "make", "uv run " * 500 + "make", "nice -n 5 " * 400 + "make"]
+NESTED = [
+    *("time " * 800 + "make", "uv run " * 500 + "make", "nice -n 5 " * 400 + "make"),
+    *("xargs '" + "time " * 800 + "make'", "git bisect run npx make", "python -m " + "a." * 33),
+    *("xargs" + " x" * 65, "nice -n" + " x" * 64),
+]
 
 
 @pytest.mark.parametrize("command", MULTIPLYING)
 def test_a_command_that_names_too_many_files_counts_as_one_that_is_not_read(command: str) -> None:
     found = code_files(command)
     assert 0 < found.amount <= MOST_NAMED
-    assert not found.known
-    assert not found.read
+    assert found.known is False
+    assert found.read is False
     assert not found.within(found)
 
 
 @pytest.mark.parametrize("command", NESTED)
 def test_behind_so_many_programs_that_start_others_nobody_looks(command: str) -> None:
     found = code_files(command)
-    assert not found.known
-    assert not found.read
+    assert found.known is False
+    assert found.read is False

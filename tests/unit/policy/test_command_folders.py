@@ -132,7 +132,19 @@ def test_a_step_that_may_have_failed_leaves_both_folders(text: str, places: set[
      "; ".join(f"cd {n}" for n in range(9)) + "; git log"],
 )  # fmt: skip
 def test_a_step_that_leads_nobody_knows_where_is_said_to(text: str) -> None:
-    assert not folders_begun(text).told
+    assert folders_begun(text).told is False
+
+
+def test_a_step_that_leads_nobody_knows_where_leaves_the_folders_before() -> None:
+    here = command_folders(simple_commands("cd a && cd && git log"))[-1]
+    assert (here.spellings, here.told) == (("a",), False)
+    assert folders_begun("(cd)").spellings == (".",)
+    assert set(folders_begun("(GIT_DIR=a=b git log)").spellings) == {".", "a=b"}
+
+
+def test_so_many_words_of_a_text_that_is_not_read_are_looked_at() -> None:
+    assert folders_begun("(cd a; git log" + " x" * 60 + ")").told is True
+    assert folders_begun("(cd a; git log" + " x" * 61 + ")").told is False
 
 
 @pytest.mark.parametrize(
@@ -147,6 +159,10 @@ def test_a_step_that_leads_nobody_knows_where_is_said_to(text: str) -> None:
         ("X=1 git -C a log", {".", "a"}),
         ("make -C a", {".", "a"}),
         ("cd a && ls -C 3", set()),
+        ("make -C a; cd b && make", {".", "a", "b"}),
+        ("env --chdir=a git -C b log", {".", "a", "b"}),
+        ("sh -Cc 'cd b && git log'", {".", "b"}),
+        ("make -C", {"."}),
     ],
 )
 def test_every_folder_in_which_git_may_run_is_named(text: str, places: set[str]) -> None:

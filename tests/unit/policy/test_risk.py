@@ -37,6 +37,9 @@ def command(text: str, *, network: bool = False) -> CallFacts:
         ("sh -c 'x'", "high",
          "High risk: it runs code that nobody has looked at."),
         ("ls; sudo ls", "high", "High risk: it runs code that nobody has looked at."),
+        ("git", "high",
+         "High risk: it deletes or overwrites files and runs code that nobody has looked at."),
+        ("ssh host", "high", "High risk: it sends something to others."),
     ],
 )  # fmt: skip
 def test_a_command_is_as_risky_as_what_it_touches(text: str, level: str, words: str) -> None:
@@ -62,6 +65,8 @@ def test_a_command_is_as_risky_as_what_it_touches(text: str, level: str, words: 
         "tar -cf a.tar --checkpoint=1 --checkpoint-action=exec=x b",
         "tar -I x -xf a.tar",
         "tar xIf x a.tar",
+        "tar xf host:a.tar",
+        "tar -xf host:a.tar",
         "split --filter=x a",
         "zip -TT x a.zip b",
         "zip a.zip b -T -TT x",
@@ -117,6 +122,10 @@ def test_a_card_says_what_arguments_add(text: str, level: str, words: str) -> No
     [
         ("cat /w/notes.txt", "low"),
         ("git status", "low"),
+        ("/bin/cp a b", "medium"),
+        ("/usr/bin/cp a b", "medium"),
+        ("cp -- a b", "medium"),
+        ("gzip -", "medium"),
         ("git log main..x", "low"),
         ("cp a b", "medium"),
         ("cp -r a b", "medium"),
@@ -249,6 +258,14 @@ def test_the_network_counts_where_the_sandbox_lets_it_through() -> None:
     assert opened.level == "medium"
     code = risk_of(command("make test", network=True), sandboxed=True)
     assert code.words == "Some risk: it uses the network and runs code of this folder."
+    assert risk_of(command("mkdir a", network=True), sandboxed=True).touches == (Touch.WRITES,)
+
+
+@pytest.mark.requirement("UI-8")
+@pytest.mark.parametrize("folder", ["/w/", "/w", "/"])
+def test_a_folder_that_a_call_reads_is_not_outside(folder: str) -> None:
+    facts = CallFacts("exec", Effect.ONCE, Touches(reads=(folder,), command="cat /w/notes.txt"))
+    assert risk_of(facts, sandboxed=True).words == "Low risk: it only reads files."
 
 
 @pytest.mark.requirement("UI-8")
@@ -281,6 +298,16 @@ def test_without_a_sandbox_whatever_does_more_than_read_is_risky() -> None:
          "high", "High risk: it sends something to others."),
         (CallFacts("sessions_spawn", Effect.READ, Touches(delegates=True, spawns=True)),
          "low", "Low risk: it only gives work to subagents."),
+        (CallFacts("delegate", Effect.READ, Touches(reads=("/w/a",), delegates=True)),
+         "low", "Low risk: it only gives work to subagents."),
+        (CallFacts("sessions_spawn", Effect.READ, Touches(spawns=True)),
+         "low", "Low risk: it only gives work to subagents."),
+        (CallFacts("subagents", Effect.ONCE, Touches(own_agents=True)),
+         "low", "Low risk: it only gives work to subagents."),
+        (CallFacts("reply", Effect.ONCE, Touches(replies=True)),
+         "low", "Low risk: it touches nothing."),
+        (CallFacts("list_skills", Effect.READ, Touches()),
+         "low", "Low risk: it only reads files."),
         (CallFacts("other", Effect.ONCE, Touches(subject="x")),
          "high", "High risk: it changes something that it does not name."),
     ],
