@@ -21,7 +21,7 @@ from runtime.subagents.talking import How, Word
 from runtime.tools.base import AnyTool, ToolContext, ToolOutput
 from runtime.tools.builtin import builtin_tools
 from runtime.tools.builtin.shell import ExecSettings
-from runtime.tools.family import Detail, Household, TypesSeen
+from runtime.tools.family import Detail, Family, Household, TypesSeen
 from runtime.tools.files import SeenFiles
 from runtime.tools.outgoing import Room, Sending, SendLimits, room_for
 from runtime.tools.output import to_result
@@ -131,6 +131,7 @@ class Desk:
     room: Room = field(default_factory=lambda: room_for(SendLimits(), "test", 0))
     redact: Callable[[str], str] = str
     recipients: tuple[Recipient, ...] = ()
+    family: Family = field(default_factory=NoFamily)
 
     async def _recipients(self, _run_id: str, key: str) -> Sequence[Recipient]:
         return [one for one in self.recipients if key in ("", one.key)]
@@ -153,7 +154,7 @@ class Desk:
                 clock=StillClock(),
                 commands=self.commands,
                 sending=Sending(self._room, self.redact, self._recipients),
-                family=NoFamily(),
+                family=self.family,
             )
         )
 

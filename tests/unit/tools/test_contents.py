@@ -10,6 +10,10 @@ from tests.files import gif, jpeg, packed_pdf, pdf, png, png_header, webp
 
 pytestmark = pytest.mark.requirement("MSG-19")
 
+FRAME = b"\xff\xc0\x00\x0b\x08" + (258).to_bytes(2) + (300).to_bytes(2)
+"""The part of a JPEG that has its size, cut behind it."""
+PACKED = packed_pdf(3)
+CUT_SHORT = PACKED[: PACKED.index(b"endstream") - 6] + PACKED[PACKED.index(b"endstream") :]
 PICTURES = (
     (png(8, 6), "image/png", 8, 6),
     (gif(4, 3), "image/gif", 4, 3),
@@ -22,6 +26,13 @@ PICTURES = (
         50,
     ),
     (b"RIFF\0\0\0\0WEBPVP8 \0\0\0\0\0\0\0\x9d\x01\x2a\x20\x00\x10\x00\0\0", "image/webp", 32, 16),
+    (png_header(8_000, 6_250), "image/png", 8_000, 6_250),
+    (png(8, 6)[:24], "image/png", 8, 6),
+    (png(4, 4) + b"acTL", "image/png", 4, 4),
+    (gif(4, 3)[:13], "image/gif", 4, 3),
+    (b"\xff\xd8" + FRAME, "image/jpeg", 300, 258),
+    (b"\xff\xd8\xff\xff\x01\xff\xd0" + FRAME, "image/jpeg", 300, 258),
+    (b"\xff\xd8\xff\xe0\x01\x02" + b"\0" * 256 + FRAME, "image/jpeg", 300, 258),
 )
 
 
@@ -33,6 +44,7 @@ def test_a_picture_is_known_with_its_size(
     assert (found.media_type, found.width, found.height) == (kind, width, height)
     assert found.shown
     assert found.text is None
+    assert found.trouble == ""
 
 
 @pytest.mark.parametrize(
@@ -42,6 +54,8 @@ def test_a_picture_is_known_with_its_size(
         (png_header(7_500, 7_500), "too many pixels"),
         (png_header(0, 5), "its size cannot be read"),
         (png(8, 6)[:20], "its size cannot be read"),
+        (png(8, 6).replace(b"IHDR", b"IDAT"), "its size cannot be read"),
+        (b"\xff\xd8\xff\xe0\0\0" + FRAME, "its size cannot be read"),
         (jpeg()[:12], "its size cannot be read"),
         (b"\xff\xd8\xff\xda\x00\x02" + b"\0" * 40, "its size cannot be read"),
         (gif(frames=2), "animated"),
@@ -52,6 +66,7 @@ def test_a_picture_is_known_with_its_size(
         (pdf().replace(b"%%EOF", b"<< /Type /ObjStm /N 5000 >>"), "its pages cannot be counted"),
         (packed_pdf(5000), "more than 100 pages"),
         (packed_pdf(3).replace(b"stream\n", b"stream\n\0", 1), "its pages cannot be counted"),
+        (CUT_SHORT, "its pages cannot be counted"),
         (packed_pdf(3, padding=MOST_UNPACKED), "its pages cannot be counted"),
         (pdf(0), "its pages cannot be counted"),
     ],
@@ -59,6 +74,7 @@ def test_a_picture_is_known_with_its_size(
 def test_what_is_not_for_a_models_eyes_says_why(content: bytes, trouble: str) -> None:
     found = recognise(content)
     assert (found.trouble, found.shown) == (trouble, False)
+    assert found.media_type in PICTURE_TYPES or found.media_type == PDF
 
 
 def test_pages_in_packed_objects_are_counted() -> None:
@@ -66,6 +82,7 @@ def test_pages_in_packed_objects_are_counted() -> None:
     assert (found.pages, found.trouble, found.shown) == (7, "", True)
     both = recognise(packed_pdf(7) + pdf(2))
     assert both.pages == 9
+    assert recognise(packed_pdf(7) + packed_pdf(5)).pages == 12
 
 
 @pytest.mark.parametrize(
@@ -80,6 +97,9 @@ def test_pages_in_packed_objects_are_counted() -> None:
         (b"\0\0\0\x20ftypM4A ", "audio/mp4"),
         (b"\0\0\0\x20ftypisom", "video/mp4"),
         (b"\x1aE\xdf\xa3", "video/webm"),
+        (b"RIFF\0\0\0\0WAVE", "audio/wav"),
+        (b"RIFF\0\0\0\0AVI ", "video/x-msvideo"),
+        (b"RIFF\0\0\0\0CDXA", "application/octet-stream"),
         (b"MZ\x90\0", "application/octet-stream"),
         (b"GIF8 is how a picture may begin", "text/plain"),
     ],
@@ -119,6 +139,7 @@ def test_a_voice_message_may_stand_in_a_container_of_pictures() -> None:
         ("audio/ogg", "application/ogg", False),
         ("video/mp4", "audio/mp4", False),
         ("image/png", "video/mp4", True),
+        ("audio/x-mpeg", "audio/mpeg", False),
         ("application/octet-stream", "image/png", False),
         ("application/x-own", "application/octet-stream", False),
     ],

@@ -54,6 +54,16 @@ async def test_long_output_is_cut_in_the_middle_and_kept_whole(desk: Desk, line:
 
 
 @pytest.mark.requirement("TOOL-4")
+def test_two_thirds_of_what_is_kept_in_sight_are_the_head_in_whole_lines(desk: Desk) -> None:
+    lines = [f"{number:07}" for number in range(20_000)]
+    result = to_result(CALL, ToolOutput("\n".join(lines) + "\n"), context=desk.context())
+    *shown, _where = result.content.split("\n")
+    gone = (20_000 - 2645 - 1322) * 8
+    gap = f"[... {gone:,} of 160,000 bytes left out here ...]"
+    assert shown == [*lines[:2645], gap, *lines[-1322:], ""]
+
+
+@pytest.mark.requirement("TOOL-4")
 def test_the_same_call_id_twice_keeps_both_outputs(desk: Desk) -> None:
     odd = call("exec", "{}").model_copy(update={"id": "../../x"})
     first = to_result(odd, ToolOutput("a" * 40_000), context=desk.context("../../x"))
@@ -102,6 +112,8 @@ def test_an_error_is_a_sentence_of_bounded_length(desk: Desk) -> None:
     assert (result.status, result.call_id) == ("error", "call_1")
     assert len(result.content) < 4010
     assert "\0" not in result.content
+    odd = to_result(CALL, ToolError("a\ud800\0"), context=desk.context())
+    assert odd.content == "a?\u2400"
 
 
 @pytest.mark.requirement("TOOL-11")

@@ -122,6 +122,7 @@ DIFF = "--- a/f\n+++ b/f\n@@ -1 +1 @@\n-a\n+b\n"
         (f"{begun('*** Delete File: a')}\n{begun('*** Delete File: b')}", "line 5: nothing stands"),
         (f"{begun('*** Delete File: a')}x", "line 4: nothing stands behind *** End Patch, not 'x'"),
         ("diff --git a/c b/d\ncopy from c\ncopy to d\n", "line 2: a patch adds, changes, moves"),
+        ("diff --git a/c b/d\ncopy to d\n", "line 2: a patch adds, changes, moves"),
         ("diff --git a/c b/c\nnew file mode 120000\n", "line 2: a patch makes and deletes regular"),
         ("diff --git a/c b/c\ndeleted file mode 160000\n", "line 2: a patch makes and deletes"),
         ("diff --git a/c b/c\nindex 1..2 120000\n", "line 2: behind diff --git stands what git"),
@@ -132,7 +133,10 @@ DIFF = "--- a/f\n+++ b/f\n@@ -1 +1 @@\n-a\n+b\n"
             "diff --git a/c b/c\nnew file mode 100644\nrename from c\nrename to d\n",
             "a file is made",
         ),
-        (f"diff --git a/f b/f\ndeleted file mode 100644\n{DIFF}", "says delete, its --- and +++"),
+        (
+            f"diff --git a/f b/f\ndeleted file mode 100644\n{DIFF}",
+            "line 1: the head of f says delete, its",
+        ),
         ("diff --git a/c b/d\nrename from c\nrename to d\n" + DIFF, "line 4: --- and +++ name f"),
         (DIFF.replace("b/f", "b/g"), "line 1: --- and +++ name f and g; a file is moved by rename"),
         (DIFF.replace("a/f", "/dev/null", 1).replace("a/f", ""), "a new file and one hunk"),
@@ -147,6 +151,12 @@ def test_nothing_of_a_patch_is_skipped(text: str, said: str) -> None:
     with pytest.raises(ToolError) as caught:
         parse(text)
     assert said in str(caught.value)
+
+
+def test_a_new_file_ends_with_a_line_end_where_the_diff_does_not_say_otherwise() -> None:
+    text = "--- /dev/null\n+++ b/f\n@@ -0,0 +1,2 @@\n+a\n+b\n"
+    assert parse(text)[0].content == "a\nb\n"
+    assert parse(f"{text}\\ No newline at end of file\n")[0].content == "a\nb"
 
 
 def test_names_that_git_quoted_are_read() -> None:
@@ -198,9 +208,11 @@ def test_a_diff_says_whether_the_last_line_ends(hunk: str, before: str, after: s
         (begun("*** Add File: a", "no plus"), "patch, line 3: each line of a new file"),
         (begun("*** Update File: a"), "nothing is changed in a"),
         (begun("*** Update File: a", "@@", "x"), "patch, line 4: a line of a hunk begins"),
-        (begun("*** Update File: a", "@@", "@@ b"), "a hunk has lines"),
+        (begun("*** Update File: a", "@@", "X"), "patch, line 4: a line of a hunk begins"),
+        (begun("*** Update File: a", "@@", "@@ b"), "patch, line 5: a hunk has lines"),
         (begun(*(f"*** Delete File: {n}" for n in range(MAX_FILES + 1))), f"more than {MAX_FILES}"),
-        ("--- a/x\nno\n", "--- is followed by +++"),
+        ("--- a/x\nno\n", "patch, line 2: --- is followed by +++, not 'no'"),
+        ("diff --git a/x b/x\nGIT binary patch\nliteral 0\n", "text of files alone"),
         ("--- a/x\n+++ b/x\n@@ -1,2 +1 @@\n-a\n", "does not have the lines that its @@ says"),
         ("@@ -1 +1 @@\n-a\n+b\n", "stands below the --- and +++"),
         ("diff --git a/x b/x\nold mode 100644\nnew mode 100755\n", "text of files alone"),
@@ -224,6 +236,7 @@ def test_lines_that_are_there_twice_need_a_line_above_or_the_end() -> None:
     text = "def f\nx\ndef g\nx\n"
     told = refused(text, "@@", "-x", "+y")
     assert "f, hunk 1: its lines are in the file 2 times (lines 2, 4)" in told
+    assert updated(text, "@@def g@@", "-x", "+y") == "def f\nx\ndef g\ny\n"
     assert updated(text, "@@ def g", "-x", "+y") == "def f\nx\ndef g\ny\n"
     assert updated(text, "@@ def f", "-x", "+y") == "def f\ny\ndef g\nx\n"
     assert updated(text, "@@", "-x", "+y", "*** End of File") == "def f\nx\ndef g\ny\n"
@@ -251,6 +264,10 @@ def test_what_is_not_there_names_the_hunk_and_the_nearest_place() -> None:
     assert "(- in the file, + in the patch)" in told
     assert "-def total(items):\n+def total(item):" in told
     assert "at the end" in refused("a\nb\n", "@@", "-a", "*** End of File")
+    two = refused("a\nlet total = 1\nlet other = 2\n", "-let total = 1", "-let others = 2")
+    assert "at line 2" in two
+    assert "-let other = 2\n+let others = 2" in two
+    assert refused("a\n", "-zzz").endswith("not in the file; nothing in it is similar")
 
 
 def test_line_ends_of_the_file_are_kept() -> None:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from runtime.domain.errors import ToolError
 from runtime.tools import received
 
 
@@ -14,6 +15,29 @@ def test_what_a_session_holds_is_counted_where_it_lies(tmp_path: Path) -> None:
     received.keep(tmp_path, "ses_b", "three.txt", b"3" * 40)
     assert received.held(tmp_path, "ses_a") == 30
     assert received.held(tmp_path, "ses_none") == 0
+    assert sorted(one.name for one in (tmp_path / "uploads").iterdir()) == ["ses_a", "ses_b"]
+
+
+@pytest.mark.requirement("MSG-19", "TOOL-2")
+def test_a_file_is_the_gateways_own_and_what_keeps_it_from_its_place_is_said(
+    tmp_path: Path,
+) -> None:
+    path = received.keep(tmp_path, "ses_a", "one.txt", b"1")
+    assert (tmp_path / path).stat().st_mode & 0o777 == 0o600
+    (tmp_path / "uploads" / "ses_b").write_text("x")
+    with pytest.raises(ToolError) as refused:
+        received.keep(tmp_path, "ses_b", "one.txt", b"1")
+    place = received.path_of("ses_b", received.digest_of(b"1"), "one.txt")
+    assert refused.value.detail == f"{place} cannot be written: Not a directory"
+
+
+@pytest.mark.requirement("MSG-19", "TOOL-2")
+def test_what_cannot_take_its_place_leaves_nothing_behind(tmp_path: Path) -> None:
+    path = received.path_of("ses_a", received.digest_of(b"1"), "one.txt")
+    (tmp_path / path / "inside").mkdir(parents=True)
+    with pytest.raises(ToolError):
+        received.keep(tmp_path, "ses_a", "one.txt", b"1")
+    assert [one.name for one in (tmp_path / path).parent.iterdir()] == ["one.txt"]
 
 
 @pytest.mark.requirement("MSG-19", "TOOL-2")
@@ -27,3 +51,23 @@ def test_a_link_at_the_top_is_not_followed(tmp_path: Path, place: str) -> None:
     link.parent.mkdir(parents=True)
     link.symlink_to(elsewhere)
     assert received.held(workspace, "ses_a") == 0
+
+
+@pytest.mark.requirement("MSG-19", "TOOL-2")
+def test_a_kept_file_is_read_back_as_it_came_or_not_at_all(tmp_path: Path) -> None:
+    path = received.keep(tmp_path, "ses_a", "one.txt", b"1" * 10)
+    digest = received.digest_of(b"1" * 10)
+    assert received.read(tmp_path, path, digest, 10) == b"1" * 10
+    assert received.read(tmp_path, path, digest, 9) is None
+    assert received.read(tmp_path, path, received.digest_of(b"2"), 10) is None
+    assert received.read(tmp_path, f"{path}.gone", digest, 10) is None
+    assert received.read(tmp_path, "gone/one.txt", digest, 10) is None
+    folder, _, name = path.rpartition("/")
+    assert (
+        received.read(tmp_path, f"{folder}/../{folder.split('/')[-1]}/{name}", digest, 10) is None
+    )
+    (tmp_path / "bare").write_bytes(b"1" * 10)
+    assert received.read(tmp_path, "bare", digest, 10) is None
+    (tmp_path / path).unlink()
+    (tmp_path / path).symlink_to(tmp_path / "bare")
+    assert received.read(tmp_path, path, digest, 10) is None

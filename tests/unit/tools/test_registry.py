@@ -69,8 +69,17 @@ def test_wrong_arguments_name_the_field_the_rule_and_an_example(
 
 
 @pytest.mark.requirement("TOOL-1")
+def test_of_many_wrong_fields_the_first_are_told(desk: Desk) -> None:
+    told = refused(desk, "read_file", json.dumps({f"f{n}": 1 for n in range(7)} | {"path": "a"}))
+    assert "f4: is no field of this tool; and 2 more; the fields are path" in told
+    assert "f5" not in told
+
+
+@pytest.mark.requirement("TOOL-1")
 def test_an_unknown_tool_gets_the_nearest_names(desk: Desk) -> None:
-    assert "read_file" in refused(desk, "readfile", "{}")
+    assert refused(desk, "readfile", "{}").startswith(
+        "there is no tool named readfile; the nearest are read_file"
+    )
     assert "there are read_file, write_file" in refused(desk, "zzzzzz", "{}")
     assert len(refused(desk, "x" * 100_000, "{}")) < 600
 

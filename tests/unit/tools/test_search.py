@@ -32,6 +32,9 @@ def plant(desk: Desk, **files: str) -> None:
         ("[", ["["], ["a"]),
         ("./x", ["x"], ["y"]),
         ("[a&&b]", ["&"], ["c"]),
+        ("[X]b", ["Xb"], ["ab"]),
+        ("[^X]b", ["ab"], ["Xb"]),
+        ("[a]b", ["ab"], ["Xb"]),
     ],
 )
 def test_glob_patterns(pattern: str, matching: list[str], others: list[str]) -> None:

@@ -41,7 +41,7 @@ async def test_nothing_is_said_without_words_or_to_whom_the_person_does_not_reac
     assert "say what is to be sent" in await refused(desk, to="slack:T1:C1", text=" ")
     told = await refused(desk, to="slack:T1:C9", text="hello")
     assert "slack:T1:C9 is not another conversation here" in told
-    assert "- slack:T1:C1 (channel)" in told
+    assert told.endswith("These may be written to:\n- slack:T1:C1 (channel)")
     desk.recipients = ()
     assert "no other conversation that may" in await refused(desk, to="slack:T1:C9", text="hello")
 
@@ -49,8 +49,10 @@ async def test_nothing_is_said_without_words_or_to_whom_the_person_does_not_reac
 async def test_without_a_key_it_lists_those_there_are(desk: Desk) -> None:
     desk.recipients = tuple(recipient(f"C{number}") for number in range(25))
     listed = (await desk.run("send_message")).content.split("\n")
-    assert listed[1] == "- slack:T1:C0 (channel)"
+    assert listed[:2] == ["These may be written to:", "- slack:T1:C0 (channel)"]
     assert (len(listed), listed[-1]) == (22, "and 5 older ones")
+    desk.recipients = desk.recipients[:20]
+    assert (await desk.run("send_message")).content.endswith("- slack:T1:C19 (channel)")
 
 
 def test_a_listing_reads_and_a_message_is_a_send_to_its_key(desk: Desk) -> None:
