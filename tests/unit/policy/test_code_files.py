@@ -457,6 +457,8 @@ def test_ordinary_commands_are_known(command: str) -> None:
         "env A=1",
         "pytest -k",
         "make -C",
+        "sh run.sh *",
+        "./run.sh *",
         "cd `cd`",
         "sh -ec make",
         "bash --norc -c make",

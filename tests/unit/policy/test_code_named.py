@@ -1,10 +1,11 @@
 """How what parts of a command name becomes one value, and how much of it is looked at (APR-9)."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
 
-from runtime.policy.code_named import MOST_NAMED, TOO_MUCH, CodeFiles, run_in, together
+from runtime.policy.code_named import MOST_NAMED, CodeFiles, run_in, together
 from runtime.policy.command_folders import Folders
 
 pytestmark = pytest.mark.requirement("APR-9", "POL-9")
@@ -47,13 +48,13 @@ def test_so_many_are_looked_at_and_of_more_the_first_of_each_kind() -> None:
 
 def test_several_are_known_where_each_is_and_name_what_any_does() -> None:
     one = CodeFiles(("a", "b"), scripts=("a",), folders=("f",), same=(("x", "y"),))
-    two = CodeFiles(("b", "c"), scripts=("c",), upward=((".", "u"),), same=(("x", "y"),))
+    two = CodeFiles(("b", "c"), scripts=("c",), upward=((".", "u"),), same=(("z", "y"),))
     both = CodeFiles(
         ("a", "b", "c"),
         scripts=("a", "c"),
         folders=("f",),
         upward=((".", "u"),),
-        same=(("x", "y"),),
+        same=(("x", "y"), ("z", "y")),
     )
     assert together([one, two]) == both
     assert together([one, replace(two, known=False)]) == replace(both, known=False)
@@ -63,12 +64,22 @@ def test_several_are_known_where_each_is_and_name_what_any_does() -> None:
     assert together([]) == CodeFiles()
 
 
-def test_behind_too_much_nothing_more_is_counted() -> None:
-    def endless() -> object:
-        yield CodeFiles(many(MOST_NAMED + 1))
+@pytest.mark.parametrize(
+    "more",
+    [
+        CodeFiles(many(MOST_NAMED + 1)),
+        CodeFiles(many(256), folders=many(257)),
+        CodeFiles(many(256), upward=tuple((".", name) for name in many(257))),
+        CodeFiles(many(256), same=(many(257),)),
+    ],
+)
+def test_behind_too_much_nothing_more_is_counted(more: CodeFiles) -> None:
+    def endless() -> Iterator[CodeFiles]:
+        yield more
         pytest.fail("the first was too much already")
 
-    assert together(endless()) == replace(TOO_MUCH, paths=many(256))
+    cut = together(endless())
+    assert (cut.known, cut.read, cut.same, cut.paths) == (False, False, (), many(256))
 
 
 def test_what_is_named_is_where_the_program_runs() -> None:
@@ -98,6 +109,9 @@ def test_what_is_named_is_where_the_program_runs() -> None:
 def test_folders_are_left_out_where_each_would_name_too_much() -> None:
     code = CodeFiles(many(300), scripts=("p0",), same=(("x", "y"),))
     assert run_in(HERE | IN_A, code) == CodeFiles(many(300), known=False, read=False)
+    twice = HERE.entered("l/..")
+    assert twice.sure
+    assert run_in(twice, code) == CodeFiles(many(300), known=False, read=False)
     half = CodeFiles(many(256))
     assert run_in(HERE | IN_A, half).read is True
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from runtime.policy.code_files import code_files
-from runtime.policy.command_folders import command_folders, folders_begun
+from runtime.policy.command_folders import Folders, command_folders, folders_begun, spellings
 from runtime.policy.read_only import not_read_only
 from runtime.policy.shell_syntax import NotRead, simple_commands
 
@@ -140,6 +140,95 @@ def test_a_step_that_leads_nobody_knows_where_leaves_the_folders_before() -> Non
     assert (here.spellings, here.told) == (("a",), False)
     assert folders_begun("(cd)").spellings == (".",)
     assert set(folders_begun("(GIT_DIR=a=b git log)").spellings) == {".", "a=b"}
+
+
+@pytest.mark.parametrize(
+    ("text", "places", "told"),
+    [
+        ("cd -- a && x", ("a",), True),
+        ("cd -P a && x", ("a",), True),
+        ("cd -L a && x", ("a",), True),
+        ("cd -e a && x", ("a",), True),
+        ("chdir a && x", ("a",), True),
+        ("pushd a && x", ("a",), True),
+        ("pushd +1 && x", (".",), False),
+        ("cd +1 && x", ("+1",), True),
+        ("cd -x && x", (".",), False),
+        ("cd a b && x", (".",), False),
+        ("cd && x", (".",), False),
+        ("cd '' && x", (".",), False),
+        ("cd - && x", (".",), False),
+        ("cd a && cd - && x", ("a", "."), True),
+        ("command cd a && x", ("a", "."), True),
+        ("builtin cd a && x", ("a", "."), True),
+        ("time cd a && x", ("a", "."), True),
+        ("command ls && x", (".",), True),
+        ("popd && x", (".",), False),
+        ("cd a && popd && x", ("a", "."), False),
+        ("eval x && x", (".",), False),
+        ("cd a | x", (".",), True),
+        ("x | cd a && x", (".", "a"), True),
+        ("cd a | cd b; x", (".", "a", "b"), True),
+        ("cd a | cd b || x", (".", "a", "b"), True),
+        ("cd a || cd b && x", ("a", "b"), True),
+        ("cd a && cd b || x", (".", "a"), True),
+        ("cd a && x || cd b; x", ("a", "b", "a/b", "."), True),
+        ("cd a && cd b; x", ("a/b", ".", "a"), True),
+        ("cd a; cd b; cd c; x", ("a/b/c", "b/c", "a/c", "c", "a/b", "b", "a", "."), True),
+        ("ls CDPATH; x", (".",), False),
+        ("cd a* && x", (".",), False),
+        ("cd /a && cd /b && x", ("/b",), True),
+    ],
+)
+def test_each_way_to_a_folder_is_followed(text: str, places: tuple[str, ...], told: bool) -> None:
+    here = command_folders(simple_commands(text))[-1]
+    assert (here.spellings, here.told) == (places, told)
+
+
+def test_of_many_places_the_first_are_kept_and_the_others_are_not_told() -> None:
+    some = Folders(tuple((f"a{number}",) for number in range(11)))
+    whole = some | Folders((("b",),))
+    assert (len(whole.places), whole.told) == (12, True)
+    more = some | Folders((("b", "c"),))
+    assert (more.places, more.told) == (some.places, False)
+    assert (some | some) == some
+    assert (some | Folders((("b",),), told=False)).told is False
+    assert (some.lost() | Folders((("b",),))).told is False
+
+
+@pytest.mark.parametrize(
+    ("target", "places"),
+    [("a" * 512, 1), ("a" * 513, 0), ("a/" * 32 + "b", 1), ("a/" * 33 + "b", 0)],
+)
+def test_a_place_of_so_many_letters_or_steps_is_kept(target: str, places: int) -> None:
+    found = Folders().entered(target)
+    assert (len(found.places), found.told) == (places, places == 1)
+    both = Folders((("x",), (target,))) | Folders((("y",),))
+    assert (len(both.places), both.told) == (2 + places, places == 1)
+
+
+@pytest.mark.parametrize(
+    ("path", "spelled"),
+    [
+        ("", (".",)),
+        ("/", ("/",)),
+        ("//a/./b/", ("/a/b",)),
+        ("./a//b", ("a/b",)),
+        ("l/../p", ("l/../p", "p")),
+        ("../p", ("../p",)),
+    ],
+)
+def test_a_path_has_the_spellings_of_the_kernel_and_of_programs(
+    path: str, spelled: tuple[str, ...]
+) -> None:
+    assert spellings(path) == spelled
+    assert Folders().entered(path).spellings == tuple(reversed(spelled))
+    assert Folders((("/r",),)).entered("../s").spellings == ("/s", "/r/../s")
+
+
+def test_one_place_is_sure_where_it_is_told() -> None:
+    one = Folders((("a", "b"),))
+    assert (one.sure, one.lost().sure, (one | Folders()).sure) == (True, False, False)
 
 
 def test_so_many_words_of_a_text_that_is_not_read_are_looked_at() -> None:
