@@ -72,6 +72,8 @@ def test_the_same_call_id_twice_keeps_both_outputs(desk: Desk) -> None:
     assert [path.read_text()[0] for path in paths] == ["a", "b"]
     assert {path.parent.name for path in paths} == {"run_1"}
     assert paths[0].stat().st_mode & 0o777 == 0o600
+    again = to_result(odd, ToolOutput("a" * 40_000), context=desk.context("../../x"))
+    assert again.whole_output_path == first.whole_output_path
 
 
 @pytest.mark.requirement("TOOL-2", "TOOL-4")

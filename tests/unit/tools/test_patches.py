@@ -137,6 +137,10 @@ DIFF = "--- a/f\n+++ b/f\n@@ -1 +1 @@\n-a\n+b\n"
             f"diff --git a/f b/f\ndeleted file mode 100644\n{DIFF}",
             "line 1: the head of f says delete, its",
         ),
+        (
+            f"diff --git a/f b/f\nnew file mode 100644\n{DIFF}",
+            "line 1: the head of f says add, its",
+        ),
         ("diff --git a/c b/d\nrename from c\nrename to d\n" + DIFF, "line 4: --- and +++ name f"),
         (DIFF.replace("b/f", "b/g"), "line 1: --- and +++ name f and g; a file is moved by rename"),
         (DIFF.replace("a/f", "/dev/null", 1).replace("a/f", ""), "a new file and one hunk"),
@@ -172,6 +176,11 @@ rename to a
 +y
 """
     assert [change.paths for change in parse(text)] == [('ä "1".md',), ("ä", "a")]
+
+
+def test_a_diff_without_prefixes_names_its_files_as_they_are() -> None:
+    (change,) = parse("diff --git a/x a/x\nnew file mode 100644\n")
+    assert change == FileChange("add", "a/x")
 
 
 def test_a_file_that_is_deleted_without_lines_is_empty() -> None:
@@ -213,7 +222,10 @@ def test_a_diff_says_whether_the_last_line_ends(hunk: str, before: str, after: s
         (begun(*(f"*** Delete File: {n}" for n in range(MAX_FILES + 1))), f"more than {MAX_FILES}"),
         ("--- a/x\nno\n", "patch, line 2: --- is followed by +++, not 'no'"),
         ("diff --git a/x b/x\nGIT binary patch\nliteral 0\n", "text of files alone"),
-        ("--- a/x\n+++ b/x\n@@ -1,2 +1 @@\n-a\n", "does not have the lines that its @@ says"),
+        (
+            "--- a/x\n+++ b/x\n@@ -1,2 +1 @@\n-a\n",
+            "patch, line 5: the hunk does not have the lines",
+        ),
         ("@@ -1 +1 @@\n-a\n+b\n", "stands below the --- and +++"),
         ("diff --git a/x b/x\nold mode 100644\nnew mode 100755\n", "text of files alone"),
         ("diff --git a/x b/x\nBinary files a/x and b/x differ\n", "text of files alone"),
