@@ -87,3 +87,37 @@ def test_plain_files_are_read_and_broken_ones_are_refused() -> None:
     for broken in (b"name = 1", b"[core", b"[core]\n= 1", b"[core]\nx = \xff", b'[a]\nx = "1\n'):
         with pytest.raises(BadConfig):
             entries(broken)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ('a "b  c" d', "a b  c d"),
+        ('a"b"c', "abc"),
+        ('"a"  "b"', "a  b"),
+        ("a\\tb", "a\tb"),
+        ('a\\\\b\\"c', 'a\\b"c'),
+        ('"x#y" # z', "x#y"),
+        ("a ; b", "a"),
+        ('"a \\\n b"', "a  b"),
+        ('""', ""),
+        ('"a" ', "a"),
+        ("\\n\\n", "\n\n"),
+        ('  "x"', "x"),
+        ('a "" b', "a  b"),
+    ],
+)
+def test_quotes_and_escapes_are_read_as_git_reads_them(text: str, value: str) -> None:
+    read = entries(f"[core]\n\tx = {text}\n\ty = 2\n".encode())
+    assert [(one.section, one.name, one.value) for one in read] == [
+        ("core", "x", value),
+        ("core", "y", "2"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "line"), [('"', 2), ("a\\q", 2), ('"a', 2), ('"a"\tb', 2), ("a\n\tb c", 3)]
+)
+def test_what_cannot_be_read_is_told_with_its_line(text: str, line: int) -> None:
+    with pytest.raises(BadConfig, match=f"^line {line} cannot be read$"):
+        entries(f"[core]\n\tx = {text}\n\ty = 2\n".encode())

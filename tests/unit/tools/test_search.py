@@ -1,12 +1,15 @@
 """Finding files and what is in them."""
 
+import os
 import re
+from pathlib import Path
 
 import pytest
 
 from runtime.domain.errors import ToolError
 from runtime.tools.builtin.grep import Grep
 from runtime.tools.patterns import Glob
+from runtime.tools.tree import Tree
 from tests.unit.tools.support import Desk, StillClock
 
 
@@ -134,3 +137,27 @@ async def test_a_pattern_that_never_ends_is_stopped(desk: Desk) -> None:
         await desk.run("grep", pattern="f(")
     with pytest.raises(ToolError, match="does not exist"):
         await desk.run("grep", pattern="f", path="none")
+
+
+@pytest.mark.parametrize(("folders", "truncated"), [(64, False), (65, True)])
+def test_a_walk_ends_so_many_folders_down_and_says_so(
+    tmp_path: Path, folders: int, truncated: bool
+) -> None:
+    deepest = tmp_path.joinpath(*["d"] * folders)
+    deepest.mkdir(parents=True)
+    (deepest / "f").write_text("x")
+    handle = os.open(tmp_path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        tree = Tree(handle)
+        names = [entry.name for entry in tree]
+    finally:
+        os.close(handle)
+    assert names == ["d"] * folders + ([] if truncated else ["f"])
+    assert tree.truncated is truncated
+
+
+async def test_lines_are_shown_without_the_ends_of_windows_and_cut(desk: Desk) -> None:
+    (desk.folder / "a").write_bytes(b"\rxy\r\n" + b"x" * 300 + b"\n" + b"x" * 301 + b"\n")
+    found = (await desk.run("grep", pattern="x")).content.split("\n")
+    shown = [line.rpartition(":")[2] for line in found[:3]]
+    assert shown == ["\rxy", "x" * 300, "x" * 300 + "..."]
