@@ -29,6 +29,8 @@ _MOST = 12
 """Spellings of one set of places; a text with more of them leads nobody knows where."""
 _START: Place = (".",)
 _ENTERS = frozenset({"cd", "chdir", "pushd"})
+_ANYWHERE = frozenset({"popd", "eval"})
+"""Words that lead to a folder which they do not name."""
 # `time` is a word of bash's own grammar.
 _SAME_SHELL = frozenset({"command", "builtin", "time"})
 _LEADS = ("CDPATH", "OLDPWD")
@@ -188,9 +190,10 @@ def _moved(here: Folders, words: Sequence[Word], visited: Folders) -> Folders:
     if any(name in text for text in texts for name in _LEADS):
         return here.lost()
     if texts[0] in _SAME_SHELL:
-        place = next((at for at, text in enumerate(texts) if text in _ENTERS), None)
+        steps = _ENTERS | _ANYWHERE
+        place = next((at for at, text in enumerate(texts) if text in steps), None)
         return here if place is None else _moved(here, words[place:], visited) | here
-    if texts[0] in ("popd", "eval"):
+    if texts[0] in _ANYWHERE:
         return (here | visited).lost()
     if texts[0] not in _ENTERS:
         return here
