@@ -166,6 +166,7 @@ def test_a_step_that_leads_nobody_knows_where_leaves_the_folders_before() -> Non
         ("time cd a && x", ("a", "."), True),
         ("command ls && x", (".",), True),
         ("popd && x", (".",), False),
+        ("cd '~' && x", (".",), False),
         ("cd a && command popd && x", ("a", "."), False),
         ("cd a || x", (".",), True),
         ("cd a && x || x", (".", "a"), True),
