@@ -289,3 +289,31 @@ def test_what_was_seen_is_bounded() -> None:
     assert not files.changed(Path("/w/9"), Seen(8, 9, "a"))
     files.note(Path("/w/big"), Seen(1, 1, ""))
     assert files.changed(Path("/w/big"), Seen(2, 1, ""))
+
+
+@pytest.mark.requirement("TOOL-3")
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"old_text": "a", "new_text": "a"}, "old_text and new_text are the same"),
+        (
+            {"old_text": "one", "new_text": "x"},
+            "old_text is in the file 2 times (lines 1, 3): make it longer so that it is unique, "
+            "or give count",
+        ),
+        (
+            {"old_text": "one", "new_text": "x", "count": 3},
+            "old_text is in the file 2 times, not 3",
+        ),
+        (
+            {"old_text": "zzz", "new_text": "x"},
+            "old_text is not in the file; nothing in it is similar",
+        ),
+    ],
+)
+async def test_an_edit_that_does_not_fit_says_why(
+    desk: Desk, arguments: dict[str, str | int], said: str
+) -> None:
+    (desk.folder / "a").write_text("one\ntwo\none\n")
+    assert await refused(desk, "edit_file", path="a", **arguments) == said
+    assert (desk.folder / "a").read_text() == "one\ntwo\none\n"

@@ -85,6 +85,7 @@ async def test_a_refused_address_is_told(desk: Desk) -> None:
         ("<ul><li>a<li>b<ul><li>c</ul></ul>d", "- a\n- b\n  - c\n\nd"),
         ("<ol><li>a</li><li>b</li></ol>", "1. a\n2. b"),
         ("<li>a<li>b", "- a\n- b"),
+        ("<a href='a b(c)'>t</a>", "[t](https://e.org/a%20b(c%29)"),
         ("<ol><li>a<ul><li>b</ul><li>c</ol>", "1. a\n  - b\n\n2. c"),
         ("<kbd>x</kbd> <samp>y</samp>", "`x` `y`"),
         ("<pre>a\n\n\n  b &lt;</pre>", "```\na\n\n\n  b <\n```"),
