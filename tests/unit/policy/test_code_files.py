@@ -3,7 +3,6 @@
 import pytest
 
 from runtime.policy.code_files import code_files
-from runtime.policy.code_named import MOST_NAMED
 from runtime.policy.code_programs import makefiles
 
 pytestmark = pytest.mark.requirement("APR-9", "POL-9")
@@ -386,21 +385,6 @@ def test_what_an_argument_cannot_name_is_not_named(command: str, path: str) -> N
     assert path not in code_files(command).paths
 
 
-@pytest.mark.parametrize(
-    ("fits", "more"), [("a" * 512, "a"), ("a/" * 32 + "b", "/c"), ("../" * 31 + "a/b", "/c")]
-)
-def test_a_path_of_so_many_letters_or_steps_is_looked_at(fits: str, more: str) -> None:
-    found = code_files(f"sh {fits}")
-    assert (found.read, fits in found.paths) == (True, True)
-    longer = code_files(f"sh {fits}{more}")
-    assert (longer.known, longer.read, longer.paths) == (False, False, ())
-
-
-def test_so_many_words_of_a_program_that_starts_another_are_read() -> None:
-    assert code_files("xargs" + " x" * 64).read is True
-    assert code_files("nice -n" + " x" * 63).read is True
-
-
 def test_spellings_that_a_link_makes_different_files_are_marked() -> None:
     assert code_files("sh link/../run.sh").same == (("link/../run.sh", "run.sh"),)
     assert code_files("cd d && sh ../run.sh").same == (("d/../run.sh", "run.sh"),)
@@ -602,34 +586,3 @@ def test_ordinary_commands_are_known(command: str) -> None:
 )
 def test_what_may_run_more_is_said_to(command: str) -> None:
     assert code_files(command).known is False
-
-
-MULTIPLYING = [
-    "&&".join(["cd aaaaaaaaaaaaaaaaaaaaaa/../b && make"] * 25),
-    ";".join(f"cd a{n}" for n in range(49)) + ";make",
-    "cd a;cd b;cd c;cd d;cd e/..;pytest " + " ".join(f"a/b/c/d/e/f/../g{n}" for n in range(200)),
-    "cd a;cd b;cd c/..;pytest " + "a/" * 1900,
-    "$(x) cd a;cd b;cd c/..;" + "pytest " * 30 + " ".join(["a/" * 50] * 30),
-    "nice -x " + "pytest a/b/c/d/e/f/g/h/i/j " * 90 + "a/" * 600,
-]
-NESTED = [
-    *("time " * 800 + "make", "uv run " * 500 + "make", "nice -n 5 " * 400 + "make"),
-    *("xargs '" + "time " * 800 + "make'", "git bisect run npx make", "python -m " + "a." * 33),
-    *("xargs" + " x" * 65, "nice -n" + " x" * 64),
-]
-
-
-@pytest.mark.parametrize("command", MULTIPLYING)
-def test_a_command_that_names_too_many_files_counts_as_one_that_is_not_read(command: str) -> None:
-    found = code_files(command)
-    assert 0 < found.amount <= MOST_NAMED
-    assert found.known is False
-    assert found.read is False
-    assert not found.within(found)
-
-
-@pytest.mark.parametrize("command", NESTED)
-def test_behind_so_many_programs_that_start_others_nobody_looks(command: str) -> None:
-    found = code_files(command)
-    assert found.known is False
-    assert found.read is False
