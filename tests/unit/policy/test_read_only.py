@@ -81,6 +81,12 @@ def test_everyday_reading_passes(command: str) -> None:
             "git with log and a format with %G, which starts another program",
         ),
         ("git", "git with no subcommand"),
+        ("git worktree", "git with worktree and anything but list"),
+        ("git worktree add x", "git with worktree and anything but list"),
+        ("git stash drop", "git with stash and anything but list and show"),
+        ("git reflog expire --all", "git with reflog and anything but show"),
+        ("git reflog show --output=new", "git with reflog and --output"),
+        ("git config a.b c", "git with config and anything but --get and --list"),
     ],
 )
 def test_the_refusal_names_what_was_in_the_way(command: str, why: str) -> None:
