@@ -362,6 +362,7 @@ READING = (
     "sed '1!d' f",
     "git -C sub log",
     "git -C sub --no-pager status",
+    "git --no-pager -C sub log",
     "git stash list",
     "git stash show -p 'stash@{0}'",
     "git reflog",

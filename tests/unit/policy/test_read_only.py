@@ -81,6 +81,8 @@ def test_everyday_reading_passes(command: str) -> None:
             "git with log and a format with %G, which starts another program",
         ),
         ("git", "git with no subcommand"),
+        ("git -C s* log", "git with -C without the name of one folder"),
+        ("git -C '' log", "git with -C without the name of one folder"),
         ("git worktree", "git with worktree and anything but list"),
         ("git worktree add x", "git with worktree and anything but list"),
         ("git stash drop", "git with stash and anything but list and show"),
