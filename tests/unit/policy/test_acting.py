@@ -105,6 +105,7 @@ def test_the_text_of_a_command_is_allowed_only_where_commands_begin() -> None:
         ("make test:*", "make test GIT_CONFIG_COUNT=0", "ask"),
         ("make:*", "make BASH_ENV=1 test", "ask"),
         ("npm run:*", "npm run build", "allow"),
+        ("npm run:*", "npm run @x", "ask"),
         ("npm run:*", "npm run build --userconfig x", "ask"),
         ("npm run:*", "npm run build --script-shell python3", "ask"),
         ("uv run:*", "uv run app.py", "ask"),
