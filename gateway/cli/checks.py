@@ -22,7 +22,7 @@ from gateway.config_keys import leaves
 from gateway.config_report import masked_url
 from runtime.domain.counts import counted
 from runtime.domain.errors import InvalidInput, ModelError, Unavailable
-from runtime.domain.schemas import Standing
+from runtime.domain.schemas import Schema, Standing
 from runtime.domain.transcript import UserMessage
 from runtime.ports.model import ModelRequest, ModelResponse
 from runtime.ports.sandbox import Sandbox
@@ -114,6 +114,11 @@ async def _database(config: Config) -> Check:
         found = await wiring.schema_of(config)
     except (Unavailable, InvalidInput) as error:
         return Check("database", "fail", str(error), "See the sentence above; then run it again.")
+    return schema(shown, found)
+
+
+def schema(shown: str, found: Schema) -> Check:
+    """What the schema of the database `shown` is to this version."""
     match found.standing:
         case Standing.EMPTY:
             return Check("database", "warn", f"{shown} is empty", "`gatehouse serve` makes it.")
@@ -123,6 +128,10 @@ async def _database(config: Config) -> Check:
         case Standing.TOO_NEW:
             new = f"{shown} is at {found.revision}, which this version ({found.head}) cannot use"
             return Check("database", "fail", new, "Install the newer version here too.")
+        case Standing.UNRELEASED:
+            old = f"{shown} is at {found.revision}, from before the first release"
+            fix = "Name another database in database.url, or move this one away."
+            return Check("database", "fail", old, fix)
         case Standing.AHEAD:
             ahead = f"{shown} is at {found.revision}, ahead of this version ({found.head})"
             return Check("database", "warn", ahead, "Finish the upgrade: install it here too.")

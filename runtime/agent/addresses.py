@@ -12,7 +12,7 @@ from runtime.domain.errors import ToolError
 from runtime.domain.tools import ToolCall
 from runtime.sessions.heard import Heard, above, as_heard
 from runtime.store import Database
-from runtime.store.sessions import CHILD, Session
+from runtime.store.sessions import Session
 from runtime.store.transcripts import Line
 from runtime.tools.builtin.web import FetchArguments
 from runtime.tools.registry import Registry
@@ -29,9 +29,8 @@ async def given(
     asked = fetched(registry, calls)
     if not asked:
         return frozenset()
-    child = session.key.startswith(CHILD)
-    known = [as_heard([line.message for line in lines], child=child)]
-    if child:
+    known = [as_heard([line.message for line in lines], child=session.is_child)]
+    if session.is_child:
         known += await database.read(partial(above, session_id=session.id))
     return among(asked, known)
 

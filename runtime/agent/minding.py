@@ -20,19 +20,14 @@ from runtime.inbox.steps import STUCK, Finish
 from runtime.store import Connection, Database, agent_tries, agents, transcripts
 from runtime.store.calls import CallRow
 from runtime.store.runs import Run
-from runtime.store.sessions import CHILD, Session
+from runtime.store.sessions import Session
 from runtime.store.transcripts import Line
-
-
-def is_child(session: Session) -> bool:
-    """Whether a session is a subagent's."""
-    return session.key.startswith(CHILD)
 
 
 async def take_up(database: Database, session: Session, run: Run, state: TurnState) -> int:
     """Begin to watch a child's run, from what it did so far; the steps of its earlier runs, where
     its budget counts them."""
-    if not is_child(session):
+    if not session.is_child:
         return 0
     state.watch = Watch()
     if run.step > 0 or run.seq > 1:
@@ -53,7 +48,7 @@ def steps_left(session: Session, done: int, most: int) -> int:
 def limit(session: Session, state: TurnState, most: int) -> int:
     """The step behind which a run ends that takes `most`. What people say to it gives it as many
     again; a child's are bounded by what it was given."""
-    return most if is_child(session) else state.heard + most
+    return most if session.is_child else state.heard + most
 
 
 def judge(state: TurnState, rows: Sequence[CallRow]) -> tuple[str, ...]:
@@ -84,7 +79,7 @@ def retry_of(
     session: Session, settings: ChildSettings, error: ModelError, jitter: float
 ) -> Retry | None:
     """Another try, where a child failed by what may pass: nothing that a repeat cannot mend."""
-    if not is_child(session) or not isinstance(error, ModelRetry):
+    if not session.is_child or not isinstance(error, ModelRetry):
         return None
     return Retry(settings.max_retries, settings.retry_ms, jitter)
 

@@ -17,7 +17,7 @@ from runtime.domain.errors import ToolError
 from runtime.store import Connection, Database, agent_trees, agents, seen_files
 from runtime.store.agents import Agent, TreeState
 from runtime.store.seen_files import Record, Stamp
-from runtime.store.sessions import CHILD
+from runtime.store.sessions import Session
 from runtime.tools.files import Seen, SeenFiles
 
 V = TypeVar("V")
@@ -60,18 +60,18 @@ class Places:
         self._records.pop(session_id, None)
         return _stamps(self.files(session_id))
 
-    async def enter(self, session_id: str, key: str) -> None:
+    async def enter(self, session: Session) -> None:
         """Find where a session works, at the begin of its turn. Raises `ModelRejected` where it
         has a worktree that cannot be had."""
-        self._records.pop(session_id, None)
-        if not key.startswith(CHILD):
+        self._records.pop(session.id, None)
+        if not session.is_child:
             return
-        owner = await self._database.read(partial(_home, session_id=session_id))
+        owner = await self._database.read(partial(_home, session_id=session.id))
         if owner is None:
-            self._sites.pop(session_id, None)
+            self._sites.pop(session.id, None)
             return
         site = await self._tree(owner)
-        self._sites[session_id] = site
+        self._sites[session.id] = site
         _bound(self._sites)
 
     async def base(self, above: str | None) -> str:

@@ -162,7 +162,7 @@ class Turn:
         done = await minding.take_up(database, self._session, self._run, self._state)
         self._max_steps = minding.steps_left(self._session, done, most)
         try:
-            await self._services.steps.places.enter(self._session.id, self._session.key)
+            await self._services.steps.places.enter(self._session)
             while True:
                 if self._state.pending:
                     if not await self._tools():

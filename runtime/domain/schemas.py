@@ -8,6 +8,7 @@ class Standing(StrEnum):
     """What a database is to this version.
 
     Ahead: a newer version has migrated it and still carries this one's code. Too new: it does not.
+    Unreleased: code from before the first release made it, and no released version can use it.
     """
 
     EMPTY = "empty"
@@ -15,6 +16,7 @@ class Standing(StrEnum):
     CURRENT = "current"
     AHEAD = "ahead"
     TOO_NEW = "too_new"
+    UNRELEASED = "unreleased"
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from runtime.domain.people import Trust
 from runtime.policy.decide import Bounds, RuleLists
 from runtime.policy.rules import Rule
 from runtime.store.runs import Run
-from runtime.store.sessions import CHILD, Session
+from runtime.store.sessions import Session
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,5 +51,5 @@ def bounds_of(settings: PolicySettings, session: Session, *, trust: Trust, group
         max_steps=session.max_steps,
         no_writing=session.no_writing,
         scope=session.capabilities,
-        child=session.key.startswith(CHILD),
+        child=session.is_child,
     )

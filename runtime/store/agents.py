@@ -33,6 +33,8 @@ Isolation = Literal["full", "selective", "shared"]
 TreeState = Literal["open", "clean", "kept", "gone"]
 HELD: Final = "held"
 """The gate of a lane whose agent waits for others; it wants no slot yet."""
+SUBAGENT: Final = "subagent"
+"""The kind of an agent's session; its key begins with it too."""
 ROOT: Final = "root"
 """What the session at the top of a tree is called in it."""
 LIVE: Final = "settled_ms IS NULL"

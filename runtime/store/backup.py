@@ -19,6 +19,7 @@ from runtime.store.dialect import database_url, sqlite_path
 from runtime.store.filelock import gateway_lock
 from runtime.store.migrate import MIGRATIONS, migrate
 from runtime.store.postgres import PostgresDatabase
+from runtime.store.revisions import UNRELEASED, Revisions
 from runtime.store.sqlite import SqliteDatabase
 
 COPY_NAMES: Final[dict[DatabaseKind, str]] = {
@@ -143,12 +144,14 @@ async def _settle(database: SqliteDatabase | PostgresDatabase, resend: bool) -> 
 
 
 def _check_known(revision: str, scripts: Path) -> None:
-    # Lazy: 10 MB that only a backup and a migration need.
-    from alembic.script import ScriptDirectory
-
-    known = {one.revision for one in ScriptDirectory(str(scripts)).walk_revisions()}
-    if revision not in known:
+    if Revisions(scripts).knows(revision):
+        return
+    if revision in UNRELEASED:
         raise Conflict(
-            f"The database's schema is {revision}, which a newer version of Gatehouse made: use "
-            "that version for this backup."
+            f"The database's schema is {revision}, from before the first release of Gatehouse: "
+            "only the code that made it can use it."
         )
+    raise Conflict(
+        f"The database's schema is {revision}, which a newer version of Gatehouse made: use that "
+        "version for this backup."
+    )

@@ -7,7 +7,7 @@ saves it once. All counters of a session live here, so its numbers are dense and
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVarTuple
+from typing import Any, Final, TypeVarTuple
 
 from sqlalchemy import (
     Connection,
@@ -36,18 +36,23 @@ from runtime.store.hot import Hot, hot
 from runtime.store.leases import worker_is_dead
 from runtime.store.rows import insert_new
 from runtime.store.runs import QUEUED, RUNNING
-from runtime.store.saving import FIELDS
+from runtime.store.saving import FIELDS, FIXED
 from runtime.store.tables import inputs, lanes, runs, sessions
 
 Ts = TypeVarTuple("Ts")
 
 
 SHUT, OPEN = "shut", "open"
+CONVERSATION: Final = "conversation"
+"""The kind of a session that people talk in."""
 
 
 @dataclass(slots=True)
 class Lane:
     """A session's lane while one unit holds it; mutable on purpose, saved by `save`.
+
+    What kind of session it is and its place in a tree of sessions never change: `parent_id` is None
+    and `depth` 0 at the root, whose `root_id` is its own.
 
     `gate` is None but for a subagent's lane: `SHUT` or held it never is ready, and where it is shut
     `wants_ms` says since when its head run could start if there was a slot.
@@ -55,6 +60,10 @@ class Lane:
 
     session_id: str
     now_ms: int
+    kind: str = CONVERSATION
+    parent_id: str | None = None
+    root_id: str = ""
+    depth: int = 0
     input_seq: int = 0
     run_seq: int = 0
     event_seq: int = 0
@@ -127,13 +136,15 @@ class Lane:
 
 @dataclass(frozen=True, slots=True)
 class NewSession:
-    """What a session starts with."""
+    """What a session starts with. `parent` is the lane of the session that it belongs to."""
 
     key: str
     address: ChatAddress
     mode: str
     queue_mode: str
     title: str = ""
+    kind: str = CONVERSATION
+    parent: Lane | None = None
 
 
 def _timed(locking: Select[*Ts]) -> Mapping[DialectName, Hot[Any]]:
@@ -141,7 +152,7 @@ def _timed(locking: Select[*Ts]) -> Mapping[DialectName, Hot[Any]]:
     return {name: hot(timed(name, locking)) for name in DIALECTS}
 
 
-_COLUMNS = (lanes.c.session_id, *(lanes.c[name] for name in FIELDS))
+_COLUMNS = (lanes.c.session_id, *(lanes.c[name] for name in (*FIXED, *FIELDS)))
 _LOCK = _timed(
     lock_rows(
         select(*_COLUMNS).where(lanes.c.session_id == bindparam("lane_session")),
@@ -332,10 +343,19 @@ def create(conn: Connection, new: NewSession, *, session_id: str = "") -> Lane |
     )
     if not made:
         return None
-    conn.execute(insert(lanes).values(session_id=session_id))
-    lane = Lane(session_id, now)
+    lane = _first(session_id, new, now)
+    conn.execute(
+        insert(lanes).values(session_id=session_id, **{name: getattr(lane, name) for name in FIXED})
+    )
     lane.record(EventKind.SESSION_CREATED, None, {"key": new.key})
     return lane
+
+
+def _first(session_id: str, new: NewSession, now: int) -> Lane:
+    above = new.parent
+    if above is None:
+        return Lane(session_id, now, new.kind, root_id=session_id)
+    return Lane(session_id, now, new.kind, above.session_id, above.root_id, above.depth + 1)
 
 
 def take_back(conn: Connection, lane: Lane) -> None:

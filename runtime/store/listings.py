@@ -30,7 +30,6 @@ from runtime.domain.messages import InboundMessage, OutboundMessage
 from runtime.domain.people import Speaker
 from runtime.store.agent_cards import BATCH
 from runtime.store.payloads import kept, kept_message
-from runtime.store.sessions import CHILD
 from runtime.store.tables import events, inputs, lanes, messages, outbox, runs, sessions
 from runtime.store.tables_agents import agents
 from runtime.store.transcripts import Line
@@ -150,7 +149,7 @@ _CLOSED = exists().where(
 """Subagents that were to be listed only while they work; who has the id still finds them."""
 
 
-_NO_CHILD: Final = sessions.c.key.not_like(f"{CHILD}%")
+_NO_CHILD: Final = lanes.c.parent_id.is_(None)
 
 
 def session_lines(

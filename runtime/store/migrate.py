@@ -308,6 +308,13 @@ def _run_alembic(conn: Connection, scripts: Path) -> None:
 
 def _nothing_to_do(found: Schema) -> MigrationReport | None:
     """Raises StoreUnavailable for a schema that this version must not touch."""
+    if found.standing is Standing.UNRELEASED:
+        raise StoreUnavailable(
+            f"The database's schema is {found.revision}, from before the first release of "
+            "Gatehouse. No released version can use or upgrade it.",
+            hint="Name another database in database.url, or move this one away: the gateway then "
+            "makes a new one. Only the code that made the old one can read it.",
+        )
     if found.standing is Standing.TOO_NEW:
         least = found.compatible_from or "nothing that this version knows"
         raise StoreUnavailable(

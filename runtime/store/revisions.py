@@ -16,6 +16,9 @@ _NAMED: Final = re.compile(
     r"""^(revision|down_revision|compatible_from)\b[^=\n]*=\s*["'](\w+)["']""", re.MULTILINE
 )
 
+UNRELEASED: Final = frozenset(f"{number:04}" for number in range(1, 8))
+"""The revisions from before the first release; their names are never used again."""
+
 
 @dataclass(frozen=True, slots=True)
 class Revision:
@@ -44,6 +47,10 @@ class Revisions:
         """The oldest revision whose code may use this version's schema."""
         return self.ordered[-1].compatible_from
 
+    def knows(self, revision: str) -> bool:
+        """Whether this version can bring a database at `revision` to its own schema."""
+        return revision in self._names
+
     def after(self, revision: str | None) -> tuple[str, ...]:
         """What follows a revision, in order; everything follows None."""
         start = 0 if revision is None else self._names.index(revision) + 1
@@ -62,6 +69,8 @@ class Revisions:
             return Standing.CURRENT
         if revision in self._names:
             return Standing.BEHIND
+        if revision in UNRELEASED:
+            return Standing.UNRELEASED
         # The names of the future mean nothing here, but one that we know is not of the future.
         return Standing.AHEAD if compatible_from in self._names else Standing.TOO_NEW
 

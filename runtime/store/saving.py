@@ -18,6 +18,8 @@ from runtime.store.tables import lanes, messages
 
 Values = Mapping[str, object]
 
+FIXED: Final = ("kind", "parent_id", "root_id", "depth")
+"""The columns of a lane that are written once."""
 FIELDS: Final = (
     "input_seq",
     "run_seq",

@@ -3,7 +3,6 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
 
 from sqlalchemy import Connection, Row, bindparam, select, update
 
@@ -17,9 +16,6 @@ from runtime.store.dialect import dialect_name, one_of
 from runtime.store.hot import hot
 from runtime.store.payloads import kept
 from runtime.store.tables import lanes, sessions
-
-CHILD: Final = "subagent:"
-"""How the keys of children's sessions begin."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +60,13 @@ class Session:
     created_ms: int
     updated_ms: int
     transcript: int
+    kind: str
+    parent_id: str | None
+
+    @property
+    def is_child(self) -> bool:
+        """Whether it belongs to another session."""
+        return self.parent_id is not None
 
     @property
     def tools(self) -> frozenset[str] | None:
@@ -102,7 +105,9 @@ class Inheritance:
     mode: PermissionMode | None = None
 
 
-_QUERY = select(sessions, lanes.c.transcript).join(lanes, lanes.c.session_id == sessions.c.id)
+_QUERY = select(sessions, lanes.c.transcript, lanes.c.kind, lanes.c.parent_id).join(
+    lanes, lanes.c.session_id == sessions.c.id
+)
 _BY_IDS = {
     name: hot(_QUERY.where(one_of(name, sessions.c.id, "the_sessions"))) for name in DIALECTS
 }
@@ -209,6 +214,8 @@ def _session(row: Row[tuple[object, ...]]) -> Session:
         created_ms=found["created_ms"],
         updated_ms=found["updated_ms"],
         transcript=found["transcript"],
+        kind=found["kind"],
+        parent_id=found["parent_id"],
     )
 
 

@@ -131,6 +131,11 @@ lanes = Table(
     "lanes",
     metadata,
     Column("session_id", ForeignKey("sessions.id"), primary_key=True),
+    # What kind of session it is, and its place in a tree of them. Never changed.
+    Column("kind", Text, nullable=False, server_default="conversation"),
+    Column("parent_id", Text),
+    Column("root_id", Text, nullable=False),
+    Column("depth", Integer, nullable=False, server_default="0"),
     Column("input_seq", BigInteger, nullable=False, server_default="0"),
     Column("run_seq", BigInteger, nullable=False, server_default="0"),
     Column("event_seq", BigInteger, nullable=False, server_default="0"),
@@ -144,6 +149,7 @@ lanes = Table(
     # Of a child's lane alone (`tables_agents`): whether it may run, and since when it wants to.
     Column("gate", Text),
     Column("wants_ms", BigInteger),
+    partial_index("ix_lanes_below", "root_id", where="parent_id IS NOT NULL"),
     partial_index("ix_lanes_ready", "ready_ms", where="ready_ms IS NOT NULL"),
 )
 

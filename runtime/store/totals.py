@@ -50,24 +50,27 @@ def of_session(conn: Connection, session_id: str) -> Usage:
 
 
 def below(conn: Connection, session_id: str) -> Usage:
-    """The same of all runs of the subagents of a session that is the root of a tree."""
-    return _sum(conn, runs.c.session_id.in_(_sessions(agents.c.tree_id == session_id)))
+    """The same of all runs below a session that is the root of a tree."""
+    return _sum(conn, runs.c.session_id.in_(_below(session_id)))
 
 
 def of_tree(conn: Connection, session_id: str) -> Usage:
-    """The same of a session and its subagents."""
-    children = _sessions(agents.c.tree_id == session_id)
-    return _sum(conn, or_(runs.c.session_id == session_id, runs.c.session_id.in_(children)))
+    """The same of a session and all below it."""
+    return _sum(
+        conn, or_(runs.c.session_id == session_id, runs.c.session_id.in_(_below(session_id)))
+    )
 
 
 def of_payer(conn: Connection, run_id: str) -> Usage:
     """The same of a run and of the subagents that count on its budget."""
-    children = _sessions(agents.c.payer == run_id)
+    children = select(agents.c.session_id).where(agents.c.payer == run_id)
     return _sum(conn, or_(runs.c.id == run_id, runs.c.session_id.in_(children)))
 
 
-def _sessions(which: ColumnElement[bool]) -> Select[str]:
-    return select(agents.c.session_id).where(which)
+def _below(session_id: str) -> Select[str]:
+    return select(lanes.c.session_id).where(
+        lanes.c.root_id == session_id, lanes.c.parent_id.is_not(None)
+    )
 
 
 def _sum(conn: Connection, which: ColumnElement[bool]) -> Usage:

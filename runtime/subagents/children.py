@@ -25,11 +25,11 @@ from runtime.store import (
     runs,
     sessions,
 )
-from runtime.store.agents import HELD, Agent
+from runtime.store.agents import HELD, SUBAGENT, Agent
 from runtime.store.inputs import PERSON
 from runtime.store.lanes import SHUT, Lane, NewSession
 from runtime.store.runs import Run
-from runtime.store.sessions import CHILD, Inheritance, Scope
+from runtime.store.sessions import Inheritance, Scope
 from runtime.subagents import allowing, inheriting, isolation
 from runtime.subagents.allowing import HELD_ALL, NOTHING_ASKED, Asked, Held
 from runtime.subagents.isolation import Defined, Placing
@@ -284,11 +284,13 @@ def _session(conn: Connection, one: Agent, parent: Lane, run: Run, order: SpawnO
     profile = order.profiles[one.type]
     given = allowing.endow(order.held, order.asked, profile.tools, profile.permission_mode)
     new = NewSession(
-        key=f"{CHILD}{one.session_id}",
+        key=f"{SUBAGENT}:{one.session_id}",
         address=above.address,
         mode=SessionMode.PLAN.value if profile.read_only else above.mode.value,
         queue_mode="followup",
         title=one.label or one.description or f"{one.name}: {one.task[:80]}",
+        kind=SUBAGENT,
+        parent=parent,
     )
     lane = lanes.create(conn, new, session_id=one.session_id)
     if lane is None:

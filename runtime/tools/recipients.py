@@ -10,7 +10,7 @@ from runtime.domain.messages import MOVED, ChatAddress
 from runtime.domain.people import Speaker, Trust
 from runtime.sessions.keys import OF_USER, place_of
 from runtime.store import Connection, Database, inputs, leases, people, runs, sessions
-from runtime.store.sessions import CHILD, Session
+from runtime.store.sessions import Session
 
 LISTED: Final = 200
 """The newest conversations that are looked through for those that can be listed."""
@@ -55,7 +55,7 @@ def _found(conn: Connection, *, run_id: str, key: str) -> Sequence[Recipient]:
         for one in looked
         if leases.delivery(one.address.channel, one.address.account) in served
         and one.address != run.target
-        and not one.key.startswith(CHILD)
+        and not one.is_child
         and f":{MOVED}:" not in one.key
         and (key or not in_group or one.address.chat_kind != "direct")
         and _takes_part(conn, run.speaker, one)

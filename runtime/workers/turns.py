@@ -12,7 +12,6 @@ from typing import Protocol
 import structlog
 
 from runtime.agent.live import SNAPSHOT
-from runtime.agent.minding import is_child
 from runtime.agent.turn import Turn, TurnServices
 from runtime.domain.errors import StaleLease, StoreUnavailable
 from runtime.domain.messages import ChatAddress, OutboundMessage
@@ -210,7 +209,7 @@ class TurnWorker:
         if replaced is not None:
             # It was claimed under a lease that was lost since; none of its writes would be taken.
             replaced.task.cancel()
-        self._live[claimed.run.id] = _Live(turn, offer, task, child=is_child(claimed.session))
+        self._live[claimed.run.id] = _Live(turn, offer, task, child=claimed.session.is_child)
         self._idle.clear()
 
     async def _run(self, turn: Turn, run_id: str, holder: Holder) -> None:

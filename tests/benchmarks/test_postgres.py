@@ -24,7 +24,8 @@ INSERT INTO sessions (id, key, address, title, status, mode, queue_mode, agent, 
                       created_ms, updated_ms)
 SELECT 'ses_fill_' || n, 'test:fill:' || n, '{}', '', 'open', 'auto', 'followup', 'main', '[]', n, n
 FROM generate_series(1, %(sessions)d) n;
-INSERT INTO lanes (session_id, message_seq) SELECT 'ses_fill_' || n, 10
+INSERT INTO lanes (session_id, root_id, message_seq)
+SELECT 'ses_fill_' || n, 'ses_fill_' || n, 10
 FROM generate_series(1, %(sessions)d) n;
 INSERT INTO messages (session_id, seq, transcript, role, payload, tokens, created_ms)
 SELECT 'ses_fill_' || n, seq, 1, 'user', repeat('x', 200), 50, n

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, Engine, event
 from runtime.commands.agents import tree_text
 from runtime.domain.messages import ChatAddress
 from runtime.store import Database, agent_deadlines, agent_rows, agents, lanes
-from runtime.store.agents import Agent
+from runtime.store.agents import SUBAGENT, Agent
 from runtime.store.due import Wanted, look
 from runtime.store.lanes import NewSession
 from runtime.views.agents import AgentScope, AgentsReader
@@ -24,19 +24,21 @@ def grown(conn: Connection, name: str, amount: int) -> str:
     """A session with so many agents, each third of whom was sent by the one before."""
     root = lanes.create(conn, NewSession(name, ADDRESS, "edit", "followup"))
     assert root is not None
-    above = root.session_id
+    above = root
     for place in range(1, amount + 1):
-        lane = lanes.create(conn, NewSession(f"{name}-{place}", ADDRESS, "edit", "followup"))
+        parent = above if place % 3 == 0 else root
+        new = NewSession(f"{name}-{place}", ADDRESS, "edit", "followup", kind=SUBAGENT)
+        lane = lanes.create(conn, replace(new, parent=parent))
         assert lane is not None
         agents.add(
             conn,
             Agent(
                 session_id=lane.session_id,
                 tree_id=root.session_id,
-                parent_id=above if place % 3 == 0 else root.session_id,
+                parent_id=parent.session_id,
                 name=f"explore-{place}",
                 place=place,
-                depth=2 if place % 3 == 0 else 1,
+                depth=lane.depth,
                 type="explore",
                 task="Look.",
                 mode="background",
@@ -47,7 +49,7 @@ def grown(conn: Connection, name: str, amount: int) -> str:
                 created_ms=lane.now_ms,
             ),
         )
-        above = lane.session_id
+        above = lane
     return root.session_id
 
 

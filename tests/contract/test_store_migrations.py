@@ -45,7 +45,7 @@ def upgrade() -> None:
         batch.add_column(sa.Column("note", sa.Text(), nullable=False, server_default="new"))
     {then}
 """
-_ORPHAN = "op.execute(\"INSERT INTO lanes (session_id) VALUES ('nobody')\")"
+_ORPHAN = "op.execute(\"INSERT INTO lanes (session_id, root_id) VALUES ('nobody', 'nobody')\")"
 _BROKEN = 'op.execute("INSERT INTO nowhere VALUES (1)")'
 
 MIGRATE = "import asyncio, sys; from runtime.store.migrate import migrate; "
@@ -179,6 +179,25 @@ async def test_a_newer_schema_that_left_no_word_is_refused(
     )
     with pytest.raises(StoreUnavailable, match="by versions with schema nothing"):
         await migrate(migrated_url)
+
+
+@pytest.mark.requirement("SCALE-4")
+@pytest.mark.parametrize("revision", ["0001", "0007"])
+async def test_a_database_from_before_the_first_release_is_refused_in_true_words(
+    migrated_url: str, revision: str
+) -> None:
+    """Also one of 0001, the number of the first migration then."""
+    await keep_a_row(migrated_url)
+    old = text("UPDATE alembic_version SET version_num = :revision").bindparams(revision=revision)
+    await inside(
+        migrated_url, lambda database: database.write(lambda conn: conn.execute(old), name="old")
+    )
+    with pytest.raises(StoreUnavailable) as refused:
+        await migrate(migrated_url)
+    assert f"schema is {revision}, from before the first release" in str(refused.value)
+    assert "Name another database in database.url" in str(refused.value)
+    assert (await schema(migrated_url)).standing is Standing.UNRELEASED
+    assert await rows(migrated_url) == [("a", "kept", 1)], "nothing was touched"
 
 
 @pytest.mark.requirement("SCALE-4")

@@ -9,8 +9,8 @@ from adapters.models.offline import OfflineModel
 from runtime.domain.messages import MOVED, ApprovalPart, ChatAddress
 from runtime.ports.model import ModelRequest
 from runtime.store import Connection, lanes
+from runtime.store.agents import SUBAGENT
 from runtime.store.lanes import NewSession
-from runtime.store.sessions import CHILD
 from tests.fakes.model import Said, ScriptedModel
 from tests.scenario.cards import (
     GUEST,
@@ -155,18 +155,16 @@ async def test_the_offline_model_sends_to_a_key(worlds: Worlds) -> None:
 async def test_the_list_has_conversations_that_somebody_delivers_to_and_no_other(
     worlds: Worlds,
 ) -> None:
-    keys = {
-        "test:A1:G3": "A1",
-        "test:A9:G4": "A9",
-        f"{CHILD}ses_x": "A1",
-        f"test:A1:G5:{MOVED}:G6": "A1",
-    }
+    keys = {"test:A1:G3": "A1", "test:A9:G4": "A9", f"test:A1:G5:{MOVED}:G6": "A1"}
 
     def makes(conn: Connection) -> None:
         for key, account in keys.items():
             place = ChatAddress(channel="test", account=account, chat_id=key, chat_kind="group")
             new = NewSession(key=key, address=place, mode="edit", queue_mode="followup")
-            assert lanes.create(conn, new) is not None
+            parent = lanes.create(conn, new)
+            assert parent is not None
+            child = replace(new, key=f"{SUBAGENT}:{account}", kind=SUBAGENT, parent=parent)
+            lanes.create(conn, child)
 
     async with worlds(ScriptedModel([Said(calls=(("send_message", "{}"),)), "Done."])) as world:
         await world.database.write(makes, name="test")

@@ -21,7 +21,7 @@ DIALECTS: Final[tuple[Dialect, ...]] = ("sqlite", "postgresql")
 
 _HEADER: Final = """\
 -- What the code of revision {revision} says to {name}, each statement once.
--- Written by `python -m tests.upgrade.record`. What an older revision said is never written anew.
+-- Written by `python -m tests.upgrade.record` for a release. It is never written anew.
 """
 _NAMES: Final = {"sqlite": "SQLite", "postgresql": "PostgreSQL"}
 _VALUE: Final = r"(?:\?|\$\d+(?:::[A-Z]+)?)"
@@ -86,8 +86,8 @@ def read(revision: str, dialect: Dialect, folder: Path = FOLDER) -> Corpus:
     return Corpus(revision, dialect, types, story)
 
 
-def recorded(dialect: Dialect, folder: Path = FOLDER) -> list[str]:
-    """The revisions that have a corpus, in order."""
+def released(dialect: Dialect, folder: Path = FOLDER) -> list[str]:
+    """The revisions whose corpus was recorded by a release, in order; none before 0.1.0."""
     return sorted(path.name.split(".")[0] for path in folder.glob(f"*.{dialect}.sql"))
 
 

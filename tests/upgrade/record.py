@@ -1,8 +1,8 @@
-"""Writes down what this version says to its databases: `python -m tests.upgrade.record`.
+"""Records what this version says to its databases.
 
-It tells a story on SQLite, and on PostgreSQL where GATEHOUSE_TEST_POSTGRES_URL names a server, and
-keeps the statements under the newest revision's name. Run it when statements have changed; once a
-version has been released its corpus stays as it is.
+It tells a story on SQLite, and on PostgreSQL where GATEHOUSE_TEST_POSTGRES_URL names a server. The
+tests record the version at work each time they run. A release keeps its record for good, under the
+newest revision's name: `python -m tests.upgrade.record` writes that (docs/releasing.md).
 """
 
 import asyncio

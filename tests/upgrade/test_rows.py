@@ -23,7 +23,7 @@ from tests.fakes.model import ScriptedModel, ScriptedModels
 from tests.scenario.cards import reaches
 from tests.scenario.engine import setup_at, world
 from tests.scenario.tools import Note
-from tests.upgrade.corpus import DIALECTS, Dialect, read, recorded
+from tests.upgrade.corpus import Corpus, Dialect, read, released
 from tests.upgrade.tap import Step
 
 PAYLOADS = {
@@ -90,9 +90,10 @@ async def everything_is_read(url: str) -> int:
     return shown
 
 
-async def story_told(url: str, revision: str, dialect: Dialect) -> Raw:
+async def told(url: str, story: Sequence[Step]) -> Raw:
+    """The database after a story, told without this version's code."""
     raw = Raw(url)
-    await raw.tell([(one.statement, one.values) for one in read(revision, dialect).story])
+    await raw.tell([(one.statement, one.values) for one in story])
     return raw
 
 
@@ -107,21 +108,22 @@ async def goes_on(url: str, folder: Path) -> list[str]:
         return at.chat.texts()
 
 
-CASES = [
-    (dialect, one)
-    for dialect in DIALECTS
-    for one in recorded(dialect)
-    if one in Revisions(MIGRATIONS).after(None)
-]
+HEAD = Revisions(MIGRATIONS).head
+RELEASED = [one for one in released("sqlite") if one != HEAD]
+
+
+@pytest.fixture(params=[*RELEASED, HEAD])
+def corpus(request: pytest.FixtureRequest, dialect: Dialect, at_work: Corpus) -> Corpus:
+    """What each release said, and the version at work."""
+    return at_work if request.param == HEAD else read(request.param, dialect)
 
 
 @pytest.mark.requirement("SCALE-4")
-@pytest.mark.parametrize(("dialect", "revision"), CASES)
-async def test_what_a_version_before_wrote_is_read_and_gone_on_with(
-    dialect: Dialect, revision: str, database_url: str, tmp_path: Path
+async def test_what_a_version_wrote_is_read_and_gone_on_with(
+    corpus: Corpus, database_url: str, tmp_path: Path
 ) -> None:
     await migrate(database_url)
-    await story_told(database_url, revision, dialect)
+    await told(database_url, corpus.story)
     assert await everything_is_read(database_url) >= 3
     await goes_on(database_url, tmp_path)
 
@@ -138,14 +140,11 @@ def until_the_card_is_shown(story: Sequence[Step]) -> Sequence[Step]:
 
 
 @pytest.mark.requirement("APR-4", "SCALE-4")
-@pytest.mark.parametrize(("dialect", "revision"), [one for one in CASES if one[1] != "0001"])
-async def test_an_approval_that_a_version_before_asked_for_is_answered_and_runs_once(
-    dialect: Dialect, revision: str, database_url: str, tmp_path: Path
+async def test_an_approval_that_a_version_asked_for_is_answered_and_runs_once(
+    corpus: Corpus, dialect: Dialect, database_url: str, tmp_path: Path
 ) -> None:
     await migrate(database_url)
-    raw = Raw(database_url)
-    story = until_the_card_is_shown(read(revision, dialect).story)
-    await raw.tell([(one.statement, one.values) for one in story])
+    raw = await told(database_url, until_the_card_is_shown(corpus.story))
     ((open_call,),) = await raw.rows("SELECT id FROM open_calls WHERE state = 'open'")
     note = Note(command=True)
     setup = setup_at(
@@ -165,12 +164,11 @@ async def test_an_approval_that_a_version_before_asked_for_is_answered_and_runs_
 
 
 @pytest.mark.requirement("SCALE-4")
-@pytest.mark.parametrize("dialect", DIALECTS)
 async def test_fields_that_the_next_version_writes_are_passed_over(
-    dialect: Dialect, database_url: str, tmp_path: Path
+    dialect: Dialect, database_url: str, tmp_path: Path, at_work: Corpus
 ) -> None:
     await migrate(database_url)
-    raw = await story_told(database_url, Revisions(MIGRATIONS).head, dialect)
+    raw = await told(database_url, at_work.story)
     changed = 0
     for table, column in PLACES:
         query = f"SELECT DISTINCT {column} FROM {table} WHERE {column} IS NOT NULL"

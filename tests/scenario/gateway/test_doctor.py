@@ -14,7 +14,8 @@ from adapters.sandbox.cgroups import Cgroups, Parent
 from adapters.sandbox.landlock import Landlock, known_limits
 from adapters.sandbox.probe import try_backend
 from adapters.system.clock import SystemClock
-from gateway.cli.checks import RELEASED_MS, clock, sandbox
+from gateway.cli.checks import RELEASED_MS, clock, sandbox, schema
+from runtime.domain.schemas import Schema, Standing
 from tests.conftest import FailAfter
 from tests.scenario.gateway.disks import disk
 from tests.scenario.gateway.town import Town, installed
@@ -147,8 +148,8 @@ async def test_a_broken_configuration_is_a_check_too(town: Town, fail_after: Fai
 @pytest.mark.requirement("OPS-5", "SCALE-4")
 async def test_what_the_database_is_to_this_version(place: Place, fail_after: FailAfter) -> None:
     wanted = {
-        ("0001", "0001"): ("warn", "Run `gatehouse migrate`."),
-        ("9999", "0001"): ("warn", "Finish the upgrade"),
+        ("0007", "0006"): ("fail", "Name another database"),
+        ("9999", "0100"): ("warn", "Finish the upgrade"),
         ("9999", "9999"): ("fail", "Install the newer version"),
     }
     async with fail_after(90):
@@ -167,6 +168,13 @@ async def test_what_the_database_is_to_this_version(place: Place, fail_after: Fa
         (place.home / "gatehouse.db").write_bytes(b"no database at all" * 100)
         _, checks = await doctor(place)
     assert checks["database"]["state"] == "fail"
+
+
+@pytest.mark.requirement("OPS-5", "SCALE-4")
+def test_a_database_that_is_behind_is_migrated_next() -> None:
+    check = schema("a.db", Schema("0100", "0100", "0101", Standing.BEHIND))
+    assert (check.state, check.fix) == ("warn", "Run `gatehouse migrate`.")
+    assert check.found == "a.db is at 0100, this version makes 0101"
 
 
 @pytest.mark.requirement("OPS-5")

@@ -227,7 +227,7 @@ async def test_twice_the_same_name_and_something_after_the_end_are_refused(
     [
         ("DELETE FROM settings WHERE name = 'x'", None, ""),
         (
-            "INSERT INTO lanes (session_id) VALUES ('nobody')",
+            "INSERT INTO lanes (session_id, root_id) VALUES ('nobody', 'nobody')",
             Unavailable,
             "rows that the backup does not hold",
         ),
@@ -266,17 +266,22 @@ async def test_counts_that_do_not_match_are_refused(
 
 
 @pytest.mark.requirement("OPS-6")
-async def test_a_newer_schema_is_refused_by_verify_and_by_restore(
-    config: Config, archive: Path, tmp_path: Path
+@pytest.mark.parametrize(
+    ("revision", "why"), [("9999", "newer version"), ("0007", "from before the first release")]
+)
+async def test_a_schema_that_is_not_known_is_refused_by_verify_and_by_restore(
+    config: Config, archive: Path, tmp_path: Path, revision: str, why: str
 ) -> None:
-    bad = _with_database(archive, tmp_path, "UPDATE alembic_version SET version_num = '9999'")
+    bad = _with_database(
+        archive, tmp_path, f"UPDATE alembic_version SET version_num = '{revision}'"
+    )
     found = members(bad)
     manifest = json.loads(found["manifest.json"])
-    manifest["revision"] = "9999"
+    manifest["revision"] = revision
     pack(bad, {**found, "manifest.json": json.dumps(manifest).encode()})
-    with pytest.raises(Conflict, match="newer version"):
+    with pytest.raises(Conflict, match=why):
         await backup.verify(base(config), bad)
-    with pytest.raises(Conflict, match="newer version"):
+    with pytest.raises(Conflict, match=why):
         await backup.restore(config, base(config), bad, force=True, resend=False)
     assert not list(config.home.glob("*before-restore*"))
 

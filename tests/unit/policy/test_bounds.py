@@ -13,8 +13,8 @@ from runtime.domain.runs import RunKind, RunState
 from runtime.policy.bounds import PolicySettings, bounds_for, bounds_of, rule_lists
 from runtime.policy.decide import Bounds
 from runtime.store.runs import Run
-from runtime.store.sessions import CHILD, Session
 from runtime.store.sessions import Scope as SessionScope
+from runtime.store.sessions import Session
 
 pytestmark = pytest.mark.requirement("POL-1", "POL-2")
 
@@ -39,6 +39,8 @@ SESSION = Session(
     created_ms=0,
     updated_ms=0,
     transcript=1,
+    kind="conversation",
+    parent_id=None,
 )
 SETTINGS = PolicySettings(PermissionMode.DEFAULT, RULES, sandboxed=False)
 BOUNDS = Bounds(
@@ -87,9 +89,11 @@ def test_of_two_modes_the_narrower_holds() -> None:
     assert bounds_of(wide, free, trust=Trust.OWNER, group=False).mode == "bypassPermissions"
 
 
-def test_a_subagents_session_is_known_by_its_key() -> None:
-    child = replace(SESSION, key=f"{CHILD}ses_1")
+def test_a_child_is_known_by_its_parent_and_not_by_its_key() -> None:
+    child = replace(SESSION, kind="subagent", parent_id="ses_0")
     assert bounds_of(SETTINGS, child, trust=Trust.MEMBER, group=True) == replace(BOUNDS, child=True)
+    named = replace(SESSION, key="subagent:ses_1")
+    assert bounds_of(SETTINGS, named, trust=Trust.MEMBER, group=True) == BOUNDS
 
 
 @pytest.mark.parametrize(
