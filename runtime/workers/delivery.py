@@ -17,7 +17,7 @@ from runtime.inbox import deliveries
 from runtime.inbox.claims import Holder
 from runtime.ports.bus import OUTBOX
 from runtime.ports.chat import ChatAdapter
-from runtime.store import outbox
+from runtime.store import Connection, now_ms, outbox
 from runtime.store.due import Due
 from runtime.store.outbox import OutboxRow
 from runtime.supervisor import Supervisor
@@ -215,12 +215,12 @@ class Deliverer:
     async def _left_behind(self, holder: Holder) -> Sequence[OutboxRow]:
         """Rows in hand of an earlier deliverer, or of a run of ours that was cut off.
 
-        A row of ours that is young may be on its way here from the run that finished; it is left
-        alone until it is old, and whoever starts a row first is the only one that does.
+        A row of this lease that is young may be on its way here from the run that finished; it is
+        left alone until it is old, and whoever starts a row first is the only one that does.
         """
-        adapter, young = self._adapter, self._clock.now_ms() - HAND_OVER_MS
-        found = await self._database.read(
-            lambda conn: outbox.in_hand(conn, channel=adapter.channel, account=adapter.account)
+        adapter = self._adapter
+        found, now = await self._database.read(
+            lambda conn: _in_hand_now(conn, channel=adapter.channel, account=adapter.account)
         )
         shown = [row for row in found if row.state == "streaming"]
         if shown and self._growing is not None:
@@ -231,7 +231,10 @@ class Deliverer:
             if row.state == "sending"
             and row.message.outbox_id not in self._started
             and not self._in_hand(row)
-            and (row.worker != holder.worker or row.created_ms < young)
+            and (
+                (row.worker, row.fence) != (holder.worker, holder.fence)
+                or row.created_ms < now - HAND_OVER_MS
+            )
         ]
         if not lost:
             return ()
@@ -281,6 +284,15 @@ class Deliverer:
     def _in_hand(self, row: OutboxRow) -> bool:
         """Whether it is being delivered now. A chat may have two: a changed card beside a post."""
         return row.message.outbox_id in self._busy.get(row.message.target.chat_id, ())
+
+
+def _in_hand_now(
+    conn: Connection, *, channel: str, account: str
+) -> tuple[Sequence[OutboxRow], int]:
+    """The account's rows in hand, and the store's time, by which they were made: a replica's own
+    clock may be an hour off."""
+    found = outbox.in_hand(conn, channel=channel, account=account)
+    return found, now_ms(conn) if found else 0
 
 
 def account_name(adapter: ChatAdapter) -> str:

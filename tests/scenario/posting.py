@@ -70,6 +70,11 @@ class Post:
         self.chat = chat
         self.deliverer = Deliverer(chat, self.services)
 
+    def tell_time(self, clock: FakeClock) -> None:
+        """Deliver by this clock from the next start on; the store keeps its own."""
+        self.services = replace(self.services, clock=clock)
+        self.deliverer = Deliverer(self.chat, self.services)
+
     async def start(self, worker: str = WORKER, **settings: object) -> None:
         """A worker takes the lease and delivers."""
         services = replace(self.services, worker=worker, settings=DeliverySettings(**settings))

@@ -16,9 +16,11 @@ from runtime.inbox import deliveries
 from runtime.inbox.claims import Holder
 from runtime.store import leases, outbox
 from runtime.workers.delivery import HAND_OVER_MS
+from tests.fakes.clock import FakeClock
 from tests.fakes.model import Gate
 from tests.scenario.posting import DAY_MS, LEASE, WORKER, GatedChat, Post, post
 
+HOUR_MS = 3_600_000
 TWO_SECONDS = 2.0 - 1e-6
 """Of a clock whose tenths add up as floats do."""
 
@@ -301,6 +303,45 @@ async def test_a_send_that_a_lost_lease_cut_off_is_settled_under_the_next_one(
             await at.clock.advance(1.0)
         assert (await at.row(outbox_id)).state == "sent"
         assert chat.texts() == ["reply"]
+
+
+@pytest.mark.requirement("MSG-9", "SCALE-2")
+@pytest.mark.parametrize("hours", [-1, 1])
+async def test_what_was_in_hand_is_swept_up_although_the_clock_of_the_process_is_an_hour_off(
+    tmp_path: Path, hours: int
+) -> None:
+    """Rows carry the store's time. The next lease may be the same process's."""
+    chat = GatedChat()
+    async with post(tmp_path, chat) as at:
+        at.tell_time(SkewedClock(at.clock, hours * HOUR_MS))
+        await at.start()
+        await at.clock.advance(0.1)
+        waiting = await at.put("waiting", final=True, claim=at.deliverer.offer(_place(at)))
+        await at.clock.advance(HAND_OVER_MS / 1000 - 1)
+        assert chat.sent == [], "it may be on its way here"
+        await at.clock.advance(HAND_OVER_MS / 1000 + 2)
+        assert (await at.row(waiting)).state == "sent"
+        behind = await at.put("behind", "D", final=True, claim=(WORKER, at.fence or 0))
+        await at.stop()
+        await at.start()
+        await at.clock.advance(1.0)
+        assert (await at.row(behind)).state == "sent"
+        assert chat.texts() == ["waiting", "behind"]
+
+
+class SkewedClock(FakeClock):
+    """A replica's clock: the time of day is wrong by so much, timers are those of `right`."""
+
+    def __init__(self, right: FakeClock, by_ms: int) -> None:
+        super().__init__()
+        self._right, self._by_ms = right, by_ms
+        self.monotonic = right.monotonic
+        self.sleep = right.sleep
+        self.call_later = right.call_later
+
+    def now_ms(self) -> int:
+        """The wrong time of day."""
+        return self._right.now_ms() + self._by_ms
 
 
 def _place(at: Post) -> ChatAddress:
