@@ -18,6 +18,7 @@ GatehouseError
 `- Unavailable               a part of ours is down; nothing was done, try later
    |- QueueFull              so much waits already that no more is taken
    `- StoreUnavailable
+      |- StoreAway          the server does not answer: wait, it comes back by itself
       |- StoreFull
       |- StoreCorrupt
       `- CommitUnknown       the connection died inside COMMIT: look before you repeat
@@ -188,6 +189,10 @@ class QueueFull(Unavailable):
 
 class StoreUnavailable(Unavailable):
     """The database cannot be reached or is locked."""
+
+
+class StoreAway(StoreUnavailable):
+    """The database server does not answer, or it is starting or stopping."""
 
 
 class StoreFull(StoreUnavailable):

@@ -7,10 +7,10 @@ a statement that does not parse) is returned as it came.
 import sqlite3
 from typing import Final
 
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import DBAPIError, ResourceClosedError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
-from runtime.domain.errors import StoreCorrupt, StoreFull, StoreUnavailable
+from runtime.domain.errors import StoreAway, StoreCorrupt, StoreFull, StoreUnavailable
 
 _CORRUPT_HINT: Final = (
     "Stop the gateway, keep the damaged file aside, and put back a backup with "
@@ -51,6 +51,9 @@ _PG_OWN: Final = frozenset({"22", "23", "42"})
 _PG_ABORTED: Final = "25P02"
 """The unit hid an error and went on: its own matter too."""
 _PG_AWAY: Final = "cannot be reached or is busy"
+_CLOSED: Final = "This Connection is closed"
+"""What SQLAlchemy says where a connection died and it did not take notice: it looks at the first
+one of an engine by several statements."""
 _PG_SAID: Final = {
     **dict.fromkeys(RETRIED, "refused the unit again and again"),
     READ_ONLY: "takes no writes, it is read-only",
@@ -126,6 +129,8 @@ def connection_lost(error: BaseException) -> bool:
         return state.startswith("08") or state in _PG_LOST
     if isinstance(error, DBAPIError):
         return error.connection_invalidated
+    if isinstance(error, ResourceClosedError):
+        return _CLOSED in str(error)
     return isinstance(error, OSError | TimeoutError)
 
 
@@ -139,8 +144,11 @@ def postgres_fault(error: BaseException, server: str) -> BaseException:
     state = sqlstate(error)
     detail = str(error.orig) if isinstance(error, DBAPIError) else str(error)
     if state is None:
-        lost = connection_lost(error)
-        return StoreUnavailable(f"{server} {_PG_AWAY}: {detail}.") if lost else error
+        if not connection_lost(error):
+            return error
+        # A line that breaks in the middle of a connection's beginning breaks without a word.
+        words = f": {detail}" if detail else ""
+        return StoreAway(f"{server} {_PG_AWAY}{words}.")
     if state in _PG_FULL:
         return StoreFull(f"The disk of {server} is full.", hint="Free space, then it works again.")
     if state in _PG_CORRUPT:
@@ -150,4 +158,6 @@ def postgres_fault(error: BaseException, server: str) -> BaseException:
     if state[:2] in _PG_OWN or state == _PG_ABORTED:
         return error
     said = _PG_SAID.get(state) or _PG_SAID.get(state[:2], "is in trouble")
-    return StoreUnavailable(f"{server} {said}: {detail}.", hint=_PG_HINT.get(state, ""))
+    away = state == CROWDED or connection_lost(error)
+    kind = StoreAway if away else StoreUnavailable
+    return kind(f"{server} {said}: {detail}.", hint=_PG_HINT.get(state, ""))

@@ -320,5 +320,8 @@ def _drop_read_only(context: ExceptionContext) -> None:
 
 
 def _remember_failure(context: ExceptionContext) -> None:
-    if context.connection is not None and not context.connection.invalidated:
-        context.connection.info[_FAILED] = True
+    conn = context.connection
+    # SQLAlchemy looks at an engine's first connection before it belongs to the pool: that one has
+    # no options, and no `info` either.
+    if conn is not None and CLOCK_OPTION in conn.get_execution_options() and not conn.invalidated:
+        conn.info[_FAILED] = True

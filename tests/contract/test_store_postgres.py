@@ -23,6 +23,7 @@ from adapters.system.clock import SystemClock
 from runtime.store import CommitUnknown, Database, StoreFull, StoreUnavailable, open_database
 from runtime.store.hot import hot
 from tests.conftest import FailAfter
+from tests.contract.bus.cable import Cable
 from tests.contract.store_support import PostgresServer, StillClock, postgres_server
 
 _ROW = text("SELECT n FROM pair WHERE n = :n FOR UPDATE")
@@ -307,6 +308,28 @@ async def test_a_server_that_is_not_there_is_named_without_the_password(clock: S
         await database.start()
     assert "secret" not in str(caught.value)
     await database.close()
+
+
+@pytest.mark.requirement("MSG-1")
+async def test_a_line_that_breaks_at_any_moment_of_a_start_is_trouble_of_the_store(
+    database_url: str, clock: StillClock
+) -> None:
+    """SQLAlchemy asks an engine's first connection for this and that, and hides what fails."""
+    cable = Cable(database_url)
+    await cable.start()
+    started: list[bool] = []
+    while not any(started):
+        cable.answers = len(started)
+        database = open_database(cable.url, clock=clock)
+        try:
+            await database.start()
+            started.append(True)
+        except StoreUnavailable:
+            started.append(False)
+        await database.close()
+        assert len(started) < 50
+    assert len(started) > 5, "the line was cut in between"
+    await cable.close()
 
 
 async def test_a_database_that_is_not_utf8_is_refused(

@@ -15,6 +15,8 @@ class Cable:
         self._writers: set[asyncio.StreamWriter] = set()
         self._port = 0
         self.whole = True
+        self.answers: int | None = None
+        """How often the server is heard on each connection before that breaks; None: always."""
 
     @property
     def url(self) -> str:
@@ -55,14 +57,18 @@ class Cable:
         far_reader, far_writer = await asyncio.open_connection(host, port)
         async with asyncio.TaskGroup() as group:
             group.create_task(self._pump(reader, far_writer), name="cable there")
-            group.create_task(self._pump(far_reader, writer), name="cable back")
+            group.create_task(self._pump(far_reader, writer, self.answers), name="cable back")
 
-    async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _pump(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, most: int | None = None
+    ) -> None:
         self._writers.add(writer)
+        heard = 0
         with suppress(ConnectionError):
-            while found := await reader.read(65_536):
+            while heard != most and (found := await reader.read(65_536)):
                 writer.write(found)
                 await writer.drain()
+                heard += 1
         self._writers.discard(writer)
         writer.close()
         with suppress(ConnectionError):
