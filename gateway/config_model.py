@@ -153,6 +153,13 @@ class Database(Section):
         description="`sqlite+aiosqlite:///FILE` or `postgresql+asyncpg://...`. Unset: the "
         "SQLite file `gatehouse.db` in the home folder.",
     )
+    wait_s: float = Field(
+        60.0,
+        ge=0,
+        le=3600,
+        description="Seconds that a start waits for a PostgreSQL server that does not answer or is "
+        "starting. Then it fails. 0: it fails at once.",
+    )
 
 
 class Bus(Section):

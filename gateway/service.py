@@ -12,7 +12,7 @@ import os
 import signal
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -27,7 +27,13 @@ from gateway.http.app import build_app, build_probes
 from gateway.http.server import serve as http_serve
 from gateway.logs import Redactor
 from gateway.wiring import Assembly
-from runtime.domain.errors import InvalidInput, StoreCorrupt, StoreUnavailable, Unavailable
+from runtime.domain.errors import (
+    InvalidInput,
+    StoreAway,
+    StoreCorrupt,
+    StoreUnavailable,
+    Unavailable,
+)
 from runtime.intake.home_tokens import RENEW_S
 from runtime.workers.engine import Role
 
@@ -39,6 +45,8 @@ FLUSH_S = 5.0
 """How long replies that wait may still be sent at the end."""
 FLUSH_TICK_S = 0.05
 READY_TICK_S = 0.01
+AGAIN_S = 2.0
+"""How often a start asks for a database server that is away."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +87,10 @@ class CannotStart(Exception):
     """The gateway cannot start; the text says why and what to do."""
 
 
+class CannotStartYet(CannotStart):
+    """The database server is away; a later start may find it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Start:
     """How to start: the settings, how to read them again, and what masks secrets in the log."""
@@ -108,6 +120,8 @@ async def running(start: Start) -> AsyncIterator[Started]:
             code = await assembly.owner_code()
             await assembly.owner.accept()
             url = await stack.enter_async_context(_listening(config, assembly))
+        except StoreAway as error:
+            raise CannotStartYet(str(error)) from error
         except (Unavailable, InvalidInput) as error:
             raise CannotStart(str(error)) from error
         except OSError as error:
@@ -182,6 +196,28 @@ async def _ready(assembly: Assembly) -> None:
         await assembly.clock.sleep(READY_TICK_S)
 
 
+async def _begin(stack: AsyncExitStack, start: Start, stop: asyncio.Event) -> Started | None:
+    """Enter `running`; again while the database server is away, for `database.wait_s`.
+
+    A replica that is restarted while its database is too would stay away for as long as whoever
+    restarts it then waits: minutes, or for ever. None if `stop` was set meanwhile. Raises
+    `CannotStart`.
+    """
+    clock, wait_s = wiring.system_clock(), start.config.settings.database.wait_s
+    began = clock.monotonic()
+    while True:
+        try:
+            return await stack.enter_async_context(running(start))
+        except CannotStartYet as error:
+            if clock.monotonic() - began >= wait_s:
+                raise
+            log.warning("database_awaited", reason=str(error), for_s=wait_s)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(min(AGAIN_S, wait_s)):
+                await stop.wait()
+                return None
+
+
 async def serve(start: Start, announce: Callable[[Started], Awaitable[None]]) -> int:
     """Serve until a signal comes; the exit code. `announce` is called once it answers."""
     stop = asyncio.Event()
@@ -190,7 +226,10 @@ async def serve(start: Start, announce: Callable[[Started], Awaitable[None]]) ->
         loop.add_signal_handler(number, partial(_on_signal, stop, number))
     code = 0
     try:
-        async with running(start) as started:
+        async with AsyncExitStack() as stack:
+            started = await _begin(stack, start, stop)
+            if started is None:
+                return 0
             await announce(started)
             _settle_memory()
             log.info("ready", url=started.url, roles=list(start.config.settings.roles))

@@ -144,6 +144,7 @@ async def test_what_cannot_work_is_said_plainly(
 ) -> None:
     (place.path / "file").write_text("a file where a folder is needed")
     place.variables[variable] = value.format(path=place.path)
+    place.variables["GATEHOUSE_DATABASE__WAIT_S"] = "0"
     async with fail_after(60):
         ended = await command(place, "serve")
     assert ended.code == 1, ended

@@ -88,7 +88,11 @@ async def test_it_is_not_ready_while_the_database_is_away_and_goes_on_afterwards
     async with fail_after(120), road(postgres_server()) as (way, database):
         place.variables["GATEHOUSE_DATABASE__URL"] = database
         place.variables["GATEHOUSE_WORKERS__LEASE_TTL_S"] = "2"
+        await way.cut()
         async with gateway(place) as program:
+            # It was restarted while its database was: it says so, and waits.
+            await program.says("database_awaited")
+            await way.mend()
             url = await program.url()
             async with conversation(url) as talk:
                 first = await talk.submit("hello")
