@@ -20,6 +20,8 @@ WHY: Final[Mapping[str, str]] = {
     "taking": "The gateway is stopping and takes nothing new.",
 }
 """What the name of a check does not say by itself."""
+BACK: Final = "It was down a moment ago, and is up again."
+"""A part may come back between its check and the question why."""
 
 
 class HealthRoutes:
@@ -98,7 +100,7 @@ class HealthRoutes:
         """Why the gateway is not ready, for its operator; empty while it is."""
         known = self._services.reasons
         return {
-            name: known[name]() if name in known else WHY.get(name, "It is not up.")
+            name: (known[name]() or BACK) if name in known else WHY.get(name, "It is not up.")
             for name, up in checks.items()
             if not up
         }

@@ -54,6 +54,8 @@ _PG_AWAY: Final = "cannot be reached or is busy"
 _CLOSED: Final = "This Connection is closed"
 """What SQLAlchemy says where a connection died and it did not take notice: it looks at the first
 one of an engine by several statements."""
+_JARGON: Final = ("cannot switch to state", "unexpected connection_lost() call", _CLOSED)
+"""How the drivers say that a line broke, where nobody else would understand it."""
 _PG_SAID: Final = {
     **dict.fromkeys(RETRIED, "refused the unit again and again"),
     READ_ONLY: "takes no writes, it is read-only",
@@ -146,7 +148,9 @@ def postgres_fault(error: BaseException, server: str) -> BaseException:
     if state is None:
         if not connection_lost(error):
             return error
-        # A line that breaks in the middle of a connection's beginning breaks without a word.
+        if any(words in detail for words in _JARGON):
+            detail = "the connection broke"
+        # A server that does not answer in time is an error without a word.
         words = f": {detail}" if detail else ""
         return StoreAway(f"{server} {_PG_AWAY}{words}.")
     if state in _PG_FULL:

@@ -51,6 +51,20 @@ async def test_status_answers_where_only_its_own_look_at_the_database_fails(
 
 
 @pytest.mark.requirement("API-5")
+async def test_a_part_that_comes_back_while_it_is_asked_about_has_a_reason_too(
+    sites: Sites,
+) -> None:
+    def with_writes(plan: Plan) -> None:
+        plan.services["checks"] = {"writes": lambda: False}
+        plan.services["reasons"] = {"writes": str}
+
+    async with sites("one", ASKS, change=with_writes) as gateway:
+        code, status = await gateway.ask("GET", "/v1/status")
+        assert (code, status["ready"]) == (200, False)
+        assert "up again" in status["reasons"]["writes"]
+
+
+@pytest.mark.requirement("API-5")
 async def test_status_and_metrics_count_what_there_is(sites: Sites) -> None:
     def with_slack(plan: Plan) -> None:
         plan.services["adapters"] = lambda: [
