@@ -27,6 +27,7 @@ from runtime.inbox.claims import Holder
 from runtime.ports.bus import EVENTS
 from runtime.ports.chat import ChatAdapter
 from runtime.ports.metrics import DeliveryResult
+from runtime.store import now_ms
 from runtime.store.outbox import OutboxRow, Stream
 from runtime.workers.buckets import Buckets
 from runtime.workers.outgoing import fitting
@@ -225,13 +226,18 @@ class Sender:
             try:
                 return await believed(self._clock, ask)
             except DeliveryRetry as error:
-                if self._too_old(row):
+                if await self._too_old(row):
                     raise DeliveryRejected(error.reason) from error
                 await self._clock.sleep(error.after_s or wait)
                 wait = min(wait * 2, MAX_BACKOFF_S)
 
-    def _too_old(self, row: OutboxRow) -> bool:
-        age_ms = self._clock.now_ms() - row.created_ms
+    async def _too_old(self, row: OutboxRow) -> bool:
+        """By the store's time, as the row was made: a replica's own clock may be an hour off."""
+        try:
+            age_ms = await self._database.read(now_ms) - row.created_ms
+        except StoreUnavailable:
+            # It is asked again at the next try.
+            return False
         return age_ms > self._services.settings.give_up_after_s * 1000
 
     async def _sent(self, row: OutboxRow, receipt: Receipt, holder: Holder) -> None:
@@ -252,7 +258,7 @@ class Sender:
         self._services.bus.publish(EVENTS, {"session_id": row.message.session_id or ""})
 
     async def _retry(self, row: OutboxRow, error: DeliveryRetry, holder: Holder) -> None:
-        if self._too_old(row):
+        if await self._too_old(row):
             await self._settle(row, "dead", f"given up: {error.reason}", holder)
             return
         wait = error.after_s

@@ -329,6 +329,19 @@ async def test_what_was_in_hand_is_swept_up_although_the_clock_of_the_process_is
         assert chat.texts() == ["waiting", "behind"]
 
 
+@pytest.mark.requirement("MSG-10", "SCALE-2")
+async def test_a_reply_is_not_given_up_early_by_a_clock_that_is_an_hour_ahead(
+    tmp_path: Path,
+) -> None:
+    chat = GatedChat()
+    chat.by_text["1"] = [DeliveryRetry("503"), DeliveryRetry("503")]
+    async with post(tmp_path, chat) as at:
+        at.tell_time(SkewedClock(at.clock, HOUR_MS))
+        await at.start(give_up_after_s=600.0)
+        outbox_id = await at.put("1")
+        assert (await at.ends(outbox_id)).state == "sent"
+
+
 class SkewedClock(FakeClock):
     """A replica's clock: the time of day is wrong by so much, timers are those of `right`."""
 
