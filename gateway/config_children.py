@@ -18,7 +18,7 @@ class ChildTools(Section):
         "handoff",
         description="`isolated`: the parent is not told the result; `handoff`: it is told; "
         "`inherit-readonly`: it is told, and the subagent also sees the recent "
-        "conversation. A call may choose less.",
+        "conversation. A single call may choose a stricter value.",
     )
     allow: tuple[ToolPattern, ...] | None = Field(
         None,
@@ -83,8 +83,8 @@ class Agents(Section):
     unattended_runs: int = Field(
         50,
         ge=0,
-        description="How many runs that only a result began may start subagents or let them "
-        "continue, until a person writes again.",
+        description="How often subagents may start or continue other subagents without a person. "
+        "The count starts again when a person writes.",
     )
     subagent_model: str | None = Field(
         None, description="The model of subagents. Unset: the model of their parent."
