@@ -2,7 +2,7 @@
 
 import asyncio
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import typer
 
@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from pydantic import SecretStr
 
 token = group("The owner's token of this home.")
+_WRONG_TOKEN: Final = frozenset({401, 429})
+"""How a gateway refuses a token: 429 after several wrong ones. A right one always passes."""
 
 
 def register(app: typer.Typer) -> None:
@@ -61,13 +63,12 @@ def rotate(context: typer.Context) -> None:
             f"{config.home} has no token yet, so there is none to replace: the first "
             "`gatehouse serve` makes it"
         )
-    # Told with the old token, which the gateway knows until it reads the new one.
     old = client(config, environment={}).token
     try:
         home_token.rotate(config.home)
     except Unavailable as error:
         fail(str(error))
-    reached = asyncio.run(_tell(config.home, old))
+    reached = asyncio.run(tell(config.home, old))
     say(f"{home_token.path(config.home)} holds a new token; `gatehouse token show` prints it.")
     if reached:
         say("The old token and the logins that were made with it no longer work.")
@@ -79,19 +80,39 @@ def rotate(context: typer.Context) -> None:
         )
 
 
-async def _tell(home: Path, old: "SecretStr | None") -> int:
-    """How many gateways of the home hold to the new token now; ends where one does not."""
-    # Lazy: the HTTP client is loaded by the commands that use it.
-    from gateway import home_socket
-    from gateway.cli.client import GatewayClient, Refused, Unreachable
+async def tell(home: Path, old: "SecretStr | None") -> int:
+    """How many gateways of the home hold to the new token now; ends where one does not.
 
+    A gateway knows the `old` token until it reads the file, which it does every second by itself.
+    One that refuses the old token has read the file, and knows the new one.
+    """
+    # Lazy: the settings' types and the HTTP client take a while to load.
+    from pydantic import SecretStr
+
+    # Lazy, as above.
+    from gateway import home_socket, home_token
+    from gateway.cli.client import Refused, Unreachable
+
+    new = SecretStr(home_token.read(home) or "")
     sockets = home_socket.live(home)
     for path in sockets:
         try:
-            async with GatewayClient("", old, socket=path) as gateway:
-                await gateway.post("/v1/tokens/reload")
+            try:
+                await _reload(path, old)
+            except Refused as error:
+                if error.status not in _WRONG_TOKEN:
+                    raise
+                await _reload(path, new)
         except (Refused, Unreachable) as error:
             fail(
                 f"the new token is in its file, but the running gateway could not be told: {error}"
             )
     return len(sockets)
+
+
+async def _reload(path: Path, token: "SecretStr | None") -> None:
+    # Lazy: the HTTP client is loaded by the commands that use it.
+    from gateway.cli.client import GatewayClient
+
+    async with GatewayClient("", token, socket=path) as gateway:
+        await gateway.post("/v1/tokens/reload")

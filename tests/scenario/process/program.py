@@ -109,9 +109,13 @@ class Program:
         line = await self.until(self.out, lambda line: line.startswith(READY))
         return line.removeprefix(READY)
 
-    async def says(self, text: str) -> str:
-        """The line of the log that holds `text`."""
-        return await self.until(self.err, lambda line: text in line)
+    async def says(self, text: str, *, after: int = 0) -> str:
+        """The line of the log that holds `text`; not among the first `after` lines."""
+        async with self._changed:
+            while not (found := [line for line in self.err[after:] if text in line]):
+                assert self._open, f"it ended first:\n{self.transcript}"
+                await self._changed.wait()
+            return found[0]
 
     def signal(self, number: signal.Signals) -> None:
         """Send a signal."""

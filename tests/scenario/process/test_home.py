@@ -13,9 +13,11 @@ from pathlib import Path
 
 import aiohttp
 import pytest
+from pydantic import SecretStr
 
 from gateway import home_token
 from gateway.addresses import addresses
+from gateway.cli.access import tell
 from tests.conftest import FailAfter
 from tests.contract.store_support import postgres_server
 from tests.replicas.town import asyncpg_url
@@ -172,6 +174,12 @@ async def test_a_rotated_token_holds_at_once_and_ends_the_old_ones_logins(
         assert await status(url, old) == 401
         assert await status(url, token_of(place)) == 200
         assert (await command(place, "sessions", "list")).code == 0
+        # The gateway reads the file by itself before it is told.
+        old, before = token_of(place), len(program.err)
+        home_token.rotate(place.home)
+        await program.says("configuration_read", after=before)
+        assert await tell(place.home, SecretStr(old)) == 1
+        assert await status(url, old) == 401
     again = await command(place, "token", "rotate")
     assert again.code == 0
     assert "when it starts next" in again.out
