@@ -61,7 +61,8 @@ class Config:
     """The settings, where each key came from, and the places on this machine.
 
     `origins` holds the keys that were set; the rest are defaults. `variables` are the names of
-    the environment, never its values: skills may require some.
+    the environment, never its values: skills may require some. `sources` are the files that were
+    read, `watched` those and the places where files would be read from.
     """
 
     settings: Settings
@@ -70,6 +71,7 @@ class Config:
     file: Path | None
     sources: tuple[Path, ...]
     variables: frozenset[str]
+    watched: tuple[Path, ...] = ()
 
     @property
     def database_url(self) -> str:
@@ -114,7 +116,8 @@ def load(file: Path | None = None, *, environment: Mapping[str, str] | None = No
     variables = os.environ if environment is None else environment
     home = _home(variables)
     taken, sources = Taken(), []
-    found = _find(file, variables, home, taken.problems)
+    places = _places(file, variables, home)
+    found = _find(file, places, taken.problems)
     if found is not None:
         taken.add(_read(found, taken.problems))
         sources.append(found)
@@ -130,13 +133,15 @@ def load(file: Path | None = None, *, environment: Mapping[str, str] | None = No
     settings = _check(taken)
     if settings is None or taken.problems:
         raise ConfigError(taken.problems)
+    tokens = (*_token_files(settings), own_token)
     return Config(
         settings=settings,
         origins=taken.origins,
         home=home,
         file=found,
-        sources=(*sources, *_token_files(settings), own_token),
+        sources=(*sources, *tokens),
         variables=frozenset(variables),
+        watched=(*places, secrets, *tokens),
     )
 
 
@@ -215,18 +220,20 @@ def _home(variables: Mapping[str, str]) -> Path:
     return Path(named).expanduser().absolute() if named else Path.home() / ".gatehouse"
 
 
-def _find(
-    file: Path | None, variables: Mapping[str, str], home: Path, problems: list[Problem]
-) -> Path | None:
+def _places(file: Path | None, variables: Mapping[str, str], home: Path) -> tuple[Path, ...]:
+    """Where the file may be, the first one first: the one that is named, and no other then."""
     named = variables.get(f"{PREFIX}CONFIG", "")
     if file is not None or named:
-        chosen = (file or Path(named)).expanduser().absolute()
-        if not chosen.is_file():
-            origin = "--config" if file is not None else f"{PREFIX}CONFIG"
-            problems.append(Problem(str(chosen), f"there is no such file, but {origin} names it"))
-            return None
-        return chosen
-    return next((p.absolute() for p in (Path(FILE), home / FILE) if p.is_file()), None)
+        return ((file or Path(named)).expanduser().absolute(),)
+    return tuple(path.absolute() for path in (Path(FILE), home / FILE))
+
+
+def _find(file: Path | None, places: tuple[Path, ...], problems: list[Problem]) -> Path | None:
+    found = next((path for path in places if path.is_file()), None)
+    if found is None and len(places) == 1:
+        origin = "--config" if file is not None else f"{PREFIX}CONFIG"
+        problems.append(Problem(str(places[0]), f"there is no such file, but {origin} names it"))
+    return found
 
 
 def _is_private(secrets: Path, problems: list[Problem]) -> bool:

@@ -244,14 +244,23 @@ def own_files(config: Config) -> tuple[str, ...]:
     return tuple(dict.fromkeys(str(file) for file in files if file.is_file()))
 
 
-RELOADED = ("approvals", "budgets", "limits", "policy", "queue", "sessions", "slack", "telegram")
-"""Sections that are taken over while the gateway runs; the rest wait for a restart."""
+RELOADED = ("approvals", "budgets", "limits", "policy", "queue", "sessions")
+"""Sections that are taken over while the gateway runs, as are the rules of access of the platforms;
+the rest wait for a restart."""
 
 
 def needs_restart(old: Settings, new: Settings) -> tuple[str, ...]:
-    """The sections that changed and are only read at start."""
-    changed = [name for name in Settings.model_fields if getattr(old, name) != getattr(new, name)]
-    return tuple(name for name in changed if name not in RELOADED)
+    """The sections that changed and are only read at start, if only in a part."""
+    names = Settings.model_fields
+    return tuple(name for name in names if _at_start(old, name) != _at_start(new, name))
+
+
+def _at_start(settings: Settings, name: str) -> object:
+    """What of a section is only read at start; of a platform, all but who may talk."""
+    section = getattr(settings, name)
+    if isinstance(section, AccessSection):
+        return section.model_dump(exclude=set(AccessSection.model_fields))
+    return None if name in RELOADED else section
 
 
 def runtime_view(config: Config, found: Found) -> JsonObject:

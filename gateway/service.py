@@ -396,13 +396,25 @@ class _Watch:
             log.warning("home_token_not_kept", reason=str(error))
 
 
-def _states(config: Config) -> tuple[tuple[Path, int, int] | None, ...]:
-    return tuple(_state(path) for path in config.sources)
+@dataclass(frozen=True, slots=True)
+class _State:
+    """What tells that a file is another one than before. Its mode counts too: a file of secrets is
+    refused until nobody else may read it."""
+
+    path: Path
+    changed_ns: int
+    size: int
+    mode: int
 
 
-def _state(path: Path) -> tuple[Path, int, int] | None:
+def _states(config: Config) -> tuple[_State | None, ...]:
+    """None for a place that holds no file now."""
+    return tuple(_state(path) for path in config.watched)
+
+
+def _state(path: Path) -> _State | None:
     try:
         found = path.stat()
     except OSError:
         return None
-    return path, found.st_mtime_ns, found.st_size
+    return _State(path, found.st_mtime_ns, found.st_size, found.st_mode)

@@ -1,5 +1,7 @@
 """What changes without a restart: the rules of access, and the tokens of the API."""
 
+from pathlib import Path
+
 import pytest
 from pydantic import SecretStr
 
@@ -8,6 +10,13 @@ from tests.conftest import FailAfter
 from tests.scenario.process.program import Place, command, gateway, reaching
 
 OLD, NEW = "made-up-old-token-0001", "made-up-new-token-0002"
+
+
+def put(file: Path, text: str) -> None:
+    """Write a file whole: nobody reads half of it."""
+    aside = file.with_suffix(".new")
+    aside.write_text(text)
+    aside.replace(file)
 
 
 @pytest.mark.requirement("API-1")
@@ -44,6 +53,28 @@ async def test_a_changed_file_is_taken_over_and_says_what_needs_a_restart(
         said = await command(reaching(place, url), "chat", "-m", "/queue", "--session", "fresh")
         assert said.code == 0, said.err
         assert "followup" in said.out
+
+
+@pytest.mark.requirement("ACC-2")
+async def test_files_that_come_and_go_are_taken_over(place: Place, fail_after: FailAfter) -> None:
+    async with fail_after(60), gateway(place) as program:
+        await program.url()
+        file = place.home / "gatehouse.toml"
+        put(file, "[agents]\nmax_steps = 7\n")
+        assert '["agents"]' in await program.says("configuration_read")
+        secrets, before = place.home / "secrets.toml", len(program.err)
+        secrets.touch(0o644)
+        secrets.write_text("[workers]\nturns = 3\n")
+        assert "chmod 600" in await program.says("configuration_refused", after=before)
+        before = len(program.err)
+        secrets.chmod(0o600)
+        assert '["agents", "workers"]' in await program.says("configuration_read", after=before)
+        before = len(program.err)
+        file.unlink()
+        assert '["workers"]' in await program.says("configuration_read", after=before)
+        before = len(program.err)
+        put(file, "[agents]\nmax_steps = 8\n")
+        assert '["agents", "workers"]' in await program.says("configuration_read", after=before)
 
 
 @pytest.mark.requirement("ACC-2")

@@ -74,3 +74,5 @@ def test_only_what_is_read_at_start_needs_a_restart(read: Read) -> None:
     before = read().settings
     after = read('[slack]\ndm_policy = "open"\n[log]\nlevel = "debug"\n').settings
     assert needs_restart(before, after) == ("log",)
+    token = read('[slack]\nbot_token = "xoxb-test-token"\n').settings
+    assert needs_restart(before, token) == ("slack",)
