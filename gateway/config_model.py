@@ -5,9 +5,11 @@ A key is here only once it does something.
 """
 
 import re
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Final, Literal, get_args
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from urllib.parse import urlsplit
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
 from pydantic import AfterValidator, Field, SecretStr
 
@@ -24,8 +26,19 @@ def _zone(name: str) -> str:
     try:
         ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise ValueError("must be a time zone such as Europe/Berlin") from None
+        near = _near_zone(name)
+        meant = f"; did you mean {near}?" if near else ""
+        raise ValueError(f"must be a time zone such as Europe/Berlin{meant}") from None
     return name
+
+
+def _near_zone(name: str) -> str:
+    """The time zone whose name, or the name of whose place, is nearest; empty where none is."""
+    known = {one.lower(): one for one in sorted(available_timezones())}
+    places = {one.rpartition("/")[2]: one for one in known if "/" in one}
+    wanted = name.lower().replace(" ", "_")
+    near = get_close_matches(wanted, [*known, *places], n=1, cutoff=0.75)
+    return known[places.get(near[0], near[0])] if near else ""
 
 
 def _rule(text: str) -> str:
@@ -56,6 +69,16 @@ def _origin(url: str) -> str:
     return f"{scheme}://{host}" if port in (None, usual) else f"{scheme}://{host}:{port}"
 
 
+def _base_url(url: str) -> str:
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError(
+            "must be an address that begins with http:// or https://, as in "
+            "http://127.0.0.1:8000/v1"
+        )
+    return url
+
+
 RoleName = Literal["adapters", "workers", "timers", "http"]
 ROLES: Final[tuple[RoleName, ...]] = get_args(RoleName)
 
@@ -69,6 +92,7 @@ def _roles(names: tuple[RoleName, ...]) -> tuple[RoleName, ...]:
 RuleText = Annotated[str, AfterValidator(_rule)]
 AccountName = Annotated[str, AfterValidator(_account)]
 PublicUrl = Annotated[str, AfterValidator(_origin)]
+BaseUrl = Annotated[str, AfterValidator(_base_url)]
 VariableName = Annotated[str, AfterValidator(_variable)]
 
 
@@ -200,20 +224,25 @@ class Models(Section):
     openai_api_key: SecretStr | None = Field(
         None, description="The key for OpenAI. Also read from `OPENAI_API_KEY`."
     )
-    openai_base_url: str | None = Field(
+    openai_base_url: BaseUrl | None = Field(
         None,
-        description="The address of an OpenAI-compatible server. Also read from `OPENAI_BASE_URL`.",
+        description="The base address of an OpenAI-compatible server, with `/v1` where it has one. "
+        "Also read from `OPENAI_BASE_URL`.",
     )
-    compatible_model: str | None = Field(None, description="The name of the model on that server.")
+    compatible_model: str | None = Field(
+        None, description="The name of the model on that server. Unset: one that the server lists."
+    )
     anthropic_api_key: SecretStr | None = Field(
         None, description="The key for Anthropic. Also read from `ANTHROPIC_API_KEY`."
     )
-    anthropic_base_url: str | None = Field(None, description="Another address for Anthropic's API.")
+    anthropic_base_url: BaseUrl | None = Field(
+        None, description="Another address for Anthropic's API."
+    )
     gemini_api_key: SecretStr | None = Field(
         None, description="The key for Gemini. Also read from `GEMINI_API_KEY`."
     )
-    gemini_base_url: str | None = Field(None, description="Another address for Gemini's API.")
-    ollama_url: str | None = Field(
+    gemini_base_url: BaseUrl | None = Field(None, description="Another address for Gemini's API.")
+    ollama_url: BaseUrl | None = Field(
         None, description="The address of Ollama. Unset: Gatehouse looks for it on this machine."
     )
     ollama_model: str | None = Field(

@@ -70,12 +70,12 @@ def _unknown(name: str, head: str) -> str:
             near.append(OFFLINE)
     else:
         near = [one for one in known if name and (name in one or one.startswith(name))]
-        near = near or get_close_matches(name, known, n=2, cutoff=0.4)
+        near = near or get_close_matches(name, known, n=2, cutoff=0.6)
         tails = {one.partition(":")[2]: one for one in known}
         near += [tails[tail] for tail in get_close_matches(name, tails, n=2, cutoff=0.5)]
-    if not near:
-        return f"{name!r} names no model. Write provider:name, such as {', '.join(known)}"
-    return f"{name!r} names no model. Did you mean {' or '.join(dict.fromkeys(near))}?"
+    form = "" if head and near else " Write provider:name, such as " + ", ".join(known) + "."
+    meant = f" Did you mean {' or '.join(dict.fromkeys(near))}?" if near else ""
+    return f"{name!r} names no model.{form}{meant}"
 
 
 def default_name(provider: Provider, settings: ModelSettings | None = None) -> str:

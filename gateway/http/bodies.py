@@ -7,9 +7,9 @@ import re
 from typing import Annotated, Literal, TypeVar
 
 from aiohttp import web
-from pydantic import Field, model_validator
+from pydantic import Field, ValidationError, model_validator
 
-from gateway.http.problems import HttpProblem
+from gateway.http.problems import BrokenBody, HttpProblem
 from runtime.domain.decisions import PermissionMode, SessionMode
 from runtime.domain.errors import InvalidInput
 from runtime.domain.people import Trust
@@ -167,7 +167,7 @@ class PairingRequest(Value):
 async def body(request: web.Request, model: type[V]) -> V:
     """The request's JSON as `model`; no body at all is an empty object.
 
-    Raises `HttpProblem` (400, 415), `InvalidInput` and pydantic's `ValidationError`.
+    Raises `HttpProblem` (400, 415), `InvalidInput` and `BrokenBody`.
     """
     raw = await request.read()
     if raw and request.content_type != "application/json":
@@ -183,7 +183,10 @@ async def body(request: web.Request, model: type[V]) -> V:
         raise HttpProblem(400, "bad_request", "body: must be one JSON object in UTF-8")
     if any("\x00" in text for text in _texts(found)):
         raise InvalidInput("body", "must not hold the character NUL")
-    return model.model_validate(found)
+    try:
+        return model.model_validate(found)
+    except ValidationError as error:
+        raise BrokenBody(error, tuple(model.model_fields)) from None
 
 
 def _texts(value: object) -> list[str]:

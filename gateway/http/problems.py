@@ -7,11 +7,13 @@ ours is logged whole and told as "internal error": its text may hold what is not
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 
 import structlog
 from aiohttp import web
 from aiohttp.http_exceptions import ContentEncodingError
 from pydantic import ValidationError
+from pydantic_core import ErrorDetails
 
 from runtime.domain.errors import (
     Conflict,
@@ -69,6 +71,14 @@ class HttpProblem(Exception):
         return self.detail
 
 
+@dataclass(eq=False)
+class BrokenBody(Exception):
+    """A body that breaks the rules of its model, which has the keys `known`."""
+
+    reason: ValidationError
+    known: Sequence[str]
+
+
 def problem(
     status: int,
     code: str,
@@ -103,6 +113,8 @@ async def problems(request: web.Request, handler: Handler) -> web.StreamResponse
         return _of_aiohttp(error)
     except (web.RequestPayloadError, ContentEncodingError):
         return problem(400, "bad_request", "The body does not fit its Content-Encoding.")
+    except BrokenBody as error:
+        return _of_validation(error.reason, error.known)
     except ValidationError as error:
         return _of_validation(error)
     except GatehouseError as error:
@@ -141,12 +153,21 @@ def _of_engine(error: GatehouseError, request: web.Request) -> web.Response:
             return problem(500, "internal", "The gateway's log says more.")
 
 
-def _of_validation(error: ValidationError) -> web.Response:
+def _of_validation(error: ValidationError, known: Sequence[str] = ()) -> web.Response:
+    """`known` are the keys that a body may have."""
     broken = [
-        (".".join(str(part) for part in one["loc"]) or "body", one["msg"])
+        (".".join(str(part) for part in one["loc"]) or "body", _rule(one, known))
         for one in error.errors(include_url=False, include_context=False, include_input=False)
     ]
     return _invalid(broken[:20])
+
+
+def _rule(error: ErrorDetails, known: Sequence[str]) -> str:
+    if error["type"] != "extra_forbidden" or len(error["loc"]) > 1 or not known:
+        return error["msg"]
+    near = get_close_matches(str(error["loc"][0]), known, n=1)
+    meant = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
+    return f"is not a key; {meant}"
 
 
 def _invalid(broken: Sequence[tuple[str, str]]) -> web.Response:

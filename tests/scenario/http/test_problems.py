@@ -98,6 +98,16 @@ async def test_a_bad_query_names_its_field(sites: Sites, path: str, field: str) 
 
 
 @pytest.mark.requirement("API-3")
+async def test_a_misspelt_key_of_a_body_is_answered_with_the_nearest(sites: Sites) -> None:
+    async with sites() as gateway:
+        path = "/v1/sessions/ses_1/runs"
+        status, problem = await gateway.ask("POST", path, {"contnt": "hello"})
+        assert (status, problem["detail"]) == (422, "contnt: is not a key; did you mean content?")
+        _, problem = await gateway.ask("POST", path, {"zzz": 1})
+        assert problem["rule"] == "is not a key; there are content, input_items"
+
+
+@pytest.mark.requirement("API-3")
 async def test_a_bad_idempotency_key_is_named(sites: Sites) -> None:
     async with sites() as gateway:
         for key in ("", "with space", "k" * 201):

@@ -28,8 +28,15 @@ pytestmark = pytest.mark.requirement("OPS-1")
         ('[policy]\nmode = "yolo"\n', "policy.mode: must be 'bypassPermissions', 'acceptEdits'"),
         ("http = 1\n", "http: must be a table, written [http]"),
         ('timezone = "Mars/Base"\n', "timezone: must be a time zone such as Europe/Berlin"),
+        ('timezone = "Berlin"\n', "such as Europe/Berlin; did you mean Europe/Berlin?"),
+        ('timezone = "europe/paris"\n', "did you mean Europe/Paris?"),
+        ('timezone = "New York"\n', "did you mean America/New_York?"),
         ('[approvals]\napprovers = ["ann"]\n', "must look like channel:account:user"),
         ('[tools.exec.env]\n"A B" = "x"\n', "must be names of environment variables"),
+        (
+            '[models]\nopenai_base_url = "127.0.0.1:8000/v1"\n',
+            "models.openai_base_url: must be an address that begins with http:// or https://",
+        ),
         ("[queue]\nmode = 'stack'\n", "queue.mode: must be 'collect', 'followup', 'steer'"),
     ],
 )

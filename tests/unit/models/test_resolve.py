@@ -188,6 +188,14 @@ def test_an_unknown_name_is_answered_with_near_ones(name: str, near: str) -> Non
     assert near in caught.value.rule
 
 
+@pytest.mark.parametrize("name", ["nonsense", "gpt-4o"])
+def test_a_name_without_a_provider_is_answered_with_the_form(name: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        Catalog(ALL).get(name)
+    assert caught.value.rule.startswith(f"{name!r} names no model. Write provider:name, such as ")
+    assert "Did you mean offline" not in caught.value.rule
+
+
 def test_a_provider_without_its_key_says_what_is_missing() -> None:
     with pytest.raises(InvalidInput, match="ANTHROPIC_API_KEY"):
         Catalog(ModelSettings()).get("anthropic:claude-sonnet-5-5")
