@@ -1,15 +1,17 @@
-"""Looking for a model server on this machine, once, at start.
+"""Looking for a model server, once, at start: which models it has.
 
-It asks only where nothing else would be chosen, waits 300 ms at most, and never fails: a server
-that does not answer is a server that is not there.
+It asks only where the answer decides which model is taken, and never fails. An Ollama that nobody
+named is waited for 300 ms; a server that the operator named, two seconds.
 """
 
 import asyncio
 from typing import Final
+from urllib.parse import urlsplit
 
 import aiohttp
 from pydantic import BaseModel, ValidationError
 
+from adapters.models import listing, names
 from adapters.models.settings import ModelSettings
 
 LOCAL_OLLAMA: Final = "http://127.0.0.1:11434"
@@ -25,14 +27,6 @@ class _Tags(BaseModel):
     models: list[_Tag] = []
 
 
-class _Model(BaseModel):
-    id: str
-
-
-class _ModelList(BaseModel):
-    data: list[_Model] = []
-
-
 async def discover(settings: ModelSettings, *, local: str = LOCAL_OLLAMA) -> ModelSettings:
     """The same settings with a local Ollama's address and the missing model names filled in.
 
@@ -40,22 +34,44 @@ async def discover(settings: ModelSettings, *, local: str = LOCAL_OLLAMA) -> Mod
     """
     if settings.default is not None:
         return settings
-    if settings.openai_api_key or settings.anthropic_api_key or settings.gemini_api_key:
-        return settings
-    if settings.openai_base_url is not None:
-        return await _compatible(settings, settings.openai_base_url)
-    return await _ollama(settings, settings.ollama_url or local)
+    chosen, _ = names.split(names.choose(settings))
+    if chosen == "compatible":
+        return await _compatible(settings)
+    if chosen in ("ollama", "offline"):
+        return await _ollama(settings, settings.ollama_url or local)
+    return settings
 
 
-async def _compatible(settings: ModelSettings, base_url: str) -> ModelSettings:
+async def _compatible(settings: ModelSettings) -> ModelSettings:
     if settings.compatible_model is not None:
         return settings
-    body = await _ask(f"{base_url.rstrip('/')}/models")
-    try:
-        found = _ModelList.model_validate_json(body).data
-    except ValidationError:
-        return settings
-    return settings.model_copy(update={"compatible_model": found[0].id}) if found else settings
+    listed = await listing.ask("compatible", settings)
+    if not listed.names:
+        return settings.model_copy(update={"unlisted": _unlisted(settings, listed)})
+    # A proxy of OpenAI lists embeddings too, in no order.
+    usual = names.OPENAI_MODEL in listed.names
+    chosen = names.OPENAI_MODEL if usual else listed.names[0]
+    return settings.model_copy(update={"compatible_model": chosen})
+
+
+def _unlisted(settings: ModelSettings, listed: listing.Listed) -> str:
+    """Why no name is known, and what to do."""
+    url = (settings.openai_base_url or "").rstrip("/")
+    shown = _without_password(url)
+    if listed.trouble:
+        mend = "Check that server, OPENAI_BASE_URL and OPENAI_API_KEY."
+        return f"{shown} did not list its models: {listed.trouble}. {mend}"
+    if not listed.unlisted:
+        return f"{shown} lists no model. Load one there, and start again."
+    if not url.endswith("/v1"):
+        return f"{shown} did not list its models: does the address end in /v1?"
+    return f'{shown} does not list its models. Name one: models.default = "compatible:NAME".'
+
+
+def _without_password(url: str) -> str:
+    """An address for people: without what stands before the host's name."""
+    parts = urlsplit(url)
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="").geturl()
 
 
 async def _ollama(settings: ModelSettings, url: str) -> ModelSettings:
@@ -77,14 +93,6 @@ async def _ask(url: str) -> bytes:
             aiohttp.ClientSession() as session,
             session.get(url, allow_redirects=False) as response,
         ):
-            return await whole(response, _MAX_BYTES) if response.status == 200 else b""
+            return await listing.whole(response, _MAX_BYTES) if response.status == 200 else b""
     except (aiohttp.ClientError, OSError, TimeoutError, ValueError):
         return b""
-
-
-async def whole(response: aiohttp.ClientResponse, most: int) -> bytes:
-    """The body, at most `most` bytes of it. One reading alone gives no more than what has come."""
-    try:
-        return await response.content.readexactly(most)
-    except asyncio.IncompleteReadError as end:
-        return end.partial

@@ -14,7 +14,6 @@ import aiohttp
 from pydantic import BaseModel, Field, SecretStr, ValidationError
 
 from adapters.models import names
-from adapters.models.discover import whole
 from adapters.models.names import Provider
 from adapters.models.settings import ModelSettings
 from runtime.ports.clock import Clock
@@ -45,13 +44,52 @@ class _List(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
-class _Read:
+class Listed:
     """What a provider said: its own names, or that it keeps no list, or what went wrong."""
 
-    until: float
     names: tuple[str, ...] = ()
     unlisted: bool = False
     trouble: str = ""
+
+
+async def ask(provider: Provider, settings: ModelSettings) -> Listed:
+    """The models that a provider lists, within `BOUND_S`. Never fails."""
+    url, headers = _request(provider, settings)
+    try:
+        async with (
+            asyncio.timeout(BOUND_S),
+            # By the machine's proxy, as the providers' own libraries ask for answers.
+            aiohttp.ClientSession(headers=headers, trust_env=True) as session,
+            # A key goes nowhere but to the address that it was given for.
+            session.get(url, allow_redirects=False) as response,
+        ):
+            status, body = response.status, await whole(response, _MAX_BYTES)
+    except TimeoutError:
+        return Listed(trouble="it did not answer in time")
+    except (aiohttp.ClientError, OSError, ValueError):
+        return Listed(trouble="it cannot be reached")
+    if status in _REFUSED:
+        return Listed(trouble="it refused the gateway's key")
+    if status != 200 and status not in _NO_LIST:
+        return Listed(trouble=f"it answered with the status {status}")
+    found = _own_names(body) if status == 200 else None
+    return Listed(names=found or (), unlisted=found is None)
+
+
+async def whole(response: aiohttp.ClientResponse, most: int) -> bytes:
+    """The body, at most `most` bytes of it. One reading alone gives no more than what has come."""
+    try:
+        return await response.content.readexactly(most)
+    except asyncio.IncompleteReadError as end:
+        return end.partial
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """An answer, and the monotonic time in seconds until which it is not asked for again."""
+
+    until: float
+    listed: Listed = Listed()
 
 
 class ProviderLists:
@@ -60,7 +98,7 @@ class ProviderLists:
     def __init__(self, settings: ModelSettings, clock: Clock) -> None:
         self._settings = settings
         self._clock = clock
-        self._read: dict[Provider, _Read] = {}
+        self._read: dict[Provider, _Kept] = {}
         self._asking = asyncio.Lock()
 
     async def listing(self) -> ModelListing:
@@ -100,39 +138,19 @@ class ProviderLists:
             ]
         return tuple(dict.fromkeys(found))
 
-    def _of(self, provider: Provider) -> _Read:
-        return self._read.get(provider, _Read(0.0))
+    def _of(self, provider: Provider) -> Listed:
+        return self._kept(provider).listed
+
+    def _kept(self, provider: Provider) -> _Kept:
+        return self._read.get(provider, _Kept(0.0))
 
     def _is_stale(self, provider: Provider) -> bool:
-        return self._of(provider).until <= self._clock.monotonic()
+        return self._kept(provider).until <= self._clock.monotonic()
 
-    async def _ask(self, provider: Provider) -> _Read:
-        url, headers = _request(provider, self._settings)
-        trouble, status, body = "", 0, b""
-        try:
-            async with (
-                asyncio.timeout(BOUND_S),
-                # By the machine's proxy, as the providers' own libraries ask for answers.
-                aiohttp.ClientSession(headers=headers, trust_env=True) as session,
-                # A key goes nowhere but to the address that it was given for.
-                session.get(url, allow_redirects=False) as response,
-            ):
-                status = response.status
-                body = await whole(response, _MAX_BYTES)
-        except TimeoutError:
-            trouble = "it did not answer in time"
-        except (aiohttp.ClientError, OSError, ValueError):
-            trouble = "it cannot be reached"
-        else:
-            if status in _REFUSED:
-                trouble = "it refused the gateway's key"
-            elif status != 200 and status not in _NO_LIST:
-                trouble = f"it answered with the status {status}"
-        now = self._clock.monotonic()
-        if trouble:
-            return _Read(now + FAILURE_KEPT_S, trouble=trouble)
-        found = _own_names(body) if status == 200 else None
-        return _Read(now + KEPT_S, names=found or (), unlisted=found is None)
+    async def _ask(self, provider: Provider) -> _Kept:
+        listed = await ask(provider, self._settings)
+        kept_s = FAILURE_KEPT_S if listed.trouble else KEPT_S
+        return _Kept(self._clock.monotonic() + kept_s, listed)
 
 
 def _request(provider: Provider, settings: ModelSettings) -> tuple[str, Mapping[str, str]]:

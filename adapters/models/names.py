@@ -5,6 +5,7 @@ Pure: it imports no provider's library, so that listing names costs nothing.
 
 from difflib import get_close_matches
 from typing import Final, Literal, get_args
+from urllib.parse import urlsplit
 
 from adapters.models.settings import ModelSettings
 from runtime.domain.errors import InvalidInput
@@ -26,6 +27,9 @@ OFFLINE: Final = "offline:offline"
 OPENAI_URL: Final = "https://api.openai.com/v1"
 ANTHROPIC_URL: Final = "https://api.anthropic.com"
 GOOGLE_URL: Final = "https://generativelanguage.googleapis.com/"
+
+_ORDER: Final[tuple[Provider, ...]] = ("anthropic", "google", "compatible", "ollama")
+"""The providers after OpenAI, the first one that is there is taken."""
 
 # Sizes of context windows in tokens, by the beginning of the name; the same source and date. The
 # last entry of a provider is for names that are not known: small, so that a request still fits.
@@ -105,12 +109,24 @@ def missing(provider: Provider, settings: ModelSettings) -> str:
     return "" if present else name
 
 
+def own_server(settings: ModelSettings) -> bool:
+    """Whether the operator named a server that speaks OpenAI's format and is not OpenAI's."""
+    if settings.openai_base_url is None:
+        return False
+    host = urlsplit(settings.openai_base_url).hostname or ""
+    return not f".{host}".endswith(".openai.com")
+
+
 def choose(settings: ModelSettings) -> str:
-    """The default model's name: the operator's word, else the first provider found (OPS-3)."""
+    """The default model's name: the operator's word, else the first provider found (OPS-3).
+
+    A key for OpenAI's format is for the server that was named with it, which has its own models.
+    """
     if settings.default is not None:
         return settings.default
-    order: tuple[Provider, ...] = ("openai", "anthropic", "google", "compatible", "ollama")
-    for provider in order:
+    first: Provider = "compatible" if own_server(settings) else "openai"
+    keyed: tuple[Provider, ...] = (first,) if settings.openai_api_key else ()
+    for provider in (*keyed, *_ORDER):
         if not missing(provider, settings):
             return default_name(provider, settings)
     return OFFLINE

@@ -124,10 +124,13 @@ class Catalog:
         """The operator's list, or each provider that has a key with its usual model."""
         if self._settings.offered:
             return self._settings.offered
+        elsewhere = names.own_server(self._settings)
         ready = [
             names.default_name(provider, self._settings)
             for provider in names.PROVIDERS
             if not names.missing(provider, self._settings)
+            # The key is another server's, which does not have OpenAI's usual model.
+            and not (elsewhere and provider == "openai")
         ]
         return tuple(dict.fromkeys((self._default, *self._settings.fallback, *ready)))
 

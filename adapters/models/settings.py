@@ -16,7 +16,8 @@ class ModelSettings(Value):
     lists, and is worked out when empty. ``compatible_model`` and ``ollama_model`` are the names
     that those servers know their model by. ``context_tokens`` overrules the size of the context
     window of every model but the offline one. ``timeout_s`` is the longest wait for the next
-    bytes of a response.
+    bytes of a response. ``unlisted`` is for people: why `discover` could not learn which models the
+    server at ``openai_base_url`` has, and what to do.
     """
 
     default: str | None = None
@@ -33,6 +34,7 @@ class ModelSettings(Value):
     ollama_model: str | None = None
     context_tokens: int | None = None
     timeout_s: float = 120.0
+    unlisted: str = ""
 
     @property
     def secrets(self) -> tuple[str, ...]:

@@ -147,6 +147,7 @@ async def _model(config: Config) -> Check:
     if name.startswith("offline:"):
         fix = "Set OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY."
         return Check("model", "warn", "no model is configured; the offline one answers", fix)
+    unlisted = [said] if (said := catalog.settings.unlisted) else []
     request = ModelRequest(
         system="Answer with one word.",
         messages=(UserMessage(text="Say OK."),),
@@ -160,10 +161,11 @@ async def _model(config: Config) -> Check:
         async with asyncio.timeout(MODEL_S):
             async for item in catalog.get(name).respond(request):
                 if isinstance(item, ModelResponse):
-                    return Check("model", "ok", f"{name} answers")
+                    return Check("model", "ok", "\n".join((f"{name} answers", *unlisted)))
     except (ModelError, TimeoutError) as error:
         why = str(error) or f"no answer within {MODEL_S:g} s"
-        return Check("model", "fail", f"{name}: {why}", "Check the key, the name and the network.")
+        found = "\n".join((f"{name}: {why}", *unlisted))
+        return Check("model", "fail", found, "Check the key, the name and the network.")
     finally:
         await catalog.close()
     return Check("model", "fail", f"{name} gave no answer", "Try another model.")

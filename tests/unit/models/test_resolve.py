@@ -1,9 +1,11 @@
 """Which model is taken when, by which name, and what that costs before it is asked."""
 
 import asyncio
+import json
+import re
 import subprocess
 import sys
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 import pytest
@@ -83,13 +85,22 @@ def test_a_model_is_found_in_the_order_of_the_contract() -> None:
         order.append(Catalog(left).default)
         left = left.model_copy(update={gone: None})
     assert order == [
-        f"openai:{OPENAI_MODEL}",
+        "compatible:local-one",
         f"anthropic:{ANTHROPIC_MODEL}",
         f"google:{GOOGLE_MODEL}",
         "compatible:local-one",
         "ollama:small",
         "offline:offline",
     ]
+
+
+@pytest.mark.requirement("OPS-3")
+@pytest.mark.parametrize(
+    "url", [None, "https://api.openai.com/v1", "https://eu.api.openai.com/v1/"]
+)
+def test_a_key_without_another_server_is_for_openai(url: str | None) -> None:
+    settings = ALL.model_copy(update={"openai_base_url": url})
+    assert Catalog(settings).default == f"openai:{OPENAI_MODEL}"
 
 
 @pytest.mark.requirement("OPS-3")
@@ -110,9 +121,17 @@ async def test_with_nothing_configured_the_offline_model_answers() -> None:
 
 @asynccontextmanager
 async def server(path: str, answer: object) -> AsyncIterator[str]:
-    async def handle(_: web.Request) -> web.Response:
+    async def handle(_: web.Request) -> web.StreamResponse:
         return web.json_response(answer)
 
+    async with serving(path, handle) as url:
+        yield url
+
+
+@asynccontextmanager
+async def serving(
+    path: str, handle: Callable[[web.Request], Awaitable[web.StreamResponse]]
+) -> AsyncIterator[str]:
     app = web.Application()
     app.router.add_get(path, handle)
     runner = web.AppRunner(app)
@@ -151,6 +170,59 @@ async def test_a_compatible_server_is_asked_for_its_models_name() -> None:
     async with server("/v1/models", {"data": [{"id": "the-one"}]}) as url:
         found = await discover(ModelSettings(openai_base_url=f"{url}/v1"))
     assert Catalog(found).default == "compatible:the-one"
+
+
+@pytest.mark.requirement("OPS-3")
+@pytest.mark.parametrize(
+    ("has", "chosen"),
+    [(["of-mine", "other"], "of-mine"), (["embeddings", OPENAI_MODEL], OPENAI_MODEL)],
+)
+async def test_a_key_for_a_server_is_shown_to_it_and_one_of_its_models_is_taken(
+    has: list[str], chosen: str
+) -> None:
+    async def handle(asked: web.Request) -> web.StreamResponse:
+        if asked.headers.get("Authorization") != "Bearer sk-test-key":
+            return web.Response(status=401)
+        response = web.StreamResponse()
+        await response.prepare(asked)
+        for piece in re.findall(".{1,9}", json.dumps({"data": [{"id": one} for one in has]})):
+            await response.write(piece.encode())
+        return response
+
+    async with serving("/v1/models", handle) as url:
+        found = await discover(ModelSettings(openai_api_key=KEY, openai_base_url=f"{url}/v1"))
+        wrong = await discover(
+            ModelSettings(openai_api_key=SecretStr("sk-wrong"), openai_base_url=f"{url}/v1")
+        )
+    catalog = Catalog(found)
+    assert (catalog.default, found.unlisted) == (f"compatible:{chosen}", "")
+    assert f"openai:{OPENAI_MODEL}" not in catalog.names()
+    assert "it refused the gateway's key" in wrong.unlisted
+
+
+@pytest.mark.requirement("OPS-3")
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("", "{url} did not list its models: does the address end in /v1?"),
+        ("/v1", '{url}/v1 does not list its models. Name one: models.default = "compatible:NAME".'),
+        ("/empty", "{url}/empty lists no model. Load one there, and start again."),
+    ],
+)
+async def test_a_server_that_lists_nothing_is_said_with_what_to_do(path: str, said: str) -> None:
+    async with server("/empty/models", {"data": []}) as url:
+        with_password = url.replace("//", "//user:secret@")
+        found = await discover(ModelSettings(openai_base_url=f"{with_password}{path}"))
+    assert found.unlisted == said.format(url=url)
+    assert Catalog(found).default == "compatible:default"
+
+
+@pytest.mark.requirement("OPS-3")
+async def test_a_server_that_is_not_there_is_said() -> None:
+    found = await discover(ModelSettings(openai_base_url="http://127.0.0.1:1/v1"))
+    assert found.unlisted.startswith(
+        "http://127.0.0.1:1/v1 did not list its models: it cannot be reached."
+    )
 
 
 @pytest.mark.parametrize(
