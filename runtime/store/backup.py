@@ -53,7 +53,8 @@ class DatabaseBackup:
 
         Raises StoreUnavailable, naming the process that holds it.
         """
-        with gateway_lock(self._text):
+        hint = "Stop the gateway first, then run this again."
+        with gateway_lock(self._text, hint=hint):
             yield
 
     async def snapshot(self, folder: Path) -> DatabaseCopy:

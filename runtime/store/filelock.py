@@ -20,20 +20,22 @@ _WIDTH: Final = 16
 """Characters for a process id, padded, so that a shorter one leaves nothing of a longer."""
 
 
+_SECOND: Final = (
+    "A home has one gateway. Use that one with `gatehouse chat` or `gatehouse open`, or stop "
+    "it. To run a second gateway, name another home folder in GATEHOUSE_HOME."
+)
+
+
 @contextmanager
-def gateway_lock(url: str) -> Iterator[None]:
+def gateway_lock(url: str, *, hint: str = _SECOND) -> Iterator[None]:
     """Hold the database for one gateway. PostgreSQL is shared: nothing happens.
 
-    Raises StoreUnavailable, naming the process that holds it.
+    Raises StoreUnavailable, naming the process that holds it, with the `hint`.
     """
     path = sqlite_path(url)
     if path is None:
         yield
         return
-    hint = (
-        "A home has one gateway. Use that one with `gatehouse chat` or `gatehouse open`, or stop "
-        "it. To run a second gateway, name another home folder in GATEHOUSE_HOME."
-    )
     with hold(lock_file(path), what=f"{path} is used by another gateway", hint=hint):
         yield
 

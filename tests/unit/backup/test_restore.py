@@ -160,9 +160,10 @@ async def test_on_a_new_machine_no_force_is_needed(archive: Path, tmp_path: Path
 async def test_beside_a_gateway_it_refuses_even_with_force(config: Config, archive: Path) -> None:
     with (
         gateway_lock(config.database_url),
-        pytest.raises(StoreUnavailable, match="used by another gateway"),
+        pytest.raises(StoreUnavailable, match="used by another gateway") as caught,
     ):
         await backup.restore(config, base(config), archive, force=True, resend=False)
+    assert str(caught.value).endswith("Stop the gateway first, then run this again.")
     _unchanged(config)
 
 
