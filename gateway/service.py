@@ -11,7 +11,7 @@ import gc
 import os
 import signal
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -218,8 +218,12 @@ async def _begin(stack: AsyncExitStack, start: Start, stop: asyncio.Event) -> St
                 return None
 
 
-async def serve(start: Start, announce: Callable[[Started], Awaitable[None]]) -> int:
-    """Serve until a signal comes; the exit code. `announce` is called once it answers."""
+Tell = Callable[[Started], Coroutine[None, None, None]]
+
+
+async def serve(start: Start, announce: Tell, follow: Tell | None = None) -> int:
+    """Serve until a signal comes; the exit code. `announce` is called once it answers, `follow`
+    after that, while it serves."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -234,9 +238,12 @@ async def serve(start: Start, announce: Callable[[Started], Awaitable[None]]) ->
             _settle_memory()
             log.info("ready", url=started.url, roles=list(start.config.settings.roles))
             async with asyncio.TaskGroup() as group:
-                loading = group.create_task(load_model(started.assembly), name="model library")
+                tasks = [group.create_task(load_model(started.assembly), name="model library")]
+                if follow is not None:
+                    tasks.append(group.create_task(follow(started), name="announcements"))
                 await stop.wait()
-                loading.cancel()
+                for task in tasks:
+                    task.cancel()
             log.info("stopping", grace_s=start.config.settings.shutdown_grace_s)
     except CannotStart:
         raise

@@ -133,6 +133,11 @@ class Assembly:
         self.engine.change(engine_settings(config, Found(self.catalog, self.sandbox)))
 
     @property
+    def platforms(self) -> list[Account]:
+        """The accounts on chat platforms; the gateway's own pages are none."""
+        return [one for one in self.engine.accounts if one.adapter.channel not in CHANNELS]
+
+    @property
     def owner(self) -> Owner:
         """Whoever this home belongs to."""
         return Owner(self.current.config.home, self.logins)
@@ -167,7 +172,7 @@ class Assembly:
             checks={
                 "bus": lambda: self.bus.connected,
                 "engine": lambda: engine.ready,
-                "adapters": lambda: _reached(engine.accounts),
+                "adapters": lambda: _reached(self.platforms),
                 "taking": lambda: not current.draining,
                 "writes": lambda: not self.database.writable.trouble,
                 "tasks": lambda: not engine.supervisor.trouble,
@@ -380,10 +385,9 @@ def task_view(task: TaskHealth, redact: Callable[[str], str]) -> TaskView:
     )
 
 
-def _reached(accounts: Sequence[Account]) -> bool:
+def _reached(platforms: Sequence[Account]) -> bool:
     """Whether a chat platform can be reached, where one is configured: here, or by the replica
     that listens in this one's place."""
-    platforms = [one for one in accounts if one.adapter.channel not in CHANNELS]
     return not platforms or any(one.status().connected or one.standing_by for one in platforms)
 
 

@@ -2,8 +2,9 @@
 
 import gc
 import sys
+from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -15,7 +16,10 @@ from runtime.domain.libraries import without
 if TYPE_CHECKING:
     from gateway.config import Config
     from gateway.service import Started
+    from runtime.workers.accounts import Account
 
+FOLLOW_S: Final = 0.1
+"""How often platforms that are still connecting are looked at after the start."""
 Roles = Annotated[
     str | None,
     typer.Option(
@@ -54,7 +58,7 @@ def serve(context: typer.Context, roles: Roles = None) -> None:
     options = context.find_object(Options) or Options()
     start = Start(config, lambda: with_roles(load(options.config), roles), redactor)
     try:
-        code = loop.run(run(start, announce))
+        code = loop.run(run(start, announce, follow))
     except CannotStart as error:
         fail(str(error))
     raise typer.Exit(code)
@@ -93,6 +97,10 @@ async def announce(started: "Started") -> None:
             "No model is configured: the offline one answers. Set OPENAI_API_KEY, "
             "ANTHROPIC_API_KEY or GEMINI_API_KEY for a real one.\n"
         )
+    if unlisted := started.assembly.catalog.settings.unlisted:
+        sys.stdout.write(f"{unlisted}\n")
+    for line in _platforms(started):
+        sys.stdout.write(f"{line}\n")
     if started.owner_code is not None:
         sys.stdout.write(
             f"Owner code for the chat platforms, shown once: {started.owner_code}\n"
@@ -101,6 +109,40 @@ async def announce(started: "Started") -> None:
     sys.stdout.flush()
     if started.assembly.sandbox.name == "refused":
         note(started.assembly.sandbox.describe())
+
+
+def _platforms(started: "Started") -> list[str]:
+    """One line for each platform that has credentials, or a part of them."""
+    # Lazy: the engine has loaded it by now.
+    from gateway.cli.checks_platforms import slack_half
+
+    config = started.assembly.current.config
+    half = slack_half(config) if "adapters" in config.settings.roles else None
+    lines = [] if half is None else [f"Slack: configured in part: {half.found}. {half.fix}"]
+    return lines + [_platform(started, one) for one in started.assembly.platforms]
+
+
+def _platform(started: "Started", account: "Account") -> str:
+    name = account.name.capitalize()
+    if account.connecting:
+        return f"{name}: connecting."
+    if account.deliverer is not None:
+        return f"{name}: connected as {account.adapter.account}."
+    why = started.assembly.engine.parts.redact(account.status().detail)
+    return f"{name}: not connected. {why}"
+
+
+async def follow(started: "Started") -> None:
+    """Say of each platform that was still connecting how that ended."""
+    left = [one for one in started.assembly.platforms if one.connecting]
+    while left:
+        await started.assembly.clock.sleep(FOLLOW_S)
+        for account in [one for one in left if not one.connecting]:
+            left.remove(account)
+            # Nobody may be left who reads it; the gateway serves all the same.
+            with suppress(OSError):
+                sys.stdout.write(f"{_platform(started, account)}\n")
+                sys.stdout.flush()
 
 
 async def _way_in(started: "Started") -> str:

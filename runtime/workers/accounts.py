@@ -38,6 +38,9 @@ class Account:
     ) -> None:
         """`name` tells it from the other accounts, before it is known which one it is."""
         self.adapter = adapter
+        self.name = name
+        self.connecting = True
+        """Until the platform has answered, or could not be reached, for the first time."""
         self._name = f"account {name}"
         self._supervisor = supervisor
         self._gatehouse = gatehouse
@@ -120,14 +123,16 @@ class Account:
             try:
                 await self.adapter.connect()
             except Forbidden as error:
-                self._refused = str(error)
+                self._refused, self.connecting = str(error), False
                 log.error("adapter_refused", channel=self.adapter.channel, reason=str(error))
                 return False
             except Unavailable as error:
+                self.connecting = False
                 log.warning("adapter_unreachable", channel=self.adapter.channel, reason=str(error))
                 await clock.sleep(wait)
                 wait = min(wait * 2, MAX_BACKOFF_S)
             else:
+                self.connecting = False
                 log.info(
                     "adapter_connected",
                     channel=self.adapter.channel,

@@ -35,6 +35,7 @@ ALLOWED = {
     ("gateway/cli/chat.py", "stop"): COMMAND,
     ("gateway/http/events.py", "event stream signals"): REQUEST,
     ("gateway/http/events.py", "event stream"): REQUEST,
+    ("gateway/service.py", "announcements"): ENDS,
     ("gateway/service.py", "canary"): ENDS,
     ("gateway/cli/own.py", "model library"): ENDS,
     ("gateway/service.py", "model library"): ENDS,

@@ -30,6 +30,11 @@ async def refused(here: Serving, channel: str) -> str:
     return str(found["detail"])
 
 
+async def shown(here: Serving, text: str) -> str:
+    """The line that stands in the terminal."""
+    return await here.program.until(here.program.out, lambda line: line.startswith(text))
+
+
 async def test_wrong_tokens_are_said_to_the_operator_and_right_ones_lose_nothing(
     town: Town, fail_after: FailAfter
 ) -> None:
@@ -44,6 +49,8 @@ async def test_wrong_tokens_are_said_to_the_operator_and_right_ones_lose_nothing
             await page.says("hello")
             await here.feed.settled(1)
             slack, telegram = await refused(here, "slack"), await refused(here, "telegram")
+            assert await shown(here, "Slack: not connected.") == f"Slack: not connected. {slack}"
+            assert "BotFather" in await shown(here, "Telegram: not connected.")
             assert "xoxb-" in slack
             assert "api.slack.com/apps" in slack
             assert "BotFather" in telegram
@@ -58,6 +65,8 @@ async def test_wrong_tokens_are_said_to_the_operator_and_right_ones_lose_nothing
             assert "made-up-and-wrong" not in here.program.transcript
         town.place.variables |= right
         async with town.serving() as here:
+            assert town.slack.install.team_id in await shown(here, "Slack: connected as ")
+            await shown(here, "Telegram: connected as 123456")
             await here.feed.settled(3)
             assert len(town.slack_texts()) == len(town.telegram_texts()) == 1
 

@@ -35,14 +35,23 @@ async def test_the_first_start_prints_address_and_code_and_answers(
 
 
 @pytest.mark.requirement("OPS-3", "ACC-2")
-async def test_the_owner_code_is_shown_at_the_first_start_only(
+async def test_the_owner_code_is_shown_at_the_first_start_only_and_what_is_amiss_at_each(
     place: Place, fail_after: FailAfter
 ) -> None:
     async with fail_after(60):
         async with gateway(place) as program:
             code = await program.until(program.out, lambda line: "Owner code" in line)
+        place.variables["SLACK_BOT_TOKEN"] = "xoxb-made-up"
+        place.variables["GATEHOUSE_MODELS__DEFAULT"] = ""
+        place.variables["OPENAI_BASE_URL"] = "http://127.0.0.1:1"
         async with gateway(place) as program:
-            await program.url()
+            half = await program.until(program.out, lambda line: line.startswith("Slack: "))
+            assert half.startswith("Slack: configured in part: only the bot token is set")
+            assert "SLACK_APP_TOKEN" in half
+            assert any(
+                line.startswith("http://127.0.0.1:1 did not list its models: it cannot be reached.")
+                for line in program.out
+            )
             assert not any("GH-" in line for line in program.out)
     kept = (place.home / "gatehouse.db").read_bytes()
     assert code.rpartition(" ")[2].encode() not in kept
