@@ -15,6 +15,7 @@ from typing import Final
 from gateway import wiring, workspaces
 from gateway.cli.check import Check
 from gateway.cli.checks_definitions import definitions
+from gateway.cli.checks_gateway import gateway
 from gateway.cli.checks_platforms import platforms
 from gateway.config import Config, tokens_of
 from gateway.config_exposure import is_loopback
@@ -40,6 +41,7 @@ SYNCHRONISED: Final = Path("/run/systemd/timesync/synchronized")
 
 async def run(config: Config) -> AsyncIterator[Check]:
     """Every check, in the order in which a person would mend things."""
+    yield await gateway(config)
     yield _config(config)
     yield _home(config)
     for check in (_workspace, _database, _model, _sandbox):

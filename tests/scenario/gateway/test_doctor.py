@@ -29,7 +29,7 @@ __all__ = ["place"]
 CHECKED = {
     *("config", "home", "workspace", "database", "model", "sandbox", "slack", "slack scopes"),
     *("telegram", "telegram webhook", "exposure", "permissions", "disk", "clock"),
-    "subagents",
+    *("subagents", "gateway"),
 }
 """What the requirement lists; the webhook and the scopes are checks of their own."""
 

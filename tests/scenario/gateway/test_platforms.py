@@ -1,5 +1,7 @@
 """Platforms that refuse, that cannot be reached, and that come back: said plainly, nothing lost."""
 
+import json
+
 import pytest
 
 from gateway.cli.client import JsonObject
@@ -7,6 +9,7 @@ from gateway.cli.client import objects as objects_of
 from tests.conftest import FailAfter
 from tests.scenario.gateway.page import Page
 from tests.scenario.gateway.town import Serving, Town
+from tests.scenario.process.program import command
 from tests.wire.openai import says
 from tests.wire.slack import SlackServer
 
@@ -67,6 +70,14 @@ async def test_wrong_tokens_are_said_to_the_operator_and_right_ones_lose_nothing
         async with town.serving() as here:
             assert town.slack.install.team_id in await shown(here, "Slack: connected as ")
             await shown(here, "Telegram: connected as 123456")
+            for name in right:
+                if name.startswith(("SLACK_", "TELEGRAM_", "OPENAI_")):
+                    del town.place.variables[name]
+            town.place.variables["GATEHOUSE_MODELS__DEFAULT"] = "offline:offline"
+            first = json.loads((await command(town.place, "doctor", "--json")).out)[0]
+            assert (first["name"], first["state"]) == ("gateway", "warn")
+            assert "does not have: Slack, Telegram, the model openai:scripted." in first["found"]
+            assert "secrets.toml" in first["fix"]
             await here.feed.settled(3)
             assert len(town.slack_texts()) == len(town.telegram_texts()) == 1
 
