@@ -56,4 +56,6 @@ def owner_code(context: typer.Context, as_json: AsJson = False) -> None:
         print_json(done)
         return
     say(f"{done.get('code')}")
-    say("Send it to the bot in a direct message. It works once.")
+    say("Send it to the bot in a direct message. It works once, so on one platform.")
+    if done.get("replaced"):
+        say("The code before it was not used, and no longer works.")

@@ -39,4 +39,5 @@ class PeopleRoutes:
         return answer(await self._control.deny_pairing(path_id(request, "code", "pairing")))
 
     async def _owner_code(self, _request: web.Request) -> web.Response:
-        return answer({"code": await self._control.new_owner_code()})
+        made = await self._control.new_owner_code()
+        return answer({"code": made.code, "replaced": made.replaced})

@@ -25,6 +25,7 @@ GatehouseError
 """
 
 from dataclasses import dataclass, field
+from typing import Final
 
 
 class GatehouseError(Exception):
@@ -42,6 +43,10 @@ class InvalidInput(GatehouseError):
         return f"{self.field}: {self.rule}"
 
 
+_NAMED_BY: Final = {"pairing": "code"}
+"""What people name a thing by, where it is not an id."""
+
+
 @dataclass(eq=False)
 class NotFound(GatehouseError):
     """No `kind` has this `id`."""
@@ -50,7 +55,7 @@ class NotFound(GatehouseError):
     id: str
 
     def __str__(self) -> str:
-        return f"no {self.kind} has the id {self.id}"
+        return f"no {self.kind} has the {_NAMED_BY.get(self.kind, 'id')} {self.id}"
 
 
 @dataclass(eq=False)

@@ -61,6 +61,7 @@ class Accepting(Unit):
         if speaker is None:
             return None
         first_time(conn, f"claim:{message.identity}")
+        introductions.close_own(conn, speaker)
         self.say(conn, message.address, f"Welcome, {speaker.name}. You are my owner now.")
         return Accepted(disposition="pairing", reason="claimed by the owner code")
 

@@ -76,6 +76,14 @@ class NewConversation:
     permission_mode: PermissionMode | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class OwnerCode:
+    """A new one-time code; `replaced` where one that nobody had used stopped working for it."""
+
+    code: str
+    replaced: bool
+
+
 class StoppedView(Value):
     """What a stop did: runs that are being ended, runs that are over, how many still wait, and how
     many subagents are being ended."""
@@ -263,12 +271,13 @@ class Control:
         self._services.bus.publish(OUTBOX, {"channel": view.channel, "account": view.account})
         return view
 
-    async def new_owner_code(self) -> str:
+    async def new_owner_code(self) -> OwnerCode:
         """A one-time code that makes its sender an owner; an earlier one stops working."""
 
-        def work(conn: Connection) -> str:
+        def work(conn: Connection) -> OwnerCode:
             audit.append(conn, actor=self._actor.id, action="owner_code.made", data={})
-            return pairing.replace_owner_code(conn)
+            replaced = pairing.has_owner_code(conn)
+            return OwnerCode(pairing.replace_owner_code(conn), replaced)
 
         return await self._database.write(work, name="owner-code")
 

@@ -22,6 +22,10 @@ PREFIX: Final = "pair_"
 TOOL: Final = "pairing"
 ONLY_OWNERS: Final = "Only an owner may answer that."
 LET_IN: Final = "You are let in. Write to me whenever you like."
+LET_IN_AS_OWNER: Final = (
+    "You are let in, and you are my owner now: you may approve what I ask, and let others in. "
+    "Write to me whenever you like."
+)
 _APPROVE: Final = frozenset({"once", "approve"})
 """``once`` is what the cards of earlier versions carry, as if letting in were for one message."""
 _CHOICES: Final = _APPROVE | {"deny"}
@@ -54,9 +58,16 @@ def let_in(
 ) -> tuple[Pairing, str]:
     """Let a stranger in, tell them, and say on the card who did. Raises `NotFound`, `Conflict`."""
     found, outcome = pairing.approve(conn, code, trust=trust, by=by), f"Let in by {name}"
-    _post(conn, found.address, TextPart(markdown=LET_IN), kind="notice")
+    told = LET_IN_AS_OWNER if trust is Trust.OWNER else LET_IN
+    _post(conn, found.address, TextPart(markdown=told), kind="notice")
     _change_card(conn, found, outcome)
     return found, outcome
+
+
+def close_own(conn: Connection, owner: Speaker) -> None:
+    """Close the requests of somebody who became an owner by a code: nobody need answer them."""
+    for found in pairing.approve_own(conn, owner):
+        _change_card(conn, found, "Became an owner by a code")
 
 
 def turn_away(conn: Connection, code: str, *, by: str, name: str) -> tuple[Pairing, str]:

@@ -4,6 +4,7 @@ import hashlib
 import hmac
 import re
 import secrets
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -39,6 +40,11 @@ def new_owner_code(conn: Connection) -> str | None:
     """
     code = _owner_code()
     return code if settings.put_new(conn, OWNER_CODE, _digest(code)) else None
+
+
+def has_owner_code(conn: Connection) -> bool:
+    """Whether there is a code that nobody has used yet."""
+    return bool(settings.get(conn, OWNER_CODE))
 
 
 def replace_owner_code(conn: Connection) -> str:
@@ -152,6 +158,16 @@ def approve(conn: Connection, code: str, *, trust: Trust, by: str) -> Pairing:
     )
     people.put(conn, speaker, direct_chat=found.address)
     _settle(conn, found, "approved", by, speaker.trust.value)
+    return found
+
+
+def approve_own(conn: Connection, owner: Speaker) -> Sequence[Pairing]:
+    """Settle what an owner asked for as a stranger; the requests."""
+    found = people.pending_of(
+        conn, channel=owner.channel, account=owner.account, user_id=owner.user_id
+    )
+    for one in found:
+        _settle(conn, one, "approved", owner.person_id, owner.trust.value)
     return found
 
 

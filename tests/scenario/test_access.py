@@ -9,7 +9,8 @@ import pytest
 
 from runtime.domain.errors import Conflict, NotFound
 from runtime.domain.people import Speaker, Trust
-from runtime.intake import pairing
+from runtime.intake import introductions, pairing
+from runtime.ports.bus import OUTBOX
 from runtime.store import Connection, people
 from runtime.store.people import Pairing
 from tests.fakes.clock import FakeClock
@@ -268,9 +269,30 @@ async def test_a_pairing_that_is_approved_late_takes_no_ownership_away(worlds: W
         code = await told(world)
         await world.says(owner_code, user="U-first")
         before = await world.database.read(_first)
-        await approve(world, code)
+        assert await world.database.read(people.pairings_pending) == []
+        with pytest.raises(Conflict, match="approved"):
+            await approve(world, code)
+        # As where the settings made an owner of somebody who waits.
+        late = replace(await world.database.read(lambda conn: _asked(conn, code)), code="LATE22")
+        await world.database.write(lambda conn: people.add_pairing(conn, late), name="late")
+        await approve(world, late.code)
         assert await world.database.read(_first) == before
         assert await trust_of(world, "U-first") is Trust.OWNER
+
+
+@pytest.mark.requirement("ACC-1", "ACC-2")
+async def test_who_is_let_in_as_an_owner_is_told_so(worlds: Worlds) -> None:
+    async with worlds(ScriptedModel([])) as world:
+        await world.says("hi", user=STRANGER)
+        code = await told(world)
+        await world.database.write(
+            lambda conn: introductions.let_in(
+                conn, code, by="per_owner", name="Ann", trust=Trust.OWNER
+            ),
+            name="let-in",
+        )
+        world.engine.parts.bus.publish(OUTBOX, {"channel": "test", "account": "A1"})
+        assert "you are my owner now" in (await world.sees(2))[1]
 
 
 @pytest.mark.requirement("ACC-1")
@@ -280,6 +302,12 @@ async def test_a_paired_guest_stays_a_guest(worlds: Worlds) -> None:
         await approve(world, await told(world), Trust.GUEST)
         await world.says("/plan", user=STRANGER)
         assert (await world.sees(2))[1] == "`/plan` is not open to guests."
+
+
+def _asked(conn: Connection, code: str) -> Pairing:
+    found = people.pairing(conn, code)
+    assert found is not None
+    return replace(found, state="pending")
 
 
 def _nobody() -> Callable[[Setup], Setup]:

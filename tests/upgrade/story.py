@@ -126,7 +126,7 @@ async def _people(url: str, folder: Path) -> None:
                 await control.approve_pairing(pending.code, trust=trust)
         with suppress(GatehouseError):
             await control.approve_pairing("nothing")
-        code = await control.new_owner_code()
+        code = (await control.new_owner_code()).code
         await at.says("000000", user="U-late")
         await at.says(code, user="U-late")
         for number, (user, kind) in enumerate(((MEMBER, "direct"), (GUEST, "group"))):

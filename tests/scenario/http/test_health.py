@@ -130,6 +130,8 @@ async def test_strangers_are_let_in_and_turned_away(sites: Sites) -> None:
         assert (wrong, problem["field"]) == (422, "trust")
         status, approved = await gateway.ask("POST", f"/v1/pairings/{mira}/approve")
         assert (status, approved["name"]) == (200, "Mira")
+        missing, problem = await gateway.ask("POST", "/v1/pairings/NOPE/approve")
+        assert (missing, problem["detail"]) == (404, "no pairing has the code NOPE")
         assert (await gateway.ask("POST", f"/v1/pairings/{jonas}/deny"))[0] == 200
         late, problem = await gateway.ask("POST", f"/v1/pairings/{jonas}/approve")
         assert (late, problem["state"]) == (409, "denied")
@@ -144,6 +146,7 @@ async def test_a_new_owner_code_replaces_the_one_before(sites: Sites) -> None:
         gateway.engine.intake.change(IntakeSettings(access={"slack": ChannelAccess()}))
         _, first = await gateway.ask("POST", "/v1/owner-code")
         _, second = await gateway.ask("POST", "/v1/pairings/owner-code")
+        assert (first["replaced"], second["replaced"]) == (False, True)
         for code, reason in ((first, ""), (second, "claimed by the owner code")):
             message = InboundMessage(
                 channel="slack",

@@ -108,6 +108,8 @@ async def test_every_reading_command_has_json_and_people_output(
             told = await command(there, *arguments, "--json")
             assert told.code == 0, (arguments, told)
             json.loads(told.out)
+        code = await command(there, "pairing", "owner-code")
+        assert "The code before it was not used, and no longer works." in code.out
         exported = await command(there, "sessions", "export", "terminal:main")
         lines = [json.loads(line) for line in exported.out.splitlines()]
         assert [line["kind"] for line in lines][:2] == ["user", "assistant"]
