@@ -109,6 +109,10 @@ def test_the_scripts_parse(command: list[str]) -> None:
 def test_make_run_keeps_the_bytecode_of_what_was_changed() -> None:
     """Whatever the environment says of it elsewhere: else each start after an update compiles."""
     said = subprocess.run(
-        ["make", "-n", "run"], cwd=ROOT, capture_output=True, check=True, text=True
+        ["make", "--no-print-directory", "-n", "run"],
+        cwd=ROOT,
+        capture_output=True,
+        check=True,
+        text=True,
     )
     assert said.stdout.endswith("PYTHONDONTWRITEBYTECODE= exec .venv/bin/gatehouse serve\n")

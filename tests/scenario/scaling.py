@@ -255,7 +255,8 @@ def _scanned_by_sqlite(path: Path, statements: dict[str, tuple[object, ...]]) ->
     growing = "|".join(table.name for table in GROWING)
     # "SCAN runs", "SCAN runs USING INDEX ..."; a partial index that is scanned holds what is open.
     scan = re.compile(
-        r"^SCAN (\w+)\b(?! USING (COVERING )?INDEX ix_\w+_(ready|running|queued|expiry)\b)"
+        r"^SCAN (\w+)\b"
+        r"(?! USING (COVERING )?INDEX ix_\w+_(ready|running|queued|expiry|unsettled)\b)"
     )
     found = []
     conn = sqlite3.connect(path)
