@@ -7,6 +7,7 @@ from contextlib import aclosing, asynccontextmanager
 import pytest
 from pydantic import SecretStr
 
+from adapters.models import names
 from adapters.models.provider import MAX_CHARACTERS
 from adapters.models.resolve import Catalog
 from adapters.models.settings import ModelSettings
@@ -39,9 +40,8 @@ def settings(url: str) -> ModelSettings:
 @asynccontextmanager
 async def model_at(url: str, wire: str = "openai") -> AsyncIterator[Model]:
     catalog = Catalog(settings(url))
-    name = next(name for name in catalog.names() if name.startswith(f"{wire}:"))
     try:
-        yield catalog.get(name)
+        yield catalog.get(names.default_name(wire, settings(url)))
     finally:
         await catalog.close()
 
