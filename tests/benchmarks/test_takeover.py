@@ -7,11 +7,12 @@ import pytest
 
 from tests.contract.store_support import postgres_server
 from tests.replicas.test_failover import worker_of_most
-from tests.replicas.town import CLOCK, SHORT_LEASE_S, Deployment, deployment_at
+from tests.replicas.town import CLOCK, Deployment, deployment_at
 from tests.scenario.gateway.page import Page
 from tests.wire.openai import says
 
 KILLS = 50
+LEASE_S = 3.0
 
 
 async def now_ms(deployment: Deployment) -> int:
@@ -27,7 +28,7 @@ async def test_takeover_of_a_run_whose_replica_is_killed(
 ) -> None:
     waits = []
     async with deployment_at(tmp_path, postgres_server()) as deployment, AsyncExitStack() as stack:
-        deployment.lease_s = SHORT_LEASE_S
+        deployment.lease_s = LEASE_S
         deployment.model.plays = lambda prompt: says("Wait", hold="held", ending=".")
         living = [await stack.enter_async_context(deployment.replica(name)) for name in ("a", "b")]
         page = await Page.open(living[0].client)
@@ -53,7 +54,7 @@ async def test_takeover_of_a_run_whose_replica_is_killed(
     waits.sort()
     with capsys.disabled():
         print(
-            f"\n  takeover after {len(waits)} kills with leases of {SHORT_LEASE_S:g} s: "
+            f"\n  takeover after {len(waits)} kills with leases of {LEASE_S:g} s: "
             f"p50 {waits[len(waits) // 2]:.2f} s, longest {waits[-1]:.2f} s "
-            f"({waits[-1] / SHORT_LEASE_S:.2f} lease periods; two are promised)"
+            f"({waits[-1] / LEASE_S:.2f} lease periods; two are promised)"
         )

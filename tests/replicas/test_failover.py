@@ -142,19 +142,27 @@ async def test_one_of_three_is_killed_under_load(
 async def test_a_frozen_replica_that_wakes_up_late_changes_nothing(
     deployment: Deployment, fail_after: FailAfter
 ) -> None:
-    """SIGSTOP past its lease, then SIGCONT: its runs are over, and it is told so by the fence."""
+    """SIGSTOP past its lease, then SIGCONT: its runs are over, and it is told so by the fence.
+
+    It is alone at first, so that it holds all runs and Slack's socket. That socket stays open while
+    it is frozen, and Slack sends a message to it that only the other replica can answer.
+    """
     deployment.model.plays = script
-    async with fail_after(LIMIT_S), deployment.replicas("a", "b", more=ALLOWED) as both:
+    async with fail_after(LIMIT_S), AsyncExitStack() as stack:
+        victim = await stack.enter_async_context(deployment.replica("a", more=ALLOWED))
         crowd = Crowd(deployment)
-        await crowd.open(both[0])
-        await crowd.hold(both[0])
-        victim = await worker_of_most(deployment, both)
-        (other,) = [one for one in both if one is not victim]
+        await crowd.open(victim)
+        await crowd.hold(victim)
+        await deployment.slack.wait_for_sockets(1)
+        (frozen,) = deployment.slack.sockets
+        other = await stack.enter_async_context(deployment.replica("b", more=ALLOWED))
         held = await in_hand(deployment, victim)
         victim.freeze()
         try:
             await taken_over(deployment, victim, held)
             deployment.model.gate("held").opened.set()
+            await deployment.slack.wait_for_sockets(2)
+            deployment.slack.send_next_over(frozen)
             await crowd.talk(other, "meanwhile")
             await crowd.answered(other)
         finally:

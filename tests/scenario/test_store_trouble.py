@@ -19,7 +19,7 @@ from gateway.cli.client import GatewayClient, JsonObject
 from tests.conftest import FailAfter
 from tests.contract.store_support import PostgresServer, postgres_server
 from tests.scenario.gateway.town import Serving, Town, town_at
-from tests.scenario.process.program import ADMIN
+from tests.scenario.process.program import ADMIN, SHORT_LEASE
 from tests.scenario.process.test_store_away import Road, until_ready
 from tests.wire.openai import Answer, Prompt, says
 from tests.wire.slack import Said
@@ -114,7 +114,7 @@ async def place_with_server(path: Path) -> AsyncIterator[tuple[Town, Server]]:
         async with town_at(path) as town:
             town.place.variables |= {
                 "GATEHOUSE_DATABASE__URL": url.render_as_string(hide_password=False),
-                "GATEHOUSE_WORKERS__LEASE_TTL_S": "2",
+                **SHORT_LEASE,
             }
             town.model.plays = script
             yield town, Server(postgres, name, way)

@@ -8,7 +8,7 @@ import pytest
 from gateway.cli.client import GatewayClient
 from tests.conftest import FailAfter
 from tests.contract.store_support import postgres_server
-from tests.scenario.process.program import ADMIN, BEARER, Place, gateway
+from tests.scenario.process.program import ADMIN, BEARER, SHORT_LEASE, Place, gateway
 from tests.scenario.process.test_roles import ready
 from tests.scenario.process.test_store_away import road, until_ready
 
@@ -42,10 +42,7 @@ async def test_what_is_said_to_a_process_that_only_serves_is_kept_or_refused_and
 ) -> None:
     async with fail_after(120), road(postgres_server()) as (way, database):
         place = Place(tmp_path)
-        place.variables |= {
-            "GATEHOUSE_DATABASE__URL": database,
-            "GATEHOUSE_WORKERS__LEASE_TTL_S": "2",
-        }
+        place.variables |= {"GATEHOUSE_DATABASE__URL": database, **SHORT_LEASE}
         async with (
             gateway(place, "serve", "--roles", "http") as front,
             GatewayClient(await front.url(), ADMIN) as client,

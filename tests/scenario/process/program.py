@@ -18,6 +18,9 @@ READY = "Gatehouse is ready: "
 TOKEN = "token-of-the-tests-operator"
 ADMIN = SecretStr(TOKEN)
 BEARER = {"Authorization": f"Bearer {TOKEN}"}
+SHORT_LEASE = {"GATEHOUSE_WORKERS__LEASE_TTL_S": "5"}
+"""For tests that wait until a lease has run out. It is renewed at a third of its life, which leaves
+3.3 s: with less, a machine that is full to the brim loses leases that nobody meant to take."""
 _SETTING = "GATEHOUSE_HTTP__ADMIN_TOKEN"
 
 

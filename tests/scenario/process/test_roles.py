@@ -16,7 +16,14 @@ from tests.conftest import FailAfter
 from tests.contract.store_support import postgres_server
 from tests.scenario.gateway.page import Feed, Page
 from tests.scenario.gateway.town import ALLOWED, Town, town_at
-from tests.scenario.process.program import ADMIN, Place, Program, command, gateway
+from tests.scenario.process.program import (
+    ADMIN,
+    SHORT_LEASE,
+    Place,
+    Program,
+    command,
+    gateway,
+)
 from tests.scenario.process.test_store_away import until_ready
 from tests.wire.openai import Answer, Prompt, calls, says, use
 
@@ -40,8 +47,8 @@ async def town_on_postgres(path: Path) -> AsyncIterator[Town]:
     async with database_url() as url, town_at(path) as town:
         town.place.variables |= {
             "GATEHOUSE_DATABASE__URL": url,
-            "GATEHOUSE_WORKERS__LEASE_TTL_S": "2",
             "GATEHOUSE_WORKSPACE__PATH": str(path / "home" / "workspace"),
+            **SHORT_LEASE,
         }
         town.configure(ALLOWED)
         yield town

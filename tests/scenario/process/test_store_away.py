@@ -11,7 +11,7 @@ from sqlalchemy import make_url
 from gateway.cli.client import GatewayClient, Refused
 from tests.conftest import FailAfter
 from tests.contract.store_support import PostgresServer, postgres_server
-from tests.scenario.process.program import ADMIN, Place, gateway
+from tests.scenario.process.program import ADMIN, SHORT_LEASE, Place, gateway
 from tests.scenario.process.talk import conversation, finished
 
 
@@ -86,8 +86,7 @@ async def test_it_is_not_ready_while_the_database_is_away_and_goes_on_afterwards
     place: Place, fail_after: FailAfter
 ) -> None:
     async with fail_after(120), road(postgres_server()) as (way, database):
-        place.variables["GATEHOUSE_DATABASE__URL"] = database
-        place.variables["GATEHOUSE_WORKERS__LEASE_TTL_S"] = "2"
+        place.variables |= {"GATEHOUSE_DATABASE__URL": database, **SHORT_LEASE}
         await way.cut()
         async with gateway(place) as program:
             # It was restarted while its database was: it says so, and waits.

@@ -19,6 +19,7 @@ from slack_sdk.socket_mode.request import SocketModeRequest
 from slack_sdk.web.async_client import AsyncWebClient
 
 from tests.wire.slack import ANNA, GENERAL, Delivery, JsonObject, SlackServer, Upload
+from tests.wire.slack.core import WAIT
 
 
 class Listener:
@@ -48,7 +49,7 @@ class Listener:
             await client.send_socket_mode_response(answer)
 
     async def hears(self, count: int) -> list[JsonObject]:
-        async with asyncio.timeout(10), self._news:
+        async with asyncio.timeout(WAIT), self._news:
             await self._news.wait_for(lambda: len(self.heard) >= count)
         return [request.payload.get("event", {}) for request in self.heard]
 
@@ -193,6 +194,22 @@ async def test_each_event_goes_to_one_of_several_sockets(slack: SlackServer) -> 
         await slack.wait_for_quiet()
         texts = [r.payload["event"]["text"] for one in both for r in one.heard]
     assert sorted(texts) == ["0", "1", "2", "3"]
+
+
+async def test_an_event_that_a_frozen_client_got_is_repeated_to_another(
+    slack: SlackServer, listener: Listener
+) -> None:
+    """The frozen one's socket is open, and nothing tells that nobody reads there."""
+    listener.acknowledges = False
+    (frozen,) = slack.sockets
+    slack.repeat_events(0.01)
+    async with listening(slack) as other:
+        slack.send_next_over(frozen)
+        said = await slack.user_says(GENERAL, ANNA, "anybody?")
+        await slack.wait_for_ack(said.deliveries[0])
+        await other.hears(1)
+        assert other.heard[0].payload["event"]["text"] == "anybody?"
+        assert other.heard[0].retry_attempt >= 1
 
 
 async def test_a_dropped_client_comes_back_and_gets_what_it_owed(

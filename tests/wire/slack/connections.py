@@ -1,7 +1,11 @@
 """The bad days of the sockets, as a test orders them."""
 
+import asyncio
+from contextlib import suppress
+
 from tests.wire.slack.core import Core
-from tests.wire.slack.sockets import DisconnectReason
+from tests.wire.slack.deliveries import MAX_RETRIES
+from tests.wire.slack.sockets import DisconnectReason, Link
 
 
 class Connections(Core):
@@ -27,3 +31,30 @@ class Connections(Core):
     async def ping_sockets(self) -> None:
         """Ping every socket; `Link.pongs` counts the answers."""
         await self.hub.ping()
+
+    def send_next_over(self, link: Link) -> None:
+        """The next delivery goes to this socket, whose turn it may not be."""
+        self.hub.next_link = link
+
+    def repeat_events(self, after_s: float) -> None:
+        """From now on repeat each event that is not acknowledged, `after_s` to twice `after_s`
+        seconds of the real clock after its last try.
+
+        Slack's own second and third repeats come minutes later, which no test waits for. Here they
+        come at the same pace and do not end, so that a slow machine loses nothing to their number.
+        """
+        self.spawn(self._repeat(after_s), name="slack-wire-repeat")
+
+    async def _repeat(self, after_s: float) -> None:
+        while True:
+            tries = {one: len(one.envelopes) for one in self.deliveries.waiting()}
+            with suppress(TimeoutError):
+                async with asyncio.timeout(after_s):
+                    await self.closing.wait()
+                    return
+            for delivery in self.deliveries.waiting():
+                unanswered = delivery.envelopes and len(delivery.envelopes) == tries.get(delivery)
+                if unanswered and delivery.kind == "events_api":
+                    delivery.retries = min(delivery.retries + 1, MAX_RETRIES)
+                    delivery.retry_reason = "timeout"
+                    await self.send(delivery)

@@ -50,6 +50,7 @@ class SocketHub:
     ) -> None:
         self.links: list[Link] = []
         self.on_ack: AckHook | None = None
+        self.next_link: Link | None = None
         self._deliveries = deliveries
         self._app_id = app_id
         self._complain = complain
@@ -87,12 +88,17 @@ class SocketHub:
         return socket
 
     async def deliver(self, delivery: Delivery) -> None:
-        """Send a delivery over the next socket in turn; with none open it waits for one."""
+        """Send a delivery over the next socket in turn; with none open it waits for one.
+
+        A repeat takes another socket than the one that did not acknowledge it, if there is one.
+        """
         candidates = self.open_links()
         if not candidates:
             delivery.link = None
             return
-        link = candidates[self._count("turn") % len(candidates)]
+        others = [link for link in candidates if link.number != delivery.link] or candidates
+        link = self.next_link or others[self._count("turn") % len(others)]
+        self.next_link = None
         self._deliveries.open_envelope(delivery)
         delivery.link = link.number
         await self._send(link, delivery.frame())
