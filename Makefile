@@ -84,7 +84,10 @@ fmt: $(VENV)/.ready-dev ## format the code and apply the safe fixes
 requirements: $(VENV)/.ready-dev ## print each required behaviour, its state and how many tests prove it
 	@$(BIN)/python -m tests.architecture.manifest
 
-image-check: $(VENV)/.ready-dev ## of the tests those that build the Dockerfile's image and run it, without a container engine (root)
+# Not part of `test` and CI: building takes a sixth of all their processor time, and what a change of
+# the code can break in the image is read and run there without one. A release asks for it.
+image-check: $(VENV)/.ready-dev ## build the Dockerfile's image and run it, without a container engine (root; minutes)
+	@$(BIN)/python -m tests.image.build
 	@$(TOOL_PATH) $(BIN)/python -m pytest -p no:benchmark tests/image
 
 gallery: $(VENV)/.ready-dev ## write docs/rendering.md: each construct as each platform gets it

@@ -3,7 +3,8 @@
 Debian's buildah builds it on a base that mmdebstrap makes and that bears the name which the
 Dockerfile asks for. The base stands for one that is pulled, so the machine keeps it, in `BASES`,
 for all its checkouts. What was built is kept in `.cache/image` under a digest of all that goes into
-it, so that a second run builds nothing. `python -m tests.image.build` does it ahead of the tests.
+it, so that a second run builds nothing. `python -m tests.image.build` does it ahead of the tests,
+and fails where the machine lacks something.
 """
 
 import fcntl

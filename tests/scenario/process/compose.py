@@ -2,7 +2,7 @@
 
 Each service is a process of this machine in a network namespace of its own, so that names and ports
 are those of the file. A volume is a folder, and a gateway's image is this checkout. What an engine
-alone does (capabilities, system calls, the read-only root) is left to `tests/image`.
+alone does (capabilities, system calls) is left to `tests/image`.
 """
 
 import asyncio
@@ -45,10 +45,11 @@ def variables(name: str) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Image:
-    """What the Dockerfile gives to a container: variables, and the command."""
+    """What the Dockerfile gives to a container: variables, the command, and the health check."""
 
     env: Mapping[str, str]
     command: tuple[str, ...]
+    health: tuple[str, ...]
 
 
 def image() -> Image:
@@ -57,12 +58,13 @@ def image() -> Image:
     stage = text[text.rindex("\nFROM ") :].replace("\\\n", " ")
     env = dict(re.findall(r"(\w+)=(\S+)", re.findall(r"^ENV (.*)$", stage, re.MULTILINE)[0]))
     env |= {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT)}
-    entry, command = (
+    entry, command, health = (
         json.loads(re.findall(rf"^{word} (\[.*\])$", stage, re.MULTILINE)[0])
-        for word in ("ENTRYPOINT", "CMD")
+        for word in ("ENTRYPOINT", "CMD", "HEALTHCHECK .* CMD")
     )
     assert entry == ["gatehouse"]
-    return Image(env, (sys.executable, "-m", "gateway", *command))
+    assert health[0] == "python"
+    return Image(env, (sys.executable, "-m", "gateway", *command), (sys.executable, *health[1:]))
 
 
 @dataclass
