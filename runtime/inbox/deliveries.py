@@ -80,7 +80,13 @@ def adopt(conn: Connection, rows: Sequence[OutboxRow], holder: Holder) -> Sequen
 
 
 def begin(conn: Connection, message: OutboundMessage, holder: Holder) -> None:
-    """Keep that a send begins which nobody could look up afterwards. Raises `StaleLease`."""
+    """Keep that a send begins which nobody could look up afterwards. Raises `StaleLease`.
+
+    Nothing begins under a lease that ran out while the database was away: the next deliverer finds
+    that nothing was handed over, and sends the message, instead of calling its fate unknown.
+    """
+    if not _delivers(conn, message, holder):
+        raise StaleLease(f"message {message.outbox_id}")
     _change(conn, message, {"begun_ms": now_ms(conn)}, holder)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 import pytest
-from sqlalchemy import Connection, select, update
+from sqlalchemy import Connection, delete, select, update
 
 from runtime.domain.errors import StaleLease
 from runtime.domain.ids import IdPrefix, new_id
@@ -14,6 +14,7 @@ from runtime.inbox.claims import Holder
 from runtime.store import Database, leases, outbox, runs, streams
 from runtime.store.outbox import NewRow, OutboxRow, Stream
 from runtime.store.tables import audit
+from runtime.store.tables import leases as lease_table
 from runtime.store.tables import outbox as table
 from tests.contract.test_store_chats import accept, said
 
@@ -26,8 +27,24 @@ MOVED: Final[Mapping[str, dict[str, object]]] = {
 }
 """What may have become of a row since a deliverer read it."""
 Write = Callable[[Connection, OutboxRow, Holder], object]
+
+
+def lend(conn: Connection, by: Holder, *, ttl_ms: int = 60_000) -> None:
+    """Give a deliverer the lease of the account, under its fence."""
+    name = leases.delivery(TARGET.channel, TARGET.account)
+    conn.execute(delete(lease_table).where(lease_table.c.name == name))
+    leases.acquire(conn, name=name, holder=by.worker, ttl_ms=ttl_ms)
+    conn.execute(update(lease_table).where(lease_table.c.name == name).values(fence=by.fence))
+
+
+def begin(conn: Connection, row: OutboxRow, by: Holder) -> None:
+    """Begin to send under a lease that holds."""
+    lend(conn, by)
+    deliveries.begin(conn, row.message, by)
+
+
 WRITES: Final[Mapping[str, Write]] = {
-    "begin": lambda conn, row, by: deliveries.begin(conn, row.message, by),
+    "begin": begin,
     "progress": lambda conn, row, by: deliveries.progress(conn, row.message, ("p1",), by),
     "sent": lambda conn, row, by: deliveries.sent(
         conn, row.message, Receipt(message_ids=("p1",)), by
@@ -130,6 +147,23 @@ async def test_a_deliverer_that_lost_a_row_writes_nothing_of_it(
         await store.write(
             lambda conn, write=write: write(conn, put(conn, "sending", LATER), LATER), name=name
         )
+
+
+@pytest.mark.requirement("MSG-9", "MSG-11", "SCALE-2")
+async def test_no_send_begins_under_a_lease_that_ran_out_while_the_store_was_away(
+    store: Database,
+) -> None:
+    """Its fate would be unknown although nobody had handed it over: the next deliverer sends it."""
+
+    def late(conn: Connection) -> None:
+        row = put(conn, "sending", LATER)
+        lend(conn, LATER, ttl_ms=0)
+        with pytest.raises(StaleLease):
+            deliveries.begin(conn, row.message, LATER)
+
+    await store.write(late, name="late")
+    (row,) = await store.read(held)
+    assert row.begun_ms is None
 
 
 @pytest.mark.requirement("MSG-9", "SCALE-2")
