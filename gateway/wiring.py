@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from adapters.models.discover import discover
 from adapters.models.listing import ProviderLists
@@ -57,6 +57,7 @@ from runtime.ports.chat import ChatAdapter
 from runtime.ports.clock import Clock
 from runtime.ports.metrics import Observer
 from runtime.ports.sandbox import Sandbox
+from runtime.sessions.unit import Units
 from runtime.store import open_database
 from runtime.store.checkpoints import make_room
 from runtime.store.dialect import sqlite_path
@@ -71,9 +72,14 @@ from runtime.tools.registry import Registry
 from runtime.views.reader import Views
 from runtime.workers.accounts import Account
 from runtime.workers.engine import ALL_ROLES, Engine, EngineParts, Role
+from runtime.workers.feature import Feature, kinds_of
+from runtime.workers.subagents import SUBAGENTS
 
 if TYPE_CHECKING:
     from runtime.store.backup import DatabaseBackup
+
+FEATURES: Final[tuple[Feature, ...]] = (SUBAGENTS,)
+"""What this gateway has beside the message path."""
 
 
 class Current:
@@ -155,7 +161,7 @@ class Assembly:
         """What the HTTP server is given."""
         engine, current, redact = self.engine, self.current, self.engine.parts.redact
         control = ControlServices(
-            *(self.database, self.bus, self.clock, engine.intake, self._control_settings),
+            *(engine.units, self.clock, engine.intake, self._control_settings),
             model_lists=engine.parts.model_lists,
         )
         return HttpServices(
@@ -318,6 +324,7 @@ async def assemble(
     bus = open_bus(config, clock, supervisor)
     adapters = served(config, bus, clock)
     settings = engine_settings(config, Found(catalog, sandbox))
+    units = Units(database, bus, kinds_of(FEATURES))
     tools = builtin_tools(
         sandbox=sandbox,
         fetch=GuardedFetch(),
@@ -325,7 +332,7 @@ async def assemble(
         clock=clock,
         commands=exec_settings(config),
         sending=sending_by_rows(database, send_limits(config, adapters), redact=redact),
-        family=AgentFamily(database, bus, clock, settings.agent, workspace.agents),
+        family=AgentFamily(units, clock, settings.agent, workspace.agents),
     )
     parts = EngineParts(
         database=database,
@@ -346,6 +353,7 @@ async def assemble(
         sandbox=sandbox,
         supervisor=supervisor,
         model_lists=ProviderLists(catalog.settings, clock),
+        features=FEATURES,
     )
     engine = Engine(parts, settings)
     await database.start()

@@ -14,7 +14,6 @@ from runtime.sessions.heard import Heard, above, as_heard
 from runtime.store import Database
 from runtime.store.sessions import Session
 from runtime.store.transcripts import Line
-from runtime.tools.builtin.web import FetchArguments
 from runtime.tools.registry import Registry
 
 
@@ -29,8 +28,9 @@ async def given(
     asked = fetched(registry, calls)
     if not asked:
         return frozenset()
-    known = [as_heard([line.message for line in lines], child=session.is_child)]
-    if session.is_child:
+    below = session.parent_id is not None
+    known = [as_heard([line.message for line in lines], below=below)]
+    if below:
         known += await database.read(partial(above, session_id=session.id))
     return among(asked, known)
 
@@ -47,7 +47,6 @@ def among(asked: Iterable[str], known: Sequence[Heard]) -> frozenset[str]:
 
 def _address(registry: Registry, call: ToolCall) -> str | None:
     try:
-        arguments = registry.prepare(call).arguments
+        return registry.prepare(call).fetches
     except ToolError:
         return None
-    return arguments.url if isinstance(arguments, FetchArguments) else None

@@ -18,11 +18,8 @@ import structlog
 from runtime.agent.endings import TurnState
 from runtime.domain.budgets import (
     Amount,
-    Budget,
-    BudgetKey,
     BudgetSettings,
     Limit,
-    Scope,
     Spender,
     budgets_of,
     over_line,
@@ -36,7 +33,8 @@ from runtime.inbox.claims import Holder
 from runtime.inbox.steps import OVER_BUDGET, Finish
 from runtime.ports.clock import Clock
 from runtime.ports.model import ModelRequest, ModelResponse
-from runtime.store import Connection, Database, agents, budgets, lanes, runs, sessions
+from runtime.sessions.unit import Unit, Units
+from runtime.store import budgets, runs
 from runtime.store.budgets import Charge, Refusal, Reservation, charge_of
 from runtime.store.runs import Run
 
@@ -59,9 +57,9 @@ class Budgets:
     """The budgets of one engine; `change` sets other limits for every call from then on."""
 
     def __init__(
-        self, database: Database, clock: Clock, settings: BudgetSettings, price: Price = no_price
+        self, units: Units, clock: Clock, settings: BudgetSettings, price: Price = no_price
     ) -> None:
-        self.database = database
+        self.units = units
         self.clock = clock
         self.settings = settings
         self._price = price
@@ -72,7 +70,7 @@ class Budgets:
         self.settings = settings
 
     def of(self, run: Run, holder: Holder, own: Spend = UNBOUNDED) -> "RunBudget":
-        """The budgets of one run in this worker's hands; `own` is what bounds a subagent."""
+        """The budgets of one run in this worker's hands; `own` is what bounds its session."""
         spender = spender_of(run.speaker, run.target, session_id=run.session_id, run_id=run.id)
         return RunBudget(self, spender, holder, own)
 
@@ -100,7 +98,7 @@ class RunBudget:
 
     def __init__(self, shared: Budgets, spender: Spender, holder: Holder, own: Spend) -> None:
         self._budgets = shared
-        self._bounded = limit_of(own).is_set
+        self._bounded = Limit.of(own).is_set
         self._money = own.micro_usd is not None
         self._spender = spender
         self._holder = holder
@@ -123,7 +121,7 @@ class RunBudget:
         while True:
             settings = shared.settings
             unit = partial(self._reserve, step=request.step, amount=amount, settings=settings)
-            refusal = await shared.database.write(unit, name="reserve")
+            refusal = await shared.units.run(unit, name="reserve")
             self._unsettled = Charge()
             if refusal is None:
                 self._reserved = True
@@ -132,7 +130,7 @@ class RunBudget:
                 scope = refusal.budget.key.scope.value
                 log.info("budget_spent", run_id=self._spender.run_id, scope=scope)
                 return over_line(refusal.budget, refusal.unit, timezone=settings.timezone)
-            await shared.database.write(budgets.release_idle, name="release-idle")
+            await shared.units.database.write(budgets.release_idle, name="release-idle")
             await shared.clock.sleep(WAIT_S)
 
     def unsaid(self, response: ModelResponse) -> None:
@@ -160,47 +158,20 @@ class RunBudget:
         return Charge()
 
     def _reserve(
-        self, conn: Connection, *, step: int, amount: Amount, settings: BudgetSettings
+        self, unit: Unit, *, step: int, amount: Amount, settings: BudgetSettings
     ) -> Refusal | None:
         run_id, holder = self._spender.run_id, self._holder
-        lane = lanes.lock_of_run(conn, run_id)
+        conn, lane = unit.conn, unit.lane_of_run(run_id)
         run = runs.owned(conn, run_id, worker=holder.worker, fence=holder.fence)
         # An earlier call of this run: its worker died, or its response was of no use.
         budgets.settle(conn, run_id, self._unsettled)
         wanted = Reservation(run_id, step, amount, lane.now_ms)
-        spender = self._spender if lane.gate is None else _at_root(conn, self._spender, run)
+        kind = unit.kind(lane)
+        payer = kind.payer(conn, run)
+        spender = replace(self._spender, run_id=payer.run_id, session_id=payer.session_id)
         held = budgets_of(settings, spender, lane.now_ms)
-        own = _of_agents(conn, run.session_id) if self._bounded else ()
+        own = kind.budgets(conn, run.session_id) if self._bounded else ()
         return budgets.reserve(conn, wanted, (*own, *held))
-
-
-def _at_root(conn: Connection, spender: Spender, run: Run) -> Spender:
-    """On whose account a child spends: the run that asked for its tree, and the root's session."""
-    own = agents.find(conn, run.session_id)
-    if own is None:
-        return spender
-    return replace(spender, run_id=agents.payer_of(conn, run), session_id=own.tree_id)
-
-
-def limit_of(spend: Spend) -> Limit:
-    """What of a subagent's bound is counted in rows; its steps are counted by its turns."""
-    return Limit(spend.tokens, spend.micro_usd)
-
-
-def _of_agents(conn: Connection, session_id: str) -> Sequence[Budget]:
-    """The budgets that an agent and those above it were given, each for itself and all below it.
-    A bound that is its parent's too is that one's budget."""
-    found: list[tuple[str, Limit]] = []
-    one = agents.find(conn, session_id)
-    while one is not None:
-        found.append((one.session_id, limit_of(sessions.get(conn, one.session_id).spend)))
-        one = agents.find(conn, one.parent_id)
-    above = [limit for _, limit in found[1:]] + [Limit()]
-    return [
-        Budget(BudgetKey(Scope.AGENT, of), limit)
-        for (of, limit), outer in zip(found, above, strict=True)
-        if limit.is_set and limit != outer
-    ]
 
 
 def over_budget(state: TurnState, line: str) -> Finish:
@@ -213,6 +184,7 @@ def over_budget(state: TurnState, line: str) -> Finish:
         AssistantMessage(text=text),
         (TextPart(markdown=text),),
         reason=OVER_BUDGET,
+        cut_short=True,
     )
 
 

@@ -3,13 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from runtime.agent.stuck import Watch
 from runtime.domain.counts import counted
 from runtime.domain.errors import ModelRejected, ModelRetry
 from runtime.domain.messages import TextPart
 from runtime.domain.runs import RunState, Usage
 from runtime.domain.transcript import AssistantMessage, TranscriptMessage, UserMessage
-from runtime.inbox.steps import AT_LIMIT, STUCK, Finish
+from runtime.inbox.steps import AT_LIMIT, Finish
 from runtime.sessions.window import Window, window_start
 from runtime.store.calls import CallRow
 from runtime.store.transcripts import Line
@@ -21,8 +20,7 @@ class TurnState:
 
     `texts` are what it said since its last answer, `heard` is the step behind which it last heard a
     person. `began`: when its step did, by the clock, None where that was in another turn. `outcome`
-    is for a tracer alone. `watch` is a child's, over its steps so far (SUB-20); None for everybody
-    else.
+    is for a tracer alone.
     """
 
     window: Window
@@ -35,7 +33,6 @@ class TurnState:
     empty: int = 0
     began: float | None = None
     outcome: str = "waiting"
-    watch: Watch | None = None
 
     def append(self, *lines: Line) -> None:
         """Put lines that are durable at the window's end."""
@@ -71,24 +68,12 @@ def at_limit(state: TurnState, limit: int) -> Finish:
         AssistantMessage(text=text),
         (TextPart(markdown=text),),
         reason=AT_LIMIT,
-    )
-
-
-def stuck(state: TurnState) -> Finish:
-    """A child that goes in circles after two warnings: its work as it stands (SUB-20)."""
-    so_far = state.texts[-1] if state.texts else "There is no result yet."
-    text = f"{so_far}\n\n(It was ended here: it kept repeating itself.)"
-    return Finish(
-        RunState.COMPLETED,
-        Usage(),
-        state.window_from,
-        AssistantMessage(text=text),
-        reason=STUCK,
+        cut_short=True,
     )
 
 
 def idle(state: TurnState, written: str, seconds: float) -> Finish:
-    """A child that made no progress for so long: what it has (SUB-21)."""
+    """A run that made no progress for so long: what it has (SUB-21)."""
     so_far = written.strip() or (state.texts[-1] if state.texts else "There is no result yet.")
     text = f"{so_far}\n\n(It was ended here: it made no progress for {seconds:g} s.)"
     return Finish(

@@ -8,9 +8,10 @@ from typing import Final
 
 from runtime.agent.settings import AgentSettings
 from runtime.agent.type_book import TypeBook
-from runtime.ports.bus import CHILDREN, EVENTS, Bus, Signal
+from runtime.ports.bus import CHILDREN, EVENTS, Signal
 from runtime.ports.clock import Clock
-from runtime.store import Connection, Database, agent_rows, agents, open_calls, results, sessions
+from runtime.sessions.unit import Units
+from runtime.store import Connection, agent_rows, agents, open_calls, results, sessions
 from runtime.store.agent_rows import AgentRow
 from runtime.store.agents import Agent
 from runtime.store.open_calls import CLARIFICATION
@@ -30,20 +31,19 @@ TICK_S: Final = 1.0
 class AgentFamily:
     """Implements `Family`. Without a `shelf` there are the built-in types alone."""
 
-    database: Database
-    bus: Bus
+    units: Units
     clock: Clock
     settings: AgentSettings
     shelf: DefinitionShelf | None = None
 
     async def look(self, session_id: str) -> Household:
         """The tree that a session is in, or the root of."""
-        own, rows = await self.database.read(partial(_tree, session_id=session_id))
+        own, rows = await self.units.database.read(partial(_tree, session_id=session_id))
         return Household(rows, ROOT if own is None else own.name, self.clock.now_ms())
 
     async def detail(self, row: AgentRow) -> Detail:
         """More of one agent."""
-        return await self.database.read(partial(_detail, row=row))
+        return await self.units.database.read(partial(_detail, row=row))
 
     async def wait(self, session_ids: Collection[str], seconds: float) -> Sequence[str]:
         """Return when these agents have settled, when one of them asks its parent, or after
@@ -51,13 +51,15 @@ class AgentFamily:
         ends = self.clock.monotonic() + seconds
         wake = asyncio.Event()
         async with (
-            self.bus.subscribe(CHILDREN, EVENTS) as signals,
+            self.units.bus.subscribe(CHILDREN, EVENTS) as signals,
             asyncio.TaskGroup() as group,
         ):
             hears = group.create_task(_hear(signals, frozenset(session_ids), wake), name="wait")
             try:
                 while True:
-                    left, asks = await self.database.read(partial(_live, session_ids=session_ids))
+                    left, asks = await self.units.database.read(
+                        partial(_live, session_ids=session_ids)
+                    )
                     rest = ends - self.clock.monotonic()
                     if not left or asks or rest <= 0:
                         return left
@@ -73,20 +75,19 @@ class AgentFamily:
     async def tell(self, word: Word) -> How:
         """Say something to an agent. Raises `Conflict` where it cannot be heard any more."""
         unit = partial(talking.tell, word=word, limits=self.settings.children.limits)
-        how = await self.database.write(unit, name="agent-told")
-        self._signal(word.session_id)
-        return how
+        return await self.units.run(unit, name="agent-told")
 
     async def stop(self, session_id: str, reason: str) -> bool:
         """Ask an agent to end; False where it had ended, or was asked before."""
         unit = partial(agents.ask_to_stop, session_id=session_id, reason=reason)
-        asked = await self.database.write(unit, name="agent-stop")
-        self._signal(session_id)
+        asked = await self.units.database.write(unit, name="agent-stop")
+        self.units.bus.publish(CHILDREN, {})
+        self.units.bus.publish(EVENTS, {"session_id": session_id})
         return asked
 
     async def types(self, session_id: str, tools: Sequence[AnyTool]) -> TypesSeen:
         """What a session may spawn, where `tools` are all that there are."""
-        types = await TypeBook(self.database, self.settings, self.shelf).of(session_id, tools)
+        types = await TypeBook(self.units.database, self.settings, self.shelf).of(session_id, tools)
         if not types.able:
             return TypesSeen((), types.problems)
         lines = [
@@ -95,10 +96,6 @@ class AgentFamily:
             if name in types.may and not types.known[name]
         ]
         return TypesSeen(lines, types.problems)
-
-    def _signal(self, session_id: str) -> None:
-        self.bus.publish(CHILDREN, {})
-        self.bus.publish(EVENTS, {"session_id": session_id})
 
 
 async def _hear(

@@ -6,10 +6,11 @@ nothing twice. Whatever goes wrong with a file becomes a line too; the run goes 
 """
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 import structlog
 
@@ -17,7 +18,6 @@ from runtime.agent import filewords
 from runtime.agent.enclosing import Bound, enclosed
 from runtime.agent.fetching import Allowance, Fetcher, Missing, narrowest, within
 from runtime.agent.filewords import Heard
-from runtime.agent.results import ResultFiles
 from runtime.agent.settings import AgentSettings
 from runtime.domain.errors import Forbidden, ToolError, Unavailable
 from runtime.domain.files import ReceivedFile, safe_name, size_text
@@ -27,7 +27,7 @@ from runtime.inbox.claims import Holder
 from runtime.inbox.receiving import received
 from runtime.ports.clock import Clock
 from runtime.ports.transcription import Transcriber
-from runtime.store import Database
+from runtime.sessions.unit import Units
 from runtime.store.runs import Run
 from runtime.store.transcripts import Line
 from runtime.tools import received as shelf
@@ -36,16 +36,26 @@ from runtime.tools.contents import Contents, recognise
 log = structlog.get_logger(__name__)
 
 
+class KeptFor(Protocol):
+    """Puts files on the disk that the lines of one run tell of, and that no person sent."""
+
+    async def keep(self, lines: Sequence[Line], workspace: Path) -> None:
+        """Write what was told of since the last time. Raises `StoreUnavailable`."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class FileServices:
-    """What the files of every run are handled with. Without a `transcriber` speech stays sound."""
+    """What the files of every run are handled with. Without a `transcriber` speech stays sound.
+    `kept_for` are features that put files on the disk for a run to read."""
 
-    database: Database
+    units: Units
     clock: Clock
     workspace: Path
     fetcher: Fetcher
     settings: AgentSettings
     transcriber: Transcriber | None = None
+    kept_for: Sequence[Callable[[Run], KeptFor]] = ()
 
     def of(self, run: Run, holder: Holder) -> "RunFiles":
         """The files of one run in this worker's hands."""
@@ -96,7 +106,7 @@ class RunFiles:
         self._limits = services.settings.attachments
         self._run = run
         self._holder = holder
-        self._results = ResultFiles(services.database, run)
+        self._kept_for = [make(run) for make in services.kept_for]
 
     async def take(self, lines: Sequence[Line]) -> tuple[Line, ...]:
         """Fetch what came with the run's messages and is not told of in `lines`; the new lines.
@@ -105,7 +115,8 @@ class RunFiles:
 
         Raises `StaleLease` when the run became another worker's, and `StoreUnavailable`.
         """
-        await self._results.keep(lines, self._services.workspace)
+        for one in self._kept_for:
+            await one.keep(lines, self._services.workspace)
         made: list[Line] = []
         for message in self._messages(lines):
             patience = _Patience(self._services.clock, self._limits.timeout_s)
@@ -243,8 +254,8 @@ class RunFiles:
 
     async def _keep(self, notice: NoticeMessage) -> Line:
         run_id, holder = self._run.id, self._holder
-        return await self._services.database.write(
-            lambda conn: received(conn, holder, run_id, notice), name="file"
+        return await self._services.units.run(
+            lambda unit: received(unit, holder, run_id, notice), name="file"
         )
 
 

@@ -6,82 +6,140 @@ step, so a crash neither loses nor doubles it.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Final
+
+from typing_extensions import override
 
 from runtime.agent.endings import TurnState
-from runtime.agent.settings import ChildSettings
+from runtime.agent.guest import TurnGuest
+from runtime.agent.placing import WorkPlaces
+from runtime.agent.settings import AgentSettings
 from runtime.agent.stuck import WORDS, Signatures, Stage, Watch, signatures
 from runtime.domain.errors import ModelError, ModelRetry
-from runtime.domain.runs import RunState
+from runtime.domain.runs import RunState, Usage
 from runtime.domain.tools import ToolCall
 from runtime.domain.transcript import AssistantMessage, ToolMessage
-from runtime.inbox.retrying import Retry
-from runtime.inbox.steps import STUCK, Finish
+from runtime.inbox.claims import Claimed
+from runtime.inbox.steps import Finish
+from runtime.sessions.run_end import Retry
 from runtime.store import Connection, Database, agent_tries, agents, transcripts
 from runtime.store.calls import CallRow
 from runtime.store.runs import Run
-from runtime.store.sessions import Session
 from runtime.store.transcripts import Line
 
+STUCK: Final = "stuck"
+"""Why a child ended that went in circles."""
 
-async def take_up(database: Database, session: Session, run: Run, state: TurnState) -> int:
-    """Begin to watch a child's run, from what it did so far; the steps of its earlier runs, where
-    its budget counts them."""
-    if not session.is_child:
+
+@dataclass(frozen=True, slots=True)
+class ChildGuests:
+    """Makes the guests of subagents' turns."""
+
+    database: Database
+    settings: AgentSettings
+    places: WorkPlaces
+
+    def of(self, claimed: Claimed) -> TurnGuest:
+        """The guest of one turn."""
+        return ChildGuest(self, claimed)
+
+
+class ChildGuest(TurnGuest):
+    """Accompanies one turn of a child. `watch` is None until the turn entered."""
+
+    def __init__(self, services: ChildGuests, claimed: Claimed) -> None:
+        self.idle_s = services.settings.children.idle_s
+        self._services = services
+        self._session = claimed.session
+        self._run = claimed.run
+        self._watch: Watch | None = None
+        self._done = 0
+
+    @override
+    async def enter(self, state: TurnState) -> None:
+        database, run = self._services.database, self._run
+        self._watch = Watch()
+        if run.step > 0 or run.seq > 1:
+            self._watch = await database.read(lambda conn: kept_watch(conn, run))
+        if run.seq > 1 and self._session.spend.steps is not None:
+            used = await database.read(lambda conn: agents.totals(conn, run.session_id))
+            self._done = used.steps - run.step
+        await self._services.places.enter(self._session.id)
+
+    @override
+    def max_steps(self, most: int) -> int:
+        """`most` in one run, and in all of its runs what its budget leaves."""
+        bound = self._session.spend.steps
+        return most if bound is None else min(most, max(0, bound - self._done))
+
+    @override
+    def counted_from(self, state: TurnState) -> int:
         return 0
-    state.watch = Watch()
-    if run.step > 0 or run.seq > 1:
-        state.watch = await database.read(lambda conn: kept_watch(conn, run))
-    if run.seq == 1 or session.spend.steps is None:
-        return 0
-    used = await database.read(lambda conn: agents.totals(conn, session.id))
-    return used.steps - run.step
 
+    @override
+    def hears(self, step: int) -> bool:
+        # Behind its last step nothing is asked, so nobody would answer what it heard there.
+        return step < self._services.settings.steps_of(self._session.max_steps)
 
-def steps_left(session: Session, done: int, most: int) -> int:
-    """How far a run may count its steps: `most` in one run, and in all of a child's what its
-    budget leaves behind the `done` ones of earlier runs."""
-    bound = session.spend.steps
-    return most if bound is None else min(most, max(0, bound - done))
+    @override
+    def after_step(self, rows: Sequence[CallRow]) -> tuple[str, ...]:
+        done = [(row.call, row.result) for row in rows if row.result is not None]
+        found = signatures([call for call, _ in done], [result for _, result in done])
+        return self._advance(found)
 
+    @override
+    def cut(self, state: TurnState) -> Finish | None:
+        """After two warnings a child that goes in circles ends with its work as it stands."""
+        if not self._is_stuck:
+            return None
+        so_far = state.texts[-1] if state.texts else "There is no result yet."
+        text = f"{so_far}\n\n(It was ended here: it kept repeating itself.)"
+        return Finish(
+            RunState.COMPLETED,
+            Usage(),
+            state.window_from,
+            AssistantMessage(text=text),
+            reason=STUCK,
+            cut_short=True,
+            over=True,
+        )
 
-def limit(session: Session, state: TurnState, most: int) -> int:
-    """The step behind which a run ends that takes `most`. What people say to it gives it as many
-    again; a child's are bounded by what it was given."""
-    return most if session.is_child else state.heard + most
+    @override
+    def retry(self, error: ModelError, jitter: float) -> Retry | None:
+        """Another try, where it failed by what may pass: nothing that a repeat cannot mend."""
+        if not isinstance(error, ModelRetry):
+            return None
+        children = self._services.settings.children
+        return Retry(children.max_retries, children.retry_ms, jitter)
 
+    @override
+    async def before_end(self, end: Finish) -> Finish:
+        """An end by the child's own words is a step without tools, and judged as one."""
+        if end.state is RunState.COMPLETED:
+            await self._services.places.leave(self._session.id)
+        if self._watch is None or end.state is not RunState.COMPLETED or end.reason:
+            return end
+        run, text = self._run, end.message.text if end.message else ""
+        answers = await self._services.database.read(
+            lambda conn: agent_tries.outcomes(conn, run.session_id, run.id)
+        )
+        notice = "".join(self._advance(signatures([], [], text, answers)))
+        stuck = self._is_stuck
+        return replace(
+            end, notice=notice, reason=STUCK if stuck else "", cut_short=stuck, over=stuck
+        )
 
-def judge(state: TurnState, rows: Sequence[CallRow]) -> tuple[str, ...]:
-    """What a child is told about a step whose calls have all ended."""
-    if state.watch is None:
-        return ()
-    done = [(row.call, row.result) for row in rows if row.result is not None]
-    found = signatures([call for call, _ in done], [result for _, result in done])
-    return _advance(state, state.watch, found)
+    @property
+    def _is_stuck(self) -> bool:
+        return self._watch is not None and self._watch.stage is Stage.FORCED
 
-
-def is_stuck(state: TurnState) -> bool:
-    """Whether a child is to end here with the work that it has."""
-    return state.watch is not None and state.watch.stage is Stage.FORCED
-
-
-async def at_end(database: Database, run: Run, state: TurnState, end: Finish) -> Finish:
-    """The end of a child's run by its own words, which are a step without tools."""
-    if state.watch is None or end.state is not RunState.COMPLETED or end.reason:
-        return end
-    text = end.message.text if end.message else ""
-    answers = await database.read(lambda conn: agent_tries.outcomes(conn, run.session_id, run.id))
-    notice = "".join(_advance(state, state.watch, signatures([], [], text, answers)))
-    return replace(end, notice=notice, reason=STUCK if is_stuck(state) else "")
-
-
-def retry_of(
-    session: Session, settings: ChildSettings, error: ModelError, jitter: float
-) -> Retry | None:
-    """Another try, where a child failed by what may pass: nothing that a repeat cannot mend."""
-    if not session.is_child or not isinstance(error, ModelRetry):
-        return None
-    return Retry(settings.max_retries, settings.retry_ms, jitter)
+    def _advance(self, step: Signatures) -> tuple[str, ...]:
+        """What the child is told behind a step."""
+        before = self._watch or Watch()
+        self._watch = before.after(step)
+        words = WORDS.get(self._watch.stage)
+        return (words,) if words is not None and self._watch.stage is not before.stage else ()
 
 
 def kept_watch(conn: Connection, run: Run) -> Watch:
@@ -101,12 +159,6 @@ def kept_watch(conn: Connection, run: Run) -> Watch:
         one: agent_tries.outcomes(conn, run.session_id, one) for one in order[first:]
     }
     return Watch.over(_steps((line for line in lines if line.run_id in answers), answers))
-
-
-def _advance(state: TurnState, watch: Watch, step: Signatures) -> tuple[str, ...]:
-    state.watch = watch.after(step)
-    words = WORDS.get(state.watch.stage)
-    return (words,) if words is not None and state.watch.stage is not watch.stage else ()
 
 
 def _steps(

@@ -12,12 +12,9 @@ from functools import partial
 from pathlib import Path
 from typing import Final, TypeVar
 
-from runtime.agent.worktrees import Site, Worktrees, no_worktree
-from runtime.domain.errors import ToolError
-from runtime.store import Connection, Database, agent_trees, agents, seen_files
-from runtime.store.agents import Agent, TreeState
+from runtime.agent.worktrees import Site
+from runtime.store import Database, seen_files
 from runtime.store.seen_files import Record, Stamp
-from runtime.store.sessions import Session
 from runtime.tools.files import Seen, SeenFiles
 
 V = TypeVar("V")
@@ -38,16 +35,15 @@ class _Known:
 class Places:
     """The places of the sessions of a process."""
 
-    def __init__(self, database: Database, site: Site, worktrees: Worktrees | None = None) -> None:
+    def __init__(self, database: Database, site: Site) -> None:
         self._database = database
         self._site = site
-        self._worktrees = worktrees
         self._known: OrderedDict[str, _Known] = OrderedDict()
         self._records: OrderedDict[str, tuple[str, bool]] = OrderedDict()
         self._sites: OrderedDict[str, Site] = OrderedDict()
 
     def site(self, session_id: str) -> Site:
-        """The folders of a session that was entered."""
+        """The folders that a session works in."""
         return self._sites.get(session_id, self._site)
 
     def files(self, session_id: str) -> SeenFiles:
@@ -56,50 +52,24 @@ class Places:
         return self._of(owner).files
 
     def seen(self, session_id: str) -> Mapping[str, Stamp]:
-        """What a session saw, for those whom it spawns; whether others share it is asked again."""
+        """What a session saw, for others that get it; whether they share it is asked again."""
         self._records.pop(session_id, None)
         return _stamps(self.files(session_id))
 
-    async def enter(self, session: Session) -> None:
-        """Find where a session works, at the begin of its turn. Raises `ModelRejected` where it
-        has a worktree that cannot be had."""
-        self._records.pop(session.id, None)
-        if not session.is_child:
-            return
-        owner = await self._database.read(partial(_home, session_id=session.id))
-        if owner is None:
-            self._sites.pop(session.id, None)
-            return
-        site = await self._tree(owner)
-        self._sites[session.id] = site
-        _bound(self._sites)
+    def enter(self, session_id: str) -> None:
+        """A turn of a session begins: whether others share its record is asked again."""
+        self._records.pop(session_id, None)
 
-    async def base(self, above: str | None) -> str:
-        """The commit at which a worktree would begin. Raises `ToolError`."""
-        if self._worktrees is None:
-            raise ToolError("commands are not run by this process")
-        return await self._worktrees.base(above)
+    def work_in(self, session_id: str, site: Site | None) -> None:
+        """Let a session work in another place than the workspace; None: in the workspace."""
+        self._sites.pop(session_id, None)
+        if site is not None:
+            self._sites[session_id] = site
+            _bound(self._sites)
 
-    async def leave(self, session_id: str) -> None:
-        """Note whether anything changed in a session's own worktree, before its end is told."""
-        if session_id not in self._sites or self._worktrees is None:
-            return
-        agent = await self._database.read(partial(agents.get, session_id=session_id))
-        if agent.tree_state is None:
-            return
-        try:
-            changed = await self._worktrees.changed(session_id, agent.base or "")
-        except ToolError:
-            # It stays, and the one who reads of it is told that nobody looked.
-            return
-        state: TreeState = "kept" if changed else "clean"
-        unit = partial(agent_trees.set_tree, session_id=session_id, state=state)
-        await self._database.write(unit, name="worktree-seen")
-
-    async def _tree(self, owner: Agent) -> Site:
-        if self._worktrees is None:
-            raise no_worktree("this process has no sandbox")
-        return await self._worktrees.ensure(owner.session_id, owner.base or "")
+    def is_apart(self, session_id: str) -> bool:
+        """Whether a session works in another place than the workspace."""
+        return session_id in self._sites
 
     async def load(self, session_id: str) -> None:
         """Take over what others put into a record since; call it before a step's calls."""
@@ -149,14 +119,6 @@ def _take(record: _Known, found: Record) -> None:
 
 def _stamps(files: SeenFiles) -> dict[str, Stamp]:
     return {str(path): (one.mtime_ns, one.size, one.digest) for path, one in files.all().items()}
-
-
-def _home(conn: Connection, session_id: str) -> Agent | None:
-    """The agent whose worktree one works in; None for one in the workspace."""
-    agent = agents.find(conn, session_id)
-    if agent is None or agent.worktree is None:
-        return None
-    return agents.get(conn, agent.worktree)
 
 
 def _bound(entries: OrderedDict[str, V]) -> None:

@@ -6,15 +6,16 @@ runs again under the same id, and a call of effect ``once`` is reported as unkno
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import partial
 
 from runtime.agent import addresses, spans
+from runtime.agent.guest import TurnGuest
 from runtime.agent.live import LiveStep
 from runtime.agent.places import Places
-from runtime.agent.settings import AgentSettings
+from runtime.agent.waiting import wait_of
 from runtime.domain.decisions import Decision
 from runtime.domain.messages import ChatAddress
 from runtime.domain.tools import Effect, ToolCall, ToolResult, ToolSpec
@@ -26,14 +27,11 @@ from runtime.policy.decide import Bounds
 from runtime.ports.clock import Clock
 from runtime.ports.metrics import UNKNOWN_TOOL, Observer
 from runtime.ports.tracing import NO_TRACER, Span, Tracer
-from runtime.store import Database
+from runtime.sessions.unit import Units, WaitKind
 from runtime.store.calls import CallRow
 from runtime.store.sessions import Session
 from runtime.store.transcripts import Line
 from runtime.tools.base import ToolContext
-from runtime.tools.builtin.ask import AskArguments
-from runtime.tools.builtin.clarifying import ClarifyArguments
-from runtime.tools.builtin.spawning import SpawnArguments
 from runtime.tools.executor import APPROVED, ContextFor, Executor, Planned
 from runtime.tools.registry import Registry
 
@@ -87,20 +85,18 @@ class StepRunner:
 
     def __init__(
         self,
-        database: Database,
+        units: Units,
         registry: Registry,
         *,
         places: Places,
         watch: Watch,
-        settings: AgentSettings,
         redact: Callable[[str], str] = str,
     ) -> None:
         self.watch = watch
         self.places = places
-        self._database = database
+        self._units = units
         self._registry = registry
         self._executor = Executor(registry, redact)
-        self._settings = settings
 
     def specs(self, bounds: Bounds) -> tuple[ToolSpec, ...]:
         """What the model is offered within `bounds`."""
@@ -111,7 +107,7 @@ class StepRunner:
     ) -> Bounds:
         """The bounds of these calls, where `lines` are the window of their session. Whoever is
         given something untrusted has read it, also where an earlier run had asked for it."""
-        known = await addresses.given(self._database, self._registry, session, lines, found)
+        known = await addresses.given(self._units.database, self._registry, session, lines, found)
         tainted = bounds.tainted or any(has_untrusted(line.message) for line in lines)
         return replace(bounds, tainted=tainted, given=known)
 
@@ -130,11 +126,10 @@ class StepRunner:
             context_for=contexts.__getitem__,
         )
 
-    @staticmethod
-    def first_states(planned: Sequence[Planned]) -> tuple[CallRow, ...]:
+    def first_states(self, planned: Sequence[Planned]) -> tuple[CallRow, ...]:
         """The rows as the response's unit stores them: refused calls have ended already, and the
         first batch starts with it, which saves a transaction."""
-        first = _first_batch(planned)
+        first = _first_batch(planned, self._units.kinds.waits)
         return tuple(
             replace(one.row, state="ended")
             if one.row.result is not None
@@ -151,16 +146,16 @@ class StepRunner:
         bounds: Bounds,
         live: LiveStep,
         kept: Callable[[Sequence[ChatAddress | None]], None],
-        judge: Judge,
+        guest: TurnGuest,
     ) -> StepOutcome:
-        """Run a step's calls until all have ended, or until a person must answer.
+        """Run a step's calls until all have ended, or until one must wait.
 
         `kept` is called after each unit, and told where it put something out: None is the chat of
         the run.
         """
         run_id = rows[0].run_id
         work = _StepWork(
-            self._database,
+            self._units,
             self._executor,
             holder,
             run_id,
@@ -170,11 +165,10 @@ class StepRunner:
         )
         await self.places.load(session_id)
         current = list(rows)
-        # Behind a child's last step nothing is asked, so nobody would answer what it heard there.
-        hears = not bounds.child or rows[0].step < self._settings.steps_of(bounds.max_steps)
+        hears, judge = guest.hears(rows[0].step), guest.after_step
         while True:
             planned = await work.replan(current, bounds)
-            batch = _next_batch(current, planned)
+            batch = _next_batch(current, planned, self._units.kinds.waits)
             if batch.waits:
                 return StepOutcome(waits=batch.waits)
             if not batch.places:
@@ -222,7 +216,7 @@ class _StepWork:
 
     def __init__(
         self,
-        database: Database,
+        units: Units,
         executor: Executor,
         holder: Holder,
         run_id: str,
@@ -232,7 +226,7 @@ class _StepWork:
         watch: Watch,
     ) -> None:
         self._watch = watch
-        self._database = database
+        self._units = units
         self._executor = executor
         self._holder = holder
         self._run_id = run_id
@@ -263,11 +257,19 @@ class _StepWork:
         same = planned.row.digest == row.digest
         if row.state == "approved" and not denied and same:
             decision = Decision(verdict="allow", rule=f"{APPROVED}: a person allowed this call")
-            decision = planned.row.decision if planned.lingers else decision
+            if self._was_let_run(planned):
+                decision = planned.row.decision
         if decision is None or planned.prepared is None:
             return replace(planned, changed=row.state == "approved" and not same)
         kept = replace(planned.row, state=row.state, decision=decision, result=None)
         return replace(planned, row=kept)
+
+    def _was_let_run(self, planned: Planned) -> bool:
+        """Whether it is allowed and had waited for somebody else than a person, who let it run."""
+        allowed = planned.row.decision is not None and planned.row.decision.verdict == "allow"
+        if not allowed or planned.waits_for is None:
+            return False
+        return self._units.kinds.waits[planned.waits_for.kind].then == "runs"
 
     async def run_batch(self, batch: Sequence[tuple[CallRow, Planned]]) -> list[Ended]:
         """Run calls side by side; what began in an earlier process is judged first."""
@@ -277,8 +279,8 @@ class _StepWork:
             if row.state != "started" and planned.row.result is None and planned.row.decision
         ]
         if starting:
-            await self._database.write(
-                lambda conn: steps.start_calls(conn, self._holder, self._run_id, starting),
+            await self._units.run(
+                lambda unit: steps.start_calls(unit, self._holder, self._run_id, starting),
                 name="tools-start",
             )
         self._live.activity("tool", ", ".join(row.call.name for row, _ in batch))
@@ -313,9 +315,9 @@ class _StepWork:
         if whole is not None:
             message = ToolMessage(results=tuple(row.result for row in whole if row.result))
             notices = judge(whole)
-        return await self._database.write(
-            lambda conn: steps.commit_results(
-                conn,
+        return await self._units.run(
+            lambda unit: steps.commit_results(
+                unit,
                 self._holder,
                 self._run_id,
                 ended,
@@ -330,32 +332,35 @@ class _StepWork:
         return replace(self._bare_context(call_id), emit=self._live.output)
 
 
-def _first_batch(planned: Sequence[Planned]) -> frozenset[int]:
+def _first_batch(planned: Sequence[Planned], waits: Mapping[str, WaitKind]) -> frozenset[int]:
     rows = [
         replace(one.row, state="ended") if one.row.result is not None else one.row
         for one in planned
     ]
-    batch = _next_batch(rows, planned)
+    batch = _next_batch(rows, planned, waits)
     return frozenset() if batch.waits else frozenset(batch.places)
 
 
-def _next_batch(rows: Sequence[CallRow], planned: Sequence[Planned]) -> _Batch:
+def _next_batch(
+    rows: Sequence[CallRow], planned: Sequence[Planned], waits: Mapping[str, WaitKind]
+) -> _Batch:
     """The next calls to run: neighbouring reads together, anything else alone, waits at the end.
 
-    All calls that need a person are shown at once, as soon as the first of them is reached.
+    All calls that wait are opened at once, as soon as the first of them is reached.
     """
     places: list[int] = []
     for place, row in enumerate(rows):
         if row.state == "ended":
             continue
-        if _asks(planned[place]) or row.state == "waiting":
+        if wait_of(planned[place], waits) is not None or row.state == "waiting":
             if places:
                 break
             return _Batch(
                 waits=tuple(
                     planned[later]
                     for later in range(place, len(rows))
-                    if rows[later].state in ("proposed", "approved") and _asks(planned[later])
+                    if rows[later].state in ("proposed", "approved")
+                    and wait_of(planned[later], waits) is not None
                 )
             )
         read = row.effect is Effect.READ
@@ -365,16 +370,3 @@ def _next_batch(rows: Sequence[CallRow], planned: Sequence[Planned]) -> _Batch:
         if not read:
             break
     return _Batch(places=tuple(places))
-
-
-def _asks(planned: Planned) -> bool:
-    if planned.row.result is not None or planned.prepared is None:
-        return False
-    if isinstance(planned.prepared.arguments, AskArguments | ClarifyArguments):
-        return planned.row.state != "approved"
-    if planned.lingers:
-        return planned.row.state not in ("approved", "started")
-    if isinstance(planned.prepared.arguments, SpawnArguments):
-        # The unit that parks makes the children, and may end the call at once.
-        return True
-    return planned.row.decision is not None and planned.row.decision.verdict == "ask"

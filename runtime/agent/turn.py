@@ -9,13 +9,14 @@ from dataclasses import dataclass, replace
 
 import structlog
 
-from runtime.agent import endings, minding, spans
+from runtime.agent import endings, spans
 from runtime.agent.budget import Budgets, over_budget
 from runtime.agent.context import PresentFacts, PromptFacts, build_present, build_system
 from runtime.agent.crashed import settle_crashed
 from runtime.agent.endings import TurnState
 from runtime.agent.files import FileServices
 from runtime.agent.filewords import with_troubles
+from runtime.agent.guest import Guests
 from runtime.agent.identity import Identity
 from runtime.agent.live import LiveStep
 from runtime.agent.model_call import ModelCaller
@@ -39,11 +40,12 @@ from runtime.inbox.claims import Claimed, Holder
 from runtime.inbox.steps import Finish, Finished, ModelStep
 from runtime.policy.bounds import PolicySettings, bounds_for
 from runtime.ports import tracing
-from runtime.ports.bus import CHILDREN, EVENTS, OUTBOX, RUNS, Bus
+from runtime.ports.bus import EVENTS, OUTBOX, Bus
 from runtime.ports.clock import Clock
 from runtime.ports.metrics import NO_OBSERVER, Observer
 from runtime.ports.model import ModelRequest, ModelResponse
 from runtime.ports.tracing import NO_TRACER, Tracer
+from runtime.sessions.unit import Units
 from runtime.sessions.window import Window, WindowCache, fitted, since_answer, window_start
 from runtime.store import Database
 from runtime.store.runs import Run
@@ -52,8 +54,8 @@ from runtime.tools.executor import Planned
 
 log = structlog.get_logger(__name__)
 
-Offer = Callable[[ChatAddress], tuple[str, int] | None]
-"""(worker, fence) of a deliverer in this process that may send to a place at once."""
+Offer = Callable[[ChatAddress], Holder | None]
+"""A deliverer in this process that may send to a place at once."""
 
 EMPTY_ANSWER = "The model gave no answer. Please ask again, perhaps in other words."
 CONTINUE = "Your last response was empty. Answer the person now."
@@ -63,8 +65,7 @@ CONTINUE = "Your last response was empty. Answer the person now."
 class TurnServices:
     """What every turn uses; made once by the composition root."""
 
-    database: Database
-    bus: Bus
+    units: Units
     clock: Clock
     caller: ModelCaller
     steps: StepRunner
@@ -74,8 +75,19 @@ class TurnServices:
     budgets: Budgets
     files: FileServices
     parking: Parking
+    guests: Guests
     observer: Observer = NO_OBSERVER
     tracer: Tracer = NO_TRACER
+
+    @property
+    def database(self) -> Database:
+        """Where rows are read."""
+        return self.units.database
+
+    @property
+    def bus(self) -> Bus:
+        """Where live text goes."""
+        return self.units.bus
 
 
 class Turn:
@@ -96,7 +108,7 @@ class Turn:
         self._holder = holder
         self._policy = policy
         self._bounds = bounds_for(policy, claimed.session, claimed.run)
-        self._max_steps = services.settings.steps_of(claimed.session.max_steps)
+        self._guest = services.guests.of(claimed)
         self._offer = offer
         self._budget = services.budgets.of(claimed.run, holder, claimed.session.spend)
         self._files = services.files.of(claimed.run, holder)
@@ -158,11 +170,9 @@ class Turn:
     async def _alternate(self) -> OutboundMessage | None:
         """Model and tools in turn, from where the rows stand."""
         self.live.activity("thinking")
-        database, most = self._services.database, self._max_steps
-        done = await minding.take_up(database, self._session, self._run, self._state)
-        self._max_steps = minding.steps_left(self._session, done, most)
         try:
-            await self._services.steps.places.enter(self._session)
+            self._services.steps.places.enter(self._session.id)
+            await self._guest.enter(self._state)
             while True:
                 if self._state.pending:
                     if not await self._tools():
@@ -177,8 +187,7 @@ class Turn:
             services = self._services
             alone = not self._group and self._run.speaker.trust is Trust.OWNER
             end = endings.failed(self._state, self._run.id, error, owner_alone=alone)
-            settings, jitter = services.settings.children, services.caller.jitter()
-            retry = minding.retry_of(self._session, settings, error, jitter)
+            retry = self._guest.retry(error, services.caller.jitter())
             finished = await self._finish(replace(end, retry=retry))
             return finished.reply if finished.claimed else None
         finally:
@@ -187,16 +196,23 @@ class Turn:
     async def _next(self) -> Finish | None:
         """Ask the model; how the run ends, None where its step goes on."""
         state = self._state
-        if minding.is_stuck(state):
-            return endings.stuck(state)
-        if state.step >= minding.limit(self._session, state, self._max_steps):
-            return endings.at_limit(state, self._max_steps)
+        end = self._guest.cut(state)
+        if end is not None:
+            return end
+        most = self._guest.max_steps(self._services.settings.steps_of(self._session.max_steps))
+        if state.step >= self._guest.counted_from(state) + most:
+            return endings.at_limit(state, most)
         response = await self._ask_model()
         return response if isinstance(response, Finish) else await self._take(response)
 
-    async def stop(self, reason: str, *, idle_s: float | None = None) -> None:
-        """End the run as cancelled, keeping what it wrote (MSG-13); or a child that made no
-        progress for `idle_s` seconds, with what it has (SUB-21)."""
+    def is_idle(self, now: float) -> bool:
+        """Whether it made no progress for as long as its guest lets it, by the clock's `now`."""
+        return self._guest.idle_s is not None and self.live.moved <= now - self._guest.idle_s
+
+    async def stop(self, reason: str, *, idle: bool = False) -> None:
+        """End the run as cancelled, keeping what it wrote (MSG-13); or one that is `idle`, with
+        what it has (SUB-21)."""
+        idle_s = self._guest.idle_s if idle else None
         if idle_s is None:
             await self._finish(endings.stopped(self._state, self.live.text, reason))
         else:
@@ -281,8 +297,8 @@ class Turn:
         rows = services.steps.first_states(planned)
         charge = self._budget.charge(usage, message.model)
         step = ModelStep(message, rows, usage, state.window_from, charge)
-        line = await services.database.write(
-            lambda conn: steps.commit_model(conn, self._holder, self._run.id, step),
+        line = await services.units.run(
+            lambda unit: steps.commit_model(unit, self._holder, self._run.id, step),
             name="step",
         )
         services.steps.watch.decided(rows)
@@ -308,7 +324,7 @@ class Turn:
             bounds=self._bounds,
             live=self.live,
             kept=self._events,
-            judge=lambda rows: minding.judge(state, rows),
+            guest=self._guest,
         )
         if outcome.waits:
             return await self._park(outcome.waits)
@@ -332,10 +348,6 @@ class Turn:
             bounds=self._bounds,
         )
         self._events()
-        for topic in (CHILDREN, RUNS):
-            # A question to the parent may have queued a run of it.
-            services.bus.publish(topic, {})
-        services.bus.publish(OUTBOX, {"channel": self._run.target.channel})
         if not parked.waits:
             state.pending = tuple(parked.rows)
             return True
@@ -346,15 +358,13 @@ class Turn:
         """Keep the end of the run; or an answer behind which it goes on, because people said more
         while it was written."""
         services = self._services
-        if end.state is RunState.COMPLETED:
-            await services.steps.places.leave(self._session.id)
+        end = await self._guest.before_end(end)
         # Asked at the last moment: an offer holds only as long as the deliverer's lease.
         claim = self._offer(self._run.target) if end.parts else None
-        end = await minding.at_end(services.database, self._run, self._state, end)
         end = with_troubles(end, self._state.window.lines, self._run.id)
         end = replace(end, charge=self._budget.charge_at_end(end, self.live.text))
-        finished = await services.database.write(
-            lambda conn: steps.finish(conn, self._holder, self._run.id, end, claim=claim),
+        finished = await services.units.run(
+            lambda unit: steps.finish(unit, self._holder, self._run.id, end, claim=claim),
             name="finish",
         )
         _tell_step(services, self._state)
@@ -368,7 +378,6 @@ class Turn:
         self._remember((*self._state.window.lines, *finished.lines))
         # A run that ends without a reply may owe a word about its files.
         self._events([] if end.parts else [None])
-        _wake(services.bus, self._session.id, finished)
         return finished
 
     def _remember(self, lines: Sequence[Line]) -> None:
@@ -404,14 +413,3 @@ def _tell_step(services: TurnServices, state: TurnState) -> None:
     if state.began is not None:
         services.observer.stepped(services.clock.monotonic() - state.began)
         state.began = None
-
-
-def _wake(bus: Bus, session_id: str, finished: Finished) -> None:
-    if finished.reply is not None and not finished.claimed:
-        target = finished.reply.target
-        bus.publish(OUTBOX, {"channel": target.channel, "account": target.account})
-    if finished.lane_ready or finished.child:
-        bus.publish(RUNS, {"session_id": session_id})
-    if finished.child:
-        bus.publish(OUTBOX, {})
-        bus.publish(CHILDREN, {})

@@ -1,56 +1,46 @@
-"""From calls that wait to the unit that opens them: a card for a person, children for a spawn."""
+"""From calls that wait to the unit that opens them. What each waits for is a table of kinds."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 
-from runtime.agent.agent_types import Types
-from runtime.agent.places import Places
-from runtime.agent.placing import placing_of
 from runtime.agent.settings import AgentSettings
-from runtime.agent.type_book import TypeBook
-from runtime.domain.capabilities import Capabilities, Scope, meet
-from runtime.domain.decisions import PermissionMode
 from runtime.domain.grants import GrantKind
-from runtime.domain.people import Approvers, Trust
+from runtime.domain.people import Approvers
 from runtime.domain.printable import printable_name
+from runtime.inbox import parking
 from runtime.inbox.claims import Holder
-from runtime.inbox.parking import Wait
+from runtime.inbox.parking import CardOpening, Parked
 from runtime.policy.decide import Bounds
-from runtime.store import Database
-from runtime.store.open_calls import APPROVAL, CLARIFICATION, QUESTION
+from runtime.sessions.unit import Opening, Units, WaitKind
+from runtime.store.open_calls import APPROVAL, FOR_PEOPLE
 from runtime.store.runs import Run
 from runtime.store.sessions import Session
-from runtime.subagents import awaiting
-from runtime.subagents.allowing import Held
-from runtime.subagents.awaiting import Begins, Parked
-from runtime.subagents.children import SpawnOrder
-from runtime.subagents.isolation import Placing
-from runtime.subagents.lingering import Lingers
-from runtime.subagents.requests import SpawnRequest
-from runtime.subagents.terms import Terms
-from runtime.tools.builtin.ask import AskArguments
-from runtime.tools.builtin.clarifying import ClarifyArguments
-from runtime.tools.builtin.spawning import SpawnArguments
-from runtime.tools.builtin.subagents import SubagentsArguments
 from runtime.tools.executor import Planned
-from runtime.tools.hidden import canonical
-from runtime.tools.registry import Registry
-from runtime.workspace.definitions import DefinitionShelf
-from runtime.workspace.layout import Layout
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """The run whose calls wait, as a maker of openings sees it."""
+
+    run: Run
+    session: Session
+    bounds: Bounds
+
+
+OpeningOf = Callable[[Planned, Asking], Awaitable[Opening]]
+"""Looks up what a call of one kind needs to be opened, before the unit that opens it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Parking:
-    """Lets runs wait. The `approvers` may change while it works. Without a `shelf` there are the
-    built-in types alone; a child's relative paths begin in the `workspace`."""
+    """Lets runs wait. The `approvers` may change while it works; `openings` are those of features,
+    by the kind of wait."""
 
-    database: Database
-    registry: Registry
+    units: Units
     settings: AgentSettings
     approvers: Callable[[], Approvers]
-    shelf: DefinitionShelf | None = None
-    places: Places | None = None
+    openings: Mapping[str, OpeningOf] = field(default_factory=dict)
 
     async def park(
         self,
@@ -63,125 +53,49 @@ class Parking:
         bounds: Bounds,
     ) -> Parked:
         """Open what calls wait for, in one unit. Raises `StaleLease`."""
-        types = await self.types(session) if any(map(_spawns, planned)) else None
-        trusted = run.speaker.trust in (Trust.OWNER, Trust.MEMBER)
-        if types is not None and not trusted:
-            # A guest causes no side effects, and would take slots and money from everybody.
-            types = replace(types, may=frozenset())
-        held = Held()
-        if types is not None:
-            layout = None if self.places is None else self.places.site(session.id).layout
-            held = held_by(bounds, levels=types.levels, layout=layout)
-        placings = [await self._placing(one, types, session.id) for one in planned]
-        waits = [
-            self._wait(one, types, held, placing)
-            for one, placing in zip(planned, placings, strict=True)
-        ]
+        asking = Asking(run, session, bounds)
+        found = [await self._opening(one, asking) for one in planned]
         unit = partial(
-            awaiting.park,
-            holder=holder,
-            run_id=run.id,
-            waits=waits,
+            parking.park, holder=holder, run_id=run.id, openings=found, window_from=window_from
+        )
+        return await self.units.run(unit, name="park")
+
+    async def _opening(self, one: Planned, asking: Asking) -> Opening:
+        kind = wait_of(one, self.units.kinds.waits)
+        if kind is None or kind.name in FOR_PEOPLE:
+            return self._card(one, APPROVAL if kind is None else kind.name)
+        return await self.openings[kind.name](one, asking)
+
+    def _card(self, one: Planned, kind: str) -> CardOpening:
+        """The card of a call that a person must answer."""
+        asked = one.waits_for
+        question = kind != APPROVAL and asked is not None
+        return CardOpening(
+            kind=kind,
+            row=one.row,
+            reason="" if question else _why(one),
+            decision=None if question else one.row.decision,
+            question=asked.question if question and asked is not None else "",
+            options=asked.options if question and asked is not None else (),
+            grant=None if question else one.grant,
+            risk=None if question else one.risk,
             approvers=self.approvers(),
             expires_in_ms=self.settings.approval_expiry_ms,
-            window_from=window_from,
         )
-        return await self.database.write(unit, name="park")
-
-    async def types(self, session: Session) -> Types:
-        """The types that a session may spawn."""
-        book = TypeBook(self.database, self.settings, self.shelf)
-        return await book.of(session.id, self.registry.tools)
-
-    async def _placing(self, one: Planned, types: Types | None, session_id: str) -> Placing:
-        arguments = one.prepared.arguments if one.prepared else None
-        if types is None or self.places is None or not isinstance(arguments, SpawnArguments):
-            return Placing()
-        return await placing_of(arguments, types, session_id, self.places, self.database)
-
-    def _wait(
-        self, one: Planned, types: Types | None, held: Held, placing: Placing
-    ) -> Wait | Begins | Lingers:
-        arguments = one.prepared.arguments if one.prepared else None
-        if one.lingers and isinstance(arguments, SubagentsArguments):
-            return Lingers(one.row, arguments.agent, int(arguments.timeout_s * 1000))
-        decided = one.row.decision
-        if types is None or not isinstance(arguments, SpawnArguments):
-            return as_wait(one, clarify_ms=self.settings.children.clarify_ms)
-        if decided is not None and decided.verdict == "ask":
-            return as_wait(one, clarify_ms=self.settings.children.clarify_ms)
-        children = self.settings.children
-        order = SpawnOrder(
-            request=_request(arguments, types),
-            profiles=dict(types.profiles),
-            may=types.may,
-            known=dict(types.known),
-            limits=children.limits,
-            models=children.models.offered,
-            label=arguments.label,
-            description=arguments.description,
-            timeout_ms=arguments.timeout_s and arguments.timeout_s * 1000,
-            on_failure=arguments.on_dependency_failure,
-            await_ms=children.await_ms,
-            terms=Terms(
-                share=arguments.memory_share_mode,
-                widest=children.share,
-                retention=arguments.retention,
-                key=arguments.spawn_request_id,
-                digest=one.row.digest,
-            ),
-            held=held,
-            asked=arguments.asked,
-            placing=placing,
-        )
-        return Begins(one.row, order)
 
 
-def _request(arguments: SpawnArguments, types: Types) -> SpawnRequest:
-    """What a call asks for; where it names no mode, its types may all want the background."""
-    request = arguments.request
-    profiles = [types.profiles.get(one.type) for one in request.wanted]
-    if "mode" not in arguments.model_fields_set and all(one and one.background for one in profiles):
-        return request.model_copy(update={"mode": "background"})
-    return request
-
-
-def held_by(bounds: Bounds, *, levels: int, layout: Layout | None) -> Held:
-    """What a run within `bounds` has itself, on every axis, where `levels` of children may follow
-    it; its relative paths begin as the `layout` says."""
-    own = Capabilities(
-        tools=None if bounds.tools is None else Scope.of(*bounds.tools),
-        depth=max(0, levels),
-        mode=PermissionMode.PLAN if bounds.read_only else bounds.mode,
-    )
-    scope = own if bounds.scope is None else meet(own, bounds.scope)
-    if layout is None:
-        return Held(capabilities=scope)
-    real = replace(layout, home=canonical(layout.home), files=canonical(layout.files))
-    return Held(capabilities=scope, layout=real)
-
-
-def _spawns(one: Planned) -> bool:
-    return one.prepared is not None and isinstance(one.prepared.arguments, SpawnArguments)
-
-
-def as_wait(one: Planned, *, clarify_ms: int) -> Wait:
-    """The card of a call that needs a person, or the question of one that needs its parent."""
-    arguments = one.prepared.arguments if one.prepared else None
-    if isinstance(arguments, AskArguments):
-        return Wait(
-            one.row, QUESTION, question=arguments.question, options=tuple(arguments.options)
-        )
-    if isinstance(arguments, ClarifyArguments):
-        return Wait(one.row, CLARIFICATION, question=arguments.question, expires_in_ms=clarify_ms)
-    return Wait(
-        one.row,
-        APPROVAL,
-        reason=_why(one),
-        decision=one.row.decision,
-        grant=one.grant,
-        risk=one.risk,
-    )
+def wait_of(planned: Planned, waits: Mapping[str, WaitKind]) -> WaitKind | None:
+    """What a call waits for now: what its tool says, unless policy asks a person first; None where
+    it may run, or has ended."""
+    if planned.row.result is not None or planned.prepared is None:
+        return None
+    kind = None if planned.waits_for is None else waits[planned.waits_for.kind]
+    asked = planned.row.decision is not None and planned.row.decision.verdict == "ask"
+    if asked and (kind is None or not kind.asks):
+        return waits[APPROVAL]
+    if kind is not None and kind.then == "runs" and planned.row.state in ("approved", "started"):
+        return None
+    return kind
 
 
 def _why(one: Planned) -> str:

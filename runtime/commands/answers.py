@@ -1,14 +1,15 @@
 """Finding and answering an open call for a person: who may, and which one is meant (APR-2)."""
 
 from dataclasses import dataclass
+from typing import Final
 
 from runtime.domain.errors import Conflict, NotFound
 from runtime.domain.ids import code_of
 from runtime.domain.people import Approvers, Speaker
 from runtime.inbox import parking
 from runtime.inbox.parking import Answer, Answered, Choice
+from runtime.sessions.unit import Unit
 from runtime.store import Connection, audit, open_calls, runs
-from runtime.store.lanes import Lane
 from runtime.store.open_calls import APPROVAL, FOR_PEOPLE, OpenCall
 
 
@@ -27,23 +28,27 @@ def find(conn: Connection, code: str, *, kind: str | None = None) -> OpenCall:
 
 @dataclass(frozen=True, slots=True)
 class Picked:
-    """A call that a command is about, and the words behind what names it."""
+    """The call that somebody's words are about, and the words behind what names it. Without a call
+    `problem` says why they name none, where they should."""
 
-    call: OpenCall
-    rest: str
+    call: OpenCall | None = None
+    rest: str = ""
+    problem: str = ""
+
+
+NONE: Final = Picked()
 
 
 def pick(conn: Connection, words: str, *, kind: str, card: OpenCall | None) -> Picked:
-    """The call that the first of `words` names, else the one whose `card` they reply to.
-
-    Raises `NotFound` or `Conflict`.
-    """
+    """The call that the first of `words` names, else the one whose `card` they reply to."""
     code, _, rest = words.partition(" ")
     try:
         return Picked(find(conn, code, kind=kind), rest.strip())
-    except NotFound:
+    except Conflict as error:
+        return Picked(problem=str(error))
+    except NotFound as error:
         if card is None or not _fits(card, kind):
-            raise
+            return Picked(problem=str(error))
         return Picked(card, words.strip())
 
 
@@ -89,17 +94,17 @@ def _same_account(one: Speaker, other: Speaker) -> bool:
 
 
 def answer(
-    conn: Connection,
-    call: OpenCall,
-    speaker: Speaker,
-    *,
-    choice: Choice | None = None,
-    text: str = "",
-    lane: Lane | None = None,
+    unit: Unit, call: OpenCall, speaker: Speaker, *, choice: Choice | None = None, text: str = ""
 ) -> Answered:
-    """Settle a call whose answering was permitted. Raises `Conflict` with the present state."""
+    """Settle a call whose answering was permitted. Raises `Conflict` with the present state.
+
+    Its lane is held already where the unit holds any. One that was not open when it was read needs
+    none.
+    """
+    if call.state != "open":
+        raise Conflict(f"this was {call.state} already", call.state)
     given = Answer(by=speaker.person_id, name=speaker.name, choice=choice, text=text)
-    return parking.answer(conn, call, given, lane=lane)
+    return parking.answer(unit, call, given)
 
 
 def code(call: OpenCall) -> str:

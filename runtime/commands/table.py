@@ -8,11 +8,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from runtime.commands import agents, answers, models, personas
+from runtime.commands.answers import Picked
 from runtime.commands.parse import Unknown
 from runtime.domain.budgets import BudgetSettings, budgets_of, spender_of, standing_lines
 from runtime.domain.counts import counted
 from runtime.domain.decisions import SessionMode
-from runtime.domain.errors import Conflict, GatehouseError, NotFound
+from runtime.domain.errors import Conflict, NotFound
 from runtime.domain.events import EventKind
 from runtime.domain.people import Approvers, Speaker, Trust
 from runtime.domain.rates import RateSettings, limits_of_runs, rate_lines
@@ -20,12 +21,11 @@ from runtime.domain.value import JsonObject
 from runtime.inbox import stopping
 from runtime.inbox.enqueue import QUEUE_MODES
 from runtime.inbox.parking import Choice
-from runtime.ports.bus import CANCEL, CHILDREN, RUNS
 from runtime.ports.model import ModelListing
-from runtime.store import Connection, budgets, lanes, open_calls, rates, runs, sessions, totals
-from runtime.store import agents as agent_store
+from runtime.sessions.unit import Unit
+from runtime.store import budgets, lanes, open_calls, rates, runs, sessions, totals
 from runtime.store.lanes import Lane
-from runtime.store.open_calls import APPROVAL, QUESTION, OpenCall
+from runtime.store.open_calls import APPROVAL, QUESTION
 from runtime.store.sessions import Session
 
 
@@ -49,19 +49,17 @@ class CommandSettings:
 
 @dataclass(slots=True)
 class Call:
-    """One command at work. Handlers add `signals` to publish once the unit is durable. `said_ms` is
-    when a late one was said, None for one that came in time; `card` is the call whose card it
-    replies to."""
+    """One command at work. `said_ms` is when a late one was said, None for one that came in time;
+    `meant` is the card that it is about, whose lane is held. Handlers lock no other one."""
 
-    conn: Connection
+    unit: Unit
     lane: Lane
     session: Session
     speaker: Speaker
     rest: str
     settings: CommandSettings
     said_ms: int | None = None
-    card: OpenCall | None = None
-    signals: list[tuple[str, JsonObject]] = field(default_factory=list)
+    meant: Picked = answers.NONE
 
 
 Handler = Callable[[Call], str]
@@ -100,11 +98,11 @@ def _start(call: Call) -> str:
 
 def _status(call: Call) -> str:
     session, lane = call.session, call.lane
-    waiting = open_calls.of_tree(call.conn, session.id)
-    queued = len(runs.queued(call.conn, session.id))
+    waiting = open_calls.of_tree(call.unit.conn, session.id)
+    queued = len(runs.queued(call.unit.conn, session.id))
     doing = "idle"
     if lane.active_run is not None:
-        doing = runs.get(call.conn, lane.active_run).state.value.replace("_", " ")
+        doing = runs.get(call.unit.conn, lane.active_run).state.value.replace("_", " ")
     lines = [
         f"Gatehouse {call.settings.version}, session `{session.key}`",
         f"- now: {doing}, {queued} queued",
@@ -121,14 +119,11 @@ def _status(call: Call) -> str:
 
 
 def _new(call: Call) -> str:
-    lane = call.lane
+    lane, why = call.lane, "a new conversation was started"
     if lane.active_run is not None:
-        stopped = stopping.stop_in(
-            call.conn, lane, by=call.speaker.person_id, reason="a new conversation was started"
-        )
-        _signal_stop(call, stopped)
-    elif agent_store.mark_stopped(call.conn, lane.session_id, "a new conversation was started"):
-        call.signals.append((CHILDREN, {}))
+        stopping.stop_session(call.unit, lane.session_id, by=call.speaker.person_id, reason=why)
+    else:
+        call.unit.kinds.stop(call.unit, lane.session_id, why)
     lane.transcript += 1
     lane.transcript_from = lane.window_from = lane.message_seq + 1
     lane.record(EventKind.SESSION_CHANGED, None, {"transcript": lane.transcript})
@@ -136,22 +131,17 @@ def _new(call: Call) -> str:
 
 
 def _stop(call: Call) -> str:
-    stopped = stopping.stop_in(
-        call.conn, call.lane, by=call.speaker.person_id, reason=f"stopped by {call.speaker.name}"
+    stopped = stopping.stop_session(
+        call.unit,
+        call.lane.session_id,
+        by=call.speaker.person_id,
+        reason=f"stopped by {call.speaker.name}",
     )
-    _signal_stop(call, stopped)
-    if not (stopped.running or stopped.ended or stopped.children):
+    if not (stopped.running or stopped.ended or stopped.elsewhere):
         return "There is nothing to stop."
     left = stopped.still_queued
     rest = f" {counted(left, 'waiting message')} will be answered next." if left else ""
     return f"Stopped.{rest}"
-
-
-def _signal_stop(call: Call, stopped: stopping.Stopped) -> None:
-    for run_id in stopped.running:
-        reason = f"stopped by {call.speaker.name}"
-        call.signals.append((CANCEL, {"run_id": run_id, "reason": reason}))
-    call.signals += [(RUNS, {}), (CHILDREN, {})]
 
 
 def _queue(call: Call) -> str:
@@ -197,7 +187,7 @@ def _model(call: Call) -> str:
 
 def _decide(choice: Choice) -> Handler:
     def decide(call: Call) -> str:
-        if not call.rest and call.card is None:
+        if not call.rest and call.meant.call is None:
             return _which(call, choice)
         return _settle(call, kind=APPROVAL, choice=choice)
 
@@ -209,8 +199,8 @@ def _which(call: Call, choice: Choice) -> str:
     approvers = call.settings.approvers
     waiting = [
         one
-        for one in open_calls.of_tree(call.conn, call.session.id, kind=APPROVAL)
-        if answers.permitted(call.conn, one, call.speaker, approvers)
+        for one in open_calls.of_tree(call.unit.conn, call.session.id, kind=APPROVAL)
+        if answers.permitted(call.unit.conn, one, call.speaker, approvers)
     ]
     if not waiting:
         return (
@@ -226,27 +216,26 @@ def _answer(call: Call) -> str:
 
 
 def _settle(call: Call, *, kind: str, choice: Choice | None) -> str:
+    found, text = call.meant.call, call.meant.rest
+    if found is None:
+        return _sentence(call.meant.problem)
+    if choice == "once" and text.lower() in ("session", "for this session"):
+        choice = "session"
+    if kind == QUESTION and not text:
+        return _UNANSWERED
     try:
-        picked = answers.pick(call.conn, call.rest, kind=kind, card=call.card)
-        found, text = picked.call, picked.rest
-        if choice == "once" and text.lower() in ("session", "for this session"):
-            choice = "session"
-        if kind == QUESTION and not text:
-            return _UNANSWERED
-        if not answers.may_answer(call.conn, found, call.speaker, call.settings.approvers):
+        if not answers.may_answer(call.unit.conn, found, call.speaker, call.settings.approvers):
             return answers.REFUSED
         if call.said_ms is not None and found.created_ms > call.said_ms:
             return answers.NEWER
-        lane = call.lane if found.session_id == call.lane.session_id else None
-        done = answers.answer(call.conn, found, call.speaker, choice=choice, text=text, lane=lane)
+        done = answers.answer(call.unit, found, call.speaker, choice=choice, text=text)
     except (NotFound, Conflict) as error:
-        return _sentence(error)
-    call.signals.append((RUNS, {}))
+        return _sentence(str(error))
     return f"{done.outcome}."
 
 
 def _usage(call: Call) -> str:
-    spent = totals.of_session(call.conn, call.session.id)
+    spent = totals.of_session(call.unit.conn, call.session.id)
     cost = "unknown" if spent.cost_usd is None else f"${spent.cost_usd:.4f}"
     used = (
         f"This session used {spent.input_tokens:,} tokens in "
@@ -257,19 +246,19 @@ def _usage(call: Call) -> str:
 
 def _children_lines(call: Call) -> Sequence[str]:
     """What its subagents used besides, which counts on the same budgets."""
-    spent = totals.below(call.conn, call.session.id)
+    spent = totals.below(call.unit.conn, call.session.id)
     tokens = spent.input_tokens + spent.output_tokens
     cost = "unknown" if spent.cost_usd is None else f"${spent.cost_usd:.4f}"
     return [f"Its subagents used {tokens:,} tokens more. Cost: {cost}."] if tokens else []
 
 
 def _agents(call: Call) -> str:
-    return agents.tree_text(call.conn, call.session.id, now_ms=call.lane.now_ms)
+    return agents.tree_text(call.unit.conn, call.session.id, now_ms=call.lane.now_ms)
 
 
 def _persona(call: Call) -> str:
     return personas.change(
-        call.conn,
+        call.unit.conn,
         call.lane,
         call.session,
         call.settings.persona,
@@ -285,7 +274,7 @@ def _budget_lines(call: Call) -> Sequence[str]:
         call.speaker, call.session.address, session_id=call.session.id, run_id="each"
     )
     held = budgets_of(limits, spender, call.lane.now_ms)
-    found = budgets.standings(call.conn, [one.key for one in held])
+    found = budgets.standings(call.unit.conn, [one.key for one in held])
     standing = [(one, found[one.key]) for one in held]
     return standing_lines(standing, timezone=limits.timezone)
 
@@ -295,19 +284,18 @@ def _rate_lines(call: Call) -> Sequence[str]:
     settings = call.settings.rates
     spender = spender_of(call.speaker, call.session.address, session_id=call.session.id)
     held = limits_of_runs(settings, call.speaker, spender)
-    found = rates.standings(call.conn, [one.name for one in held])
+    found = rates.standings(call.unit.conn, [one.name for one in held])
     standing = [(one, found[one.name]) for one in held]
     return rate_lines(standing, call.lane.now_ms, timezone=settings.timezone)
 
 
 def _change(call: Call, values: dict[str, object]) -> None:
-    sessions.change(call.conn, call.session.id, values)
+    sessions.change(call.unit.conn, call.session.id, values)
     data: JsonObject = json.loads(json.dumps(values))
     call.lane.record(EventKind.SESSION_CHANGED, None, data)
 
 
-def _sentence(error: GatehouseError) -> str:
-    text = str(error)
+def _sentence(text: str) -> str:
     return f"{text[:1].upper()}{text[1:]}."
 
 
@@ -347,7 +335,7 @@ def apply(call: Call, name: str) -> str:
         whom = "guests" if call.speaker.trust not in _FULL else "members"
         return f"`/{name}` is not open to {whom}."
     said = command.run(call)
-    lanes.settle(call.conn, call.lane)
+    lanes.settle(call.unit.conn, call.lane)
     return said
 
 

@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from typing import Final, Literal
+from typing import Final, Literal, Self
 from zoneinfo import ZoneInfo
 
+from runtime.domain.capabilities import Spend
 from runtime.domain.counts import counted
 from runtime.domain.messages import ChatAddress
 from runtime.domain.people import Speaker, Trust
@@ -49,6 +50,11 @@ class Limit:
 
     tokens: int | None = None
     micro_usd: int | None = None
+
+    @classmethod
+    def of(cls, spend: Spend) -> Self:
+        """What of a session's own bound is counted in rows; its steps are counted by its turns."""
+        return cls(spend.tokens, spend.micro_usd)
 
     @property
     def is_set(self) -> bool:

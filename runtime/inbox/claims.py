@@ -8,12 +8,14 @@ from runtime.domain.counts import counted
 from runtime.domain.errors import StaleLease
 from runtime.domain.events import EventKind
 from runtime.domain.runs import RunState
-from runtime.inbox import settling, steering
+from runtime.inbox import steering
 from runtime.inbox.closing import close_step, end_as_asked, last_word, stands_open
+from runtime.ports.bus import EVENTS, RUNS
+from runtime.sessions.run_end import RunEnd
+from runtime.sessions.unit import Unit
 from runtime.sessions.window import Window, WindowCache
 from runtime.store import (
     Connection,
-    agent_grants,
     calls,
     lanes,
     leases,
@@ -52,31 +54,33 @@ class Claimed:
     calls: tuple[CallRow, ...]
 
 
-def claim(conn: Connection, holder: Holder, *, most: int, cache: WindowCache) -> Sequence[Claimed]:
+def claim(unit: Unit, holder: Holder, *, most: int, cache: WindowCache) -> Sequence[Claimed]:
     """Take at most `most` runs; the inputs they answer enter the transcript in this unit.
 
     Nothing is taken under a lease that ran out by the store's time: what such a process held may
     be given away already, and could come back to it under the fence that it still writes with.
     """
+    conn = unit.conn
     name = f"{leases.PROCESS}{holder.worker}"
     if not leases.holds(conn, name=name, holder=holder.worker, fence=holder.fence):
         return ()
-    ready = lanes.lock_ready(conn, most=most)
+    ready = unit.hold(lanes.lock_ready(conn, most=most))
     if not ready:
         return ()
     # For all of them at once: an exchange with a server costs more than the rows in it.
     ids = [lane.session_id for lane in ready]
     heads = runs.heads(conn, ids)
-    found = agent_grants.all_reached(conn, sessions.get_all(conn, ids))
+    found = sessions.get_all(conn, ids)
     taken = []
     for lane in ready:
         run = heads.get(lane.session_id)
         if run is None or lane.active_run is not None:
             lanes.settle(conn, lane)
         else:
-            taken.append(_take(conn, lane, run, holder, cache=cache, session=found[run.session_id]))
+            session = unit.kind(lane).standing(conn, found[run.session_id])
+            taken.append(_take(conn, lane, run, holder, cache=cache, session=session))
+            unit.say(EVENTS, {"session_id": lane.session_id})
     runs.keep_claims(conn, [one.run for one in taken])
-    lanes.save(conn, *ready)
     return taken
 
 
@@ -125,7 +129,7 @@ def _take_inputs(conn: Connection, lane: Lane, run: Run) -> Sequence[Line]:
     return () if stands_open(conn, lane, run) else steering.heard(conn, lane, run)
 
 
-def recover(conn: Connection) -> int:
+def recover(unit: Unit) -> int:
     """Requeue runs of workers whose lease ran out, which go on from their last durable step; how
     many. 0 where there are none that no other unit has in hand.
 
@@ -134,9 +138,11 @@ def recover(conn: Connection) -> int:
     unit, because its end may need the lane of its parent, and whoever held several lanes before
     would hold that of a parent before that of its child.
     """
+    conn = unit.conn
     found = lanes.lock_abandoned(conn, most=AT_ONCE, attempts=MAX_ATTEMPTS - 1)
     if not found:
-        return _end_one(conn)
+        return _end_one(unit)
+    unit.hold(found)
     # Before the lanes were ours another unit may have ended a run, or given it to somebody else.
     lost = runs.abandoned(conn, [lane.session_id for lane in found])
     taken = [lane for lane in found if lane.session_id in lost]
@@ -147,16 +153,16 @@ def recover(conn: Connection) -> int:
         # It has the lowest number of those that wait, so it is the head of its lane.
         lane.begin_at(run.ready_ms)
         _requeued(lane, run, run.attempt + 1)
-    lanes.save(conn, *taken)
+    unit.say(RUNS)
     return len(found)
 
 
-def _end_one(conn: Connection) -> int:
-    run = runs.first_to_end(conn, attempts=MAX_ATTEMPTS - 1)
+def _end_one(unit: Unit) -> int:
+    run = runs.first_to_end(unit.conn, attempts=MAX_ATTEMPTS - 1)
     if run is None:
         return 0
     with suppress(StaleLease):
-        release(conn, run)
+        release(unit, run)
     return 1
 
 
@@ -164,9 +170,9 @@ def _requeued(lane: Lane, run: Run, attempt: int) -> None:
     lane.record(EventKind.RUN_QUEUED, run.id, {"kind": run.kind.value, "attempt": attempt})
 
 
-def release(conn: Connection, run: Run, *, died: bool = True) -> None:
+def release(unit: Unit, run: Run, *, died: bool = True) -> None:
     """Put a running run back to the head of its lane, or end it where that is due."""
-    lane = lanes.lock(conn, run.session_id)
+    conn, lane = unit.conn, unit.lane(run.session_id)
     # Another unit may have ended it, or given it to somebody else, before the lane was ours.
     run = runs.owned(conn, run.id, worker=run.worker or "", fence=run.fence or 0)
     attempt = run.attempt + 1 if died else run.attempt
@@ -175,17 +181,18 @@ def release(conn: Connection, run: Run, *, died: bool = True) -> None:
     lane.active_run = None
     queued = replace(run, state=RunState.QUEUED)
     if run.cancel is not None:
-        end_as_asked(conn, lane, queued, run.cancel)
+        end_as_asked(unit, lane, queued, run.cancel)
     elif attempt >= MAX_ATTEMPTS:
-        _give_up(conn, lane, queued, attempt)
+        _give_up(unit, lane, queued, attempt)
     else:
         _requeued(lane, run, attempt)
     lanes.settle(conn, lane)
-    lanes.save(conn, lane)
+    unit.say(RUNS)
 
 
-def _give_up(conn: Connection, lane: Lane, run: Run, attempt: int) -> None:
+def _give_up(unit: Unit, lane: Lane, run: Run, attempt: int) -> None:
     """Interrupt a run that its workers do not survive: the lane goes on, and the person knows."""
+    conn = unit.conn
     reason = f"its worker died {counted(attempt, 'time')}"
     close_step(conn, lane, run, "The gateway stopped while this ran.")
     runs.move(conn, run, RunState.INTERRUPTED, {"ended_ms": lane.now_ms, "error": reason})
@@ -193,7 +200,7 @@ def _give_up(conn: Connection, lane: Lane, run: Run, attempt: int) -> None:
         f"I was stopped {counted(attempt, 'time')} while I worked on this, so I gave up. "
         f"If it happens again, quote `{run.id}` to whoever runs me."
     )
-    last_word(conn, lane, run, text)
+    last_word(unit, lane, run, text)
     lane.record(EventKind.RUN_INTERRUPTED, run.id, {"reason": reason})
     steering.pass_on(conn, lane, run)
-    settling.ended(conn, lane, RunState.FAILED, text)
+    unit.kind(lane).ended(unit, lane, run, RunEnd(RunState.FAILED, text))

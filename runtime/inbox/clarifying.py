@@ -7,6 +7,7 @@ alone.
 """
 
 import json
+from dataclasses import dataclass
 from typing import Final
 
 from runtime.domain.events import EventKind
@@ -14,8 +15,10 @@ from runtime.domain.fence import fence
 from runtime.domain.ids import IdPrefix, new_id
 from runtime.domain.tools import ToolResult
 from runtime.inbox import handoffs, resuming, settling
-from runtime.inbox.parking import Wait
-from runtime.store import Connection, agents, calls, lanes, open_calls
+from runtime.ports.bus import CHILDREN as AGENTS
+from runtime.ports.bus import RUNS
+from runtime.sessions.unit import Opening, Unit
+from runtime.store import Connection, agents, calls, open_calls
 from runtime.store.agents import Agent
 from runtime.store.lanes import Lane
 from runtime.store.open_calls import CLARIFICATION, OpenCall
@@ -39,9 +42,20 @@ EXPIRED: Final = (
 )
 
 
-def ask(conn: Connection, lane: Lane, run: Run, wait: Wait, *, expires_in_ms: int) -> None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClarificationOpening(Opening):
+    """A call that asks the parent, which may take `expires_in_ms` to answer."""
+
+    kind: str = CLARIFICATION
+    question: str
+    expires_in_ms: int
+
+
+def ask(unit: Unit, lane: Lane, run: Run, opening: Opening) -> None:
     """Open the call and tell the parent; for nobody's child the call ends at once."""
-    row = wait.row
+    if not isinstance(opening, ClarificationOpening):
+        raise TypeError(f"a question to the parent is not opened by {type(opening).__name__}")
+    conn, row = unit.conn, opening.row
     agent = agents.find(conn, run.session_id)
     if agent is None:
         result = ToolResult(call_id=row.call.id, name=row.call.name, status="error", content=NOBODY)
@@ -55,18 +69,21 @@ def ask(conn: Connection, lane: Lane, run: Run, wait: Wait, *, expires_in_ms: in
         place=row.place,
         kind=CLARIFICATION,
         digest=row.digest,
-        payload={"question": wait.question},
+        payload={"question": opening.question},
         created_ms=lane.now_ms,
-        expires_ms=lane.now_ms + expires_in_ms,
+        expires_ms=lane.now_ms + opening.expires_in_ms,
     )
     open_calls.add(conn, call)
     calls.set_state(conn, row, "waiting")
     lane.record(EventKind.QUESTION_ASKED, run.id, {"request_id": call.id, **call.payload})
-    _tell(conn, agent, call, tainted=agents.totals(conn, agent.session_id).tainted)
+    _tell(unit, agent, call, tainted=agents.totals(conn, agent.session_id).tainted)
+    for topic in (AGENTS, RUNS):
+        # It may have queued a run of the parent.
+        unit.say(topic)
 
 
-def _tell(conn: Connection, agent: Agent, call: OpenCall, *, tainted: bool) -> None:
-    parent = lanes.lock(conn, agent.parent_id)
+def _tell(unit: Unit, agent: Agent, call: OpenCall, *, tainted: bool) -> None:
+    conn, parent = unit.conn, unit.lane(agent.parent_id)
     awaited = settling.awaiting(conn, agent) if agent.mode == "await" else None
     header = json.dumps({"status": NEEDED, "agent_id": agent.name, "request_id": call.id})
     question = fence(str(call.payload["question"]), f"subagent {agent.name}")
@@ -75,7 +92,6 @@ def _tell(conn: Connection, agent: Agent, call: OpenCall, *, tainted: bool) -> N
         settling.go_on(conn, parent, awaited, words, tainted=tainted)
     elif not agent.quiet:
         handoffs.put(conn, parent, agent, words, identity=f"asks:{call.id}", tainted=tainted)
-    lanes.save(conn, parent)
 
 
 def waiting(conn: Connection, lane: Lane) -> OpenCall | None:
@@ -89,7 +105,7 @@ def waiting(conn: Connection, lane: Lane) -> OpenCall | None:
 def answer(
     conn: Connection, lane: Lane, call: OpenCall, *, by: str, text: str, identity: str
 ) -> None:
-    """Give the child its parent's answer, and let it go on; the caller saves the lane."""
+    """Give the child its parent's answer, and let it go on."""
     _end(conn, lane, call, "ok", ANSWERED.format(by=by, text=text), identity)
 
 
@@ -101,15 +117,14 @@ def decline(
     _end(conn, lane, call, "denied", DECLINED.format(by=by, why=why), identity)
 
 
-def expire(conn: Connection, call: OpenCall) -> bool:
-    """The child goes on without an answer, and is told so; False where somebody was faster."""
-    lane = lanes.lock(conn, call.session_id)
-    now = open_calls.get(conn, call.id)
-    if now is None or now.state != "open":
-        return False
-    _end(conn, lane, call, "denied", EXPIRED, None)
-    lanes.save(conn, lane)
-    return True
+def expire(unit: Unit, call: OpenCall) -> None:
+    """The child goes on without an answer, and is told so, unless somebody was faster."""
+    lane = unit.lane(call.session_id)
+    now = open_calls.get(unit.conn, call.id)
+    if now is not None and now.state == "open":
+        _end(unit.conn, lane, call, "denied", EXPIRED, None)
+        unit.say(RUNS)
+        unit.say(AGENTS)
 
 
 def _end(

@@ -8,14 +8,15 @@ from runtime.domain.messages import OutboundMessage, TextPart
 from runtime.domain.runs import RunState
 from runtime.domain.tools import Effect, ToolResult
 from runtime.domain.transcript import ToolMessage, message_tokens
-from runtime.inbox import settling, streams, troubles
+from runtime.inbox import streams, troubles
 from runtime.inbox.steering import MOST_HEARD, pass_on
+from runtime.sessions.run_end import RunEnd
+from runtime.sessions.unit import Unit
 from runtime.store import Connection, calls, outbox, runs, transcripts
 from runtime.store.calls import CallRow
 from runtime.store.lanes import Lane
 from runtime.store.outbox import FINAL_RANK, NewRow
 from runtime.store.runs import Run
-from runtime.store.streams import last_said
 from runtime.store.transcripts import Line
 
 LAST_MESSAGES = 8 * MOST_HEARD
@@ -43,23 +44,24 @@ def close_step(conn: Connection, lane: Lane, run: Run, reason: str) -> Sequence[
 
 
 def end_as_asked(
-    conn: Connection, lane: Lane, run: Run, reason: str, *, replaced: bool | None = None
+    unit: Unit, lane: Lane, run: Run, reason: str, *, replaced: bool | None = None
 ) -> None:
     """End a run outside its turn because somebody asked for it; the caller settles the lane.
 
     `replaced` by newer input it is interrupted, stopped by somebody it is cancelled (MSG-6). What
     it was asked counts where nothing is said.
     """
+    conn, kind = unit.conn, unit.kind(lane)
     close_step(conn, lane, run, reason)
-    if lane.gate is None:
+    if kind.speaks:
         streams.cut(conn, run)
         troubles.tell(conn, lane, run)
     ending = asked_ending(run) if replaced is None else _ENDINGS[replaced]
     runs.move(conn, run, ending, {"ended_ms": lane.now_ms, "cancel": reason})
     lane.record(EventKind(f"run.{ending.value}"), run.id, {"reason": reason})
     pass_on(conn, lane, run)
-    if lane.gate is not None and lane.active_run in (None, run.id):
-        settling.ended(conn, lane, ending, last_said(conn, run.session_id, run.id))
+    if lane.active_run in (None, run.id):
+        kind.ended(unit, lane, run, RunEnd(ending))
 
 
 def asked_ending(run: Run) -> RunState:
@@ -92,9 +94,9 @@ def _given_up(row: CallRow, reason: str) -> ToolResult:
     return ToolResult(call_id=row.call.id, name=row.call.name, status="cancelled", content=reason)
 
 
-def last_word(conn: Connection, lane: Lane, run: Run, text: str) -> None:
-    """Put the final reply of a run that no turn will finish into the outbox; a child has none."""
-    if lane.gate is not None:
+def last_word(unit: Unit, lane: Lane, run: Run, text: str) -> None:
+    """Put the final reply of a run that no turn will finish into the outbox, where it has one."""
+    if not unit.kind(lane).speaks:
         return
     message = OutboundMessage(
         outbox_id=new_id(IdPrefix.OUTBOX, lane.now_ms),
@@ -105,5 +107,5 @@ def last_word(conn: Connection, lane: Lane, run: Run, text: str) -> None:
         session_id=run.session_id,
         final=True,
     )
-    if streams.become(conn, message) is None:
-        outbox.add(conn, NewRow(kind="final", message=message, rank=FINAL_RANK))
+    if streams.become(unit.conn, message) is None:
+        outbox.add(unit.conn, NewRow(kind="final", message=message, rank=FINAL_RANK))

@@ -19,6 +19,8 @@ from runtime.domain.messages import InboundMessage
 from runtime.domain.people import Speaker, trusted_less
 from runtime.domain.runs import RunKind, RunState
 from runtime.inbox import steering, stopping
+from runtime.ports.bus import RUNS
+from runtime.sessions.unit import Unit
 from runtime.store import Connection, inputs, lanes, runs
 from runtime.store.inputs import PERSON, Input
 from runtime.store.lanes import Lane
@@ -31,15 +33,12 @@ COLLECTING: Final = frozenset({"collect", "steer"})
 @dataclass(frozen=True, slots=True)
 class Enqueued:
     """Where a message went. `joined` says that it became part of a run that was there: one that
-    is queued, or, `steered`, one that is at work. `replaced` is a run whose worker must end it;
-    `ends` says that one was to end, and with it the children that it spawned."""
+    is queued, or, `steered`, one that is at work."""
 
     input_id: str
     run_id: str
     joined: bool
     steered: bool = False
-    replaced: str | None = None
-    ends: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +56,7 @@ class _Place:
 
 
 def enqueue(
-    conn: Connection,
+    unit: Unit,
     lane: Lane,
     message: InboundMessage,
     speaker: Speaker,
@@ -66,10 +65,11 @@ def enqueue(
     debounce_ms: int,
     may_begin: Callable[[], bool] = lambda: True,
 ) -> Enqueued | Refused | None:
-    """Add a message to a locked lane; None when it is there already. The caller saves the lane.
+    """Add a message to a locked lane; None when it is there already.
 
     `may_begin` is asked about a message that is new and needs a run of its own.
     """
+    conn = unit.conn
     place = _place(conn, lane, message, speaker, mode=queue_mode)
     run_id = place.run.id if place.run else new_id(IdPrefix.RUN, lane.now_ms)
     lane.input_seq += 1
@@ -92,7 +92,8 @@ def enqueue(
         inputs.take_back(conn, new.id)
         lane.input_seq -= 1
         return Refused()
-    replaced = None if place.ends is None else stopping.replace(conn, lane, place.ends)
+    if place.ends is not None:
+        stopping.replace(unit, lane, place.ends)
     if place.run is None:
         busy = queue_mode in COLLECTING and lane.active_run is not None
         collecting = message.late or message.album is not None or busy
@@ -106,8 +107,8 @@ def enqueue(
         lane.record(EventKind.INPUT_ACCEPTED, run_id, {"input_id": new.id})
     if lane.active_run is None and place != _Place():
         lanes.settle(conn, lane)
-    joined, ends = place.run is not None, place.ends is not None
-    return Enqueued(new.id, run_id, joined, place.steered, replaced, ends)
+    unit.say(RUNS, {"session_id": lane.session_id})
+    return Enqueued(new.id, run_id, place.run is not None, place.steered)
 
 
 def _place(

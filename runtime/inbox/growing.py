@@ -12,25 +12,26 @@ from runtime.domain.messages import OutboundMessage
 from runtime.domain.runs import RunState
 from runtime.inbox import streams as ended
 from runtime.inbox.claims import Holder
-from runtime.store import Connection, audit, lanes, leases, outbox, runs, streams
+from runtime.sessions.unit import Unit
+from runtime.store import Connection, audit, leases, outbox, runs, streams
 from runtime.store.database import now_ms
 from runtime.store.outbox import OutboxRow, Stream
 from runtime.store.runs import Run
 
 
-def begin(conn: Connection, run_id: str, holder: Holder) -> OutboxRow | None:
+def begin(unit: Unit, run_id: str, holder: Holder) -> OutboxRow | None:
     """The row for a running run's text, marked as of unknown outcome where no stream is open yet.
 
     None where nothing is to be shown: the run is over or was asked to end, the lease is not ours,
     or messages of the chat wait to be sent, which a new post would overtake.
     """
+    conn = unit.conn
     try:
-        lane = lanes.lock_of_run(conn, run_id)
+        lane = unit.lane_of_run(run_id)
         run = runs.get(conn, run_id)
     except NotFound:
         return None
-    if lane.gate is not None:
-        # What a child says is for its parent.
+    if not unit.kind(lane).speaks:
         return None
     if run.state is not RunState.RUNNING or run.cancel is not None:
         return None

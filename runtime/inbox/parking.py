@@ -1,11 +1,13 @@
 """Parking: a run that waits for a person is a row, not a coroutine (APR-1, APR-6).
 
+A step's calls that wait are opened in one unit, so that a crash leaves all of them open or none.
 The card's answer fills its open call; when none of the run is left open, the same run is queued
 again at the head of its lane. Answering makes no new run and needs no process to have survived.
 """
 
 import json
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Final, Literal
 
@@ -27,11 +29,13 @@ from runtime.domain.runs import RunState
 from runtime.domain.tools import ToolResult
 from runtime.domain.value import JsonObject
 from runtime.inbox import resuming, streams
+from runtime.inbox.claims import Holder
 from runtime.inbox.closing import end_as_asked
+from runtime.ports.bus import OUTBOX, RUNS
 from runtime.sessions.keys import OF_USER, place_of
+from runtime.sessions.unit import Opening, Reach, Unit, WaitKind
 from runtime.store import (
     Connection,
-    agents,
     audit,
     calls,
     inputs,
@@ -41,47 +45,41 @@ from runtime.store import (
     people,
     runs,
     sessions,
-    slots,
 )
 from runtime.store.calls import CallRow
 from runtime.store.lanes import Lane
-from runtime.store.open_calls import (
-    APPROVAL,
-    CHILDREN,
-    CLARIFICATION,
-    FOR_PEOPLE,
-    QUESTION,
-    OpenCall,
-)
+from runtime.store.open_calls import APPROVAL, FOR_PEOPLE, QUESTION, OpenCall
 from runtime.store.outbox import NewRow
 from runtime.store.payloads import kept
 from runtime.store.runs import Run
 
 Choice = Literal["once", "session", "deny"]
-WAITS_FOR: Final = {
-    APPROVAL: RunState.WAITING_FOR_APPROVAL,
-    QUESTION: RunState.WAITING_FOR_USER_QUESTION,
-    CLARIFICATION: RunState.WAITING_FOR_USER_QUESTION,
-    CHILDREN: RunState.WAITING_FOR_CHILDREN,
-}
-"""How a run is called that waits, by what it waits for; the first of them where it is several."""
+DAY_MS: Final = 24 * 3600 * 1000
 
 
-@dataclass(frozen=True, slots=True)
-class Wait:
-    """One call that somebody must answer. `grant` is what "for this session" adds; None where the
-    card does not offer it. `risk` is what an approval's card says of it.
-    `expires_in_ms` is its own time where it has one."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CardOpening(Opening):
+    """A call that a person must answer: an approval or a question. `grant` is what "for this
+    session" adds; None where the card does not offer it. `risk` is what an approval's card says of
+    it. The card goes where one of the `approvers` is."""
 
-    row: CallRow
-    kind: str
     reason: str = ""
     decision: Decision | None = None
     question: str = ""
     options: tuple[str, ...] = ()
     grant: Grant | None = None
     risk: Risk | None = None
-    expires_in_ms: int | None = None
+    approvers: Approvers = field(default_factory=Approvers)
+    expires_in_ms: int = DAY_MS
+
+
+@dataclass(frozen=True, slots=True)
+class Parked:
+    """`waits` is False where nothing is left to wait for: then `rows` are the step's as they are
+    now."""
+
+    waits: bool
+    rows: Sequence[CallRow] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,48 +101,70 @@ class Answered:
     outcome: str
 
 
-def rest(conn: Connection, lane: Lane, run: Run, *, window_from: int) -> None:
-    """Let a run of a locked lane wait for its open calls; it holds neither worker nor slot."""
-    if lane.gate is None:
-        streams.rest(conn, run)
-    kinds = {call.kind for call in open_calls.of_run(conn, run.id, state="open")}
-    state = next(state for kind, state in WAITS_FOR.items() if kind in kinds)
-    runs.move(conn, run, state, {"worker": None, "fence": None})
+def park(
+    unit: Unit, holder: Holder, run_id: str, openings: Sequence[Opening], *, window_from: int
+) -> Parked:
+    """Open what a step waits for, and let the run wait where anything is open.
+
+    A run that somebody asked to end opens nothing: it ends here. Raises `StaleLease`.
+    """
+    conn, waits = unit.conn, unit.kinds.waits
+    lane = unit.lane_of_run(run_id)
+    run = runs.owned(conn, run_id, worker=holder.worker, fence=holder.fence)
+    if run.cancel is not None:
+        end_as_asked(unit, lane, run, run.cancel)
+        lane.active_run = None
+        lanes.settle(conn, lane)
+        return Parked(waits=True)
+    _lock_above(unit, lane, {waits[one.kind].reach for one in openings})
+    for opening in sorted(openings, key=lambda one: waits[one.kind].rank):
+        waits[opening.kind].open(unit, lane, run, opening)
+    opened = open_calls.of_run(conn, run_id, state="open")
+    if opened:
+        _rest(unit, lane, run, opened, window_from=window_from)
+    unit.say(OUTBOX, {"channel": run.target.channel})
+    return Parked(bool(opened), () if opened else calls.of_step(conn, run_id, run.step))
+
+
+def _lock_above(unit: Unit, lane: Lane, reach: set[Reach]) -> None:
+    """Lock the lanes that an opening takes above the run's own, in their order."""
+    if "parent" in reach and lane.parent_id is not None:
+        unit.lane(lane.parent_id)
+    if "root" in reach and lane.parent_id is not None:
+        unit.lane(lane.root_id)
+
+
+def _rest(
+    unit: Unit, lane: Lane, run: Run, opened: Sequence[OpenCall], *, window_from: int
+) -> None:
+    """Let a run of a locked lane wait for its open calls; it holds no worker."""
+    kind = unit.kind(lane)
+    if kind.speaks:
+        streams.rest(unit.conn, run)
+    state = min((unit.kinds.waits[call.kind] for call in opened), key=lambda one: one.rank).state
+    runs.move(unit.conn, run, state, {"worker": None, "fence": None})
     if run.transcript == lane.transcript:
         lane.window_from = window_from
     lane.record(EventKind.RUN_WAITING, run.id, {"state": state.value})
-    slots.give_back(conn, lane)
+    kind.parked(unit, lane)
 
 
-def end_instead(conn: Connection, lane: Lane, run: Run, reason: str) -> None:
-    end_as_asked(conn, lane, run, reason)
-    lane.active_run = None
-    lanes.settle(conn, lane)
-    lanes.save(conn, lane)
-
-
-def ask(
-    conn: Connection,
-    lane: Lane,
-    run: Run,
-    wait: Wait,
-    *,
-    approvers: Approvers,
-    expires_in_ms: int,
-) -> OpenCall:
-    """Open a call that a person must answer, and show its card where one of the `approvers` is."""
+def _ask(unit: Unit, lane: Lane, run: Run, opening: Opening) -> None:
+    """Open a call that a person must answer, and show its card where one of the approvers is."""
+    if not isinstance(opening, CardOpening):
+        raise TypeError(f"a card is opened by a CardOpening, not by {type(opening).__name__}")
+    conn, wait = unit.conn, opening
     prefix = IdPrefix.APPROVAL if wait.kind == APPROVAL else IdPrefix.QUESTION
     identifier = new_id(prefix, lane.now_ms)
-    # A child's card stands in the chat of its root: people must see who asks (APR-7).
-    path = agents.path(conn, run.session_id) if lane.gate is not None else ""
-    # In quotes that no name holds: a model chose the names, and they must not read as ours.
-    asker = f'Subagent "{path}" asks' if path else ""
+    # A card that stands in another session's chat says who asks by it (APR-7).
+    by = unit.kind(lane).asked_by(conn, run.session_id)
+    asker = "" if by is None else by.words
     payload: JsonObject = {
         "tool": wait.row.call.name,
         "arguments": wait.row.call.arguments,
         "reason": f"{asker}. {wait.reason}" if asker else wait.reason,
         "question": f"{asker}: {wait.question}" if asker and wait.question else wait.question,
-        "path": path,
+        "path": "" if by is None else by.path,
         "options": list(wait.options),
         "grant": wait.grant.model_dump(mode="json") if wait.grant else None,
         "choices": ["once", "session", "deny"] if wait.grant else ["once", "deny"],
@@ -160,11 +180,11 @@ def ask(
         digest=wait.row.digest,
         payload=payload,
         created_ms=lane.now_ms,
-        expires_ms=lane.now_ms + expires_in_ms,
+        expires_ms=lane.now_ms + wait.expires_in_ms,
     )
     open_calls.add(conn, call)
     calls.wait(conn, wait.row)
-    elsewhere = _owner_chat(conn, run, approvers) if wait.kind == APPROVAL else None
+    elsewhere = _owner_chat(conn, lane, run, wait.approvers) if wait.kind == APPROVAL else None
     card = OutboundMessage(
         outbox_id=new_id(IdPrefix.OUTBOX, lane.now_ms),
         target=elsewhere or run.target,
@@ -176,13 +196,12 @@ def ask(
     outbox.add(conn, NewRow(kind="card", message=card, open_call_id=identifier))
     kind = EventKind.APPROVAL_REQUESTED if wait.kind == APPROVAL else EventKind.QUESTION_ASKED
     lane.record(kind, run.id, {"request_id": identifier, **payload})
-    return call
 
 
-def _owner_chat(conn: Connection, run: Run, approvers: Approvers) -> ChatAddress | None:
+def _owner_chat(conn: Connection, lane: Lane, run: Run, approvers: Approvers) -> ChatAddress | None:
     """The owner's direct chat, where a card goes if nobody in the chat of the run may answer it
     (APR-2). None where somebody there may, or where no owner's direct chat is known."""
-    if approvers.include(run.speaker) or _speaks_there(conn, run, approvers):
+    if approvers.include(run.speaker) or _speaks_there(conn, lane, run, approvers):
         return None
     for account in people.with_trust(conn, Trust.OWNER):
         chat = account.direct_chat
@@ -195,7 +214,7 @@ def _owner_chat(conn: Connection, run: Run, approvers: Approvers) -> ChatAddress
     return None
 
 
-def _speaks_there(conn: Connection, run: Run, approvers: Approvers) -> bool:
+def _speaks_there(conn: Connection, lane: Lane, run: Run, approvers: Approvers) -> bool:
     """Whether an approver takes part in a conversation of several people.
 
     A thread with a session of its own is a conversation of its own: who only wrote beside it would
@@ -203,9 +222,7 @@ def _speaks_there(conn: Connection, run: Run, approvers: Approvers) -> bool:
     """
     if run.target.chat_kind == "direct":
         return False
-    agent = agents.find(conn, run.session_id)
-    root = sessions.get(conn, agent.tree_id if agent else run.session_id)
-    place = place_of(root.key)
+    place = place_of(sessions.get(conn, lane.root_id).key)
     spoke = inputs.speakers(conn, place, below=f"{place}{OF_USER}", chat_id=run.target.chat_id)
     return any(approvers.include(speaker) for speaker in spoke)
 
@@ -241,16 +258,12 @@ def card_part(call: OpenCall, outcome: str = "") -> OutboundPart:
     )
 
 
-def answer(
-    conn: Connection, call: OpenCall, given: Answer, *, lane: Lane | None = None
-) -> Answered:
+def answer(unit: Unit, call: OpenCall, given: Answer) -> Answered:
     """Settle an open call by a person's answer. Raises `Conflict` with the present state.
 
     Who may answer was decided by the caller; what may be chosen is what the card offered (APR-3).
-    A caller that holds the lane gives it, and saves it.
     """
-    held = lane is not None
-    lane = lane or lanes.lock(conn, call.session_id)
+    conn, lane = unit.conn, unit.lane(call.session_id)
     offered = call.payload.get("choices")
     if call.kind not in FOR_PEOPLE:
         raise Conflict("this waits for agents, not for a person", call.state)
@@ -282,10 +295,7 @@ def answer(
             session = sessions.get(conn, call.session_id)
             sessions.grant(conn, session, kept(Grant, json.dumps(grant)))
             outcome += " for this session"
-    answered = _settled(conn, lane, call, outcome, by=given.by, data=data)
-    if not held:
-        lanes.save(conn, lane)
-    return answered
+    return _settled(unit, lane, call, outcome, by=given.by, data=data)
 
 
 def _option(call: OpenCall, text: str) -> str:
@@ -304,15 +314,12 @@ def _as_shown(call: OpenCall, row: CallRow) -> bool:
     return shown == (row.digest, row.call.name, row.call.arguments)
 
 
-def expire(conn: Connection, call: OpenCall) -> Answered | None:
-    """Deny what nobody answered in time (APR-5); None when somebody was faster."""
-    lane = lanes.lock(conn, call.session_id)
-    if not open_calls.settle(conn, call, state="expired", answer={}, by=None):
-        return None
-    _end_call(conn, lane, _row_of(conn, call), "denied", "Nobody answered in time.")
-    answered = _settled(conn, lane, call, "Nobody answered in time.", by="system", data={})
-    lanes.save(conn, lane)
-    return answered
+def expire(unit: Unit, call: OpenCall) -> None:
+    """Deny what nobody answered in time (APR-5), unless somebody was faster."""
+    conn, lane = unit.conn, unit.lane(call.session_id)
+    if open_calls.settle(conn, call, state="expired", answer={}, by=None):
+        _end_call(conn, lane, _row_of(conn, call), "denied", "Nobody answered in time.")
+        _settled(unit, lane, call, "Nobody answered in time.", by="system", data={})
 
 
 def withdraw(conn: Connection, lane: Lane, run: Run, reason: str) -> None:
@@ -327,8 +334,9 @@ def withdraw(conn: Connection, lane: Lane, run: Run, reason: str) -> None:
 
 
 def _settled(
-    conn: Connection, lane: Lane, call: OpenCall, outcome: str, *, by: str, data: JsonObject
+    unit: Unit, lane: Lane, call: OpenCall, outcome: str, *, by: str, data: JsonObject
 ) -> Answered:
+    conn = unit.conn
     _update_card(conn, lane, call, outcome)
     lane.record(_decided(call), call.run_id, {"request_id": call.id, "outcome": outcome, **data})
     audit.append(
@@ -340,6 +348,8 @@ def _settled(
         data={"request_id": call.id, "digest": call.digest, "outcome": outcome},
     )
     resumed = resuming.resume(conn, lane, call.run_id)
+    for topic in (RUNS, OUTBOX):
+        unit.say(topic)
     return Answered(replace(call, state="answered"), resumed, outcome)
 
 
@@ -384,3 +394,26 @@ def _row_of(conn: Connection, call: OpenCall) -> CallRow:
 
 def _decided(call: OpenCall) -> EventKind:
     return EventKind.APPROVAL_DECIDED if call.kind == APPROVAL else EventKind.QUESTION_ANSWERED
+
+
+APPROVALS: Final = WaitKind(
+    name=APPROVAL,
+    state=RunState.WAITING_FOR_APPROVAL,
+    rank=0,
+    open=_ask,
+    expire=expire,
+    asks=True,
+)
+QUESTIONS: Final = WaitKind(
+    name=QUESTION,
+    state=RunState.WAITING_FOR_USER_QUESTION,
+    rank=1,
+    open=_ask,
+    expire=expire,
+    asks=True,
+)
+
+
+def kinds_with(*others: WaitKind) -> Mapping[str, WaitKind]:
+    """The table of what calls may wait for: the path's own kinds, and those of features."""
+    return {kind.name: kind for kind in (APPROVALS, QUESTIONS, *others)}

@@ -6,20 +6,20 @@ front of a model call, when every call has its result: nothing may stand between
 
 from runtime.domain.transcript import NoticeMessage
 from runtime.inbox.claims import Holder
-from runtime.store import Connection, lanes, runs
+from runtime.sessions.unit import Unit
+from runtime.store import runs
 from runtime.store.transcripts import Line
 
 
-def received(conn: Connection, holder: Holder, run_id: str, notice: NoticeMessage) -> Line:
+def received(unit: Unit, holder: Holder, run_id: str, notice: NoticeMessage) -> Line:
     """Keep the facts about one file. What a file holds is data from outside, and so taints the run.
 
     Raises `StaleLease` when the run became another worker's.
     """
-    lane = lanes.lock_of_run(conn, run_id)
+    conn, lane = unit.conn, unit.lane_of_run(run_id)
     run = runs.owned(conn, run_id, worker=holder.worker, fence=holder.fence)
     if notice.file is not None and notice.file.state == "kept" and not run.tainted:
         runs.change(conn, run_id, {"tainted": True})
     seq = lane.say(notice, run_id=run_id, step=run.step, transcript=run.transcript)
     tokens = int(str(lane.new_messages[-1]["tokens"]))
-    lanes.save(conn, lane)
     return Line(seq, run_id, run.step, tokens, lane.now_ms, notice)

@@ -6,7 +6,7 @@ what was done already that must not be done twice.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from runtime.domain.events import EventKind
@@ -16,6 +16,7 @@ from runtime.domain.messages import InboundMessage
 from runtime.domain.people import Sender, trusted_less
 from runtime.domain.runs import RunKind, RunState
 from runtime.inbox import steering
+from runtime.sessions.run_end import Retry
 from runtime.store import Connection, agent_tries, agents, inputs, runs
 from runtime.store.agent_tries import Done
 from runtime.store.agents import Agent
@@ -34,27 +35,10 @@ DONE: Final = (
 STARTED: Final = (
     "You started these subagents before, so their ids are taken: {names}. Look at them first."
 )
-MOST_LATE: Final = 8
-"""Doublings of the wait at most."""
 PREVIEW: Final = 400
 MOST_TOLD: Final = 16_000
 """Characters of what was done, the newest of it."""
 _TRY: Final = "try:"
-
-
-@dataclass(frozen=True, slots=True)
-class Retry:
-    """At most `most` tries anew, the first after `base_ms`, each later one after twice as long.
-    `jitter`, in [0, 1), makes a wait longer by up to half of it."""
-
-    most: int
-    base_ms: int
-    jitter: float
-
-    def wait_ms(self, retries: int) -> int:
-        """How long the next try waits, after so many."""
-        doubled: int = self.base_ms * 2 ** min(retries, MOST_LATE)
-        return int(doubled * (1 + self.jitter / 2))
 
 
 def again(conn: Connection, lane: Lane, agent: Agent, retry: Retry) -> bool:

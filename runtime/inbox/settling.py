@@ -3,7 +3,7 @@
 Lanes are locked from the child to the parent, never the other way.
 """
 
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Final, Literal
 
 from runtime.domain.events import EventKind
@@ -11,13 +11,15 @@ from runtime.domain.results import plain, shortened
 from runtime.domain.runs import RunState
 from runtime.domain.tools import ToolResult
 from runtime.inbox import agent_cards, handoffs, resuming, retrying, telling
-from runtime.inbox.retrying import Retry
+from runtime.ports.bus import CHILDREN as AGENTS
+from runtime.ports.bus import EVENTS, OUTBOX, RUNS
+from runtime.sessions.run_end import RunEnd
+from runtime.sessions.unit import Unit
 from runtime.store import (
     Connection,
     agent_tries,
     agents,
     calls,
-    lanes,
     open_calls,
     results,
     runs,
@@ -28,6 +30,7 @@ from runtime.store.agent_deadlines import OVER
 from runtime.store.agents import Agent, Outcome, Status, Totals
 from runtime.store.lanes import Lane
 from runtime.store.open_calls import CHILDREN, OpenCall
+from runtime.store.runs import Run
 from runtime.store.streams import last_said
 
 STATUS: Final[dict[RunState, Status]] = {
@@ -40,80 +43,64 @@ PARENT_ENDED: Final = "the agent that spawned it ended"
 AGENT_ENDED: Final = "the agent ended"
 
 
-@dataclass(frozen=True, slots=True)
-class How:
-    """How a child's run ended, beyond its state: `forced` is work as it stands (SUB-20), `over`
-    ends the child whatever it waits for, and `retry` lets it begin anew (SUB-22)."""
-
-    forced: bool = False
-    over: bool = False
-    retry: Retry | None = None
-
-
-AS_EVER: Final = How()
-
-
-def ended(conn: Connection, lane: Lane, state: RunState, text: str, how: How = AS_EVER) -> None:
-    """A run of a locked lane is over: if the lane is a child's that has nothing more to do, the
-    child settles. The caller settles and saves the lane."""
-    if lane.gate is None:
-        return
+def ended(unit: Unit, lane: Lane, run: Run, end: RunEnd) -> None:
+    """A run of a child's locked lane is over: a child that has nothing more to do settles."""
+    conn = unit.conn
     slots.give_back(conn, lane)
+    for topic in (RUNS, OUTBOX, AGENTS):
+        unit.say(topic)
     agent = agents.find(conn, lane.session_id)
     if agent is None or agent.settled_ms is not None:
         return
-    if agent.stop is None and _goes_on(conn, lane, agent, (state, text), how):
+    if not end.text:
+        end = replace(end, text=_partial(conn, run, end.why))
+    if agent.stop is None and _has_more_work(conn, lane, agent, end):
         return
-    settle(conn, lane, agent, _status(state, how), text)
+    settle(unit, lane, agent, _status(end), end.text)
 
 
-def _status(state: RunState, how: How) -> Status:
-    if how.over and state is RunState.CANCELLED:
+def _status(end: RunEnd) -> Status:
+    if end.over and end.state is RunState.CANCELLED:
         # The watchdog's word, which nobody asked for (SUB-21).
         return "timed_out"
-    return "forced" if how.forced and state is RunState.COMPLETED else STATUS[state]
+    forced = end.cut_short and end.state is RunState.COMPLETED
+    return "forced" if forced else STATUS[end.state]
 
 
-def partial(conn: Connection, lane: Lane, run_id: str, why: str) -> str:
-    """What a child's run had that ended without an answer: why, and what it said last."""
-    if lane.gate is None:
-        return why
-    last = last_said(conn, lane.session_id, run_id)
+def _partial(conn: Connection, run: Run, why: str) -> str:
+    """What a run had that ended without an answer: why, and what it said last."""
+    last = last_said(conn, run.session_id, run.id)
     return "\n\n".join(part for part in (why, last) if part)
 
 
-def _goes_on(
-    conn: Connection, lane: Lane, agent: Agent, end: tuple[RunState, str], how: How
-) -> bool:
-    """Whether a child that nobody stopped has more to do than the run that ended, by a state and a
-    text."""
-    state, text = end
+def _has_more_work(conn: Connection, lane: Lane, agent: Agent, end: RunEnd) -> bool:
+    """Whether a child that nobody stopped has more to do than the run that ended."""
     waiting = runs.queued(conn, lane.session_id)
-    if how.over:
-        if state is RunState.COMPLETED:
+    if end.over:
+        if end.state is RunState.COMPLETED:
             # Another's words are no circle of its own; what its children hand over may be.
             ids = [one.id for one in waiting]
             return not all(agent_tries.only_handoffs(conn, lane.session_id, one) for one in ids)
         return False
-    if how.retry is not None and retrying.again(conn, lane, agent, how.retry):
+    if end.retry is not None and retrying.again(conn, lane, agent, end.retry):
         return True
     if waiting:
         return True
     there = [one for one in agents.live_children(conn, lane.session_id) if not one.quiet]
-    if state is not RunState.COMPLETED or not there:
+    if end.state is not RunState.COMPLETED or not there:
         return False
     if all(_isolated(one) for one in there):
         # Nobody runs it again: this is its answer, once the last of them has settled.
-        kept: Status = "forced" if how.forced else "completed"
-        agents.answer(conn, agent.session_id, status=kept, result=plain(text))
+        kept: Status = "forced" if end.cut_short else "completed"
+        agents.answer(conn, agent.session_id, status=kept, result=plain(end.text))
     # Else it is run again by their handoffs, and answers then.
     return True
 
 
-def settle(conn: Connection, lane: Lane, agent: Agent, status: Status, text: str) -> None:
+def settle(unit: Unit, lane: Lane, agent: Agent, status: Status, text: str) -> None:
     """End a child whose lane is held, once, and tell its parent."""
     # Before any row of an agent changes: a unit that stops the parent takes them in this order.
-    parent = lanes.lock(conn, agent.parent_id)
+    conn, parent = unit.conn, unit.lane(agent.parent_id)
     if agent.stop == OVER and status == "cancelled":
         status, text = "timed_out", _late(agent, text)
     _end_queued(conn, lane)
@@ -132,11 +119,13 @@ def settle(conn: Connection, lane: Lane, agent: Agent, status: Status, text: str
     if agent.mode == "await":
         _fill(conn, parent, agent)
     elif _isolated(agent):
-        _settle_behind(conn, parent)
+        _settle_behind(unit, parent)
     elif not agent.quiet:
         words = telling.told(conn, agent, reader=agent.parent_id)
         handoffs.hand_over(conn, parent, agent, words, tainted=used.tainted)
-    lanes.save(conn, parent)
+    for topic in (RUNS, OUTBOX, AGENTS):
+        unit.say(topic)
+    unit.say(EVENTS, {"session_id": parent.session_id})
 
 
 def _late(agent: Agent, text: str) -> str:
@@ -161,14 +150,15 @@ def _isolated(agent: Agent) -> bool:
     return agent.share == "isolated" and agent.mode == "background"
 
 
-def _settle_behind(conn: Connection, lane: Lane) -> None:
+def _settle_behind(unit: Unit, lane: Lane) -> None:
     """The last isolated child of an agent settled: what that answered before is its result."""
+    conn = unit.conn
     agent = agents.find(conn, lane.session_id)
     if agent is None or agent.settled_ms is not None or agent.status is None:
         return
     busy = lane.active_run is not None or runs.queued(conn, lane.session_id)
     if agent.stop is None and not busy and not agents.live_children(conn, lane.session_id):
-        settle(conn, lane, agent, agent.status, agent.result)
+        settle(unit, lane, agent, agent.status, agent.result)
 
 
 def _end_queued(conn: Connection, lane: Lane) -> None:
@@ -232,22 +222,20 @@ def awaiting(conn: Connection, agent: Agent) -> OpenCall | None:
     )
 
 
-def let_go(conn: Connection, call: OpenCall) -> bool:
+def let_go(unit: Unit, call: OpenCall) -> None:
     """An awaited child that takes long is awaited no longer (SUB-7): its result comes later."""
-    lane = lanes.lock(conn, call.session_id)
-    if open_calls.get(conn, call.id) is None:
-        return False
-    go_on(conn, lane, call)
-    lanes.save(conn, lane)
-    return True
+    lane = unit.lane(call.session_id)
+    if open_calls.get(unit.conn, call.id) is not None:
+        go_on(unit.conn, lane, call)
+        unit.say(RUNS)
+        unit.say(AGENTS)
 
 
 def go_on(
     conn: Connection, lane: Lane, call: OpenCall, lead: str = "", *, tainted: bool = False
 ) -> None:
     """Let a run of a locked lane await the children of a call no longer: they go on in the
-    background. The call's result begins with the `lead`, which may be `tainted`; the caller saves
-    the lane."""
+    background. The call's result begins with the `lead`, which may be `tainted`."""
     agents.to_background(conn, call.run_id, call.step, call.place)
     there = agents.of_call(conn, call.run_id, call.step, call.place)
     names = ", ".join(one.name for one in there if one.settled_ms is None)

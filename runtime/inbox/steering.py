@@ -15,6 +15,7 @@ from runtime.domain.messages import InboundMessage
 from runtime.domain.people import Speaker
 from runtime.domain.runs import RunKind, RunState
 from runtime.domain.transcript import NoticeMessage, UserMessage
+from runtime.sessions.unit import Unit
 from runtime.store import Connection, edits, inputs, runs
 from runtime.store.inputs import NOTICE, PERSON, Input
 from runtime.store.lanes import Lane
@@ -82,14 +83,14 @@ def heard(conn: Connection, lane: Lane, run: Run) -> Sequence[Line]:
     return _say(conn, lane, run, items, step=run.step)
 
 
-def is_owed(conn: Connection, lane: Lane, run: Run) -> bool:
+def is_owed(unit: Unit, lane: Lane, run: Run) -> bool:
     """Whether people said something to a conversation's run that it has not heard, and still can.
 
     What only the machinery told it is for the run after it.
     """
-    if lane.gate is not None or not _hears(lane, run):
+    if not unit.kind(lane).speaks or not _hears(lane, run):
         return False
-    return any(item.origin == PERSON for item in inputs.pending_of_run(conn, run.id))
+    return any(item.origin == PERSON for item in inputs.pending_of_run(unit.conn, run.id))
 
 
 def _hears(lane: Lane, run: Run) -> bool:

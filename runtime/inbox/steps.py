@@ -11,14 +11,14 @@ from runtime.domain.runs import RunState, Usage
 from runtime.domain.tools import ToolResult
 from runtime.domain.transcript import AssistantMessage, NoticeMessage, ToolMessage
 from runtime.domain.value import JsonObject
-from runtime.inbox import files, settling, steering, streams, troubles
+from runtime.inbox import files, steering, streams, troubles
 from runtime.inbox.claims import Holder
 from runtime.inbox.closing import asked_ending, close_step
-from runtime.inbox.retrying import Retry
-from runtime.inbox.settling import How
+from runtime.ports.bus import OUTBOX, RUNS
+from runtime.sessions.run_end import Retry, RunEnd
+from runtime.sessions.unit import Unit
 from runtime.store import (
     Connection,
-    agent_grants,
     audit,
     budgets,
     calls,
@@ -40,10 +40,6 @@ AT_LIMIT = "max_steps"
 """Why a run ended that took as many steps as it may."""
 OVER_BUDGET = "budget"
 """Why a run ended that may not spend more."""
-STUCK = "stuck"
-"""Why a child ended that went in circles."""
-CUT_SHORT = frozenset({AT_LIMIT, OVER_BUDGET, STUCK})
-"""Ends with what there was so far: of a child that is partial work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +68,8 @@ class Ended:
 @dataclass(frozen=True, slots=True)
 class Finish:
     """The end of a run. `parts` go to the person; none where there is nothing to say. `written_at`
-    is the last step that was kept before a partial `message`. For a child: `over` ends it with this
-    run, `notice` is what it is told before its next one, and `retry` lets it begin anew."""
+    is the last step that was kept before a partial `message`. `cut_short`, `over` and `retry` as in
+    `RunEnd`; `notice` is what the session is told before its next run."""
 
     state: RunState
     usage: Usage
@@ -83,6 +79,7 @@ class Finish:
     error: str | None = None
     reason: str = ""
     charge: Charge | None = None
+    cut_short: bool = False
     over: bool = False
     notice: str = ""
     retry: Retry | None = None
@@ -91,20 +88,19 @@ class Finish:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """What a finish left: new transcript lines, the reply, whether it is ours to send, how the run
-    ended, and whether it was a `child`'s. A run that is still running goes on with the lines."""
+    """What a finish left: new transcript lines, the reply, whether it is ours to send, and how the
+    run ended. A run that is still running goes on with the lines."""
 
     lines: tuple[Line, ...]
     reply: OutboundMessage | None
     claimed: bool
     lane_ready: bool
     state: RunState
-    child: bool = False
 
 
-def commit_model(conn: Connection, holder: Holder, run_id: str, step: ModelStep) -> Line:
+def commit_model(unit: Unit, holder: Holder, run_id: str, step: ModelStep) -> Line:
     """Keep a response and its calls; the calls marked ``started`` may run once this is durable."""
-    lane = lanes.lock_of_run(conn, run_id)
+    conn, lane = unit.conn, unit.lane_of_run(run_id)
     run = runs.owned(conn, run_id, worker=holder.worker, fence=holder.fence)
     number = run.step + 1
     line = _say(lane, run, step.message, step=number)
@@ -114,18 +110,15 @@ def commit_model(conn: Connection, holder: Holder, run_id: str, step: ModelStep)
     lane.record(EventKind.STEP_MODEL, run_id, _model_event(number, step))
     for row in step.rows:
         _audit_decision(conn, run, row, row.decision)
-    lanes.save(conn, lane)
-    if step.charge is not None:
-        # Last, because other sessions' units wait for these rows.
-        budgets.settle(conn, run_id, step.charge)
+    _settle_budgets(unit, run_id, step.charge)
     return line
 
 
 def start_calls(
-    conn: Connection, holder: Holder, run_id: str, decided: Sequence[tuple[CallRow, Decision]]
+    unit: Unit, holder: Holder, run_id: str, decided: Sequence[tuple[CallRow, Decision]]
 ) -> None:
     """Record that further calls of a step begin now."""
-    lane = lanes.lock_of_run(conn, run_id)
+    conn, lane = unit.conn, unit.lane_of_run(run_id)
     run = runs.owned(conn, run_id, worker=holder.worker, fence=holder.fence)
     for row, decision in decided:
         calls.start(conn, row, decision, now=lane.now_ms)
@@ -133,7 +126,7 @@ def start_calls(
 
 
 def commit_results(
-    conn: Connection,
+    unit: Unit,
     holder: Holder,
     run_id: str,
     ended: Sequence[Ended],
@@ -148,7 +141,7 @@ def commit_results(
     said meanwhile (MSG-5), unless the run `hears` nothing more: then that is for the run after it.
     So does the session, because its mode holds from the next step on (POL-2).
     """
-    lane = lanes.lock_of_run(conn, run_id)
+    conn, lane = unit.conn, unit.lane_of_run(run_id)
     run = runs.owned(conn, run_id, worker=holder.worker, fence=holder.fence)
     for one in ended:
         calls.end(conn, one.row, one.result, one.decision, now=lane.now_ms)
@@ -163,28 +156,28 @@ def commit_results(
         lines = (results, *(_say(lane, run, one, step=run.step) for one in told))
         lines = (*lines, *(steering.heard(conn, lane, run) if hears else ()))
     lane.record(EventKind.STEP_TOOLS, run_id, _tools_event(run.step, ended))
-    lanes.save(conn, lane)
-    return lines, agent_grants.reached(conn, sessions.get(conn, run.session_id))
+    session = sessions.get(conn, run.session_id)
+    return lines, unit.kind(lane).standing(conn, session)
 
 
 def finish(
-    conn: Connection,
+    unit: Unit,
     holder: Holder,
     run_id: str,
     end: Finish,
     *,
-    claim: tuple[str, int] | None,
+    claim: Holder | None,
 ) -> Finished:
     """End a run and put its reply into the outbox, in one unit (MSG-9).
 
     A run that has its answer, and to which people said more meanwhile, gives that answer and goes
     on: they were told that it is the run which answers them (RUN-4).
     """
-    lane = lanes.lock_of_run(conn, run_id)
+    conn, lane = unit.conn, unit.lane_of_run(run_id)
     run = runs.owned(conn, run_id, worker=holder.worker, fence=holder.fence)
     answered = end.state is RunState.COMPLETED and end.reason != OVER_BUDGET
-    if answered and steering.is_owed(conn, lane, run):
-        return _go_on(conn, lane, run, end)
+    if answered and steering.is_owed(unit, lane, run):
+        return _go_on(unit, lane, run, end)
     lines = list[Line]()
     state = asked_ending(run) if end.state is RunState.CANCELLED else end.state
     if state is not RunState.COMPLETED:
@@ -197,12 +190,12 @@ def finish(
     model = end.message.model if end.message else ""
     values: dict[str, object] = {"ended_ms": lane.now_ms, "error": end.error}
     values |= _usage(run, end.usage, model)
-    if state is RunState.COMPLETED and end.reason not in CUT_SHORT:
+    if state is RunState.COMPLETED and not end.cut_short:
         # The answer is a step too: a call of the model, with nothing behind it (SUB-4, SUB-20).
         values["step"] = run.step + 1
     runs.move(conn, run, state, values)
-    reply, claimed = None, False
-    if lane.gate is None:
+    reply, claimed, kind = None, False, unit.kind(lane)
+    if kind.speaks:
         reply, claimed = _reply(conn, lane, run, end, claim=claim)
     _keep_window(lane, run, end.window_from)
     lane.active_run = None
@@ -216,21 +209,29 @@ def finish(
         },
     )
     steering.pass_on(conn, lane, run)
-    said = end.message.text if end.message else ""
-    said = said or settling.partial(conn, lane, run.id, end.error or end.reason)
-    how = How(
-        forced=end.reason in CUT_SHORT,
-        over=end.over or end.reason == STUCK,
+    run_end = RunEnd(
+        state,
+        text=end.message.text if end.message else "",
+        why=end.error or end.reason,
+        cut_short=end.cut_short,
+        over=end.over,
         # Who was asked to end does not begin anew, whatever it failed by first.
         retry=end.retry if run.cancel is None else None,
     )
-    settling.ended(conn, lane, state, said, how)
+    kind.ended(unit, lane, run, run_end)
     lanes.settle(conn, lane, ended=run.seq)
-    lanes.save(conn, lane)
-    if end.charge is not None:
-        budgets.settle(conn, run_id, end.charge)
-    ready = lane.ready_ms is not None
-    return Finished(tuple(lines), reply, claimed, ready, state, child=lane.gate is not None)
+    _settle_budgets(unit, run_id, end.charge)
+    if lane.ready_ms is not None:
+        unit.say(RUNS, {"session_id": lane.session_id})
+    if reply is not None and not claimed:
+        unit.say(OUTBOX, {"channel": run.target.channel, "account": run.target.account})
+    return Finished(tuple(lines), reply, claimed, lane.ready_ms is not None, state)
+
+
+def _settle_budgets(unit: Unit, run_id: str, charge: Charge | None) -> None:
+    """At the end, because other sessions' units wait for the rows of budgets."""
+    if charge is not None:
+        unit.last("budgets", lambda conn: budgets.settle(conn, run_id, charge))
 
 
 def _says_more(run: Run, end: Finish) -> bool:
@@ -241,8 +242,9 @@ def _says_more(run: Run, end: Finish) -> bool:
     return end.written_at is None or end.written_at >= run.step
 
 
-def _go_on(conn: Connection, lane: Lane, run: Run, end: Finish) -> Finished:
+def _go_on(unit: Unit, lane: Lane, run: Run, end: Finish) -> Finished:
     """Give an answer as a step of a run that goes on, and let it hear what people said."""
+    conn = unit.conn
     number = run.step + 1
     lines = [_say(lane, run, end.message, step=number)] if end.message is not None else []
     model = end.message.model if end.message is not None else ""
@@ -259,9 +261,7 @@ def _go_on(conn: Connection, lane: Lane, run: Run, end: Finish) -> Finished:
     }
     lane.record(EventKind.STEP_MODEL, run.id, said)
     lines += steering.heard(conn, lane, replace(run, step=number))
-    lanes.save(conn, lane)
-    if end.charge is not None:
-        budgets.settle(conn, run.id, end.charge)
+    _settle_budgets(unit, run.id, end.charge)
     return Finished(tuple(lines), answer, claimed=False, lane_ready=False, state=run.state)
 
 
@@ -278,7 +278,7 @@ def _outbound(run: Run, end: Finish, *, final: bool, now: int) -> OutboundMessag
 
 
 def _reply(
-    conn: Connection, lane: Lane, run: Run, end: Finish, *, claim: tuple[str, int] | None
+    conn: Connection, lane: Lane, run: Run, end: Finish, *, claim: Holder | None
 ) -> tuple[OutboundMessage | None, bool]:
     if not end.parts:
         streams.cut(conn, run, end.message.text if end.message else None)
@@ -288,7 +288,8 @@ def _reply(
     grown = streams.become(conn, reply)
     if grown is not None:
         return grown, False
-    row = NewRow(kind="final", message=reply, rank=FINAL_RANK, claim=claim)
+    given = None if claim is None else (claim.worker, claim.fence)
+    row = NewRow(kind="final", message=reply, rank=FINAL_RANK, claim=given)
     return reply, outbox.add(conn, row, now=lane.now_ms)
 
 

@@ -7,9 +7,11 @@ from dataclasses import replace as replace_fields
 from runtime.domain.runs import TERMINAL, WAITING, RunState
 from runtime.inbox import parking
 from runtime.inbox.closing import end_as_asked
-from runtime.store import Connection, agents, audit, lanes, open_calls, runs
+from runtime.ports.bus import CANCEL, OUTBOX, RUNS
+from runtime.sessions.unit import Unit
+from runtime.store import Connection, audit, lanes, open_calls, runs
 from runtime.store.lanes import Lane
-from runtime.store.open_calls import CHILDREN
+from runtime.store.open_calls import FOR_PEOPLE
 from runtime.store.runs import Run
 
 REPLACED = "replaced by a newer message"
@@ -17,37 +19,22 @@ REPLACED = "replaced by a newer message"
 
 @dataclass(frozen=True, slots=True)
 class Stopped:
-    """`running` are runs whose worker must be told; `ended` are over already. `children` are agents
-    that are to end now too, each by a unit of its own (SUB-19)."""
+    """`running` are runs whose worker must be told; `ended` are over already. `elsewhere` is how
+    many sessions that it gave work to are to end too, each by a unit of its own (SUB-19)."""
 
     running: tuple[str, ...]
     ended: tuple[str, ...]
     still_queued: int = 0
-    children: int = 0
-    reason: str = ""
+    elsewhere: int = 0
 
 
 NOTHING = Stopped((), ())
 
 
-def stop_session(conn: Connection, session_id: str, *, by: str, reason: str) -> Stopped:
-    """Stop what a session is doing; `stop_in` says what that is. Raises `NotFound`."""
-    lane = lanes.lock(conn, session_id)
-    stopped = stop_in(conn, lane, by=by, reason=reason)
-    lanes.save(conn, lane)
-    return stopped
-
-
-def stop_in(conn: Connection, lane: Lane, *, by: str, reason: str) -> Stopped:
-    """Stop a locked lane's active run, or where there is none, what is queued; a child is to end.
-
-    The caller saves the lane.
-    """
-    if lane.gate is not None:
-        # Also one that has nothing to do now: it would wait for children that tell it nothing.
-        # A unit that stops the parent has its lane first, and this child's row then.
-        lanes.lock(conn, agents.get(conn, lane.session_id).parent_id)
-        agents.ask_to_stop(conn, lane.session_id, reason)
+def stop_session(unit: Unit, session_id: str, *, by: str, reason: str) -> Stopped:
+    """Stop a session's active run, or where there is none, what is queued. Raises `NotFound`."""
+    conn, lane = unit.conn, unit.lane(session_id)
+    unit.kind(lane).asked_to_end(unit, lane, reason)
     waiting = runs.queued(conn, lane.session_id)
     if lane.active_run is not None:
         found: Sequence[Run] = [runs.get(conn, lane.active_run)]
@@ -55,22 +42,22 @@ def stop_in(conn: Connection, lane: Lane, *, by: str, reason: str) -> Stopped:
         found, waiting = waiting, ()
     # What a run was told and never heard comes next, like all that waits.
     unheard = sum(run.steered for run in found)
-    stopped = _stop(conn, lane, found, by=by, reason=reason)
-    children = agents.mark_stopped(conn, lane.session_id, reason)
-    return Stopped(stopped.running, stopped.ended, len(waiting) + unheard, children)
+    stopped = _stop(unit, lane, found, by=by, reason=reason)
+    elsewhere = unit.kinds.stop(unit, session_id, reason)
+    return Stopped(stopped.running, stopped.ended, len(waiting) + unheard, elsewhere)
 
 
-def stop_run(conn: Connection, run_id: str, *, by: str, reason: str) -> Stopped:
+def stop_run(unit: Unit, run_id: str, *, by: str, reason: str) -> Stopped:
     """Stop one run; doing it twice changes nothing. Raises `NotFound`."""
-    run = runs.get(conn, run_id)
-    lane = lanes.lock(conn, run.session_id)
-    stopped = _stop(conn, lane, [run], by=by, reason=reason)
-    children = agents.mark_stopped(conn, lane.session_id, reason) if stopped != NOTHING else 0
-    lanes.save(conn, lane)
-    return replace_fields(stopped, children=children)
+    run = runs.get(unit.conn, run_id)
+    lane = unit.lane(run.session_id)
+    stopped = _stop(unit, lane, [run], by=by, reason=reason)
+    elsewhere = unit.kinds.stop(unit, lane.session_id, reason) if stopped != NOTHING else 0
+    return replace_fields(stopped, elsewhere=elsewhere)
 
 
-def _stop(conn: Connection, lane: Lane, found: Sequence[Run], *, by: str, reason: str) -> Stopped:
+def _stop(unit: Unit, lane: Lane, found: Sequence[Run], *, by: str, reason: str) -> Stopped:
+    conn = unit.conn
     running, ended = [], []
     for one in found:
         # The end of a run before it may have ended a child, and this with it.
@@ -81,8 +68,9 @@ def _stop(conn: Connection, lane: Lane, found: Sequence[Run], *, by: str, reason
             if run.cancel is None:
                 runs.change(conn, run.id, {"cancel": reason})
             running.append(run.id)
+            unit.say(CANCEL, {"run_id": run.id, "reason": reason})
         else:
-            _end(conn, lane, run, reason)
+            _end(unit, lane, run, reason)
             ended.append(run.id)
     if running or ended:
         audit.append(
@@ -93,34 +81,36 @@ def _stop(conn: Connection, lane: Lane, found: Sequence[Run], *, by: str, reason
             data={"runs": [*running, *ended], "reason": reason},
         )
     lanes.settle(conn, lane)
+    unit.say(RUNS, {"session_id": lane.session_id})
+    unit.say(OUTBOX)
     return Stopped(tuple(running), tuple(ended))
 
 
-def replace(conn: Connection, lane: Lane, run: Run) -> str | None:
-    """End a locked lane's run for newer input; its id where its worker must be told (MSG-5).
+def replace(unit: Unit, lane: Lane, run: Run) -> None:
+    """End a locked lane's run for newer input (MSG-5).
 
-    The children that it spawned end with it (SUB-19). A run that waits for a person keeps waiting
+    What it gave others to do ends with it (SUB-19). A run that waits for a person keeps waiting
     (MSG-4), and one that was stopped stays so.
     """
-    running = run.state is RunState.RUNNING and run.cancel is None
-    if running:
-        runs.change(conn, run.id, {"cancel": REPLACED, "replaced": True})
-    elif run.state is RunState.QUEUED or _awaits_children_alone(conn, run):
-        _end(conn, lane, run, REPLACED, replaced=True)
+    if run.state is RunState.RUNNING and run.cancel is None:
+        runs.change(unit.conn, run.id, {"cancel": REPLACED, "replaced": True})
+        unit.say(CANCEL, {"run_id": run.id, "reason": REPLACED})
+    elif run.state is RunState.QUEUED or _waits_for_no_person(unit.conn, run):
+        _end(unit, lane, run, REPLACED, replaced=True)
     else:
-        return None
-    agents.mark_stopped(conn, lane.session_id, REPLACED, run_id=run.id)
-    return run.id if running else None
+        return
+    unit.kinds.stop(unit, lane.session_id, REPLACED, run.id)
 
 
-def _awaits_children_alone(conn: Connection, run: Run) -> bool:
+def _waits_for_no_person(conn: Connection, run: Run) -> bool:
     if run.state not in WAITING:
         return False
-    return all(call.kind == CHILDREN for call in open_calls.of_run(conn, run.id, state="open"))
+    opened = open_calls.of_run(conn, run.id, state="open")
+    return all(call.kind not in FOR_PEOPLE for call in opened)
 
 
-def _end(conn: Connection, lane: Lane, run: Run, reason: str, *, replaced: bool = False) -> None:
+def _end(unit: Unit, lane: Lane, run: Run, reason: str, *, replaced: bool = False) -> None:
     if run.state in WAITING:
-        parking.withdraw(conn, lane, run, reason)
+        parking.withdraw(unit.conn, lane, run, reason)
         lane.active_run = None
-    end_as_asked(conn, lane, run, reason, replaced=replaced)
+    end_as_asked(unit, lane, run, reason, replaced=replaced)

@@ -1,71 +1,70 @@
 """Accepting a message: one unit decides access, dedupes, then enqueues it or applies it (MSG-1)."""
 
 from runtime.commands import answers, parse, table
+from runtime.commands.answers import Picked
 from runtime.commands.parse import Unknown, Words
 from runtime.commands.table import Call
 from runtime.domain.errors import Conflict
 from runtime.domain.messages import InboundMessage
 from runtime.domain.people import Speaker, Trust
-from runtime.domain.value import JsonObject
-from runtime.inbox import stopping
 from runtime.inbox.enqueue import Enqueued, Refused, enqueue
 from runtime.intake import answering, crowding, exchanges, introductions, lateness, pairing
 from runtime.intake.access import LOCAL, decide_access, speaker_of
 from runtime.intake.cards import said_to, waits_behind
 from runtime.intake.keeping import duplicate_of, keep
 from runtime.intake.limits import Limits, Over
+from runtime.intake.reception import BeginAnew, Reception
 from runtime.intake.settings import IntakeSettings
-from runtime.intake.unit import Unit
-from runtime.ports.bus import CANCEL, CHILDREN, OUTBOX, RUNS
 from runtime.ports.gatehouse import Accepted
-from runtime.store import Connection, erasure, lanes, open_calls, people, sessions
+from runtime.sessions.unit import Unit
+from runtime.store import Connection, erasure, open_calls, people, sessions
 from runtime.store.idempotency import first_time, was_seen
 from runtime.store.lanes import Lane
-from runtime.store.open_calls import OpenCall
 from runtime.store.sessions import Session
 
 
-class Accepting(Unit):
+class Accepting(Reception):
     """One message's unit of work. `session_id` names the session that the message must be for."""
 
     def __init__(self, settings: IntakeSettings, *, session_id: str | None = None) -> None:
         super().__init__(settings)
         self._session_id = session_id
 
-    def accept(self, conn: Connection, message: InboundMessage) -> Accepted:
-        """Decide about one message, and keep or apply it."""
-        self.signals = []
+    def accept(self, unit: Unit, message: InboundMessage) -> Accepted:
+        """Decide about one message, and keep or apply it. Raises `BeginAnew`."""
+        conn = unit.conn
         rules = self.rules_of(message.channel)
         known = people.find(
             conn, channel=message.channel, account=message.account, user_id=message.sender.id
         )
         access = decide_access(message, known.trusted if known else None, rules)
-        claimed = self._claim(conn, message)
+        claimed = self._claim(unit, message)
         if claimed is not None:
             return claimed
         if access.kind == "drop":
             return Accepted(disposition="dropped", reason=access.reason)
         if access.kind == "pair":
-            return self._pair(conn, message)
+            return self._pair(unit, message)
         speaker = speaker_of(message, known.speaker if known else None, access.trust)
-        self._know(conn, message, speaker, known)
-        return self._take(conn, message, speaker)
+        return self._take(unit, message, speaker, known)
 
-    def _claim(self, conn: Connection, message: InboundMessage) -> Accepted | None:
+    def _claim(self, unit: Unit, message: InboundMessage) -> Accepted | None:
+        conn = unit.conn
         if pairing.is_owner_code(message.text) and was_seen(conn, f"claim:{message.identity}"):
             return Accepted(disposition="duplicate")
         if pairing.give_away(conn, message):
-            self.say(conn, message.address, pairing.GIVEN_AWAY, reply_to=message.message_id)
+            self.say(unit, message.address, pairing.GIVEN_AWAY, reply_to=message.message_id)
             return Accepted(disposition="dropped", reason="the owner code was said in a group")
         speaker = pairing.claim_owner(conn, message)
         if speaker is None:
             return None
         first_time(conn, f"claim:{message.identity}")
         introductions.close_own(conn, speaker)
-        self.say(conn, message.address, f"Welcome, {speaker.name}. You are my owner now.")
+        self.say(unit, message.address, f"Welcome, {speaker.name}. You are my owner now.")
         return Accepted(disposition="pairing", reason="claimed by the owner code")
 
-    def _pair(self, conn: Connection, message: InboundMessage) -> Accepted:
+    def _pair(self, unit: Unit, message: InboundMessage) -> Accepted:
+        conn = unit.conn
         if not first_time(conn, f"pairing:{message.identity}"):
             return Accepted(disposition="duplicate")
         requested = pairing.request(conn, message)
@@ -73,7 +72,7 @@ class Accepting(Unit):
             return Accepted(disposition="dropped", reason="too many strangers wait already")
         if requested.new is not None:
             introductions.ask(conn, requested.new)
-        self.say(conn, message.address, requested.told)
+        self.say(unit, message.address, requested.told)
         return Accepted(disposition="pairing")
 
     def _know(
@@ -97,40 +96,40 @@ class Accepting(Unit):
         if not same or (direct is not None and known is not None and known.direct_chat != direct):
             people.put(conn, speaker, direct_chat=direct, paired=paired)
 
-    def _take(self, conn: Connection, message: InboundMessage, speaker: Speaker) -> Accepted:
-        key = self.key_of(message.address, message.sender)
-        meant = answering.lock_meant(conn, message, key)
-        lane, session = self._lane_of(conn, message)
+    def _take(
+        self,
+        unit: Unit,
+        message: InboundMessage,
+        speaker: Speaker,
+        known: people.Account | None,
+    ) -> Accepted:
+        conn = unit.conn
+        meant = answering.meant_by(conn, message, self.key_of(message.address, message.sender))
+        lane, session = self._locked(unit, message, meant)
+        self._know(conn, message, speaker, known)
         ended = exchanges.over(conn, lane, message, speaker)
         if ended is not None:
-            return self._end_exchange(conn, lane, message, ended)
+            return self._end_exchange(unit, lane, message, ended)
         message = lateness.marked(
             message, now_ms=lane.now_ms, after_ms=self.settings.stale_after_ms
         )
         words = parse.command_of(message, names=table.NAMES)
         unknown = parse.unknown_of(message, names=table.NAMES)
         if words is not None:
-            return self._command(conn, lane, message, speaker, words)
+            return self._command(unit, lane, message, speaker, words, meant)
         if unknown is not None and answering.card_replied_to(conn, message) is None:
-            return self._command(conn, lane, message, speaker, unknown)
-        answered = self._answer(conn, lane, message, speaker, meant)
+            return self._command(unit, lane, message, speaker, unknown, meant)
+        answered = self._answer(unit, lane, message, speaker, meant)
         if answered is not None:
             return answered
         if crowding.is_full(conn, lane, message, most=self.settings.max_waiting):
-            return self._full(conn, lane, message)
-        queued = self._enqueue(conn, lane, message, speaker, session.queue_mode)
+            return self._full(unit, lane, message)
+        queued = self._enqueue(unit, lane, message, speaker, session.queue_mode)
         if queued is None:
             return duplicate_of(conn, message)
         if isinstance(queued, Over):
-            return self._limited(conn, lane, message, queued)
-        self._name_open_card(conn, lane, message, speaker)
-        lanes.save(conn, lane)
-        if queued.replaced is not None:
-            stop: JsonObject = {"run_id": queued.replaced, "reason": stopping.REPLACED}
-            self.signals.append((CANCEL, stop))
-        if queued.ends:
-            self.signals.append((CHILDREN, {}))
-        self.signals.append((RUNS, {"session_id": lane.session_id}))
+            return self._limited(unit, lane, message, queued)
+        self._name_open_card(unit, lane, message, speaker)
         return Accepted(
             disposition="queued",
             session_id=lane.session_id,
@@ -138,27 +137,35 @@ class Accepting(Unit):
             run_id=queued.run_id,
         )
 
-    def _lane_of(self, conn: Connection, message: InboundMessage) -> tuple[Lane, Session]:
-        """The message's lane, and its session as it is while that is held. A session that is being
-        deleted has ended and lost its key already, so nothing comes in between the steps of its
-        deletion."""
+    def _locked(self, unit: Unit, message: InboundMessage, meant: Picked) -> tuple[Lane, Session]:
+        """The message's lane, locked with that of the card it may answer; and its session as it is
+        while that is held. A session that is being deleted has ended and lost its key already, so
+        nothing comes in between the steps of its deletion."""
+        call = meant.call
+        beside = None if call is None or call.state != "open" else call.session_id
         if self._session_id is not None:
-            lane = lanes.lock(conn, self._session_id)
-            session = sessions.get(conn, self._session_id)
+            lane = self._lane_named(unit, self._session_id, beside)
+            session = sessions.get(unit.conn, lane.session_id)
             if session.status != "open":
                 raise Conflict("this session has ended", session.status)
             return lane, session
-        lane = self.lane_of(conn, message)
-        session = sessions.get(conn, lane.session_id)
+        lane = self.lane_of(unit, message, beside=beside)
+        session = sessions.get(unit.conn, lane.session_id)
         if session.key == erasure.key_of(session.id):
             # Its deletion began while this waited for the lane: the message begins another one.
-            lane = self.lane_of(conn, message)
-            session = sessions.get(conn, lane.session_id)
+            raise BeginAnew(f"the session {session.id} is being deleted")
         return lane, session
+
+    def _lane_named(self, unit: Unit, session_id: str, beside: str | None) -> Lane:
+        if beside is None:
+            return unit.lane(session_id)
+        # Whoever named a session that is gone is told so; nobody named that of the card.
+        sessions.get(unit.conn, session_id)
+        return self.lanes(unit, [session_id, beside])[0]
 
     def _enqueue(
         self,
-        conn: Connection,
+        unit: Unit,
         lane: Lane,
         message: InboundMessage,
         speaker: Speaker,
@@ -168,12 +175,12 @@ class Accepting(Unit):
         over = list[Over]()
 
         def may_begin() -> bool:
-            found = limits.begin(conn)
+            found = limits.begin(unit.conn)
             over.extend([] if found is None else [found])
             return found is None
 
         queued = enqueue(
-            conn,
+            unit,
             lane,
             message,
             speaker,
@@ -186,28 +193,24 @@ class Accepting(Unit):
     def _limits(self, lane: Lane, message: InboundMessage, speaker: Speaker) -> Limits:
         return Limits(self.settings.commands, speaker, message.address, lane.now_ms)
 
-    def _limited(
-        self, conn: Connection, lane: Lane, message: InboundMessage, over: Over
-    ) -> Accepted:
+    def _limited(self, unit: Unit, lane: Lane, message: InboundMessage, over: Over) -> Accepted:
         known = not lane.is_new
         if over.line is not None:
             self.say(
-                conn,
+                unit,
                 message.address,
                 over.line,
                 session_id=lane.session_id if known else None,
                 reply_to=message.message_id,
             )
-        if known:
-            lanes.save(conn, lane)
-        else:
-            lanes.take_back(conn, lane)
+        if not known:
+            unit.take_back(lane)
         session_id = lane.session_id if known else None
         return Accepted(disposition="limited", session_id=session_id, reason=over.reason)
 
-    def _reply(self, conn: Connection, lane: Lane, message: InboundMessage, text: str) -> None:
+    def _reply(self, unit: Unit, lane: Lane, message: InboundMessage, text: str) -> None:
         self.say(
-            conn,
+            unit,
             message.address,
             text,
             session_id=lane.session_id,
@@ -215,39 +218,39 @@ class Accepting(Unit):
         )
 
     def _remark(
-        self, conn: Connection, lane: Lane, message: InboundMessage, speaker: Speaker, text: str
+        self, unit: Unit, lane: Lane, message: InboundMessage, speaker: Speaker, text: str
     ) -> None:
         """Reply by ourselves, unless this person was told as much as may be already (POL-8)."""
-        over = self._limits(lane, message, speaker).speak(conn)
+        over = self._limits(lane, message, speaker).speak(unit.conn)
         said = text if over is None else over.line
         if said is not None:
-            self._reply(conn, lane, message, said)
+            self._reply(unit, lane, message, said)
 
-    def _full(self, conn: Connection, lane: Lane, message: InboundMessage) -> Accepted:
-        if crowding.tells(conn, lane):
+    def _full(self, unit: Unit, lane: Lane, message: InboundMessage) -> Accepted:
+        if crowding.tells(unit.conn, lane):
             said = crowding.FULL.format(most=self.settings.max_waiting)
-            self._reply(conn, lane, message, said)
-        lanes.save(conn, lane)
+            self._reply(unit, lane, message, said)
         reason = f"{self.settings.max_waiting} messages wait in its session"
         return Accepted(disposition="full", session_id=lane.session_id, reason=reason)
 
     def _end_exchange(
-        self, conn: Connection, lane: Lane, message: InboundMessage, ended: exchanges.Over
+        self, unit: Unit, lane: Lane, message: InboundMessage, ended: exchanges.Over
     ) -> Accepted:
         if ended.tell:
-            self._reply(conn, lane, message, exchanges.OVER)
-        lanes.save(conn, lane)
+            self._reply(unit, lane, message, exchanges.OVER)
         return Accepted(disposition="dropped", reason=ended.reason)
 
     def _command(
         self,
-        conn: Connection,
+        unit: Unit,
         lane: Lane,
         message: InboundMessage,
         speaker: Speaker,
         words: Words | Unknown,
+        meant: Picked,
     ) -> Accepted:
         """Obey a command, or say that there is none of that name."""
+        conn = unit.conn
         superseded = lateness.passed_by(conn, lane, message)
         input_id = keep(conn, lane, message, speaker, "command")
         if input_id is None:
@@ -258,19 +261,17 @@ class Accepting(Unit):
             said = lateness.left(words.name, lane, message)
         else:
             call = Call(
-                conn,
+                unit,
                 lane,
                 sessions.get(conn, lane.session_id),
                 speaker,
                 words.rest,
                 self.settings.commands,
                 said_ms=message.sent_at_ms if message.late else None,
-                card=answering.card_replied_to(conn, message),
+                meant=meant,
             )
             said = introductions.word(conn, words, speaker) or table.apply(call, words.name)
-            self.signals.extend(call.signals)
-        self._remark(conn, lane, message, speaker, said)
-        lanes.save(conn, lane)
+        self._remark(unit, lane, message, speaker, said)
         name = "unknown" if isinstance(words, Unknown) else words.name
         return Accepted(
             disposition="command",
@@ -282,17 +283,20 @@ class Accepting(Unit):
 
     def _answer(
         self,
-        conn: Connection,
+        unit: Unit,
         lane: Lane,
         message: InboundMessage,
         speaker: Speaker,
-        meant: OpenCall | None,
+        meant: Picked,
     ) -> Accepted | None:
         """What a person says to the card that is meant: an answer to a question, a denial (MSG-4).
 
         A message with files goes to the agent, so that none of them is lost.
         """
-        call = None if meant is None or message.attachments else open_calls.get(conn, meant.id)
+        conn, call = unit.conn, None if message.attachments else meant.call
+        if call is not None and call.state == "open":
+            # Somebody may have answered it before its lane was ours.
+            call = open_calls.get(conn, call.id)
         given = None if call is None or call.state != "open" else said_to(call, message.own_words)
         if call is None or given is None or answering.is_older(message, call):
             return None
@@ -300,14 +304,10 @@ class Accepting(Unit):
         if input_id is None:
             return duplicate_of(conn, message)
         if answers.may_answer(conn, call, speaker, self.settings.commands.approvers):
-            # On Slack a reply to a card is a thread of its own, and so another lane's message.
-            held = lane if call.session_id == lane.session_id else None
             choice, text = given
-            answers.answer(conn, call, speaker, choice=choice, text=text, lane=held)
+            answers.answer(unit, call, speaker, choice=choice, text=text)
         else:
-            self._remark(conn, lane, message, speaker, answers.REFUSED)
-        lanes.save(conn, lane)
-        self.signals.extend([(RUNS, {}), (OUTBOX, {})])
+            self._remark(unit, lane, message, speaker, answers.REFUSED)
         return Accepted(
             disposition="answer",
             session_id=lane.session_id,
@@ -317,15 +317,16 @@ class Accepting(Unit):
         )
 
     def _name_open_card(
-        self, conn: Connection, lane: Lane, message: InboundMessage, speaker: Speaker
+        self, unit: Unit, lane: Lane, message: InboundMessage, speaker: Speaker
     ) -> None:
         """One line at once for a message that must wait behind a question to a person (MSG-4)."""
         if lane.active_run is None:
             return
+        conn = unit.conn
         opened = open_calls.of_run(conn, lane.active_run, state="open")
         waiting = [call for call in opened if call.kind in open_calls.FOR_PEOPLE]
         if opened and not waiting:
             # It waits for a child, and that may wait for a person.
             waiting += open_calls.of_tree(conn, lane.session_id)
         if waiting:
-            self._remark(conn, lane, message, speaker, waits_behind(waiting[0]))
+            self._remark(unit, lane, message, speaker, waits_behind(waiting[0]))

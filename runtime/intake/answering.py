@@ -1,43 +1,42 @@
-"""Which open card a message is about (APR-10), and the lane of the child that asks (APR-7).
+"""Which card a message is about (APR-10).
 
 A command names a card by its code or replies to it. Other words answer the card that they reply to;
 in a direct chat where one question is open they answer that. An approval is never given by them:
 `cards.said_to` says what a reply may do.
 
-A child's card stands in the chat of its root, so its answer comes through the root's lane. Lanes
-are locked from the child to the parent, never the other way; whoever took the root's first and the
-child's then would stand against a child that settles.
+A card may be another session's: that of a child, whose cards stand in the chat of its root (APR-7),
+or of any other whose card somebody names by its code. So it is looked for before any lane is
+locked; whoever held the lane of the chat first and took the other one then would stand against
+somebody who answers the other way round.
 """
 
 from collections.abc import Sequence
 from typing import Final
 
 from runtime.commands import answers, parse, table
-from runtime.domain.errors import Conflict, NotFound
+from runtime.commands.answers import NONE, Picked
 from runtime.domain.messages import ChatAddress, InboundMessage
-from runtime.store import Connection, agents, lanes, open_calls, outbox, sessions
+from runtime.store import Connection, open_calls, outbox, sessions
 from runtime.store.open_calls import APPROVAL, QUESTION, OpenCall
 
 ANSWERS: Final = {"approve": APPROVAL, "deny": APPROVAL, "answer": QUESTION}
 """Words that answer, and the kind of card that each is about."""
 
 
-def lock_meant(conn: Connection, message: InboundMessage, key: str) -> OpenCall | None:
-    """The open card that a message of the session `key` is about, if any; where a child asks by it,
-    the child's lane is locked."""
+def meant_by(conn: Connection, message: InboundMessage, key: str) -> Picked:
+    """The card that a message of the session `key` is about, if any, and what is said to it.
+
+    Only one that is open now can still be answered when its lane is held.
+    """
     if not message.speaks_for_sender:
-        return None
+        return NONE
     card = card_replied_to(conn, message)
     words = parse.command_of(message, names=table.NAMES)
     if words is None:
-        meant = card if message.reply_to and card else _plainly(conn, message, key)
-    elif words.name in ANSWERS:
-        meant = _named(conn, words.rest, kind=ANSWERS[words.name], card=card)
-    else:
-        meant = None
-    if meant is not None and agents.find(conn, meant.session_id) is not None:
-        lanes.lock(conn, meant.session_id)
-    return meant
+        return Picked(card if message.reply_to and card else _plainly(conn, message, key))
+    if words.name in ANSWERS:
+        return answers.pick(conn, words.rest, kind=ANSWERS[words.name], card=card)
+    return NONE
 
 
 def is_older(message: InboundMessage, call: OpenCall) -> bool:
@@ -59,13 +58,6 @@ def card_replied_to(conn: Connection, message: InboundMessage) -> OpenCall | Non
         message_id=message.reply_to,
     )
     return None if found is None else open_calls.get(conn, found)
-
-
-def _named(conn: Connection, rest: str, *, kind: str, card: OpenCall | None) -> OpenCall | None:
-    try:
-        return answers.pick(conn, rest, kind=kind, card=card).call
-    except (NotFound, Conflict):
-        return None
 
 
 def _plainly(conn: Connection, message: InboundMessage, key: str) -> OpenCall | None:

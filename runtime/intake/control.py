@@ -1,7 +1,7 @@
 """`Control`: what the owner does by the API, the page or the command line.
 
 Messages go through `Gatehouse.accept` like everybody's, so there is no side door. Everything else
-is one unit of work each; what its signals say is published once that is durable.
+is one unit of work each.
 """
 
 import json
@@ -27,12 +27,13 @@ from runtime.intake.personas import PersonaControl
 from runtime.intake.sessions import SessionControl
 from runtime.intake.submissions import ACCOUNT, OWNER, Item, Key, Submitted, Submitter, key_of
 from runtime.policy.decide import narrower
-from runtime.ports.bus import CANCEL, CHILDREN, EVENTS, OUTBOX, RUNS, Bus
+from runtime.ports.bus import EVENTS, OUTBOX
 from runtime.ports.clock import Clock
 from runtime.ports.gatehouse import Gatehouse
 from runtime.ports.model import ModelListing, ModelLists
 from runtime.sessions.keys import session_key
-from runtime.store import Connection, Database, audit, lanes, sessions
+from runtime.sessions.unit import Unit, Units, Work
+from runtime.store import audit, sessions
 from runtime.store.lanes import NewSession
 from runtime.store.people import Pairing
 from runtime.views.models import PairingView, RunView, SessionView
@@ -57,8 +58,7 @@ class ControlSettings:
 class ControlServices:
     """What `Control` works with; `settings` is asked each time, so that changes hold at once."""
 
-    database: Database
-    bus: Bus
+    units: Units
     clock: Clock
     gatehouse: Gatehouse
     settings: Callable[[], ControlSettings]
@@ -99,20 +99,19 @@ class Control:
 
     def __init__(self, services: ControlServices, *, actor: Actor | None = None) -> None:
         self._services = services
-        self._database = services.database
+        self._units = services.units
         self._actor = actor or Actor()
-        self.personas = PersonaControl(
-            services.database, services.bus, lambda: services.settings().workspace, self._actor.id
-        )
-        self.sessions = SessionControl(
-            services.database, services.bus, lambda: services.settings().workspace, self._actor.id
-        )
+        self.personas = PersonaControl(services.units, self._workspace, self._actor.id)
+        self.sessions = SessionControl(services.units, self._workspace, self._actor.id)
         self._submitter = Submitter(
-            services.database,
+            services.units.database,
             services.clock,
             services.gatehouse,
-            workspace=lambda: services.settings().workspace,
+            workspace=self._workspace,
         )
+
+    def _workspace(self) -> Path:
+        return self._services.settings().workspace
 
     async def models(self) -> ModelListing:
         """What a session may choose from, by the providers' own lists; the first is the default."""
@@ -134,11 +133,9 @@ class Control:
         asked = [new.channel, new.key, new.title, new.mode, new.permission_mode]
         key = None if idempotency_key is None else key_of("session", idempotency_key, asked)
         chat_id = new.key or secrets.token_hex(12)
-        made = await self._database.write(
-            lambda conn: _create(conn, settings, new, chat_id, key), name="session"
+        return await self._units.run(
+            lambda unit: _create(unit, settings, new, chat_id, key), name="session"
         )
-        self._services.bus.publish(EVENTS, {"session_id": made[0].id})
-        return made
 
     async def submit(
         self, session_id: str, items: Sequence[Item], *, idempotency_key: str | None = None
@@ -149,66 +146,58 @@ class Control:
     async def interrupt(self, session_id: str) -> StoppedView:
         """Stop what a session does, or what it would do next (MSG-13). Raises `NotFound`."""
         by, reason = self._actor, f"stopped by {self._actor.name}"
-        stopped = await self._database.write(
-            lambda conn: stopping.stop_session(conn, session_id, by=by.id, reason=reason),
-            name="stop",
-        )
-        self._tell(session_id, stopped=stopped.running, reason=reason)
-        return _stopped_view(stopped)
+
+        def work(unit: Unit) -> StoppedView:
+            stopped = stopping.stop_session(unit, session_id, by=by.id, reason=reason)
+            unit.say(EVENTS, {"session_id": session_id})
+            return _stopped_view(stopped)
+
+        return await self._units.run(work, name="stop")
 
     async def cancel(self, run_id: str) -> RunView:
         """End one run; doing it twice changes nothing. Raises `NotFound`."""
         by, reason = self._actor, f"stopped by {self._actor.name}"
 
-        def work(conn: Connection) -> tuple[Stopped, RunView]:
-            stopped = stopping.stop_run(conn, run_id, by=by.id, reason=reason)
-            return stopped, one_run(conn, run_id)
+        def work(unit: Unit) -> RunView:
+            stopping.stop_run(unit, run_id, by=by.id, reason=reason)
+            return _run_changed(unit, run_id)
 
-        stopped, view = await self._database.write(work, name="cancel")
-        self._tell(view.session_id, stopped=stopped.running, reason=reason)
-        return view
+        return await self._units.run(work, name="cancel")
 
     async def resolve_approvals(self, run_id: str, batch: Sequence[Resolution]) -> RunView:
         """Decide approvals, all or none (RUN-3). Raises as `decisions.resolve`."""
         return await self._decide(
-            run_id, lambda conn: decisions.resolve(conn, run_id, batch, self._actor)
+            run_id, lambda unit: decisions.resolve(unit, run_id, batch, self._actor)
         )
 
     async def answer_questions(self, run_id: str, batch: Sequence[Reply]) -> RunView:
         """Answer questions, all or none. Raises as `decisions.reply`."""
         return await self._decide(
-            run_id, lambda conn: decisions.reply(conn, run_id, batch, self._actor)
+            run_id, lambda unit: decisions.reply(unit, run_id, batch, self._actor)
         )
 
-    async def _decide(
-        self, run_id: str, settle: Callable[[Connection], tuple[str, ...]]
-    ) -> RunView:
-        def work(conn: Connection) -> RunView:
-            settle(conn)
-            return one_run(conn, run_id)
+    async def _decide(self, run_id: str, settle: Work[tuple[str, ...]]) -> RunView:
+        def work(unit: Unit) -> RunView:
+            settle(unit)
+            return _run_changed(unit, run_id)
 
-        view = await self._database.write(work, name="decide")
-        self._tell(view.session_id)
-        return view
+        return await self._units.run(work, name="decide")
 
     async def end_session(self, session_id: str) -> SessionView:
         """Close a session for good; it stays readable. Raises `Conflict` unless it is idle."""
 
-        def work(conn: Connection) -> SessionView:
-            lane = lanes.lock(conn, session_id)
-            view = one_session(conn, session_id)
+        def work(unit: Unit) -> SessionView:
+            lane = unit.lane(session_id)
+            view = one_session(unit.conn, session_id)
             if view.status != "open":
                 return view
             if view.state != "idle":
                 raise Conflict("the session must be idle before it ends", view.state)
             lane.record(EventKind.SESSION_CHANGED, None, {"status": "ended"})
-            sessions.change(conn, session_id, {"status": "ended"})
-            lanes.save(conn, lane)
-            return one_session(conn, session_id)
+            sessions.change(unit.conn, session_id, {"status": "ended"})
+            return _session_changed(unit, session_id)
 
-        view = await self._database.write(work, name="session-end")
-        self._tell(session_id)
-        return view
+        return await self._units.run(work, name="session-end")
 
     async def change_session(
         self, session_id: str, values: Mapping[str, str | None]
@@ -228,12 +217,11 @@ class Control:
                 raise InvalidInput("model", "must be one of those that GET /v1/models lists")
             values = {**values, "model": found}
 
-        def work(conn: Connection) -> SessionView:
-            lane = lanes.lock(conn, session_id)
+        def work(unit: Unit) -> SessionView:
+            conn, lane = unit.conn, unit.lane(session_id)
             data: JsonObject = json.loads(json.dumps(dict(values)))
             sessions.change(conn, session_id, values)
             lane.record(EventKind.SESSION_CHANGED, None, data)
-            lanes.save(conn, lane)
             audit.append(
                 conn,
                 actor=self._actor.id,
@@ -241,83 +229,84 @@ class Control:
                 session_id=session_id,
                 data=data,
             )
-            return one_session(conn, session_id)
+            return _session_changed(unit, session_id)
 
-        view = await self._database.write(work, name="session-change")
-        self._tell(session_id)
-        return view
+        return await self._units.run(work, name="session-change")
 
     async def approve_pairing(self, code: str, *, trust: Trust = Trust.MEMBER) -> PairingView:
         """Let a stranger in, and tell them. Raises `NotFound`, `Conflict`, `InvalidInput`."""
         if trust not in (Trust.OWNER, Trust.MEMBER, Trust.GUEST):
             raise InvalidInput("trust", "must be owner, member or guest")
 
-        def work(conn: Connection) -> PairingView:
-            by, name = self._actor.id, self._actor.name
-            found, _ = introductions.let_in(conn, code, by=by, name=name, trust=trust)
-            return _pairing_view(found)
-
-        view = await self._database.write(work, name="pairing")
-        self._services.bus.publish(OUTBOX, {"channel": view.channel, "account": view.account})
-        return view
+        by, name = self._actor.id, self._actor.name
+        return await self._units.run(
+            lambda unit: _paired(
+                unit, introductions.let_in(unit.conn, code, by=by, name=name, trust=trust)[0]
+            ),
+            name="pairing",
+        )
 
     async def deny_pairing(self, code: str) -> PairingView:
         """Turn a stranger away. Raises `NotFound` or `Conflict`."""
         by, name = self._actor.id, self._actor.name
-        view = await self._database.write(
-            lambda conn: _pairing_view(introductions.turn_away(conn, code, by=by, name=name)[0]),
+        return await self._units.run(
+            lambda unit: _paired(
+                unit, introductions.turn_away(unit.conn, code, by=by, name=name)[0]
+            ),
             name="pairing",
         )
-        self._services.bus.publish(OUTBOX, {"channel": view.channel, "account": view.account})
-        return view
 
     async def new_owner_code(self) -> OwnerCode:
         """A one-time code that makes its sender an owner; an earlier one stops working."""
 
-        def work(conn: Connection) -> OwnerCode:
-            audit.append(conn, actor=self._actor.id, action="owner_code.made", data={})
-            replaced = pairing.has_owner_code(conn)
-            return OwnerCode(pairing.replace_owner_code(conn), replaced)
+        def work(unit: Unit) -> OwnerCode:
+            audit.append(unit.conn, actor=self._actor.id, action="owner_code.made", data={})
+            replaced = pairing.has_owner_code(unit.conn)
+            return OwnerCode(pairing.replace_owner_code(unit.conn), replaced)
 
-        return await self._database.write(work, name="owner-code")
+        return await self._units.run(work, name="owner-code")
 
-    def _tell(self, session_id: str, *, stopped: Sequence[str] = (), reason: str = "") -> None:
-        bus = self._services.bus
-        for run_id in stopped:
-            bus.publish(CANCEL, {"run_id": run_id, "reason": reason})
-        # Whatever was stopped or went on may have had children, or be one.
-        bus.publish(CHILDREN, {})
-        bus.publish(RUNS, {"session_id": session_id})
-        bus.publish(OUTBOX, {})
-        bus.publish(EVENTS, {"session_id": session_id})
+
+def _run_changed(unit: Unit, run_id: str) -> RunView:
+    """A run as the unit leaves it; whoever watches its session is told."""
+    unit.save()
+    view = one_run(unit.conn, run_id)
+    unit.say(EVENTS, {"session_id": view.session_id})
+    return view
+
+
+def _session_changed(unit: Unit, session_id: str) -> SessionView:
+    """A session as the unit leaves it; whoever watches it is told."""
+    unit.save()
+    unit.say(EVENTS, {"session_id": session_id})
+    return one_session(unit.conn, session_id)
 
 
 def _create(
-    conn: Connection,
+    unit: Unit,
     settings: ControlSettings,
     new: NewConversation,
     chat_id: str,
     key: Key | None,
 ) -> tuple[SessionView, bool]:
+    conn = unit.conn
     kept = None if key is None else key.recall(conn)
     if kept is not None:
         return one_session(conn, str(kept["session_id"])), False
     address = ChatAddress(channel=new.channel, account=ACCOUNT, chat_id=chat_id)
     name = session_key(address, OWNER, scope="room")
     mode = new.mode or settings.mode
-    lane = lanes.create(
-        conn, NewSession(name, address, mode.value, settings.queue_mode, new.title.strip())
+    lane = unit.create(
+        NewSession(name, address, mode.value, settings.queue_mode, new.title.strip())
     )
     found = sessions.by_key(conn, name) if lane is None else sessions.get(conn, lane.session_id)
     if found is None:
         raise Conflict(f"the session {name} is being made by someone else")
-    if lane is not None:
-        lanes.save(conn, lane)
-        if new.permission_mode is not None:
-            sessions.change(conn, found.id, {"permission_mode": new.permission_mode.value})
+    if lane is not None and new.permission_mode is not None:
+        sessions.change(conn, found.id, {"permission_mode": new.permission_mode.value})
     if key is not None:
         key.keep(conn, {"session_id": found.id})
-    return one_session(conn, found.id), lane is not None
+    return _session_changed(unit, found.id), lane is not None
 
 
 def _check(settings: ControlSettings, name: str, value: str | None) -> None:
@@ -342,11 +331,13 @@ def _stopped_view(stopped: Stopped) -> StoppedView:
         stopping=stopped.running,
         ended=stopped.ended,
         still_queued=stopped.still_queued,
-        children=stopped.children,
+        children=stopped.elsewhere,
     )
 
 
-def _pairing_view(found: Pairing) -> PairingView:
+def _paired(unit: Unit, found: Pairing) -> PairingView:
+    """A request as it was decided; what its sender is told waits to be sent."""
+    unit.say(OUTBOX, {"channel": found.channel, "account": found.account})
     return PairingView(
         code=found.code,
         channel=found.channel,

@@ -7,7 +7,8 @@ from typing import Literal
 from runtime.domain.errors import Conflict, InvalidInput, NotFound
 from runtime.inbox import parking
 from runtime.inbox.parking import Answer, Choice
-from runtime.store import Connection, lanes, open_calls, runs
+from runtime.sessions.unit import Unit
+from runtime.store import Connection, open_calls
 from runtime.store.open_calls import APPROVAL, QUESTION, OpenCall
 
 
@@ -37,23 +38,21 @@ class Actor:
     name: str = "the owner"
 
 
-def resolve(
-    conn: Connection, run_id: str, batch: Sequence[Resolution], by: Actor
-) -> tuple[str, ...]:
+def resolve(unit: Unit, run_id: str, batch: Sequence[Resolution], by: Actor) -> tuple[str, ...]:
     """Settle approvals of a run; the sentence of each. A raise undoes all of it.
 
     Raises `NotFound`, `InvalidInput` (a scope that the card does not offer, a request named
     twice) and `Conflict` with the present state.
     """
     return _settle(
-        conn, run_id, APPROVAL, [(one.request_id, _given(one, by)) for one in batch], "resolutions"
+        unit, run_id, APPROVAL, [(one.request_id, _given(one, by)) for one in batch], "resolutions"
     )
 
 
-def reply(conn: Connection, run_id: str, batch: Sequence[Reply], by: Actor) -> tuple[str, ...]:
+def reply(unit: Unit, run_id: str, batch: Sequence[Reply], by: Actor) -> tuple[str, ...]:
     """Answer questions of a run, in the same way."""
     given = [(one.request_id, Answer(by.id, by.name, text=one.text)) for one in batch]
-    return _settle(conn, run_id, QUESTION, given, "answers")
+    return _settle(unit, run_id, QUESTION, given, "answers")
 
 
 def _given(one: Resolution, by: Actor) -> Answer:
@@ -62,19 +61,18 @@ def _given(one: Resolution, by: Actor) -> Answer:
 
 
 def _settle(
-    conn: Connection, run_id: str, kind: str, batch: Sequence[tuple[str, Answer]], field: str
+    unit: Unit, run_id: str, kind: str, batch: Sequence[tuple[str, Answer]], field: str
 ) -> tuple[str, ...]:
-    lane = lanes.lock(conn, runs.get(conn, run_id).session_id)
+    unit.lane_of_run(run_id)
     seen: set[str] = set()
     outcomes = []
     for place, (request_id, given) in enumerate(batch):
         if request_id in seen:
             raise InvalidInput(f"{field}[{place}].request_id", "must be named once only")
         seen.add(request_id)
-        call = _open(conn, run_id, kind, request_id)
+        call = _open(unit.conn, run_id, kind, request_id)
         _check_offered(call, given, f"{field}[{place}].scope")
-        outcomes.append(parking.answer(conn, call, given, lane=lane).outcome)
-    lanes.save(conn, lane)
+        outcomes.append(parking.answer(unit, call, given).outcome)
     return tuple(outcomes)
 
 

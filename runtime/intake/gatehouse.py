@@ -1,5 +1,8 @@
 """The engine's door: `Intake` implements the port `gatehouse` for every adapter and for HTTP."""
 
+from collections.abc import Callable
+from typing import TypeVar
+
 import structlog
 
 from runtime.domain.messages import ButtonPress, Deletion, InboundMessage, Move
@@ -9,17 +12,19 @@ from runtime.intake.home import Homing
 from runtime.intake.lookups import Lookups
 from runtime.intake.moving import Moving
 from runtime.intake.pressing import Pressing
+from runtime.intake.reception import BeginAnew
 from runtime.intake.revising import Revising
 from runtime.intake.settings import MAX_TEXT, IntakeSettings
-from runtime.intake.unit import Signals, Unit
-from runtime.ports.bus import EVENTS, Bus
+from runtime.ports.bus import EVENTS
 from runtime.ports.gatehouse import Accepted, Home, Pressed
 from runtime.ports.metrics import NO_OBSERVER, Observer
-from runtime.store import Database, people
+from runtime.sessions.unit import Unit, Units, Work
+from runtime.store import people
 
 __all__ = ["MAX_TEXT", "Intake", "IntakeSettings"]
 
 log = structlog.get_logger(__name__)
+T = TypeVar("T")
 
 
 class Intake:
@@ -27,17 +32,15 @@ class Intake:
 
     def __init__(
         self,
-        database: Database,
-        bus: Bus,
+        units: Units,
         settings: IntakeSettings,
         *,
         observer: Observer = NO_OBSERVER,
         lookups: Lookups | None = None,
     ) -> None:
         self._lookups = lookups or Lookups()
-        self._database = database
+        self._units = units
         self._observer = observer
-        self._bus = bus
         self._settings = settings
         self._changed = True
 
@@ -59,49 +62,42 @@ class Intake:
         message = _within_limit(message)
         await self._forget_former()
         settings = await self._lookups.prepared(self._settings, message)
-        unit = Accepting(settings, session_id=session_id)
-        accepted = await self._database.write(
-            lambda conn: unit.accept(conn, message), name="accept"
-        )
-        return self._told("message_in", message.channel, unit, accepted)
+        accepting = Accepting(settings, session_id=session_id)
+        accepted = await self._apply(lambda unit: accepting.accept(unit, message), name="accept")
+        return self._told("message_in", message.channel, accepted)
 
     async def press(self, press: ButtonPress) -> Pressed:
         """Answer an open call by a button. Raises `StoreUnavailable`."""
-        unit = Pressing(self._settings)
-        pressed = await self._database.write(lambda conn: unit.press(conn, press), name="press")
-        self._publish(unit.signals, None)
-        return pressed
+        pressing = Pressing(self._settings)
+        return await self._run(lambda unit: pressing.press(unit, press), name="press")
 
     async def revise(self, message: InboundMessage) -> Accepted:
         """Apply an edit. Raises `StoreUnavailable`."""
         message = _within_limit(message)
         await self._forget_former()
-        unit = Revising(self._settings)
-        accepted = await self._database.write(
-            lambda conn: unit.revise(conn, message), name="revise"
-        )
-        return self._told("edit_in", message.channel, unit, accepted)
+        revising = Revising(self._settings)
+        accepted = await self._apply(lambda unit: revising.revise(unit, message), name="revise")
+        return self._told("edit_in", message.channel, accepted)
 
     async def withdraw(self, deletion: Deletion) -> Accepted:
         """Apply a deletion. Raises `StoreUnavailable`."""
-        unit = Revising(self._settings)
-        accepted = await self._database.write(
-            lambda conn: unit.withdraw(conn, deletion), name="withdraw"
+        revising = Revising(self._settings)
+        accepted = await self._apply(
+            lambda unit: revising.withdraw(unit, deletion), name="withdraw"
         )
-        return self._told("deletion_in", deletion.channel, unit, accepted)
+        return self._told("deletion_in", deletion.channel, accepted)
 
     async def move(self, move: Move) -> None:
         """Let everything of a chat follow it to its new id. Raises `StoreUnavailable`."""
-        unit = Moving(self._settings)
-        await self._database.write(lambda conn: unit.move(conn, move), name="move")
-        self._publish(unit.signals, None)
+        moving = Moving(self._settings)
+        await self._run(lambda unit: moving.move(unit, move), name="move")
         log.info("chat_moved", channel=move.channel, account=move.account)
 
     async def home(self, *, channel: str, account: str, sender: Sender) -> Home:
         """What one person's home page shows. Raises `StoreUnavailable`."""
-        unit = Homing(self._settings)
-        return await self._database.read(
-            lambda conn: unit.home(conn, channel=channel, account=account, sender=sender)
+        homing = Homing(self._settings)
+        return await self._units.database.read(
+            lambda conn: homing.home(conn, channel=channel, account=account, sender=sender)
         )
 
     async def _forget_former(self) -> None:
@@ -112,13 +108,35 @@ class Intake:
             channel: rules.owners | rules.allow_users
             for channel, rules in self._settings.access.items()
         }
-        await self._database.write(
+        await self._units.database.write(
             lambda conn: people.forget_configured(conn, keep=keep), name="forget-former"
         )
         self._changed = False
 
-    def _told(self, what: str, channel: str, unit: Unit, accepted: Accepted) -> Accepted:
-        self._publish(unit.signals, accepted.session_id)
+    async def _apply(self, work: Work[Accepted], *, name: str) -> Accepted:
+        return await self._run(work, name=name, of=lambda accepted: accepted.session_id)
+
+    async def _run(
+        self, work: Work[T], *, name: str, of: Callable[[T], str | None] = lambda _: None
+    ) -> T:
+        """Run a unit, which begins anew until what it read before its locks held behind them.
+
+        Where it changed something, whoever watches the session that the result is `of` is told.
+        """
+
+        def attempt(unit: Unit) -> T:
+            result = work(unit)
+            if unit.said:
+                unit.say(EVENTS, {"session_id": of(result)})
+            return result
+
+        while True:
+            try:
+                return await self._units.run(attempt, name=name)
+            except BeginAnew as reason:
+                log.info("begun_anew", unit=name, reason=str(reason))
+
+    def _told(self, what: str, channel: str, accepted: Accepted) -> Accepted:
         self._observer.accepted(channel, accepted.disposition)
         log.info(
             what,
@@ -129,12 +147,6 @@ class Intake:
             reason=accepted.reason,
         )
         return accepted
-
-    def _publish(self, signals: Signals, session_id: str | None) -> None:
-        for topic, data in signals:
-            self._bus.publish(topic, data)
-        if signals:
-            self._bus.publish(EVENTS, {"session_id": session_id})
 
 
 def _within_limit(message: InboundMessage) -> InboundMessage:

@@ -6,14 +6,14 @@ from runtime.domain.people import Sender, Speaker, Trust
 from runtime.inbox.parking import card_part
 from runtime.intake import introductions
 from runtime.intake.access import speaker_of, trust_of
-from runtime.intake.unit import Unit
+from runtime.intake.reception import Reception
 from runtime.ports.gatehouse import Home, HomeSession
 from runtime.store import Connection, homes, open_calls, people, sessions
 
 MOST = 20
 
 
-class Homing(Unit):
+class Homing(Reception):
     """Reads one home page. Whoever the agent does not know sees that, and nothing else."""
 
     def home(self, conn: Connection, *, channel: str, account: str, sender: Sender) -> Home:

@@ -43,6 +43,7 @@ def keep(
         ),
     )
     if not kept:
+        lane.input_seq -= 1
         return None
     if run_id is not None:
         inputs.name_run(conn, input_id, run_id)

@@ -7,9 +7,9 @@ import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
-from runtime.ports.bus import EVENTS, Bus
+from runtime.ports.bus import EVENTS
 from runtime.sessions.personas import bind
-from runtime.store import Connection, Database, lanes
+from runtime.sessions.unit import Unit, Units
 from runtime.views.models import SessionView
 from runtime.views.reader import one_session
 from runtime.workspace.personas import read_persona
@@ -18,11 +18,8 @@ from runtime.workspace.personas import read_persona
 class PersonaControl:
     """Binds personas for the owner; `workspace` is asked each time, `actor` is who does it."""
 
-    def __init__(
-        self, database: Database, bus: Bus, workspace: Callable[[], Path], actor: str
-    ) -> None:
-        self._database = database
-        self._bus = bus
+    def __init__(self, units: Units, workspace: Callable[[], Path], actor: str) -> None:
+        self._units = units
         self._workspace = workspace
         self._actor = actor
 
@@ -36,12 +33,10 @@ class PersonaControl:
         root = self._workspace()
         persona = None if name is None else await asyncio.to_thread(read_persona, root, name)
 
-        def work(conn: Connection) -> SessionView:
-            lane = lanes.lock(conn, session_id)
-            bind(conn, lane, persona, by=self._actor)
-            lanes.save(conn, lane)
-            return one_session(conn, session_id)
+        def work(unit: Unit) -> SessionView:
+            bind(unit.conn, unit.lane(session_id), persona, by=self._actor)
+            unit.say(EVENTS, {"session_id": session_id})
+            unit.save()
+            return one_session(unit.conn, session_id)
 
-        view = await self._database.write(work, name="persona")
-        self._bus.publish(EVENTS, {"session_id": session_id})
-        return view
+        return await self._units.run(work, name="persona")

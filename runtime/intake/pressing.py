@@ -7,21 +7,22 @@ from runtime.domain.people import Speaker, Trust
 from runtime.intake import introductions
 from runtime.intake.access import speaker_of, trust_of
 from runtime.intake.cards import choice_of
-from runtime.intake.unit import Unit
-from runtime.ports.bus import OUTBOX, RUNS
+from runtime.intake.reception import Reception
+from runtime.ports.bus import OUTBOX
 from runtime.ports.gatehouse import Pressed
+from runtime.sessions.unit import Unit
 from runtime.store import Connection, open_calls, people
 
 
-class Pressing(Unit):
+class Pressing(Reception):
     """One press's unit of work."""
 
-    def press(self, conn: Connection, press: ButtonPress) -> Pressed:
+    def press(self, unit: Unit, press: ButtonPress) -> Pressed:
         """Settle what a card asks, if this person may."""
-        self.signals = []
+        conn = unit.conn
         speaker = self._presser(conn, press)
         if press.open_call_id.startswith(introductions.PREFIX):
-            self.signals.append((OUTBOX, {}))
+            unit.say(OUTBOX)
             return introductions.press(conn, press.open_call_id, press.choice, speaker)
         call = open_calls.get(conn, press.open_call_id)
         if call is None:
@@ -35,10 +36,9 @@ class Pressing(Unit):
             return Pressed(accepted=False, text="The card offers no such choice.")
         choice, text = picked
         try:
-            done = answers.answer(conn, call, speaker, choice=choice, text=text)
+            done = answers.answer(unit, call, speaker, choice=choice, text=text)
         except Conflict as error:
             return Pressed(accepted=False, text=f"{error}.")
-        self.signals.extend([(RUNS, {}), (OUTBOX, {})])
         return Pressed(accepted=True, text=f"{done.outcome}.")
 
     def _presser(self, conn: Connection, press: ButtonPress) -> Speaker:

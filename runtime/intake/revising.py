@@ -16,6 +16,7 @@ from runtime.intake.accepting import Accepting
 from runtime.intake.access import decide_access
 from runtime.ports.bus import RUNS
 from runtime.ports.gatehouse import Accepted, Disposition
+from runtime.sessions.unit import Unit
 from runtime.store import Connection, edits, inputs, lanes, people, runs
 from runtime.store.idempotency import first_time
 from runtime.store.inputs import Input
@@ -33,16 +34,16 @@ TOO_MANY = f"{MOST_NOTES} edits wait for the session's next run"
 class Revising(Accepting):
     """The unit of work of an edit or a deletion."""
 
-    def revise(self, conn: Connection, message: InboundMessage) -> Accepted:
+    def revise(self, unit: Unit, message: InboundMessage) -> Accepted:
         """Apply one edit, once."""
-        self.signals = []
+        conn = unit.conn
         found = edits.of_message(conn, _bare(message).identity)
         if found is None:
-            return self._now_addressed(conn, message)
+            return self._now_addressed(unit, message)
         refused = self._refused(conn, message, found)
         if refused:
             return _dropped(found, refused)
-        lane = lanes.lock(conn, found.session_id)
+        lane = unit.lane(found.session_id)
         found = edits.of_message(conn, _bare(message).identity) or found
         if found.state in _WORDS:
             return _dropped(found, f"edits do not change an {found.state} that was given")
@@ -67,24 +68,23 @@ class Revising(Accepting):
         else:
             return _dropped(found, f"the message is {found.state}")
         lane.record(EventKind.INPUT_REVISED, found.run_id, {"input_id": found.id})
-        lanes.save(conn, lane)
         return _of(found, "queued" if found.state == "pending" else "noted")
 
-    def withdraw(self, conn: Connection, deletion: Deletion) -> Accepted:
+    def withdraw(self, unit: Unit, deletion: Deletion) -> Accepted:
         """Apply one deletion, once."""
-        self.signals = []
+        conn = unit.conn
         identity = _deleted(deletion).identity
         found = edits.of_message(conn, identity)
         if found is None:
             return Accepted(disposition="dropped", reason="the message was never taken")
-        lane = lanes.lock(conn, found.session_id)
+        lane = unit.lane(found.session_id)
         found = edits.of_message(conn, identity) or found
         if found.state in _WORDS:
             return _dropped(found, f"a deletion takes no {found.state} back")
         if not first_time(conn, f"deleted:{identity}"):
             return _of(found, "duplicate")
         if found.state == "pending":
-            self._take_out(conn, lane, found)
+            self._take_out(unit, lane, found)
         elif edits.notes_wait(conn, found.session_id, most=MOST_NOTES):
             return _full(found)
         elif found.state == "taken":
@@ -92,16 +92,15 @@ class Revising(Accepting):
             note = found.message.model_copy(update={"text": said, "attachments": ()})
             _note(conn, lane, found, note, f"{identity}::deleted")
         lane.record(EventKind.INPUT_WITHDRAWN, found.run_id, {"input_id": found.id})
-        lanes.save(conn, lane)
         return _of(found, "queued" if found.state == "pending" else "noted")
 
-    def _now_addressed(self, conn: Connection, message: InboundMessage) -> Accepted:
+    def _now_addressed(self, unit: Unit, message: InboundMessage) -> Accepted:
         """An edit of what was never taken: it counts where it now calls for the bot."""
         if not message.mentions_bot:
             return Accepted(disposition="dropped", reason="an edit of what was never taken")
-        accepted = self.accept(conn, message)
+        accepted = self.accept(unit, message)
         if accepted.disposition == "queued" and accepted.input_id is not None:
-            edits.link(conn, _bare(message).identity, accepted.input_id)
+            edits.link(unit.conn, _bare(message).identity, accepted.input_id)
         return accepted
 
     def _refused(self, conn: Connection, message: InboundMessage, found: Input) -> str:
@@ -124,17 +123,18 @@ class Revising(Accepting):
             return "its author is trusted less than when it was sent"
         return ""
 
-    def _take_out(self, conn: Connection, lane: Lane, found: Input) -> None:
+    def _take_out(self, unit: Unit, lane: Lane, found: Input) -> None:
         """A run without a message left is over before it begins."""
+        conn = unit.conn
         edits.withdraw(conn, found.id)
         run = runs.get(conn, found.run_id or "")
         left = inputs.pending_of_run(conn, run.id)
         if left and run.reply_to == found.message.message_id:
             runs.change(conn, run.id, {"reply_to": left[-1].message.message_id})
         if not left and run.state is RunState.QUEUED and run.started_ms is None:
-            end_as_asked(conn, lane, run, DELETED)
+            end_as_asked(unit, lane, run, DELETED)
             lanes.settle(conn, lane)
-            self.signals.append((RUNS, {"session_id": lane.session_id}))
+            unit.say(RUNS, {"session_id": lane.session_id})
 
 
 def _note(

@@ -8,8 +8,9 @@ from pathlib import Path
 from runtime.domain.errors import Conflict
 from runtime.domain.events import EventKind
 from runtime.domain.value import JsonObject
-from runtime.ports.bus import EVENTS, Bus
-from runtime.store import Connection, Database, agents, audit, erasure, lanes, sessions
+from runtime.ports.bus import EVENTS
+from runtime.sessions.unit import Unit, Units
+from runtime.store import agents, audit, erasure, lanes, sessions
 from runtime.tools.erasure import erase_files
 from runtime.views.models import SessionView
 from runtime.views.reader import one_session
@@ -26,19 +27,16 @@ class Revision:
 class SessionControl:
     """Keeps conversations for the owner; `workspace` is asked each time, `actor` is who does it."""
 
-    def __init__(
-        self, database: Database, bus: Bus, workspace: Callable[[], Path], actor: str
-    ) -> None:
-        self._database = database
-        self._bus = bus
+    def __init__(self, units: Units, workspace: Callable[[], Path], actor: str) -> None:
+        self._units = units
         self._workspace = workspace
         self._actor = actor
 
     async def revise(self, session_id: str, revision: Revision) -> SessionView:
         """Name a session anew, or put it aside until something happens in it. Raises `NotFound`."""
 
-        def work(conn: Connection) -> SessionView:
-            lane = lanes.lock(conn, session_id)
+        def work(unit: Unit) -> SessionView:
+            conn, lane = unit.conn, unit.lane(session_id)
             view = one_session(conn, session_id)
             archived = view.archived if revision.archived is None else revision.archived
             data: JsonObject = {"archived": archived}
@@ -47,7 +45,6 @@ class SessionControl:
                 sessions.change(conn, session_id, {"title": data["title"]})
             sessions.archive(conn, session_id, archived)
             lane.record(EventKind.SESSION_CHANGED, None, data)
-            lanes.save(conn, lane)
             audit.append(
                 conn,
                 actor=self._actor,
@@ -55,11 +52,11 @@ class SessionControl:
                 session_id=session_id,
                 data={"archived": archived, "renamed": revision.title is not None},
             )
+            unit.say(EVENTS, {"session_id": session_id})
+            unit.save()
             return one_session(conn, session_id)
 
-        view = await self._database.write(work, name="session-revise")
-        self._bus.publish(EVENTS, {"session_id": session_id})
-        return view
+        return await self._units.run(work, name="session-revise")
 
     async def delete(self, session_id: str) -> None:
         """Delete a session with its subagents: what was said and done, and the files that were kept
@@ -70,25 +67,25 @@ class SessionControl:
         dies in between, it is still there and can be deleted once more. Files are looked for again
         at the end, because a message that came too late may have kept one meanwhile.
         """
-        closed = await self._database.write(
-            lambda conn: _close(conn, session_id), name="session-close"
-        )
+        closed = await self._units.run(lambda unit: _close(unit, session_id), name="session-close")
         await asyncio.to_thread(erase_files, self._workspace(), closed.session_ids, closed.copies)
 
-        def work(conn: Connection) -> None:
-            found = _close(conn, session_id)
-            erasure.erase(conn, found.session_ids)
+        def work(unit: Unit) -> None:
+            found = _close(unit, session_id)
+            # What the lanes still have to say goes with them.
+            unit.save()
+            erasure.erase(unit.conn, found.session_ids)
+            unit.say(EVENTS, {"session_id": session_id})
             audit.append(
-                conn,
+                unit.conn,
                 actor=self._actor,
                 action="session.deleted",
                 session_id=session_id,
                 data={"sessions": list(found.session_ids)},
             )
 
-        await self._database.write(work, name="session-delete")
+        await self._units.run(work, name="session-delete")
         await asyncio.to_thread(erase_files, self._workspace(), closed.session_ids, ())
-        self._bus.publish(EVENTS, {"session_id": session_id})
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,16 +96,18 @@ class _Closed:
     copies: Sequence[str]
 
 
-def _close(conn: Connection, session_id: str) -> _Closed:
-    """End a session that may be deleted. Its lanes are held from the subagents upwards."""
-    if agents.find(conn, session_id) is not None:
+def _close(unit: Unit, session_id: str) -> _Closed:
+    """End a session that may be deleted, with the lanes of its whole tree held."""
+    conn = unit.conn
+    if lanes.parent_of(conn, session_id) is not None:
         raise Conflict("a subagent is deleted with its conversation", "subagent")
-    tree = agents.of_tree(conn, session_id)
-    below = sorted(tree, key=lambda one: (-one.depth, one.session_id))
-    ids = (*(one.session_id for one in below), session_id)
-    held = [lanes.lock(conn, one) for one in ids]
-    view = one_session(conn, session_id)
-    if view.state != "idle" or any(one.settled_ms is None for one in tree):
+    known = agents.of_tree(conn, session_id)
+    ids = (*(one.session_id for one in known), session_id)
+    held = unit.lanes(ids)
+    view, tree = one_session(conn, session_id), agents.of_tree(conn, session_id)
+    # Who was spawned before the lanes were held is at work as well, or was until just now.
+    grown = len(tree) > len(known)
+    if view.state != "idle" or grown or any(one.settled_ms is None for one in tree):
         raise Conflict("the session must be idle before it is deleted", view.state)
     if any(one.tree_state in ("open", "clean") for one in tree):
         raise Conflict("a subagent's worktree is still there: settle it first", "worktree")
@@ -118,5 +117,4 @@ def _close(conn: Connection, session_id: str) -> _Closed:
         held[-1].record(EventKind.SESSION_CHANGED, None, {"status": "ended"})
         # Its key goes with it, so that the next message of its chat begins another session.
         sessions.change(conn, session_id, {"status": "ended", "key": erasure.key_of(session_id)})
-        lanes.save(conn, *held)
     return _Closed(ids, tuple(erasure.copies_of(conn, ids)))

@@ -51,5 +51,5 @@ def bounds_of(settings: PolicySettings, session: Session, *, trust: Trust, group
         max_steps=session.max_steps,
         no_writing=session.no_writing,
         scope=session.capabilities,
-        child=session.is_child,
+        child=session.parent_id is not None,
     )

@@ -19,7 +19,7 @@ from runtime.store.sessions import Session
 def reached(conn: Connection, session: Session) -> Session:
     """A session with the grants and the mode that hold for it now; nothing is asked for one
     without parents."""
-    if not session.is_child:
+    if session.parent_id is None:
         return session
     grants, mode, shares = dict.fromkeys(session.grants), session.mode, True
     agent = agents.find(conn, session.id)
@@ -29,7 +29,7 @@ def reached(conn: Connection, session: Session) -> Session:
         shares = shares and agent.isolation != "full"
         if shares:
             grants |= dict.fromkeys(above.grants)
-        agent = agents.find(conn, above.id) if above.is_child else None
+        agent = agents.find(conn, above.id) if above.parent_id is not None else None
     return replace(session, grants=tuple(grants), mode=mode)
 
 

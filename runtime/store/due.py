@@ -4,11 +4,13 @@ A look only says that there is something; whoever is told asks for it and checks
 changes. It reads, and gives no rows away.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, Final
 
 from sqlalchemy import (
+    ColumnElement,
     Connection,
     Integer,
     Select,
@@ -22,48 +24,54 @@ from sqlalchemy import (
     union_all,
 )
 
-from runtime.store.agent_deadlines import TIMED
-from runtime.store.agents import ENDING, STARTABLE
 from runtime.store.database import STORE_TIME, DialectName, clock_ms
 from runtime.store.dialect import dialect_name
 from runtime.store.hot import Hot, hot
 from runtime.store.leases import worker_is_dead
 from runtime.store.outbox import OPEN
 from runtime.store.tables import lanes, open_calls, outbox, runs
-from runtime.store.tables_agents import agent_cards, agents
 
 Place = tuple[str, str]
 """A platform's account: its channel and its name there."""
 
 
 @dataclass(frozen=True, slots=True)
+class DueCheck:
+    """What a feature has to look after: a `condition` of the store's time, which holds where there
+    is something. It becomes a part of the one statement, so it reads an index."""
+
+    name: str
+    condition: Callable[[ColumnElement[int]], ColumnElement[bool]]
+
+
+@dataclass(frozen=True, slots=True)
 class Wanted:
     """What a process would do something about: claim runs, take over those of dead workers, end
-    what waited too long, and send for `accounts`."""
+    what waited too long, what `features` look after, and send for `accounts`."""
 
     runs: bool = False
     abandoned: bool = False
     expired: bool = False
+    features: tuple[DueCheck, ...] = ()
     accounts: tuple[Place, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """What there is of it. `children` are to start, to run, to end or to be shown.
-
-    `accounts` have messages that may be sent now, or are in hand."""
+    """What there is of it. `features` are the names of those that have something to do; `accounts`
+    have messages that may be sent now, or are in hand."""
 
     runs: bool = False
     abandoned: bool = False
     expired: bool = False
-    children: bool = False
+    features: frozenset[str] = frozenset()
     accounts: frozenset[Place] = frozenset()
 
 
 _RUNS: Final = "runs"
 _ABANDONED: Final = "abandoned"
 _EXPIRED: Final = "expired"
-_CHILDREN: Final = "children"
+_FEATURE: Final = "feature"
 _OUTBOX: Final = "outbox"
 
 
@@ -81,7 +89,9 @@ def look(conn: Connection, wanted: Wanted) -> Due:
         runs=_RUNS in kinds,
         abandoned=_ABANDONED in kinds,
         expired=_EXPIRED in kinds,
-        children=_CHILDREN in kinds,
+        features=frozenset(
+            wanted.features[place].name for what, place in found if what == _FEATURE
+        ),
         accounts=frozenset(wanted.accounts[place] for what, place in found if what == _OUTBOX),
     )
 
@@ -93,12 +103,6 @@ def _statement(on: DialectName, wanted: Wanted, accounts: int) -> Hot[Any]:
     now = select(STORE_TIME[on]).scalar_subquery()
     if wanted.runs:
         parts.append(_told(_RUNS, 0).where(exists().where(lanes.c.ready_ms <= now)))
-        wants = exists().where(lanes.c.wants_ms <= now)
-        asked = exists().where(text(ENDING)).select_from(agents)
-        shown = exists().where(agent_cards.c.next_ms <= now)
-        late = exists().where(text(TIMED), agents.c.deadline_ms <= now)
-        here = or_(wants, asked, STARTABLE.exists(), shown, late)
-        parts.append(_told(_CHILDREN, 0).where(here))
     # The very words of the partial indexes: SQLite uses them for nothing else.
     if wanted.abandoned:
         running = exists().where(text("runs.state = 'running'"), worker_is_dead(on))
@@ -106,6 +110,8 @@ def _statement(on: DialectName, wanted: Wanted, accounts: int) -> Hot[Any]:
     if wanted.expired:
         over = exists().where(text("open_calls.state = 'open'"), open_calls.c.expires_ms <= now)
         parts.append(_told(_EXPIRED, 0).where(over))
+    for number, check in enumerate(wanted.features):
+        parts.append(_told(_FEATURE, number).where(check.condition(now)))
     for number in range(accounts):
         mine = exists().where(
             outbox.c.channel == bindparam(f"channel_{number}"),

@@ -261,6 +261,24 @@ def window(conn: Connection, session_id: str) -> tuple[int, int]:
     return row.transcript, row.window_from
 
 
+def depths(conn: Connection, session_ids: Sequence[str]) -> Mapping[str, int]:
+    """How deep sessions lie in their trees, which never changes. Raises `NotFound`."""
+    if not session_ids:
+        return {}
+    query = select(lanes.c.session_id, lanes.c.depth).where(lanes.c.session_id.in_(session_ids))
+    found: dict[str, int] = {row.session_id: row.depth for row in conn.execute(query)}
+    for one in session_ids:
+        if one not in found:
+            raise NotFound("session", one)
+    return found
+
+
+def parent_of(conn: Connection, session_id: str) -> str | None:
+    """The session that one belongs to; None at the root of a tree."""
+    query = select(lanes.c.parent_id).where(lanes.c.session_id == session_id)
+    return conn.execute(query).scalar()
+
+
 def lock(conn: Connection, session_id: str) -> Lane:
     """The lane, held until the unit ends. Raises `NotFound`."""
     row = _LOCK[dialect_name(conn)].first(conn, lane_session=session_id, clock_ms=clock_ms(conn))

@@ -20,13 +20,13 @@ from sqlalchemy import (
 from runtime.domain.value import JsonObject
 from runtime.store.database import now_ms
 from runtime.store.hot import hot
-from runtime.store.tables import open_calls
-from runtime.store.tables_agents import agents
+from runtime.store.tables import lanes, open_calls
 
 APPROVAL = "approval"
 QUESTION = "question"
 CHILDREN = "children"
 CLARIFICATION = "clarification"
+AGENTS = "agents"
 FOR_PEOPLE = (APPROVAL, QUESTION)
 """Kinds that have a card; the others wait for agents."""
 
@@ -115,20 +115,22 @@ _FOR_AGENTS = hot(
     .where(
         text("open_calls.state = 'open'"),
         open_calls.c.expires_ms > 0,
-        open_calls.c.kind == CHILDREN,
+        open_calls.c.kind == AGENTS,
     )
     .order_by(*_IN_ORDER)
 )
 
 
 def for_agents(conn: Connection) -> Sequence[OpenCall]:
-    """Those that wait for agents, oldest first."""
+    """Those in which an agent waits for others by `subagents`, oldest first."""
     return [_open_call(row) for row in _FOR_AGENTS.rows(conn)]
 
 
 def of_tree(conn: Connection, session_id: str, *, kind: str | None = None) -> Sequence[OpenCall]:
     """Cards that wait for an answer, of a session and of all subagents below it, oldest first."""
-    below = select(agents.c.session_id).where(agents.c.tree_id == session_id)
+    below = select(lanes.c.session_id).where(
+        lanes.c.root_id == session_id, lanes.c.parent_id.is_not(None)
+    )
     # One list of sessions: SQLite reads the whole table for two that are joined by OR.
     everybody = union_all(select(literal(session_id)), below)
     query = select(open_calls).where(

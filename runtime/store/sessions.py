@@ -64,11 +64,6 @@ class Session:
     parent_id: str | None
 
     @property
-    def is_child(self) -> bool:
-        """Whether it belongs to another session."""
-        return self.parent_id is not None
-
-    @property
     def tools(self) -> frozenset[str] | None:
         """The tools that it may use; None: any."""
         return self.scope.tools

@@ -36,7 +36,7 @@ LATER_MS: Final = 1_000
 def begin(conn: Connection, lane: Lane, run: Run, step: int) -> bool:
     """Post the card of the agents that a step of a person's session spawned; True where there is
     one. Those of a child have none: a chat is told of what was asked for in it."""
-    if lane.gate is not None:
+    if lane.parent_id is not None:
         return False
     rows = agent_rows.of_step(conn, run.id, step)
     if len(rows) < LEAST:

@@ -15,6 +15,8 @@ from runtime.domain.runs import RunKind, RunState
 from runtime.inbox import settling, stopping, telling
 from runtime.inbox.handoffs import notice
 from runtime.inbox.stopping import Stopped
+from runtime.ports.bus import EVENTS
+from runtime.sessions.unit import Unit
 from runtime.store import (
     Connection,
     agent_grants,
@@ -103,16 +105,14 @@ class Spawned:
     problems: tuple[Problem, ...] = ()
 
 
-def spawn(
-    conn: Connection, lane: Lane, run: Run, *, step: int, place: int, order: SpawnOrder
-) -> Spawned:
+def spawn(unit: Unit, lane: Lane, run: Run, *, step: int, place: int, order: SpawnOrder) -> Spawned:
     """Make the children that a call asks for; nothing where a rule is broken. The parent's lane is
-    held and saved by the caller."""
+    held."""
+    conn = unit.conn
     parent = agents.find(conn, lane.session_id)
-    tree_id = parent.tree_id if parent else lane.session_id
-    if parent is not None:
-        # Two members of a tree spawn one after the other: names and limits are the tree's.
-        lanes.lock(conn, tree_id)
+    tree_id = lane.root_id
+    # Two members of a tree spawn one after the other: names and limits are the tree's.
+    unit.lane(tree_id)
     everybody = agents.of_tree(conn, tree_id)
     own = parent.name if parent else ROOT
     in_run, in_minute = agents.spawned(
@@ -134,7 +134,7 @@ def spawn(
         for one in _made(order, everybody, parent, run, (lane, tree_id, step, place))
     ]
     for one in made:
-        _session(conn, one, lane, run, order)
+        _session(unit, one, lane, run, order)
         agents.add(conn, one)
         isolation.give_seen(conn, one, order.placing)
     everybody = (*everybody, *made)
@@ -278,8 +278,9 @@ def _behind(one: Agent, wanted: AgentRequest, everybody: Sequence[Agent]) -> Map
     return found
 
 
-def _session(conn: Connection, one: Agent, parent: Lane, run: Run, order: SpawnOrder) -> None:
+def _session(unit: Unit, one: Agent, parent: Lane, run: Run, order: SpawnOrder) -> None:
     """A session with a task in its lane, which is held until somebody looks who it waits for."""
+    conn = unit.conn
     above = agent_grants.reached(conn, sessions.get(conn, parent.session_id))
     profile = order.profiles[one.type]
     given = allowing.endow(order.held, order.asked, profile.tools, profile.permission_mode)
@@ -292,7 +293,7 @@ def _session(conn: Connection, one: Agent, parent: Lane, run: Run, order: SpawnO
         kind=SUBAGENT,
         parent=parent,
     )
-    lane = lanes.create(conn, new, session_id=one.session_id)
+    lane = unit.create(new, session_id=one.session_id)
     if lane is None:
         raise Conflict(f"an agent of this tree is called {one.name} already", one.name)
     scope = Scope(
@@ -331,13 +332,12 @@ def _session(conn: Connection, one: Agent, parent: Lane, run: Run, order: SpawnO
     task = notice(lane, first, one.task, f"{telling.TASK}{one.session_id}", run_id=first.id)
     inputs.add(conn, replace(task, origin=PERSON))
     lane.record(EventKind.RUN_QUEUED, first.id, {"kind": first.kind.value})
-    lanes.save(conn, lane)
 
 
-def start(conn: Connection, session_id: str) -> bool:
+def start(unit: Unit, session_id: str) -> bool:
     """Let a held child want a slot, with the results that it needs; or end it, where one of those
     did not complete. False where it still waits, or does no more."""
-    lane = lanes.lock(conn, session_id)
+    conn, lane = unit.conn, unit.lane(session_id)
     agent = agents.get(conn, session_id)
     front = agents.in_front(conn, session_id)
     if lane.gate != HELD or agent.settled_ms or any(not one.settled_ms for _, one in front):
@@ -346,15 +346,15 @@ def start(conn: Connection, session_id: str) -> bool:
     broken = [one for one in needed if one.status != "completed"]
     (run, *_) = runs.queued(conn, session_id)
     lane.gate = SHUT
+    unit.say(EVENTS, {"session_id": session_id})
     if broken and agent.on_failure == "fail":
         # Its row is left to `settle`, which has the parent's lane before it changes one.
         causes = ", ".join(f"{one.name} {one.status}" for one in broken)
         text = f"It was not started, because it depends on another: {causes}."
         runs.move(conn, run, RunState.FAILED, {"ended_ms": lane.now_ms, "error": text})
         lane.record(EventKind.RUN_FAILED, run.id, {"reason": text})
-        settling.settle(conn, lane, agent, "failed", text)
+        settling.settle(unit, lane, agent, "failed", text)
         lanes.settle(conn, lane)
-        lanes.save(conn, lane)
         return True
     agents.release(conn, session_id)
     if needed:
@@ -364,20 +364,19 @@ def start(conn: Connection, session_id: str) -> bool:
         text = "What you depend on has settled:\n\n" + "\n\n".join(told)
         inputs.add(conn, notice(lane, run, text, f"needs:{session_id}", run_id=run.id))
     lanes.settle(conn, lane)
-    lanes.save(conn, lane)
     return True
 
 
-def stop(conn: Connection, session_id: str) -> Stopped:
+def stop(unit: Unit, session_id: str) -> Stopped:
     """End a child that is marked to be stopped, and mark its own children (SUB-19)."""
-    lane = lanes.lock(conn, session_id)
+    conn, lane = unit.conn, unit.lane(session_id)
     agent = agents.get(conn, session_id)
     if agent.settled_ms is not None or agent.stop is None:
         return Stopped((), ())
-    stopped = stopping.stop_in(conn, lane, by="system", reason=agent.stop)
+    stopped = stopping.stop_session(unit, session_id, by="system", reason=agent.stop)
     agent = agents.get(conn, session_id)
     if not stopped.running and agent.settled_ms is None:
         # Nothing of it ran or waited: it had answered, and its own children were at work.
-        settling.settle(conn, lane, agent, "cancelled", agent.result)
-    lanes.save(conn, lane)
-    return replace(stopped, reason=agent.stop or "")
+        settling.settle(unit, lane, agent, "cancelled", agent.result)
+    unit.say(EVENTS, {"session_id": session_id})
+    return stopped

@@ -11,29 +11,34 @@ from typing import Final
 from runtime.domain.errors import InvalidInput
 from runtime.domain.ids import IdPrefix, new_id
 from runtime.inbox import resuming
-from runtime.store import Connection, agents, calls, lanes, open_calls
-from runtime.store.calls import CallRow
+from runtime.ports.bus import CHILDREN as SIGNAL
+from runtime.ports.bus import EVENTS, RUNS
+from runtime.sessions.unit import Opening, Unit
+from runtime.store import Connection, agents, calls, open_calls
 from runtime.store.lanes import Lane
-from runtime.store.open_calls import CHILDREN, CLARIFICATION, OpenCall
+from runtime.store.open_calls import AGENTS, CLARIFICATION, OpenCall
+from runtime.store.runs import Run
 from runtime.subagents.selecting import below, select
 
 WAITED: Final = "waited"
 """What of such a call's payload names the sessions that it is about."""
 
 
-@dataclass(frozen=True, slots=True)
-class Lingers:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentsOpening(Opening):
     """A call that waits `most_ms` at most for the agent that it names, or for all below it."""
 
-    row: CallRow
+    kind: str = AGENTS
     agent: str
     most_ms: int
 
 
-def begin(conn: Connection, lane: Lane, lingers: Lingers) -> None:
+def begin(unit: Unit, lane: Lane, _run: Run, opening: Opening) -> None:
     """Open the call where there is somebody to wait for, else let it run. The lane is held."""
-    row = lingers.row
-    waited = _waited(conn, lane.session_id, lingers.agent)
+    if not isinstance(opening, AgentsOpening):
+        raise TypeError(f"a wait for agents is not opened by {type(opening).__name__}")
+    conn, row = unit.conn, opening.row
+    waited = _waited(conn, lane.session_id, opening.agent)
     if _is_over(conn, waited):
         calls.set_state(conn, row, "approved")
         return
@@ -43,11 +48,11 @@ def begin(conn: Connection, lane: Lane, lingers: Lingers) -> None:
         run_id=row.run_id,
         step=row.step,
         place=row.place,
-        kind=CHILDREN,
+        kind=AGENTS,
         digest=row.digest,
         payload={WAITED: list(waited)},
         created_ms=lane.now_ms,
-        expires_ms=lane.now_ms + lingers.most_ms,
+        expires_ms=lane.now_ms + opening.most_ms,
     )
     open_calls.add(conn, call)
     calls.set_state(conn, row, "waiting")
@@ -56,24 +61,20 @@ def begin(conn: Connection, lane: Lane, lingers: Lingers) -> None:
 def over(conn: Connection) -> Sequence[OpenCall]:
     """Such calls that have something to tell."""
     found = open_calls.for_agents(conn)
-    return [one for one in found if is_one(one) and _is_over(conn, _sessions(one))]
+    return [one for one in found if _is_over(conn, _sessions(one))]
 
 
-def is_one(call: OpenCall) -> bool:
-    """Whether an open call is such a one."""
-    return WAITED in call.payload
-
-
-def end(conn: Connection, call: OpenCall) -> bool:
-    """Let the call run now; False where it waits no more."""
-    lane = lanes.lock(conn, call.session_id)
+def end(unit: Unit, call: OpenCall) -> None:
+    """Let the call run now, unless it waits no more."""
+    conn, lane = unit.conn, unit.lane(call.session_id)
     if not open_calls.settle(conn, call, state="answered", answer={}, by=None):
-        return False
+        return
     rows = calls.of_step(conn, call.run_id, call.step)
     calls.set_state(conn, next(row for row in rows if row.place == call.place), "approved")
     resuming.resume(conn, lane, call.run_id)
-    lanes.save(conn, lane)
-    return True
+    unit.say(RUNS)
+    unit.say(SIGNAL)
+    unit.say(EVENTS, {"session_id": call.session_id})
 
 
 def _waited(conn: Connection, session_id: str, selector: str) -> Sequence[str]:

@@ -10,7 +10,8 @@ from dataclasses import replace
 
 from runtime.domain.errors import Conflict
 from runtime.domain.runs import TERMINAL
-from runtime.store import Connection, agent_rows, agents, lanes, runs
+from runtime.sessions.unit import Unit
+from runtime.store import Connection, agent_rows, agents, runs
 from runtime.store.agents import HELD, Agent
 from runtime.store.lanes import Lane
 from runtime.store.runs import Run
@@ -18,14 +19,14 @@ from runtime.subagents import children
 from runtime.subagents.requests import Limits, attended, crowded
 
 
-def reopen(conn: Connection, lane: Lane, agent: Agent, speaker: Run, limits: Limits) -> None:
+def reopen(unit: Unit, lane: Lane, agent: Agent, speaker: Run, limits: Limits) -> None:
     """Let it be live again for the run `speaker`; who calls gives it something to do.
 
     Raises `Conflict` where that run is to end or is over, where the parent is, where another of its
     group is at work, where it would wait for itself, and where a limit is reached.
     """
-    for above in dict.fromkeys((agent.parent_id, speaker.session_id, agent.tree_id)):
-        lanes.lock(conn, above)
+    conn = unit.conn
+    unit.lanes((agent.parent_id, speaker.session_id, agent.tree_id))
     parent = agents.find(conn, agent.parent_id)
     if parent is not None and (parent.settled_ms is not None or parent.stop is not None):
         detail = (

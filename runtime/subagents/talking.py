@@ -12,6 +12,9 @@ from runtime.domain.ids import IdPrefix, new_id
 from runtime.domain.runs import RunKind, RunState
 from runtime.inbox import clarifying, steering
 from runtime.inbox.handoffs import notice
+from runtime.ports.bus import CHILDREN as AGENTS
+from runtime.ports.bus import EVENTS, RUNS
+from runtime.sessions.unit import Unit
 from runtime.store import Connection, agent_rows, agents, inputs, lanes, open_calls, runs
 from runtime.store.lanes import Lane
 from runtime.store.runs import Run
@@ -40,7 +43,7 @@ class Word:
     declines: bool = False
 
 
-def tell(conn: Connection, word: Word, *, limits: Limits = USUAL) -> How:
+def tell(unit: Unit, word: Word, *, limits: Limits = USUAL) -> How:
     """Put a word into an agent's lane, once; how it gets there. `limits` are for one that settled.
 
     ``steered``: its run hears it at the next step. ``joined``: a run that waits begins with it.
@@ -49,7 +52,10 @@ def tell(conn: Connection, word: Word, *, limits: Limits = USUAL) -> How:
     the agent is to end, or had settled and may not go on (`reopening`), and where one that asks
     nothing is to get no answer.
     """
-    lane = lanes.lock(conn, word.session_id)
+    conn, lane = unit.conn, unit.lane(word.session_id)
+    unit.say(AGENTS)
+    unit.say(RUNS)
+    unit.say(EVENTS, {"session_id": word.session_id})
     identity = f"word:{word.run_id}:{word.call_id}"
     known = inputs.known(conn, identity) is not None
     if known or open_calls.answered_by(conn, word.session_id, identity):
@@ -59,7 +65,6 @@ def tell(conn: Connection, word: Word, *, limits: Limits = USUAL) -> How:
     if not settled and agent.stop is not None:
         raise Conflict(f"{agent.name} is being stopped", "stopping")
     if _answered(conn, lane, word, speaker, identity):
-        lanes.save(conn, lane)
         return "answered"
     if word.declines:
         raise Conflict(f"{agent.name} waits for no answer of yours", agent.status or "live")
@@ -67,7 +72,7 @@ def tell(conn: Connection, word: Word, *, limits: Limits = USUAL) -> How:
     run_id = run.id if run else new_id(IdPrefix.RUN, lane.now_ms)
     said = SAYS.format(by=word.by, text=word.text)
     if settled:
-        reopening.reopen(conn, lane, agent, speaker, limits)
+        reopening.reopen(unit, lane, agent, speaker, limits)
         for earlier in agent_rows.unheard_runs(conn, agent.session_id):
             inputs.hand_over(conn, earlier, to=run_id)
         how = "continued"
@@ -80,7 +85,6 @@ def tell(conn: Connection, word: Word, *, limits: Limits = USUAL) -> How:
     if speaker.tainted:
         runs.change(conn, run_id, {"tainted": True})
     lane.record(EventKind.INPUT_ACCEPTED, run_id, {"input_id": new.id, "said_by": word.by})
-    lanes.save(conn, lane)
     return how
 
 

@@ -131,6 +131,16 @@ class AnyTool(ABC):
 
 
 @dataclass(frozen=True, slots=True)
+class WaitsFor:
+    """What a call waits for: the name of a kind (`sessions.unit.WaitKind`), and for a question its
+    words and the answers that it offers."""
+
+    kind: str
+    question: str = ""
+    options: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Prepared:
     """A tool with arguments that passed its check. Nothing has been touched yet."""
 
@@ -138,7 +148,8 @@ class Prepared:
     arguments: Arguments
     effect: Effect
     touches: Callable[[ToolContext], Touches]
-    lingers: Callable[[ToolContext], bool]
+    waits_for: Callable[[ToolContext], WaitsFor | None]
+    fetches: str | None
     run: Callable[[ToolContext], Awaitable[ToolOutput]]
 
 
@@ -162,9 +173,13 @@ class Tool(AnyTool, Generic[A]):
         """What a rerun of this very call would do; `effect` is what the tool is offered by."""
         return self.effect
 
-    def lingers(self, arguments: A, context: ToolContext) -> bool:  # noqa: ARG002 - as above
-        """Whether its run is parked before this call runs, because it waits for agents."""
-        return False
+    def waits_for(self, arguments: A, context: ToolContext) -> WaitsFor | None:  # noqa: ARG002
+        """What the run is parked for instead of running this call, or before it runs."""
+        return None
+
+    def fetches(self, arguments: A) -> str | None:  # noqa: ARG002 - for those that fetch
+        """The address of the page that this call gets."""
+        return None
 
     @override
     def spec(self) -> ToolSpec:
@@ -179,6 +194,7 @@ class Tool(AnyTool, Generic[A]):
             arguments=arguments,
             effect=self.effect_of(arguments),
             touches=lambda context: self.touches(arguments, context),
-            lingers=lambda context: self.lingers(arguments, context),
+            waits_for=lambda context: self.waits_for(arguments, context),
+            fetches=self.fetches(arguments),
             run=lambda context: self.run(arguments, context),
         )

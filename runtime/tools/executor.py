@@ -23,7 +23,7 @@ from runtime.policy.decide import GRANTED, INSTRUCTION, Bounds, CallFacts, decid
 from runtime.policy.risk import risk_of
 from runtime.store.calls import CallRow
 from runtime.tools.actions import action_of, code_paths
-from runtime.tools.base import ToolContext, ToolOutput
+from runtime.tools.base import ToolContext, ToolOutput, WaitsFor
 from runtime.tools.code_sinks import written
 from runtime.tools.hidden import canonical
 from runtime.tools.output import LIMIT, error_result, to_result
@@ -50,15 +50,15 @@ ContextFor = Callable[[str], ToolContext]
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """A call with its row. `prepared` is None where `row.result` holds the reason already. One
-    that `lingers` is let run by whom it waits for, once policy lets it. `action` is what a person
+    """A call with its row. `prepared` is None where `row.result` holds the reason already.
+    `waits_for` is what its tool lets it wait for, whatever policy says. `action` is what a person
     is asked about, `risk` what they are told of it, and `grant` what a card may offer for the
     session. `changed`: it is no longer what a person allowed."""
 
     row: CallRow
     prepared: Prepared | None
     touches: Touches = field(default_factory=Touches)
-    lingers: bool = False
+    waits_for: WaitsFor | None = None
     action: Action | None = None
     grant: Grant | None = None
     changed: bool = False
@@ -145,11 +145,11 @@ class Executor:
             decision,
             _refusal(call, decision),
         )
-        lingers = decision.verdict == "allow" and prepared.lingers(context)
+        waits_for = prepared.waits_for(context)
         grant = _grant(action, touches, decision)
         asked = decision.verdict == "ask"
         risk = risk_of(facts, sandboxed=bounds.sandboxed) if asked else None
-        return Planned(row, prepared, touches, lingers, action, grant, risk=risk)
+        return Planned(row, prepared, touches, waits_for, action, grant, risk=risk)
 
     async def run(self, planned: Planned, context: ToolContext) -> Ran:
         """Run one prepared call. Every failure becomes a result that the model can read."""

@@ -55,7 +55,7 @@ def _found(conn: Connection, *, run_id: str, key: str) -> Sequence[Recipient]:
         for one in looked
         if leases.delivery(one.address.channel, one.address.account) in served
         and one.address != run.target
-        and not one.is_child
+        and one.parent_id is None
         and f":{MOVED}:" not in one.key
         and (key or not in_group or one.address.chat_kind != "direct")
         and _takes_part(conn, run.speaker, one)

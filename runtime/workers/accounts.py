@@ -7,6 +7,7 @@ import structlog
 
 from runtime.domain.errors import Forbidden, Unavailable
 from runtime.domain.messages import ChatAddress, OutboundMessage
+from runtime.inbox.claims import Holder
 from runtime.ports.chat import AdapterStatus, ChatAdapter
 from runtime.ports.clock import Clock
 from runtime.ports.gatehouse import Gatehouse
@@ -147,16 +148,16 @@ class LocalDeliverers:
     def __init__(self, accounts: list[Account]) -> None:
         self._accounts = accounts
 
-    def offer(self, target: ChatAddress) -> tuple[str, int] | None:
+    def offer(self, target: ChatAddress) -> Holder | None:
         """A claim on a reply for an idle chat of a local deliverer."""
         deliverer = self._of(target)
         return None if deliverer is None else deliverer.offer(target)
 
-    def hand(self, message: OutboundMessage, claim: tuple[str, int] | None) -> None:
+    def hand(self, message: OutboundMessage, claim: Holder | None) -> None:
         """Send a claimed reply; without its deliverer the row is found by the next one's sweep."""
         deliverer = self._of(message.target)
         if deliverer is not None:
-            deliverer.hand(message, fence=None if claim is None else claim[1])
+            deliverer.hand(message, fence=None if claim is None else claim.fence)
 
     def _of(self, target: ChatAddress) -> Deliverer | None:
         place = (target.channel, target.account)

@@ -5,7 +5,6 @@ Each is a unit of its own; any process may do it.
 It acts on a signal and on a tick's look, so that a lost signal costs one tick.
 """
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -13,13 +12,14 @@ from functools import partial
 import structlog
 
 from runtime.domain.errors import StoreUnavailable
-from runtime.ports.bus import CANCEL, CHILDREN, EVENTS, OUTBOX, RUNS, Bus
+from runtime.ports.bus import CHILDREN, OUTBOX, RUNS
 from runtime.ports.clock import Clock
-from runtime.store import Connection, Database, agent_cards, agent_deadlines, agents, slots
+from runtime.sessions.unit import Units
+from runtime.store import Connection, agent_cards, agent_deadlines, agents, slots
+from runtime.store.agent_due import SUBAGENTS_DUE
 from runtime.store.due import Due
 from runtime.store.open_calls import OpenCall
 from runtime.subagents import cards, children, lingering
-from runtime.supervisor import Supervisor
 from runtime.workers.looks import Looks
 from runtime.workers.wake import Wake
 
@@ -55,29 +55,21 @@ class ChildKeeper:
 
     def __init__(
         self,
-        database: Database,
-        bus: Bus,
+        units: Units,
         clock: Clock,
         looks: Looks,
         *,
         most: int,
-        supervisor: Supervisor,
     ) -> None:
-        self._supervisor = supervisor
-        self._database = database
-        self._bus = bus
+        self._units = units
         self._looks = looks
         self._most = most
         self._wake = Wake(clock)
 
-    def start(self, group: asyncio.TaskGroup) -> None:
-        """Care for children in tasks of `group`."""
-        self._supervisor.start(group, "child signals", self._listen)
-        self._supervisor.start(group, "children", self._care)
-
-    async def _care(self) -> None:
+    async def care(self) -> None:
+        """Care for children until cancelled."""
         self._wake.set()
-        with self._looks.for_runs(self._tell):
+        with self._looks.for_feature(SUBAGENTS_DUE, self._tell):
             while True:
                 await self._wake.wait(None)
                 try:
@@ -86,18 +78,19 @@ class ChildKeeper:
                 except StoreUnavailable as error:
                     log.warning("children_wait", reason=str(error))
 
-    async def _listen(self) -> None:
-        async with self._bus.subscribe(CHILDREN) as signals:
+    async def listen(self) -> None:
+        """Hear of children that there may be something to do for, until cancelled."""
+        async with self._units.bus.subscribe(CHILDREN) as signals:
             async for _signal in signals:
                 self._wake.set()
 
     def _tell(self, due: Due) -> None:
-        if due.children:
+        if SUBAGENTS_DUE.name in due.features:
             self._wake.set()
 
     async def _round(self) -> bool:
         """Everything that is to be done now, once; True where it may have made more of it."""
-        database, did = self._database, False
+        units, database, did = self._units, self._units.database, False
         found = await database.read(_look)
         for session_id in found.late:
             work = partial(agent_deadlines.end, session_id=session_id)
@@ -106,37 +99,28 @@ class ChildKeeper:
             did = await self._stop(session_id) or did
         for session_id in found.startable:
             work = partial(children.start, session_id=session_id)
-            if await database.write(work, name="child-start"):
-                did = True
-                self._bus.publish(EVENTS, {"session_id": session_id})
+            did = await units.run(work, name="child-start") or did
         for call in found.waited:
-            if await database.write(partial(lingering.end, call=call), name="child-waited"):
-                self._bus.publish(EVENTS, {"session_id": call.session_id})
+            await units.run(partial(lingering.end, call=call), name="child-waited")
         if found.wanted or found.startable:
             did = await self._grant() or did
         for card_id in found.cards:
             if await database.write(partial(cards.care, card_id=card_id), name="child-card"):
-                self._bus.publish(OUTBOX, {})
+                units.bus.publish(OUTBOX, {})
         return did
 
     async def _grant(self) -> bool:
         """Give out slots; True where there may be more to give at once."""
-        granted = await self._database.write(
+        granted = await self._units.database.write(
             lambda conn: slots.grant(conn, most=self._most), name="child-slots"
         )
         if granted:
-            self._bus.publish(RUNS, {})
+            self._units.bus.publish(RUNS, {})
         return granted == slots.AT_ONCE
 
     async def _stop(self, session_id: str) -> bool:
         """End one child; False where its worker was told to before, and is still at it, and so
         were its own children."""
         work = partial(children.stop, session_id=session_id)
-        stopped = await self._database.write(work, name="child-stop")
-        for run_id in stopped.running:
-            self._bus.publish(CANCEL, {"run_id": run_id, "reason": stopped.reason})
-        self._bus.publish(EVENTS, {"session_id": session_id})
-        if not stopped.running:
-            # Its parent may wait for nothing else any more.
-            self._bus.publish(RUNS, {})
-        return not stopped.running or stopped.children > 0
+        stopped = await self._units.run(work, name="child-stop")
+        return not stopped.running or stopped.elsewhere > 0

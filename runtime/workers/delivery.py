@@ -85,7 +85,7 @@ class Deliverer:
         retried = partial(clock.call_later, callback=self._look_again)
         self._sender = Sender(adapter, services, self.buckets, retried, held=held)
 
-    def offer(self, target: ChatAddress) -> tuple[str, int] | None:
+    def offer(self, target: ChatAddress) -> Holder | None:
         """What a finishing run may claim its reply with; None while this is not the deliverer."""
         holder = self._holder
         if holder is None or target.chat_id in self._busy or _room(self._busy, self._handed) <= 0:
@@ -93,7 +93,7 @@ class Deliverer:
         if len(self._offered) > REMEMBERED:
             self._offered.clear()
         self._offered[target.chat_id] = self._signals
-        return holder.worker, holder.fence
+        return holder
 
     def hand(self, message: OutboundMessage, *, fence: int | None = None) -> None:
         """Send a reply that was claimed by an offer; `fence` is the offer's.

@@ -17,6 +17,7 @@ import structlog
 from runtime.agent.budget import Budgets, Price, no_price
 from runtime.agent.fetching import Fetcher
 from runtime.agent.files import FileServices
+from runtime.agent.guest import Guests
 from runtime.agent.identity import Identity
 from runtime.agent.model_call import ModelCaller
 from runtime.agent.places import Places
@@ -24,7 +25,7 @@ from runtime.agent.settings import AgentSettings
 from runtime.agent.step import StepRunner, Watch
 from runtime.agent.turn import TurnServices
 from runtime.agent.waiting import Parking
-from runtime.agent.worktrees import Site, Worktrees
+from runtime.agent.worktrees import Site
 from runtime.domain.budgets import BudgetSettings
 from runtime.domain.ids import IdPrefix, new_id
 from runtime.intake.gatehouse import Intake, IntakeSettings
@@ -38,13 +39,13 @@ from runtime.ports.model import ModelLists, Models
 from runtime.ports.sandbox import Sandbox
 from runtime.ports.tracing import NO_TRACER, Tracer
 from runtime.ports.transcription import Transcriber
+from runtime.sessions.unit import Units
 from runtime.sessions.window import WindowCache
 from runtime.store import Database, Point, leases, no_point
 from runtime.supervisor import Supervisor
-from runtime.tools.builtin.spawning import SPAWN
 from runtime.tools.registry import Registry
 from runtime.workers.accounts import Account, LocalDeliverers
-from runtime.workers.children import ChildKeeper
+from runtime.workers.feature import Feature, FeatureServices, kinds_of
 from runtime.workers.filesources import FileSources
 from runtime.workers.leases import LeaseKeeper, LeaseSettings
 from runtime.workers.leftovers import Leftovers
@@ -53,7 +54,6 @@ from runtime.workers.sending import DeliveryServices, DeliverySettings
 from runtime.workers.timers import Takeovers, Timers
 from runtime.workers.turns import TurnWorker
 from runtime.workers.wake import TICK_S
-from runtime.workers.worktrees import WorktreeKeeper
 from runtime.workspace.layout import Layout
 from runtime.workspace.snapshot import Workspace
 
@@ -93,9 +93,10 @@ class EngineParts:
     opens spans around it.
     `price` knows what a call costs before it is made; money is not reserved without it.
     `roles` are those of this process; `adapters` are the channels that these serve, `fetchers`
-    those that it only fetches files from, for its turns. `sandbox` is where git runs for the
-    worktrees of children; there are none without it. `supervisor` runs the long-lived tasks of the
-    whole process, if it has others than the engine's."""
+    those that it only fetches files from, for its turns. `sandbox` is where features run programs
+    of the gateway's own, as git. `supervisor` runs the long-lived tasks of the
+    whole process, if it has others than the engine's. `features` are those that there are beside
+    the message path."""
 
     database: Database
     bus: Bus
@@ -116,26 +117,27 @@ class EngineParts:
     sandbox: Sandbox | None = None
     supervisor: Supervisor | None = None
     model_lists: ModelLists | None = None
+    features: tuple[Feature, ...] = ()
 
 
 class Engine:
     """Runs its roles until cancelled; `drain` ends it within a grace time."""
 
     def __init__(self, parts: EngineParts, settings: EngineSettings) -> None:
-        if settings.agent.children.limits.max_depth <= 1:
-            # At the last depth the tool is not offered, and here the first is the last (SUB-14).
-            parts = replace(parts, registry=parts.registry.without({SPAWN}))
+        idle = frozenset[str]().union(*(one.idle_tools(settings.agent) for one in parts.features))
+        if idle:
+            parts = replace(parts, registry=parts.registry.without(idle))
         self.parts = parts
+        self.units = Units(parts.database, parts.bus, kinds_of(parts.features))
         self.settings = settings
         self.worker = new_id(IdPrefix.WORKER, parts.clock.now_ms())
         self.intake = Intake(
-            parts.database,
-            parts.bus,
+            self.units,
             settings.intake,
             observer=parts.observer,
             lookups=Lookups(parts.workspace, parts.model_lists),
         )
-        self._budgets = Budgets(parts.database, parts.clock, settings.budgets, parts.price)
+        self._budgets = Budgets(self.units, parts.clock, settings.budgets, parts.price)
         self.supervisor = parts.supervisor or Supervisor(parts.clock)
         self._keeper = LeaseKeeper(
             parts.database, parts.clock, self.worker, settings.lease, supervisor=self.supervisor
@@ -147,9 +149,9 @@ class Engine:
             Account(one, self.intake, self._keeper, self.supervisor, name=name)
             for one, name in zip(parts.adapters, _names(parts.adapters), strict=True)
         ]
-        self._worktrees = (
-            Worktrees(parts.sandbox, parts.workspace.root, parts.clock) if parts.sandbox else None
-        )
+        root = Layout.of(parts.workspace.root)
+        self._places = Places(parts.database, Site(root, settings.roots))
+        self._features = [one.parts(self._feature_services()) for one in parts.features]
         self.turns = TurnWorker(
             self._turn_services(),
             policy=settings.policy,
@@ -159,20 +161,12 @@ class Engine:
             limit=settings.turns,
             supervisor=self.supervisor,
         )
-        self._children = ChildKeeper(
-            parts.database,
-            parts.bus,
-            parts.clock,
-            self._looks,
-            most=settings.agent.children.concurrency,
-            supervisor=self.supervisor,
-        )
-        self._takeovers = Takeovers(parts.database, parts.bus, parts.clock, self._looks)
-        self._timers = Timers(parts.database, parts.bus, parts.clock, self._looks)
+        self._takeovers = Takeovers(self.units, parts.clock, self._looks)
+        self._timers = Timers(self.units, parts.clock, self._looks)
         self._leftovers = Leftovers(
             parts.database,
             parts.clock,
-            Site(Layout.of(parts.workspace.root), settings.roots),
+            Site(root, settings.roots),
             keep_s=settings.delivery.keep_files_s,
         )
 
@@ -194,8 +188,7 @@ class Engine:
         if parts.alone:
             await parts.database.write(leases.void_all, name="void-leases")
         services = DeliveryServices(
-            parts.database,
-            parts.bus,
+            self.units,
             parts.clock,
             self.worker,
             self.settings.delivery,
@@ -216,10 +209,9 @@ class Engine:
                 start(group, "leftovers", self._leftovers.run, needed=False)
             if Role.WORKERS in parts.roles:
                 start(group, "turns", self.turns.run)
-                self._children.start(group)
-                if self._worktrees is not None:
-                    trees = WorktreeKeeper(parts.database, parts.bus, self._worktrees)
-                    start(group, "worktrees", trees.run, needed=False)
+                for feature in self._features:
+                    for worker in feature.workers:
+                        start(group, worker.name, worker.run, needed=worker.needed)
             for account in self.accounts:
                 group.create_task(
                     account.run(services, self._looks), name=f"account {account.adapter.channel}"
@@ -240,23 +232,32 @@ class Engine:
         roles = "+".join(role for role in Role if role in self.parts.roles)
         return f"{leases.PROCESS}{self.worker}:{roles}"
 
+    def _feature_services(self) -> FeatureServices:
+        parts = self.parts
+        return FeatureServices(
+            units=self.units,
+            clock=parts.clock,
+            looks=self._looks,
+            registry=parts.registry,
+            workspace=parts.workspace,
+            places=self._places,
+            settings=self.settings.agent,
+            sandbox=parts.sandbox,
+        )
+
     def _turn_services(self) -> TurnServices:
         parts, settings = self.parts, self.settings
-        root = parts.workspace.root
-        places = Places(parts.database, Site(Layout.of(root), settings.roots), self._worktrees)
         return TurnServices(
-            database=parts.database,
-            bus=parts.bus,
+            units=self.units,
             clock=parts.clock,
             caller=ModelCaller(
                 parts.models, parts.clock, observer=parts.observer, tracer=parts.tracer
             ),
             steps=StepRunner(
-                parts.database,
+                self.units,
                 parts.registry,
-                places=places,
+                places=self._places,
                 watch=Watch(parts.observer, parts.clock, parts.registry, parts.tracer),
-                settings=settings.agent,
                 redact=parts.redact,
             ),
             identity=Identity(parts.workspace, parts.database),
@@ -265,13 +266,12 @@ class Engine:
             budgets=self._budgets,
             files=self._file_services(),
             parking=Parking(
-                parts.database,
-                parts.registry,
+                self.units,
                 settings.agent,
                 approvers=lambda: self.intake.approvers,
-                shelf=parts.workspace.agents,
-                places=places,
+                openings={kind: of for one in self._features for kind, of in one.openings.items()},
             ),
+            guests=Guests({kind: of for one in self._features for kind, of in one.guests.items()}),
             observer=parts.observer,
             tracer=parts.tracer,
         )
@@ -279,12 +279,13 @@ class Engine:
     def _file_services(self) -> FileServices:
         parts = self.parts
         return FileServices(
-            database=parts.database,
+            units=self.units,
             clock=parts.clock,
             workspace=parts.workspace.root,
             fetcher=Fetcher(FileSources(self.accounts, parts.fetchers).find, parts.clock),
             settings=self.settings.agent,
             transcriber=parts.transcriber,
+            kept_for=tuple(make for one in self._features for make in one.kept_for),
         )
 
 

@@ -15,7 +15,7 @@ import structlog
 from runtime.domain.errors import StoreUnavailable
 from runtime.ports.clock import Clock
 from runtime.store import Database, due
-from runtime.store.due import Due, Place, Wanted
+from runtime.store.due import Due, DueCheck, Place, Wanted
 from runtime.workers.wake import TICK_S
 
 log = structlog.get_logger(__name__)
@@ -34,6 +34,7 @@ class Looks:
         self._runs: list[Tell] = []
         self._takeovers: list[Tell] = []
         self._timers: list[Tell] = []
+        self._features: dict[DueCheck, Tell] = {}
         self._accounts: dict[Place, Tell] = {}
 
     async def run(self) -> None:
@@ -44,6 +45,7 @@ class Looks:
                 runs=bool(self._runs),
                 abandoned=bool(self._takeovers),
                 expired=bool(self._timers),
+                features=tuple(sorted(self._features, key=lambda one: one.name)),
                 accounts=tuple(sorted(self._accounts)),
             )
             if wanted == Wanted():
@@ -53,7 +55,8 @@ class Looks:
             except StoreUnavailable as error:
                 log.warning("look_failed", reason=str(error))
                 continue
-            told = (*self._runs, *self._takeovers, *self._timers, *self._accounts.values())
+            told = [*self._runs, *self._takeovers, *self._timers]
+            told += [*self._features.values(), *self._accounts.values()]
             for tell in told:
                 tell(found)
 
@@ -74,6 +77,15 @@ class Looks:
         """Look for open calls whose time is over."""
         with _among(self._timers, tell):
             yield
+
+    @contextmanager
+    def for_feature(self, check: DueCheck, tell: Tell) -> Iterator[None]:
+        """Look for what a feature looks after."""
+        self._features[check] = tell
+        try:
+            yield
+        finally:
+            del self._features[check]
 
     @contextmanager
     def for_outbox(self, channel: str, account: str, tell: Tell) -> Iterator[None]:

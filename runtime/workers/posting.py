@@ -22,6 +22,7 @@ from runtime.ports.chat import ChatAdapter, Posted
 from runtime.ports.clock import Clock
 from runtime.ports.metrics import NO_OBSERVER, Observer
 from runtime.ports.tracing import NO_TRACER, Tracer
+from runtime.sessions.unit import Units
 from runtime.store import Connection, Database, outbox
 from runtime.store.agent_cards import BATCH
 from runtime.store.database import no_point
@@ -56,8 +57,7 @@ class DeliveryServices:
     end the process there; `jitter` is a source of numbers in [0, 1); the paths of files that are
     sent begin at `workspace`."""
 
-    database: Database
-    bus: Bus
+    units: Units
     clock: Clock
     worker: str
     settings: DeliverySettings = field(default_factory=DeliverySettings)
@@ -66,6 +66,16 @@ class DeliveryServices:
     observer: Observer = NO_OBSERVER
     tracer: Tracer = NO_TRACER
     workspace: Path = Path()
+
+    @property
+    def database(self) -> Database:
+        """Where rows of the outbox are read and written."""
+        return self.units.database
+
+    @property
+    def bus(self) -> Bus:
+        """Where signals come from."""
+        return self.units.bus
 
 
 async def believed(clock: Clock, ask: Callable[[], Awaitable[T | None]]) -> T | None:

@@ -12,7 +12,8 @@ import structlog
 from runtime.domain.errors import StaleLease
 from runtime.inbox import claims
 from runtime.inbox.claims import Holder
-from runtime.store import Connection, Database, runs
+from runtime.sessions.unit import Unit, Units
+from runtime.store import runs
 
 log = structlog.get_logger(__name__)
 
@@ -20,8 +21,8 @@ log = structlog.get_logger(__name__)
 class Returns:
     """The runs of one process that wait to be given back, because the store was away."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
+    def __init__(self, units: Units) -> None:
+        self._units = units
         self._waiting: dict[str, Holder] = {}
 
     @property
@@ -36,19 +37,19 @@ class Returns:
     async def now(self, run_id: str, holder: Holder) -> None:
         """Put a run back to the head of its lane. Raises `StoreUnavailable`."""
 
-        def work(conn: Connection) -> None:
-            run = runs.owned(conn, run_id, worker=holder.worker, fence=holder.fence)
-            claims.release(conn, run, died=False)
+        def work(unit: Unit) -> None:
+            run = runs.owned(unit.conn, run_id, worker=holder.worker, fence=holder.fence)
+            claims.release(unit, run, died=False)
 
         try:
-            await self._database.write(work, name="release")
+            await self._units.run(work, name="release")
         except StaleLease:
             log.warning("run_lost", run_id=run_id)
 
     async def look(self, worker: str, live: Container[str]) -> None:
         """Find runs that are this worker's by their rows and that it does not run: those of a claim
         whose end it did not hear of. Raises `StoreUnavailable`."""
-        for run_id, fence in await self._database.read(partial(runs.held_by, worker=worker)):
+        for run_id, fence in await self._units.database.read(partial(runs.held_by, worker=worker)):
             if run_id not in live:
                 log.warning("run_left", run_id=run_id)
                 self.later(run_id, Holder(worker, fence))

@@ -193,8 +193,8 @@ class Showing:
         return self._adapter.capabilities.edit_interval_s
 
     async def _begin(self, one: GrowingText) -> bool:
-        row = await self._services.database.write(
-            lambda conn: growing.begin(conn, one.run_id, self._holder), name="stream-begin"
+        row = await self._services.units.run(
+            lambda unit: growing.begin(unit, one.run_id, self._holder), name="stream-begin"
         )
         if row is None:
             return False

@@ -3,33 +3,24 @@
 import structlog
 
 from runtime.domain.errors import StoreUnavailable
-from runtime.inbox import claims, clarifying, parking, settling
-from runtime.ports.bus import CHILDREN as AGENTS
-from runtime.ports.bus import EVENTS, OUTBOX, RUNS, Bus
+from runtime.inbox import claims
+from runtime.ports.bus import EVENTS, OUTBOX, RUNS
 from runtime.ports.clock import Clock
-from runtime.store import Connection, Database, open_calls
+from runtime.sessions.unit import Unit, Units
+from runtime.store import open_calls
 from runtime.store.due import Due
-from runtime.store.open_calls import CHILDREN, CLARIFICATION
-from runtime.subagents import lingering
 from runtime.workers.looks import Looks
 from runtime.workers.wake import Wake
 
 log = structlog.get_logger(__name__)
 
 
-def expire_due(conn: Connection) -> bool:
+def expire_due(unit: Unit) -> bool:
     """End what waited too long for a person (APR-5) or for agents, the oldest of it; False where
     there is none. One a unit: it may need the lane of a parent behind that of its child."""
-    found = open_calls.expired(conn, limit=1)
+    found = open_calls.expired(unit.conn, limit=1)
     for call in found:
-        if lingering.is_one(call):
-            lingering.end(conn, call)
-        elif call.kind == CHILDREN:
-            settling.let_go(conn, call)
-        elif call.kind == CLARIFICATION:
-            clarifying.expire(conn, call)
-        else:
-            parking.expire(conn, call)
+        unit.kinds.waits[call.kind].expire(unit, call)
     return bool(found)
 
 
@@ -40,9 +31,8 @@ class Takeovers:
     began with it dies too, the others need not wait for a lease of it to run out.
     """
 
-    def __init__(self, database: Database, bus: Bus, clock: Clock, looks: Looks) -> None:
-        self._database = database
-        self._bus = bus
+    def __init__(self, units: Units, clock: Clock, looks: Looks) -> None:
+        self._units = units
         self._wake = Wake(clock)
         self._looks = looks
 
@@ -61,17 +51,15 @@ class Takeovers:
             self._wake.set()
 
     async def _round(self) -> None:
-        while found := await self._database.write(claims.recover, name="take-over"):
+        while found := await self._units.run(claims.recover, name="take-over"):
             log.info("runs_taken_over", runs=found)
-            self._bus.publish(RUNS, {})
 
 
 class Timers:
     """Ends what waited too long. Runs under the lease ``timers``."""
 
-    def __init__(self, database: Database, bus: Bus, clock: Clock, looks: Looks) -> None:
-        self._database = database
-        self._bus = bus
+    def __init__(self, units: Units, clock: Clock, looks: Looks) -> None:
+        self._units = units
         self._wake = Wake(clock)
         self._looks = looks
 
@@ -90,7 +78,7 @@ class Timers:
             self._wake.set()
 
     async def _round(self) -> None:
-        while await self._database.write(expire_due, name="expire"):
+        while await self._units.run(expire_due, name="expire"):
             pass
-        for topic in (RUNS, OUTBOX, EVENTS, AGENTS):
-            self._bus.publish(topic, {})
+        for topic in (RUNS, OUTBOX, EVENTS):
+            self._units.bus.publish(topic, {})

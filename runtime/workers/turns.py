@@ -18,9 +18,10 @@ from runtime.domain.messages import ChatAddress, OutboundMessage
 from runtime.inbox import claims
 from runtime.inbox.claims import Claimed, Holder
 from runtime.policy.bounds import PolicySettings
-from runtime.ports.bus import CANCEL, EVENTS, RUNS
+from runtime.ports.bus import CANCEL, RUNS
+from runtime.sessions.unit import Unit
 from runtime.sessions.window import WindowCache
-from runtime.store import Connection, lanes, runs
+from runtime.store import lanes, runs
 from runtime.store.due import Due
 from runtime.supervisor import Supervisor
 from runtime.workers.looks import Looks
@@ -39,11 +40,11 @@ IDLE = "it made no progress"
 class LocalDelivery(Protocol):
     """The deliverers of this process, as turns see them."""
 
-    def offer(self, target: ChatAddress) -> tuple[str, int] | None:
-        """(worker, fence) of a local deliverer whose chat is idle, to claim a reply for it."""
+    def offer(self, target: ChatAddress) -> Holder | None:
+        """A local deliverer whose chat is idle, to claim a reply for it."""
         ...
 
-    def hand(self, message: OutboundMessage, claim: tuple[str, int] | None) -> None:
+    def hand(self, message: OutboundMessage, claim: Holder | None) -> None:
         """Send a reply that was claimed for a local deliverer by the offer `claim`."""
         ...
 
@@ -52,10 +53,10 @@ class LocalDelivery(Protocol):
 class _Offer:
     """What a turn was offered to claim its reply with; the last offer is the one it used."""
 
-    ask: Callable[[ChatAddress], tuple[str, int] | None]
-    claim: tuple[str, int] | None = None
+    ask: Callable[[ChatAddress], Holder | None]
+    claim: Holder | None = None
 
-    def __call__(self, target: ChatAddress) -> tuple[str, int] | None:
+    def __call__(self, target: ChatAddress) -> Holder | None:
         self.claim = self.ask(target)
         return self.claim
 
@@ -65,28 +66,27 @@ class _Live:
     turn: Turn
     offer: _Offer
     task: asyncio.Task[None]
-    child: bool = False
     begun: bool = False
     stop: str | None = None
-    idle_s: float | None = None
+    idle: bool = False
 
 
-def _idle(there: Mapping[str, _Live], *, since: float) -> Sequence[tuple[str, _Live]]:
-    """Turns of children that made no progress since a moment (SUB-21). A child that waits for
-    others, for a person or for a slot has no turn, and so is none of them."""
+def _idle(there: Mapping[str, _Live], now: float) -> Sequence[tuple[str, _Live]]:
+    """Turns that made no progress for too long (SUB-21). A run that waits for somebody or for a
+    slot has no turn, and so is none of them."""
     return [
         (run_id, live)
         for run_id, live in there.items()
-        if live.child and live.stop is None and live.turn.live.moved <= since
+        if live.stop is None and live.turn.is_idle(now)
     ]
 
 
 def _claim(
-    conn: Connection, holder: Holder, *, most: int, cache: WindowCache
+    unit: Unit, holder: Holder, *, most: int, cache: WindowCache
 ) -> tuple[Sequence[Claimed], bool]:
     """What could be claimed, and whether lanes that are ready were passed over."""
-    found = claims.claim(conn, holder, most=most, cache=cache)
-    return found, len(found) < most and lanes.passed_over(conn)
+    found = claims.claim(unit, holder, most=most, cache=cache)
+    return found, len(found) < most and lanes.passed_over(unit.conn)
 
 
 class TurnWorker:
@@ -113,7 +113,7 @@ class TurnWorker:
         self._again_s = AGAIN_S
         self._wake = Wake(services.clock)
         self._live: dict[str, _Live] = {}
-        self._returns = Returns(services.database)
+        self._returns = Returns(services.units)
         self._draining = False
         self._unsure = False
         self._idle = asyncio.Event()
@@ -175,14 +175,14 @@ class TurnWorker:
         room = min(self._limit - len(self._live), CLAIM_BATCH)
         if holder is None or room <= 0 or self._draining:
             return False
-        database, cache = self._services.database, self._services.cache
+        units, cache = self._services.units, self._services.cache
         try:
             if self._unsure:
                 await self._returns.look(holder.worker, self._live)
                 self._unsure = False
             await self._returns.all_waiting()
-            found, passed_over = await database.write(
-                lambda conn: _claim(conn, holder, most=room, cache=cache), name="claim"
+            found, passed_over = await units.run(
+                lambda unit: _claim(unit, holder, most=room, cache=cache), name="claim"
             )
         except StoreUnavailable as error:
             log.warning("claim_failed", reason=str(error))
@@ -191,7 +191,6 @@ class TurnWorker:
             return False
         for claimed in found:
             self._start(group, claimed, holder)
-            self._services.bus.publish(EVENTS, {"session_id": claimed.session.id})
         if passed_over:
             # A ready lane was another unit's at that moment (a receipt's, most likely). It is free
             # soon, and nobody else may have been told of it.
@@ -209,7 +208,7 @@ class TurnWorker:
         if replaced is not None:
             # It was claimed under a lease that was lost since; none of its writes would be taken.
             replaced.task.cancel()
-        self._live[claimed.run.id] = _Live(turn, offer, task, child=claimed.session.is_child)
+        self._live[claimed.run.id] = _Live(turn, offer, task)
         self._idle.clear()
 
     async def _run(self, turn: Turn, run_id: str, holder: Holder) -> None:
@@ -241,7 +240,7 @@ class TurnWorker:
             if live is not None and live.turn is turn:
                 live.begun = True
                 if live.stop is not None:
-                    await turn.stop(live.stop, idle_s=live.idle_s)
+                    await turn.stop(live.stop, idle=live.idle)
                     return
             reply = await turn.run()
             if reply is not None and self._is_live(turn, run_id):
@@ -262,7 +261,7 @@ class TurnWorker:
             raise asyncio.CancelledError
         if task is not None:
             task.uncancel()
-        await turn.stop(live.stop, idle_s=live.idle_s)
+        await turn.stop(live.stop, idle=live.idle)
 
     async def _listen(self) -> None:
         async with self._services.bus.subscribe(RUNS, CANCEL, SNAPSHOT) as signals:
@@ -279,9 +278,8 @@ class TurnWorker:
         """The bus may lose a stop; the row does not. Nothing is asked while nothing runs."""
         while True:
             await self._services.clock.sleep(CANCEL_CHECK_S)
-            idle_s = self._services.settings.children.idle_s
-            for run_id, live in _idle(self._live, since=self._services.clock.monotonic() - idle_s):
-                live.idle_s = idle_s
+            for run_id, live in _idle(self._live, self._services.clock.monotonic()):
+                live.idle = True
                 self._stop(run_id, IDLE)
             holder = self._holder()
             if holder is None or not self._live:

@@ -5,7 +5,8 @@ So the test says in which order they go on.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TypeVar
 
@@ -14,19 +15,24 @@ import pytest
 
 from runtime.bus.memory import MemoryBus
 from runtime.domain.errors import Conflict, NotFound
-from runtime.intake.accepting import Accepting
+from runtime.domain.messages import Move
+from runtime.domain.runs import RunState
 from runtime.intake.control import NewConversation
+from runtime.intake.reception import Reception
 from runtime.intake.sessions import SessionControl
 from runtime.intake.uploads import Upload
-from runtime.store import Connection, Database, lanes
+from runtime.sessions.unit import Units
+from runtime.store import Connection, Database, lanes, sessions
 from runtime.store.erasure import key_of
 from runtime.store.lanes import NewSession
 from runtime.views.reader import Views
 from tests.conftest import FailAfter
-from tests.contract.test_store_chats import OWNER, RULES, accept, said
+from tests.contract.test_answers_at_once import answers, asking, states
+from tests.contract.test_store_chats import OWNER, RULES, accept, door, said
 from tests.contract.test_store_people import waits
 from tests.contract.test_submitted_once import control_of
 from tests.fakes.model import Gate
+from tests.kinds import KINDS
 
 T = TypeVar("T")
 NOTES = Upload("notes.txt", "text/plain", b"keep me")
@@ -57,7 +63,7 @@ class Halting(Database):
 
 
 def keeping(store: Database, path: Path) -> SessionControl:
-    return SessionControl(store, MemoryBus(), lambda: path, "owner")
+    return SessionControl(Units(store, MemoryBus(), KINDS), lambda: path, "owner")
 
 
 async def conversation(store: Database, path: Path) -> str:
@@ -128,9 +134,8 @@ async def test_a_message_to_a_conversation_that_is_gone_begins_no_other_one(
 
 async def chat(store: Database) -> str:
     """A session of a chat, which is idle."""
-    unit = Accepting(RULES)
     new = NewSession(
-        key=unit.key_of(said("", "0").address, OWNER),
+        key=Reception(RULES).key_of(said("", "0").address, OWNER),
         address=said("", "0").address,
         mode="edit",
         queue_mode="followup",
@@ -169,24 +174,67 @@ async def test_a_message_that_waited_for_the_beginning_of_a_deletion_begins_anot
 ) -> None:
     """PostgreSQL gives it the row that it waited for, which it had found by the old key."""
     session = await chat(store)
-    other = await asyncpg.connect(migrated_url)
+    async with fail_after():
+        async with deletion_begins(migrated_url, session):
+            task = asyncio.create_task(accept(store, said("hello", "1")), name="message")
+            await until_waits(store, task)
+        accepted = await task
+    assert accepted.session_id not in (None, session)
+
+
+@pytest.mark.requirement("RUN-6", "APR-10", "SCALE-1")
+@pytest.mark.parametrize("dialect", ["postgresql"])
+async def test_an_answer_that_waited_for_the_beginning_of_a_deletion_answers_all_the_same(
+    store: Database, migrated_url: str, fail_after: FailAfter
+) -> None:
+    """It holds the lane of the card that it answers elsewhere, and gives it back to begin anew."""
+    (card,) = await asking(store, ["-2"])
+    session = await chat(store)
+    async with fail_after():
+        async with deletion_begins(migrated_url, session):
+            task = asyncio.create_task(accept(store, answers(card, 1, chat="-1")), name="answer")
+            await until_waits(store, task)
+        accepted = await task
+    assert accepted.session_id not in (None, session, card.session_id)
+    assert await store.read(lambda conn: states(conn, [card])) == [("answered", RunState.QUEUED)]
+
+
+@pytest.mark.requirement("RUN-6", "TEL-6", "SCALE-1")
+@pytest.mark.parametrize("dialect", ["postgresql"])
+async def test_a_chat_that_moves_amid_the_beginning_of_a_deletion_leaves_the_conversation_behind(
+    store: Database, migrated_url: str, fail_after: FailAfter
+) -> None:
+    session = await chat(store)
+    move = Move(channel="test", account="A1", old_chat_id="-1", new_chat_id="-100")
+    async with fail_after():
+        async with deletion_begins(migrated_url, session):
+            task = asyncio.create_task(door(store).move(move), name="move")
+            await until_waits(store, task)
+        await task
+    found = await store.read(lambda conn: sessions.get(conn, session))
+    assert (found.key, found.address.chat_id) == (key_of(session), "-1")
+
+
+@asynccontextmanager
+async def deletion_begins(url: str, session: str) -> AsyncIterator[None]:
+    """Another replica has the session's lane in here, and the deletion has begun behind it."""
+    other = await asyncpg.connect(url)
     try:
-        async with fail_after():
-            transaction = other.transaction()
-            await transaction.start()
+        async with other.transaction():
             await other.execute(f"UPDATE lanes SET event_seq = 1 WHERE session_id = '{session}'")
             await other.execute(
                 f"UPDATE sessions SET status = 'ended', key = '{key_of(session)}' "
                 f"WHERE id = '{session}'"
             )
-            task = asyncio.create_task(accept(store, said("hello", "1")), name="message")
-            while not await store.read(waits):
-                assert not task.done()
-            await transaction.commit()
-            accepted = await task
+            yield
     finally:
         await other.close()
-    assert accepted.session_id not in (None, session)
+
+
+async def until_waits(store: Database, task: asyncio.Task[T]) -> None:
+    """Go on when a unit waits for the other replica."""
+    while not await store.read(waits):
+        assert not task.done()
 
 
 @pytest.mark.requirement("RUN-6")

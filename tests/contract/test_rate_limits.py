@@ -20,12 +20,14 @@ from runtime.domain.rates import Rate, RateSettings, Tally, Window
 from runtime.intake.access import ChannelAccess
 from runtime.intake.gatehouse import Intake, IntakeSettings
 from runtime.ports.gatehouse import Accepted
+from runtime.sessions.unit import Units
 from runtime.store import Database, budgets, open_database, rates, tables
 from runtime.store.budgets import Charge, Reservation
 from runtime.store.database import now_ms
 from runtime.store.settings import put, remove
 from tests.conftest import FailAfter
 from tests.contract.store_support import Gate, StillClock
+from tests.kinds import KINDS
 
 OWNER, ANN, BOB = "U-owner", "U-ann", "U-bob"
 ACCESS = ChannelAccess(
@@ -50,7 +52,7 @@ class Door:
         self.settings = IntakeSettings(
             access=dict.fromkeys(SHAPES, ACCESS), queue_mode="followup", max_waiting=10_000
         )
-        self.intake = Intake(database, MemoryBus(), self.settings)
+        self.intake = Intake(Units(database, MemoryBus(), KINDS), self.settings)
         self.limit(**given)
 
     def limit(self, *, budgets: BudgetSettings | None = None, **rates: object) -> None:

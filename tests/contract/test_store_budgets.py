@@ -7,6 +7,7 @@ import pytest
 from sqlalchemy import Connection, func, select
 
 from runtime.agent.budget import Budgets
+from runtime.bus.memory import MemoryBus
 from runtime.domain.budgets import (
     Amount,
     Budget,
@@ -23,6 +24,7 @@ from runtime.domain.people import Speaker, Trust
 from runtime.domain.runs import RunKind, RunState, Usage
 from runtime.inbox.claims import Holder
 from runtime.ports.model import ModelRequest
+from runtime.sessions.unit import Units
 from runtime.store import Database, budgets, lanes, open_database, runs, tables
 from runtime.store.budgets import Charge, Refusal, Reservation
 from runtime.store.lanes import NewSession
@@ -30,6 +32,7 @@ from runtime.store.runs import Run
 from tests.conftest import FailAfter
 from tests.contract.store_support import Gate, StillClock
 from tests.fakes.clock import FakeClock
+from tests.kinds import KINDS
 
 TODAY = BudgetKey(Scope.DAY, "", "2026-11-20")
 PERSON = BudgetKey(Scope.PERSON, "per_1", "2026-11-20")
@@ -226,7 +229,7 @@ async def test_money_is_reserved_at_the_dearest_price_that_may_be_asked_for(
     )
     run = await store.read(lambda conn: runs.get(conn, "run_1"))
     settings = BudgetSettings(session=Limit(micro_usd=micro_usd(5)))
-    shared = Budgets(store, FakeClock(), settings, price)
+    shared = Budgets(Units(store, MemoryBus(), KINDS), FakeClock(), settings, price)
     request = ModelRequest("x" * 400, (), "", (), 50, run.id, 1)
     mine = shared.of(run, Holder("w", 1))
     assert await mine.reserve(request, ["b:cheap", "a:dear", "c:unknown"]) is None

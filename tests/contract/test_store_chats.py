@@ -3,20 +3,20 @@
 import pytest
 from sqlalchemy import Connection
 
+from runtime.bus.memory import MemoryBus
 from runtime.domain.messages import Deletion, InboundMessage, Move
 from runtime.domain.people import Sender
 from runtime.domain.runs import RunState
 from runtime.inbox import growing
 from runtime.inbox.claims import Holder
-from runtime.intake.accepting import Accepting
 from runtime.intake.access import ChannelAccess
-from runtime.intake.home import Homing
-from runtime.intake.moving import Moving
-from runtime.intake.revising import Revising
+from runtime.intake.gatehouse import Intake
 from runtime.intake.settings import IntakeSettings
 from runtime.ports.gatehouse import Accepted
+from runtime.sessions.unit import Units, in_unit
 from runtime.store import Database, edits, inputs, leases, outbox, runs, sessions, streams
 from runtime.store.outbox import Stream
+from tests.kinds import KINDS
 
 OWNER = Sender(id="U%1_", name="Ada")
 RULES = IntakeSettings(
@@ -42,23 +42,38 @@ def said(
     )
 
 
+def door(store: Database) -> Intake:
+    """The engine's door, with the rules of these tests."""
+    return Intake(Units(store, MemoryBus(), KINDS), RULES)
+
+
 async def accept(store: Database, message: InboundMessage) -> Accepted:
-    unit = Accepting(RULES)
-    return await store.write(lambda conn: unit.accept(conn, message), name="accept")
+    return await door(store).accept(message)
+
+
+@pytest.mark.requirement("MSG-2")
+async def test_what_is_delivered_again_takes_no_number(store: Database) -> None:
+    for message in [said("/status", "1"), said("/status", "1"), said("go", "2"), said("go", "2")]:
+        last = await accept(store, message)
+    assert last.disposition == "duplicate"
+
+    def look(conn: Connection) -> tuple[int, int]:
+        (waiting,) = inputs.pending_of_run(conn, last.run_id or "")
+        lane = in_unit(conn, KINDS, lambda unit: unit.lane(last.session_id or ""))
+        return waiting.seq, lane.input_seq
+
+    assert await store.write(look, name="look") == (2, 2)
 
 
 @pytest.mark.requirement("SLK-2", "TEL-2")
 async def test_edits_and_deletions_find_their_input(store: Database) -> None:
     accepted = await accept(store, said("by milk", "1"))
-    unit = Revising(RULES)
-    revised = await store.write(
-        lambda conn: unit.revise(conn, said("buy milk", "1", edited="2")), name="revise"
-    )
+    revised = await door(store).revise(said("buy milk", "1", edited="2"))
     assert (revised.disposition, revised.input_id) == ("queued", accepted.input_id)
     waiting = await store.read(lambda conn: inputs.pending_of_run(conn, accepted.run_id or ""))
     assert [one.message.text for one in waiting] == ["buy milk"]
     gone = Deletion(channel="test", account="A1", chat_id="-1", message_id="1", received_at_ms=1)
-    await store.write(lambda conn: unit.withdraw(conn, gone), name="withdraw")
+    await door(store).withdraw(gone)
     run = await store.read(lambda conn: runs.get(conn, accepted.run_id or ""))
     assert run.state is RunState.CANCELLED
     linked = await store.read(lambda conn: edits.of_message(conn, said("", "1").identity))
@@ -70,10 +85,9 @@ async def test_edits_and_deletions_find_their_input(store: Database) -> None:
 async def test_a_chat_moves_with_all_that_waits(store: Database) -> None:
     accepted = await accept(store, said("first", "1"))
     await accept(store, said("/status", "2"))
-    unit = Moving(RULES)
     move = Move(channel="test", account="A1", old_chat_id="-1", new_chat_id="-100")
     for _ in range(2):
-        await store.write(lambda conn: unit.move(conn, move), name="move")
+        await door(store).move(move)
 
     def look(conn: Connection) -> tuple[str, str, list[str]]:
         run = runs.get(conn, accepted.run_id or "")
@@ -89,10 +103,7 @@ async def test_a_home_page_lists_where_the_person_spoke(store: Database) -> None
     await accept(store, said("mine", "1"))
     other = said("not mine", "2", chat="-2").model_copy(update={"sender": Sender(id="Ux1y")})
     await accept(store, other)
-    unit = Homing(RULES)
-    home = await store.read(
-        lambda conn: unit.home(conn, channel="test", account="A1", sender=OWNER)
-    )
+    home = await door(store).home(channel="test", account="A1", sender=OWNER)
     assert [(one.title, one.state) for one in home.sessions] == [("mine", "queued")]
 
 
@@ -105,8 +116,9 @@ async def test_a_growing_text_is_one_row_until_its_end(store: Database) -> None:
         name = leases.delivery("test", "A1")
         assert leases.acquire(conn, name=name, holder="w1", ttl_ms=60_000) == 1
         runs.change(conn, run_id, {"state": "running", "worker": "w1", "fence": 1})
-        row = growing.begin(conn, run_id, holder)
-        again = growing.begin(conn, run_id, holder)
+        row, again = (
+            in_unit(conn, KINDS, lambda unit: growing.begin(unit, run_id, holder)) for _ in range(2)
+        )
         assert row is not None
         assert again is not None
         assert again.message.outbox_id == row.message.outbox_id

@@ -1,18 +1,23 @@
 """Runs whose worker died: hundreds go back in a few units, and what it still writes is refused."""
 
+from functools import partial
+
 import pytest
 from sqlalchemy import Connection
 
+from runtime.bus.memory import MemoryBus
 from runtime.domain.errors import StaleLease
 from runtime.domain.runs import RunState
 from runtime.inbox import claims
 from runtime.inbox.claims import AT_ONCE, MAX_ATTEMPTS, Holder
 from runtime.intake.accepting import Accepting
+from runtime.sessions.unit import Units, in_unit
 from runtime.sessions.window import WindowCache
 from runtime.store import Database, due, leases, runs
 from runtime.store.due import Wanted
 from tests.contract.store_support import StillClock
 from tests.contract.test_store_chats import RULES, said
+from tests.kinds import KINDS
 
 MANY = AT_ONCE + 50
 TTL_MS = 15_000
@@ -27,14 +32,22 @@ def lease(conn: Connection, holder: Holder) -> None:
 
 def claim(conn: Connection, holder: Holder, most: int) -> list[str]:
     """The runs that a worker gets."""
-    taken = claims.claim(conn, holder, most=most, cache=WindowCache())
+    taken = in_unit(
+        conn, KINDS, lambda unit: claims.claim(unit, holder, most=most, cache=WindowCache())
+    )
     return [one.run.id for one in taken]
 
 
 def arrive(conn: Connection, amount: int) -> None:
     """A message in each of so many rooms."""
     for number in range(amount):
-        Accepting(RULES).accept(conn, said("hello", str(number), chat=f"-{number}"))
+        message = said("hello", str(number), chat=f"-{number}")
+        in_unit(conn, KINDS, partial(Accepting(RULES).accept, message=message))
+
+
+async def take_over(store: Database) -> int:
+    """One unit of taking over; how many runs."""
+    return await Units(store, MemoryBus(), KINDS).run(claims.recover, name="take-over")
 
 
 def is_found(conn: Connection) -> bool:
@@ -54,12 +67,12 @@ async def test_hundreds_of_runs_of_a_dead_worker_go_back_in_a_few_units(
 
     kept, lost = await store.write(begin, name="begin")
     assert not await store.read(is_found)
-    assert await store.write(claims.recover, name="take-over") == 0, "its lease lives"
+    assert await take_over(store) == 0, "its lease lives"
     clock.advance(TTL_MS - 1000)
     await store.write(lambda conn: lease(conn, LIVING), name="renew")
     clock.advance(1000)
     assert await store.read(is_found)
-    taken = [await store.write(claims.recover, name="take-over") for _ in range(3)]
+    taken = [await take_over(store) for _ in range(3)]
     assert taken == [AT_ONCE, MANY - AT_ONCE, 0]
     assert not await store.read(is_found)
 
@@ -91,7 +104,7 @@ async def test_what_is_not_to_go_on_is_ended_beside_what_is(
 
     lost = await store.write(begin, name="begin")
     clock.advance(TTL_MS)
-    taken = [await store.write(claims.recover, name="take-over") for _ in range(4)]
+    taken = [await take_over(store) for _ in range(4)]
     assert taken == [2, 1, 1, 0]
     states = await store.read(lambda conn: [runs.get(conn, one).state for one in lost])
     queued = [RunState.QUEUED] * 2

@@ -17,6 +17,7 @@ from runtime.store.tables import audit
 from runtime.store.tables import leases as lease_table
 from runtime.store.tables import outbox as table
 from tests.contract.test_store_chats import accept, said
+from tests.kinds import unit_of
 
 EARLIER, LATER, LAST = Holder("d0", 1), Holder("d1", 2), Holder("d2", 3)
 TARGET = ChatAddress(channel="test", account="A1", chat_id="-1", chat_kind="group")
@@ -282,7 +283,7 @@ async def test_a_text_grows_for_the_deliverer_that_has_it_alone(store: Database)
         assert leases.acquire(conn, name=name, holder=LATER.worker, ttl_ms=60_000) == LATER.fence
 
     def begin(conn: Connection, holder: Holder) -> bool:
-        return growing.begin(conn, run_id, holder) is not None
+        return unit_of(lambda unit: growing.begin(unit, run_id, holder))(conn) is not None
 
     await store.write(running, name="running")
     assert not await store.write(lambda conn: begin(conn, EARLIER), name="begin"), "no lease"
@@ -313,17 +314,19 @@ async def test_no_text_begins_to_grow_of_a_run_that_ends_or_behind_what_waits(
     accepted = await accept(store, said("tell me", "1"))
     run_id = accepted.run_id or ""
 
+    begin = unit_of(lambda unit: growing.begin(unit, run_id, EARLIER))
+
     def look(conn: Connection) -> list[bool]:
         name = leases.delivery("test", "A1")
         leases.acquire(conn, name=name, holder=EARLIER.worker, ttl_ms=60_000)
         begun = []
         for state, cancel in (("completed", None), ("running", "stop")):
             runs.change(conn, run_id, {"state": state, "cancel": cancel})
-            begun.append(growing.begin(conn, run_id, EARLIER) is not None)
+            begun.append(begin(conn) is not None)
         runs.change(conn, run_id, {"cancel": None})
         row = put(conn, "sending", EARLIER)
-        begun.append(growing.begin(conn, run_id, EARLIER) is not None)
+        begun.append(begin(conn) is not None)
         move(conn, row, {"state": "sent"})
-        return [*begun, growing.begin(conn, run_id, EARLIER) is not None]
+        return [*begun, begin(conn) is not None]
 
     assert await store.write(look, name="look") == [False, False, False, True]

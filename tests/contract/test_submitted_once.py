@@ -24,11 +24,13 @@ from runtime.intake.control import Control, ControlServices, ControlSettings, Ne
 from runtime.intake.gatehouse import Intake, IntakeSettings
 from runtime.intake.submissions import Submitted
 from runtime.ports.gatehouse import Accepted, Home, Pressed
+from runtime.sessions.unit import Units, in_unit
 from runtime.sessions.window import WindowCache
 from runtime.store import Connection, Database, leases, transcripts
 from runtime.views.reader import Views
 from tests.conftest import FailAfter
 from tests.fakes.model import Gate
+from tests.kinds import KINDS
 
 WORKER = "w1"
 
@@ -62,11 +64,11 @@ class Door:
 
 def control_of(store: Database, path: Path, *gates: Gate) -> Control:
     """A process's own `Control`: a second one stands for a restart."""
-    bus = MemoryBus()
-    intake = Intake(store, bus, IntakeSettings())
+    units = Units(store, MemoryBus(), KINDS)
+    intake = Intake(units, IntakeSettings())
     door = Door(intake, gates) if gates else intake
     settings = ControlSettings(workspace=path)
-    return Control(ControlServices(store, bus, SystemClock(), door, settings=lambda: settings))
+    return Control(ControlServices(units, SystemClock(), door, settings=lambda: settings))
 
 
 async def at_work(store: Database, control: Control, mode: str) -> tuple[str, str, Holder]:
@@ -78,7 +80,9 @@ async def at_work(store: Database, control: Control, mode: str) -> tuple[str, st
     def claim(conn: Connection) -> Holder:
         name = f"{leases.PROCESS}{WORKER}"
         holder = Holder(WORKER, leases.acquire(conn, name=name, holder=WORKER, ttl_ms=60_000) or 0)
-        taken = claims.claim(conn, holder, most=1, cache=WindowCache())
+        taken = in_unit(
+            conn, KINDS, lambda unit: claims.claim(unit, holder, most=1, cache=WindowCache())
+        )
         assert [one.run.id for one in taken] == [first.run_id]
         return holder
 
@@ -93,10 +97,13 @@ def ends(state: RunState) -> Callable[[Connection, Holder, str], None]:
 
     def end(conn: Connection, holder: Holder, run_id: str) -> None:
         if state is RunState.CANCELLED:
-            stopping.stop_run(conn, run_id, by="Ada", reason="stopped")
-        steps.finish(
-            conn, holder, run_id, Finish(state, Usage(), 1, message, parts, "why"), claim=None
-        )
+            in_unit(
+                conn,
+                KINDS,
+                lambda unit: stopping.stop_run(unit, run_id, by="Ada", reason="stopped"),
+            )
+        finish = Finish(state, Usage(), 1, message, parts, "why")
+        in_unit(conn, KINDS, lambda unit: steps.finish(unit, holder, run_id, finish, claim=None))
 
     return end
 

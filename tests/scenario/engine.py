@@ -22,6 +22,7 @@ from runtime.ports.model import Models
 from runtime.ports.sandbox import Sandbox
 from runtime.ports.tracing import NO_TRACER, Tracer
 from runtime.ports.transcription import Transcriber
+from runtime.sessions.unit import Units
 from runtime.store import Database, Point, no_point, open_database
 from runtime.tools.base import AnyTool
 from runtime.tools.builtin import builtin_tools
@@ -29,12 +30,15 @@ from runtime.tools.builtin.shell import ExecSettings
 from runtime.tools.outgoing import SendLimits, sending_by_rows
 from runtime.tools.registry import Registry
 from runtime.workers.engine import Engine, EngineParts, EngineSettings
+from runtime.workers.feature import Feature
+from runtime.workers.subagents import SUBAGENTS
 from runtime.workspace.scaffold import find_template, scaffold
 from runtime.workspace.snapshot import Workspace
 from tests.fakes.chat import FakeChat
 from tests.fakes.clock import FakeClock
 from tests.fakes.fetch import FakeFetch
 from tests.fakes.sandbox import FakeSandbox
+from tests.kinds import KINDS
 
 OWNER = "U-owner"
 OPEN = ChannelAccess(dm_policy="pairing", group_policy="open", owners=frozenset({OWNER}))
@@ -129,6 +133,7 @@ class Setup:
     transcriber: Transcriber | None = None
     sandbox: Sandbox | None = None
     fetch: FakeFetch = field(default_factory=FakeFetch)
+    features: tuple[Feature, ...] = (SUBAGENTS,)
 
 
 def setup_at(path: Path, url: str, models: Models, **changes: object) -> Setup:
@@ -202,7 +207,9 @@ def engine_on(setup: Setup, database: Database, workspace: Workspace, chat: Fake
             replace(setup.sends, channels={chat.channel: chat.capabilities}),
             redact=setup.redact,
         ),
-        family=AgentFamily(database, bus, setup.clock, setup.settings.agent, workspace.agents),
+        family=AgentFamily(
+            Units(database, bus, KINDS), setup.clock, setup.settings.agent, workspace.agents
+        ),
     )
     parts = EngineParts(
         database=database,
@@ -218,6 +225,7 @@ def engine_on(setup: Setup, database: Database, workspace: Workspace, chat: Fake
         point=setup.point,
         transcriber=setup.transcriber,
         sandbox=setup.sandbox,
+        features=setup.features,
     )
     return Engine(parts, setup.settings)
 

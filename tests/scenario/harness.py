@@ -23,6 +23,7 @@ from runtime.intake.logins import Logins
 from runtime.ports.bus import Bus
 from runtime.ports.clock import Clock
 from runtime.ports.model import Models
+from runtime.sessions.unit import Units
 from runtime.store import Connection, Database, open_database
 from runtime.tools.base import AnyTool
 from runtime.tools.builtin import builtin_tools
@@ -31,10 +32,12 @@ from runtime.tools.outgoing import SendLimits, sending_by_rows
 from runtime.tools.registry import Registry
 from runtime.views.reader import Views
 from runtime.workers.engine import Engine, EngineParts, EngineSettings
+from runtime.workers.subagents import SUBAGENTS
 from runtime.workspace.scaffold import find_template, scaffold
 from runtime.workspace.snapshot import Workspace
 from tests.fakes.fetch import FakeFetch
 from tests.fakes.sandbox import FakeSandbox, FakeStdio, Program
+from tests.kinds import KINDS
 from tests.templates import make_database
 
 T = TypeVar("T")
@@ -270,7 +273,9 @@ def _engine(plan: Plan, database: Database) -> Engine:
         clock=plan.clock,
         commands=ExecSettings(),
         sending=sending_by_rows(database, SendLimits()),
-        family=AgentFamily(database, plan.bus, plan.clock, settings.agent, workspace.agents),
+        family=AgentFamily(
+            Units(database, plan.bus, KINDS), plan.clock, settings.agent, workspace.agents
+        ),
     )
     return Engine(
         EngineParts(
@@ -281,6 +286,7 @@ def _engine(plan: Plan, database: Database) -> Engine:
             registry=Registry(tools),
             workspace=workspace,
             adapters=[WebAdapter(plan.bus, channel=channel) for channel in CHANNELS],
+            features=(SUBAGENTS,),
         ),
         replace(settings, intake=replace(settings.intake, queue_mode="followup")),
     )
@@ -297,8 +303,7 @@ def _services(plan: Plan, engine: Engine, database: Database, tokens: list[str])
         views=views,
         control=Control(
             ControlServices(
-                database=database,
-                bus=plan.bus,
+                units=Units(database, plan.bus, KINDS),
                 clock=plan.clock,
                 gatehouse=engine.intake,
                 settings=lambda: replace(control, **plan.control),

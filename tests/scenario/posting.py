@@ -11,6 +11,7 @@ from runtime.domain.ids import IdPrefix, new_id
 from runtime.domain.messages import ChatAddress, OutboundMessage, Receipt, TextPart
 from runtime.ports.bus import OUTBOX
 from runtime.ports.chat import Posted
+from runtime.sessions.unit import Units
 from runtime.store import Database, leases, no_point, open_database, outbox
 from runtime.store.outbox import FINAL_RANK, NewRow, OutboxRow
 from runtime.workers.delivery import Deliverer
@@ -18,6 +19,7 @@ from runtime.workers.sending import DeliveryServices, DeliverySettings
 from tests.fakes.chat import FAST, FakeChat
 from tests.fakes.clock import FakeClock
 from tests.fakes.model import Gate
+from tests.kinds import KINDS
 from tests.scenario.engine import Drain
 from tests.templates import make_database
 
@@ -59,7 +61,9 @@ class Post:
     def __init__(self, database: Database, clock: FakeClock, chat: FakeChat) -> None:
         self.database, self.clock, self.chat = database, clock, chat
         self.bus = MemoryBus()
-        self.services = DeliveryServices(database, self.bus, clock, WORKER, jitter=lambda: 0.5)
+        self.services = DeliveryServices(
+            Units(database, self.bus, KINDS), clock, WORKER, jitter=lambda: 0.5
+        )
         self.deliverer = Deliverer(chat, self.services)
         self.task: asyncio.Task[None] | None = None
         self.fence: int | None = None

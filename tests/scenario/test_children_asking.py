@@ -210,15 +210,15 @@ async def test_it_still_waits_after_a_restart_and_hears_an_answer_once(
             talking.tell,
             word=Word(row.agent.session_id, row.agent.run_id, "c1", "root", "left"),
         )
-        assert await at.database.write(word, name="tell") == "answered"
-        assert await at.database.write(word, name="tell") == "repeated"
+        assert await at.engine.units.run(word, name="tell") == "answered"
+        assert await at.engine.units.run(word, name="tell") == "repeated"
         (one,) = (await settled(at)).values()
         assert "left" in one.result
         used = await at.database.read(partial(agents.totals, session_id=one.session_id))
         assert used.tainted, "what its parent read outside may be in the answer"
         nothing = Word(one.session_id, one.run_id, "c2", "root", "", declines=True)
         with pytest.raises(Conflict):
-            await at.database.write(partial(talking.tell, word=nothing), name="tell")
+            await at.engine.units.run(partial(talking.tell, word=nothing), name="tell")
 
 
 @pytest.mark.requirement("AGT-4", "POL-4")

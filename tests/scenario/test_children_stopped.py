@@ -13,6 +13,7 @@ from runtime.domain.runs import RunState
 from runtime.domain.tools import Effect, Touches
 from runtime.intake.control import Control, ControlServices, ControlSettings
 from runtime.ports.model import ModelRequest
+from runtime.sessions.unit import Units
 from runtime.store import Connection, agents, runs
 from runtime.store.agents import Agent
 from runtime.tools.base import Arguments, Tool, ToolContext, ToolOutput
@@ -20,6 +21,7 @@ from runtime.tools.builtin.spawning import SessionsSpawn
 from tests.contract.store_support import dialect, migrated_url, postgres_server, schema_templates
 from tests.fakes.clock import FakeClock
 from tests.fakes.model import Gate, Said, ScriptedModel
+from tests.kinds import KINDS
 from tests.scenario.children import engine, name_of, settled, spawn, told, tree
 from tests.scenario.engine import Setup, World
 from tests.scenario.replicas import Beside, Replica, beside
@@ -145,9 +147,8 @@ async def test_a_stop_by_the_api_reaches_children_before_any_tick(
             while not gate.reached.is_set():
                 await clock.advance(0.01)
             parts, settings = at.engine.parts, ControlSettings(workspace=at.workspace)
-            control = Control(
-                ControlServices(at.database, parts.bus, clock, at.engine.intake, lambda: settings)
-            )
+            units = Units(at.database, parts.bus, KINDS)
+            control = Control(ControlServices(units, clock, at.engine.intake, lambda: settings))
             if whole:
                 await control.interrupt(said.session_id or "")
             else:

@@ -11,11 +11,13 @@ from runtime.bus.memory import MemoryBus
 from runtime.domain.errors import NotFound
 from runtime.intake.sessions import SessionControl
 from runtime.ports.model import ModelRequest
+from runtime.sessions.unit import Units
 from runtime.store import Connection, audit
 from runtime.store.tables_agents import metadata
 from runtime.views.reader import Views
 from tests.contract.store_support import dialect, migrated_url, schema_templates
 from tests.fakes.model import Said
+from tests.kinds import KINDS
 from tests.scenario.children import engine, name_of, settled, spawn, told
 from tests.scenario.engine import World
 
@@ -37,7 +39,7 @@ def words(conn: Connection) -> list[str]:
 
 
 def keeping(at: World) -> SessionControl:
-    return SessionControl(at.database, MemoryBus(), lambda: at.workspace, "owner")
+    return SessionControl(Units(at.database, MemoryBus(), KINDS), lambda: at.workspace, "owner")
 
 
 async def worked(at: World) -> str:

@@ -19,6 +19,7 @@ from runtime.tools.base import ToolContext, ToolOutput
 from tests.fakes.chat import FAST, FakeChat
 from tests.fakes.clock import FakeClock, settle
 from tests.fakes.model import Gate, Said, ScriptedModel
+from tests.kinds import unit_of
 from tests.scenario.cards import both, call, card, offering, results, state
 from tests.scenario.conftest import Worlds, intake
 from tests.scenario.engine import OPEN, Setup
@@ -208,9 +209,13 @@ async def test_of_two_replicas_that_saw_the_card_open_one_decides(worlds: Worlds
         assert seen is not None
         allowed = Answer(by="per_one", name="One", choice="once")
         denied = Answer(by="per_two", name="Two", choice="deny")
-        await world.database.write(lambda conn: parking.answer(conn, seen, allowed), name="one")
+        await world.database.write(
+            unit_of(lambda unit: parking.answer(unit, seen, allowed)), name="one"
+        )
         with pytest.raises(Conflict) as caught:
-            await world.database.write(lambda conn: parking.answer(conn, seen, denied), name="two")
+            await world.database.write(
+                unit_of(lambda unit: parking.answer(unit, seen, denied)), name="two"
+            )
         assert caught.value.state == "answered"
         await world.sees(2)
         assert note.kept == ["a"]

@@ -183,7 +183,7 @@ async def a_day(running: World, model: Busy, day: str) -> None:
     await running.says("/new")
     await clock.advance(LeaseSettings().ttl_s)
     for care in (claims.recover, timers.expire_due):
-        await running.database.write(care, name="care")
+        await running.engine.units.run(care, name="care")
 
 
 @pytest.mark.requirement("SCALE-3")

@@ -18,6 +18,7 @@ from runtime.intake.sessions import SessionControl
 from runtime.policy.bounds import PolicySettings
 from runtime.ports.chat import Posted
 from runtime.ports.model import ModelRequest
+from runtime.sessions.unit import Units
 from runtime.store import outbox
 from runtime.tools.builtin.sending import SendFile
 from runtime.tools.outgoing import Room, Sending, SendLimits, room_for
@@ -26,6 +27,7 @@ from runtime.workspace.layout import Layout
 from tests.fakes.chat import FAST, FakeChat, FakeStreams, Sent
 from tests.fakes.clock import FakeClock
 from tests.fakes.model import Gate, Said, ScriptedModel
+from tests.kinds import KINDS
 from tests.scenario.cards import (
     audited,
     both,
@@ -116,7 +118,9 @@ async def test_a_deleted_conversation_takes_the_copies_of_its_files_along(worlds
         await at.says("me too", chat_id="D-other")
         gone, _, kept, _ = await posts(at, 4)
         await at.engine.drain(5.0)
-        keeping = SessionControl(at.database, MemoryBus(), lambda: at.workspace, "owner")
+        keeping = SessionControl(
+            Units(at.database, MemoryBus(), KINDS), lambda: at.workspace, "owner"
+        )
         await keeping.delete(accepted.session_id or "")
         with pytest.raises(FileNotFoundError):
             files_in([gone])

@@ -310,7 +310,7 @@ async def test_a_call_that_runs_again_says_nothing_twice(tmp_path: Path, migrate
         await at.sees(1)
         await got_to(work)
         parts = at.engine.parts
-        family = AgentFamily(parts.database, parts.bus, parts.clock, at.engine.settings.agent)
+        family = AgentFamily(at.engine.units, parts.clock, at.engine.settings.agent)
         child = (await tree(at, said.session_id))["one"].session_id
         word = Word(child, said.run_id or "", "call_1", "root", "Look at b.")
         assert [await family.tell(word), await family.tell(word)] == ["queued", "repeated"]

@@ -12,10 +12,12 @@ from runtime.domain.errors import Conflict
 from runtime.domain.people import Trust
 from runtime.domain.runs import ACTIVE, TERMINAL, RunState
 from runtime.inbox import parking, stopping
-from runtime.inbox.enqueue import QUEUE_MODES, Enqueued, enqueue
+from runtime.inbox.enqueue import QUEUE_MODES, Enqueued, Refused, enqueue
 from runtime.inbox.parking import Answer
-from runtime.store import lanes, open_calls
+from runtime.sessions.unit import Unit, in_unit
+from runtime.store import open_calls
 from runtime.store.lanes import NewSession
+from tests.kinds import KINDS, unit_of
 from tests.stateful.bench import ACCOUNT, CHANNEL, CHATS, Bench, address, inbound, pick, speaker
 from tests.stateful.snapshot import Record
 
@@ -31,23 +33,24 @@ def deliver(
 ) -> Enqueued | None:
     """One delivery of a message, as the unit of `accept` does it."""
     key = f"{CHANNEL}:{ACCOUNT}:{CHATS[chat]}"
-    lane = lanes.lock_by_key(conn, key)
-    if lane is None:
-        lane = lanes.create(
-            conn, NewSession(key, address(chat), SessionMode.EDIT.value, queue_mode)
+
+    def work(unit: Unit) -> Enqueued | None:
+        lane = unit.lane_by_key(key) or unit.create(
+            NewSession(key, address(chat), SessionMode.EDIT.value, queue_mode)
         )
-    assert lane is not None
-    queued = enqueue(
-        conn,
-        lane,
-        inbound(chat, number, late=late),
-        speaker(trust),
-        queue_mode=queue_mode,
-        debounce_ms=DEBOUNCE_MS,
-    )
-    if queued is not None:
-        lanes.save(conn, lane)
-    return queued
+        assert lane is not None
+        queued = enqueue(
+            unit,
+            lane,
+            inbound(chat, number, late=late),
+            speaker(trust),
+            queue_mode=queue_mode,
+            debounce_ms=DEBOUNCE_MS,
+        )
+        assert not isinstance(queued, Refused)
+        return queued
+
+    return in_unit(conn, KINDS, work)
 
 
 def speaker_of(row: Record) -> dict[str, Any]:
@@ -82,9 +85,9 @@ class Arriving(Bench):
             assert RunState(before[queued.run_id]["state"]) not in TERMINAL
             assert (mode, late) == ("steer", False)
             assert before[queued.run_id]["cancel"] is None, "a run that is to end is told nothing"
-        if queued.replaced is not None:
-            assert (mode, late) == ("interrupt", False)
-            assert self.now.run[queued.replaced]["replaced"]
+        for run_id, row in before.items():
+            if self.now.run[run_id]["replaced"] and not row["replaced"]:
+                assert (mode, late) == ("interrupt", False)
 
     @precondition(lambda self: self.at_work())
     @rule(which=NUMBERS, mode=st.sampled_from(["steer", "steer", "steer", "interrupt"]))
@@ -120,7 +123,7 @@ class Arriving(Bench):
         def work(conn: Connection) -> bool:
             call = open_calls.get(conn, row["id"])
             assert call is not None
-            return parking.answer(conn, call, given).resumed
+            return in_unit(conn, KINDS, lambda unit: parking.answer(unit, call, given)).resumed
 
         last = len(self.now.open_of(row["run_id"])) == 1
         assert self.run(work) == last, "a run is queued again with its last answer, no sooner"
@@ -136,7 +139,7 @@ class Arriving(Bench):
         def work(conn: Connection) -> None:
             call = open_calls.get(conn, row["id"])
             assert call is not None
-            parking.answer(conn, call, given)
+            in_unit(conn, KINDS, lambda unit: parking.answer(unit, call, given))
 
         self.must_not_write(work, Conflict)
 
@@ -147,11 +150,15 @@ class Arriving(Bench):
         self.stops += 1
         if whole:
             session = pick(self.now.lanes, which)["session_id"]
-            self.run(lambda conn: stopping.stop_session(conn, session, by="Ada", reason="stop"))
+            self.run(
+                unit_of(lambda unit: stopping.stop_session(unit, session, by="Ada", reason="stop"))
+            )
             return
         row = pick(self.now.runs, which)
         ended = RunState(row["state"]) in TERMINAL
-        stopped = self.run(lambda conn: stopping.stop_run(conn, row["id"], by="Ada", reason="stop"))
+        stopped = self.run(
+            unit_of(lambda unit: stopping.stop_run(unit, row["id"], by="Ada", reason="stop"))
+        )
         assert (stopped.ended == stopped.running == ()) == ended
         self.everything_holds()
         kept = self.now.run[row["id"]]

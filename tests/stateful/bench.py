@@ -17,6 +17,7 @@ from runtime.store.calls import CallRow
 from runtime.store.due import Due, Wanted
 from runtime.store.outbox import OutboxRow
 from runtime.workers.timers import expire_due
+from tests.kinds import unit_of
 from tests.stateful import invariants, snapshot
 from tests.stateful.units import Units
 
@@ -167,11 +168,11 @@ class Bench(RuleBasedStateMachine):
     def timers_look(self) -> None:
         """The units of takeovers and timers, one after another."""
         care = self.units.run(self.due)
-        found = self.run(claims.recover)
-        while found and self.run(claims.recover):
+        found = self.run(unit_of(claims.recover))
+        while found and self.run(unit_of(claims.recover)):
             pass
-        expired = self.run(expire_due)
-        while expired and self.run(expire_due):
+        expired = self.run(unit_of(expire_due))
+        while expired and self.run(unit_of(expire_due)):
             pass
         assert care.abandoned == bool(found)
         assert care.expired <= expired

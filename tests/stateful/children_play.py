@@ -1,15 +1,17 @@
 """What people and the keeper do to a tree of agents, and how everything comes to its end."""
 
-from sqlalchemy import Connection
+from functools import partial
 
 from runtime.domain.people import Trust
 from runtime.domain.runs import RunState
 from runtime.inbox import stopping
 from runtime.inbox.enqueue import enqueue
-from runtime.store import agents, lanes, slots
+from runtime.sessions.unit import Unit
+from runtime.store import agents, slots
 from runtime.subagents import children, talking
 from runtime.subagents.requests import Limits
 from runtime.subagents.talking import How, Word
+from tests.kinds import unit_of
 from tests.stateful import children_rows
 from tests.stateful.arriving import deliver
 from tests.stateful.bench import inbound, speaker
@@ -35,19 +37,18 @@ class ChildrenPlay(ChildrenAtWork):
     def tells(self, session: str, trust: Trust, number: int) -> None:
         """Somebody who is trusted so much says something to an agent."""
 
-        def say(conn: Connection) -> None:
-            lane, who = lanes.lock(conn, session), speaker(trust)
-            enqueue(conn, lane, inbound(0, number), who, queue_mode="followup", debounce_ms=0)
-            lanes.save(conn, lane)
+        def say(unit: Unit) -> None:
+            lane, who = unit.lane(session), speaker(trust)
+            enqueue(unit, lane, inbound(0, number), who, queue_mode="followup", debounce_ms=0)
 
-        self.run(say)
+        self.run(unit_of(say))
         self.holds()
 
     def starts(self) -> int:
         """The keeper lets those go on who wait for nobody; how many."""
         found = self.units.run(agents.startable)
         for session in found:
-            assert self.run(lambda conn, one=session: children.start(conn, one))
+            assert self.run(unit_of(partial(children.start, session_id=session)))
             self.holds()
         return len(found)
 
@@ -55,7 +56,7 @@ class ChildrenPlay(ChildrenAtWork):
         """What one look found may be over when it is acted on: nobody else is started by it."""
         found = self.units.run(agents.startable)
         for session in self.now.live - {*found}:
-            assert not self.run(lambda conn, one=session: children.start(conn, one))
+            assert not self.run(unit_of(partial(children.start, session_id=session)))
         self.holds()
 
     def grants(self) -> int:
@@ -68,7 +69,7 @@ class ChildrenPlay(ChildrenAtWork):
         """The keeper ends those that are to end; how many are over."""
         ended = 0
         for session in sorted(self.units.run(agents.stopped), key=lambda one: self.seen[one]):
-            self.run(lambda conn, one=session: children.stop(conn, one))
+            self.run(unit_of(partial(children.stop, session_id=session)))
             self.holds()
             ended += session not in self.now.live
         return ended
@@ -78,19 +79,21 @@ class ChildrenPlay(ChildrenAtWork):
         self.doomed |= {*self.now.below(session)}
         if session in self.now.live:
             self.doomed.add(session)
-        self.run(lambda conn: stopping.stop_session(conn, session, by="Ada", reason="stop"))
+        self.run(
+            unit_of(lambda unit: stopping.stop_session(unit, session, by="Ada", reason="stop"))
+        )
         self.holds()
 
     def stops_run(self, run_id: str) -> None:
         """Somebody stops one run."""
-        self.run(lambda conn: stopping.stop_run(conn, run_id, by="Ada", reason="stop"))
+        self.run(unit_of(lambda unit: stopping.stop_run(unit, run_id, by="Ada", reason="stop")))
         self.holds()
 
     def says(self, run_id: str, session: str, *, limits: Limits = LIMITS) -> How:
         """A run tells an agent something; one that settled goes on. Raises `Conflict`."""
         self.messages += 1
         word = Word(session, run_id, f"c{self.messages}", "somebody", "Go on.")
-        how = self.run(lambda conn: talking.tell(conn, word, limits=limits))
+        how = self.run(unit_of(lambda unit: talking.tell(unit, word, limits=limits)))
         self.look()
         if how == "continued":
             self.forget_waits(session)

@@ -5,22 +5,21 @@ from typing import Final
 
 from runtime.domain.decisions import Decision
 from runtime.domain.messages import TextPart
-from runtime.domain.people import Approvers
 from runtime.domain.runs import RunState, Usage
 from runtime.domain.tools import Effect, ToolCall
 from runtime.domain.transcript import AssistantMessage, ToolMessage
-from runtime.inbox import claims, steps
+from runtime.inbox import claims, parking, steps
 from runtime.inbox.retrying import Retry
 from runtime.inbox.steps import Finish, ModelStep
 from runtime.sessions.window import WindowCache
 from runtime.store import calls
 from runtime.store.calls import CallRow
-from runtime.subagents import awaiting
-from runtime.subagents.awaiting import Begins
+from runtime.subagents.awaiting import SpawnOpening
 from runtime.subagents.children import SpawnOrder
 from runtime.subagents.requests import AgentRequest
+from tests.kinds import unit_of
 from tests.stateful.bench import LEASE_MS
-from tests.stateful.children_bench import FOREVER_MS, ChildrenBench
+from tests.stateful.children_bench import ChildrenBench
 from tests.stateful.children_rows import Asked, circle
 from tests.stateful.snapshot import result_of
 
@@ -36,7 +35,9 @@ class ChildrenAtWork(ChildrenBench):
         """The worker takes runs, and each goes on with the step that it was in; how many."""
         # A process that is well renews its lease in time.
         self.holder = self.take_lease()
-        taken = self.run(lambda conn: claims.claim(conn, self.holder, most=most, cache=self.cache))
+        taken = self.run(
+            unit_of(lambda unit: claims.claim(unit, self.holder, most=most, cache=self.cache))
+        )
         self.holds()
         for one in taken:
             self.cache.put(one.session.id, one.window)
@@ -65,7 +66,11 @@ class ChildrenAtWork(ChildrenBench):
 
     def keeps_results(self, run_id: str, rows: Sequence[CallRow]) -> None:
         message = ToolMessage(results=tuple(row.result for row in rows if row.result))
-        self.run(lambda conn: steps.commit_results(conn, self.holder, run_id, [], message=message))
+        self.run(
+            unit_of(
+                lambda unit: steps.commit_results(unit, self.holder, run_id, [], message=message)
+            )
+        )
         self.holds()
 
     def responds(self, run_id: str, orders: Sequence[SpawnOrder]) -> Sequence[CallRow]:
@@ -88,24 +93,19 @@ class ChildrenAtWork(ChildrenBench):
             self.orders[run_id, step, row.place] = one
         message = AssistantMessage(tool_calls=tuple(row.call for row in rows))
         kept = ModelStep(message, tuple(rows), Usage(), 1)
-        self.run(lambda conn: steps.commit_model(conn, self.holder, run_id, kept))
+        self.run(unit_of(lambda unit: steps.commit_model(unit, self.holder, run_id, kept)))
         self.holds()
         return rows
 
     def parks(self, run_id: str, rows: Sequence[CallRow]) -> None:
         """The unit that spawns. What it refused made no row, what it took made all."""
         before, known = self.now, len(self.now.all.lanes)
-        begins = [Begins(row, self.orders[row.run_id, row.step, row.place]) for row in rows]
+        begins = [
+            SpawnOpening(row=row, order=self.orders[row.run_id, row.step, row.place])
+            for row in rows
+        ]
         parked = self.run(
-            lambda conn: awaiting.park(
-                conn,
-                self.holder,
-                run_id,
-                begins,
-                approvers=Approvers(),
-                expires_in_ms=FOREVER_MS,
-                window_from=1,
-            )
+            unit_of(lambda unit: parking.park(unit, self.holder, run_id, begins, window_from=1))
         )
         self.look()
         if before.all.run[run_id]["cancel"] is not None:
@@ -120,7 +120,7 @@ class ChildrenAtWork(ChildrenBench):
         if not parked.waits:
             self.keeps_results(run_id, parked.rows)
 
-    def remember(self, begins: Begins) -> bool:
+    def remember(self, begins: SpawnOpening) -> bool:
         """Keep what was asked for; False where nothing was made of it."""
         row = begins.row
         place = (row.run_id, row.step, row.place)
@@ -135,7 +135,7 @@ class ChildrenAtWork(ChildrenBench):
             self.asked[session] = self.as_asked(session, one)
         return True
 
-    def was_rightly_refused(self, begins: Begins) -> None:
+    def was_rightly_refused(self, begins: SpawnOpening) -> None:
         """The call says so; and where it is for a circle, there would have been one."""
         row = begins.row
         rows = self.now.all.calls_of[row.run_id, row.step]
@@ -176,13 +176,13 @@ class ChildrenAtWork(ChildrenBench):
             end, message = RunState.FAILED, None
         retry = Retry(most=1, base_ms=0, jitter=0.0) if again and end is RunState.FAILED else None
         finish = Finish(end, Usage(), 1, message, parts, retry=retry)
-        self.run(lambda conn: steps.finish(conn, self.holder, run_id, finish, claim=None))
+        self.run(unit_of(lambda unit: steps.finish(unit, self.holder, run_id, finish, claim=None)))
         self.holds()
 
     def dies(self) -> None:
         """The worker is gone; another comes up, and finds what it left."""
         self.units.clock.advance(LEASE_MS)
-        while self.run(claims.recover):
+        while self.run(unit_of(claims.recover)):
             pass
         self.cache = WindowCache()
         self.holder = self.take_lease()

@@ -11,6 +11,7 @@ from runtime.inbox import deliveries, growing
 from runtime.inbox.claims import Holder
 from runtime.store import Connection, leases, outbox, streams
 from runtime.store.outbox import OutboxRow, Stream
+from tests.kinds import unit_of
 from tests.stateful.bench import ACCOUNT, CHANNEL, DELIVERERS, DELIVERY_LEASE, Bench, Hands, pick
 from tests.stateful.invariants import UNSETTLED
 
@@ -133,7 +134,7 @@ class Delivering(Bench):
             return
         running = [row["id"] for row in self.now.runs if row["state"] == "running"]
         may = self.delivers(self.deliverers[who])
-        row = self.run(lambda conn: growing.begin(conn, pick(running, which), holder))
+        row = self.run(unit_of(lambda unit: growing.begin(unit, pick(running, which), holder)))
         assert may or row is None, "nothing is begun under a lease that ran out"
         if row is None or row.stream is not None or known == "unknown":
             return

@@ -21,6 +21,7 @@ from runtime.store import open_calls
 from runtime.store.open_calls import CHILDREN
 from runtime.subagents.children import ROOT, SpawnOrder
 from tests.contract.store_support import schema_templates
+from tests.kinds import unit_of
 from tests.stateful.bench import pick
 from tests.stateful.children_bench import agent, spawning
 from tests.stateful.children_play import ChildrenPlay
@@ -178,7 +179,7 @@ class Children(ChildrenPlay, RuleBasedStateMachine):
         row = pick(self.in_order(self.now.all.open_calls), which)
         call = self.units.run(lambda conn: open_calls.get(conn, row["id"]))
         assert call is not None
-        self.run(lambda conn: settling.let_go(conn, call))
+        self.run(unit_of(lambda unit: settling.let_go(unit, call)))
         self.holds()
         assert call.id not in {one["id"] for one in self.now.all.open_of(row["run_id"])}
 

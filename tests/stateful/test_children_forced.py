@@ -4,13 +4,15 @@ from dataclasses import replace
 
 import pytest
 
+from runtime.agent.minding import STUCK
 from runtime.domain.people import Trust
 from runtime.domain.runs import RunState, Usage
 from runtime.domain.transcript import AssistantMessage
 from runtime.inbox import steps
-from runtime.inbox.steps import AT_LIMIT, STUCK, Finish
+from runtime.inbox.steps import AT_LIMIT, Finish
 from runtime.subagents.terms import Terms
 from tests.contract.store_support import schema_templates
+from tests.kinds import unit_of
 from tests.stateful.children_bench import agent, spawning
 from tests.stateful.test_children_known import Begin, Play, play
 
@@ -20,8 +22,16 @@ pytestmark = pytest.mark.requirement("SUB-20")
 
 
 def cut_short(at: Play, run_id: str, reason: str) -> None:
-    end = Finish(RunState.COMPLETED, Usage(), 1, AssistantMessage(text="so far"), reason=reason)
-    at.run(lambda conn: steps.finish(conn, at.holder, run_id, end, claim=None))
+    end = Finish(
+        RunState.COMPLETED,
+        Usage(),
+        1,
+        AssistantMessage(text="so far"),
+        reason=reason,
+        cut_short=True,
+        over=reason == STUCK,
+    )
+    at.run(unit_of(lambda unit: steps.finish(unit, at.holder, run_id, end, claim=None)))
     at.holds()
 
 

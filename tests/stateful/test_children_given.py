@@ -1,24 +1,22 @@
 """What the unit that makes a child gives it of what its parent is and has read."""
 
 from dataclasses import replace
-from functools import partial
 
 import pytest
 from sqlalchemy import Connection
 
-from runtime.domain.people import Approvers
 from runtime.domain.runs import RunState, Usage
 from runtime.domain.transcript import AssistantMessage
-from runtime.inbox import settling, steps
-from runtime.inbox.parking import Wait
+from runtime.inbox import parking, settling, steps
+from runtime.inbox.clarifying import ClarificationOpening
 from runtime.inbox.steps import AT_LIMIT, Finish
 from runtime.store import agents, open_calls, runs, seen_files, sessions
-from runtime.store.open_calls import CLARIFICATION
-from runtime.subagents import awaiting, children
+from runtime.subagents import children
 from runtime.subagents.children import Profile
 from runtime.subagents.isolation import Placing
 from runtime.subagents.terms import Terms
 from tests.contract.store_support import schema_templates
+from tests.kinds import unit_of
 from tests.stateful.children_bench import FOREVER_MS, KIND, agent, spawning
 from tests.stateful.test_children_known import Begin, Play, play
 
@@ -82,7 +80,14 @@ def test_who_is_started_by_one_that_writes_no_files_writes_none(play: Begin) -> 
 ENDS = {
     "failed": Finish(RunState.FAILED, Usage(), 1),
     "cancelled": Finish(RunState.CANCELLED, Usage(), 1),
-    "forced": Finish(RunState.COMPLETED, Usage(), 1, AssistantMessage(text="x"), reason=AT_LIMIT),
+    "forced": Finish(
+        RunState.COMPLETED,
+        Usage(),
+        1,
+        AssistantMessage(text="x"),
+        reason=AT_LIMIT,
+        cut_short=True,
+    ),
     "timed_out": Finish(RunState.CANCELLED, Usage(), 1, reason="no progress", over=True),
 }
 
@@ -103,7 +108,7 @@ def test_a_dependant_falls_with_every_end_that_is_no_completion(
     run = at.at_work_on(at.session("a"))
     if status == "cancelled":
         at.stops_run(run)
-    at.run(lambda conn: steps.finish(conn, at.holder, run, ENDS[status], claim=None))
+    at.run(unit_of(lambda unit: steps.finish(unit, at.holder, run, ENDS[status], claim=None)))
     at.holds()
     at.turns()
     assert at.statuses() == {"a": status, "b": None if goes_on else "failed"}
@@ -121,7 +126,7 @@ def test_who_was_stopped_between_the_look_and_the_start_is_not_started(play: Beg
     at.stops(b)
     at.ends_stopped()
     assert at.statuses()["b"] == "cancelled"
-    assert not at.run(lambda conn: children.start(conn, b))
+    assert not at.run(unit_of(lambda unit: children.start(unit, b)))
     at.rests()
 
 
@@ -146,7 +151,7 @@ def test_who_is_not_to_end_any_more_is_not_ended(play: Begin) -> None:
     at.turns()
     a = at.session("a")
     run = at.at_work_on(a)
-    assert at.run(lambda conn: children.stop(conn, a)).running == ()
+    assert at.run(unit_of(lambda unit: children.stop(unit, a))).running == ()
     at.holds()
     assert at.now.all.run[run]["cancel"] is None
     at.rests()
@@ -156,9 +161,8 @@ def test_who_is_not_to_end_any_more_is_not_ended(play: Begin) -> None:
 def asks(at: Play, run_id: str) -> None:
     """A run asks its parent."""
     (row,) = at.responds(run_id, [spawning(agent("never"), mode="await")])
-    wait = Wait(row, CLARIFICATION, question="Which one?")
-    park = partial(awaiting.park, approvers=Approvers(), expires_in_ms=FOREVER_MS, window_from=1)
-    at.run(lambda conn: park(conn, at.holder, run_id, [wait]))
+    wait = ClarificationOpening(row=row, question="Which one?", expires_in_ms=FOREVER_MS)
+    at.run(unit_of(lambda unit: parking.park(unit, at.holder, run_id, [wait], window_from=1)))
     at.holds()
 
 
@@ -248,7 +252,7 @@ def test_who_waits_no_longer_is_told_of_those_that_are_back(play: Begin, untrust
         taint(at, at.at_work_on(at.session("a")))
     at.child_ends("a")
     (call,) = at.run(lambda conn: open_calls.of_run(conn, root, state="open"))
-    assert at.run(lambda conn: settling.let_go(conn, call))
+    at.run(unit_of(lambda unit: settling.let_go(unit, call)))
     at.look()
     said = at.last_result(root)
     assert "in the background from now on: b." in said

@@ -7,14 +7,15 @@ from pathlib import Path
 from typing import TypeVar
 
 import pytest
-from sqlalchemy import Connection
 
 from runtime.domain.people import Trust
 from runtime.domain.runs import RunState
-from runtime.inbox.enqueue import enqueue
-from runtime.store import agents, lanes
+from runtime.inbox.enqueue import Enqueued, enqueue
+from runtime.sessions.unit import Unit
+from runtime.store import agents
 from runtime.store.agents import HELD
 from tests.contract.store_support import schema_templates
+from tests.kinds import unit_of
 from tests.stateful.bench import inbound, speaker
 from tests.stateful.children_bench import agent, spawning
 from tests.stateful.children_play import ChildrenPlay
@@ -321,16 +322,15 @@ def test_a_run_that_is_stopped_behind_another_takes_no_slot_from_it(play: Begin)
     at.turns()
     a = at.session("a")
 
-    def say(conn: Connection) -> str:
-        lane = lanes.lock(conn, a)
+    def say(unit: Unit) -> str:
+        lane = unit.lane(a)
         queued = enqueue(
-            conn, lane, inbound(0, 99), speaker(Trust.OWNER), queue_mode="followup", debounce_ms=0
+            unit, lane, inbound(0, 99), speaker(Trust.OWNER), queue_mode="followup", debounce_ms=0
         )
-        assert queued is not None
-        lanes.save(conn, lane)
+        assert isinstance(queued, Enqueued)
         return queued.run_id
 
-    behind = at.run(say)
+    behind = at.run(unit_of(say))
     at.holds()
     at.stops_run(behind)
     at.turns()

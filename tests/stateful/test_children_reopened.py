@@ -14,6 +14,7 @@ from runtime.store import runs
 from runtime.subagents.requests import Limits
 from runtime.subagents.talking import How
 from tests.contract.store_support import schema_templates
+from tests.kinds import unit_of
 from tests.stateful.arriving import deliver
 from tests.stateful.children_bench import LIMITS, agent, spawning
 from tests.stateful.children_work import REFUSED
@@ -39,7 +40,9 @@ class Talk(Play):
     def stops_one(self, name: str) -> None:
         """One agent alone, with all below it."""
         session = self.session(name)
-        self.run(lambda conn: stopping.stop_session(conn, session, by="Ada", reason="stop"))
+        self.run(
+            unit_of(lambda unit: stopping.stop_session(unit, session, by="Ada", reason="stop"))
+        )
         while self.ends_stopped():
             pass
 

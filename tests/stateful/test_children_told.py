@@ -9,6 +9,7 @@ from runtime.store import agents, runs
 from runtime.subagents import talking
 from runtime.subagents.talking import Word
 from tests.contract.store_support import schema_templates
+from tests.kinds import unit_of
 from tests.stateful.children_bench import agent, spawning
 from tests.stateful.test_children_known import Begin, Play, play
 
@@ -25,7 +26,7 @@ def tell(at: Play, name: str, run_id: str, *, steer: bool = False, call: str = "
 
 
 def said(at: Play, word: Word) -> str:
-    return at.run(lambda conn: talking.tell(conn, word))
+    return at.run(unit_of(lambda unit: talking.tell(unit, word)))
 
 
 def heard_by(at: Play, run_id: str) -> str:

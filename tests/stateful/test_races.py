@@ -23,6 +23,7 @@ from runtime.inbox.steps import finish
 from runtime.sessions.window import WindowCache
 from runtime.store import Database, leases, runs
 from tests.contract.store_support import clock, migrated_url, points, schema_templates, store
+from tests.kinds import unit_of
 from tests.stateful.arriving import deliver
 from tests.stateful.bench import LEASE_MS, Held
 from tests.stateful.working import ending, write_step
@@ -95,7 +96,8 @@ async def begun(store: Database) -> tuple[str, Holder]:
 
 
 def claim(conn: Connection, holder: Holder) -> None:
-    (taken,) = claims.claim(conn, holder, most=1, cache=WindowCache())
+    take = unit_of(lambda unit: claims.claim(unit, holder, most=1, cache=WindowCache()))
+    (taken,) = take(conn)
     assert taken.run.worker == holder.worker
 
 
@@ -109,13 +111,13 @@ async def test_a_run_that_ends_while_it_is_taken_over_stays_ended(race: Race, at
         lambda conn: runs.change(conn, run_id, {"attempt": attempt}), name="attempt"
     )
     taken = await race.run(
-        lambda conn: finish(conn, holder, run_id, end, claim=None),
-        claims.recover,
+        unit_of(lambda unit: finish(unit, holder, run_id, end, claim=None)),
+        unit_of(claims.recover),
     )
     assert taken == (1 if attempt else 0)
     run = await race.store.read(lambda conn: runs.get(conn, run_id))
     assert run.state is RunState.COMPLETED
-    assert await race.store.write(claims.recover, name="again") == 0
+    assert await race.store.write(unit_of(claims.recover), name="again") == 0
 
 
 @pytest.mark.requirement("MSG-4")
@@ -126,7 +128,7 @@ async def test_a_worker_that_waited_while_its_run_was_given_away_writes_nothing(
     run_id, holder = await begun(race.store)
 
     def given_away(conn: Connection) -> None:
-        claims.recover(conn)
+        unit_of(claims.recover)(conn)
         claim(conn, Holder(SECOND, 1))
 
     with pytest.raises(StaleLease):
@@ -140,8 +142,8 @@ async def test_a_stop_that_waits_for_the_end_of_a_run_changes_nothing(race: Race
     run_id, holder = await begun(race.store)
     end = ending(RunState.COMPLETED)
     stopped = await race.run(
-        lambda conn: finish(conn, holder, run_id, end, claim=None),
-        lambda conn: stopping.stop_run(conn, run_id, by="Ada", reason="stop"),
+        unit_of(lambda unit: finish(unit, holder, run_id, end, claim=None)),
+        unit_of(lambda unit: stopping.stop_run(unit, run_id, by="Ada", reason="stop")),
     )
     assert stopped.ended == stopped.running == ()
 

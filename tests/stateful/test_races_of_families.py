@@ -21,6 +21,7 @@ from runtime.store import agents, open_calls, open_database
 from runtime.subagents import children, talking
 from runtime.subagents.talking import Word
 from tests.contract.store_support import Points, migrated_url, schema_templates
+from tests.kinds import unit_of
 from tests.stateful.bench import LEASE_MS
 from tests.stateful.children_bench import agent, spawning
 from tests.stateful.test_children_known import Play
@@ -83,11 +84,11 @@ class Meeting:
             pass
 
     def stop(self, session: str) -> Unit:
-        return lambda conn: stopping.stop_session(conn, session, by="Ada", reason=STOP)
+        return unit_of(lambda unit: stopping.stop_session(unit, session, by="Ada", reason=STOP))
 
     def end(self, name: str, end: Finish) -> Unit:
         run_id = self.at.at_work_on(self.at.session(name))
-        return lambda conn: finish(conn, self.at.holder, run_id, end, claim=None)
+        return unit_of(lambda unit: finish(unit, self.at.holder, run_id, end, claim=None))
 
 
 def _begun(url: str) -> tuple[Play, str]:
@@ -143,13 +144,13 @@ async def test_a_child_is_stopped_while_it_is_awaited_no_longer(meeting: Meeting
     await played(meeting, play)
     (row,) = meeting.at.now.all.open_calls
 
-    def let_go(conn: Connection) -> None:
-        call = open_calls.get(conn, row["id"])
+    def let_go(unit: Unit) -> None:
+        call = open_calls.get(unit.conn, row["id"])
         assert call is not None
-        assert settling.let_go(conn, call)
+        settling.let_go(unit, call)
 
     child = meeting.at.session("a")
-    await meeting.of(first=let_go, second=meeting.stop(child))
+    await meeting.of(first=unit_of(let_go), second=meeting.stop(child))
     await rests(meeting, "a")
     assert meeting.at.statuses() == {"a": "cancelled"}
 
@@ -166,7 +167,7 @@ async def test_a_child_ends_with_what_it_depends_on_while_its_parent_is_stopped(
     await played(meeting, play)
     child = meeting.at.session("b")
     await meeting.of(
-        first=meeting.stop(meeting.root), second=lambda conn: children.start(conn, child)
+        first=meeting.stop(meeting.root), second=unit_of(lambda unit: children.start(unit, child))
     )
     await rests(meeting, "b")
     assert meeting.at.statuses() == dict.fromkeys("ab", "failed")
@@ -215,7 +216,7 @@ async def test_a_child_settles_while_its_parent_is_stopped(meeting: Meeting) -> 
     await played(meeting, play)
     child = meeting.at.session("a")
     await meeting.of(
-        first=meeting.stop(meeting.root), second=lambda conn: children.stop(conn, child)
+        first=meeting.stop(meeting.root), second=unit_of(lambda unit: children.stop(unit, child))
     )
     await rests(meeting, "a", "b")
     assert meeting.at.statuses() == dict.fromkeys("ab", "cancelled")
@@ -232,7 +233,7 @@ async def test_a_child_is_stopped_while_its_worker_and_its_parents_are_found_dea
 
     await played(meeting, play)
     child = meeting.at.session("a")
-    await meeting.of(first=meeting.stop(child), second=claims.recover, lane=child)
+    await meeting.of(first=meeting.stop(child), second=unit_of(claims.recover), lane=child)
     await asyncio.to_thread(meeting.at.dies)
     await rests(meeting, "a")
     assert meeting.at.statuses() == {"a": "cancelled"}
@@ -253,7 +254,7 @@ async def test_nobody_goes_on_by_a_word_of_who_is_stopped_at_that_moment(meeting
     try:
         with pytest.raises(Conflict, match="is being stopped"):
             await Race(store, meeting.server).run(
-                meeting.stop(meeting.root), lambda conn: talking.tell(conn, word)
+                meeting.stop(meeting.root), unit_of(lambda unit: talking.tell(unit, word))
             )
     finally:
         await store.close()

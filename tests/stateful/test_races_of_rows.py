@@ -4,7 +4,7 @@ As in `test_races`: the first unit is held in front of its COMMIT while the seco
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import asyncpg
@@ -19,7 +19,7 @@ from runtime.domain.people import Sender, Trust
 from runtime.domain.runs import RunState
 from runtime.inbox import claims
 from runtime.inbox import streams as growing
-from runtime.inbox.claims import Holder
+from runtime.inbox.claims import Claimed, Holder
 from runtime.inbox.steps import finish
 from runtime.intake import pairing
 from runtime.intake.pairing import OWNER_CODE, new_owner_code
@@ -47,6 +47,7 @@ from tests.contract.store_support import (
     store,
 )
 from tests.contract.test_store_budgets import up_to
+from tests.kinds import unit_of
 from tests.stateful.arriving import deliver
 from tests.stateful.bench import ACCOUNT, CHANNEL, LEASE_MS, address
 from tests.stateful.test_races import FIRST, SECOND, Race, begun, dialect, race
@@ -55,6 +56,11 @@ from tests.stateful.working import ending
 __all__ = ["clock", "dialect", "migrated_url", "points", "race", "schema_templates", "store"]
 
 BUDGETS = up_to(50)
+
+
+def take(conn: Connection, holder: Holder, *, most: int) -> Sequence[Claimed]:
+    """A worker claims what it can."""
+    return unit_of(lambda unit: claims.claim(unit, holder, most=most, cache=WindowCache()))(conn)
 
 
 @pytest.mark.requirement("SCALE-1")
@@ -184,7 +190,7 @@ async def test_a_claim_passes_over_a_lane_that_another_holds(
     def claim(conn: Connection) -> list[str]:
         # Instead of a wait without end, where it does not pass over.
         conn.execute(text("SET LOCAL lock_timeout = '5s'"))
-        taken = claims.claim(conn, Holder(FIRST, 1), most=5, cache=WindowCache())
+        taken = take(conn, Holder(FIRST, 1), most=5)
         return [one.run.session_id for one in taken]
 
     held, free = await store.write(arrive, name="arrive")
@@ -217,7 +223,7 @@ async def test_nothing_is_claimed_of_a_lane_that_is_taken_or_under_a_lease_that_
     run_id, stale = await begun(race.store)
 
     def claimed(conn: Connection, holder: Holder) -> int:
-        return len(claims.claim(conn, holder, most=5, cache=WindowCache()))
+        return len(take(conn, holder, most=5))
 
     def more(conn: Connection) -> None:
         for chat in (0, 1):
@@ -243,14 +249,14 @@ async def test_a_run_that_came_back_to_its_worker_is_not_written_under_the_old_f
     end = ending(RunState.COMPLETED)
 
     def again(conn: Connection) -> None:
-        claims.recover(conn)
+        unit_of(claims.recover)(conn)
         name = f"{leases.PROCESS}{FIRST}"
         fence = leases.acquire(conn, name=name, holder=FIRST, ttl_ms=LEASE_MS)
         assert fence == stale.fence + 1
-        assert claims.claim(conn, Holder(FIRST, fence), most=1, cache=WindowCache())
+        assert take(conn, Holder(FIRST, fence), most=1)
 
     with pytest.raises(StaleLease):
-        await race.run(again, lambda conn: finish(conn, stale, run_id, end, claim=None))
+        await race.run(again, unit_of(lambda unit: finish(unit, stale, run_id, end, claim=None)))
     run = await race.store.read(lambda conn: runs.get(conn, run_id))
     assert (run.state, run.fence) == (RunState.RUNNING, stale.fence + 1)
 

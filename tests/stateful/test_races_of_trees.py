@@ -8,10 +8,12 @@ import pytest
 from sqlalchemy import Connection
 
 from runtime.domain.people import Trust
-from runtime.store import agents, lanes, runs
+from runtime.sessions.unit import Unit
+from runtime.store import agents, runs
 from runtime.subagents import children
 from runtime.subagents.children import Spawned
 from tests.contract.store_support import clock, migrated_url, points, schema_templates, store
+from tests.kinds import unit_of
 from tests.stateful.arriving import deliver
 from tests.stateful.children_bench import LIMITS, agent, spawning
 from tests.stateful.test_races import Race, dialect, race
@@ -27,13 +29,11 @@ def spawns(run_id: str, name: str) -> Callable[[Connection], Spawned]:
     order = spawning(agent(name), mode="background")
     order = replace(order, limits=replace(LIMITS, live_per_tree=ROOM))
 
-    def unit(conn: Connection) -> Spawned:
-        lane = lanes.lock_of_run(conn, run_id)
-        made = children.spawn(conn, lane, runs.get(conn, run_id), step=1, place=0, order=order)
-        lanes.save(conn, lane)
-        return made
+    def work(unit: Unit) -> Spawned:
+        lane, run = unit.lane_of_run(run_id), runs.get(unit.conn, run_id)
+        return children.spawn(unit, lane, run, step=1, place=0, order=order)
 
-    return unit
+    return unit_of(work)
 
 
 @pytest.mark.requirement("SUB-14", "SCALE-1")

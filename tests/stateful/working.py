@@ -12,23 +12,24 @@ from runtime.domain.decisions import Decision
 from runtime.domain.errors import StaleLease
 from runtime.domain.grants import Grant, GrantKind
 from runtime.domain.messages import TextPart
-from runtime.domain.people import Approvers
 from runtime.domain.runs import RunState, Usage
 from runtime.domain.tools import Effect, ToolCall, ToolResult
 from runtime.domain.transcript import AssistantMessage, ToolMessage
-from runtime.inbox import claims, deliveries, steps
+from runtime.inbox import claims, deliveries, parking, steps
 from runtime.inbox.claims import Claimed, Holder
-from runtime.inbox.parking import Wait
+from runtime.inbox.parking import CardOpening
 from runtime.inbox.steps import Ended, Finish, ModelStep
+from runtime.sessions.unit import Unit, in_unit
 from runtime.store import leases
 from runtime.store.calls import CallRow
-from runtime.subagents import awaiting
+from runtime.store.open_calls import APPROVAL, QUESTION
+from tests.kinds import KINDS, unit_of
 from tests.stateful.bench import LEASE_MS, WORKERS, Bench, Held, pick
 
 NUMBERS = st.integers(0, 7)
 WHO = st.sampled_from(WORKERS)
-KINDS = st.lists(st.sampled_from(["read", "once", "ask", "question", "refused"]), max_size=3)
-MOVES = st.tuples(st.booleans(), KINDS, st.sampled_from([RunState.COMPLETED, RunState.FAILED]))
+CALLS = st.lists(st.sampled_from(["read", "once", "ask", "question", "refused"]), max_size=3)
+MOVES = st.tuples(st.booleans(), CALLS, st.sampled_from([RunState.COMPLETED, RunState.FAILED]))
 Move = tuple[bool, list[str], RunState]
 """Whether a worker takes something new, what the model asks for, and how a run would end."""
 ALLOW = Decision(verdict="allow", rule="a test's rule")
@@ -98,7 +99,7 @@ class Working(Bench):
             self.everything_holds()
 
     @precondition(lambda self: any(self.held(who) for who in WORKERS))
-    @rule(which=NUMBERS, kinds=KINDS)
+    @rule(which=NUMBERS, kinds=CALLS)
     def a_run_goes_on(self, which: int, kinds: list[str]) -> None:
         """One step of one run."""
         who = pick([who for who in WORKERS if self.held(who)], which)
@@ -138,7 +139,9 @@ class Working(Bench):
         hands = self.workers[who]
         holder = hands.holder
         assert holder is not None
-        found = self.run(lambda conn: claims.claim(conn, holder, most=most, cache=hands.cache))
+        found = self.run(
+            unit_of(lambda unit: claims.claim(unit, holder, most=most, cache=hands.cache))
+        )
         for one in found:
             hands.runs[one.run.id] = Held(one.run.id, _unfinished(one))
             lines = one.window.lines
@@ -162,13 +165,13 @@ class Working(Bench):
         rows = rows_of(held.run_id, self.now.run[held.run_id]["step"] + 1, kinds)
         message = AssistantMessage(tool_calls=tuple(row.call for row in rows))
         step = ModelStep(message, rows, Usage(), 1)
-        self.run(lambda conn: steps.commit_model(conn, holder, held.run_id, step))
+        self.run(unit_of(lambda unit: steps.commit_model(unit, holder, held.run_id, step)))
         held.pending = rows
 
     def call_begins(self, holder: Holder, held: Held) -> None:
         row = next_up(held)
         assert row is not None
-        self.run(lambda conn: steps.start_calls(conn, holder, held.run_id, [(row, ALLOW)]))
+        self.run(unit_of(lambda unit: steps.start_calls(unit, holder, held.run_id, [(row, ALLOW)])))
         self.remember(held, [replace(row, state="started", decision=ALLOW)])
 
     def calls_end(self, holder: Holder, held: Held) -> None:
@@ -182,7 +185,9 @@ class Working(Bench):
         if next_up(held) is None:
             message = ToolMessage(results=tuple(row.result for row in held.pending if row.result))
         self.run(
-            lambda conn: steps.commit_results(conn, holder, held.run_id, ended, message=message)
+            unit_of(
+                lambda unit: steps.commit_results(unit, holder, held.run_id, ended, message=message)
+            )
         )
         if message is not None:
             held.pending = ()
@@ -193,15 +198,7 @@ class Working(Bench):
         waits = [_wait(row) for row in held.pending if asks(row)]
         asked_to_end = self.now.run[held.run_id]["cancel"] is not None
         self.run(
-            lambda conn: awaiting.park(
-                conn,
-                holder,
-                held.run_id,
-                waits,
-                approvers=Approvers(),
-                expires_in_ms=EXPIRY_MS,
-                window_from=1,
-            )
+            unit_of(lambda unit: parking.park(unit, holder, held.run_id, waits, window_from=1))
         )
         del self.workers[who].runs[held.run_id]
         self.everything_holds()
@@ -216,7 +213,9 @@ class Working(Bench):
         finish = ending(end)
         claim = self.local_delivery()
         step = self.now.run[held.run_id]["step"]
-        done = self.run(lambda conn: steps.finish(conn, holder, held.run_id, finish, claim=claim))
+        done = self.run(
+            unit_of(lambda unit: steps.finish(unit, holder, held.run_id, finish, claim=claim))
+        )
         assert (done.reply is not None) == bool(finish.parts)
         if done.state is RunState.RUNNING:
             assert end is RunState.COMPLETED, "only an answer lets a run go on"
@@ -224,14 +223,13 @@ class Working(Bench):
             assert self.now.run[held.run_id]["step"] == step + 1
             return
         if done.claimed and done.reply is not None and claim is not None:
-            row = deliveries.fresh_row(done.reply, Holder(*claim))
-            self.deliverers[claim[0]].rows[done.reply.outbox_id] = row
+            row = deliveries.fresh_row(done.reply, claim)
+            self.deliverers[claim.worker].rows[done.reply.outbox_id] = row
         del self.workers[who].runs[held.run_id]
 
-    def local_delivery(self) -> tuple[str, int] | None:
+    def local_delivery(self) -> Holder | None:
         """The claim that the deliverer of this process offers, while it believes in its lease."""
-        holder = next((one.holder for one in self.deliverers.values() if one.holder), None)
-        return None if holder is None else (holder.worker, holder.fence)
+        return next((one.holder for one in self.deliverers.values() if one.holder), None)
 
     @precondition(lambda self: any(self.held(who) for who in WORKERS))
     @rule(which=NUMBERS, end=st.sampled_from([RunState.FAILED, RunState.CANCELLED]))
@@ -295,45 +293,48 @@ def _must_park(held: Held) -> bool:
     return row is not None and asks(row)
 
 
-def _wait(row: CallRow) -> Wait:
+def _wait(row: CallRow) -> CardOpening:
     if row.call.name == "question":
-        return Wait(row, "question", question="Which?", options=("a", "b"))
-    return Wait(
-        row,
-        "approval",
+        return CardOpening(
+            kind=QUESTION,
+            row=row,
+            question="Which?",
+            options=("a", "b"),
+            expires_in_ms=EXPIRY_MS,
+        )
+    return CardOpening(
+        kind=APPROVAL,
+        row=row,
+        expires_in_ms=EXPIRY_MS,
         decision=ASK,
         grant=Grant(tool="ask", kind=GrantKind.PATH, key="ask", text="ask"),
     )
 
 
-def write_step(unit: str, conn: Connection, *, holder: Holder, held: Held) -> None:
+def write_step(what: str, conn: Connection, *, holder: Holder, held: Held) -> None:
     """One of the units of a turn, by a worker that lost its run."""
+    in_unit(conn, KINDS, lambda unit: _write(what, unit, holder, held))
+
+
+def _write(what: str, unit: Unit, holder: Holder, held: Held) -> None:
     row = _row(held.run_id, 99, 0, "once")
     message = AssistantMessage(text="late", tool_calls=(row.call,))
-    match unit:
+    match what:
         case "model":
-            steps.commit_model(conn, holder, held.run_id, ModelStep(message, (row,), Usage(), 1))
+            steps.commit_model(unit, holder, held.run_id, ModelStep(message, (row,), Usage(), 1))
         case "start":
-            steps.start_calls(conn, holder, held.run_id, [(row, ALLOW)])
+            steps.start_calls(unit, holder, held.run_id, [(row, ALLOW)])
         case "results":
             ended = Ended(row, result(row), ALLOW)
             steps.commit_results(
-                conn, holder, held.run_id, [ended], message=ToolMessage(results=(ended.result,))
+                unit, holder, held.run_id, [ended], message=ToolMessage(results=(ended.result,))
             )
         case "park":
             waits = [_wait(row)]
-            awaiting.park(
-                conn,
-                holder,
-                held.run_id,
-                waits,
-                approvers=Approvers(),
-                expires_in_ms=1,
-                window_from=1,
-            )
+            parking.park(unit, holder, held.run_id, waits, window_from=1)
         case "finish":
             finish = ending(RunState.COMPLETED)
-            steps.finish(conn, holder, held.run_id, finish, claim=None)
+            steps.finish(unit, holder, held.run_id, finish, claim=None)
         case _:
             finish = ending(RunState.CANCELLED)
-            steps.finish(conn, holder, held.run_id, finish, claim=None)
+            steps.finish(unit, holder, held.run_id, finish, claim=None)

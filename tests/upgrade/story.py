@@ -29,6 +29,7 @@ from runtime.intake.logins import Credential, Logins
 from runtime.intake.sessions import Revision
 from runtime.ports.bus import EVENTS
 from runtime.ports.model import ModelRequest
+from runtime.sessions.unit import Units
 from runtime.store import agents
 from runtime.tools.base import AnyTool
 from runtime.tools.builtin.ask import AskUser
@@ -38,6 +39,7 @@ from runtime.views.reader import Views
 from runtime.workers.leases import LeaseSettings
 from tests.fakes.chat import FakeChat
 from tests.fakes.model import Gate, Said, ScriptedModel, ScriptedModels
+from tests.kinds import KINDS
 from tests.scenario.cards import (
     GUEST,
     MEMBER,
@@ -289,7 +291,7 @@ def _control(at: World) -> Control:
     parts = at.engine.parts
     settings = ControlSettings(workspace=at.workspace)
     services = ControlServices(
-        at.database, MemoryBus(), parts.clock, at.engine.intake, lambda: settings
+        Units(at.database, MemoryBus(), KINDS), parts.clock, at.engine.intake, lambda: settings
     )
     return Control(services)
 

@@ -5,7 +5,8 @@ from typing_extensions import override
 
 from runtime.domain.errors import ToolError
 from runtime.domain.tools import Effect, Touches
-from runtime.tools.base import Arguments, Tool, ToolContext, ToolOutput
+from runtime.store.open_calls import QUESTION
+from runtime.tools.base import Arguments, Tool, ToolContext, ToolOutput, WaitsFor
 
 
 class AskArguments(Arguments):
@@ -14,7 +15,7 @@ class AskArguments(Arguments):
 
 
 class AskUser(Tool[AskArguments]):
-    """The executor turns the call into a card; the answer becomes its result."""
+    """The call becomes a card; the answer becomes its result."""
 
     name = "ask_user"
     description = "Ask the person and wait for the answer."
@@ -25,6 +26,10 @@ class AskUser(Tool[AskArguments]):
     @override
     def touches(self, arguments: AskArguments, context: ToolContext) -> Touches:
         return Touches(asks_person=True, subject=arguments.question)
+
+    @override
+    def waits_for(self, arguments: AskArguments, context: ToolContext) -> WaitsFor:
+        return WaitsFor(QUESTION, arguments.question, arguments.options)
 
     @override
     async def run(self, arguments: AskArguments, context: ToolContext) -> ToolOutput:

@@ -7,7 +7,8 @@ from typing_extensions import override
 
 from runtime.domain.errors import ToolError
 from runtime.domain.tools import Effect, Touches
-from runtime.tools.base import Arguments, Tool, ToolContext, ToolOutput
+from runtime.store.open_calls import CLARIFICATION
+from runtime.tools.base import Arguments, Tool, ToolContext, ToolOutput, WaitsFor
 
 CLARIFY: Final = "request_parent_clarification"
 
@@ -29,6 +30,10 @@ class RequestParentClarification(Tool[ClarifyArguments]):
     @override
     def touches(self, arguments: ClarifyArguments, context: ToolContext) -> Touches:
         return Touches(subject=arguments.question)
+
+    @override
+    def waits_for(self, arguments: ClarifyArguments, context: ToolContext) -> WaitsFor:
+        return WaitsFor(CLARIFICATION, arguments.question)
 
     @override
     async def run(self, arguments: ClarifyArguments, context: ToolContext) -> ToolOutput:

@@ -9,6 +9,7 @@ from runtime.domain.decisions import PermissionMode
 from runtime.domain.errors import ToolError
 from runtime.domain.tools import Effect, Touches
 from runtime.store.agents import Retention, Share
+from runtime.store.open_calls import CHILDREN
 from runtime.subagents.allowing import Asked, Folder, Patterns, SpendAsked
 from runtime.subagents.isolation import WorkspaceName
 from runtime.subagents.requests import (
@@ -21,7 +22,7 @@ from runtime.subagents.requests import (
     TypeName,
 )
 from runtime.subagents.terms import RequestKey
-from runtime.tools.base import Arguments, Tool, ToolContext, ToolOutput
+from runtime.tools.base import Arguments, Tool, ToolContext, ToolOutput, WaitsFor
 
 SPAWN: Final = "sessions_spawn"
 LONGEST_S: Final = 30 * 86_400
@@ -102,6 +103,10 @@ class SessionsSpawn(Tool[SpawnArguments]):
     @override
     def touches(self, arguments: SpawnArguments, context: ToolContext) -> Touches:
         return Touches(delegates=True, spawns=True, subject=arguments.type)
+
+    @override
+    def waits_for(self, arguments: SpawnArguments, context: ToolContext) -> WaitsFor:
+        return WaitsFor(CHILDREN)
 
     @override
     async def run(self, arguments: SpawnArguments, context: ToolContext) -> ToolOutput:

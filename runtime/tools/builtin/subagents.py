@@ -17,9 +17,10 @@ from runtime.domain.tools import Effect, Touches
 from runtime.domain.value import JsonObject
 from runtime.store.agent_rows import AgentRow
 from runtime.store.agents import Agent
+from runtime.store.open_calls import AGENTS
 from runtime.subagents.selecting import below, select, standing
 from runtime.subagents.talking import How, Word
-from runtime.tools.base import AnyTool, Arguments, Tool, ToolContext, ToolOutput
+from runtime.tools.base import AnyTool, Arguments, Tool, ToolContext, ToolOutput, WaitsFor
 from runtime.tools.family import Family, Household
 
 MOST_WAIT_S: Final = 60
@@ -76,9 +77,10 @@ class Subagents(Tool[SubagentsArguments]):
         )
 
     @override
-    def lingers(self, arguments: SubagentsArguments, context: ToolContext) -> bool:
+    def waits_for(self, arguments: SubagentsArguments, context: ToolContext) -> WaitsFor | None:
         # A child holds a slot while it runs, which those that it waits for may need.
-        return context.child and arguments.action == "wait"
+        waits = context.child and arguments.action == "wait"
+        return WaitsFor(AGENTS) if waits else None
 
     @override
     async def run(self, arguments: SubagentsArguments, context: ToolContext) -> ToolOutput:

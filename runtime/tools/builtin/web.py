@@ -58,6 +58,10 @@ class WebFetch(Tool[FetchArguments]):
         return Touches(network=(host,), address=arguments.url, subject=host)
 
     @override
+    def fetches(self, arguments: FetchArguments) -> str:
+        return arguments.url
+
+    @override
     async def run(self, arguments: FetchArguments, context: ToolContext) -> ToolOutput:
         page = await self._fetch.get(
             arguments.url, max_bytes=_BYTES, timeout_s=self._timeout_s, may=context.reaches

@@ -28,10 +28,12 @@ from runtime.domain.messages import ChatAddress, OutboundMessage
 from runtime.intake.control import Control, ControlServices, ControlSettings
 from runtime.intake.logins import Logins
 from runtime.ports.chat import ChatAdapter
+from runtime.sessions.unit import Units
 from runtime.store import Database, open_database, outbox
 from runtime.store.outbox import NewRow
 from runtime.views.reader import Views
 from tests.fakes.gatehouse import FakeGatehouse
+from tests.kinds import KINDS
 from tests.templates import make_database
 
 TOKEN: Final = "token-of-the-page"
@@ -181,7 +183,7 @@ class _Place:
         clock = SystemClock()
         control = ControlSettings(workspace=self.workspace)
         services = ControlServices(
-            self.database, self.bus, clock, self.gatehouse, settings=lambda: control
+            Units(self.database, self.bus, KINDS), clock, self.gatehouse, lambda: control
         )
         return HttpServices(
             settings=HttpSettings(admin_tokens=lambda: (TOKEN,), port=0),

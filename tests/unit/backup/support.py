@@ -12,12 +12,14 @@ from gateway.config import Config, load
 from runtime.domain.messages import ChatAddress, InboundMessage, OutboundMessage, TextPart
 from runtime.domain.people import Sender, Speaker, Trust
 from runtime.inbox.enqueue import enqueue
-from runtime.store import lanes, outbox
+from runtime.sessions.unit import Unit
+from runtime.store import outbox
 from runtime.store.backup import DatabaseBackup
 from runtime.store.lanes import NewSession
 from runtime.store.migrate import MIGRATIONS, head
 from runtime.store.outbox import NewRow
 from tests.contract.store_support import StillClock
+from tests.kinds import unit_of
 
 NOW = 1_800_000_000_000
 NAME = "gatehouse-20270115-080000.tar.gz"
@@ -53,10 +55,6 @@ def next_version(folder: Path) -> Path:
 
 def say(conn: Connection, number: int) -> str:
     """One message of a person: its input and its run, in one unit; the session's id."""
-    lane = lanes.lock_by_key(conn, "test:bot:C1") or lanes.create(
-        conn, NewSession("test:bot:C1", CHAT, "edit", "followup")
-    )
-    assert lane is not None
     message = InboundMessage(
         channel="test",
         account="bot",
@@ -67,9 +65,16 @@ def say(conn: Connection, number: int) -> str:
         text=f"message {number}",
         received_at_ms=number,
     )
-    assert enqueue(conn, lane, message, ADA, queue_mode="followup", debounce_ms=0) is not None
-    lanes.save(conn, lane)
-    return lane.session_id
+
+    def work(unit: Unit) -> str:
+        lane = unit.lane_by_key("test:bot:C1") or unit.create(
+            NewSession("test:bot:C1", CHAT, "edit", "followup")
+        )
+        assert lane is not None
+        assert enqueue(unit, lane, message, ADA, queue_mode="followup", debounce_ms=0) is not None
+        return lane.session_id
+
+    return unit_of(work)(conn)
 
 
 def reply(conn: Connection, number: int, session_id: str, claim: tuple[str, int] | None) -> str:

@@ -23,6 +23,7 @@ from runtime.intake.control import Control, ControlServices, ControlSettings
 from runtime.intake.logins import Logins
 from runtime.ports.gatehouse import Accepted
 from runtime.ports.model import Model
+from runtime.sessions.unit import Units
 from runtime.store import open_database
 from runtime.store.observed import ObservedDatabase, count_commits
 from runtime.tools.builtin import builtin_tools
@@ -36,6 +37,7 @@ from tests.fakes.chat import FakeChat
 from tests.fakes.fetch import FakeFetch
 from tests.fakes.model import ScriptedModels
 from tests.fakes.sandbox import FakeSandbox
+from tests.kinds import KINDS
 from tests.templates import make_database
 
 OPEN = ChannelAccess(owners=frozenset({"U-owner"}))
@@ -136,7 +138,7 @@ async def counted(path: Path, model: Model) -> AsyncIterator[Counted]:
         replace(settings, intake=replace(settings.intake, access={"test": OPEN}, debounce_ms=0)),
     )
     control = ControlServices(
-        database, bus, clock, engine.intake, lambda: ControlSettings(workspace=path)
+        Units(database, bus, KINDS), clock, engine.intake, lambda: ControlSettings(workspace=path)
     )
     services = HttpServices(
         settings=HttpSettings(admin_tokens=lambda: (TOKEN,), port=0),

@@ -1,0 +1,104 @@
+"""What the units of all that comes in share. A unit may run twice, so nothing is kept between."""
+
+from collections.abc import Sequence
+
+from runtime.domain.errors import NotFound
+from runtime.domain.ids import IdPrefix, new_id
+from runtime.domain.messages import ChatAddress, InboundMessage, OutboundMessage, TextPart
+from runtime.domain.people import Sender
+from runtime.intake.access import ChannelAccess
+from runtime.intake.settings import IntakeSettings
+from runtime.ports.bus import OUTBOX
+from runtime.sessions.keys import Scope, session_key
+from runtime.sessions.unit import Unit
+from runtime.store import outbox, sessions
+from runtime.store.database import now_ms
+from runtime.store.lanes import Lane, NewSession
+from runtime.store.outbox import NewRow
+
+
+class BeginAnew(Exception):
+    """What a unit read before it had its lanes holds no longer; run it once more.
+
+    Another unit became durable meanwhile, so this ends. The lanes must be given back first: to lock
+    others behind them would break the order of locks.
+    """
+
+
+class Reception:
+    """What a unit of the intake knows: the operator's rules, and whose session a message is of."""
+
+    def __init__(self, settings: IntakeSettings) -> None:
+        self.settings = settings
+
+    def rules_of(self, channel: str) -> ChannelAccess:
+        """The operator's rules for a channel."""
+        return self.settings.access.get(channel, ChannelAccess())
+
+    def key_of(self, address: ChatAddress, sender: Sender) -> str:
+        """The key of the session that a person's words at a place belong to."""
+        rules = self.rules_of(address.channel)
+        scope: Scope = rules.group_scope
+        if address.chat_kind == "channel":
+            scope = rules.channel_scope
+        return session_key(address, sender, scope=scope)
+
+    def lane_of(self, unit: Unit, message: InboundMessage, *, beside: str | None = None) -> Lane:
+        """The message's lane, held until the unit ends; its session is made where it is new.
+
+        The lane of the session `beside` is locked with it, in the order of locks. A new session is
+        made before, while the unit holds nothing. Whoever makes the same key at the same time waits
+        for this unit, which may go on to wait for the lane `beside`: so nobody may hold that lane
+        while they make a key. The new lane needs no place in the order, because nobody sees it, and
+        those who wait for its key hold no lane. Raises `BeginAnew`.
+        """
+        key = self.key_of(message.address, message.sender)
+        if beside is None:
+            lane = unit.lane_by_key(key) or self._make(unit, message, key) or unit.lane_by_key(key)
+            if lane is None:
+                raise BeginAnew(f"the session {key} was deleted")
+            return lane
+        if sessions.by_key(unit.conn, key) is None:
+            self._make(unit, message, key)
+        found = sessions.by_key(unit.conn, key)
+        if found is None:
+            raise BeginAnew(f"the session {key} was deleted")
+        return self.lanes(unit, [found.id, beside])[0]
+
+    def lanes(self, unit: Unit, session_ids: Sequence[str]) -> Sequence[Lane]:
+        """The lanes of sessions that the unit found. Raises `BeginAnew` where one is gone."""
+        try:
+            return unit.lanes(session_ids)
+        except NotFound as gone:
+            raise BeginAnew(str(gone)) from gone
+
+    def say(
+        self,
+        unit: Unit,
+        target: ChatAddress,
+        text: str,
+        *,
+        session_id: str | None = None,
+        reply_to: str | None = None,
+    ) -> None:
+        """Put one line of the gateway's own into the outbox."""
+        message = OutboundMessage(
+            outbox_id=new_id(IdPrefix.OUTBOX, now_ms(unit.conn)),
+            target=target,
+            reply_to=reply_to,
+            parts=(TextPart(markdown=text, names_commands=True),),
+            session_id=session_id,
+        )
+        outbox.add(unit.conn, NewRow(kind="notice", message=message))
+        unit.say(OUTBOX, {"channel": target.channel, "account": target.account})
+
+    def _make(self, unit: Unit, message: InboundMessage, key: str) -> Lane | None:
+        return unit.create(
+            NewSession(
+                key=key,
+                address=message.address,
+                mode=self.settings.mode,
+                queue_mode=self.settings.queue_mode,
+                title=message.text.strip()[:80],
+            )
+        )

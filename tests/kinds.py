@@ -1,0 +1,18 @@
+"""The kinds of sessions and waits of a whole gateway, for tests that run units by themselves."""
+
+from collections.abc import Callable
+from typing import Final, TypeVar
+
+from runtime.sessions.unit import Kinds, Unit, in_unit
+from runtime.store import Connection
+from runtime.workers.feature import kinds_of
+from runtime.workers.subagents import SUBAGENTS
+
+T = TypeVar("T")
+
+KINDS: Final[Kinds] = kinds_of((SUBAGENTS,))
+
+
+def unit_of(work: Callable[[Unit], T]) -> Callable[[Connection], T]:
+    """A unit's work as a plain function of a connection."""
+    return lambda conn: in_unit(conn, KINDS, work)
