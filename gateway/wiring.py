@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from adapters.models.discover import discover
 from adapters.models.listing import ProviderLists
@@ -33,6 +33,7 @@ from gateway.config_engine import (
     send_limits,
 )
 from gateway.explain import Explainer
+from gateway.features import FEATURES
 from gateway.http.observing import EngineMetrics
 from gateway.http.services import HttpServices, HttpSettings, TaskView
 from gateway.owner import Owner
@@ -72,14 +73,10 @@ from runtime.tools.registry import Registry
 from runtime.views.reader import Views
 from runtime.workers.accounts import Account
 from runtime.workers.engine import ALL_ROLES, Engine, EngineParts, Role
-from runtime.workers.feature import Feature, kinds_of
-from runtime.workers.subagents import SUBAGENTS
+from runtime.workers.feature import kinds_of
 
 if TYPE_CHECKING:
     from runtime.store.backup import DatabaseBackup
-
-FEATURES: Final[tuple[Feature, ...]] = (SUBAGENTS,)
-"""What this gateway has beside the message path."""
 
 
 class Current:

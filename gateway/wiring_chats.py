@@ -10,8 +10,8 @@ from adapters.web.adapter import CHANNELS, WebAdapter
 from gateway.config import Config
 from gateway.config_chats import Slack, SlackWorkspace, Telegram, TelegramBot
 from gateway.config_files import OPENAI_URL
+from gateway.features import COMMANDS
 from gateway.http.services import AdapterView
-from runtime.commands.table import LISTED
 from runtime.domain.errors import InvalidInput
 from runtime.domain.value import JsonObject
 from runtime.ports.bus import Bus
@@ -140,7 +140,9 @@ def telegram_bots(section: Telegram) -> "list[TelegramSettings]":
     # Lazy: as above.
     from adapters.telegram.settings import BotCommand, TelegramSettings
 
-    menu = tuple(BotCommand(name=one.name, help=one.help, guests=one.guests) for one in LISTED)
+    menu = tuple(
+        BotCommand(name=one.name, help=one.help, guests=one.guests) for one in COMMANDS.listed
+    )
     return [
         TelegramSettings(
             token=bot.token,

@@ -3,14 +3,16 @@
 from collections.abc import Callable
 from typing import Final, TypeVar
 
+from gateway.features import COMMANDS, FEATURES
 from runtime.sessions.unit import Kinds, Unit, in_unit
 from runtime.store import Connection
 from runtime.workers.feature import kinds_of
-from runtime.workers.subagents import SUBAGENTS
 
 T = TypeVar("T")
 
-KINDS: Final[Kinds] = kinds_of((SUBAGENTS,))
+__all__ = ["COMMANDS", "FEATURES", "KINDS", "unit_of"]
+
+KINDS: Final[Kinds] = kinds_of(FEATURES)
 
 
 def unit_of(work: Callable[[Unit], T]) -> Callable[[Connection], T]:

@@ -164,9 +164,9 @@ async def _is_at_work(client: "GatewayClient", session_id: str) -> bool:
 async def _screen(conversation: "Conversation") -> None:
     # Lazy: the full-screen library takes half a second and is for terminals only.
     from adapters.terminal.app import run
-    from runtime.commands.table import LISTED
+    from gateway.features import COMMANDS
 
-    await run(conversation, sorted(one.name for one in LISTED))
+    await run(conversation, sorted(one.name for one in COMMANDS.listed))
 
 
 async def _once(conversation: "Conversation", message: str, pressed: asyncio.Event) -> int:

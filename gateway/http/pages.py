@@ -8,11 +8,11 @@ from typing import Final
 import jinja2
 from aiohttp import web
 
+from gateway.features import COMMANDS
 from gateway.http.auth import COOKIE, CSRF_FIELD, PRINCIPAL, Guard, csrf_of, same_csrf
 from gateway.http.problems import CONTENT_TYPE, Handler, HttpProblem
 from gateway.http.services import HttpServices
 from gateway.ui import STATIC, TEMPLATES
-from runtime.commands.table import LISTED
 from runtime.intake.logins import LIFE_MS
 
 FORM_COOKIE: Final = "gatehouse_form"
@@ -66,7 +66,7 @@ class PageRoutes:
             csrf=principal.csrf or "",
             may_write=principal.role == "admin",
             may_log_out=principal.via == "cookie",
-            commands=sorted(LISTED, key=lambda one: one.name),
+            commands=sorted(COMMANDS.listed, key=lambda one: one.name),
         )
 
     async def _login(self, request: web.Request) -> web.Response:

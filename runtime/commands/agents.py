@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
+from runtime.commands.table import Call, Command
 from runtime.domain.counts import counted
 from runtime.inbox.agent_cards import labelled, took, used
 from runtime.inbox.telling import retried
@@ -66,3 +67,10 @@ def _cost(rows: Sequence[AgentRow]) -> float | None:
     """The sum of what is known; None where nothing is."""
     known = [row.cost_usd for row in rows if row.cost_usd is not None]
     return sum(known) if known else None
+
+
+def _tree(call: Call) -> str:
+    return tree_text(call.unit.conn, call.session.id, now_ms=call.lane.now_ms)
+
+
+AGENTS: Final = Command("agents", "shows the subagents of this session", _tree)

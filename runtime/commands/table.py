@@ -4,17 +4,20 @@ A handler runs inside the unit that stores the message, so a command is applied 
 """
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
-from runtime.commands import agents, answers, models, personas
+from runtime.commands import answers, models
 from runtime.commands.answers import Picked
-from runtime.commands.parse import Unknown
+from runtime.commands.lookups import Lookups
+from runtime.commands.parse import Unknown, Words, command_of, unknown_of
 from runtime.domain.budgets import BudgetSettings, budgets_of, spender_of, standing_lines
 from runtime.domain.counts import counted
 from runtime.domain.decisions import SessionMode
 from runtime.domain.errors import Conflict, NotFound
 from runtime.domain.events import EventKind
+from runtime.domain.messages import InboundMessage
 from runtime.domain.people import Approvers, Speaker, Trust
 from runtime.domain.rates import RateSettings, limits_of_runs, rate_lines
 from runtime.domain.value import JsonObject
@@ -31,9 +34,7 @@ from runtime.store.sessions import Session
 
 @dataclass(frozen=True, slots=True)
 class CommandSettings:
-    """What commands may know of the gateway; `describe` is the sandbox and model in one line.
-    `persona`, `listing` and `skipped` are what was looked up for a message that asks for a persona,
-    a model or the status; `skipped` says which files of the workspace are not used, and why."""
+    """What commands may know of the gateway."""
 
     approvers: Approvers = field(default_factory=Approvers)
     models: tuple[str, ...] = ()
@@ -42,15 +43,13 @@ class CommandSettings:
     sandbox: str = ""
     budgets: BudgetSettings = field(default_factory=BudgetSettings)
     rates: RateSettings = field(default_factory=RateSettings)
-    persona: personas.Asked | None = None
-    listing: ModelListing | None = None
-    skipped: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
 class Call:
     """One command at work. `said_ms` is when a late one was said, None for one that came in time;
-    `meant` is the card that it is about, whose lane is held. Handlers lock no other one."""
+    `meant` is the card that it is about, whose lane is held. Handlers lock no other one.
+    `commands` are all that there are; `found` is what was looked up for this one."""
 
     unit: Unit
     lane: Lane
@@ -60,15 +59,19 @@ class Call:
     settings: CommandSettings
     said_ms: int | None = None
     meant: Picked = answers.NONE
+    commands: "Commands" = field(default_factory=lambda: Commands())
+    found: object = None
 
 
 Handler = Callable[[Call], str]
+LookUp = Callable[[Lookups, str], Awaitable[object]]
+"""Looks up what a command with these words needs to know."""
 
 
 @dataclass(frozen=True, slots=True)
 class Command:
     """`guests` may use it too, or `owners` alone may. What is not `listed` is what a client sends
-    by itself."""
+    by itself. `look_up` gives what its handler finds in `Call.found`."""
 
     name: str
     help: str
@@ -76,6 +79,7 @@ class Command:
     guests: bool = False
     owners: bool = False
     listed: bool = True
+    look_up: LookUp | None = None
 
     def open_to(self, trust: Trust) -> bool:
         """Whether somebody may use it who is trusted so far."""
@@ -86,7 +90,7 @@ class Command:
 
 def help_text(call: Call) -> str:
     """The commands that this person may use."""
-    usable = [one for one in LISTED if one.open_to(call.speaker.trust)]
+    usable = [one for one in call.commands.listed if one.open_to(call.speaker.trust)]
     lines = "\n".join(f"- `/{one.name}` {one.help}" for one in usable)
     return f"I answer when you write to me. These words work without the model:\n\n{lines}"
 
@@ -114,7 +118,8 @@ def _status(call: Call) -> str:
         f"- waiting for an answer: `{answers.code(one)}` ({answers.about(one)})" for one in waiting
     ]
     if call.speaker.trust is Trust.OWNER:
-        lines += [f"- workspace: {one}" for one in call.settings.skipped]
+        skipped = call.found if isinstance(call.found, tuple) else ()
+        lines += [f"- workspace: {one}" for one in skipped]
     return "\n".join(lines)
 
 
@@ -170,7 +175,9 @@ _MODE_SAYS = {
 
 
 def _model(call: Call) -> str:
-    listing = call.settings.listing or ModelListing(call.settings.models)
+    listing = call.found
+    if not isinstance(listing, ModelListing):
+        listing = ModelListing(call.settings.models)
     default = call.settings.default_model
     if not call.rest:
         now = call.session.model or f"{default}, the default"
@@ -252,21 +259,6 @@ def _children_lines(call: Call) -> Sequence[str]:
     return [f"Its subagents used {tokens:,} tokens more. Cost: {cost}."] if tokens else []
 
 
-def _agents(call: Call) -> str:
-    return agents.tree_text(call.unit.conn, call.session.id, now_ms=call.lane.now_ms)
-
-
-def _persona(call: Call) -> str:
-    return personas.change(
-        call.unit.conn,
-        call.lane,
-        call.session,
-        call.settings.persona,
-        rest=call.rest,
-        by=call.speaker.person_id,
-    )
-
-
 def _budget_lines(call: Call) -> Sequence[str]:
     """The limits that hold for this person here, and what is left of each."""
     limits = call.settings.budgets
@@ -301,48 +293,78 @@ def _sentence(text: str) -> str:
 
 _UNANSWERED = "Write `/answer CODE your answer`; the code is on the question."
 _FULL = (Trust.OWNER, Trust.MEMBER)
-COMMANDS = {
-    one.name: one
-    for one in (
-        Command("help", "shows this", help_text, guests=True),
-        Command("status", "says what I am doing", _status, guests=True),
-        Command("new", "starts a fresh conversation", _new, guests=True),
-        Command("stop", "stops what I am doing", _stop, guests=True),
-        Command("queue", "`MODE` sets what happens to messages while I work", _queue),
-        Command("edit", "lets me change files again", _mode(SessionMode.EDIT)),
-        Command("plan", "makes me only read and plan", _mode(SessionMode.PLAN)),
-        Command("ask", "makes me only read and answer", _mode(SessionMode.ASK)),
-        Command("model", "lists the models; `NAME` chooses one, `default` goes back", _model),
-        Command(
-            "persona", "`NAME` chooses who I am here; `off`: myself again", _persona, owners=True
-        ),
-        Command("approve", "`CODE` allows a call (`session`: for this session)", _decide("once")),
-        Command("deny", "`CODE reason` denies a call", _decide("deny")),
-        Command("answer", "`CODE text` answers a question", _answer),
-        Command("agents", "shows the subagents of this session", _agents),
-        Command("start", "says hello", _start, guests=True, listed=False),
-        Command("usage", "shows what this session used, and what is left", _usage),
-    )
-}
-NAMES = frozenset(COMMANDS)
-LISTED = tuple(one for one in COMMANDS.values() if one.listed)
 
 
-def apply(call: Call, name: str) -> str:
-    """Run a command for a person; what it says. Guests get only the harmless ones."""
-    command = COMMANDS[name]
-    if not command.open_to(call.speaker.trust):
-        whom = "guests" if call.speaker.trust not in _FULL else "members"
-        return f"`/{name}` is not open to {whom}."
-    said = command.run(call)
-    lanes.settle(call.unit.conn, call.lane)
-    return said
+async def _skipped(lookups: Lookups, _rest: str) -> object:
+    """Which files of the workspace are not used, and why."""
+    return () if lookups.workspace is None else (await lookups.workspace.snapshot()).warnings
 
 
-def unknown_text(found: Unknown, trust: Trust) -> str:
-    """One line for a command that there is not, with those that may have been meant."""
-    near = [f"`/{name}`" for name in found.near if COMMANDS[name].open_to(trust)]
-    meant = f" Did you mean {' or '.join(near)}?" if near else ""
-    return (
-        f"I do not know the command `{found.typed}`.{meant} `/help` lists the commands that I know."
-    )
+async def _listing(lookups: Lookups, _rest: str) -> object:
+    return None if lookups.models is None else await lookups.models.listing()
+
+
+BUILT_IN: Final = (
+    Command("help", "shows this", help_text, guests=True),
+    Command("status", "says what I am doing", _status, guests=True, look_up=_skipped),
+    Command("new", "starts a fresh conversation", _new, guests=True),
+    Command("stop", "stops what I am doing", _stop, guests=True),
+    Command("queue", "`MODE` sets what happens to messages while I work", _queue),
+    Command("edit", "lets me change files again", _mode(SessionMode.EDIT)),
+    Command("plan", "makes me only read and plan", _mode(SessionMode.PLAN)),
+    Command("ask", "makes me only read and answer", _mode(SessionMode.ASK)),
+    Command(
+        "model",
+        "lists the models; `NAME` chooses one, `default` goes back",
+        _model,
+        look_up=_listing,
+    ),
+    Command("approve", "`CODE` allows a call (`session`: for this session)", _decide("once")),
+    Command("deny", "`CODE reason` denies a call", _decide("deny")),
+    Command("answer", "`CODE text` answers a question", _answer),
+    Command("start", "says hello", _start, guests=True, listed=False),
+    Command("usage", "shows what this session used, and what is left", _usage),
+)
+"""The commands that belong to no feature."""
+
+
+class Commands:
+    """All commands that there are: the built-in ones, and those of features behind them."""
+
+    def __init__(self, *of_features: Command) -> None:
+        self._by_name = {one.name: one for one in (*BUILT_IN, *of_features)}
+        self.names = frozenset(self._by_name)
+        self.listed = tuple(one for one in self._by_name.values() if one.listed)
+
+    def named_in(self, message: InboundMessage) -> Words | None:
+        """The command that a message is, if it is one."""
+        return command_of(message, names=self.names)
+
+    def mistyped_in(self, message: InboundMessage) -> Unknown | None:
+        """What a message names like a command that there is not."""
+        return unknown_of(message, names=self.names)
+
+    async def look_up(self, lookups: Lookups, message: InboundMessage) -> object:
+        """What the command of a message needs to know, if it is one that looks anything up."""
+        words = self.named_in(message)
+        look_up = None if words is None else self._by_name[words.name].look_up
+        return None if words is None or look_up is None else await look_up(lookups, words.rest)
+
+    def apply(self, call: Call, name: str) -> str:
+        """Run a command for a person; what it says. Guests get only the harmless ones."""
+        command = self._by_name[name]
+        if not command.open_to(call.speaker.trust):
+            whom = "guests" if call.speaker.trust not in _FULL else "members"
+            return f"`/{name}` is not open to {whom}."
+        said = command.run(call)
+        lanes.settle(call.unit.conn, call.lane)
+        return said
+
+    def unknown_text(self, found: Unknown, trust: Trust) -> str:
+        """One line for a command that there is not, with those that may have been meant."""
+        near = [f"`/{name}`" for name in found.near if self._by_name[name].open_to(trust)]
+        meant = f" Did you mean {' or '.join(near)}?" if near else ""
+        return (
+            f"I do not know the command `{found.typed}`.{meant} "
+            "`/help` lists the commands that I know."
+        )

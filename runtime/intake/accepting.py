@@ -1,9 +1,9 @@
 """Accepting a message: one unit decides access, dedupes, then enqueues it or applies it (MSG-1)."""
 
-from runtime.commands import answers, parse, table
+from runtime.commands import answers
 from runtime.commands.answers import Picked
 from runtime.commands.parse import Unknown, Words
-from runtime.commands.table import Call
+from runtime.commands.table import Call, Commands
 from runtime.domain.errors import Conflict
 from runtime.domain.messages import InboundMessage
 from runtime.domain.people import Speaker, Trust
@@ -24,11 +24,20 @@ from runtime.store.sessions import Session
 
 
 class Accepting(Reception):
-    """One message's unit of work. `session_id` names the session that the message must be for."""
+    """One message's unit of work. `session_id` names the session that the message must be for;
+    `found` is what was looked up for the command that it is."""
 
-    def __init__(self, settings: IntakeSettings, *, session_id: str | None = None) -> None:
-        super().__init__(settings)
+    def __init__(
+        self,
+        settings: IntakeSettings,
+        commands: Commands,
+        *,
+        session_id: str | None = None,
+        found: object = None,
+    ) -> None:
+        super().__init__(settings, commands)
         self._session_id = session_id
+        self._found = found
 
     def accept(self, unit: Unit, message: InboundMessage) -> Accepted:
         """Decide about one message, and keep or apply it. Raises `BeginAnew`."""
@@ -104,7 +113,9 @@ class Accepting(Reception):
         known: people.Account | None,
     ) -> Accepted:
         conn = unit.conn
-        meant = answering.meant_by(conn, message, self.key_of(message.address, message.sender))
+        key = self.key_of(message.address, message.sender)
+        words = self.commands.named_in(message)
+        meant = answering.meant_by(conn, message, words, key)
         lane, session = self._locked(unit, message, meant)
         self._know(conn, message, speaker, known)
         ended = exchanges.over(conn, lane, message, speaker)
@@ -113,8 +124,7 @@ class Accepting(Reception):
         message = lateness.marked(
             message, now_ms=lane.now_ms, after_ms=self.settings.stale_after_ms
         )
-        words = parse.command_of(message, names=table.NAMES)
-        unknown = parse.unknown_of(message, names=table.NAMES)
+        unknown = self.commands.mistyped_in(message)
         if words is not None:
             return self._command(unit, lane, message, speaker, words, meant)
         if unknown is not None and answering.card_replied_to(conn, message) is None:
@@ -256,7 +266,7 @@ class Accepting(Reception):
         if input_id is None:
             return duplicate_of(conn, message)
         if isinstance(words, Unknown):
-            said = table.unknown_text(words, speaker.trust)
+            said = self.commands.unknown_text(words, speaker.trust)
         elif superseded:
             said = lateness.left(words.name, lane, message)
         else:
@@ -269,8 +279,11 @@ class Accepting(Reception):
                 self.settings.commands,
                 said_ms=message.sent_at_ms if message.late else None,
                 meant=meant,
+                commands=self.commands,
+                found=self._found,
             )
-            said = introductions.word(conn, words, speaker) or table.apply(call, words.name)
+            introduced = introductions.word(conn, words, speaker)
+            said = introduced or self.commands.apply(call, words.name)
         self._remark(unit, lane, message, speaker, said)
         name = "unknown" if isinstance(words, Unknown) else words.name
         return Accepted(

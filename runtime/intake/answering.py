@@ -13,8 +13,9 @@ somebody who answers the other way round.
 from collections.abc import Sequence
 from typing import Final
 
-from runtime.commands import answers, parse, table
+from runtime.commands import answers
 from runtime.commands.answers import NONE, Picked
+from runtime.commands.parse import Words
 from runtime.domain.messages import ChatAddress, InboundMessage
 from runtime.store import Connection, open_calls, outbox, sessions
 from runtime.store.open_calls import APPROVAL, QUESTION, OpenCall
@@ -23,15 +24,15 @@ ANSWERS: Final = {"approve": APPROVAL, "deny": APPROVAL, "answer": QUESTION}
 """Words that answer, and the kind of card that each is about."""
 
 
-def meant_by(conn: Connection, message: InboundMessage, key: str) -> Picked:
-    """The card that a message of the session `key` is about, if any, and what is said to it.
+def meant_by(conn: Connection, message: InboundMessage, words: Words | None, key: str) -> Picked:
+    """The card that a message of the session `key` is about, if any, and what is said to it;
+    `words` are the command that it is, if it is one.
 
     Only one that is open now can still be answered when its lane is held.
     """
     if not message.speaks_for_sender:
         return NONE
     card = card_replied_to(conn, message)
-    words = parse.command_of(message, names=table.NAMES)
     if words is None:
         return Picked(card if message.reply_to and card else _plainly(conn, message, key))
     if words.name in ANSWERS:

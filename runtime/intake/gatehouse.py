@@ -5,11 +5,12 @@ from typing import TypeVar
 
 import structlog
 
+from runtime.commands.lookups import Lookups
+from runtime.commands.table import Commands
 from runtime.domain.messages import ButtonPress, Deletion, InboundMessage, Move
 from runtime.domain.people import Approvers, Sender
 from runtime.intake.accepting import Accepting
 from runtime.intake.home import Homing
-from runtime.intake.lookups import Lookups
 from runtime.intake.moving import Moving
 from runtime.intake.pressing import Pressing
 from runtime.intake.reception import BeginAnew
@@ -36,8 +37,10 @@ class Intake:
         settings: IntakeSettings,
         *,
         observer: Observer = NO_OBSERVER,
+        commands: Commands | None = None,
         lookups: Lookups | None = None,
     ) -> None:
+        self._commands = commands or Commands()
         self._lookups = lookups or Lookups()
         self._units = units
         self._observer = observer
@@ -61,27 +64,27 @@ class Intake:
         """
         message = _within_limit(message)
         await self._forget_former()
-        settings = await self._lookups.prepared(self._settings, message)
-        accepting = Accepting(settings, session_id=session_id)
+        found = await self._commands.look_up(self._lookups, message)
+        accepting = Accepting(self._settings, self._commands, session_id=session_id, found=found)
         accepted = await self._apply(lambda unit: accepting.accept(unit, message), name="accept")
         return self._told("message_in", message.channel, accepted)
 
     async def press(self, press: ButtonPress) -> Pressed:
         """Answer an open call by a button. Raises `StoreUnavailable`."""
-        pressing = Pressing(self._settings)
+        pressing = Pressing(self._settings, self._commands)
         return await self._run(lambda unit: pressing.press(unit, press), name="press")
 
     async def revise(self, message: InboundMessage) -> Accepted:
         """Apply an edit. Raises `StoreUnavailable`."""
         message = _within_limit(message)
         await self._forget_former()
-        revising = Revising(self._settings)
+        revising = Revising(self._settings, self._commands)
         accepted = await self._apply(lambda unit: revising.revise(unit, message), name="revise")
         return self._told("edit_in", message.channel, accepted)
 
     async def withdraw(self, deletion: Deletion) -> Accepted:
         """Apply a deletion. Raises `StoreUnavailable`."""
-        revising = Revising(self._settings)
+        revising = Revising(self._settings, self._commands)
         accepted = await self._apply(
             lambda unit: revising.withdraw(unit, deletion), name="withdraw"
         )
@@ -89,13 +92,13 @@ class Intake:
 
     async def move(self, move: Move) -> None:
         """Let everything of a chat follow it to its new id. Raises `StoreUnavailable`."""
-        moving = Moving(self._settings)
+        moving = Moving(self._settings, self._commands)
         await self._run(lambda unit: moving.move(unit, move), name="move")
         log.info("chat_moved", channel=move.channel, account=move.account)
 
     async def home(self, *, channel: str, account: str, sender: Sender) -> Home:
         """What one person's home page shows. Raises `StoreUnavailable`."""
-        homing = Homing(self._settings)
+        homing = Homing(self._settings, self._commands)
         return await self._units.database.read(
             lambda conn: homing.home(conn, channel=channel, account=account, sender=sender)
         )

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from runtime.commands.table import Commands
 from runtime.domain.errors import NotFound
 from runtime.domain.ids import IdPrefix, new_id
 from runtime.domain.messages import ChatAddress, InboundMessage, OutboundMessage, TextPart
@@ -26,10 +27,12 @@ class BeginAnew(Exception):
 
 
 class Reception:
-    """What a unit of the intake knows: the operator's rules, and whose session a message is of."""
+    """What a unit of the intake knows: the operator's rules, the commands that there are, and whose
+    session a message is of."""
 
-    def __init__(self, settings: IntakeSettings) -> None:
+    def __init__(self, settings: IntakeSettings, commands: Commands) -> None:
         self.settings = settings
+        self.commands = commands
 
     def rules_of(self, channel: str) -> ChannelAccess:
         """The operator's rules for a channel."""

@@ -26,10 +26,10 @@ from runtime.agent.step import StepRunner, Watch
 from runtime.agent.turn import TurnServices
 from runtime.agent.waiting import Parking
 from runtime.agent.worktrees import Site
+from runtime.commands.lookups import Lookups
 from runtime.domain.budgets import BudgetSettings
 from runtime.domain.ids import IdPrefix, new_id
 from runtime.intake.gatehouse import Intake, IntakeSettings
-from runtime.intake.lookups import Lookups
 from runtime.policy.bounds import PolicySettings
 from runtime.ports.bus import Bus
 from runtime.ports.chat import ChatAdapter
@@ -45,7 +45,7 @@ from runtime.store import Database, Point, leases, no_point
 from runtime.supervisor import Supervisor
 from runtime.tools.registry import Registry
 from runtime.workers.accounts import Account, LocalDeliverers
-from runtime.workers.feature import Feature, FeatureServices, kinds_of
+from runtime.workers.feature import Feature, FeatureServices, commands_of, kinds_of
 from runtime.workers.filesources import FileSources
 from runtime.workers.leases import LeaseKeeper, LeaseSettings
 from runtime.workers.leftovers import Leftovers
@@ -135,6 +135,7 @@ class Engine:
             self.units,
             settings.intake,
             observer=parts.observer,
+            commands=commands_of(parts.features),
             lookups=Lookups(parts.workspace, parts.model_lists),
         )
         self._budgets = Budgets(self.units, parts.clock, settings.budgets, parts.price)
@@ -196,6 +197,7 @@ class Engine:
             observer=parts.observer,
             tracer=parts.tracer,
             workspace=parts.workspace.root,
+            commands=commands_of(parts.features).names,
         )
         async with asyncio.TaskGroup() as group:
             start, hold = self.supervisor.start, self._keeper.hold

@@ -12,6 +12,7 @@ from runtime.agent.guest import GuestOf
 from runtime.agent.places import Places
 from runtime.agent.settings import AgentSettings
 from runtime.agent.waiting import OpeningOf
+from runtime.commands.table import Command, Commands
 from runtime.inbox.parking import kinds_with
 from runtime.ports.clock import Clock
 from runtime.ports.sandbox import Sandbox
@@ -65,11 +66,17 @@ class Feature:
     """
 
     name: str
-    parts: Callable[[FeatureServices], FeatureParts]
+    parts: Callable[[FeatureServices], FeatureParts] = lambda _services: FeatureParts()
     kinds: tuple[SessionKind, ...] = ()
     waits: tuple[WaitKind, ...] = ()
     stopping: tuple[Stopping, ...] = ()
+    commands: tuple[Command, ...] = ()
     idle_tools: Callable[[AgentSettings], frozenset[str]] = lambda _settings: frozenset()
+
+
+def commands_of(features: Iterable[Feature]) -> Commands:
+    """The commands of the path and of all features."""
+    return Commands(*(command for one in features for command in one.commands))
 
 
 def kinds_of(features: Iterable[Feature]) -> Kinds:

@@ -7,7 +7,6 @@ from pathlib import Path
 import structlog
 
 from runtime.commands.parse import spelled
-from runtime.commands.table import NAMES
 from runtime.domain.files import safe_name, size_text
 from runtime.domain.messages import FilePart, OutboundMessage, OutboundPart, TextPart
 from runtime.ports.chat import Capabilities
@@ -16,9 +15,11 @@ from runtime.tools.outgoing import located, open_copy
 log = structlog.get_logger(__name__)
 
 
-def fitting(message: OutboundMessage, can: Capabilities) -> OutboundMessage:
+def fitting(
+    message: OutboundMessage, can: Capabilities, commands: frozenset[str]
+) -> OutboundMessage:
     """The message with a sentence in the place of each file that its platform does not take, and
-    with our commands in its spelling.
+    with our `commands` in its spelling.
 
     The same at every attempt, so that the n-th post stays the n-th.
     """
@@ -31,12 +32,14 @@ def fitting(message: OutboundMessage, can: Capabilities) -> OutboundMessage:
             return f"it has {size_text(part.size_bytes)}, and this chat takes at most {most}"
         return ""
 
-    return _with_sentences(_in_its_spelling(message, can.command_prefix), why)
+    return _with_sentences(_in_its_spelling(message, can.command_prefix, commands), why)
 
 
-def _in_its_spelling(message: OutboundMessage, prefix: str) -> OutboundMessage:
+def _in_its_spelling(
+    message: OutboundMessage, prefix: str, names: frozenset[str]
+) -> OutboundMessage:
     parts = tuple(
-        part.model_copy(update={"markdown": spelled(part.markdown, names=NAMES, prefix=prefix)})
+        part.model_copy(update={"markdown": spelled(part.markdown, names=names, prefix=prefix)})
         if isinstance(part, TextPart) and part.names_commands
         else part
         for part in message.parts

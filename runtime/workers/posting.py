@@ -55,7 +55,7 @@ class DeliverySettings:
 class DeliveryServices:
     """What every deliverer of a process uses; `point` is called around each send, for tests that
     end the process there; `jitter` is a source of numbers in [0, 1); the paths of files that are
-    sent begin at `workspace`."""
+    sent begin at `workspace`; `commands` are put into each platform's spelling."""
 
     units: Units
     clock: Clock
@@ -66,6 +66,7 @@ class DeliveryServices:
     observer: Observer = NO_OBSERVER
     tracer: Tracer = NO_TRACER
     workspace: Path = Path()
+    commands: frozenset[str] = frozenset()
 
     @property
     def database(self) -> Database:

@@ -75,7 +75,8 @@ class Sender:
 
         False when the store went away in front of it: then it is still to be done.
         """
-        row = replace(row, message=fitting(row.message, self._adapter.capabilities))
+        can, commands = self._adapter.capabilities, self._services.commands
+        row = replace(row, message=fitting(row.message, can, commands))
         try:
             if resolve:
                 await self._resolve(row, holder)

@@ -8,6 +8,7 @@ from runtime.agent.results import ResultFiles
 from runtime.agent.settings import AgentSettings
 from runtime.agent.spawning import SpawnOpenings
 from runtime.agent.worktrees import Worktrees
+from runtime.commands.agents import AGENTS
 from runtime.store.agents import SUBAGENT
 from runtime.store.runs import Run
 from runtime.subagents.kind import WAITS, SubagentKind, stop_children
@@ -57,5 +58,6 @@ SUBAGENTS: Final = Feature(
     kinds=(SubagentKind(),),
     waits=WAITS,
     stopping=(stop_children,),
+    commands=(AGENTS,),
     idle_tools=_idle_tools,
 )

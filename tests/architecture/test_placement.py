@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable, Iterator
 
 import pytest
 
-from runtime.commands.table import NAMES
 from tests.architecture.source import PRODUCT, Source, python_files, report
+from tests.kinds import COMMANDS
 
 # Module -> the only places of the product that may import it (a folder ends in `/`).
 OWNERS: dict[str, tuple[str, ...]] = {
@@ -53,7 +53,7 @@ SPELLS_COMMANDS = (
     "runtime/intake/lateness.py",
     "runtime/subagents/cards.py",
 )
-SLASH_WORD = re.compile(rf"`/(?:{'|'.join(sorted(NAMES))})\b")
+SLASH_WORD = re.compile(rf"`/(?:{'|'.join(sorted(COMMANDS.names))})\b")
 TOPS = "|".join(sorted({module.partition(".")[0] for module in OWNERS}))
 LIBRARIES = re.compile(rf"^\s*(?:from|import)\b.*\b(?:{TOPS})\b", re.MULTILINE)
 VARIABLES = re.compile("environ|getenv|putenv")

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from runtime.commands.table import NAMES
 from tests.conftest import FailAfter
+from tests.kinds import COMMANDS
 from tests.scenario.gateway.conftest import town
 from tests.scenario.gateway.test_approvals import code_in
 from tests.scenario.gateway.town import Serving, Town
@@ -64,7 +64,9 @@ class Open:
             "model": ("default",),
         }
         found = [
-            f"{mark}{name} {one}".strip() for name in sorted(NAMES) for one in rest.get(name, ("",))
+            f"{mark}{name} {one}".strip()
+            for name in sorted(COMMANDS.names)
+            for one in rest.get(name, ("",))
         ]
         return [*found, self.owner, f"/start {self.owner}", *PLAIN]
 

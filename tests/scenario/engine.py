@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
 from adapters.system.clock import SystemClock
+from gateway.features import FEATURES
 from runtime.agent.family import AgentFamily
 from runtime.bus.memory import MemoryBus
 from runtime.domain.errors import StoreUnavailable
@@ -31,7 +32,6 @@ from runtime.tools.outgoing import SendLimits, sending_by_rows
 from runtime.tools.registry import Registry
 from runtime.workers.engine import Engine, EngineParts, EngineSettings
 from runtime.workers.feature import Feature
-from runtime.workers.subagents import SUBAGENTS
 from runtime.workspace.scaffold import find_template, scaffold
 from runtime.workspace.snapshot import Workspace
 from tests.fakes.chat import FakeChat
@@ -133,7 +133,7 @@ class Setup:
     transcriber: Transcriber | None = None
     sandbox: Sandbox | None = None
     fetch: FakeFetch = field(default_factory=FakeFetch)
-    features: tuple[Feature, ...] = (SUBAGENTS,)
+    features: tuple[Feature, ...] = FEATURES
 
 
 def setup_at(path: Path, url: str, models: Models, **changes: object) -> Setup:

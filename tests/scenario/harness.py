@@ -14,6 +14,7 @@ from adapters.rendering import render_blocks, render_growing
 from adapters.system.clock import SystemClock
 from adapters.web.adapter import CHANNELS, WebAdapter
 from gateway.explain import Explainer
+from gateway.features import FEATURES
 from gateway.http.app import AdapterView, HttpServices, HttpSettings, build_app
 from gateway.http.server import serve
 from runtime.agent.family import AgentFamily
@@ -32,7 +33,6 @@ from runtime.tools.outgoing import SendLimits, sending_by_rows
 from runtime.tools.registry import Registry
 from runtime.views.reader import Views
 from runtime.workers.engine import Engine, EngineParts, EngineSettings
-from runtime.workers.subagents import SUBAGENTS
 from runtime.workspace.scaffold import find_template, scaffold
 from runtime.workspace.snapshot import Workspace
 from tests.fakes.fetch import FakeFetch
@@ -286,7 +286,7 @@ def _engine(plan: Plan, database: Database) -> Engine:
             registry=Registry(tools),
             workspace=workspace,
             adapters=[WebAdapter(plan.bus, channel=channel) for channel in CHANNELS],
-            features=(SUBAGENTS,),
+            features=FEATURES,
         ),
         replace(settings, intake=replace(settings.intake, queue_mode="followup")),
     )

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from runtime.commands.table import COMMANDS, LISTED, CommandSettings
+from runtime.commands.table import CommandSettings
 from runtime.domain.runs import RunState
 from runtime.domain.transcript import UserMessage
 from runtime.store import sessions, transcripts
@@ -12,6 +12,7 @@ from runtime.store.sessions import Session
 from runtime.tools.builtin.ask import AskUser
 from tests.fakes.chat import FAST, FakeChat
 from tests.fakes.model import Gate, Said, ScriptedModel, ScriptedModels
+from tests.kinds import COMMANDS
 from tests.scenario.cards import (
     GUEST,
     MEMBER,
@@ -38,7 +39,7 @@ FOR_OWNERS = {"persona"}
 
 
 @pytest.mark.requirement("MSG-12")
-@pytest.mark.parametrize("name", sorted(COMMANDS))
+@pytest.mark.parametrize("name", sorted(COMMANDS.names))
 @pytest.mark.parametrize("form", ["/{}", "!{}", "/{}@gatehouse_bot"])
 async def test_every_command_is_answered_without_the_model(
     worlds: Worlds, name: str, form: str
@@ -62,7 +63,7 @@ async def test_a_mention_and_a_word_are_a_command_in_a_group(worlds: Worlds) -> 
 
 
 @pytest.mark.requirement("MSG-12")
-@pytest.mark.parametrize("name", sorted(COMMANDS))
+@pytest.mark.parametrize("name", sorted(COMMANDS.names))
 async def test_a_guest_gets_the_harmless_ones_and_no_others(worlds: Worlds, name: str) -> None:
     async with worlds(ScriptedModel([]), change=ACCESS) as world:
         await world.says(f"/{name} x", user=GUEST)
@@ -77,11 +78,11 @@ async def test_help_names_what_this_person_may_use(worlds: Worlds) -> None:
         for user in ("U-owner", MEMBER, GUEST):
             await world.says("/help", user=user)
         owner, member, guest = await world.sees(3)
-        listed = {one.name for one in LISTED}
-        assert listed == set(COMMANDS) - {"start"}
+        listed = {one.name for one in COMMANDS.listed}
+        assert listed == COMMANDS.names - {"start"}
         assert all(f"`/{name}`" in owner for name in listed)
         assert {name for name in listed if f"`/{name}`" not in member} == FOR_OWNERS
-        assert {name for name in COMMANDS if f"`/{name}`" in guest} == FOR_GUESTS
+        assert {name for name in COMMANDS.names if f"`/{name}`" in guest} == FOR_GUESTS
 
 
 @pytest.mark.requirement("MSG-12")
@@ -195,10 +196,10 @@ async def test_every_text_of_ours_names_commands_as_the_channel_spells_them(
         for text in ("!help", "!start", "!stopp", "!approve", "!answer", "!persona"):
             await world.says(text, chat_id="G", kind="group")
         texts = (await world.sees(10, "G"))[1:]
-        unnamed = [one for one in texts if not any(f"`!{name}" in one for name in COMMANDS)]
+        unnamed = [one for one in texts if not any(f"`!{name}" in one for name in COMMANDS.names)]
         # Where no approval waits, a bare `!approve` has none to name.
         assert len(unnamed) == (0 if waiting == call("a") else 1), unnamed
-        assert [one for one in texts if any(f"/{name}" in one for name in COMMANDS)] == []
+        assert [one for one in texts if any(f"/{name}" in one for name in COMMANDS.names)] == []
 
 
 @pytest.mark.requirement("MSG-12")

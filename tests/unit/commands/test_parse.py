@@ -7,21 +7,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runtime.commands.parse import Unknown, Words, parse, spelled, unknown, unknown_of
-from runtime.commands.table import NAMES
 from runtime.domain.messages import Attachment, InboundMessage
 from runtime.domain.people import Sender
+from tests.kinds import COMMANDS
 
 
 @pytest.mark.requirement("MSG-12")
-@pytest.mark.parametrize("name", sorted(NAMES))
+@pytest.mark.parametrize("name", sorted(COMMANDS.names))
 def test_every_command_is_known_by_slash_mark_and_bare_word(name: str) -> None:
     words = Words(name, "")
-    assert parse(f"/{name}", names=NAMES) == words
-    assert parse(f"!{name}", names=NAMES) == words
-    assert parse(f"/{name}@gatehouse_bot", names=NAMES) == words
+    assert parse(f"/{name}", names=COMMANDS.names) == words
+    assert parse(f"!{name}", names=COMMANDS.names) == words
+    assert parse(f"/{name}@gatehouse_bot", names=COMMANDS.names) == words
     bare = None if name == "start" else words
-    assert parse(name, names=NAMES, mentioned=True) == bare
-    assert parse(name, names=NAMES) is None
+    assert parse(name, names=COMMANDS.names, mentioned=True) == bare
+    assert parse(name, names=COMMANDS.names) is None
 
 
 @pytest.mark.requirement("MSG-12")
@@ -36,7 +36,7 @@ def test_every_command_is_known_by_slash_mark_and_bare_word(name: str) -> None:
     ],
 )
 def test_what_stands_behind_the_word_is_kept(text: str, words: Words) -> None:
-    assert parse(text, names=NAMES) == words
+    assert parse(text, names=COMMANDS.names) == words
 
 
 @pytest.mark.requirement("MSG-12")
@@ -58,8 +58,8 @@ def test_what_stands_behind_the_word_is_kept(text: str, words: Words) -> None:
     ],
 )
 def test_other_text_is_no_command(text: str) -> None:
-    assert parse(text, names=NAMES) is None
-    assert parse(text, names=NAMES, mentioned=True) is None
+    assert parse(text, names=COMMANDS.names) is None
+    assert parse(text, names=COMMANDS.names, mentioned=True) is None
 
 
 @pytest.mark.requirement("MSG-12")
@@ -67,13 +67,17 @@ def test_other_text_is_no_command(text: str) -> None:
     "text", ["stop the build please", "help me with this", "new idea", "status?"]
 )
 def test_a_sentence_after_a_mention_is_no_command(text: str) -> None:
-    assert parse(text, names=NAMES, mentioned=True) is None
+    assert parse(text, names=COMMANDS.names, mentioned=True) is None
 
 
 @pytest.mark.requirement("MSG-12")
 def test_a_mention_with_an_argument_is_a_command_where_it_takes_one() -> None:
-    assert parse("approve abc123", names=NAMES, mentioned=True) == Words("approve", "abc123")
-    assert parse("deny abc123 no", names=NAMES, mentioned=True) == Words("deny", "abc123 no")
+    assert parse("approve abc123", names=COMMANDS.names, mentioned=True) == Words(
+        "approve", "abc123"
+    )
+    assert parse("deny abc123 no", names=COMMANDS.names, mentioned=True) == Words(
+        "deny", "abc123 no"
+    )
 
 
 @pytest.mark.requirement("MSG-12")
@@ -93,7 +97,7 @@ def test_a_mention_with_an_argument_is_a_command_where_it_takes_one() -> None:
 def test_what_begins_as_a_command_and_is_none_is_known_for_it(
     text: str, prefix: str, found: Unknown
 ) -> None:
-    assert unknown(text, prefix, NAMES) == found
+    assert unknown(text, prefix, COMMANDS.names) == found
 
 
 @pytest.mark.requirement("MSG-12")
@@ -122,12 +126,12 @@ def test_what_begins_as_a_command_and_is_none_is_known_for_it(
 )
 @pytest.mark.parametrize("prefix", ["/", "!"])
 def test_paths_sentences_and_commands_are_no_unknown_commands(text: str, prefix: str) -> None:
-    assert unknown(text, prefix, NAMES) is None
+    assert unknown(text, prefix, COMMANDS.names) is None
 
 
 @pytest.mark.requirement("MSG-12")
 def test_another_sign_than_the_channels_own_begins_no_command() -> None:
-    assert unknown("!wow", "/", NAMES) is None
+    assert unknown("!wow", "/", COMMANDS.names) is None
 
 
 @pytest.mark.requirement("MSG-12", "APR-10")
@@ -158,7 +162,7 @@ def test_only_what_a_person_says_to_the_bot_is_an_unknown_command(
         text="/weather in Rome",
         received_at_ms=0,
     )
-    found = unknown_of(plain.model_copy(update=changes), names=NAMES)
+    found = unknown_of(plain.model_copy(update=changes), names=COMMANDS.names)
     assert (found is not None) is answered
 
 
@@ -166,11 +170,11 @@ def test_only_what_a_person_says_to_the_bot_is_an_unknown_command(
 def test_a_text_of_ours_names_commands_as_people_type_them() -> None:
     text = "Send `/approve abc123` or `/deny abc123 reason`, not `/etc/help` or /help."
     said = "Send `!approve abc123` or `!deny abc123 reason`, not `/etc/help` or /help."
-    assert spelled(text, names=NAMES, prefix="!") == said
-    assert spelled(text, names=NAMES, prefix="/") == text
+    assert spelled(text, names=COMMANDS.names, prefix="!") == said
+    assert spelled(text, names=COMMANDS.names, prefix="/") == text
 
 
 @given(st.text(max_size=80), st.booleans())
 def test_no_text_breaks_the_parser_and_only_known_names_come_out(text: str, said: bool) -> None:
-    found = parse(text, names=NAMES, mentioned=said)
-    assert found is None or found.name in NAMES
+    found = parse(text, names=COMMANDS.names, mentioned=said)
+    assert found is None or found.name in COMMANDS.names
