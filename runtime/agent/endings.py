@@ -1,7 +1,7 @@
 """How far a turn has come, and the ways in which it ends. Pure."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from runtime.domain.counts import counted
 from runtime.domain.errors import ModelRejected, ModelRetry
@@ -36,7 +36,7 @@ class TurnState:
 
     def append(self, *lines: Line) -> None:
         """Put lines that are durable at the window's end."""
-        self.window = Window(self.window.transcript, (*self.window.lines, *lines))
+        self.window = replace(self.window, lines=(*self.window.lines, *lines))
         said = [line.step for line in lines if isinstance(line.message, UserMessage)]
         self.heard = max([self.heard, *said])
 
@@ -47,7 +47,7 @@ class TurnState:
         self.texts, self.extra, self.empty = [], [], 0
         start = window_start(self.window.lines, max_tokens=max_tokens)
         if start:
-            self.window = Window(self.window.transcript, self.window.lines[start:])
+            self.window = replace(self.window, lines=self.window.lines[start:])
             self.window_from = self.window.lines[0].seq
 
 

@@ -135,7 +135,7 @@ class Turn:
         fresh = claimed.run.step and claimed.run.step not in done
         pending = settle_crashed(claimed.calls) if fresh else ()
         state = TurnState(
-            Window(claimed.window.transcript, lines[start:]),
+            replace(claimed.window, lines=lines[start:]),
             window_from if start else claimed.window_from,
             claimed.run.step,
             pending,
@@ -381,7 +381,7 @@ class Turn:
         return finished
 
     def _remember(self, lines: Sequence[Line]) -> None:
-        window = Window(self._state.window.transcript, tuple(lines))
+        window = replace(self._state.window, lines=tuple(lines))
         self._services.cache.put(self._session.id, window)
 
     def _events(self, sends: Sequence[ChatAddress | None] = ()) -> None:

@@ -15,13 +15,13 @@ from runtime.commands.parse import Unknown, Words, command_of, unknown_of
 from runtime.domain.budgets import BudgetSettings, budgets_of, spender_of, standing_lines
 from runtime.domain.counts import counted
 from runtime.domain.decisions import SessionMode
-from runtime.domain.errors import Conflict, NotFound
+from runtime.domain.errors import Conflict, Forbidden, NotFound
 from runtime.domain.events import EventKind
 from runtime.domain.messages import InboundMessage
 from runtime.domain.people import Approvers, Speaker, Trust
 from runtime.domain.rates import RateSettings, limits_of_runs, rate_lines
 from runtime.domain.value import JsonObject
-from runtime.inbox import stopping
+from runtime.inbox import stopping, undo
 from runtime.inbox.enqueue import QUEUE_MODES
 from runtime.inbox.parking import Choice
 from runtime.ports.model import ModelListing
@@ -48,7 +48,7 @@ class CommandSettings:
 @dataclass(slots=True)
 class Call:
     """One command at work. `said_ms` is when a late one was said, None for one that came in time;
-    `meant` is the card that it is about, whose lane is held. Handlers lock no other one.
+    `sent_ms` is when any was, by its platform, or when it came. `meant` is the card that it is about, whose lane is held. Handlers lock no other one.
     `commands` are all that there are; `found` is what was looked up for this one."""
 
     unit: Unit
@@ -58,6 +58,7 @@ class Call:
     rest: str
     settings: CommandSettings
     said_ms: int | None = None
+    sent_ms: int = 0
     meant: Picked = answers.NONE
     commands: "Commands" = field(default_factory=lambda: Commands())
     found: object = None
@@ -147,6 +148,13 @@ def _stop(call: Call) -> str:
     left = stopped.still_queued
     rest = f" {counted(left, 'waiting message')} will be answered next." if left else ""
     return f"Stopped.{rest}"
+
+
+def _undo(call: Call) -> str:
+    try:
+        return undo.take_back(call.unit, call.lane, by=call.speaker, said_ms=call.sent_ms)
+    except (Conflict, Forbidden, NotFound) as error:
+        return _sentence(error)
 
 
 def _queue(call: Call) -> str:
@@ -309,6 +317,7 @@ BUILT_IN: Final = (
     Command("status", "says what I am doing", _status, guests=True, look_up=_skipped),
     Command("new", "starts a fresh conversation", _new, guests=True),
     Command("stop", "stops what I am doing", _stop, guests=True),
+    Command("undo", "takes the last turn back: I forget it, its effects stay", _undo),
     Command("queue", "`MODE` sets what happens to messages while I work", _queue),
     Command("edit", "lets me change files again", _mode(SessionMode.EDIT)),
     Command("plan", "makes me only read and plan", _mode(SessionMode.PLAN)),

@@ -26,6 +26,7 @@ class EventKind(StrEnum):
     RUN_FAILED = "run.failed"
     RUN_INTERRUPTED = "run.interrupted"
     RUN_CANCELLED = "run.cancelled"
+    RUN_UNDONE = "run.undone"
     STEP_MODEL = "step.model"
     STEP_TOOLS = "step.tools"
     APPROVAL_REQUESTED = "approval.requested"

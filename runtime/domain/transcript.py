@@ -50,12 +50,14 @@ class ToolMessage(Value):
 class NoticeMessage(Value):
     """Something the machinery tells the model: a restart, a limit, a dropped part of history.
 
-    With ``file`` it tells what became of a file that came with a message before it.
+    With ``file`` it tells what became of a file that came with a message before it. ``untrusted``
+    marks that it quotes what content from outside may have led to.
     """
 
     role: Literal["notice"] = "notice"
     text: str
     file: ReceivedFile | None = None
+    untrusted: bool = False
 
 
 TranscriptMessage = Annotated[
@@ -66,6 +68,8 @@ TRANSCRIPT_MESSAGE: TypeAdapter[TranscriptMessage] = TypeAdapter(TranscriptMessa
 
 def has_untrusted(message: TranscriptMessage) -> bool:
     """Whether a message holds content from outside: whoever is given it has read it."""
+    if isinstance(message, NoticeMessage):
+        return message.untrusted
     return isinstance(message, ToolMessage) and any(one.untrusted for one in message.results)
 
 

@@ -95,7 +95,7 @@ def _take(
 ) -> Claimed:
     """The run as claimed; the caller writes it and the lane."""
     resumed = run.started_ms is not None
-    remembered = cache.get(lane.session_id, lane.transcript)
+    remembered = cache.get(lane.session_id, lane.transcript, lane.undone)
     first = max(lane.window_from, remembered.last + 1)
     lines = [line for line in remembered.lines if line.seq >= lane.window_from]
     if lane.message_seq >= first:
@@ -116,7 +116,7 @@ def _take(
     return Claimed(
         run=claimed,
         session=session,
-        window=Window(lane.transcript, tuple(lines)),
+        window=Window(lane.transcript, tuple(lines), lane.undone),
         window_from=lane.window_from,
         calls=tuple(calls.of_step(conn, run.id, run.step)) if run.step else (),
     )

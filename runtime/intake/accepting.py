@@ -278,6 +278,7 @@ class Accepting(Reception):
                 words.rest,
                 self.settings.commands,
                 said_ms=message.sent_at_ms if message.late else None,
+                sent_ms=message.sent_at_ms or message.received_at_ms,
                 meant=meant,
                 commands=self.commands,
                 found=self._found,

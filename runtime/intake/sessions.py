@@ -10,7 +10,7 @@ from runtime.domain.events import EventKind
 from runtime.domain.value import JsonObject
 from runtime.ports.bus import EVENTS
 from runtime.sessions.unit import Unit, Units
-from runtime.store import agents, audit, erasure, lanes, sessions
+from runtime.store import audit, erasure, lanes, sessions
 from runtime.tools.erasure import erase_files
 from runtime.views.models import SessionView
 from runtime.views.reader import one_session
@@ -74,6 +74,7 @@ class SessionControl:
             found = _close(unit, session_id)
             # What the lanes still have to say goes with them.
             unit.save()
+            unit.kinds.erase(unit.conn, found.session_ids)
             erasure.erase(unit.conn, found.session_ids)
             unit.say(EVENTS, {"session_id": session_id})
             audit.append(
@@ -101,16 +102,17 @@ def _close(unit: Unit, session_id: str) -> _Closed:
     conn = unit.conn
     if lanes.parent_of(conn, session_id) is not None:
         raise Conflict("a subagent is deleted with its conversation", "subagent")
-    known = agents.of_tree(conn, session_id)
+    known = unit.kinds.delegations(conn, session_id)
     ids = (*(one.session_id for one in known), session_id)
     held = unit.lanes(ids)
-    view, tree = one_session(conn, session_id), agents.of_tree(conn, session_id)
-    # Who was spawned before the lanes were held is at work as well, or was until just now.
+    view, tree = one_session(conn, session_id), unit.kinds.delegations(conn, session_id)
+    # Who was given work before the lanes were held is at it as well, or was until just now.
     grown = len(tree) > len(known)
-    if view.state != "idle" or grown or any(one.settled_ms is None for one in tree):
+    if view.state != "idle" or grown or any(one.live for one in tree):
         raise Conflict("the session must be idle before it is deleted", view.state)
-    if any(one.tree_state in ("open", "clean") for one in tree):
-        raise Conflict("a subagent's worktree is still there: settle it first", "worktree")
+    for one in tree:
+        if one.unfinished:
+            raise Conflict(one.unfinished, "unfinished")
     if erasure.on_the_way(conn, ids):
         raise Conflict("a message of the session is still on its way", "sending")
     if view.status == "open" or view.key != erasure.key_of(session_id):

@@ -9,10 +9,10 @@ The path knows one kind of session, the conversation that people have. A feature
 differ derives a kind of its own. What a call may wait for is a table of kinds as well.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Final, Literal, TypeVar
+from typing import Final, Literal, Protocol, TypeVar
 
 from runtime.domain.budgets import Budget
 from runtime.domain.runs import RunState
@@ -21,6 +21,7 @@ from runtime.ports.bus import Bus
 from runtime.sessions.run_end import RunEnd
 from runtime.store import Connection, Database, lanes
 from runtime.store.calls import CallRow
+from runtime.store.inputs import Input
 from runtime.store.lanes import CONVERSATION, Lane, NewSession
 from runtime.store.open_calls import OpenCall
 from runtime.store.runs import Run
@@ -243,6 +244,41 @@ at work elsewhere, and gives how much of it there was. Broadcast to every featur
 
 
 @dataclass(frozen=True, slots=True)
+class Delegation:
+    """Work that a session, or one below it, gave another session by the call of a run. `payer` is
+    the run that it counts for, where that is another. `live`: it is not over. `name` is what people
+    call it; `unfinished` says why its session cannot be deleted though it is over, if it cannot."""
+
+    session_id: str
+    parent_id: str
+    name: str
+    run_id: str
+    payer: str = ""
+    live: bool = False
+    unfinished: str = ""
+
+    def caused_by(self, run_ids: Collection[str]) -> bool:
+        """Whether one of these runs gave it, or let it go on."""
+        return self.run_id in run_ids or self.payer in run_ids
+
+
+class Delegations(Protocol):
+    """What a feature knows of the work that sessions give others. Reads only."""
+
+    def below(self, conn: Connection, session_id: str) -> Sequence[Delegation]:
+        """All that was ever given below a session at the root of a tree, in that order."""
+        ...
+
+    def sender_of(self, conn: Connection, heard: Input) -> str | None:
+        """The session that an input tells of, where it tells of such work."""
+        ...
+
+    def erase(self, conn: Connection, session_ids: Sequence[str]) -> None:
+        """Remove the feature's rows of sessions that are deleted, before the path's own."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
 class Kinds:
     """The kinds of sessions and of waits that there are, and who hears that a session is stopped.
 
@@ -253,6 +289,7 @@ class Kinds:
     waits: Mapping[str, WaitKind]
     sessions: Mapping[str, SessionKind] = field(default_factory=lambda: MappingProxyType({}))
     stopping: tuple[Stopping, ...] = ()
+    delegating: tuple[Delegations, ...] = ()
 
     def of(self, lane: Lane) -> SessionKind:
         """The kind of a lane's session."""
@@ -268,6 +305,20 @@ class Kinds:
         """Tell every feature that a session, or one run of it, is being stopped; how much of what
         that left at work elsewhere is to end now."""
         return sum(tell(unit, session_id, reason, run_id) for tell in self.stopping)
+
+    def delegations(self, conn: Connection, session_id: str) -> Sequence[Delegation]:
+        """The work that was given to others below a session at the root of a tree."""
+        return [one for each in self.delegating for one in each.below(conn, session_id)]
+
+    def sender_of(self, conn: Connection, heard: Input) -> str | None:
+        """The session whose work an input tells of; None for what is no such word."""
+        found = (each.sender_of(conn, heard) for each in self.delegating)
+        return next((one for one in found if one is not None), None)
+
+    def erase(self, conn: Connection, session_ids: Sequence[str]) -> None:
+        """Remove what features keep of sessions that are deleted."""
+        for each in self.delegating:
+            each.erase(conn, session_ids)
 
 
 class _Unknown(SessionKind):

@@ -115,10 +115,12 @@ def _blanked(message: ToolMessage) -> ToolMessage:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """What a worker remembers of one session: lines of one transcript up to its end."""
+    """What a worker remembers of one session: lines of one transcript up to its end, as it was
+    after so many turns were `undone` in the session (MSG-22)."""
 
     transcript: int
     lines: tuple[Line, ...]
+    undone: int = 0
 
     @property
     def last(self) -> int:
@@ -129,20 +131,20 @@ class Window:
 class WindowCache:
     """Windows of recently active sessions, so that a turn reads only what is new to it.
 
-    Rows of a transcript never change, so a remembered prefix is always right; another replica's
-    appended rows are read like anybody's. Bounded in sessions; reading it from the store's thread
-    is safe, because values are immutable.
+    Rows of a transcript never change, so a remembered prefix is right until a turn in it is taken
+    back; another replica's appended rows are read like anybody's. Bounded in sessions; reading it
+    from the store's thread is safe, because values are immutable.
     """
 
     def __init__(self, limit: int = 512) -> None:
         self._limit = limit
         self._windows: OrderedDict[str, Window] = OrderedDict()
 
-    def get(self, session_id: str, transcript: int) -> Window:
+    def get(self, session_id: str, transcript: int, undone: int = 0) -> Window:
         """What is remembered, or an empty window."""
         found = self._windows.get(session_id)
-        if found is None or found.transcript != transcript:
-            return Window(transcript, ())
+        if found is None or (found.transcript, found.undone) != (transcript, undone):
+            return Window(transcript, (), undone)
         return found
 
     def put(self, session_id: str, window: Window) -> None:

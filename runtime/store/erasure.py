@@ -1,4 +1,4 @@
-"""Takes a conversation out of the database, with its subagents. Statements only.
+"""Takes a conversation out of the database, with all sessions below it. Statements only.
 
 Runs stay as what was used, and audit rows as what was done, both with ids and without a word of
 what was said; the session's own row stays because runs point to it. Its key is free again.
@@ -24,18 +24,10 @@ from runtime.store.tables import (
     sessions,
     tool_calls,
 )
-from runtime.store.tables_agents import (
-    agent_cards,
-    agent_results,
-    agent_waits,
-    agents,
-    seen_files,
-)
 
 DELETED = "deleted"
 _UNSETTLED = ("pending", "sending", "streaming")
-_OF_SESSION: Sequence[Table] = (open_calls, messages, inputs, events, outbox, seen_files)
-_OF_RUN: Sequence[Table] = (tool_calls, agent_cards)
+_OF_SESSION: Sequence[Table] = (open_calls, messages, inputs, events, outbox)
 
 
 def key_of(session_id: str) -> str:
@@ -61,16 +53,13 @@ def copies_of(conn: Connection, session_ids: Sequence[str]) -> Iterator[str]:
 
 
 def erase(conn: Connection, session_ids: Sequence[str]) -> None:
-    """Delete what was said, asked and done in these sessions, whose lanes are held."""
+    """Delete what was said, asked and done in these sessions, whose lanes are held; what features
+    keep of them goes before."""
     own = select(runs.c.id).where(runs.c.session_id.in_(session_ids))
-    for table in _OF_RUN:
-        conn.execute(delete(table).where(table.c.run_id.in_(own)))
+    conn.execute(delete(tool_calls).where(tool_calls.c.run_id.in_(own)))
     for table in _OF_SESSION:
         conn.execute(delete(table).where(_among(table, session_ids)))
-    either = agent_waits.c.session_id.in_(session_ids) | agent_waits.c.other_id.in_(session_ids)
-    conn.execute(delete(agent_waits).where(either))
-    for table in (agent_results, agents, lanes):
-        conn.execute(delete(table).where(_among(table, session_ids)))
+    conn.execute(delete(lanes).where(_among(lanes, session_ids)))
     _forget_words(conn, session_ids)
     for session_id in session_ids:
         conn.execute(

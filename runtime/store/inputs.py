@@ -28,7 +28,8 @@ from runtime.store.tables import inputs, lanes, runs, sessions
 @dataclass(frozen=True, slots=True)
 class Input:
     """`state`: ``pending`` waits for its run, ``taken`` is in the transcript, ``command`` and
-    ``answer`` were applied at once, ``withdrawn`` was deleted before its run began."""
+    ``answer`` were applied at once, ``withdrawn`` was deleted before its run began, ``undone`` was
+    taken back with its run."""
 
     id: str
     session_id: str

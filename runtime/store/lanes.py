@@ -71,6 +71,7 @@ class Lane:
     transcript: int = 1
     transcript_from: int = 1
     window_from: int = 1
+    undone: int = 0
     active_run: str | None = None
     ready_ms: int | None = None
     gate: str | None = None

@@ -6,7 +6,7 @@ answers, and messages that still wait for their run.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -365,6 +365,12 @@ def final_states(conn: Connection, run_ids: Sequence[str]) -> Mapping[str, str]:
         )
     )
     return {str(row.run_id): str(row.state) for row in rows}
+
+
+def undone(conn: Connection, run_ids: Collection[str]) -> frozenset[str]:
+    """Those of these runs that were taken back."""
+    query = select(runs.c.id).where(runs.c.id.in_(run_ids), runs.c.undone_ms.is_not(None))
+    return frozenset(conn.execute(query).scalars())
 
 
 def problems(conn: Connection, *, limit: int, before: int | None) -> Sequence[Post]:

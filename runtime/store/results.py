@@ -1,13 +1,13 @@
 """Whole results of subagents, for those who may read them, and the files that they wrote."""
 
 import json
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from sqlalchemy import Connection, bindparam, or_, select
 
+from runtime.domain.call_paths import paths_of
 from runtime.store.agents import Agent
 from runtime.store.hot import hot
 from runtime.store.rows import insert_new
@@ -89,30 +89,5 @@ def written(conn: Connection, agent_id: str) -> Sequence[str]:
         .order_by(runs.c.seq.desc(), tool_calls.c.step.desc(), tool_calls.c.place.desc())
         .limit(MOST_WRITTEN)
     )
-    done = [_paths(row.arguments) for row in rows if json.loads(row.result)["status"] == "ok"]
+    done = [paths_of(row.arguments) for row in rows if json.loads(row.result)["status"] == "ok"]
     return list(dict.fromkeys(path for paths in reversed(done) for path in paths))
-
-
-_PATCHED: Final = re.compile(
-    r"^(?:\*\*\* Add File: (?P<added>.+)"
-    r"|\*\*\* Update File: (?P<updated>.+)(?:\n\*\*\* Move to: (?P<moved>.+))?"
-    r"|--- .+\n\+\+\+ (?!/dev/null)(?:b/)?(?P<written>[^\t\n]+)"
-    r"|rename to (?P<renamed>.+))",
-    re.MULTILINE,
-)
-"""The files that a patch leaves, by the headers of both of its spellings."""
-
-
-def _paths(arguments: str) -> Sequence[str]:
-    try:
-        found = json.loads(arguments)
-    except ValueError:
-        return ()
-    found = found if isinstance(found, dict) else {}
-    path, patch = found.get("path"), found.get("patch")
-    if isinstance(path, str):
-        return (path,) if path else ()
-    if not isinstance(patch, str):
-        return ()
-    headers = (match.groupdict() for match in _PATCHED.finditer(patch.replace("\r\n", "\n")))
-    return [(one["moved"] or next(filter(None, one.values()))).strip() for one in headers]

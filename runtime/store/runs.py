@@ -62,6 +62,7 @@ class Run:
     error: str | None = None
     started_ms: int | None = None
     ended_ms: int | None = None
+    undone_ms: int | None = None
 
 
 # Written out: SQLite uses a partial index only for a condition that it can read.
@@ -344,4 +345,5 @@ def _run(row: Row[tuple[object, ...]]) -> Run:
         error=found["error"],
         started_ms=found["started_ms"],
         ended_ms=found["ended_ms"],
+        undone_ms=found["undone_ms"],
     )

@@ -28,6 +28,7 @@ FIELDS: Final = (
     "transcript",
     "transcript_from",
     "window_from",
+    "undone",
     "active_run",
     "ready_ms",
     "gate",

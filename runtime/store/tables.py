@@ -143,6 +143,8 @@ lanes = Table(
     Column("transcript", Integer, nullable=False, server_default="1"),
     Column("transcript_from", BigInteger, nullable=False, server_default="1"),
     Column("window_from", BigInteger, nullable=False, server_default="1"),
+    # How often a turn was taken back in it: whoever remembers its transcript reads it again.
+    Column("undone", BigInteger, nullable=False, server_default="0"),
     # The run that holds the lane; while it is null, `ready_ms` is when the head run may start.
     Column("active_run", Text),
     Column("ready_ms", BigInteger),
@@ -204,6 +206,8 @@ runs = Table(
     Column("created_ms", BigInteger, nullable=False),
     Column("started_ms", BigInteger),
     Column("ended_ms", BigInteger),
+    # When it was taken back: its lines are in no prompt from then on.
+    Column("undone_ms", BigInteger),
     UniqueConstraint("session_id", "seq"),
     # I2: the backstop of "one active run a lane", whatever the code above it does.
     partial_index(

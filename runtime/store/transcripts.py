@@ -1,13 +1,16 @@
-"""Transcript rows: appended, never changed; read as a bounded window or as pages."""
+"""Transcript rows: appended, never changed; read as a bounded window or as pages.
+
+Lines of runs that were taken back stay, and are left out of what goes into a prompt (MSG-22).
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, bindparam, select
+from sqlalchemy import Connection, bindparam, exists, select
 
 from runtime.domain.transcript import TranscriptMessage
 from runtime.store.payloads import kept_message
-from runtime.store.tables import messages
+from runtime.store.tables import messages, runs
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,12 +25,14 @@ class Line:
     message: TranscriptMessage
 
 
+_STANDS = ~exists().where(runs.c.id == messages.c.run_id, runs.c.undone_ms.is_not(None))
 _SINCE = (
     select(messages)
     .where(
         messages.c.session_id == bindparam("session"),
         messages.c.seq >= bindparam("first"),
         messages.c.transcript == bindparam("part"),
+        _STANDS,
     )
     .order_by(messages.c.seq)
 )
@@ -77,6 +82,7 @@ def page(
             messages.c.session_id == session_id,
             messages.c.transcript == transcript,
             messages.c.seq < before,
+            _STANDS,
         )
         .order_by(messages.c.seq.desc())
         .limit(limit)

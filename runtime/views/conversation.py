@@ -57,7 +57,7 @@ def read(
         ]
     items = _behind_their_messages(items)
     return TranscriptView(
-        items=tuple(_with_deliveries(conn, items)),
+        items=tuple(_as_undone(conn, _with_deliveries(conn, items))),
         next_cursor=cursors.encode(first.at_ms, first.rank, first.number)
         if more and first
         else None,
@@ -239,6 +239,15 @@ def _with_deliveries(conn: Connection, items: Sequence[MessageView]) -> list[Mes
         item.model_copy(update={"delivery": states.get(last[item.key])})
         if item.key in last
         else item
+        for item in items
+    ]
+
+
+def _as_undone(conn: Connection, items: Sequence[MessageView]) -> list[MessageView]:
+    """The items with a mark on those whose turn was taken back."""
+    undone = listings.undone(conn, {item.run_id for item in items if item.run_id is not None})
+    return [
+        item.model_copy(update={"undone": True}) if item.run_id in undone else item
         for item in items
     ]
 

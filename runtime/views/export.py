@@ -18,7 +18,7 @@ def as_markdown(session: SessionView, items: Sequence[MessageView]) -> str:
 def _parts(item: MessageView) -> Iterable[str]:
     name = item.name or "Somebody"
     who = {"user": name, "assistant": "Gatehouse", "file": "Gatehouse"}.get(item.kind, "Gateway")
-    yield f"## {who}, {_when(item.at_ms)}"
+    yield f"## {who}, {_when(item.at_ms)}{' (taken back)' if item.undone else ''}"
     yield item.text.strip()
     for attachment in item.attachments:
         yield f"File: `{printable(attachment.name)}`"

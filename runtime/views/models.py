@@ -64,7 +64,8 @@ class ModelView(Value):
 
 class RunView(Value):
     """One run. ``stop_reason`` is set once somebody asked for its end; ``passed_on_to`` is the run
-    that answers what this one was told and never heard before its end."""
+    that answers what this one was told and never heard before its end. ``undone``: it was taken
+    back, so no prompt holds its words any more."""
 
     id: str
     session_id: str
@@ -79,6 +80,7 @@ class RunView(Value):
     error: str | None
     stop_reason: str | None
     passed_on_to: str | None = None
+    undone: bool = False
     waiting_for: tuple[str, ...] = ()
     created_at_ms: int
     started_at_ms: int | None
@@ -156,7 +158,8 @@ class MessageView(Value):
     gateway's own word, ``system`` one that the model was told too, ``card`` a question to a person,
     ``agents`` how a batch of agents gets on, ``file`` what the agent sent, with its caption as the
     text.
-    ``answers`` is the key of the message that a notice is about. ``delivery`` is what became of a
+    ``answers`` is the key of the message that a notice is about. ``undone``: its turn was taken
+    back, and the model no longer knows it. ``delivery`` is what became of a
     reply on its way to the chat.
     """
 
@@ -176,6 +179,7 @@ class MessageView(Value):
     model: str = ""
     partial: bool = False
     waiting: bool = False
+    undone: bool = False
     card: OpenCallView | None = None
     answers: str | None = None
     delivery: str | None = None

@@ -69,6 +69,7 @@ def run_view(run: Run, waiting_for: Sequence[str], passed_on_to: str | None) -> 
         error=run.error,
         stop_reason=run.cancel,
         passed_on_to=passed_on_to,
+        undone=run.undone_ms is not None,
         waiting_for=tuple(waiting_for),
         created_at_ms=run.created_ms,
         started_at_ms=run.started_ms,

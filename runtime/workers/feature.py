@@ -16,7 +16,7 @@ from runtime.commands.table import Command, Commands
 from runtime.inbox.parking import kinds_with
 from runtime.ports.clock import Clock
 from runtime.ports.sandbox import Sandbox
-from runtime.sessions.unit import Kinds, SessionKind, Stopping, Units, WaitKind
+from runtime.sessions.unit import Delegations, Kinds, SessionKind, Stopping, Units, WaitKind
 from runtime.store.runs import Run
 from runtime.tools.registry import Registry
 from runtime.workers.looks import Looks
@@ -70,6 +70,7 @@ class Feature:
     kinds: tuple[SessionKind, ...] = ()
     waits: tuple[WaitKind, ...] = ()
     stopping: tuple[Stopping, ...] = ()
+    delegating: tuple[Delegations, ...] = ()
     commands: tuple[Command, ...] = ()
     idle_tools: Callable[[AgentSettings], frozenset[str]] = lambda _settings: frozenset()
 
@@ -86,4 +87,5 @@ def kinds_of(features: Iterable[Feature]) -> Kinds:
         waits=kinds_with(*(wait for one in there for wait in one.waits)),
         sessions={kind.name: kind for one in there for kind in one.kinds},
         stopping=tuple(tell for one in there for tell in one.stopping),
+        delegating=tuple(each for one in there for each in one.delegating),
     )

@@ -11,6 +11,7 @@ from runtime.agent.worktrees import Worktrees
 from runtime.commands.agents import AGENTS
 from runtime.store.agents import SUBAGENT
 from runtime.store.runs import Run
+from runtime.subagents.delegations import SubagentDelegations
 from runtime.subagents.kind import WAITS, SubagentKind, stop_children
 from runtime.tools.builtin.spawning import SPAWN
 from runtime.workers.children import ChildKeeper
@@ -58,6 +59,7 @@ SUBAGENTS: Final = Feature(
     kinds=(SubagentKind(),),
     waits=WAITS,
     stopping=(stop_children,),
+    delegating=(SubagentDelegations(),),
     commands=(AGENTS,),
     idle_tools=_idle_tools,
 )
