@@ -90,6 +90,11 @@ class Entry(Protocol):
         """Whether it has not been read by a run yet."""
         ...
 
+    @property
+    def undone(self) -> bool:
+        """Whether its turn was taken back."""
+        ...
+
 
 class Conversation(Protocol):
     """One session as the terminal sees it. `entries` are the oldest first."""

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from rich.console import Group, RenderableType
 from rich.padding import Padding
+from rich.styled import Styled
 from rich.text import Text
 
 from adapters.rendering import strip_controls
@@ -29,7 +30,14 @@ def markdown(text: str) -> TerminalMarkdown:
 
 
 def entry(one: Entry) -> RenderableType:
-    """One thing that was said."""
+    """One thing that was said; struck through where its turn was taken back."""
+    shown = _entry(one)
+    if not one.undone:
+        return shown
+    return Group(Styled(shown, "strike"), Text("(taken back)", style="dim"))
+
+
+def _entry(one: Entry) -> RenderableType:
     if one.kind == "card" and one.card is not None:
         return card(one.card)
     parts: list[RenderableType] = []

@@ -64,6 +64,7 @@ class Entry:
     calls: tuple[Call, ...] = ()
     card: Card | None = None
     waiting: bool = False
+    undone: bool = False
 
     @property
     def shows(self) -> bool:
@@ -308,6 +309,7 @@ def _entry(one: JsonObject, server: str) -> Entry:
         calls=tuple(_call(call) for call in objects_of(one.get("calls"))),
         card=_card(card) if isinstance(card, dict) else None,
         waiting=one.get("waiting") is True,
+        undone=one.get("undone") is True,
     )
 
 

@@ -80,6 +80,8 @@ def show(context: typer.Context, run: RunId, as_json: AsJson = False) -> None:
         return
     for name in ("id", "session_id", "kind", "state", "step", "model", "speaker", "error"):
         say(f"{name.ljust(10)}  {cell(found.get(name))}")
+    if found.get("undone") is True:
+        say("undone      yes: the agent does not know it any more")
     for event in events:
         say(f"{when(event.get('at_ms'))}  {cell(event.get('kind'))}")
 

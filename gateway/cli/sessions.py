@@ -72,7 +72,8 @@ def show(
     for item in items if isinstance(items, list) else []:
         if isinstance(item, dict) and item.get("text"):
             who = item.get("name") or item.get("kind")
-            say(f"\n{when(item.get('at_ms'))}  {cell(who)}\n{plain(str(item['text']))}")
+            undone = "  (taken back)" if item.get("undone") is True else ""
+            say(f"\n{when(item.get('at_ms'))}  {cell(who)}{undone}\n{plain(str(item['text']))}")
 
 
 @app.command()

@@ -572,3 +572,26 @@ async def test_an_empty_page_offers_things_to_try_and_says_who_answers(
         await page.get_by_label("Model").select_option("scripted:model")
         await write(page, "and you?")
         await expect(page.locator("#log")).to_contain_text("From the first.")
+
+
+@pytest.mark.requirement("MSG-22")
+async def test_a_turn_that_was_taken_back_is_struck_through(chats: Chats, visits: Visits) -> None:
+    line = "one => getComputedStyle(one).textDecorationLine"
+    async with chats("to alpha", "to bravo") as gateway, visits(gateway) as page:
+        await ready(page)
+        for number, text in enumerate(("alpha", "bravo"), start=1):
+            await write(page, text)
+            await expect(page.locator("#log .kind-assistant .prose")).to_have_count(number)
+            async with gateway.feed("last_event_id=0") as feed:
+                for _ in range(number):
+                    await feed.until("delivery.sent")
+        await write(page, "/undo")
+        gone = page.locator("#log .undone")
+        await expect(gone).to_have_count(2)
+        await expect(gone.nth(0).locator(".bubble")).to_have_text("bravo")
+        await expect(gone.nth(1).locator(".prose")).to_have_text("to bravo")
+        await expect(gone.nth(0).locator(".below")).to_contain_text("Taken back")
+        bubbles = page.locator("#log .bubble")
+        assert await bubbles.nth(0).evaluate(line) == "none"
+        assert await bubbles.nth(1).evaluate(line) == "line-through"
+        assert await gone.nth(1).locator(".prose").evaluate(line) == "line-through"

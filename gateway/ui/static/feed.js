@@ -4,7 +4,7 @@ const DURABLE = [
   "session.created", "session.changed", "input.accepted", "input.taken",
   "input.revised", "input.withdrawn",
   "run.queued", "run.started", "run.resumed", "run.waiting",
-  "run.completed", "run.failed", "run.interrupted", "run.cancelled",
+  "run.completed", "run.failed", "run.interrupted", "run.cancelled", "run.undone",
   "step.model", "step.tools", "approval.requested", "approval.decided",
   "question.asked", "question.answered",
   "delivery.sent", "delivery.dead", "delivery.unknown",

@@ -13,6 +13,10 @@ export function build(item, act) {
   element.title = new Date(item.at_ms).toLocaleString();
   const parts = { user, assistant, notice, agents, file, card, system }[item.kind](item, element, act);
   element.append(...parts);
+  if (item.undone) {
+    element.classList.add("undone");
+    element.append(make("p", { class: "below" }, "Taken back: the agent does not know this"));
+  }
   return element;
 }
 

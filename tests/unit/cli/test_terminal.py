@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 import pytest
 from textual.pilot import Pilot
@@ -43,6 +44,25 @@ async def test_it_shows_what_was_said_and_the_tool_steps() -> None:
     assert "Ann: list files" in seen
     assert "Here they are." in seen
     assert '✓ list_dir {"path": "."}' in seen
+
+
+@pytest.mark.requirement("MSG-22")
+async def test_a_turn_that_was_taken_back_is_struck_through() -> None:
+    said, answer = user("list files"), assistant("Here they are.")
+    talk = FakeConversation(said, answer)
+    async with screen(talk) as pilot:
+        assert struck(pilot) == ""
+        talk.now(replace(said, undone=True), replace(answer, undone=True))
+        await pilot.pause()
+        assert struck(pilot) == "Ann: list files\nHere they are."
+        assert shown(pilot).count("(taken back)") == 2
+
+
+def struck(pilot: Pilot[None]) -> str:
+    """The text on the screen that has a line through it."""
+    rows = pilot.app.screen._compositor.render_strips()
+    lines = ("".join(part.text for part in row if part.style and part.style.strike) for row in rows)
+    return "\n".join(line.rstrip() for line in lines if line)
 
 
 async def test_a_reply_streams_and_is_replaced_by_the_final_text() -> None:
