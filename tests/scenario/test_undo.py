@@ -39,6 +39,8 @@ from tests.scenario.cards import (
 from tests.scenario.children import name_of, settled, spawn
 from tests.scenario.conftest import agent, intake
 from tests.scenario.engine import OPEN, Setup, World, setup_at, world
+from tests.scenario.test_children_asking import asks as asks_parent
+from tests.scenario.test_children_asking import subagents
 from tests.scenario.test_edits import edits
 from tests.scenario.tools import Note
 
@@ -231,16 +233,73 @@ async def test_a_handoff_run_goes_with_the_turn_that_caused_it_and_no_other(star
         assert await undone(at) == {one, first, two, second, third}
 
 
+async def test_a_run_that_a_childs_question_caused_goes_with_its_turn(start: Start) -> None:
+    gate = Gate()
+
+    def answers(request: ModelRequest) -> Said | str:
+        newest = request.messages[-1]
+        if name_of(request):
+            return replace(asks_parent(), before=gate) if request.step == 1 else "pearl"
+        if newest.role == "user":
+            return spawn(task="Look.", id="one", mode="background")
+        if newest.role == "notice" and "clarification_needed" in newest.text:
+            return subagents("message", "left")
+        return f"answer to a {newest.role}"
+
+    async with start(ScriptedModel(answers)) as at:
+        turn = await says(at, "look")
+        last = await handed(at, "one", {"one": gate})
+        told_of = {str(one["run_id"]) for one in await rows(at, "inputs") if is_question(one)}
+        await undoes(at)
+        assert await undone(at) == {turn, last, *told_of}
+        assert len(told_of - {turn, last}) == 1
+
+
+def is_question(row: dict[str, object]) -> bool:
+    return str(row["identity"]).startswith("asks:")
+
+
+async def test_what_an_agent_was_told_in_a_turn_goes_with_that_turn(start: Start) -> None:
+    gates = {"one": Gate()}
+
+    def answers(request: ModelRequest) -> Said | str:
+        newest = request.messages[-1]
+        if name_of(request):
+            return Said("ruby" if "once more" in told(request) else "pearl", before=gates["one"])
+        if newest.role == "user" and newest.text == "look":
+            return spawn(task="Look.", id="one", mode="background")
+        if newest.role == "user" and newest.text == "again":
+            return subagents("message", "once more")
+        return f"answer to a {newest.role}"
+
+    model = ScriptedModel(answers)
+    async with start(model) as at:
+        await says(at, "look")
+        await handed(at, "one", gates)
+        gates["one"] = Gate()
+        turn = await says(at, "again")
+        last = await handed(at, "one", gates)
+        await undoes(at)
+        assert await undone(at) == {turn, last}
+        await says(at, "go on")
+        assert "pearl" in told(model.requests[-1])
+        assert "ruby" not in told(model.requests[-1])
+
+
 async def handed(at: World, name: str, gates: dict[str, Gate]) -> str:
-    """The run that was told of an agent's end, once it is over."""
+    """The run that was told of an agent's last end, once it is over."""
     gates[name].open.set()
-    (agent,) = [one["session_id"] for one in await rows(at, "agents") if one["name"] == name]
-    heard = select(tables.inputs.c.run_id).where(
-        tables.inputs.c.identity.startswith(f"handoff:{agent}:"), tables.inputs.c.state == "taken"
-    )
-    await until(at, lambda conn: conn.execute(heard).first() is not None)
+    table = tables.metadata.tables["agents"].c
+    ended = select(table.session_id).where(table.name == name, table.settled_ms.is_not(None))
+    await until(at, lambda conn: conn.execute(ended).first() is not None)
     await quiet(at)
-    return str(await at.database.read(lambda conn: conn.execute(heard).scalar()))
+    agent = await at.database.read(lambda conn: conn.execute(ended).scalar())
+    heard = [
+        one["run_id"]
+        for one in await rows(at, "inputs")
+        if str(one["identity"]).startswith(f"handoff:{agent}:")
+    ]
+    return str(heard[-1])
 
 
 async def test_whoever_said_all_of_it_may_and_the_owner_and_nobody_else(start: Start) -> None:

@@ -189,6 +189,7 @@ async def _waiting(url: str, folder: Path) -> None:
         await at.says("/new", chat_id="D-5")
         again = await at.says("anew", chat_id="D-5")
         await _done(at, again.run_id)
+        await at.says("/undo", chat_id="D-2")
 
 
 async def _next_card(at: World) -> object:
