@@ -48,8 +48,9 @@ class CommandSettings:
 @dataclass(slots=True)
 class Call:
     """One command at work. `said_ms` is when a late one was said, None for one that came in time;
-    `sent_ms` is when any was, by its platform, or when it came. `meant` is the card that it is about, whose lane is held. Handlers lock no other one.
-    `commands` are all that there are; `found` is what was looked up for this one."""
+    `sent_ms` is when any was, by its platform, or when it came. `meant` is the card that it is
+    about, whose lane is held: handlers lock no other one. `commands` are all that there are;
+    `found` is what was looked up for this one."""
 
     unit: Unit
     lane: Lane
@@ -154,7 +155,7 @@ def _undo(call: Call) -> str:
     try:
         return undo.take_back(call.unit, call.lane, by=call.speaker, said_ms=call.sent_ms)
     except (Conflict, Forbidden, NotFound) as error:
-        return _sentence(error)
+        return _sentence(str(error))
 
 
 def _queue(call: Call) -> str:

@@ -1,4 +1,4 @@
-"""The work that sessions gave subagents, as the path sees it: who has it, and whether it is over."""
+"""The work that sessions gave subagents, as the message path sees it."""
 
 from collections.abc import Sequence
 
