@@ -32,7 +32,7 @@ from tests.contract.test_store_chats import OWNER, RULES, accept, door, said
 from tests.contract.test_store_people import waits
 from tests.contract.test_submitted_once import control_of
 from tests.fakes.model import Gate
-from tests.kinds import KINDS
+from tests.kinds import COMMANDS, KINDS
 
 T = TypeVar("T")
 NOTES = Upload("notes.txt", "text/plain", b"keep me")
@@ -135,7 +135,7 @@ async def test_a_message_to_a_conversation_that_is_gone_begins_no_other_one(
 async def chat(store: Database) -> str:
     """A session of a chat, which is idle."""
     new = NewSession(
-        key=Reception(RULES).key_of(said("", "0").address, OWNER),
+        key=Reception(RULES, COMMANDS).key_of(said("", "0").address, OWNER),
         address=said("", "0").address,
         mode="edit",
         queue_mode="followup",

@@ -17,7 +17,7 @@ from runtime.store import Database, due, leases, runs
 from runtime.store.due import Wanted
 from tests.contract.store_support import StillClock
 from tests.contract.test_store_chats import RULES, said
-from tests.kinds import KINDS
+from tests.kinds import COMMANDS, KINDS
 
 MANY = AT_ONCE + 50
 TTL_MS = 15_000
@@ -42,7 +42,7 @@ def arrive(conn: Connection, amount: int) -> None:
     """A message in each of so many rooms."""
     for number in range(amount):
         message = said("hello", str(number), chat=f"-{number}")
-        in_unit(conn, KINDS, partial(Accepting(RULES).accept, message=message))
+        in_unit(conn, KINDS, partial(Accepting(RULES, COMMANDS).accept, message=message))
 
 
 async def take_over(store: Database) -> int:

@@ -17,6 +17,7 @@ from runtime.store import Database, leases
 from runtime.store.transcripts import Line
 from tests.contract.store_support import StillClock
 from tests.contract.test_store_chats import RULES, said
+from tests.kinds import COMMANDS, unit_of
 
 pytestmark = pytest.mark.requirement("MSG-22")
 
@@ -33,10 +34,11 @@ class Replica:
         lease = f"{leases.PROCESS}{self.name}"
         fence = leases.acquire(conn, name=lease, holder=self.name, ttl_ms=60_000)
         holder = Holder(self.name, fence or 0)
-        (taken,) = claims.claim(conn, holder, most=1, cache=self.cache)
+        (taken,) = unit_of(lambda unit: claims.claim(unit, holder, most=1, cache=self.cache))(conn)
         message = AssistantMessage(text="an answer")
         end = Finish(RunState.COMPLETED, Usage(), 1, message)
-        finished = steps.finish(conn, holder, taken.run.id, end, claim=None)
+        finish = unit_of(lambda unit: steps.finish(unit, holder, taken.run.id, end, claim=None))
+        finished = finish(conn)
         window = taken.window
         lines = (*window.lines, *finished.lines)
         self.cache.put(taken.session.id, Window(window.transcript, lines, window.undone))
@@ -56,7 +58,7 @@ async def test_a_replica_that_was_away_asks_without_the_turn(
     def says(text: str) -> Callable[[Connection], Accepted]:
         now = {"received_at_ms": clock.now_ms() + 60_000}
         message = said(text, f"m{next(count)}").model_copy(update=now)
-        return lambda conn: Accepting(RULES).accept(conn, message)
+        return unit_of(lambda unit: Accepting(RULES, COMMANDS).accept(unit, message))
 
     async def turn(text: str, replica: Replica) -> list[str]:
         await store.write(says(text), name="accept")

@@ -19,7 +19,8 @@ from runtime.domain.transcript import NoticeMessage
 from runtime.inbox import undo
 from runtime.policy.bounds import PolicySettings
 from runtime.ports.model import ModelRequest
-from runtime.store import lanes, tables
+from runtime.sessions.unit import Unit
+from runtime.store import tables
 from runtime.store.outbox import OPEN as ON_ITS_WAY
 from tests.contract.store_support import dialect, migrated_url, schema_templates
 from tests.fakes.model import Gate, Said, ScriptedModel, ScriptedModels
@@ -397,12 +398,12 @@ async def test_children_refuse(start: Start) -> None:
         await says(at, "alpha")
         (child,) = (await settled(at)).values()
 
-        def undo_it(conn: Connection) -> str:
-            lane = lanes.lock(conn, child.session_id)
-            return undo.take_back(conn, lane, by=OWNER_HERE, said_ms=2**62)
+        def undo_it(unit: Unit) -> str:
+            lane = unit.lane(child.session_id)
+            return undo.take_back(unit, lane, by=OWNER_HERE, said_ms=2**62)
 
         with pytest.raises(Conflict, match="only turns of a conversation"):
-            await at.database.write(undo_it, name="undo")
+            await at.engine.units.run(undo_it, name="undo")
 
 
 async def test_what_was_posted_stays_and_is_quoted(start: Start) -> None:
