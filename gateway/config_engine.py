@@ -6,13 +6,7 @@ from dataclasses import dataclass
 from gateway.config import Config, gateway_version
 from gateway.config_chats import ChannelAccess as AccessSection
 from gateway.config_model import Settings
-from runtime.agent.settings import (
-    MEGABYTE,
-    AgentSettings,
-    AttachmentSettings,
-    ChildModels,
-    ChildSettings,
-)
+from runtime.agent.settings import MEGABYTE, AgentSettings, AttachmentSettings
 from runtime.commands.table import CommandSettings
 from runtime.domain.budgets import BudgetSettings, Limit, micro_usd
 from runtime.domain.errors import InvalidInput
@@ -26,6 +20,7 @@ from runtime.ports.chat import ChatAdapter
 from runtime.ports.model import Models
 from runtime.ports.sandbox import Sandbox, SandboxLimits
 from runtime.subagents.requests import Limits as SpawnLimits
+from runtime.subagents.settings import ChildModels, ChildSettings
 from runtime.tools.builtin.shell import ExecSettings
 from runtime.tools.outgoing import SendLimits
 from runtime.workers.engine import EngineSettings
@@ -55,7 +50,6 @@ def engine_settings(config: Config, found: Found) -> EngineSettings:
             approval_expiry_ms=int(settings.approvals.expiry_s * 1000),
             timezone=settings.timezone,
             attachments=attachment_settings(settings),
-            children=child_settings(settings, found.models),
         ),
         intake=intake_settings(config, found),
         policy=PolicySettings(

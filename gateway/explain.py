@@ -34,6 +34,7 @@ from runtime.tools.base import ToolContext
 from runtime.tools.executor import UNFIT, Executor
 from runtime.tools.files import SeenFiles
 from runtime.tools.registry import Registry
+from runtime.views.agents import AgentsReader
 from runtime.views.models import PersonaView
 from runtime.views.reader import Views
 from runtime.workspace.content import WorkspaceSnapshot, with_persona
@@ -76,11 +77,15 @@ class Explainer:
     agent: AgentSettings
     roots: tuple[Path, ...] = ()
 
+    @property
+    def _agents(self) -> AgentsReader:
+        return AgentsReader(self.views.database)
+
     async def context(self, session_id: str, *, trust: Trust | None = None) -> ContextView:
         """The prompt of a session's next turn. Raises `NotFound`."""
         session = await self.views.session(session_id)
         speaker = trust or await self._newest_trust(session_id)
-        bound, _ = await self.views.agents.bound(session_id)
+        bound, _ = await self._agents.bound(session_id)
         specs = self.registry.specs(bound.tools)
         facts = PromptFacts(
             channel=session.address.channel,
@@ -111,10 +116,10 @@ class Explainer:
         trust: Trust = Trust.OWNER,
     ) -> Decision:
         """What policy says of a call. Raises `NotFound`, and `InvalidInput` for a bad call."""
-        session, home = await self.views.agents.bound(session_id)
+        session, home = await self._agents.bound(session_id)
         group = session.address.chat_kind != "direct"
         call = ToolCall(id="cal_explained", name=tool, arguments=json.dumps(dict(arguments)))
-        heard = await self.views.agents.heard(session_id)
+        heard = await self._agents.heard(session_id)
         bounds = replace(
             bounds_of(self.policy, session, trust=trust, group=group),
             given=among(fetched(self.registry, [call]), heard),

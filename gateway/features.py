@@ -2,10 +2,23 @@
 
 from typing import Final
 
+from runtime.subagents.settings import ChildSettings
+from runtime.tools.base import Face
+from runtime.tools.builtin import FACES as OF_PATH
 from runtime.workers.feature import Feature, commands_of
 from runtime.workers.personas import PERSONAS
-from runtime.workers.subagents import SUBAGENTS
+from runtime.workers.subagents import FACES as OF_SUBAGENTS
+from runtime.workers.subagents import USUAL, subagents
 
-FEATURES: Final[tuple[Feature, ...]] = (PERSONAS, SUBAGENTS)
+
+def features_of(children: ChildSettings = USUAL) -> tuple[Feature, ...]:
+    """All features, under the operator's settings."""
+    return PERSONAS, subagents(children)
+
+
+FEATURES: Final = features_of()
+"""All features as they are where nothing is set."""
 COMMANDS: Final = commands_of(FEATURES)
 """All chat commands."""
+FACES: Final[tuple[Face, ...]] = (*OF_PATH[:-1], *OF_SUBAGENTS, OF_PATH[-1])
+"""All tools that come along, in the order in which the prompt lists them."""

@@ -27,13 +27,14 @@ from gateway.config import Config, gateway_version, tokens_of
 from gateway.config_engine import (
     Found,
     check_child_models,
+    child_settings,
     engine_settings,
     exec_settings,
     runtime_view,
     send_limits,
 )
 from gateway.explain import Explainer
-from gateway.features import FEATURES
+from gateway.features import features_of
 from gateway.http.observing import EngineMetrics
 from gateway.http.services import HttpServices, HttpSettings, TaskView
 from gateway.owner import Owner
@@ -46,7 +47,6 @@ from gateway.wiring_chats import (
     transcriber_of,
 )
 from gateway.workspaces import canary_grants, open_workspace
-from runtime.agent.family import AgentFamily
 from runtime.bus.memory import MemoryBus
 from runtime.domain.errors import InvalidInput
 from runtime.domain.schemas import Schema
@@ -73,7 +73,7 @@ from runtime.tools.registry import Registry
 from runtime.views.reader import Views
 from runtime.workers.accounts import Account
 from runtime.workers.engine import ALL_ROLES, Engine, EngineParts, Role
-from runtime.workers.feature import kinds_of
+from runtime.workers.feature import ToolServices, kinds_of, tools_of
 
 if TYPE_CHECKING:
     from runtime.store.backup import DatabaseBackup
@@ -321,7 +321,9 @@ async def assemble(
     bus = open_bus(config, clock, supervisor)
     adapters = served(config, bus, clock)
     settings = engine_settings(config, Found(catalog, sandbox))
-    units = Units(database, bus, kinds_of(FEATURES))
+    features = features_of(child_settings(config.settings, catalog))
+    units = Units(database, bus, kinds_of(features))
+    making = ToolServices(units, clock, settings.agent, workspace.agents)
     tools = builtin_tools(
         sandbox=sandbox,
         fetch=GuardedFetch(),
@@ -329,8 +331,9 @@ async def assemble(
         clock=clock,
         commands=exec_settings(config),
         sending=sending_by_rows(database, send_limits(config, adapters), redact=redact),
-        family=AgentFamily(units, clock, settings.agent, workspace.agents),
+        of_features=tools_of(features, making),
     )
+    making.made.extend(tools)
     parts = EngineParts(
         database=database,
         bus=bus,
@@ -350,7 +353,7 @@ async def assemble(
         sandbox=sandbox,
         supervisor=supervisor,
         model_lists=ProviderLists(catalog.settings, clock),
-        features=FEATURES,
+        features=features,
     )
     engine = Engine(parts, settings)
     await database.start()

@@ -8,7 +8,7 @@ from gateway.http.answers import answer, cursor_of, flag_of, limit_of, query_id
 from gateway.http.services import HttpServices
 from runtime.domain.errors import InvalidInput
 from runtime.domain.value import JsonObject
-from runtime.views.agents import AgentScope, AgentStatus
+from runtime.views.agents import AgentScope, AgentsReader, AgentStatus
 
 _STATUSES: Final[tuple[AgentStatus, ...]] = get_args(AgentStatus)
 
@@ -17,7 +17,7 @@ class AgentRoutes:
     """Handlers of `/v1/agents`."""
 
     def __init__(self, services: HttpServices) -> None:
-        self._agents = services.views.agents
+        self._agents = AgentsReader(services.views.database)
 
     def routes(self) -> list[web.RouteDef]:
         return [web.get("/v1/agents/summaries", self._summaries)]

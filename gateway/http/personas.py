@@ -5,13 +5,15 @@ from aiohttp import web
 from gateway.http.answers import answer, path_id
 from gateway.http.bodies import PersonaRequest, body
 from gateway.http.services import HttpServices
+from runtime.intake.personas import PersonaControl
 
 
 class PersonaRoutes:
     """Handlers of a session's persona."""
 
     def __init__(self, services: HttpServices) -> None:
-        self._personas = services.control.personas
+        control = services.control
+        self._personas = PersonaControl(control.units, control.workspace, control.actor.id)
 
     def routes(self) -> list[web.RouteDef]:
         path = "/v1/sessions/{session_id}/persona"

@@ -9,12 +9,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal, Protocol
 
-from runtime.agent.settings import ChildSettings
 from runtime.domain.decisions import PermissionMode
 from runtime.domain.patterns import named
 from runtime.domain.tools import Effect
 from runtime.subagents.children import Profile
 from runtime.subagents.isolation import Defined
+from runtime.subagents.settings import ChildSettings
 from runtime.tools.builtin.skills import USE_SKILL
 from runtime.tools.builtin.spawning import SPAWN
 from runtime.workspace.definitions import Definition, Definitions

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
@@ -18,6 +18,7 @@ from runtime.store.open_calls import CLARIFICATION
 from runtime.store.streams import last_said
 from runtime.subagents import talking
 from runtime.subagents.children import ROOT
+from runtime.subagents.settings import ChildSettings
 from runtime.subagents.talking import How, Word
 from runtime.tools.base import AnyTool
 from runtime.tools.family import Detail, Household, TypeLine, TypesSeen
@@ -34,6 +35,7 @@ class AgentFamily:
     units: Units
     clock: Clock
     settings: AgentSettings
+    children: ChildSettings = field(default_factory=ChildSettings)
     shelf: DefinitionShelf | None = None
 
     async def look(self, session_id: str) -> Household:
@@ -74,7 +76,7 @@ class AgentFamily:
 
     async def tell(self, word: Word) -> How:
         """Say something to an agent. Raises `Conflict` where it cannot be heard any more."""
-        unit = partial(talking.tell, word=word, limits=self.settings.children.limits)
+        unit = partial(talking.tell, word=word, limits=self.children.limits)
         return await self.units.run(unit, name="agent-told")
 
     async def stop(self, session_id: str, reason: str) -> bool:
@@ -87,7 +89,9 @@ class AgentFamily:
 
     async def types(self, session_id: str, tools: Sequence[AnyTool]) -> TypesSeen:
         """What a session may spawn, where `tools` are all that there are."""
-        types = await TypeBook(self.units.database, self.settings, self.shelf).of(session_id, tools)
+        types = await TypeBook(self.units.database, self.settings, self.children, self.shelf).of(
+            session_id, tools
+        )
         if not types.able:
             return TypesSeen((), types.problems)
         lines = [

@@ -27,6 +27,7 @@ from runtime.store import Connection, Database, agent_tries, agents, transcripts
 from runtime.store.calls import CallRow
 from runtime.store.runs import Run
 from runtime.store.transcripts import Line
+from runtime.subagents.settings import ChildSettings
 
 STUCK: Final = "stuck"
 """Why a child ended that went in circles."""
@@ -38,6 +39,7 @@ class ChildGuests:
 
     database: Database
     settings: AgentSettings
+    children: ChildSettings
     places: WorkPlaces
 
     def of(self, claimed: Claimed) -> TurnGuest:
@@ -49,7 +51,7 @@ class ChildGuest(TurnGuest):
     """Accompanies one turn of a child. `watch` is None until the turn entered."""
 
     def __init__(self, services: ChildGuests, claimed: Claimed) -> None:
-        self.idle_s = services.settings.children.idle_s
+        self.idle_s = services.children.idle_s
         self._services = services
         self._session = claimed.session
         self._run = claimed.run
@@ -110,7 +112,7 @@ class ChildGuest(TurnGuest):
         """Another try, where it failed by what may pass: nothing that a repeat cannot mend."""
         if not isinstance(error, ModelRetry):
             return None
-        children = self._services.settings.children
+        children = self._services.children
         return Retry(children.max_retries, children.retry_ms, jitter)
 
     @override

@@ -12,14 +12,24 @@ from functools import partial
 from pathlib import Path
 from typing import Final, TypeVar
 
-from runtime.agent.worktrees import Site
 from runtime.store import Database, seen_files
 from runtime.store.seen_files import Record, Stamp
 from runtime.tools.files import Seen, SeenFiles
+from runtime.workspace.layout import Layout
 
 V = TypeVar("V")
 _MOST_SESSIONS: Final = 512
 """What a session that is long idle saw is forgotten; it starts anew."""
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """The folders of a session: its workspace with where relative paths begin, what else file tools
+    and commands reach, and what its commands may read beyond that."""
+
+    layout: Layout
+    roots: tuple[Path, ...] = ()
+    reads: tuple[Path, ...] = ()
 
 
 @dataclass(slots=True)

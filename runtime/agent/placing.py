@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from functools import partial
 
 from runtime.agent.agent_types import Types
-from runtime.agent.places import Places
-from runtime.agent.worktrees import Site, Worktrees, no_worktree
+from runtime.agent.places import Places, Site
+from runtime.agent.worktrees import Worktrees, no_worktree
 from runtime.domain.errors import ToolError
 from runtime.store import Connection, Database, agent_trees, agents
 from runtime.store.agents import Agent, TreeState

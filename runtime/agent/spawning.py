@@ -22,6 +22,7 @@ from runtime.subagents.awaiting import SpawnOpening
 from runtime.subagents.children import SpawnOrder
 from runtime.subagents.lingering import AgentsOpening
 from runtime.subagents.requests import SpawnRequest
+from runtime.subagents.settings import ChildSettings
 from runtime.subagents.terms import Terms
 from runtime.tools.base import Arguments
 from runtime.tools.builtin.spawning import SpawnArguments
@@ -41,6 +42,7 @@ class SpawnOpenings:
     database: Database
     registry: Registry
     settings: AgentSettings
+    children: ChildSettings
     places: WorkPlaces
     shelf: DefinitionShelf | None = None
 
@@ -58,9 +60,9 @@ class SpawnOpenings:
         arguments, session, children = (
             _of(one, SpawnArguments),
             asking.session,
-            self.settings.children,
+            self.children,
         )
-        book = TypeBook(self.database, self.settings, self.shelf)
+        book = TypeBook(self.database, self.settings, self.children, self.shelf)
         types = await book.of(session.id, self.registry.tools)
         if asking.run.speaker.trust not in (Trust.OWNER, Trust.MEMBER):
             # A guest causes no side effects, and would take slots and money from everybody.
@@ -100,7 +102,7 @@ class SpawnOpenings:
     async def clarify(self, one: Planned, asking: Asking) -> Opening:  # noqa: ARG002
         """A question to the parent."""
         question = "" if one.waits_for is None else one.waits_for.question
-        expires_in_ms = self.settings.children.clarify_ms
+        expires_in_ms = self.children.clarify_ms
         return ClarificationOpening(row=one.row, question=question, expires_in_ms=expires_in_ms)
 
 

@@ -10,6 +10,7 @@ from runtime.agent.settings import AgentSettings
 from runtime.store import Connection, Database, agents, sessions
 from runtime.store.agents import Agent
 from runtime.store.sessions import Session
+from runtime.subagents.settings import ChildSettings
 from runtime.workspace.definitions import NONE, DefinitionShelf, Known
 
 
@@ -19,12 +20,13 @@ class TypeBook:
 
     database: Database
     settings: AgentSettings
+    children: ChildSettings
     shelf: DefinitionShelf | None = None
 
     async def of(self, session_id: str, tools: Sequence[Face]) -> Types:
         """What a session may spawn, where `tools` are all that there are. Raises `NotFound`."""
         found = NONE
-        children = self.settings.children
+        children = self.children
         if self.shelf is not None:
             known = Known([tool.name for tool in tools], children.models.offered)
             found = await asyncio.to_thread(self.shelf.load, known)

@@ -20,6 +20,7 @@ from typing import Final, Protocol
 
 import structlog
 
+from runtime.agent.places import Site
 from runtime.domain.errors import InvalidInput, ModelRejected, ToolError
 from runtime.domain.printable import without_hidden
 from runtime.domain.worktrees import FOLDER, branch_of
@@ -61,16 +62,6 @@ _MOST_OUTPUT: Final = 64 * 1024
 _AGAIN_S: Final = 0.1
 _ID: Final = re.compile(r"[A-Za-z0-9_]{1,64}")
 _COMMIT: Final = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
-
-
-@dataclass(frozen=True, slots=True)
-class Site:
-    """The folders of a session: its workspace with where relative paths begin, what else file tools
-    and commands reach, and what its commands may read beyond that."""
-
-    layout: Layout
-    roots: tuple[Path, ...] = ()
-    reads: tuple[Path, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

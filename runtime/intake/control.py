@@ -23,7 +23,6 @@ from runtime.inbox.enqueue import QUEUE_MODES
 from runtime.inbox.stopping import Stopped
 from runtime.intake import decisions, introductions, pairing
 from runtime.intake.decisions import Actor, Reply, Resolution
-from runtime.intake.personas import PersonaControl
 from runtime.intake.sessions import SessionControl
 from runtime.intake.submissions import ACCOUNT, OWNER, Item, Key, Submitted, Submitter, key_of
 from runtime.policy.decide import narrower
@@ -99,18 +98,17 @@ class Control:
 
     def __init__(self, services: ControlServices, *, actor: Actor | None = None) -> None:
         self._services = services
-        self._units = services.units
-        self._actor = actor or Actor()
-        self.personas = PersonaControl(services.units, self._workspace, self._actor.id)
-        self.sessions = SessionControl(services.units, self._workspace, self._actor.id)
+        self.units = services.units
+        self.actor = actor or Actor()
+        self.sessions = SessionControl(services.units, self.workspace, self.actor.id)
         self._submitter = Submitter(
             services.units.database,
             services.clock,
             services.gatehouse,
-            workspace=self._workspace,
+            workspace=self.workspace,
         )
 
-    def _workspace(self) -> Path:
+    def workspace(self) -> Path:
         return self._services.settings().workspace
 
     async def models(self) -> ModelListing:
@@ -133,7 +131,7 @@ class Control:
         asked = [new.channel, new.key, new.title, new.mode, new.permission_mode]
         key = None if idempotency_key is None else key_of("session", idempotency_key, asked)
         chat_id = new.key or secrets.token_hex(12)
-        return await self._units.run(
+        return await self.units.run(
             lambda unit: _create(unit, settings, new, chat_id, key), name="session"
         )
 
@@ -145,35 +143,35 @@ class Control:
 
     async def interrupt(self, session_id: str) -> StoppedView:
         """Stop what a session does, or what it would do next (MSG-13). Raises `NotFound`."""
-        by, reason = self._actor, f"stopped by {self._actor.name}"
+        by, reason = self.actor, f"stopped by {self.actor.name}"
 
         def work(unit: Unit) -> StoppedView:
             stopped = stopping.stop_session(unit, session_id, by=by.id, reason=reason)
             unit.say(EVENTS, {"session_id": session_id})
             return _stopped_view(stopped)
 
-        return await self._units.run(work, name="stop")
+        return await self.units.run(work, name="stop")
 
     async def cancel(self, run_id: str) -> RunView:
         """End one run; doing it twice changes nothing. Raises `NotFound`."""
-        by, reason = self._actor, f"stopped by {self._actor.name}"
+        by, reason = self.actor, f"stopped by {self.actor.name}"
 
         def work(unit: Unit) -> RunView:
             stopping.stop_run(unit, run_id, by=by.id, reason=reason)
             return _run_changed(unit, run_id)
 
-        return await self._units.run(work, name="cancel")
+        return await self.units.run(work, name="cancel")
 
     async def resolve_approvals(self, run_id: str, batch: Sequence[Resolution]) -> RunView:
         """Decide approvals, all or none (RUN-3). Raises as `decisions.resolve`."""
         return await self._decide(
-            run_id, lambda unit: decisions.resolve(unit, run_id, batch, self._actor)
+            run_id, lambda unit: decisions.resolve(unit, run_id, batch, self.actor)
         )
 
     async def answer_questions(self, run_id: str, batch: Sequence[Reply]) -> RunView:
         """Answer questions, all or none. Raises as `decisions.reply`."""
         return await self._decide(
-            run_id, lambda unit: decisions.reply(unit, run_id, batch, self._actor)
+            run_id, lambda unit: decisions.reply(unit, run_id, batch, self.actor)
         )
 
     async def _decide(self, run_id: str, settle: Work[tuple[str, ...]]) -> RunView:
@@ -181,7 +179,7 @@ class Control:
             settle(unit)
             return _run_changed(unit, run_id)
 
-        return await self._units.run(work, name="decide")
+        return await self.units.run(work, name="decide")
 
     async def end_session(self, session_id: str) -> SessionView:
         """Close a session for good; it stays readable. Raises `Conflict` unless it is idle."""
@@ -197,7 +195,7 @@ class Control:
             sessions.change(unit.conn, session_id, {"status": "ended"})
             return _session_changed(unit, session_id)
 
-        return await self._units.run(work, name="session-end")
+        return await self.units.run(work, name="session-end")
 
     async def change_session(
         self, session_id: str, values: Mapping[str, str | None]
@@ -224,22 +222,22 @@ class Control:
             lane.record(EventKind.SESSION_CHANGED, None, data)
             audit.append(
                 conn,
-                actor=self._actor.id,
+                actor=self.actor.id,
                 action="session.changed",
                 session_id=session_id,
                 data=data,
             )
             return _session_changed(unit, session_id)
 
-        return await self._units.run(work, name="session-change")
+        return await self.units.run(work, name="session-change")
 
     async def approve_pairing(self, code: str, *, trust: Trust = Trust.MEMBER) -> PairingView:
         """Let a stranger in, and tell them. Raises `NotFound`, `Conflict`, `InvalidInput`."""
         if trust not in (Trust.OWNER, Trust.MEMBER, Trust.GUEST):
             raise InvalidInput("trust", "must be owner, member or guest")
 
-        by, name = self._actor.id, self._actor.name
-        return await self._units.run(
+        by, name = self.actor.id, self.actor.name
+        return await self.units.run(
             lambda unit: _paired(
                 unit, introductions.let_in(unit.conn, code, by=by, name=name, trust=trust)[0]
             ),
@@ -248,8 +246,8 @@ class Control:
 
     async def deny_pairing(self, code: str) -> PairingView:
         """Turn a stranger away. Raises `NotFound` or `Conflict`."""
-        by, name = self._actor.id, self._actor.name
-        return await self._units.run(
+        by, name = self.actor.id, self.actor.name
+        return await self.units.run(
             lambda unit: _paired(
                 unit, introductions.turn_away(unit.conn, code, by=by, name=name)[0]
             ),
@@ -260,11 +258,11 @@ class Control:
         """A one-time code that makes its sender an owner; an earlier one stops working."""
 
         def work(unit: Unit) -> OwnerCode:
-            audit.append(unit.conn, actor=self._actor.id, action="owner_code.made", data={})
+            audit.append(unit.conn, actor=self.actor.id, action="owner_code.made", data={})
             replaced = pairing.has_owner_code(unit.conn)
             return OwnerCode(pairing.replace_owner_code(unit.conn), replaced)
 
-        return await self._units.run(work, name="owner-code")
+        return await self.units.run(work, name="owner-code")
 
 
 def _run_changed(unit: Unit, run_id: str) -> RunView:

@@ -6,7 +6,6 @@ the card where an approval's card names its open call.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
 
 from sqlalchemy import Connection, bindparam, exists, insert, select, text, update
 
@@ -17,9 +16,6 @@ from runtime.store.hot import hot
 from runtime.store.outbox import OPEN
 from runtime.store.tables import outbox
 from runtime.store.tables_agents import agent_cards, agents
-
-BATCH: Final = "batch"
-"""The kind of the message that a card begins with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,12 +57,6 @@ def lock(conn: Connection, card_id: str) -> AgentCard | None:
     if row is None:
         return None
     return AgentCard(row.id, row.run_id, row.step, row.shown, row.created_ms, row.next_ms)
-
-
-def shown_by(conn: Connection, card_id: str) -> str:
-    """What a card says by now; empty where there is none."""
-    query = select(agent_cards.c.shown).where(agent_cards.c.id == card_id)
-    return str(conn.execute(query).scalar() or "")
 
 
 def change(conn: Connection, card: AgentCard, *, shown: str, next_ms: int | None) -> None:

@@ -28,7 +28,7 @@ from sqlalchemy import (
 
 from runtime.domain.messages import InboundMessage, OutboundMessage
 from runtime.domain.people import Speaker
-from runtime.store.agent_cards import BATCH
+from runtime.store.outbox import LIVE_CARD
 from runtime.store.payloads import kept, kept_message
 from runtime.store.tables import events, inputs, lanes, messages, outbox, runs, sessions
 from runtime.store.tables_agents import agents
@@ -117,7 +117,7 @@ class LaneFigures:
     inputs: int
 
 
-_POSTS = ("notice", "card", "file", BATCH)
+_POSTS = ("notice", "card", "file", LIVE_CARD)
 _OVER = ("completed", "failed", "interrupted", "cancelled")
 _last_activity = case(
     (messages.c.created_ms > sessions.c.updated_ms, messages.c.created_ms),

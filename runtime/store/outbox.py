@@ -20,7 +20,7 @@ from sqlalchemy import (
     update,
 )
 
-from runtime.domain.messages import FilePart, OutboundMessage
+from runtime.domain.messages import FilePart, OutboundMessage, TextPart
 from runtime.store.database import now_ms
 from runtime.store.hot import hot
 from runtime.store.payloads import kept
@@ -77,6 +77,8 @@ class NewRow:
     claim: tuple[str, int] | None = None
 
 
+LIVE_CARD = "batch"
+"""The kind of a message that is changed in place as something goes on; its changes are `edit`s."""
 FINAL_RANK = 10
 _earlier = outbox.alias("earlier")
 # The very words of the partial index: SQLite uses it for nothing that it would have to conclude,
@@ -283,11 +285,23 @@ def card_of(conn: Connection, open_call_id: str) -> OutboxRow | None:
     """The newest row that showed an open call's card, or the card of a batch of agents."""
     row = conn.execute(
         select(outbox)
-        .where(outbox.c.open_call_id == open_call_id, outbox.c.kind.in_(("card", "batch")))
+        .where(outbox.c.open_call_id == open_call_id, outbox.c.kind.in_(("card", LIVE_CARD)))
         .order_by(outbox.c.position.desc())
         .limit(1)
     ).first()
     return None if row is None else row_of(row)
+
+
+def live_text(conn: Connection, card_id: str) -> str:
+    """What a card that changes in place says by now; empty where there is none."""
+    row = conn.execute(
+        select(outbox)
+        .where(outbox.c.open_call_id == card_id, outbox.c.kind.in_((LIVE_CARD, "edit")))
+        .order_by(outbox.c.position.desc())
+        .limit(1)
+    ).first()
+    parts = () if row is None else row_of(row).message.parts
+    return "\n\n".join(part.markdown for part in parts if isinstance(part, TextPart))
 
 
 def card_posted_as(

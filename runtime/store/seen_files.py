@@ -7,9 +7,8 @@ child was given at its spawn, and the record of a session that shares it with ch
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, bindparam, delete, insert, select
+from sqlalchemy import Connection, Row, bindparam, delete, insert, select
 
-from runtime.store import agents as agent_rows
 from runtime.store.dialect import upsert
 from runtime.store.tables_agents import agents, seen_files
 
@@ -29,11 +28,11 @@ class Record:
 
 def record(conn: Connection, session_id: str) -> Record:
     """The record of a session: its own, or that of the agent that it shares one with."""
-    own = agent = agent_rows.find(conn, session_id)
+    own = above = _above(conn, session_id)
     owner = session_id
-    while agent is not None and agent.isolation == "shared":
-        owner = agent.parent_id
-        agent = agent_rows.find(conn, owner)
+    while above is not None and above.isolation == "shared":
+        owner = above.parent_id
+        above = _above(conn, owner)
     shares = select(agents.c.session_id).where(
         agents.c.tree_id == (own.tree_id if own else session_id),
         agents.c.parent_id == session_id,
@@ -43,6 +42,12 @@ def record(conn: Connection, session_id: str) -> Record:
     if own is None and not shared:
         return Record(owner, shared, {})
     return Record(owner, shared, _of(conn, owner))
+
+
+def _above(conn: Connection, session_id: str) -> Row[str, str, str] | None:
+    """A subagent's parent, its tree, and what it shares with that; None for another session."""
+    query = select(agents.c.parent_id, agents.c.tree_id, agents.c.isolation)
+    return conn.execute(query.where(agents.c.session_id == session_id)).first()
 
 
 def _of(conn: Connection, owner: str) -> Mapping[str, Stamp]:

@@ -13,11 +13,11 @@ from runtime.domain.ids import IdPrefix, new_id
 from runtime.domain.messages import OutboundMessage, TextPart
 from runtime.inbox.agent_cards import about, end, put, used
 from runtime.store import Connection, agent_cards, agent_rows, outbox, runs
-from runtime.store.agent_cards import BATCH, AgentCard
+from runtime.store.agent_cards import AgentCard
 from runtime.store.agent_rows import AgentRow
 from runtime.store.database import now_ms
 from runtime.store.lanes import Lane
-from runtime.store.outbox import NewRow
+from runtime.store.outbox import LIVE_CARD, NewRow
 from runtime.store.runs import Run
 from runtime.subagents.selecting import in_words, standing
 
@@ -58,7 +58,7 @@ def begin(conn: Connection, lane: Lane, run: Run, step: int) -> bool:
         run_id=run.id,
         session_id=run.session_id,
     )
-    outbox.add(conn, NewRow(kind=BATCH, message=message, open_call_id=name))
+    outbox.add(conn, NewRow(kind=LIVE_CARD, message=message, open_call_id=name))
     return True
 
 

@@ -98,6 +98,14 @@ class ToolOutput:
     outside: bool = True
 
 
+@dataclass(frozen=True, slots=True)
+class Face:
+    """What of a tool can be known before it is made."""
+
+    name: str
+    effect: Effect
+
+
 class SkillReader(Protocol):
     """The skills of a workspace, as `use_skill` sees them."""
 

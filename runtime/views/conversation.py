@@ -7,19 +7,10 @@ from typing import Final, Literal
 from runtime.domain.errors import NotFound
 from runtime.domain.messages import OutboundMessage, TextPart, message_identity
 from runtime.domain.transcript import AssistantMessage, NoticeMessage, UserMessage
-from runtime.store import (
-    Connection,
-    agent_cards,
-    calls,
-    events,
-    inputs,
-    listings,
-    open_calls,
-    sessions,
-)
-from runtime.store.agent_cards import BATCH
+from runtime.store import Connection, calls, events, inputs, listings, open_calls, outbox, sessions
 from runtime.store.calls import CallRow
 from runtime.store.listings import INPUT, MESSAGE, POST, Place, Post, SaidInput, Span
+from runtime.store.outbox import LIVE_CARD
 from runtime.store.transcripts import Line
 from runtime.views import cursor as cursors
 from runtime.views.files import file_views
@@ -136,6 +127,7 @@ _WAITED_FOR: Final[Mapping[str, Literal["person", "agents", "parent"]]] = {
     open_calls.APPROVAL: "person",
     open_calls.QUESTION: "person",
     open_calls.CHILDREN: "agents",
+    open_calls.AGENTS: "agents",
     open_calls.CLARIFICATION: "parent",
 }
 
@@ -171,13 +163,13 @@ def _unfenced(content: str) -> str:
 
 
 def _post_view(conn: Connection, post: Post, results: Mapping[str, str]) -> MessageView:
-    if post.kind == BATCH:
+    if post.kind == LIVE_CARD:
         return MessageView(
             key=post.message.outbox_id,
             kind="agents",
             at_ms=post.created_ms,
             run_id=post.message.run_id,
-            text=agent_cards.shown_by(conn, post.open_call_id or ""),
+            text=outbox.live_text(conn, post.open_call_id or ""),
             delivery=post.state,
         )
     call = None if post.open_call_id is None else open_calls.get(conn, post.open_call_id)

@@ -15,7 +15,6 @@ from runtime.store.listings import RunFilter, SessionFilter, SessionLine
 from runtime.store.open_calls import APPROVAL, QUESTION, OpenCall
 from runtime.views import conversation
 from runtime.views import cursor as cursors
-from runtime.views.agents import AgentsReader
 from runtime.views.files import FilesReader
 from runtime.views.load import LoadReader, held_leases
 from runtime.views.models import (
@@ -45,10 +44,9 @@ class Views:
     """The read side of the engine."""
 
     def __init__(self, database: Database) -> None:
-        self._database = database
+        self.database = database
         self.load = LoadReader(database)
         self.files = FilesReader(database)
-        self.agents = AgentsReader(database)
         self.personas = PersonasReader(database)
 
     async def sessions(
@@ -79,11 +77,11 @@ class Views:
                 total_count=listings.count_sessions(conn, wanted),
             )
 
-        return await self._database.read(work)
+        return await self.database.read(work)
 
     async def session(self, session_id: str) -> SessionView:
         """One session with what it does now."""
-        return await self._database.read(lambda conn: one_session(conn, session_id))
+        return await self.database.read(lambda conn: one_session(conn, session_id))
 
     async def transcript(
         self,
@@ -94,7 +92,7 @@ class Views:
         limit: int = 50,
     ) -> TranscriptView:
         """A page of a conversation; `transcript` counts from 1, None is the present one."""
-        return await self._database.read(
+        return await self.database.read(
             lambda conn: conversation.read(
                 conn, session_id, transcript=transcript, before=before, limit=limit
             )
@@ -120,11 +118,11 @@ class Views:
                 total_count=listings.count_runs(conn, wanted),
             )
 
-        return await self._database.read(work)
+        return await self.database.read(work)
 
     async def run(self, run_id: str) -> RunView:
         """One run."""
-        return await self._database.read(lambda conn: one_run(conn, run_id))
+        return await self.database.read(lambda conn: one_run(conn, run_id))
 
     async def run_events(
         self, run_id: str, *, limit: int = 200, cursor: str | None = None
@@ -141,7 +139,7 @@ class Views:
                 next_cursor=cursors.encode(found[limit - 1].position) if more else None,
             )
 
-        return await self._database.read(work)
+        return await self.database.read(work)
 
     async def events_after(
         self,
@@ -152,7 +150,7 @@ class Views:
         limit: int = 500,
     ) -> Sequence[EventView]:
         """The feed past a position, oldest first; it never skips a late commit."""
-        found = await self._database.read(
+        found = await self.database.read(
             lambda conn: events.after(
                 conn, position, session_id=session_id, run_id=run_id, limit=limit
             )
@@ -161,13 +159,13 @@ class Views:
 
     async def last_position(self) -> int:
         """Where the feed ends now."""
-        return await self._database.read(events.last_position)
+        return await self.database.read(events.last_position)
 
     async def approvals(
         self, *, session_id: str | None = None, limit: int = 50, cursor: str | None = None
     ) -> Page[OpenCallView]:
         """Those that wait for a person, oldest first."""
-        return await self._database.read(
+        return await self.database.read(
             lambda conn: _cards(conn, APPROVAL, session_id, limit=limit, cursor=cursor)
         )
 
@@ -175,7 +173,7 @@ class Views:
         self, *, session_id: str | None = None, limit: int = 50, cursor: str | None = None
     ) -> Page[OpenCallView]:
         """Those that wait for a person, oldest first."""
-        return await self._database.read(
+        return await self.database.read(
             lambda conn: _cards(conn, QUESTION, session_id, limit=limit, cursor=cursor)
         )
 
@@ -197,11 +195,11 @@ class Views:
                 last_position=events.last_position(conn),
             )
 
-        return await self._database.read(work)
+        return await self.database.read(work)
 
     async def pairings(self) -> Page[PairingView]:
         """Strangers who wait, oldest first; there are never many (ACC-1)."""
-        found = await self._database.read(people_store.pairings_pending)
+        found = await self.database.read(people_store.pairings_pending)
         items = tuple(
             PairingView(
                 code=one.code,
@@ -218,7 +216,7 @@ class Views:
 
     async def people(self) -> Page[PersonView]:
         """Known accounts, oldest first."""
-        found = await self._database.read(people_store.listing)
+        found = await self.database.read(people_store.listing)
         items = tuple(
             PersonView(
                 person_id=one.speaker.person_id,
@@ -246,7 +244,7 @@ class Views:
                 next_cursor=None if end is None else cursors.encode(end),
             )
 
-        return await self._database.read(work)
+        return await self.database.read(work)
 
 
 def _cards(

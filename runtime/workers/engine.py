@@ -6,7 +6,7 @@ fakes in their places.
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
@@ -20,12 +20,11 @@ from runtime.agent.files import FileServices
 from runtime.agent.guest import Guests
 from runtime.agent.identity import Identity
 from runtime.agent.model_call import ModelCaller
-from runtime.agent.places import Places
+from runtime.agent.places import Places, Site
 from runtime.agent.settings import AgentSettings
 from runtime.agent.step import StepRunner, Watch
 from runtime.agent.turn import TurnServices
 from runtime.agent.waiting import Parking
-from runtime.agent.worktrees import Site
 from runtime.commands.lookups import Lookups
 from runtime.domain.budgets import BudgetSettings
 from runtime.domain.ids import IdPrefix, new_id
@@ -124,9 +123,6 @@ class Engine:
     """Runs its roles until cancelled; `drain` ends it within a grace time."""
 
     def __init__(self, parts: EngineParts, settings: EngineSettings) -> None:
-        idle = frozenset[str]().union(*(one.idle_tools(settings.agent) for one in parts.features))
-        if idle:
-            parts = replace(parts, registry=parts.registry.without(idle))
         self.parts = parts
         self.units = Units(parts.database, parts.bus, kinds_of(parts.features))
         self.settings = settings

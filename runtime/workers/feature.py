@@ -4,7 +4,7 @@ The path knows no feature. The engine resolves all of them once, when it is made
 guests and the one statement that looks for work. There is no registry and no discovery.
 """
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from runtime.agent.files import KeptFor
@@ -18,9 +18,23 @@ from runtime.ports.clock import Clock
 from runtime.ports.sandbox import Sandbox
 from runtime.sessions.unit import Delegations, Kinds, SessionKind, Stopping, Units, WaitKind
 from runtime.store.runs import Run
+from runtime.tools.base import AnyTool
 from runtime.tools.registry import Registry
 from runtime.workers.looks import Looks
+from runtime.workspace.definitions import DefinitionShelf
 from runtime.workspace.snapshot import Workspace
+
+
+@dataclass(frozen=True, slots=True)
+class ToolServices:
+    """What the tools of features are made with; `made` are all tools, filled in once they are made.
+    Without a `shelf` there are no definitions of subagents but the built-in ones."""
+
+    units: Units
+    clock: Clock
+    settings: AgentSettings
+    shelf: DefinitionShelf | None = None
+    made: list[AnyTool] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,19 +74,22 @@ class FeatureParts:
 
 @dataclass(frozen=True, slots=True)
 class Feature:
-    """What there is of a feature in every process, and how its parts are made in one that works.
-
-    `idle_tools` are tools that the settings leave nothing to do for: they are not offered.
-    """
+    """What there is of a feature in every process, and how its tools and parts are made in one that
+    works."""
 
     name: str
+    tools: Callable[[ToolServices], Sequence[AnyTool]] = lambda _services: ()
     parts: Callable[[FeatureServices], FeatureParts] = lambda _services: FeatureParts()
     kinds: tuple[SessionKind, ...] = ()
     waits: tuple[WaitKind, ...] = ()
     stopping: tuple[Stopping, ...] = ()
     delegating: tuple[Delegations, ...] = ()
     commands: tuple[Command, ...] = ()
-    idle_tools: Callable[[AgentSettings], frozenset[str]] = lambda _settings: frozenset()
+
+
+def tools_of(features: Iterable[Feature], services: ToolServices) -> Sequence[AnyTool]:
+    """The tools of all features, in their order."""
+    return [tool for one in features for tool in one.tools(services)]
 
 
 def commands_of(features: Iterable[Feature]) -> Commands:

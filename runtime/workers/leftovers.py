@@ -9,7 +9,7 @@ from functools import partial
 
 import structlog
 
-from runtime.agent.worktrees import Site
+from runtime.agent.places import Site
 from runtime.domain.errors import StoreUnavailable
 from runtime.ports.clock import Clock
 from runtime.store import Database, outbox, runs

@@ -24,9 +24,8 @@ from runtime.ports.metrics import NO_OBSERVER, Observer
 from runtime.ports.tracing import NO_TRACER, Tracer
 from runtime.sessions.unit import Units
 from runtime.store import Connection, Database, outbox
-from runtime.store.agent_cards import BATCH
 from runtime.store.database import no_point
-from runtime.store.outbox import OutboxRow, Stream
+from runtime.store.outbox import LIVE_CARD, OutboxRow, Stream
 from runtime.workers.buckets import Buckets
 from runtime.workers.outgoing import intact
 
@@ -139,7 +138,7 @@ class Poster:
             return await self._edit(row)
         if row.stream is not None:
             return await self._close(row, attempt, on_posted, holder)
-        if row.kind == BATCH and not self._adapter.capabilities.live_cards:
+        if row.kind == LIVE_CARD and not self._adapter.capabilities.live_cards:
             return Receipt(message_ids=())
         attempt.handed = True
         whole = await intact(message, self._services.workspace)

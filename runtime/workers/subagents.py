@@ -1,11 +1,13 @@
 """The feature of subagents, whole: what it adds to the path, and what it does in a process."""
 
+from collections.abc import Sequence
+from functools import partial
 from typing import Final
 
+from runtime.agent.family import AgentFamily
 from runtime.agent.minding import ChildGuests
 from runtime.agent.placing import WorkPlaces
 from runtime.agent.results import ResultFiles
-from runtime.agent.settings import AgentSettings
 from runtime.agent.spawning import SpawnOpenings
 from runtime.agent.worktrees import Worktrees
 from runtime.commands.agents import AGENTS
@@ -13,22 +15,67 @@ from runtime.store.agents import SUBAGENT
 from runtime.store.runs import Run
 from runtime.subagents.delegations import SubagentDelegations
 from runtime.subagents.kind import WAITS, SubagentKind, stop_children
-from runtime.tools.builtin.spawning import SPAWN
+from runtime.subagents.settings import ChildSettings
+from runtime.tools.base import AnyTool, Face
+from runtime.tools.builtin.clarifying import RequestParentClarification
+from runtime.tools.builtin.spawning import SessionsSpawn
+from runtime.tools.builtin.subagents import AgentsList, Subagents
 from runtime.workers.children import ChildKeeper
-from runtime.workers.feature import Feature, FeatureParts, FeatureServices, FeatureWorker
+from runtime.workers.feature import (
+    Feature,
+    FeatureParts,
+    FeatureServices,
+    FeatureWorker,
+    ToolServices,
+)
 from runtime.workers.worktrees import WorktreeKeeper
 
+FACES: Final = tuple(
+    Face(tool.name, tool.effect)
+    for tool in (SessionsSpawn, RequestParentClarification, Subagents, AgentsList)
+)
+"""The tools of the feature, in the order in which they are made."""
+USUAL: Final = ChildSettings()
 
-def _parts(services: FeatureServices) -> FeatureParts:
-    units, settings, root = services.units, services.settings, services.workspace.root
+
+def subagents(settings: ChildSettings = USUAL) -> Feature:
+    """The feature under the operator's settings."""
+    return Feature(
+        name="subagents",
+        parts=partial(_parts, settings),
+        kinds=(SubagentKind(),),
+        waits=WAITS,
+        stopping=(stop_children,),
+        delegating=(SubagentDelegations(),),
+        commands=(AGENTS,),
+        tools=partial(_tools, settings),
+    )
+
+
+def _tools(settings: ChildSettings, services: ToolServices) -> Sequence[AnyTool]:
+    family = AgentFamily(
+        services.units, services.clock, services.settings, settings, services.shelf
+    )
+    # At the last depth nothing is spawned, and at most one level the first is the last (SUB-14).
+    spawn = (SessionsSpawn(),) if settings.limits.max_depth > 1 else ()
+    return (
+        *spawn,
+        RequestParentClarification(),
+        Subagents(family),
+        AgentsList(family, services.made),
+    )
+
+
+def _parts(settings: ChildSettings, services: FeatureServices) -> FeatureParts:
+    units, agent, root = services.units, services.settings, services.workspace.root
     worktrees = None
     if services.sandbox is not None:
         worktrees = Worktrees(services.sandbox, root, services.clock)
     places = WorkPlaces(units.database, services.places, worktrees)
     openings = SpawnOpenings(
-        units.database, services.registry, settings, places, services.workspace.agents
+        units.database, services.registry, agent, settings, places, services.workspace.agents
     )
-    keeper = ChildKeeper(units, services.clock, services.looks, most=settings.children.concurrency)
+    keeper = ChildKeeper(units, services.clock, services.looks, most=settings.concurrency)
     workers = [
         FeatureWorker("child signals", keeper.listen),
         FeatureWorker("children", keeper.care),
@@ -42,24 +89,7 @@ def _parts(services: FeatureServices) -> FeatureParts:
 
     return FeatureParts(
         openings=openings.by_kind,
-        guests={SUBAGENT: ChildGuests(units.database, settings, places).of},
+        guests={SUBAGENT: ChildGuests(units.database, agent, settings, places).of},
         kept_for=(results,),
         workers=tuple(workers),
     )
-
-
-def _idle_tools(settings: AgentSettings) -> frozenset[str]:
-    """At the last depth the tool is not offered, and at most one the first is the last (SUB-14)."""
-    return frozenset({SPAWN}) if settings.children.limits.max_depth <= 1 else frozenset()
-
-
-SUBAGENTS: Final = Feature(
-    name="subagents",
-    parts=_parts,
-    kinds=(SubagentKind(),),
-    waits=WAITS,
-    stopping=(stop_children,),
-    delegating=(SubagentDelegations(),),
-    commands=(AGENTS,),
-    idle_tools=_idle_tools,
-)

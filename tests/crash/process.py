@@ -290,12 +290,9 @@ async def serve(order: Order) -> None:
         alone=order.url.startswith("sqlite"),
     )
     intake = replace(setup.settings.intake, queue_mode=order.queue_mode)
-    agent = setup.settings.agent
     # A slow machine on a fast clock must not end the awaiting of a child.
-    agent = replace(agent, children=replace(agent.children, await_ms=PATIENT_MS))
-    settings = replace(
-        setup.settings, intake=intake, lease=LeaseSettings(order.lease_s), agent=agent
-    )
+    setup = replace(setup, children=replace(setup.children, await_ms=PATIENT_MS))
+    settings = replace(setup.settings, intake=intake, lease=LeaseSettings(order.lease_s))
     shown = model.shown if order.patience_s else None
     chat: Any = SocketChat(order.port, shown, lookup=order.lookup, pause_s=order.pause_s)
     chat.capabilities = replace(chat.capabilities, live_cards=order.cards)

@@ -9,13 +9,13 @@ from pathlib import Path
 
 from sqlalchemy import Connection
 
-from runtime.agent.settings import ChildSettings
 from runtime.domain.errors import ModelRejected, ModelRetry
 from runtime.ports.bus import EVENTS
 from runtime.ports.clock import Clock
 from runtime.ports.model import ModelRequest
 from runtime.store import Point, agents, no_point, sessions
 from runtime.store.agents import Agent
+from runtime.subagents.settings import ChildSettings
 from tests.fakes.model import Said, ScriptedModel, ScriptedModels
 from tests.scenario.engine import World, setup_at, world
 
@@ -50,9 +50,7 @@ def engine(
     models = ScriptedModels(ScriptedModel(script))
     setup = setup_at(path, url, models, alone=url.startswith("sqlite"), point=point)
     setup = setup if clock is None else replace(setup, clock=clock)
-    children = replace(ChildSettings(), **settings)
-    agent = replace(setup.settings.agent, children=children)
-    return world(replace(setup, settings=replace(setup.settings, agent=agent)))
+    return world(replace(setup, children=replace(ChildSettings(), **settings)))
 
 
 async def tree(at: World) -> dict[str, Agent]:

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
 from adapters.system.clock import SystemClock
-from gateway.features import FEATURES
-from runtime.agent.family import AgentFamily
+from gateway.features import features_of
 from runtime.bus.memory import MemoryBus
 from runtime.domain.errors import StoreUnavailable
 from runtime.domain.messages import Authorship, ButtonPress, ChatKind, InboundMessage
@@ -25,20 +24,20 @@ from runtime.ports.tracing import NO_TRACER, Tracer
 from runtime.ports.transcription import Transcriber
 from runtime.sessions.unit import Units
 from runtime.store import Database, Point, no_point, open_database
+from runtime.subagents.settings import ChildSettings
 from runtime.tools.base import AnyTool
 from runtime.tools.builtin import builtin_tools
 from runtime.tools.builtin.shell import ExecSettings
 from runtime.tools.outgoing import SendLimits, sending_by_rows
 from runtime.tools.registry import Registry
 from runtime.workers.engine import Engine, EngineParts, EngineSettings
-from runtime.workers.feature import Feature
+from runtime.workers.feature import Feature, ToolServices, kinds_of, tools_of
 from runtime.workspace.scaffold import find_template, scaffold
 from runtime.workspace.snapshot import Workspace
 from tests.fakes.chat import FakeChat
 from tests.fakes.clock import FakeClock
 from tests.fakes.fetch import FakeFetch
 from tests.fakes.sandbox import FakeSandbox
-from tests.kinds import KINDS
 
 OWNER = "U-owner"
 OPEN = ChannelAccess(dm_policy="pairing", group_policy="open", owners=frozenset({OWNER}))
@@ -133,7 +132,13 @@ class Setup:
     transcriber: Transcriber | None = None
     sandbox: Sandbox | None = None
     fetch: FakeFetch = field(default_factory=FakeFetch)
-    features: tuple[Feature, ...] = FEATURES
+    children: ChildSettings = field(default_factory=ChildSettings)
+    bare: bool = False
+    """Whether there is the message path alone, without a feature."""
+
+    @property
+    def features(self) -> tuple[Feature, ...]:
+        return () if self.bare else features_of(self.children)
 
 
 def setup_at(path: Path, url: str, models: Models, **changes: object) -> Setup:
@@ -195,7 +200,13 @@ async def writes(database: Database) -> AsyncIterator[asyncio.Event]:
 
 def engine_on(setup: Setup, database: Database, workspace: Workspace, chat: FakeChat) -> Engine:
     """An engine that is not started yet, on a bus of its own."""
-    bus = MemoryBus()
+    bus, features = MemoryBus(), setup.features
+    making = ToolServices(
+        Units(database, bus, kinds_of(features)),
+        setup.clock,
+        setup.settings.agent,
+        workspace.agents,
+    )
     tools = setup.tools or builtin_tools(
         sandbox=setup.sandbox or FakeSandbox(setup.clock),
         fetch=setup.fetch,
@@ -207,10 +218,9 @@ def engine_on(setup: Setup, database: Database, workspace: Workspace, chat: Fake
             replace(setup.sends, channels={chat.channel: chat.capabilities}),
             redact=setup.redact,
         ),
-        family=AgentFamily(
-            Units(database, bus, KINDS), setup.clock, setup.settings.agent, workspace.agents
-        ),
+        of_features=tools_of(features, making),
     )
+    making.made.extend(tools)
     parts = EngineParts(
         database=database,
         bus=bus,
@@ -225,7 +235,7 @@ def engine_on(setup: Setup, database: Database, workspace: Workspace, chat: Fake
         point=setup.point,
         transcriber=setup.transcriber,
         sandbox=setup.sandbox,
-        features=setup.features,
+        features=features,
     )
     return Engine(parts, setup.settings)
 

@@ -5,8 +5,8 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from pathlib import Path
 
-from runtime.agent.settings import ChildSettings
 from runtime.ports.model import ModelRequest
+from runtime.subagents.settings import ChildSettings
 from tests.fakes.model import ScriptedModel, ScriptedModels
 from tests.scenario.children import Script
 from tests.scenario.engine import Setup, World, setup_at, world
@@ -21,8 +21,7 @@ def grown(
     setup = setup_at(
         path, url, ScriptedModels(ScriptedModel(script)), alone=url.startswith("sqlite")
     )
-    agent = replace(setup.settings.agent, children=replace(ChildSettings(), **children))
-    setup = replace(setup, settings=replace(setup.settings, agent=agent))
+    setup = replace(setup, children=replace(ChildSettings(), **children))
     for change in changes:
         setup = change(setup)
     return world(setup)

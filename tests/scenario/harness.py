@@ -17,7 +17,6 @@ from gateway.explain import Explainer
 from gateway.features import FEATURES
 from gateway.http.app import AdapterView, HttpServices, HttpSettings, build_app
 from gateway.http.server import serve
-from runtime.agent.family import AgentFamily
 from runtime.bus.memory import MemoryBus
 from runtime.intake.control import Control, ControlServices, ControlSettings
 from runtime.intake.logins import Logins
@@ -33,6 +32,7 @@ from runtime.tools.outgoing import SendLimits, sending_by_rows
 from runtime.tools.registry import Registry
 from runtime.views.reader import Views
 from runtime.workers.engine import Engine, EngineParts, EngineSettings
+from runtime.workers.feature import ToolServices, tools_of
 from runtime.workspace.scaffold import find_template, scaffold
 from runtime.workspace.snapshot import Workspace
 from tests.fakes.fetch import FakeFetch
@@ -266,6 +266,8 @@ async def _up(engine: Engine, database: Database) -> None:
 
 def _engine(plan: Plan, database: Database) -> Engine:
     workspace, settings = Workspace(plan.workspace), EngineSettings()
+    units = Units(database, plan.bus, KINDS)
+    making = ToolServices(units, plan.clock, settings.agent, workspace.agents)
     tools = plan.tools or builtin_tools(
         sandbox=FakeSandbox(plan.clock, plan.programs),
         fetch=FakeFetch(),
@@ -273,10 +275,9 @@ def _engine(plan: Plan, database: Database) -> Engine:
         clock=plan.clock,
         commands=ExecSettings(),
         sending=sending_by_rows(database, SendLimits()),
-        family=AgentFamily(
-            Units(database, plan.bus, KINDS), plan.clock, settings.agent, workspace.agents
-        ),
+        of_features=tools_of(FEATURES, making),
     )
+    making.made.extend(tools)
     return Engine(
         EngineParts(
             database=database,

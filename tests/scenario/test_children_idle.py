@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from runtime.agent.settings import ChildSettings
 from runtime.domain.errors import ModelRejected, ModelRetry
 from runtime.domain.tools import Effect, Touches
 from runtime.policy.bounds import rule_lists
 from runtime.ports.model import ModelRequest
 from runtime.store.agents import Agent
+from runtime.subagents.settings import ChildSettings
 from runtime.tools.base import Arguments, Tool, ToolContext, ToolOutput
 from runtime.tools.builtin.spawning import SessionsSpawn
 from tests.contract.store_support import dialect, migrated_url, schema_templates
@@ -101,12 +101,9 @@ async def slow(
     models = ScriptedModels(ScriptedModel(script))
     setup = setup_at(path, url, models, alone=url.startswith("sqlite"), clock=clock)
     children = ChildSettings(idle_s=IDLE_S, concurrency=concurrency)
-    settings = replace(
-        setup.settings,
-        agent=replace(setup.settings.agent, children=children),
-        policy=replace(setup.settings.policy, rules=rule_lists(ask=ask)),
-    )
-    async with world(replace(setup, settings=settings, tools=[work, SessionsSpawn()])) as at:
+    policy = replace(setup.settings.policy, rules=rule_lists(ask=ask))
+    settings, tools = replace(setup.settings, policy=policy), [work, SessionsSpawn()]
+    async with world(replace(setup, settings=settings, tools=tools, children=children)) as at:
         yield Slow(at, clock, work)
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from runtime.agent.worktrees import Site
+from runtime.agent.places import Site
 from runtime.tools.patch_notes import Note, Noted
 from runtime.workers.leftovers import Leftovers
 from runtime.workspace.layout import Layout

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from runtime.agent.worktrees import Site
+from runtime.agent.places import Site
 from runtime.bus.memory import MemoryBus
 from runtime.domain.decisions import PermissionMode
 from runtime.domain.errors import DeliveryRetry

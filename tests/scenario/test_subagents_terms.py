@@ -29,9 +29,7 @@ def url(migrated_url: str) -> str:
 def sharing(path: Path, url: str, cast: Cast, share: Share) -> AbstractAsyncContextManager[World]:
     """A world whose setting allows so much."""
     setup = setup_at(path, url, ScriptedModels(ScriptedModel(cast)), alone="sqlite" in url)
-    children = replace(setup.settings.agent.children, share=share)
-    agent = replace(setup.settings.agent, children=children)
-    return world(replace(setup, settings=replace(setup.settings, agent=agent)))
+    return world(replace(setup, children=replace(setup.children, share=share)))
 
 
 def upload(at: World) -> None:

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Connection, select, text
 
-from runtime.agent.settings import ChildSettings
 from runtime.domain.decisions import PermissionMode
 from runtime.domain.errors import Conflict, DeliveryRetry
 from runtime.domain.people import Speaker, Trust
@@ -22,6 +21,7 @@ from runtime.ports.model import ModelRequest
 from runtime.sessions.unit import Unit
 from runtime.store import tables
 from runtime.store.outbox import OPEN as ON_ITS_WAY
+from runtime.subagents.settings import ChildSettings
 from tests.contract.store_support import dialect, migrated_url, schema_templates
 from tests.fakes.model import Gate, Said, ScriptedModel, ScriptedModels
 from tests.scenario.cards import (
@@ -38,7 +38,7 @@ from tests.scenario.cards import (
     script,
 )
 from tests.scenario.children import name_of, settled, spawn
-from tests.scenario.conftest import agent, intake
+from tests.scenario.conftest import intake
 from tests.scenario.engine import OPEN, Setup, World, setup_at, world
 from tests.scenario.test_children_asking import asks as asks_parent
 from tests.scenario.test_children_asking import subagents
@@ -569,7 +569,10 @@ async def test_a_child_that_inherits_the_conversation_is_shown_nothing_of_it(sta
         return "hm"
 
     model = ScriptedModel(answers)
-    shared = agent(children=ChildSettings(share="inherit-readonly"))
+
+    def shared(setup: Setup) -> Setup:
+        return replace(setup, children=ChildSettings(share="inherit-readonly"))
+
     async with start(model, shared) as at:
         await says(at, "alpha")
         await says(at, "bravo")

@@ -4,9 +4,10 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from pathlib import Path
 
-from runtime.agent.settings import AgentSettings, ChildSettings
+from runtime.agent.settings import AgentSettings
 from runtime.store import sessions
 from runtime.store.sessions import Session
+from runtime.subagents.settings import ChildSettings
 from tests.fakes.chat import FAST, FakeChat
 from tests.fakes.model import ScriptedModel, ScriptedModels
 from tests.scenario.cast import Cast, tree
@@ -34,8 +35,8 @@ def played(
 
 def changed(setup: Setup, max_steps: int = 40, **children: object) -> Setup:
     """With other settings of children."""
-    agent = AgentSettings(max_steps=max_steps, children=replace(ChildSettings(), **children))
-    return replace(setup, settings=replace(setup.settings, agent=agent))
+    settings = replace(setup.settings, agent=AgentSettings(max_steps=max_steps))
+    return replace(setup, settings=settings, children=replace(ChildSettings(), **children))
 
 
 async def session_of(at: World, root: str | None, name: str) -> Session:

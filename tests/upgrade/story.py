@@ -26,6 +26,7 @@ from runtime.domain.tools import Effect
 from runtime.intake.control import Control, ControlServices, ControlSettings, NewConversation
 from runtime.intake.gatehouse import IntakeSettings
 from runtime.intake.logins import Credential, Logins
+from runtime.intake.personas import PersonaControl
 from runtime.intake.sessions import Revision
 from runtime.ports.bus import EVENTS
 from runtime.ports.model import ModelRequest
@@ -325,10 +326,11 @@ async def _another_persona(at: World, control: Control, session_id: str) -> None
     folder = at.workspace / "personas" / "kind"
     folder.mkdir(parents=True)
     (folder / "SOUL.md").write_text("Be kind.")
-    await control.personas.bind(session_id, "kind")
+    personas = PersonaControl(control.units, control.workspace, control.actor.id)
+    await personas.bind(session_id, "kind")
     said = await control.submit(session_id, ["and now?"])
     await _done(at, said.run_id)
-    await control.personas.bind(session_id, None)
+    await personas.bind(session_id, None)
     for word in ("/persona", "/persona kind", "/persona off"):
         await at.says(word)
 

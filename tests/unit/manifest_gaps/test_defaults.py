@@ -6,11 +6,17 @@ from pathlib import Path
 import pytest
 
 from gateway.config import load
-from gateway.config_engine import Found, engine_settings, exec_settings, runtime_view
-from runtime.agent.settings import ChildSettings
+from gateway.config_engine import (
+    Found,
+    child_settings,
+    engine_settings,
+    exec_settings,
+    runtime_view,
+)
 from runtime.domain.decisions import PermissionMode
 from runtime.domain.value import JsonObject
 from runtime.subagents.requests import Limits
+from runtime.subagents.settings import ChildSettings
 from runtime.tools.builtin.shell import ExecArguments
 from runtime.workers.engine import EngineSettings
 from tests.fakes.clock import FakeClock
@@ -24,6 +30,12 @@ def settings(home: Path, **environment: str) -> EngineSettings:
     """The engine's settings of a machine where only these variables are set."""
     config = load(environment={"GATEHOUSE_HOME": str(home), **environment})
     return engine_settings(config, Found(ScriptedModels(), FakeSandbox(FakeClock())))
+
+
+def children(home: Path, **environment: str) -> ChildSettings:
+    """The settings of subagents, in the same way."""
+    config = load(environment={"GATEHOUSE_HOME": str(home), **environment})
+    return child_settings(config.settings, ScriptedModels())
 
 
 @pytest.mark.requirement("MSG-4", "MSG-5", "MSG-15", "APR-5")
@@ -146,11 +158,11 @@ def test_subagents_are_bounded_as_the_contract_says_unless_it_is_set_otherwise(
         "IDLE_TIMEOUT": "121",
     }
     variables = {f"GATEHOUSE_AGENTS__{name}": value for name, value in given.items()}
-    fewer = settings(tmp_path, **variables).agent.children
+    fewer = children(tmp_path, **variables)
     assert fewer.limits == Limits(2, 3, 4, 5, 6)
     assert (fewer.concurrency, fewer.await_ms, fewer.clarify_ms) == (7, 8_000, 9_000)
     assert (fewer.max_retries, fewer.idle_s) == (1, 121)
-    found = settings(tmp_path).agent.children
+    found = children(tmp_path)
     assert found == ChildSettings(
         concurrency=10,
         limits=Limits(

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from adapters.models.grammar import Wanted
 from adapters.models.sentences import MAX_CHARACTERS, understand
 from adapters.models.shapes import arguments_for
+from gateway.features import FACES
 from runtime.domain.tools import ToolSpec
 from runtime.domain.value import JsonObject
-from runtime.tools.builtin import FACES
 from tests.profiles import examples
 from tests.unit.models.samples import tool
 

@@ -20,7 +20,10 @@ from runtime.store.agent_rows import AgentRow
 from runtime.subagents.talking import How, Word
 from runtime.tools.base import AnyTool, ToolContext, ToolOutput
 from runtime.tools.builtin import builtin_tools
+from runtime.tools.builtin.clarifying import RequestParentClarification
 from runtime.tools.builtin.shell import ExecSettings
+from runtime.tools.builtin.spawning import SessionsSpawn
+from runtime.tools.builtin.subagents import AgentsList, Subagents
 from runtime.tools.family import Detail, Family, Household, TypesSeen
 from runtime.tools.files import SeenFiles
 from runtime.tools.outgoing import Room, Sending, SendLimits, room_for
@@ -132,6 +135,7 @@ class Desk:
     redact: Callable[[str], str] = str
     recipients: tuple[Recipient, ...] = ()
     family: Family = field(default_factory=NoFamily)
+    made: list[AnyTool] = field(default_factory=list)
 
     async def _recipients(self, _run_id: str, key: str) -> Sequence[Recipient]:
         return [one for one in self.recipients if key in ("", one.key)]
@@ -154,9 +158,15 @@ class Desk:
                 clock=StillClock(),
                 commands=self.commands,
                 sending=Sending(self._room, self.redact, self._recipients),
-                family=self.family,
+                of_features=(
+                    SessionsSpawn(),
+                    RequestParentClarification(),
+                    Subagents(self.family),
+                    AgentsList(self.family, self.made),
+                ),
             )
         )
+        self.made.extend(self.registry.tools)
 
     def context(self, call_id: str = "call_1") -> ToolContext:
         return ToolContext(

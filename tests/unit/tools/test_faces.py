@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from runtime.tools.builtin import FACES
+from gateway.features import FACES
 from tests.unit.tools.support import Desk
 
 

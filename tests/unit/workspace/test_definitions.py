@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gateway.features import FACES
 from runtime.domain.decisions import PermissionMode
-from runtime.tools.builtin import FACES
 from runtime.workspace.definition_file import DefinitionSource, read
 from runtime.workspace.definitions import (
     DEFAULT_TURNS,
