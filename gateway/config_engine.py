@@ -8,24 +8,24 @@ from gateway.config_chats import ChannelAccess as AccessSection
 from gateway.config_model import Settings
 from runtime.agent.settings import MEGABYTE, AgentSettings, AttachmentSettings
 from runtime.commands.table import CommandSettings
+from runtime.delivery.sending import DeliverySettings
 from runtime.domain.budgets import BudgetSettings, Limit, micro_usd
 from runtime.domain.errors import InvalidInput
 from runtime.domain.people import Approvers, Trust
 from runtime.domain.rates import Rate, RateSettings
 from runtime.domain.value import JsonObject
+from runtime.engine import EngineSettings
+from runtime.features.subagents.settings import ChildModels, ChildSettings
+from runtime.features.subagents.settings import Limits as SpawnLimits
 from runtime.intake.access import ChannelAccess
 from runtime.intake.gatehouse import IntakeSettings
-from runtime.policy.bounds import PolicySettings, rule_lists
 from runtime.ports.chat import ChatAdapter
 from runtime.ports.model import Models
 from runtime.ports.sandbox import Sandbox, SandboxLimits
-from runtime.subagents.requests import Limits as SpawnLimits
-from runtime.subagents.settings import ChildModels, ChildSettings
+from runtime.process.lease_keeper import LeaseSettings
+from runtime.sessions.bounds import PolicySettings, rule_lists
 from runtime.tools.builtin.shell import ExecSettings
 from runtime.tools.outgoing import SendLimits
-from runtime.workers.engine import EngineSettings
-from runtime.workers.leases import LeaseSettings
-from runtime.workers.sending import DeliverySettings
 
 UNCONFINED = frozenset({"none", "refused"})
 """Sandboxes in which no command is confined."""

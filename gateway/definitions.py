@@ -10,7 +10,7 @@ from gateway.config import Config
 from gateway.config_engine import child_models, child_settings
 from gateway.features import FACES
 from gateway.workspaces import open_workspace
-from runtime.agent.agent_types import Caller, Types, types_for, wider
+from runtime.features.subagents.spawn.agent_types import Caller, Types, types_for, wider
 from runtime.ports.model import Models
 from runtime.workspace.definition_file import Definition, DefinitionSource, Known, read
 from runtime.workspace.definitions import Definitions

@@ -27,14 +27,14 @@ from runtime.domain.people import Trust
 from runtime.domain.tools import ToolCall, ToolSpec
 from runtime.domain.transcript import estimate_tokens, has_untrusted
 from runtime.domain.value import Value
-from runtime.policy.bounds import PolicySettings, bounds_of
+from runtime.features.subagents.views import AgentsReader
 from runtime.policy.decide import Bounds
 from runtime.ports.clock import Clock
+from runtime.sessions.bounds import PolicySettings, bounds_of
 from runtime.tools.base import ToolContext
 from runtime.tools.executor import UNFIT, Executor
 from runtime.tools.files import SeenFiles
 from runtime.tools.registry import Registry
-from runtime.views.agents import AgentsReader
 from runtime.views.models import PersonaView
 from runtime.views.reader import Views
 from runtime.workspace.content import WorkspaceSnapshot, with_persona

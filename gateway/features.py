@@ -2,13 +2,13 @@
 
 from typing import Final
 
-from runtime.subagents.settings import ChildSettings
+from runtime.feature import Feature, commands_of
+from runtime.features.personas.feature import PERSONAS
+from runtime.features.subagents.feature import FACES as OF_SUBAGENTS
+from runtime.features.subagents.feature import USUAL, subagents
+from runtime.features.subagents.settings import ChildSettings
 from runtime.tools.base import Face
 from runtime.tools.builtin import FACES as OF_PATH
-from runtime.workers.feature import Feature, commands_of
-from runtime.workers.personas import PERSONAS
-from runtime.workers.subagents import FACES as OF_SUBAGENTS
-from runtime.workers.subagents import USUAL, subagents
 
 
 def features_of(children: ChildSettings = USUAL) -> tuple[Feature, ...]:

@@ -34,8 +34,8 @@ from runtime.domain.errors import (
     StoreUnavailable,
     Unavailable,
 )
+from runtime.engine import Role
 from runtime.intake.home_tokens import RENEW_S
-from runtime.workers.engine import Role
 
 log = structlog.get_logger(__name__)
 

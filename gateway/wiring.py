@@ -48,8 +48,11 @@ from gateway.wiring_chats import (
 )
 from gateway.workspaces import canary_grants, open_workspace
 from runtime.bus.memory import MemoryBus
+from runtime.delivery.accounts import Account
 from runtime.domain.errors import InvalidInput
 from runtime.domain.schemas import Schema
+from runtime.engine import ALL_ROLES, Engine, EngineParts, Role
+from runtime.feature import ToolServices, kinds_of, tools_of
 from runtime.intake import pairing
 from runtime.intake.control import Control, ControlServices, ControlSettings
 from runtime.intake.logins import Logins
@@ -71,12 +74,9 @@ from runtime.tools.builtin import builtin_tools
 from runtime.tools.outgoing import sending_by_rows
 from runtime.tools.registry import Registry
 from runtime.views.reader import Views
-from runtime.workers.accounts import Account
-from runtime.workers.engine import ALL_ROLES, Engine, EngineParts, Role
-from runtime.workers.feature import ToolServices, kinds_of, tools_of
 
 if TYPE_CHECKING:
-    from runtime.store.backup import DatabaseBackup
+    from runtime.backup.backup import DatabaseBackup
 
 
 class Current:
@@ -275,7 +275,7 @@ def alone(config: Config) -> Iterator[None]:
 def database_backup(config: Config, clock: Clock) -> "DatabaseBackup":
     """Copies of the database (OPS-6). Raises `InvalidInput` for a URL that names none."""
     # Lazy: no gateway makes a copy; the command does, and it needs both databases.
-    from runtime.store.backup import DatabaseBackup
+    from runtime.backup.backup import DatabaseBackup
 
     return DatabaseBackup(config.database_url, clock=clock)
 

@@ -12,12 +12,12 @@ from gateway.config_chats import Slack, SlackWorkspace, Telegram, TelegramBot
 from gateway.config_files import OPENAI_URL
 from gateway.features import COMMANDS
 from gateway.http.services import AdapterView
+from runtime.delivery.accounts import Account
 from runtime.domain.errors import InvalidInput
 from runtime.domain.value import JsonObject
 from runtime.ports.bus import Bus
 from runtime.ports.chat import ChatAdapter
 from runtime.ports.clock import Clock
-from runtime.workers.accounts import Account
 
 if TYPE_CHECKING:
     from adapters.telegram.checkup import WayIn

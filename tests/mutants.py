@@ -33,7 +33,7 @@ SUITES: Final[Mapping[str, tuple[str, ...]]] = {
         "tests/scenario/test_messaging.py",
     ),
     "subagents": ("tests/unit/subagents", "tests/scenario/test_children_in_order.py"),
-    "inbox": ("tests/stateful/test_lanes.py", "tests/scenario/test_message_path.py"),
+    "sessions": ("tests/stateful/test_lanes.py", "tests/scenario/test_message_path.py"),
     "domain": ("tests/unit/domain", "tests/unit/policy"),
 }
 """The tests by which each package is judged: those in which a defect shows at once."""

@@ -16,7 +16,7 @@ from runtime.domain.libraries import without
 if TYPE_CHECKING:
     from gateway.config import Config
     from gateway.service import Started
-    from runtime.workers.accounts import Account
+    from runtime.delivery.accounts import Account
 
 FOLLOW_S: Final = 0.1
 """How often platforms that are still connecting are looked at after the start."""

@@ -8,7 +8,7 @@ from gateway.http.answers import answer, cursor_of, flag_of, limit_of, query_id
 from gateway.http.services import HttpServices
 from runtime.domain.errors import InvalidInput
 from runtime.domain.value import JsonObject
-from runtime.views.agents import AgentScope, AgentsReader, AgentStatus
+from runtime.features.subagents.views import AgentScope, AgentsReader, AgentStatus
 
 _STATUSES: Final[tuple[AgentStatus, ...]] = get_args(AgentStatus)
 

@@ -19,13 +19,13 @@ from gateway.http.auth import PRINCIPAL, STREAM, Guard
 from gateway.http.problems import HttpProblem
 from gateway.http.services import HttpServices
 from gateway.http.stream import Filter, Prose, Texts
-from runtime.agent.live import SNAPSHOT
 from runtime.domain.errors import InvalidInput, Unavailable
 from runtime.domain.runs import RunState
 from runtime.domain.value import JsonObject
 from runtime.ports.bus import EVENTS, LIVE, Signal
+from runtime.process.wake import Wake
+from runtime.sessions.live import SNAPSHOT
 from runtime.views.models import EventView
-from runtime.workers.wake import Wake
 
 TICK_S: Final = 1.0
 HEARTBEAT_S: Final = 15.0

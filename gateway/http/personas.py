@@ -5,7 +5,7 @@ from aiohttp import web
 from gateway.http.answers import answer, path_id
 from gateway.http.bodies import PersonaRequest, body
 from gateway.http.services import HttpServices
-from runtime.intake.personas import PersonaControl
+from runtime.features.personas.control import PersonaControl
 
 
 class PersonaRoutes:

@@ -11,9 +11,9 @@ from runtime.domain.addresses import given_address
 from runtime.domain.errors import ToolError
 from runtime.domain.tools import ToolCall
 from runtime.sessions.heard import Heard, above, as_heard
+from runtime.sessions.sessions import Session
+from runtime.sessions.transcripts import Line
 from runtime.store import Database
-from runtime.store.sessions import Session
-from runtime.store.transcripts import Line
 from runtime.tools.registry import Registry
 
 

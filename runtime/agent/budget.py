@@ -29,14 +29,14 @@ from runtime.domain.capabilities import Spend
 from runtime.domain.messages import TextPart
 from runtime.domain.runs import RunState, Usage
 from runtime.domain.transcript import AssistantMessage, estimate_tokens, message_tokens
-from runtime.inbox.claims import Holder
-from runtime.inbox.steps import OVER_BUDGET, Finish
 from runtime.ports.clock import Clock
 from runtime.ports.model import ModelRequest, ModelResponse
+from runtime.sessions import budgets, runs
+from runtime.sessions.budgets import Charge, Refusal, Reservation, charge_of
+from runtime.sessions.claims import Holder
+from runtime.sessions.runs import Run
+from runtime.sessions.steps import OVER_BUDGET, Finish
 from runtime.sessions.unit import Unit, Units
-from runtime.store import budgets, runs
-from runtime.store.budgets import Charge, Refusal, Reservation, charge_of
-from runtime.store.runs import Run
 
 log = structlog.get_logger(__name__)
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from runtime.domain.tools import Effect, ToolResult
-from runtime.store.calls import CallRow
+from runtime.sessions.calls import CallRow
 
 UNKNOWN = (
     "The gateway stopped while this ran, so its outcome is unknown: it may have taken effect, "

@@ -8,10 +8,10 @@ from runtime.domain.errors import ModelRejected, ModelRetry
 from runtime.domain.messages import TextPart
 from runtime.domain.runs import RunState, Usage
 from runtime.domain.transcript import AssistantMessage, TranscriptMessage, UserMessage
-from runtime.inbox.steps import AT_LIMIT, Finish
+from runtime.sessions.calls import CallRow
+from runtime.sessions.steps import AT_LIMIT, Finish
+from runtime.sessions.transcripts import Line
 from runtime.sessions.window import Window, window_start
-from runtime.store.calls import CallRow
-from runtime.store.transcripts import Line
 
 
 @dataclass(slots=True)

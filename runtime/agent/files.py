@@ -23,13 +23,13 @@ from runtime.domain.errors import Forbidden, ToolError, Unavailable
 from runtime.domain.files import ReceivedFile, safe_name, size_text
 from runtime.domain.messages import Attachment
 from runtime.domain.transcript import NoticeMessage, TranscriptMessage, UserMessage
-from runtime.inbox.claims import Holder
-from runtime.inbox.receiving import received
 from runtime.ports.clock import Clock
 from runtime.ports.transcription import Transcriber
+from runtime.sessions.claims import Holder
+from runtime.sessions.receiving import received
+from runtime.sessions.runs import Run
+from runtime.sessions.transcripts import Line
 from runtime.sessions.unit import Units
-from runtime.store.runs import Run
-from runtime.store.transcripts import Line
 from runtime.tools import received as shelf
 from runtime.tools.contents import Contents, recognise
 

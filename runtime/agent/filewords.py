@@ -14,9 +14,9 @@ from runtime.domain.files import ReceivedFile, safe_type, size_text
 from runtime.domain.messages import Attachment, TextPart
 from runtime.domain.people import Trust
 from runtime.domain.transcript import NoticeMessage, UserMessage
-from runtime.inbox.steps import Finish
+from runtime.sessions.steps import Finish
+from runtime.sessions.transcripts import Line
 from runtime.sessions.window import since_answer
-from runtime.store.transcripts import Line
 from runtime.tools.contents import VOICE, Contents, contradicts
 
 INLINE: Final = 12_000

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 
 from runtime.agent.endings import TurnState
 from runtime.domain.errors import ModelError
-from runtime.inbox.claims import Claimed
-from runtime.inbox.steps import Finish
+from runtime.sessions.calls import CallRow
+from runtime.sessions.claims import Claimed
 from runtime.sessions.run_end import Retry
-from runtime.store.calls import CallRow
+from runtime.sessions.steps import Finish
 
 
 class TurnGuest:

@@ -12,8 +12,9 @@ from functools import partial
 from pathlib import Path
 from typing import Final, TypeVar
 
-from runtime.store import Database, seen_files
-from runtime.store.seen_files import Record, Stamp
+from runtime.sessions import seen_files
+from runtime.sessions.seen_files import Record, Stamp
+from runtime.store import Database
 from runtime.tools.files import Seen, SeenFiles
 from runtime.workspace.layout import Layout
 

@@ -7,7 +7,7 @@ from runtime.agent.context import late_mark
 from runtime.domain.fence import fence
 from runtime.domain.people import Trust
 from runtime.domain.transcript import TranscriptMessage, UserMessage
-from runtime.store.transcripts import Line
+from runtime.sessions.transcripts import Line
 
 PASSED_ON: Final = {"forwarded": "forwarded by", "inline_bot": "written by a bot for"}
 

@@ -20,8 +20,8 @@ from runtime.domain.value import JsonObject
 from runtime.ports import tracing
 from runtime.ports.model import ModelRequest, ModelResponse
 from runtime.ports.tracing import Span, Value
-from runtime.store.calls import CallRow
-from runtime.store.runs import Run
+from runtime.sessions.calls import CallRow
+from runtime.sessions.runs import Run
 
 _PROVIDERS: Final = {"google": "gcp.gemini", "gemini": "gcp.gemini"}
 """Where a provider's name here is not the one of the conventions."""

@@ -13,24 +13,24 @@ from functools import partial
 
 from runtime.agent import addresses, spans
 from runtime.agent.guest import TurnGuest
-from runtime.agent.live import LiveStep
 from runtime.agent.places import Places
 from runtime.agent.waiting import wait_of
 from runtime.domain.decisions import Decision
 from runtime.domain.messages import ChatAddress
 from runtime.domain.tools import Effect, ToolCall, ToolResult, ToolSpec
 from runtime.domain.transcript import ToolMessage, has_untrusted
-from runtime.inbox import steps
-from runtime.inbox.claims import Holder
-from runtime.inbox.steps import Ended
 from runtime.policy.decide import Bounds
 from runtime.ports.clock import Clock
 from runtime.ports.metrics import UNKNOWN_TOOL, Observer
 from runtime.ports.tracing import NO_TRACER, Span, Tracer
+from runtime.sessions import steps
+from runtime.sessions.calls import CallRow
+from runtime.sessions.claims import Holder
+from runtime.sessions.live import LiveStep
+from runtime.sessions.sessions import Session
+from runtime.sessions.steps import Ended
+from runtime.sessions.transcripts import Line
 from runtime.sessions.unit import Units, WaitKind
-from runtime.store.calls import CallRow
-from runtime.store.sessions import Session
-from runtime.store.transcripts import Line
 from runtime.tools.base import ToolContext
 from runtime.tools.executor import APPROVED, ContextFor, Executor, Planned
 from runtime.tools.registry import Registry

@@ -18,7 +18,6 @@ from runtime.agent.files import FileServices
 from runtime.agent.filewords import with_troubles
 from runtime.agent.guest import Guests
 from runtime.agent.identity import Identity
-from runtime.agent.live import LiveStep
 from runtime.agent.model_call import ModelCaller
 from runtime.agent.said import dated, fenced, people_in
 from runtime.agent.settings import AgentSettings
@@ -35,21 +34,22 @@ from runtime.domain.transcript import (
     TranscriptMessage,
     UserMessage,
 )
-from runtime.inbox import steps
-from runtime.inbox.claims import Claimed, Holder
-from runtime.inbox.steps import Finish, Finished, ModelStep
-from runtime.policy.bounds import PolicySettings, bounds_for
 from runtime.ports import tracing
 from runtime.ports.bus import EVENTS, OUTBOX, Bus
 from runtime.ports.clock import Clock
 from runtime.ports.metrics import NO_OBSERVER, Observer
 from runtime.ports.model import ModelRequest, ModelResponse
 from runtime.ports.tracing import NO_TRACER, Tracer
+from runtime.sessions import steps
+from runtime.sessions.bounds import PolicySettings, bounds_for
+from runtime.sessions.claims import Claimed, Holder
+from runtime.sessions.live import LiveStep
+from runtime.sessions.runs import Run
+from runtime.sessions.steps import Finish, Finished, ModelStep
+from runtime.sessions.transcripts import Line
 from runtime.sessions.unit import Units
 from runtime.sessions.window import Window, WindowCache, fitted, since_answer, window_start
 from runtime.store import Database
-from runtime.store.runs import Run
-from runtime.store.transcripts import Line
 from runtime.tools.executor import Planned
 
 log = structlog.get_logger(__name__)

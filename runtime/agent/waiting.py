@@ -8,14 +8,14 @@ from runtime.agent.settings import AgentSettings
 from runtime.domain.grants import GrantKind
 from runtime.domain.people import Approvers
 from runtime.domain.printable import printable_name
-from runtime.inbox import parking
-from runtime.inbox.claims import Holder
-from runtime.inbox.parking import CardOpening, Parked
 from runtime.policy.decide import Bounds
+from runtime.sessions import parking
+from runtime.sessions.claims import Holder
+from runtime.sessions.open_calls import APPROVAL, FOR_PEOPLE
+from runtime.sessions.parking import CardOpening, Parked
+from runtime.sessions.runs import Run
+from runtime.sessions.sessions import Session
 from runtime.sessions.unit import Opening, Units, WaitKind
-from runtime.store.open_calls import APPROVAL, FOR_PEOPLE
-from runtime.store.runs import Run
-from runtime.store.sessions import Session
 from runtime.tools.executor import Planned
 
 

@@ -6,11 +6,11 @@ from typing import Final
 from runtime.domain.errors import Conflict, NotFound
 from runtime.domain.ids import code_of
 from runtime.domain.people import Approvers, Speaker
-from runtime.inbox import parking
-from runtime.inbox.parking import Answer, Answered, Choice
+from runtime.sessions import audit, open_calls, parking, runs
+from runtime.sessions.open_calls import APPROVAL, FOR_PEOPLE, OpenCall
+from runtime.sessions.parking import Answer, Answered, Choice
 from runtime.sessions.unit import Unit
-from runtime.store import Connection, audit, open_calls, runs
-from runtime.store.open_calls import APPROVAL, FOR_PEOPLE, OpenCall
+from runtime.store import Connection
 
 
 def find(conn: Connection, code: str, *, kind: str | None = None) -> OpenCall:

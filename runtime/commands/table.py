@@ -21,15 +21,24 @@ from runtime.domain.messages import InboundMessage
 from runtime.domain.people import Approvers, Speaker, Trust
 from runtime.domain.rates import RateSettings, limits_of_runs, rate_lines
 from runtime.domain.value import JsonObject
-from runtime.inbox import stopping, undo
-from runtime.inbox.enqueue import QUEUE_MODES
-from runtime.inbox.parking import Choice
 from runtime.ports.model import ModelListing
+from runtime.sessions import (
+    budgets,
+    lanes,
+    open_calls,
+    rates,
+    runs,
+    sessions,
+    stopping,
+    totals,
+    undo,
+)
+from runtime.sessions.enqueue import QUEUE_MODES
+from runtime.sessions.lanes import Lane
+from runtime.sessions.open_calls import APPROVAL, QUESTION
+from runtime.sessions.parking import Choice
+from runtime.sessions.sessions import Session
 from runtime.sessions.unit import Unit
-from runtime.store import budgets, lanes, open_calls, rates, runs, sessions, totals
-from runtime.store.lanes import Lane
-from runtime.store.open_calls import APPROVAL, QUESTION
-from runtime.store.sessions import Session
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,6 @@ from runtime.commands.table import Call, Commands
 from runtime.domain.errors import Conflict
 from runtime.domain.messages import InboundMessage
 from runtime.domain.people import Speaker, Trust
-from runtime.inbox.enqueue import Enqueued, Refused, enqueue
 from runtime.intake import answering, crowding, exchanges, introductions, lateness, pairing
 from runtime.intake.access import LOCAL, decide_access, speaker_of
 from runtime.intake.cards import said_to, waits_behind
@@ -16,11 +15,13 @@ from runtime.intake.limits import Limits, Over
 from runtime.intake.reception import BeginAnew, Reception
 from runtime.intake.settings import IntakeSettings
 from runtime.ports.gatehouse import Accepted
+from runtime.sessions import erasure, open_calls, people, sessions
+from runtime.sessions.enqueue import Enqueued, Refused, enqueue
+from runtime.sessions.idempotency import first_time, was_seen
+from runtime.sessions.lanes import Lane
+from runtime.sessions.sessions import Session
 from runtime.sessions.unit import Unit
-from runtime.store import Connection, erasure, open_calls, people, sessions
-from runtime.store.idempotency import first_time, was_seen
-from runtime.store.lanes import Lane
-from runtime.store.sessions import Session
+from runtime.store import Connection
 
 
 class Accepting(Reception):

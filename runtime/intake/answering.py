@@ -17,8 +17,9 @@ from runtime.commands import answers
 from runtime.commands.answers import NONE, Picked
 from runtime.commands.parse import Words
 from runtime.domain.messages import ChatAddress, InboundMessage
-from runtime.store import Connection, open_calls, outbox, sessions
-from runtime.store.open_calls import APPROVAL, QUESTION, OpenCall
+from runtime.sessions import open_calls, outbox, sessions
+from runtime.sessions.open_calls import APPROVAL, QUESTION, OpenCall
+from runtime.store import Connection
 
 ANSWERS: Final = {"approve": APPROVAL, "deny": APPROVAL, "answer": QUESTION}
 """Words that answer, and the kind of card that each is about."""

@@ -18,9 +18,6 @@ from runtime.domain.events import EventKind
 from runtime.domain.messages import ChatAddress
 from runtime.domain.people import Trust
 from runtime.domain.value import JsonObject, Value
-from runtime.inbox import stopping
-from runtime.inbox.enqueue import QUEUE_MODES
-from runtime.inbox.stopping import Stopped
 from runtime.intake import decisions, introductions, pairing
 from runtime.intake.decisions import Actor, Reply, Resolution
 from runtime.intake.sessions import SessionControl
@@ -30,11 +27,13 @@ from runtime.ports.bus import EVENTS, OUTBOX
 from runtime.ports.clock import Clock
 from runtime.ports.gatehouse import Gatehouse
 from runtime.ports.model import ModelListing, ModelLists
+from runtime.sessions import audit, sessions, stopping
+from runtime.sessions.enqueue import QUEUE_MODES
 from runtime.sessions.keys import session_key
+from runtime.sessions.lanes import NewSession
+from runtime.sessions.people import Pairing
+from runtime.sessions.stopping import Stopped
 from runtime.sessions.unit import Unit, Units, Work
-from runtime.store import audit, sessions
-from runtime.store.lanes import NewSession
-from runtime.store.people import Pairing
 from runtime.views.models import PairingView, RunView, SessionView
 from runtime.views.reader import one_run, one_session
 

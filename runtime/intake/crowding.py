@@ -7,10 +7,10 @@ What is refused is not kept, so that a flood fills nothing.
 from typing import Final
 
 from runtime.domain.messages import InboundMessage
-from runtime.inbox import crowd
-from runtime.store import Connection, inputs
-from runtime.store.idempotency import first_time
-from runtime.store.lanes import Lane
+from runtime.sessions import crowd, inputs
+from runtime.sessions.idempotency import first_time
+from runtime.sessions.lanes import Lane
+from runtime.store import Connection
 
 TELL_EVERY_MS: Final = 60_000
 FULL: Final = (

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 from runtime.domain.errors import Conflict, InvalidInput, NotFound
-from runtime.inbox import parking
-from runtime.inbox.parking import Answer, Choice
+from runtime.sessions import open_calls, parking
+from runtime.sessions.open_calls import APPROVAL, QUESTION, OpenCall
+from runtime.sessions.parking import Answer, Choice
 from runtime.sessions.unit import Unit
-from runtime.store import Connection, open_calls
-from runtime.store.open_calls import APPROVAL, QUESTION, OpenCall
+from runtime.store import Connection
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 
 from runtime.domain.messages import InboundMessage
 from runtime.domain.people import Speaker, Trust
-from runtime.store import Connection, inputs
-from runtime.store.idempotency import first_time
-from runtime.store.lanes import Lane
+from runtime.sessions import inputs
+from runtime.sessions.idempotency import first_time
+from runtime.sessions.lanes import Lane
+from runtime.store import Connection
 
 MAX_BOT_TURNS = 6
 """Messages of bots that are answered one after another without a person."""

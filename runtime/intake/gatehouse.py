@@ -19,8 +19,8 @@ from runtime.intake.settings import MAX_TEXT, IntakeSettings
 from runtime.ports.bus import EVENTS
 from runtime.ports.gatehouse import Accepted, Home, Pressed
 from runtime.ports.metrics import NO_OBSERVER, Observer
+from runtime.sessions import people
 from runtime.sessions.unit import Unit, Units, Work
-from runtime.store import people
 
 __all__ = ["MAX_TEXT", "Intake", "IntakeSettings"]
 

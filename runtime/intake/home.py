@@ -3,12 +3,13 @@
 from runtime.commands import answers
 from runtime.domain.messages import ApprovalPart, ChatAddress, InboundMessage, QuestionPart
 from runtime.domain.people import Sender, Speaker, Trust
-from runtime.inbox.parking import card_part
 from runtime.intake import introductions
 from runtime.intake.access import speaker_of, trust_of
 from runtime.intake.reception import Reception
 from runtime.ports.gatehouse import Home, HomeSession
-from runtime.store import Connection, homes, open_calls, people, sessions
+from runtime.sessions import homes, open_calls, people, sessions
+from runtime.sessions.parking import card_part
+from runtime.store import Connection
 
 MOST = 20
 

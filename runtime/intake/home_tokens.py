@@ -10,7 +10,8 @@ from typing import Final
 
 from runtime.domain.value import Value
 from runtime.ports.clock import Clock
-from runtime.store import Connection, Database, audit, settings
+from runtime.sessions import audit, settings
+from runtime.store import Connection, Database
 
 PREFIX: Final = "http_token:"
 LIFE_MS: Final = 24 * 3600 * 1000

@@ -13,10 +13,11 @@ from runtime.domain.messages import ApprovalPart, ChatAddress, OutboundMessage, 
 from runtime.domain.people import Speaker, Trust
 from runtime.intake import pairing
 from runtime.ports.gatehouse import Pressed
-from runtime.store import Connection, audit, outbox, people
+from runtime.sessions import audit, outbox, people
+from runtime.sessions.outbox import NewRow
+from runtime.sessions.people import Pairing
+from runtime.store import Connection
 from runtime.store.database import now_ms
-from runtime.store.outbox import NewRow
-from runtime.store.people import Pairing
 
 PREFIX: Final = "pair_"
 TOOL: Final = "pairing"

@@ -7,9 +7,10 @@ from runtime.domain.ids import IdPrefix, new_id
 from runtime.domain.messages import InboundMessage
 from runtime.domain.people import Speaker
 from runtime.ports.gatehouse import Accepted, Applied
-from runtime.store import Connection, inputs
-from runtime.store.inputs import Input
-from runtime.store.lanes import Lane
+from runtime.sessions import inputs
+from runtime.sessions.inputs import Input
+from runtime.sessions.lanes import Lane
+from runtime.store import Connection
 
 _APPLIED: Final[dict[str, Applied]] = {"command": "command", "answer": "answer"}
 

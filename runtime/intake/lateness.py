@@ -1,6 +1,6 @@
 """Messages that a platform delivers long after they were sent, as after an outage (MSG-17).
 
-They are kept, answered together and once (`inbox.enqueue`). A late word that would stop, approve or
+They are kept, answered together and once (`enqueue`). A late word that would stop, approve or
 change something acts only while nothing newer was said in its session: what it was meant for may be
 over, and what is there now is not what its sender saw. It says what is late, and decides nothing
 else.
@@ -8,8 +8,9 @@ else.
 
 from runtime.domain.messages import InboundMessage
 from runtime.domain.runs import RunKind
-from runtime.store import Connection, inputs, runs
-from runtime.store.lanes import Lane
+from runtime.sessions import inputs, runs
+from runtime.sessions.lanes import Lane
+from runtime.store import Connection
 
 LOOK_BACK = 50
 """Newest inputs of a session that a late word is compared with."""

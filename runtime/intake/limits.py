@@ -22,8 +22,9 @@ from runtime.domain.rates import (
     refusal_line,
 )
 from runtime.intake.access import LOCAL
-from runtime.store import Connection, budgets, rates
-from runtime.store.idempotency import first_time
+from runtime.sessions import budgets, rates
+from runtime.sessions.idempotency import first_time
+from runtime.store import Connection
 
 SEND_AGAIN = " I did not take this message. Please send it again then."
 

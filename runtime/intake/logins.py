@@ -11,7 +11,8 @@ from typing import Final, Literal
 from runtime.domain.value import Value
 from runtime.intake.home_tokens import HomeTokens
 from runtime.ports.clock import Clock
-from runtime.store import Connection, Database, audit, settings
+from runtime.sessions import audit, settings
+from runtime.store import Connection, Database
 
 LOGIN: Final = "http_login:"
 CODE: Final = "http_code:"

@@ -8,8 +8,9 @@ from runtime.domain.messages import Move
 from runtime.domain.value import JsonObject
 from runtime.intake.reception import BeginAnew, Reception
 from runtime.ports.bus import OUTBOX
+from runtime.sessions import audit, moves
 from runtime.sessions.unit import Unit
-from runtime.store import Connection, audit, moves
+from runtime.store import Connection
 
 
 class Moving(Reception):

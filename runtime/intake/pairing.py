@@ -13,9 +13,10 @@ from runtime.domain.ids import IdPrefix, new_id
 from runtime.domain.messages import InboundMessage
 from runtime.domain.people import Speaker, Trust
 from runtime.intake.access import clean_name
-from runtime.store import Connection, audit, people, settings
+from runtime.sessions import audit, people, settings
+from runtime.sessions.people import Pairing
+from runtime.store import Connection
 from runtime.store.database import now_ms
-from runtime.store.people import Pairing
 
 OWNER_CODE: Final = "owner_code"
 CODE_LIFE_MS: Final = 3600 * 1000

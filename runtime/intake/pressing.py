@@ -10,8 +10,9 @@ from runtime.intake.cards import choice_of
 from runtime.intake.reception import Reception
 from runtime.ports.bus import OUTBOX
 from runtime.ports.gatehouse import Pressed
+from runtime.sessions import open_calls, people
 from runtime.sessions.unit import Unit
-from runtime.store import Connection, open_calls, people
+from runtime.store import Connection
 
 
 class Pressing(Reception):

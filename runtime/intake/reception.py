@@ -10,12 +10,12 @@ from runtime.domain.people import Sender
 from runtime.intake.access import ChannelAccess
 from runtime.intake.settings import IntakeSettings
 from runtime.ports.bus import OUTBOX
+from runtime.sessions import outbox, sessions
 from runtime.sessions.keys import Scope, session_key
+from runtime.sessions.lanes import Lane, NewSession
+from runtime.sessions.outbox import NewRow
 from runtime.sessions.unit import Unit
-from runtime.store import outbox, sessions
 from runtime.store.database import now_ms
-from runtime.store.lanes import Lane, NewSession
-from runtime.store.outbox import NewRow
 
 
 class BeginAnew(Exception):

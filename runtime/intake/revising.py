@@ -11,16 +11,17 @@ from runtime.domain.ids import IdPrefix, new_id
 from runtime.domain.messages import Deletion, InboundMessage
 from runtime.domain.people import Sender, Speaker, trusted_less
 from runtime.domain.runs import RunState
-from runtime.inbox.closing import end_as_asked
 from runtime.intake.accepting import Accepting
 from runtime.intake.access import decide_access
 from runtime.ports.bus import RUNS
 from runtime.ports.gatehouse import Accepted, Disposition
+from runtime.sessions import edits, inputs, lanes, people, runs
+from runtime.sessions.closing import end_as_asked
+from runtime.sessions.idempotency import first_time
+from runtime.sessions.inputs import Input
+from runtime.sessions.lanes import Lane
 from runtime.sessions.unit import Unit
-from runtime.store import Connection, edits, inputs, lanes, people, runs
-from runtime.store.idempotency import first_time
-from runtime.store.inputs import Input
-from runtime.store.lanes import Lane
+from runtime.store import Connection
 
 DELETED = "its message was deleted"
 EDITED_NOTE = "[I edited an earlier message of mine. It reads now:]\n{text}"

@@ -9,8 +9,8 @@ from runtime.domain.errors import Conflict
 from runtime.domain.events import EventKind
 from runtime.domain.value import JsonObject
 from runtime.ports.bus import EVENTS
+from runtime.sessions import audit, erasure, lanes, sessions
 from runtime.sessions.unit import Unit, Units
-from runtime.store import audit, erasure, lanes, sessions
 from runtime.tools.erasure import erase_files
 from runtime.views.models import SessionView
 from runtime.views.reader import one_session

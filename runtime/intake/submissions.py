@@ -23,8 +23,9 @@ from runtime.intake.access import LOCAL
 from runtime.intake.uploads import Upload
 from runtime.ports.clock import Clock
 from runtime.ports.gatehouse import Accepted, Gatehouse
-from runtime.store import Connection, Database, idempotency, sessions
-from runtime.store.sessions import Session
+from runtime.sessions import idempotency, sessions
+from runtime.sessions.sessions import Session
+from runtime.store import Connection, Database
 from runtime.tools.erasure import erase_files
 
 OWNER: Final = Sender(id="owner", name="Owner")

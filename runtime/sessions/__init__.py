@@ -1,1 +1,5 @@
-"""Sessions: how places become keys, and how much of a transcript a turn may see."""
+"""The durable heart of one conversation: lanes, inputs, runs, calls, waits, transcript, outbox.
+
+Rows and the units of work that change them stand together. A unit is a plain function of a
+connection.
+"""

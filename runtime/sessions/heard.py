@@ -7,7 +7,8 @@ is what a model wrote. So what people said is found in the sessions above it.
 from collections.abc import Sequence
 
 from runtime.domain.transcript import AssistantMessage, TranscriptMessage, UserMessage
-from runtime.store import Connection, lanes, transcripts
+from runtime.sessions import lanes, transcripts
+from runtime.store import Connection
 
 Heard = Sequence[TranscriptMessage]
 

@@ -3,8 +3,9 @@
 from runtime.domain.errors import Conflict
 from runtime.domain.events import EventKind
 from runtime.domain.value import JsonObject
-from runtime.store import Connection, audit, personas, runs, sessions
-from runtime.store.lanes import Lane
+from runtime.sessions import audit, persona_rows, runs, sessions
+from runtime.sessions.lanes import Lane
+from runtime.store import Connection
 from runtime.workspace.personas import Persona
 
 
@@ -22,7 +23,7 @@ def bind(conn: Connection, lane: Lane, persona: Persona | None, *, by: str) -> N
     name = persona.name if persona else None
     digest = persona.digest if persona else None
     if persona is not None:
-        personas.keep(conn, persona.digest, persona.files)
+        persona_rows.keep(conn, persona.digest, persona.files)
     sessions.change(conn, lane.session_id, {"persona": name, "persona_digest": digest})
     data: JsonObject = {"persona": name, "persona_digest": digest}
     lane.record(EventKind.SESSION_CHANGED, None, data)

@@ -18,15 +18,16 @@ from runtime.domain.budgets import Budget
 from runtime.domain.runs import RunState
 from runtime.domain.value import JsonObject
 from runtime.ports.bus import Bus
+from runtime.sessions import lanes
+from runtime.sessions.calls import CallRow
+from runtime.sessions.inputs import Input
+from runtime.sessions.lanes import CONVERSATION, Lane, NewSession
+from runtime.sessions.open_calls import OpenCall
 from runtime.sessions.run_end import RunEnd
-from runtime.store import Connection, Database, lanes
-from runtime.store.calls import CallRow
-from runtime.store.inputs import Input
-from runtime.store.lanes import CONVERSATION, Lane, NewSession
-from runtime.store.open_calls import OpenCall
-from runtime.store.runs import Run
-from runtime.store.saving import FIELDS
-from runtime.store.sessions import Session
+from runtime.sessions.runs import Run
+from runtime.sessions.saving import FIELDS
+from runtime.sessions.sessions import Session
+from runtime.store import Connection, Database
 
 T = TypeVar("T")
 Work = Callable[["Unit"], T]

@@ -16,7 +16,7 @@ from runtime.domain.transcript import (
     UserMessage,
     message_tokens,
 )
-from runtime.store.transcripts import Line
+from runtime.sessions.transcripts import Line
 
 MAX_MESSAGES = 200
 BLANK_ABOVE = 200

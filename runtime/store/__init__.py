@@ -1,8 +1,4 @@
-"""The store: the database's engine, its schema, and one module for each aggregate.
-
-The rest of the engine imports the names below and the aggregates' functions; SQLAlchemy stays in
-this package.
-"""
+"""The store: the database's engine and its schema. Rows are read and written in `sessions`."""
 
 from sqlalchemy import Connection
 

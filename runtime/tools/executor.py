@@ -21,7 +21,7 @@ from runtime.domain.messages import Dispatch
 from runtime.domain.tools import Effect, ToolCall, ToolResult, Touches
 from runtime.policy.decide import GRANTED, INSTRUCTION, Bounds, CallFacts, decide
 from runtime.policy.risk import risk_of
-from runtime.store.calls import CallRow
+from runtime.sessions.calls import CallRow
 from runtime.tools.actions import action_of, code_paths
 from runtime.tools.base import ToolContext, ToolOutput, WaitsFor
 from runtime.tools.code_sinks import written

@@ -19,7 +19,8 @@ from runtime.domain.errors import ToolError
 from runtime.domain.files import UNKNOWN_TYPE, safe_name
 from runtime.domain.messages import FilePart
 from runtime.ports.chat import Capabilities
-from runtime.store import Connection, Database, calls, runs
+from runtime.sessions import calls, runs
+from runtime.store import Connection, Database
 from runtime.tools.binary import is_binary
 from runtime.tools.contents import TEXT, recognise
 from runtime.tools.hidden import OUTPUTS, outputs_folder

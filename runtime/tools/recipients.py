@@ -8,9 +8,10 @@ from typing import Final
 
 from runtime.domain.messages import MOVED, ChatAddress
 from runtime.domain.people import Speaker, Trust
+from runtime.sessions import inputs, people, runs, sessions
 from runtime.sessions.keys import OF_USER, place_of
-from runtime.store import Connection, Database, inputs, leases, people, runs, sessions
-from runtime.store.sessions import Session
+from runtime.sessions.sessions import Session
+from runtime.store import Connection, Database, leases
 
 LISTED: Final = 200
 """The newest conversations that are looked through for those that can be listed."""

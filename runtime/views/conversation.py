@@ -7,11 +7,12 @@ from typing import Final, Literal
 from runtime.domain.errors import NotFound
 from runtime.domain.messages import OutboundMessage, TextPart, message_identity
 from runtime.domain.transcript import AssistantMessage, NoticeMessage, UserMessage
-from runtime.store import Connection, calls, events, inputs, listings, open_calls, outbox, sessions
-from runtime.store.calls import CallRow
-from runtime.store.listings import INPUT, MESSAGE, POST, Place, Post, SaidInput, Span
-from runtime.store.outbox import LIVE_CARD
-from runtime.store.transcripts import Line
+from runtime.sessions import calls, events, inputs, listings, open_calls, outbox, sessions
+from runtime.sessions.calls import CallRow
+from runtime.sessions.listings import INPUT, MESSAGE, POST, Place, Post, SaidInput, Span
+from runtime.sessions.outbox import LIVE_CARD
+from runtime.sessions.transcripts import Line
+from runtime.store import Connection
 from runtime.views import cursor as cursors
 from runtime.views.files import file_views
 from runtime.views.models import CallView, MessageView, TranscriptView

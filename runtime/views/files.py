@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 from runtime.domain.errors import NotFound
 from runtime.domain.messages import FilePart, OutboundMessage, OutboundPart
-from runtime.store import Connection, Database, outbox
+from runtime.sessions import outbox
+from runtime.store import Connection, Database
 from runtime.views.models import FileView
 
 

@@ -1,6 +1,7 @@
 """What is open now, for each scrape of the metrics: it costs no more where there is a long past."""
 
-from runtime.store import Connection, Database, leases, outbox, totals
+from runtime.sessions import outbox, totals
+from runtime.store import Connection, Database, leases
 from runtime.views.models import LeaseView, LoadView
 from runtime.views.shapes import unsent
 

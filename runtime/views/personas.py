@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping
 
-from runtime.store import Database, personas
+from runtime.sessions import persona_rows
+from runtime.store import Database
 
 
 class PersonasReader:
@@ -13,4 +14,4 @@ class PersonasReader:
 
     async def files(self, digest: str) -> Mapping[str, str]:
         """Its files as they were then, texts by name. Raises `NotFound`."""
-        return await self._database.read(lambda conn: personas.files(conn, digest))
+        return await self._database.read(lambda conn: persona_rows.files(conn, digest))

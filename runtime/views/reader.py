@@ -7,12 +7,13 @@ Each method is one read of one snapshot. They raise `NotFound` for an id that na
 from collections.abc import Sequence
 
 from runtime.domain.runs import TERMINAL, RunState
-from runtime.store import Connection, Database, events, inputs, listings, open_calls, outbox, totals
-from runtime.store import people as people_store
-from runtime.store import runs as run_store
-from runtime.store import sessions as session_store
-from runtime.store.listings import RunFilter, SessionFilter, SessionLine
-from runtime.store.open_calls import APPROVAL, QUESTION, OpenCall
+from runtime.sessions import events, inputs, listings, open_calls, outbox, totals
+from runtime.sessions import people as people_store
+from runtime.sessions import runs as run_store
+from runtime.sessions import sessions as session_store
+from runtime.sessions.listings import RunFilter, SessionFilter, SessionLine
+from runtime.sessions.open_calls import APPROVAL, QUESTION, OpenCall
+from runtime.store import Connection, Database
 from runtime.views import conversation
 from runtime.views import cursor as cursors
 from runtime.views.files import FilesReader

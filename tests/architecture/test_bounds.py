@@ -23,7 +23,7 @@ ALLOWED: dict[str, str] = {
     "runtime/store/postgres.py": "one for each unit at work; `write` refuses beyond WAITING_LIMIT",
     "runtime/store/writer.py": "`Queue.put` refuses beyond WAITING_LIMIT; a group is split once",
     "runtime/tools/paths.py": "holds one path's names, which the system limits to 4,096 bytes",
-    "runtime/workers/delivery.py": "one for each turn that ends, and no offer beyond MOST chats",
+    "runtime/delivery/deliverer.py": "one for each turn that ends, and no offer beyond MOST chats",
 }
 
 

@@ -21,8 +21,9 @@ ADAPTERS = "Adapters know the domain, the ports and the renderer only"
 CONCRETE = "Only gateway.wiring names a concrete adapter"
 RENDERER = "The renderer stands alone"
 STORE = "Outside the runtime only gateway.wiring knows the store and the bus"
-SQLALCHEMY = "SQLAlchemy lives under runtime.store"
+SQLALCHEMY = "SQLAlchemy lives in the store and where rows are"
 PURE = "Pure modules reach no loop, no driver, no log"
+FEATURES = "Features are strangers to each other"
 CYCLES = "No cycles between siblings"
 
 # Every import of this tree is allowed.
@@ -37,16 +38,17 @@ TREE = {
     "adapters/telegram/adapter.py": "import adapters.rendering.walker\n",
     "adapters/terminal/adapter.py": "import runtime.ports.chat\n",
     "adapters/rendering/walker.py": "import runtime.domain.messages\n",
-    "runtime/workers/turns.py": "import asyncio\nimport runtime.agent.loop\n",
+    "runtime/engine.py": "import asyncio\nimport runtime.agent.loop\n",
     "runtime/intake/accept.py": "import runtime.commands.stop\nimport runtime.store.database\n",
     "runtime/agent/loop.py": "import asyncio\nimport runtime.agent.context\n",
     "runtime/agent/context.py": "import runtime.domain.messages\n",
-    "runtime/commands/stop.py": "import runtime.inbox.lanes\n",
+    "runtime/commands/stop.py": "import runtime.sessions.lanes\n",
     "runtime/views/runs.py": "import runtime.store.database\n",
     "runtime/policy/decide.py": "import runtime.domain.messages\n",
-    "runtime/tasks/rows.py": "import runtime.store.database\n",
-    "runtime/schedules/calendar.py": "import datetime\n",
-    "runtime/inbox/lanes.py": "import runtime.store.database\n",
+    "runtime/features/tasks/rows.py": "import runtime.store.database\n",
+    "runtime/features/schedules/calendar.py": "import datetime\n",
+    "runtime/sessions/lanes.py": "import runtime.store.database\n",
+    "runtime/backup/backup.py": "import runtime.sessions.lanes\n",
     "runtime/store/database.py": "import sqlalchemy\nimport runtime.domain.messages\n",
     "runtime/bus/memory.py": "import asyncio\nimport runtime.ports.chat\n",
     "runtime/ports/chat.py": "import runtime.domain.messages\n",
@@ -57,10 +59,10 @@ TREE = {
 VIOLATIONS = [
     (LAYERS, "runtime/agent/loop.py", "import adapters.rendering.walker"),
     (LAYERS, "adapters/slack/adapter.py", "import gateway.service"),
-    (RUNTIME, "runtime/store/database.py", "import runtime.inbox.lanes"),
-    (RUNTIME, "runtime/tasks/rows.py", "import runtime.schedules.calendar"),
+    (RUNTIME, "runtime/store/database.py", "import runtime.sessions.lanes"),
+    (FEATURES, "runtime/features/tasks/rows.py", "import runtime.features.schedules.calendar"),
     (RUNTIME, "runtime/views/runs.py", "import runtime.commands.stop"),
-    (RUNTIME, "runtime/inbox/lanes.py", "def late():\n    import runtime.workers.turns"),
+    (RUNTIME, "runtime/sessions/lanes.py", "def late():\n    import runtime.engine"),
     (RUNTIME, "runtime/unplaced/thing.py", ""),
     (ADAPTERS, "adapters/telegram/adapter.py", "import runtime.intake.accept"),
     (CONCRETE, "gateway/http/app.py", "import adapters.slack.adapter"),
@@ -70,13 +72,13 @@ VIOLATIONS = [
     (STORE, "gateway/http/app.py", "import runtime.store.database"),
     (STORE, "gateway/cli/status.py", "from runtime.store import database"),
     (STORE, "adapters/slack/adapter.py", "import runtime.bus.memory"),
-    (SQLALCHEMY, "runtime/inbox/lanes.py", "from sqlalchemy import select"),
+    (SQLALCHEMY, "runtime/agent/loop.py", "from sqlalchemy import select"),
     (SQLALCHEMY, "gateway/wiring.py", "import alembic.command"),
     (PURE, "runtime/domain/messages.py", "import logging"),
     (PURE, "runtime/ports/chat.py", "import asyncio"),
     (PURE, "runtime/policy/decide.py", "import structlog"),
     (PURE, "runtime/agent/context.py", "import runtime.store.database"),
-    (PURE, "runtime/schedules/calendar.py", "import asyncio"),
+    (PURE, "runtime/features/schedules/calendar.py", "import asyncio"),
     (PURE, "adapters/slack/ingress.py", "import slack_sdk"),
     (PURE, "adapters/slack/egress.py", "import aiohttp"),
     (PURE, "adapters/rendering/walker.py", "import asyncio"),

@@ -36,7 +36,7 @@ OWNERS: dict[str, tuple[str, ...]] = {
     "rich": ("adapters/rendering/terminal.py", "adapters/terminal/", "gateway/cli/"),
     "slack_bolt": ("adapters/slack/",),
     "slack_sdk": ("adapters/slack/",),
-    "sqlite3": ("runtime/store/",),
+    "sqlite3": ("runtime/backup/", "runtime/store/"),
     "telegram": ("adapters/telegram/",),
     "textual": ("adapters/terminal/", "gateway/cli/"),
     "tomllib": ("gateway/config.py",),
@@ -51,7 +51,7 @@ SPELLS_COMMANDS = (
     "runtime/commands/",
     "runtime/intake/cards.py",
     "runtime/intake/lateness.py",
-    "runtime/subagents/cards.py",
+    "runtime/features/subagents/cards/batch_card.py",
 )
 SLASH_WORD = re.compile(rf"`/(?:{'|'.join(sorted(COMMANDS.names))})\b")
 TOPS = "|".join(sorted({module.partition(".")[0] for module in OWNERS}))
@@ -194,7 +194,7 @@ def test_the_tree_keeps_the_rule(rule: Rule) -> None:
         (environment_reads, "gateway/service.py", "import os\nos.environ['HOME']"),
         (environment_reads, "adapters/slack/client.py", "from os import getenv"),
         (unexplained_late_imports, "runtime/agent/loop.py", "def f():\n    import json"),
-        (unnamed_tasks, "runtime/workers/turns.py", "group.create_task(run())"),
+        (unnamed_tasks, "runtime/agent/turn_worker.py", "group.create_task(run())"),
         (unspelled_commands, "runtime/agent/budget.py", "said = f'Send `/stop {x}`.'"),
         (unspelled_commands, "adapters/slack/greeting.py", "said = 'Send `/help`.'"),
     ],
@@ -213,7 +213,7 @@ def test_each_rule_catches_its_violation(rule: Rule, path: str, text: str) -> No
             "runtime/bus/nats.py",
             "def f():\n    # Heavy, for this bus only.\n    import nats\n    import nats.js",
         ),
-        ("runtime/workers/turns.py", "group.create_task(run(), name='turn')"),
+        ("runtime/agent/turn_worker.py", "group.create_task(run(), name='turn')"),
         ("runtime/agent/budget.py", "def f():\n    'Said by `/usage`.'\n    return '/usage'"),
         ("runtime/commands/table.py", "said = 'Send `/help`.'"),
         ("adapters/slack/greeting.py", "said = 'Send `/gatehouse help`.'"),

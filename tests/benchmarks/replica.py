@@ -21,8 +21,8 @@ import structlog
 
 from gateway.cli import loop
 from runtime.bus.postgres import PostgresBus
+from runtime.engine import Engine
 from runtime.store import open_database
-from runtime.workers.engine import Engine
 from runtime.workspace.scaffold import find_template, scaffold
 from runtime.workspace.snapshot import Workspace
 from tests.benchmarks.load import FINDABLE, InstantModel, flood, talks

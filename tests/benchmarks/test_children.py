@@ -13,13 +13,13 @@ from statistics import median
 import pytest
 import structlog
 
+from runtime.features.subagents.rows import agent_tree
+from runtime.features.subagents.rows.agent_tree import AgentRow
+from runtime.features.subagents.rows.agents import Agent
+from runtime.features.subagents.settings import Limits
 from runtime.ports.bus import EVENTS
 from runtime.ports.model import ModelRequest
-from runtime.store import agent_rows
-from runtime.store.agent_rows import AgentRow
-from runtime.store.agents import Agent
 from runtime.store.migrate import migrate
-from runtime.subagents.requests import Limits
 from tests.fakes.model import Gate, Said
 from tests.scenario.children import engine, name_of, settled, spawn, told, tree
 
@@ -145,7 +145,7 @@ async def test_a_summary_of_1000_agents(
         rows: Sequence[AgentRow] = ()
         for _ in range(50):
             before = time.perf_counter()
-            rows = await at.database.read(lambda conn: agent_rows.of_tree(conn, root))
+            rows = await at.database.read(lambda conn: agent_tree.of_tree(conn, root))
             took.append((time.perf_counter() - before) * 1000)
     with capsys.disabled():
         kind = "settled" if settles else "live"

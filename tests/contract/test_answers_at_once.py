@@ -20,17 +20,17 @@ from runtime.domain.messages import InboundMessage
 from runtime.domain.runs import RunState, Usage
 from runtime.domain.tools import Effect, ToolCall
 from runtime.domain.transcript import AssistantMessage
-from runtime.inbox import claims, parking, steps
-from runtime.inbox.claims import Holder
-from runtime.inbox.parking import CardOpening
-from runtime.inbox.steps import ModelStep
 from runtime.intake.gatehouse import Intake
 from runtime.ports.gatehouse import Accepted
+from runtime.sessions import claims, open_calls, parking, runs, steps
+from runtime.sessions.calls import CallRow
+from runtime.sessions.claims import Holder
+from runtime.sessions.open_calls import QUESTION, OpenCall
+from runtime.sessions.parking import CardOpening
+from runtime.sessions.steps import ModelStep
 from runtime.sessions.unit import Unit, Units
 from runtime.sessions.window import WindowCache
-from runtime.store import Connection, Database, leases, open_calls, runs
-from runtime.store.calls import CallRow
-from runtime.store.open_calls import QUESTION, OpenCall
+from runtime.store import Connection, Database, leases
 from tests.conftest import FailAfter
 from tests.contract.test_store_chats import RULES, said
 from tests.kinds import KINDS

@@ -21,10 +21,11 @@ from runtime.intake.control import NewConversation
 from runtime.intake.reception import Reception
 from runtime.intake.sessions import SessionControl
 from runtime.intake.uploads import Upload
+from runtime.sessions import lanes, sessions
+from runtime.sessions.erasure import key_of
+from runtime.sessions.lanes import NewSession
 from runtime.sessions.unit import Units
-from runtime.store import Connection, Database, lanes, sessions
-from runtime.store.erasure import key_of
-from runtime.store.lanes import NewSession
+from runtime.store import Connection, Database
 from runtime.views.reader import Views
 from tests.conftest import FailAfter
 from tests.contract.test_answers_at_once import answers, asking, states

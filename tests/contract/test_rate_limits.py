@@ -20,11 +20,12 @@ from runtime.domain.rates import Rate, RateSettings, Tally, Window
 from runtime.intake.access import ChannelAccess
 from runtime.intake.gatehouse import Intake, IntakeSettings
 from runtime.ports.gatehouse import Accepted
+from runtime.sessions import budgets, rates
+from runtime.sessions.budgets import Charge, Reservation
+from runtime.sessions.settings import put, remove
 from runtime.sessions.unit import Units
-from runtime.store import Database, budgets, open_database, rates, tables
-from runtime.store.budgets import Charge, Reservation
+from runtime.store import Database, open_database, tables
 from runtime.store.database import now_ms
-from runtime.store.settings import put, remove
 from tests.conftest import FailAfter
 from tests.contract.store_support import Gate, StillClock
 from tests.kinds import KINDS

@@ -6,13 +6,15 @@ import pytest
 from sqlalchemy import Connection, select
 
 from runtime.domain.people import Trust
-from runtime.store import Database, agents, due, lanes, runs
-from runtime.store.agents import Agent, Outcome, Totals
-from runtime.store.due import Wanted
-from runtime.store.lanes import NewSession
+from runtime.features.subagents.cards import batch_card
+from runtime.features.subagents.rows import agents
+from runtime.features.subagents.rows.agents import Agent, Outcome, Totals
+from runtime.sessions import due, lanes, runs
+from runtime.sessions.due import Wanted
+from runtime.sessions.lanes import NewSession
+from runtime.store import Database
 from runtime.store.tables import outbox
 from runtime.store.tables_agents import agent_cards
-from runtime.subagents import cards
 from tests.contract.store_support import StillClock
 from tests.stateful.arriving import deliver
 from tests.stateful.bench import ACCOUNT, CHANNEL, CHATS
@@ -59,7 +61,7 @@ class Batch:
             )
             agents.add(conn, made)
             self.members.append(made)
-        return cards.begin(conn, root, run, 1)
+        return batch_card.begin(conn, root, run, 1)
 
     async def settles(self, place: int) -> None:
         """One of them completed; nobody told the card."""
@@ -74,7 +76,7 @@ class Batch:
     async def cared(self) -> bool:
         """Whether a look at the card sent something."""
         name = await self.store.read(lambda conn: conn.execute(select(agent_cards.c.id)).scalar())
-        return await self.store.write(partial(cards.care, card_id=str(name)), name="care")
+        return await self.store.write(partial(batch_card.care, card_id=str(name)), name="care")
 
     async def is_due(self) -> bool:
         found = await self.store.read(partial(due.look, wanted=Wanted(runs=True)))

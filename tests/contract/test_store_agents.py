@@ -7,13 +7,15 @@ from dataclasses import replace
 import pytest
 from sqlalchemy import Connection, Engine, event
 
-from runtime.commands.agents import tree_text
 from runtime.domain.messages import ChatAddress
-from runtime.store import Database, agent_deadlines, agent_rows, agents, lanes
-from runtime.store.agents import SUBAGENT, Agent
-from runtime.store.due import Wanted, look
-from runtime.store.lanes import NewSession
-from runtime.views.agents import AgentScope, AgentsReader
+from runtime.features.subagents.commands import tree_text
+from runtime.features.subagents.rows import agent_tree, agents, deadlines
+from runtime.features.subagents.rows.agents import SUBAGENT, Agent
+from runtime.features.subagents.views import AgentScope, AgentsReader
+from runtime.sessions import lanes
+from runtime.sessions.due import Wanted, look
+from runtime.sessions.lanes import NewSession
+from runtime.store import Database
 
 MANY = 1_000
 LINES = 40
@@ -118,16 +120,16 @@ async def test_one_is_late_once_and_is_given_no_time_when_it_goes_on(store: Data
         return lane.session_id
 
     late = await store.write(timed, name="timed")
-    assert await store.read(agent_deadlines.overdue) == [late]
+    assert await store.read(deadlines.overdue) == [late]
     assert (await store.read(lambda conn: look(conn, Wanted(runs=True)))).children
-    assert await store.write(lambda conn: agent_deadlines.end(conn, late), name="end")
-    assert await store.read(agent_deadlines.overdue) == []
-    assert not await store.write(lambda conn: agent_deadlines.end(conn, late), name="end")
-    assert (await store.read(lambda conn: agents.get(conn, late))).stop == agent_deadlines.OVER
+    assert await store.write(lambda conn: deadlines.end(conn, late), name="end")
+    assert await store.read(deadlines.overdue) == []
+    assert not await store.write(lambda conn: deadlines.end(conn, late), name="end")
+    assert (await store.read(lambda conn: agents.get(conn, late))).stop == deadlines.OVER
 
     def again(conn: Connection) -> None:
-        agent_rows.reopen(conn, late, held_ms=None, payer="")
+        agent_tree.reopen(conn, late, held_ms=None, payer="")
 
     await store.write(again, name="again")
-    assert await store.read(agent_deadlines.overdue) == []
+    assert await store.read(deadlines.overdue) == []
     assert (await store.read(lambda conn: agents.get(conn, late))).deadline_ms is None

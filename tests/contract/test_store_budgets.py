@@ -22,13 +22,14 @@ from runtime.domain.errors import StaleLease
 from runtime.domain.messages import ChatAddress
 from runtime.domain.people import Speaker, Trust
 from runtime.domain.runs import RunKind, RunState, Usage
-from runtime.inbox.claims import Holder
 from runtime.ports.model import ModelRequest
+from runtime.sessions import budgets, lanes, runs
+from runtime.sessions.budgets import Charge, Refusal, Reservation
+from runtime.sessions.claims import Holder
+from runtime.sessions.lanes import NewSession
+from runtime.sessions.runs import Run
 from runtime.sessions.unit import Units
-from runtime.store import Database, budgets, lanes, open_database, runs, tables
-from runtime.store.budgets import Charge, Refusal, Reservation
-from runtime.store.lanes import NewSession
-from runtime.store.runs import Run
+from runtime.store import Database, open_database, tables
 from tests.conftest import FailAfter
 from tests.contract.store_support import Gate, StillClock
 from tests.fakes.clock import FakeClock

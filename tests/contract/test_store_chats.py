@@ -4,18 +4,19 @@ import pytest
 from sqlalchemy import Connection
 
 from runtime.bus.memory import MemoryBus
+from runtime.delivery import growing
 from runtime.domain.messages import Deletion, InboundMessage, Move
 from runtime.domain.people import Sender
 from runtime.domain.runs import RunState
-from runtime.inbox import growing
-from runtime.inbox.claims import Holder
 from runtime.intake.access import ChannelAccess
 from runtime.intake.gatehouse import Intake
 from runtime.intake.settings import IntakeSettings
 from runtime.ports.gatehouse import Accepted
+from runtime.sessions import edits, inputs, outbox, runs, sessions, streams
+from runtime.sessions.claims import Holder
+from runtime.sessions.outbox import Stream
 from runtime.sessions.unit import Units, in_unit
-from runtime.store import Database, edits, inputs, leases, outbox, runs, sessions, streams
-from runtime.store.outbox import Stream
+from runtime.store import Database, leases
 from tests.kinds import KINDS
 
 OWNER = Sender(id="U%1_", name="Ada")

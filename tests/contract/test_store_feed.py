@@ -7,7 +7,8 @@ from contextlib import asynccontextmanager
 import asyncpg
 import pytest
 
-from runtime.store import Connection, Database, events
+from runtime.sessions import events
+from runtime.store import Connection, Database
 from tests.contract.store_support import StillClock
 
 OLD_MS = 2 * events.HOLE_MS

@@ -5,8 +5,8 @@ import asyncio
 import pytest
 from sqlalchemy import Connection
 
+from runtime.process.lease_keeper import BodyEnded, LeaseKeeper, LeaseSettings
 from runtime.store import Database, leases
-from runtime.workers.leases import BodyEnded, LeaseKeeper, LeaseSettings
 from tests.contract.store_support import Points, StillClock
 from tests.fakes.clock import FakeClock
 

@@ -13,9 +13,10 @@ from runtime.domain.ids import IdPrefix, new_id
 from runtime.domain.messages import ChatAddress, OutboundMessage, TextPart
 from runtime.domain.people import Trust
 from runtime.domain.runs import RunState
-from runtime.store import Database, lanes, outbox, runs, totals
+from runtime.sessions import lanes, outbox, runs, totals
+from runtime.sessions.outbox import NewRow
+from runtime.store import Database
 from runtime.store.database import CLOCK_OPTION
-from runtime.store.outbox import NewRow
 from runtime.store.sqlite import writing_engine
 from tests.contract.store_support import StillClock
 from tests.stateful.arriving import deliver

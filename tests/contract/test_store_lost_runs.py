@@ -8,13 +8,13 @@ from sqlalchemy import Connection
 from runtime.bus.memory import MemoryBus
 from runtime.domain.errors import StaleLease
 from runtime.domain.runs import RunState
-from runtime.inbox import claims
-from runtime.inbox.claims import AT_ONCE, MAX_ATTEMPTS, Holder
 from runtime.intake.accepting import Accepting
+from runtime.sessions import claims, due, runs
+from runtime.sessions.claims import AT_ONCE, MAX_ATTEMPTS, Holder
+from runtime.sessions.due import Wanted
 from runtime.sessions.unit import Units, in_unit
 from runtime.sessions.window import WindowCache
-from runtime.store import Database, due, leases, runs
-from runtime.store.due import Wanted
+from runtime.store import Database, leases
 from tests.contract.store_support import StillClock
 from tests.contract.test_store_chats import RULES, said
 from tests.kinds import COMMANDS, KINDS

@@ -7,7 +7,8 @@ import pytest
 from sqlalchemy import Connection, text
 
 from runtime.domain.people import Speaker, Trust
-from runtime.store import Database, people
+from runtime.sessions import people
+from runtime.store import Database
 from tests.conftest import FailAfter
 
 FIRST = """

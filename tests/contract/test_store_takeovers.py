@@ -6,13 +6,14 @@ from typing import Final
 import pytest
 from sqlalchemy import Connection, delete, select, update
 
+from runtime.delivery import deliveries, growing
 from runtime.domain.errors import StaleLease
 from runtime.domain.ids import IdPrefix, new_id
 from runtime.domain.messages import ChatAddress, OutboundMessage, Receipt
-from runtime.inbox import deliveries, growing
-from runtime.inbox.claims import Holder
-from runtime.store import Database, leases, outbox, runs, streams
-from runtime.store.outbox import NewRow, OutboxRow, Stream
+from runtime.sessions import outbox, runs, streams
+from runtime.sessions.claims import Holder
+from runtime.sessions.outbox import NewRow, OutboxRow, Stream
+from runtime.store import Database, leases
 from runtime.store.tables import audit
 from runtime.store.tables import leases as lease_table
 from runtime.store.tables import outbox as table

@@ -17,16 +17,16 @@ from runtime.domain.messages import ButtonPress, Deletion, InboundMessage, Move,
 from runtime.domain.people import Sender
 from runtime.domain.runs import RunState, Usage
 from runtime.domain.transcript import AssistantMessage, UserMessage
-from runtime.inbox import claims, steps, stopping
-from runtime.inbox.claims import Holder
-from runtime.inbox.steps import Finish
 from runtime.intake.control import Control, ControlServices, ControlSettings, NewConversation
 from runtime.intake.gatehouse import Intake, IntakeSettings
 from runtime.intake.submissions import Submitted
 from runtime.ports.gatehouse import Accepted, Home, Pressed
+from runtime.sessions import claims, steps, stopping, transcripts
+from runtime.sessions.claims import Holder
+from runtime.sessions.steps import Finish
 from runtime.sessions.unit import Units, in_unit
 from runtime.sessions.window import WindowCache
-from runtime.store import Connection, Database, leases, transcripts
+from runtime.store import Connection, Database, leases
 from runtime.views.reader import Views
 from tests.conftest import FailAfter
 from tests.fakes.model import Gate

@@ -7,14 +7,14 @@ from sqlalchemy import Connection
 
 from runtime.domain.runs import RunState, Usage
 from runtime.domain.transcript import AssistantMessage, UserMessage
-from runtime.inbox import claims, steps
-from runtime.inbox.claims import Holder
-from runtime.inbox.steps import Finish
 from runtime.intake.accepting import Accepting
 from runtime.ports.gatehouse import Accepted
+from runtime.sessions import claims, steps
+from runtime.sessions.claims import Holder
+from runtime.sessions.steps import Finish
+from runtime.sessions.transcripts import Line
 from runtime.sessions.window import Window, WindowCache
 from runtime.store import Database, leases
-from runtime.store.transcripts import Line
 from tests.contract.store_support import StillClock
 from tests.contract.test_store_chats import RULES, said
 from tests.kinds import COMMANDS, unit_of

@@ -26,12 +26,12 @@ from runtime.domain.messages import (
 )
 from runtime.domain.tools import Effect, Touches
 from runtime.domain.transcript import ToolMessage, UserMessage
+from runtime.features.subagents.tools.spawn_tool import SessionsSpawn
 from runtime.ports.chat import AdapterStatus, Capabilities, Posted
 from runtime.ports.gatehouse import Gatehouse
 from runtime.ports.model import ModelRequest
+from runtime.process.lease_keeper import LeaseSettings
 from runtime.tools.base import Arguments, Tool, ToolContext, ToolOutput
-from runtime.tools.builtin.spawning import SessionsSpawn
-from runtime.workers.leases import LeaseSettings
 from tests.crash.clock import RATE, FastClock
 from tests.crash.growing import ENDING, Shown, SlowModel, SocketStreams, slowly, text_of
 from tests.fakes.model import Gate, Said, ScriptedModels

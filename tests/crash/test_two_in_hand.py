@@ -10,8 +10,9 @@ import pytest
 from runtime.domain.ids import IdPrefix, new_id
 from runtime.domain.messages import ChatAddress, OutboundMessage, Receipt, TextPart
 from runtime.ports.chat import Posted
-from runtime.store import Connection, open_database, outbox
-from runtime.store.outbox import FINAL_RANK, NewRow
+from runtime.sessions import outbox
+from runtime.sessions.outbox import FINAL_RANK, NewRow
+from runtime.store import Connection, open_database
 from tests.fakes.chat import FAST, FakeChat
 from tests.fakes.clock import FakeClock
 from tests.fakes.model import Gate, ScriptedModels

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from runtime.policy.bounds import PolicySettings, rule_lists
 from runtime.ports.fetch import Page
 from runtime.ports.model import ModelRequest
+from runtime.sessions.bounds import PolicySettings, rule_lists
 from runtime.tools.builtin.web import WebFetch
 from tests.fakes.fetch import FakeFetch
 from tests.fakes.model import Said, ScriptedModel

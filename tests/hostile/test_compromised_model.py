@@ -14,9 +14,9 @@ import pytest
 from runtime.domain.decisions import PermissionMode
 from runtime.domain.people import Trust
 from runtime.domain.tools import ToolCall
-from runtime.policy.bounds import rule_lists
 from runtime.policy.decide import Bounds
 from runtime.ports.sandbox import Sandbox
+from runtime.sessions.bounds import rule_lists
 from runtime.tools.base import ToolContext
 from runtime.tools.executor import Executor, Planned
 from runtime.workspace.scaffold import find_template, scaffold

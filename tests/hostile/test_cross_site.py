@@ -14,7 +14,8 @@ from aiohttp import web
 from playwright.async_api import Browser, async_playwright
 
 from gateway.http.auth import COOKIE
-from runtime.store import Connection, audit
+from runtime.sessions import audit
+from runtime.store import Connection
 from tests.browser.conftest import ARGUMENTS, CHROMIUM, login_cookie
 from tests.conftest import FailAfter
 from tests.fakes.model import ScriptedModels

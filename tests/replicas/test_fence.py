@@ -16,7 +16,8 @@ import pytest
 from sqlalchemy import Connection, select
 
 from adapters.system.clock import SystemClock
-from runtime.store import Database, lanes, open_database
+from runtime.sessions import lanes
+from runtime.store import Database, open_database
 from runtime.store.tables import audit, leases
 from tests.contract.store_support import postgres_server
 from tests.crash.judging import MESSAGES

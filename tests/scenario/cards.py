@@ -8,11 +8,11 @@ from dataclasses import replace
 from runtime.domain.messages import ApprovalPart, OutboundMessage, QuestionPart
 from runtime.domain.runs import RunState
 from runtime.domain.tools import ToolResult
-from runtime.policy.bounds import PolicySettings, rule_lists
 from runtime.ports.model import ModelRequest
-from runtime.store import audit, calls, runs
-from runtime.store.audit import AuditRow
-from runtime.store.calls import CallRow
+from runtime.sessions import audit, calls, runs
+from runtime.sessions.audit import AuditRow
+from runtime.sessions.bounds import PolicySettings, rule_lists
+from runtime.sessions.calls import CallRow
 from runtime.tools.base import AnyTool
 from tests.fakes.model import Said
 from tests.scenario.engine import Setup, World, writes

@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from runtime.domain.transcript import ToolMessage
+from runtime.features.subagents.rows import agents
+from runtime.features.subagents.rows.agents import Agent
 from runtime.ports.model import ModelRequest
-from runtime.store import Connection, agents
-from runtime.store.agents import Agent
+from runtime.store import Connection
 from tests.fakes.model import Gate, Said, ScriptedModel, ScriptedModels
 from tests.scenario.engine import World, setup_at, world
 

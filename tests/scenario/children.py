@@ -10,12 +10,14 @@ from pathlib import Path
 from sqlalchemy import Connection
 
 from runtime.domain.errors import ModelRejected, ModelRetry
+from runtime.features.subagents.rows import agents
+from runtime.features.subagents.rows.agents import Agent
+from runtime.features.subagents.settings import ChildSettings
 from runtime.ports.bus import EVENTS
 from runtime.ports.clock import Clock
 from runtime.ports.model import ModelRequest
-from runtime.store import Point, agents, no_point, sessions
-from runtime.store.agents import Agent
-from runtime.subagents.settings import ChildSettings
+from runtime.sessions import sessions
+from runtime.store import Point, no_point
 from tests.fakes.model import Said, ScriptedModel, ScriptedModels
 from tests.scenario.engine import World, setup_at, world
 

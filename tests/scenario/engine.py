@@ -15,6 +15,9 @@ from runtime.bus.memory import MemoryBus
 from runtime.domain.errors import StoreUnavailable
 from runtime.domain.messages import Authorship, ButtonPress, ChatKind, InboundMessage
 from runtime.domain.people import Sender
+from runtime.engine import Engine, EngineParts, EngineSettings
+from runtime.feature import Feature, ToolServices, kinds_of, tools_of
+from runtime.features.subagents.settings import ChildSettings
 from runtime.intake.access import ChannelAccess
 from runtime.ports.clock import Clock
 from runtime.ports.gatehouse import Accepted, Pressed
@@ -24,14 +27,11 @@ from runtime.ports.tracing import NO_TRACER, Tracer
 from runtime.ports.transcription import Transcriber
 from runtime.sessions.unit import Units
 from runtime.store import Database, Point, no_point, open_database
-from runtime.subagents.settings import ChildSettings
 from runtime.tools.base import AnyTool
 from runtime.tools.builtin import builtin_tools
 from runtime.tools.builtin.shell import ExecSettings
 from runtime.tools.outgoing import SendLimits, sending_by_rows
 from runtime.tools.registry import Registry
-from runtime.workers.engine import Engine, EngineParts, EngineSettings
-from runtime.workers.feature import Feature, ToolServices, kinds_of, tools_of
 from runtime.workspace.scaffold import find_template, scaffold
 from runtime.workspace.snapshot import Workspace
 from tests.fakes.chat import FakeChat

@@ -5,8 +5,8 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from pathlib import Path
 
+from runtime.features.subagents.settings import ChildSettings
 from runtime.ports.model import ModelRequest
-from runtime.subagents.settings import ChildSettings
 from tests.fakes.model import ScriptedModel, ScriptedModels
 from tests.scenario.children import Script
 from tests.scenario.engine import Setup, World, setup_at, world

@@ -18,6 +18,8 @@ from gateway.features import FEATURES
 from gateway.http.app import AdapterView, HttpServices, HttpSettings, build_app
 from gateway.http.server import serve
 from runtime.bus.memory import MemoryBus
+from runtime.engine import Engine, EngineParts, EngineSettings
+from runtime.feature import ToolServices, tools_of
 from runtime.intake.control import Control, ControlServices, ControlSettings
 from runtime.intake.logins import Logins
 from runtime.ports.bus import Bus
@@ -31,8 +33,6 @@ from runtime.tools.builtin.shell import ExecSettings
 from runtime.tools.outgoing import SendLimits, sending_by_rows
 from runtime.tools.registry import Registry
 from runtime.views.reader import Views
-from runtime.workers.engine import Engine, EngineParts, EngineSettings
-from runtime.workers.feature import ToolServices, tools_of
 from runtime.workspace.scaffold import find_template, scaffold
 from runtime.workspace.snapshot import Workspace
 from tests.fakes.fetch import FakeFetch

@@ -7,15 +7,16 @@ from dataclasses import replace
 from pathlib import Path
 
 from runtime.bus.memory import MemoryBus
+from runtime.delivery.deliverer import Deliverer
+from runtime.delivery.sending import DeliveryServices, DeliverySettings
 from runtime.domain.ids import IdPrefix, new_id
 from runtime.domain.messages import ChatAddress, OutboundMessage, Receipt, TextPart
 from runtime.ports.bus import OUTBOX
 from runtime.ports.chat import Posted
+from runtime.sessions import outbox
+from runtime.sessions.outbox import FINAL_RANK, NewRow, OutboxRow
 from runtime.sessions.unit import Units
-from runtime.store import Database, leases, no_point, open_database, outbox
-from runtime.store.outbox import FINAL_RANK, NewRow, OutboxRow
-from runtime.workers.delivery import Deliverer
-from runtime.workers.sending import DeliveryServices, DeliverySettings
+from runtime.store import Database, leases, no_point, open_database
 from tests.fakes.chat import FAST, FakeChat
 from tests.fakes.clock import FakeClock
 from tests.fakes.model import Gate

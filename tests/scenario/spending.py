@@ -11,7 +11,8 @@ from sqlalchemy import select
 
 from runtime.domain.budgets import BudgetSettings, Limit
 from runtime.domain.runs import RunState
-from runtime.store import Database, runs, tables
+from runtime.sessions import runs
+from runtime.store import Database, tables
 from tests.fakes.model import USAGE, ScriptedModel
 from tests.scenario.engine import Setup, World
 

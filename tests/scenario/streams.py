@@ -5,9 +5,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from runtime.store import Connection, Point, audit, no_point, outbox
+from runtime.delivery.sending import DeliverySettings
+from runtime.sessions import audit, outbox
+from runtime.store import Connection, Point, no_point
 from runtime.store.tables import outbox as outbox_rows
-from runtime.workers.sending import DeliverySettings
 from tests.fakes.chat import FAST, FakeChat, FakeStreams
 from tests.fakes.clock import FakeClock
 from tests.fakes.model import Gate, Said, ScriptedModel, ScriptedModels

@@ -11,8 +11,9 @@ from runtime.domain.errors import Conflict, NotFound
 from runtime.domain.people import Speaker, Trust
 from runtime.intake import introductions, pairing
 from runtime.ports.bus import OUTBOX
-from runtime.store import Connection, people
-from runtime.store.people import Pairing
+from runtime.sessions import people
+from runtime.sessions.people import Pairing
+from runtime.store import Connection
 from tests.fakes.clock import FakeClock
 from tests.fakes.model import ScriptedModel
 from tests.scenario.cards import MEMBER, audited

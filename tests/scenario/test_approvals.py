@@ -12,8 +12,8 @@ from runtime.domain.messages import ApprovalPart, ChatAddress
 from runtime.domain.people import Approvers, Speaker, Trust
 from runtime.domain.runs import RunState
 from runtime.intake.access import ChannelAccess
+from runtime.sessions import open_calls, outbox, people, runs
 from runtime.sessions.keys import Scope
-from runtime.store import open_calls, outbox, people, runs
 from runtime.views.shapes import open_call_view
 from tests.fakes.clock import FakeClock
 from tests.fakes.model import Said, ScriptedModel

@@ -9,7 +9,7 @@ from runtime.domain.budgets import BudgetSettings, Limit, micro_usd
 from runtime.domain.errors import ModelRejected, ModelRetry
 from runtime.domain.runs import RunState, Usage
 from runtime.domain.tools import Effect
-from runtime.store import runs
+from runtime.sessions import runs
 from tests.fakes.clock import FakeClock
 from tests.fakes.model import Gate, Said, ScriptedModel, ScriptedModels
 from tests.scenario.conftest import Worlds

@@ -12,8 +12,9 @@ from runtime.domain.runs import RunState
 from runtime.intake import pairing
 from runtime.intake.settings import MAX_FORM_TEXT
 from runtime.ports.gatehouse import Home, Pressed
-from runtime.store import Connection, people
-from runtime.store.people import Pairing
+from runtime.sessions import people
+from runtime.sessions.people import Pairing
+from runtime.store import Connection
 from runtime.store.tables import pairings
 from tests.fakes.model import Said, ScriptedModel
 from tests.scenario.cards import (

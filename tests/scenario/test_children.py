@@ -8,7 +8,7 @@ from sqlalchemy import Connection
 
 from runtime.domain.runs import RunState
 from runtime.ports.model import ModelRequest
-from runtime.store import runs
+from runtime.sessions import runs
 from tests.contract.store_support import dialect, migrated_url, schema_templates
 from tests.fakes.model import Gate, Said
 from tests.scenario.children import engine, name_of, settled, spawn, told, tree

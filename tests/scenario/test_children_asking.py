@@ -9,12 +9,14 @@ import pytest
 
 from runtime.domain.errors import Conflict
 from runtime.domain.runs import RunState
+from runtime.features.subagents import agent_messages
+from runtime.features.subagents.agent_messages import Word
+from runtime.features.subagents.rows import agent_tree, agents
+from runtime.features.subagents.rows.agent_tree import AgentRow
 from runtime.ports.bus import EVENTS
 from runtime.ports.model import ModelRequest
-from runtime.store import Connection, agent_rows, agents, open_calls, runs
-from runtime.store.agent_rows import AgentRow
-from runtime.subagents import talking
-from runtime.subagents.talking import Word
+from runtime.sessions import open_calls, runs
+from runtime.store import Connection
 from tests.contract.store_support import dialect, migrated_url, schema_templates
 from tests.fakes.model import Gate, Said
 from tests.scenario.children import Script, engine, name_of, settled, spawn, told, tree
@@ -70,7 +72,7 @@ async def waits(at: World) -> AgentRow:
     def read(conn: Connection) -> AgentRow | None:
         for call in open_calls.open_ones(conn, kind="clarification"):
             own = agents.get(conn, call.session_id)
-            return agent_rows.of_tree(conn, own.tree_id)[0]
+            return agent_tree.of_tree(conn, own.tree_id)[0]
         return None
 
     async with asyncio.timeout(20), at.engine.parts.bus.subscribe(EVENTS) as signals:
@@ -207,7 +209,7 @@ async def test_it_still_waits_after_a_restart_and_hears_an_answer_once(
         outside = partial(runs.change, run_id=row.agent.run_id, values={"tainted": True})
         await at.database.write(outside, name="taint")
         word = partial(
-            talking.tell,
+            agent_messages.tell,
             word=Word(row.agent.session_id, row.agent.run_id, "c1", "root", "left"),
         )
         assert await at.engine.units.run(word, name="tell") == "answered"
@@ -218,7 +220,7 @@ async def test_it_still_waits_after_a_restart_and_hears_an_answer_once(
         assert used.tainted, "what its parent read outside may be in the answer"
         nothing = Word(one.session_id, one.run_id, "c2", "root", "", declines=True)
         with pytest.raises(Conflict):
-            await at.engine.units.run(partial(talking.tell, word=nothing), name="tell")
+            await at.engine.units.run(partial(agent_messages.tell, word=nothing), name="tell")
 
 
 @pytest.mark.requirement("AGT-4", "POL-4")

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from runtime.domain.messages import ApprovalPart, OutboundPart, QuestionPart
+from runtime.features.subagents.tools.spawn_tool import SessionsSpawn
 from runtime.ports.model import ModelRequest
 from runtime.tools.builtin.ask import AskUser
-from runtime.tools.builtin.spawning import SessionsSpawn
 from tests.contract.store_support import dialect, migrated_url, schema_templates
 from tests.fakes.model import Said
 from tests.scenario.cards import MEMBER, asks, call, offering

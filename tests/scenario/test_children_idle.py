@@ -10,12 +10,12 @@ import pytest
 
 from runtime.domain.errors import ModelRejected, ModelRetry
 from runtime.domain.tools import Effect, Touches
-from runtime.policy.bounds import rule_lists
+from runtime.features.subagents.rows.agents import Agent
+from runtime.features.subagents.settings import ChildSettings
+from runtime.features.subagents.tools.spawn_tool import SessionsSpawn
 from runtime.ports.model import ModelRequest
-from runtime.store.agents import Agent
-from runtime.subagents.settings import ChildSettings
+from runtime.sessions.bounds import rule_lists
 from runtime.tools.base import Arguments, Tool, ToolContext, ToolOutput
-from runtime.tools.builtin.spawning import SessionsSpawn
 from tests.contract.store_support import dialect, migrated_url, schema_templates
 from tests.fakes.clock import FakeClock
 from tests.fakes.model import Gate, Said, ScriptedModel, ScriptedModels

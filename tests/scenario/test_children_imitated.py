@@ -8,9 +8,9 @@ import pytest
 
 from runtime.domain.messages import ApprovalPart
 from runtime.domain.results import path_of
-from runtime.store import open_calls
+from runtime.features.subagents.tools.spawn_tool import SessionsSpawn
+from runtime.sessions import open_calls
 from runtime.tools.base import AnyTool
-from runtime.tools.builtin.spawning import SessionsSpawn
 from tests.contract.store_support import dialect, migrated_url, schema_templates
 from tests.fakes.model import Gate, Said
 from tests.scenario.cards import GUEST, MEMBER, audited, both, call, cards, offering

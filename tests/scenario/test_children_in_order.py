@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from runtime.domain.errors import ModelRejected, ModelRetry
+from runtime.features.subagents.settings import Limits
 from runtime.ports.model import ModelRequest
-from runtime.subagents.requests import Limits
 from tests.contract.store_support import dialect, migrated_url, schema_templates
 from tests.fakes.model import Gate, Said
 from tests.scenario.children import engine, name_of, settled, spawn, told, tree

@@ -9,10 +9,11 @@ from sqlalchemy import text
 
 from runtime.domain.errors import ModelRejected, ModelRetry
 from runtime.domain.transcript import ToolMessage
+from runtime.features.subagents.rows.agents import Agent
 from runtime.ports.model import ModelRequest
-from runtime.store import Connection, lanes
-from runtime.store.agents import Agent
-from runtime.store.lanes import SHUT, Lane
+from runtime.sessions import lanes
+from runtime.sessions.lanes import SHUT, Lane
+from runtime.store import Connection
 from runtime.store.tables import runs
 from runtime.store.tables_agents import agent_slots
 from tests.contract.store_support import dialect, migrated_url, schema_templates

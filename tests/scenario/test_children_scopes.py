@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 
 from runtime.domain.decisions import PermissionMode
-from runtime.policy.bounds import PolicySettings
+from runtime.features.subagents.tools.spawn_tool import SessionsSpawn
 from runtime.ports.fetch import Page
 from runtime.ports.model import ModelRequest
+from runtime.sessions.bounds import PolicySettings
 from runtime.tools.base import ToolContext, ToolOutput
 from runtime.tools.builtin.files import ReadArguments, ReadFile
-from runtime.tools.builtin.spawning import SessionsSpawn
 from runtime.tools.builtin.web import WebFetch
 from tests.contract.store_support import dialect, migrated_url, schema_templates
 from tests.fakes.fetch import FakeFetch

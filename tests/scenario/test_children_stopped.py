@@ -11,13 +11,15 @@ import pytest
 
 from runtime.domain.runs import RunState
 from runtime.domain.tools import Effect, Touches
+from runtime.features.subagents.rows import agents
+from runtime.features.subagents.rows.agents import Agent
+from runtime.features.subagents.tools.spawn_tool import SessionsSpawn
 from runtime.intake.control import Control, ControlServices, ControlSettings
 from runtime.ports.model import ModelRequest
+from runtime.sessions import runs
 from runtime.sessions.unit import Units
-from runtime.store import Connection, agents, runs
-from runtime.store.agents import Agent
+from runtime.store import Connection
 from runtime.tools.base import Arguments, Tool, ToolContext, ToolOutput
-from runtime.tools.builtin.spawning import SessionsSpawn
 from tests.contract.store_support import dialect, migrated_url, postgres_server, schema_templates
 from tests.fakes.clock import FakeClock
 from tests.fakes.model import Gate, Said, ScriptedModel

@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from runtime.agent.minding import kept_watch
-from runtime.agent.stuck import WORDS, Stage, Watch
 from runtime.domain.errors import StoreUnavailable
 from runtime.domain.transcript import AssistantMessage, NoticeMessage
+from runtime.features.subagents.loop_detection import WORDS, Stage, Watch
+from runtime.features.subagents.turn_guest import kept_watch
 from runtime.ports.model import ModelRequest
-from runtime.store import Connection, runs, transcripts
+from runtime.sessions import runs, transcripts
+from runtime.store import Connection
 from tests.contract.store_support import dialect, migrated_url, schema_templates
 from tests.fakes.model import Gate, Said
 from tests.scenario.children import engine, name_of, settled, spawn, told

@@ -10,11 +10,11 @@ import pytest
 
 from runtime.domain.decisions import PermissionMode
 from runtime.domain.worktrees import branch_of, folder_of
-from runtime.policy.bounds import PolicySettings
+from runtime.features.subagents.rows import worktree_states
+from runtime.features.subagents.rows.agents import Agent
 from runtime.ports.model import ModelRequest
 from runtime.ports.sandbox import Sandbox
-from runtime.store import agent_trees
-from runtime.store.agents import Agent
+from runtime.sessions.bounds import PolicySettings
 from tests.contract.store_support import dialect, migrated_url, schema_templates
 from tests.fakes.model import Gate, Said, ScriptedModel, ScriptedModels
 from tests.scenario.cast import Cast, after, got_to, played, spawn
@@ -213,7 +213,7 @@ async def test_what_a_crash_left_is_removed_by_the_next_process(
         again = str(workspace.parent / folder_of(found.session_id))
         git(workspace, "worktree", "add", again, found.base or "")
         await at.database.write(
-            lambda conn: agent_trees.set_tree(conn, found.session_id, "open"), name="test"
+            lambda conn: worktree_states.set_tree(conn, found.session_id, "open"), name="test"
         )
     async with working(tmp_path, migrated_url, Cast([]), await confined()) as at:
         await cared(at, "gone")

@@ -7,8 +7,8 @@ import pytest
 from runtime.commands.table import CommandSettings
 from runtime.domain.runs import RunState
 from runtime.domain.transcript import UserMessage
-from runtime.store import sessions, transcripts
-from runtime.store.sessions import Session
+from runtime.sessions import sessions, transcripts
+from runtime.sessions.sessions import Session
 from runtime.tools.builtin.ask import AskUser
 from tests.fakes.chat import FAST, FakeChat
 from tests.fakes.model import Gate, Said, ScriptedModel, ScriptedModels

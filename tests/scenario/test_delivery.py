@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from runtime.delivery import deliveries
+from runtime.delivery.deliverer import HAND_OVER_MS
 from runtime.domain.errors import (
     DeliveryRejected,
     DeliveryRetry,
@@ -12,10 +14,9 @@ from runtime.domain.errors import (
     StoreUnavailable,
 )
 from runtime.domain.messages import ChatAddress
-from runtime.inbox import deliveries
-from runtime.inbox.claims import Holder
-from runtime.store import leases, outbox
-from runtime.workers.delivery import HAND_OVER_MS
+from runtime.sessions import outbox
+from runtime.sessions.claims import Holder
+from runtime.store import leases
 from tests.fakes.clock import FakeClock
 from tests.fakes.model import Gate
 from tests.scenario.posting import DAY_MS, LEASE, WORKER, GatedChat, Post, post

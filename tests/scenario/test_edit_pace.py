@@ -11,8 +11,9 @@ from runtime.domain.messages import OutboundMessage
 from runtime.ports.bus import OUTBOX
 from runtime.ports.clock import Clock
 from runtime.ports.model import ModelRequest, ModelResponse, TextChunk
-from runtime.store import Connection, outbox
-from runtime.store.outbox import NewRow
+from runtime.sessions import outbox
+from runtime.sessions.outbox import NewRow
+from runtime.store import Connection
 from tests.fakes.chat import FAST, FakeChat, FakeStreams
 from tests.fakes.model import Said, ScriptedModel
 from tests.scenario.cards import call, cards

@@ -11,8 +11,9 @@ from runtime.bus.memory import MemoryBus
 from runtime.domain.errors import NotFound
 from runtime.intake.sessions import SessionControl
 from runtime.ports.model import ModelRequest
+from runtime.sessions import audit
 from runtime.sessions.unit import Units
-from runtime.store import Connection, audit
+from runtime.store import Connection
 from runtime.store.tables_agents import metadata
 from runtime.views.reader import Views
 from tests.contract.store_support import dialect, migrated_url, schema_templates

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from runtime.workers.leases import LeaseSettings
+from runtime.process.lease_keeper import LeaseSettings
 from tests.conftest import FailAfter
 from tests.contract.store_support import BOTH, postgres_server
 from tests.fakes.model import Gate, Said, ScriptedModel

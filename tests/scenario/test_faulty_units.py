@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from runtime.domain.errors import CommitUnknown
+from runtime.process.lease_keeper import LeaseSettings
 from runtime.supervisor import FIRST_DELAY_S, SETTLED_S
-from runtime.workers.leases import LeaseSettings
 from tests.conftest import FailAfter
 from tests.fakes.clock import FakeClock
 from tests.fakes.model import Gate, Said, ScriptedModel, ScriptedModels

@@ -11,7 +11,8 @@ from gateway.http import events
 from runtime.domain.runs import RunState
 from runtime.intake import revising
 from runtime.intake.crowding import TELL_EVERY_MS
-from runtime.store import Connection, inputs, runs
+from runtime.sessions import inputs, runs
+from runtime.store import Connection
 from tests.conftest import FailAfter
 from tests.fakes.clock import FakeClock
 from tests.fakes.model import Gate, Said, ScriptedModel, ScriptedModels

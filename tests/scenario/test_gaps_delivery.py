@@ -6,8 +6,9 @@ import pytest
 
 from runtime.domain.errors import DeliveryRetry
 from runtime.domain.messages import OutboundMessage, Receipt
-from runtime.store import Connection, outbox
-from runtime.store.outbox import FINAL_RANK, NewRow
+from runtime.sessions import outbox
+from runtime.sessions.outbox import FINAL_RANK, NewRow
+from runtime.store import Connection
 from tests.scenario.posting import GatedChat, Post, post
 
 

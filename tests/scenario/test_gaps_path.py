@@ -11,10 +11,9 @@ from runtime.domain.messages import ChatKind, InboundMessage
 from runtime.domain.people import Sender
 from runtime.domain.runs import RunState
 from runtime.domain.tools import Effect
-from runtime.inbox import parking
-from runtime.inbox.parking import Answer
 from runtime.ports.bus import CANCEL
-from runtime.store import open_calls, runs
+from runtime.sessions import open_calls, parking, runs
+from runtime.sessions.parking import Answer
 from runtime.tools.base import ToolContext, ToolOutput
 from tests.fakes.chat import FAST, FakeChat
 from tests.fakes.clock import FakeClock, settle

@@ -7,10 +7,9 @@ from itertools import pairwise
 import pytest
 
 from adapters.models.translate import to_messages
-from runtime.inbox import claims
-from runtime.inbox.claims import Claimed
 from runtime.ports.model import ModelRequest
-from runtime.store import transcripts
+from runtime.sessions import claims, transcripts
+from runtime.sessions.claims import Claimed
 from tests.fakes.clock import FakeClock
 from tests.fakes.model import Said, ScriptedModel
 from tests.scenario.cards import both, call, offering

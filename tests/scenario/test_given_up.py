@@ -3,8 +3,7 @@
 import pytest
 
 from runtime.domain.runs import RunState
-from runtime.inbox import claims
-from runtime.store import runs
+from runtime.sessions import claims, runs
 from tests.fakes.model import Gate, Said, ScriptedModel
 from tests.scenario.conftest import Worlds
 from tests.stateful import invariants, snapshot

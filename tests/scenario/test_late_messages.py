@@ -13,7 +13,8 @@ from runtime.domain.people import Trust
 from runtime.domain.runs import RunState
 from runtime.domain.transcript import UserMessage
 from runtime.ports.model import ModelRequest
-from runtime.store import Connection, runs
+from runtime.sessions import runs
+from runtime.store import Connection
 from tests.fakes.clock import FakeClock
 from tests.fakes.model import Gate, Said, ScriptedModel
 from tests.scenario.cards import GUEST, both, call, card, offering, reaches, state

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from runtime.agent.leftovers import Leftovers
 from runtime.agent.places import Site
 from runtime.tools.patch_notes import Note, Noted
-from runtime.workers.leftovers import Leftovers
 from runtime.workspace.layout import Layout
 from tests.fakes.clock import FakeClock
 from tests.fakes.model import Gate, Said, ScriptedModel

@@ -8,7 +8,7 @@ import pytest
 from runtime.domain.errors import StoreUnavailable
 from runtime.domain.runs import RunState
 from runtime.ports.gatehouse import Accepted
-from runtime.store import events, runs
+from runtime.sessions import events, runs
 from tests.fakes.chat import FakeChat
 from tests.fakes.clock import FakeClock, settle
 from tests.fakes.model import Gate, Said, ScriptedModel

@@ -7,10 +7,11 @@ import pytest
 
 from adapters.models.offline import OfflineModel
 from runtime.domain.messages import MOVED, ApprovalPart, ChatAddress
+from runtime.features.subagents.rows.agents import SUBAGENT
 from runtime.ports.model import ModelRequest
-from runtime.store import Connection, lanes
-from runtime.store.agents import SUBAGENT
-from runtime.store.lanes import NewSession
+from runtime.sessions import lanes
+from runtime.sessions.lanes import NewSession
+from runtime.store import Connection
 from tests.fakes.model import Said, ScriptedModel
 from tests.scenario.cards import (
     GUEST,

@@ -7,7 +7,8 @@ import pytest
 from runtime.domain.errors import DeliveryRetry
 from runtime.domain.messages import Move
 from runtime.domain.transcript import UserMessage
-from runtime.store import Connection, sessions
+from runtime.sessions import sessions
+from runtime.store import Connection
 from tests.fakes.chat import FakeChat
 from tests.fakes.model import Gate, Said, ScriptedModel
 from tests.scenario.cards import audited, call, card, offering, outcome

@@ -8,8 +8,8 @@ import pytest
 from sqlalchemy import Connection, func, select
 
 from runtime.ports.model import ModelRequest
-from runtime.store import audit, sessions
-from runtime.store.sessions import Bound
+from runtime.sessions import audit, sessions
+from runtime.sessions.sessions import Bound
 from runtime.store.tables_agents import personas
 from tests.contract.store_support import dialect, migrated_url, schema_templates
 from tests.fakes.model import Gate, Said, ScriptedModel

@@ -8,8 +8,8 @@ import pytest
 
 from runtime.domain.decisions import PermissionMode
 from runtime.domain.tools import Effect
-from runtime.policy.bounds import PolicySettings, rule_lists
-from runtime.store import calls
+from runtime.sessions import calls
+from runtime.sessions.bounds import PolicySettings, rule_lists
 from tests.fakes.model import Gate, Said, ScriptedModel
 from tests.scenario.cards import (
     GUEST,

@@ -16,9 +16,9 @@ from adapters.system.clock import SystemClock
 from runtime.domain.decisions import PermissionMode
 from runtime.domain.messages import ChatKind
 from runtime.domain.tools import ToolResult
-from runtime.policy.bounds import PolicySettings
 from runtime.ports.model import ModelRequest
 from runtime.ports.sandbox import Sandbox
+from runtime.sessions.bounds import PolicySettings
 from runtime.tools.builtin import builtin_tools
 from runtime.tools.builtin.shell import ExecSettings
 from runtime.workspace.snapshot import Workspace

@@ -13,9 +13,10 @@ from runtime.domain.runs import RunState
 from runtime.domain.transcript import AssistantMessage, NoticeMessage, ToolMessage, UserMessage
 from runtime.domain.value import JsonObject
 from runtime.ports.model import ModelRequest
-from runtime.store import Connection, events, listings, runs, transcripts
-from runtime.store.listings import RunFilter
-from runtime.store.runs import Run
+from runtime.sessions import events, listings, runs, transcripts
+from runtime.sessions.listings import RunFilter
+from runtime.sessions.runs import Run
+from runtime.store import Connection
 from runtime.store.tables import outbox
 from runtime.views.reader import Views
 from tests.conftest import FailAfter

@@ -12,8 +12,8 @@ from adapters.sandbox.landlock import Landlock
 from adapters.sandbox.probe import try_backend
 from adapters.system.clock import SystemClock
 from runtime.domain.decisions import PermissionMode
-from runtime.policy.bounds import PolicySettings, rule_lists
 from runtime.ports.sandbox import Sandbox
+from runtime.sessions.bounds import PolicySettings, rule_lists
 from runtime.tools.builtin.shell import Exec, ExecSettings
 from tests.fakes.model import Said, ScriptedModel
 from tests.scenario.cards import both, card, offering, policy, results, rows

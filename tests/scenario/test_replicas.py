@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from runtime.domain.runs import RunState
-from runtime.store import runs
-from runtime.workers.leases import LeaseSettings
+from runtime.process.lease_keeper import LeaseSettings
+from runtime.sessions import runs
 from tests.conftest import FailAfter
 from tests.contract.store_support import postgres_server
 from tests.fakes.model import Gate, Said, ScriptedModel

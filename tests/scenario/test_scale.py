@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Connection, text
 
+from runtime.agent.turn_worker import AGAIN_S
 from runtime.domain.runs import RunState
 from runtime.domain.transcript import ToolMessage, UserMessage
-from runtime.inbox import claims
 from runtime.ports.model import ModelRequest
-from runtime.workers import timers
-from runtime.workers.leases import LeaseSettings
-from runtime.workers.turns import AGAIN_S
+from runtime.process import timers
+from runtime.process.lease_keeper import LeaseSettings
+from runtime.sessions import claims
 from tests.conftest import FailAfter
 from tests.contract.store_support import BOTH
 from tests.fakes.model import Gate, Said, ScriptedModel

@@ -9,7 +9,7 @@ import pytest
 from runtime.domain.errors import ToolError
 from runtime.domain.tools import Effect
 from runtime.ports.bus import LIVE
-from runtime.store import calls
+from runtime.sessions import calls
 from runtime.tools.base import ToolContext, ToolOutput
 from tests.fakes.model import Said, ScriptedModel
 from tests.scenario.conftest import Worlds

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from runtime.agent.leftovers import Leftovers
 from runtime.agent.places import Site
 from runtime.bus.memory import MemoryBus
 from runtime.domain.decisions import PermissionMode
@@ -15,14 +16,13 @@ from runtime.domain.errors import DeliveryRetry
 from runtime.domain.messages import FilePart, OutboundMessage, Receipt, TextPart
 from runtime.domain.runs import RunState
 from runtime.intake.sessions import SessionControl
-from runtime.policy.bounds import PolicySettings
 from runtime.ports.chat import Posted
 from runtime.ports.model import ModelRequest
+from runtime.sessions import outbox
+from runtime.sessions.bounds import PolicySettings
 from runtime.sessions.unit import Units
-from runtime.store import outbox
 from runtime.tools.builtin.sending import SendFile
 from runtime.tools.outgoing import Room, Sending, SendLimits, room_for
-from runtime.workers.leftovers import Leftovers
 from runtime.workspace.layout import Layout
 from tests.fakes.chat import FAST, FakeChat, FakeStreams, Sent
 from tests.fakes.clock import FakeClock

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
+from runtime.delivery import deliverer
+from runtime.delivery.deliverer import Deliverer
 from runtime.domain.messages import OutboundMessage, Receipt
 from runtime.domain.runs import RunState
 from runtime.domain.transcript import ToolMessage, UserMessage
 from runtime.ports.chat import Posted
 from runtime.ports.model import Model, ModelRequest
+from runtime.process.lease_keeper import LeaseSettings
 from runtime.store import leases
-from runtime.workers import delivery
-from runtime.workers.delivery import Deliverer
-from runtime.workers.leases import LeaseSettings
 from tests.conftest import FailAfter
 from tests.contract.store_support import postgres_server
 from tests.fakes.chat import FAST, FakeChat, FakeStreams
@@ -208,7 +208,7 @@ async def test_changed_cards_that_hang_in_many_chats_keep_no_other_chat_waiting(
     tmp_path: Path,
 ) -> None:
     """More of them than the outbox gives at once, each with a reply behind it."""
-    places = [f"C{number}" for number in range(delivery.BATCH + 1)]
+    places = [f"C{number}" for number in range(deliverer.BATCH + 1)]
     gate = Gate()
 
     class StuckEdits(GatedChat):
@@ -263,7 +263,7 @@ async def test_an_account_that_hangs_keeps_no_other_account_waiting(tmp_path: Pa
 async def test_an_account_that_answers_nobody_fills_the_outbox_and_not_the_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(delivery, "MOST", 3)
+    monkeypatch.setattr(deliverer, "MOST", 3)
     stuck = GatedChat()
     texts = [f"reply {number}" for number in range(8)]
     stuck.before = {text: Gate() for text in texts}

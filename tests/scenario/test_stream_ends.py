@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
+from runtime.delivery.showing import opening
 from runtime.domain.errors import DeliveryRejected, DeliveryUnknown
 from runtime.domain.messages import OutboundMessage, Receipt
 from runtime.ports.chat import Posted
-from runtime.store import Connection, leases, open_database, runs
-from runtime.workers.showing import opening
+from runtime.sessions import runs
+from runtime.store import Connection, leases, open_database
 from tests.fakes.chat import FakeStreams
 from tests.fakes.model import Gate, Said, ScriptedModel
 from tests.scenario.engine import world

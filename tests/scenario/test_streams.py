@@ -7,7 +7,7 @@ import pytest
 
 from runtime.domain.errors import DeliveryRejected, DeliveryRetry, DeliveryUnknown, ModelRejected
 from runtime.domain.runs import RunState
-from runtime.store import runs
+from runtime.sessions import runs
 from tests.fakes.model import Gate, Said, ScriptedModel
 from tests.scenario.cards import asks, call, cards
 from tests.scenario.conftest import intake

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from runtime.delivery.buckets import Buckets
+from runtime.delivery.showing import GrowingText, Showing
 from runtime.domain.errors import DeliveryRejected, DeliveryRetry, DeliveryUnknown
-from runtime.inbox.claims import Holder
-from runtime.store import audit
-from runtime.store.outbox import OutboxRow, Stream
+from runtime.process.wake import Wake
+from runtime.sessions import audit
+from runtime.sessions.claims import Holder
+from runtime.sessions.outbox import OutboxRow, Stream
 from runtime.store.tables import outbox as outbox_rows
-from runtime.workers.buckets import Buckets
-from runtime.workers.showing import GrowingText, Showing
-from runtime.workers.wake import Wake
 from tests.fakes.chat import FAST, FakeChat, FakeStreams
 from tests.fakes.model import Gate
 from tests.scenario.posting import WORKER, Post, post

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from runtime.store import runs
+from runtime.sessions import runs
 from tests.contract.store_support import dialect, migrated_url, schema_templates
 from tests.fakes.model import Gate, Said
 from tests.scenario.cast import Cast, got_to, played, spawn, tree

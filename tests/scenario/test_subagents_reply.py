@@ -8,7 +8,8 @@ import pytest
 from runtime.domain.errors import ModelRejected
 from runtime.domain.value import JsonObject
 from runtime.ports.model import ModelRequest
-from runtime.store import Connection, runs
+from runtime.sessions import runs
+from runtime.store import Connection
 from tests.contract.store_support import dialect, migrated_url, schema_templates
 from tests.fakes.model import Said
 from tests.scenario.cast import Cast, ask, played, tree

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from adapters.rendering import render_html, render_slack
-from runtime.agent.family import AgentFamily
 from runtime.agent.settings import AgentSettings
 from runtime.bus.memory import MemoryBus
+from runtime.features.subagents.family_service import AgentFamily
 from runtime.ports.bus import CHILDREN
 from runtime.sessions.unit import Units
 from tests.contract.store_support import dialect, migrated_url, schema_templates

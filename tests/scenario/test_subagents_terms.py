@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from runtime.store.agents import Share
+from runtime.features.subagents.rows.agents import Share
 from runtime.views.reader import Views
 from tests.contract.store_support import dialect, migrated_url, schema_templates
 from tests.fakes.model import Gate, Said, ScriptedModel, ScriptedModels

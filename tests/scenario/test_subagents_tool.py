@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from runtime.agent.family import AgentFamily
-from runtime.store import runs
-from runtime.subagents.talking import Word
+from runtime.features.subagents.agent_messages import Word
+from runtime.features.subagents.family_service import AgentFamily
+from runtime.sessions import runs
 from tests.contract.store_support import dialect, migrated_url, schema_templates
 from tests.fakes.model import Gate, Said
 from tests.scenario.cast import Cast, after, ask, got_to, played, spawn, tree

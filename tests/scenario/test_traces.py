@@ -21,7 +21,7 @@ from gateway.tracing import open_tracer
 from runtime.domain.errors import ModelRejected, ModelRetry
 from runtime.domain.runs import RunState, Usage
 from runtime.ports.tracing import NO_TRACER, Tracer
-from runtime.store import outbox
+from runtime.sessions import outbox
 from tests.fakes.model import Gate, Said, ScriptedModel
 from tests.scenario.cards import both, call, card, offering, reaches
 from tests.scenario.conftest import Worlds, intake

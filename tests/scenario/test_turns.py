@@ -10,7 +10,7 @@ from runtime.domain.errors import ModelRejected, ModelRetry
 from runtime.domain.runs import TERMINAL, RunState
 from runtime.domain.tools import Effect
 from runtime.domain.transcript import AssistantMessage, ToolMessage
-from runtime.store import runs, transcripts
+from runtime.sessions import runs, transcripts
 from runtime.tools.base import AnyTool
 from runtime.tools.executor import MOST_CALLS
 from tests.fakes.clock import FakeClock

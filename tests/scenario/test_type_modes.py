@@ -14,10 +14,10 @@ from adapters.sandbox.probe import try_backend
 from adapters.system.clock import SystemClock
 from runtime.domain.decisions import PermissionMode, SessionMode
 from runtime.domain.messages import FilePart
-from runtime.policy.bounds import PolicySettings, rule_lists
+from runtime.features.subagents.tools.spawn_tool import SessionsSpawn
+from runtime.sessions.bounds import PolicySettings, rule_lists
 from runtime.tools.builtin.files import WriteFile
 from runtime.tools.builtin.shell import Exec, ExecSettings
-from runtime.tools.builtin.spawning import SessionsSpawn
 from tests.contract.store_support import dialect, migrated_url, schema_templates
 from tests.fakes.model import Said, ScriptedModel, ScriptedModels
 from tests.scenario.cast import Cast, ask, spawn, tree

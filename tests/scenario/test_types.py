@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from runtime.subagents.requests import Limits
-from runtime.subagents.settings import ChildModels
+from runtime.features.subagents.settings import ChildModels, Limits
 from tests.contract.store_support import dialect, migrated_url, schema_templates
 from tests.fakes.model import Gate, Said
 from tests.scenario.cast import Cast, after, ask, spawn, tree

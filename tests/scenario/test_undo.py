@@ -15,13 +15,13 @@ from runtime.domain.errors import Conflict, DeliveryRetry
 from runtime.domain.people import Speaker, Trust
 from runtime.domain.runs import RunState
 from runtime.domain.transcript import NoticeMessage
-from runtime.inbox import undo
-from runtime.policy.bounds import PolicySettings
+from runtime.features.subagents.settings import ChildSettings
 from runtime.ports.model import ModelRequest
+from runtime.sessions import undo
+from runtime.sessions.bounds import PolicySettings
+from runtime.sessions.outbox import OPEN as ON_ITS_WAY
 from runtime.sessions.unit import Unit
 from runtime.store import tables
-from runtime.store.outbox import OPEN as ON_ITS_WAY
-from runtime.subagents.settings import ChildSettings
 from tests.contract.store_support import dialect, migrated_url, schema_templates
 from tests.fakes.model import Gate, Said, ScriptedModel, ScriptedModels
 from tests.scenario.cards import (

@@ -6,7 +6,7 @@ import pytest
 
 from runtime.domain.messages import Authorship
 from runtime.domain.people import Trust
-from runtime.store import runs
+from runtime.sessions import runs
 from tests.fakes.model import ScriptedModel
 from tests.scenario.conftest import Worlds, intake
 from tests.scenario.engine import OPEN, World

@@ -8,9 +8,9 @@ import pytest
 from adapters.sandbox.cgroups import Cgroups
 from adapters.sandbox.unconfined import Unconfined
 from adapters.system.clock import SystemClock
-from runtime.agent.worktrees import Worktrees
 from runtime.domain.errors import ModelRejected, ToolError
 from runtime.domain.worktrees import branch_of, folder_of
+from runtime.features.subagents.files.worktrees import Worktrees
 from runtime.workspace.layout import FILES
 from tests.scenario.repositories import confined, git, repository
 

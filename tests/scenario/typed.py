@@ -5,9 +5,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from runtime.agent.settings import AgentSettings
-from runtime.store import sessions
-from runtime.store.sessions import Session
-from runtime.subagents.settings import ChildSettings
+from runtime.features.subagents.settings import ChildSettings
+from runtime.sessions import sessions
+from runtime.sessions.sessions import Session
 from tests.fakes.chat import FAST, FakeChat
 from tests.fakes.model import ScriptedModel, ScriptedModels
 from tests.scenario.cast import Cast, tree

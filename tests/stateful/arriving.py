@@ -11,12 +11,11 @@ from runtime.domain.decisions import SessionMode
 from runtime.domain.errors import Conflict
 from runtime.domain.people import Trust
 from runtime.domain.runs import ACTIVE, TERMINAL, RunState
-from runtime.inbox import parking, stopping
-from runtime.inbox.enqueue import QUEUE_MODES, Enqueued, Refused, enqueue
-from runtime.inbox.parking import Answer
+from runtime.sessions import open_calls, parking, stopping
+from runtime.sessions.enqueue import QUEUE_MODES, Enqueued, Refused, enqueue
+from runtime.sessions.lanes import NewSession
+from runtime.sessions.parking import Answer
 from runtime.sessions.unit import Unit, in_unit
-from runtime.store import open_calls
-from runtime.store.lanes import NewSession
 from tests.kinds import KINDS, unit_of
 from tests.stateful.bench import ACCOUNT, CHANNEL, CHATS, Bench, address, inbound, pick, speaker
 from tests.stateful.snapshot import Record

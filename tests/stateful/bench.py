@@ -9,14 +9,14 @@ from sqlalchemy import Connection
 
 from runtime.domain.messages import ChatAddress, InboundMessage
 from runtime.domain.people import Sender, Speaker, Trust
-from runtime.inbox import claims
-from runtime.inbox.claims import Holder
+from runtime.process.timers import expire_due
+from runtime.sessions import claims, due
+from runtime.sessions.calls import CallRow
+from runtime.sessions.claims import Holder
+from runtime.sessions.due import Due, Wanted
+from runtime.sessions.outbox import OutboxRow
 from runtime.sessions.window import WindowCache
-from runtime.store import due, leases
-from runtime.store.calls import CallRow
-from runtime.store.due import Due, Wanted
-from runtime.store.outbox import OutboxRow
-from runtime.workers.timers import expire_due
+from runtime.store import leases
 from tests.kinds import unit_of
 from tests.stateful import invariants, snapshot
 from tests.stateful.units import Units

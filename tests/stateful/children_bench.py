@@ -5,11 +5,12 @@ from typing import Final, TypeVar
 
 from sqlalchemy import Connection
 
-from runtime.inbox.claims import Holder
+from runtime.features.subagents.settings import Limits
+from runtime.features.subagents.spawn.child_lifecycle import Profile, SpawnOrder
+from runtime.features.subagents.spawn.spawn_requests import AgentRequest, SpawnRequest
+from runtime.sessions.claims import Holder
 from runtime.sessions.window import WindowCache
 from runtime.store import leases
-from runtime.subagents.children import Profile, SpawnOrder
-from runtime.subagents.requests import AgentRequest, Limits, SpawnRequest
 from tests.stateful import children_rows
 from tests.stateful.bench import LEASE_MS
 from tests.stateful.children_rows import Asked

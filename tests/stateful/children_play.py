@@ -4,13 +4,14 @@ from functools import partial
 
 from runtime.domain.people import Trust
 from runtime.domain.runs import RunState
-from runtime.inbox import stopping
-from runtime.inbox.enqueue import enqueue
+from runtime.features.subagents import agent_messages
+from runtime.features.subagents.agent_messages import How, Word
+from runtime.features.subagents.rows import agents, slots
+from runtime.features.subagents.settings import Limits
+from runtime.features.subagents.spawn import child_lifecycle
+from runtime.sessions import stopping
+from runtime.sessions.enqueue import enqueue
 from runtime.sessions.unit import Unit
-from runtime.store import agents, slots
-from runtime.subagents import children, talking
-from runtime.subagents.requests import Limits
-from runtime.subagents.talking import How, Word
 from tests.kinds import unit_of
 from tests.stateful import children_rows
 from tests.stateful.arriving import deliver
@@ -48,7 +49,7 @@ class ChildrenPlay(ChildrenAtWork):
         """The keeper lets those go on who wait for nobody; how many."""
         found = self.units.run(agents.startable)
         for session in found:
-            assert self.run(unit_of(partial(children.start, session_id=session)))
+            assert self.run(unit_of(partial(child_lifecycle.start, session_id=session)))
             self.holds()
         return len(found)
 
@@ -56,7 +57,7 @@ class ChildrenPlay(ChildrenAtWork):
         """What one look found may be over when it is acted on: nobody else is started by it."""
         found = self.units.run(agents.startable)
         for session in self.now.live - {*found}:
-            assert not self.run(unit_of(partial(children.start, session_id=session)))
+            assert not self.run(unit_of(partial(child_lifecycle.start, session_id=session)))
         self.holds()
 
     def grants(self) -> int:
@@ -69,7 +70,7 @@ class ChildrenPlay(ChildrenAtWork):
         """The keeper ends those that are to end; how many are over."""
         ended = 0
         for session in sorted(self.units.run(agents.stopped), key=lambda one: self.seen[one]):
-            self.run(unit_of(partial(children.stop, session_id=session)))
+            self.run(unit_of(partial(child_lifecycle.stop, session_id=session)))
             self.holds()
             ended += session not in self.now.live
         return ended
@@ -93,7 +94,7 @@ class ChildrenPlay(ChildrenAtWork):
         """A run tells an agent something; one that settled goes on. Raises `Conflict`."""
         self.messages += 1
         word = Word(session, run_id, f"c{self.messages}", "somebody", "Go on.")
-        how = self.run(unit_of(lambda unit: talking.tell(unit, word, limits=limits)))
+        how = self.run(unit_of(lambda unit: agent_messages.tell(unit, word, limits=limits)))
         self.look()
         if how == "continued":
             self.forget_waits(session)

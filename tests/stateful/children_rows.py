@@ -10,9 +10,9 @@ from functools import cached_property
 from sqlalchemy import Connection, select
 
 from runtime.domain.runs import ACTIVE, WAITING, RunState
-from runtime.store.lanes import OPEN, SHUT
+from runtime.features.subagents.spawn.spawn_requests import AgentRequest
+from runtime.sessions.lanes import OPEN, SHUT
 from runtime.store.tables_agents import agent_slots, agents
-from runtime.subagents.requests import AgentRequest
 from tests.stateful import invariants, snapshot
 from tests.stateful.snapshot import Record, Snapshot
 

@@ -8,15 +8,14 @@ from runtime.domain.messages import TextPart
 from runtime.domain.runs import RunState, Usage
 from runtime.domain.tools import Effect, ToolCall
 from runtime.domain.transcript import AssistantMessage, ToolMessage
-from runtime.inbox import claims, parking, steps
-from runtime.inbox.retrying import Retry
-from runtime.inbox.steps import Finish, ModelStep
+from runtime.features.subagents.ends.child_retry import Retry
+from runtime.features.subagents.spawn.child_lifecycle import SpawnOrder
+from runtime.features.subagents.spawn.spawn_call import SpawnOpening
+from runtime.features.subagents.spawn.spawn_requests import AgentRequest
+from runtime.sessions import calls, claims, parking, steps
+from runtime.sessions.calls import CallRow
+from runtime.sessions.steps import Finish, ModelStep
 from runtime.sessions.window import WindowCache
-from runtime.store import calls
-from runtime.store.calls import CallRow
-from runtime.subagents.awaiting import SpawnOpening
-from runtime.subagents.children import SpawnOrder
-from runtime.subagents.requests import AgentRequest
 from tests.kinds import unit_of
 from tests.stateful.bench import LEASE_MS
 from tests.stateful.children_bench import ChildrenBench

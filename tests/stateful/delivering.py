@@ -5,12 +5,13 @@ from collections.abc import Sequence
 import hypothesis.strategies as st
 from hypothesis.stateful import precondition, rule
 
+from runtime.delivery import deliveries, growing
 from runtime.domain.errors import StaleLease
 from runtime.domain.messages import OutboundMessage, Receipt
-from runtime.inbox import deliveries, growing
-from runtime.inbox.claims import Holder
-from runtime.store import Connection, leases, outbox, streams
-from runtime.store.outbox import OutboxRow, Stream
+from runtime.sessions import outbox, streams
+from runtime.sessions.claims import Holder
+from runtime.sessions.outbox import OutboxRow, Stream
+from runtime.store import Connection, leases
 from tests.kinds import unit_of
 from tests.stateful.bench import ACCOUNT, CHANNEL, DELIVERERS, DELIVERY_LEASE, Bench, Hands, pick
 from tests.stateful.invariants import UNSETTLED

@@ -4,13 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from runtime.agent.minding import STUCK
 from runtime.domain.people import Trust
 from runtime.domain.runs import RunState, Usage
 from runtime.domain.transcript import AssistantMessage
-from runtime.inbox import steps
-from runtime.inbox.steps import AT_LIMIT, Finish
-from runtime.subagents.terms import Terms
+from runtime.features.subagents.spawn.spawn_terms import Terms
+from runtime.features.subagents.turn_guest import STUCK
+from runtime.sessions import steps
+from runtime.sessions.steps import AT_LIMIT, Finish
 from tests.contract.store_support import schema_templates
 from tests.kinds import unit_of
 from tests.stateful.children_bench import agent, spawning

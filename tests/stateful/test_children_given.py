@@ -7,14 +7,15 @@ from sqlalchemy import Connection
 
 from runtime.domain.runs import RunState, Usage
 from runtime.domain.transcript import AssistantMessage
-from runtime.inbox import parking, settling, steps
-from runtime.inbox.clarifying import ClarificationOpening
-from runtime.inbox.steps import AT_LIMIT, Finish
-from runtime.store import agents, open_calls, runs, seen_files, sessions
-from runtime.subagents import children
-from runtime.subagents.children import Profile
-from runtime.subagents.isolation import Placing
-from runtime.subagents.terms import Terms
+from runtime.features.subagents.ends import child_end
+from runtime.features.subagents.rows import agents
+from runtime.features.subagents.spawn import child_lifecycle
+from runtime.features.subagents.spawn.child_lifecycle import Profile
+from runtime.features.subagents.spawn.isolation import Placing
+from runtime.features.subagents.spawn.spawn_terms import Terms
+from runtime.features.subagents.waits.clarifications import ClarificationOpening
+from runtime.sessions import open_calls, parking, runs, seen_files, sessions, steps
+from runtime.sessions.steps import AT_LIMIT, Finish
 from tests.contract.store_support import schema_templates
 from tests.kinds import unit_of
 from tests.stateful.children_bench import FOREVER_MS, KIND, agent, spawning
@@ -126,7 +127,7 @@ def test_who_was_stopped_between_the_look_and_the_start_is_not_started(play: Beg
     at.stops(b)
     at.ends_stopped()
     assert at.statuses()["b"] == "cancelled"
-    assert not at.run(unit_of(lambda unit: children.start(unit, b)))
+    assert not at.run(unit_of(lambda unit: child_lifecycle.start(unit, b)))
     at.rests()
 
 
@@ -151,7 +152,7 @@ def test_who_is_not_to_end_any_more_is_not_ended(play: Begin) -> None:
     at.turns()
     a = at.session("a")
     run = at.at_work_on(a)
-    assert at.run(unit_of(lambda unit: children.stop(unit, a))).running == ()
+    assert at.run(unit_of(lambda unit: child_lifecycle.stop(unit, a))).running == ()
     at.holds()
     assert at.now.all.run[run]["cancel"] is None
     at.rests()
@@ -252,7 +253,7 @@ def test_who_waits_no_longer_is_told_of_those_that_are_back(play: Begin, untrust
         taint(at, at.at_work_on(at.session("a")))
     at.child_ends("a")
     (call,) = at.run(lambda conn: open_calls.of_run(conn, root, state="open"))
-    at.run(unit_of(lambda unit: settling.let_go(unit, call)))
+    at.run(unit_of(lambda unit: child_end.let_go(unit, call)))
     at.look()
     said = at.last_result(root)
     assert "in the background from now on: b." in said

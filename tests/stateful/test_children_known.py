@@ -10,10 +10,10 @@ import pytest
 
 from runtime.domain.people import Trust
 from runtime.domain.runs import RunState
-from runtime.inbox.enqueue import Enqueued, enqueue
+from runtime.features.subagents.rows import agents
+from runtime.features.subagents.rows.agents import HELD
+from runtime.sessions.enqueue import Enqueued, enqueue
 from runtime.sessions.unit import Unit
-from runtime.store import agents
-from runtime.store.agents import HELD
 from tests.contract.store_support import schema_templates
 from tests.kinds import unit_of
 from tests.stateful.bench import inbound, speaker

@@ -9,10 +9,9 @@ import pytest
 from runtime.domain.errors import Conflict
 from runtime.domain.people import Trust
 from runtime.domain.runs import RunState
-from runtime.inbox import stopping
-from runtime.store import runs
-from runtime.subagents.requests import Limits
-from runtime.subagents.talking import How
+from runtime.features.subagents.agent_messages import How
+from runtime.features.subagents.settings import Limits
+from runtime.sessions import runs, stopping
 from tests.contract.store_support import schema_templates
 from tests.kinds import unit_of
 from tests.stateful.arriving import deliver

@@ -5,9 +5,10 @@ import pytest
 from runtime.domain.errors import Conflict
 from runtime.domain.people import Trust
 from runtime.domain.runs import RunState
-from runtime.store import agents, runs
-from runtime.subagents import talking
-from runtime.subagents.talking import Word
+from runtime.features.subagents import agent_messages
+from runtime.features.subagents.agent_messages import Word
+from runtime.features.subagents.rows import agents
+from runtime.sessions import runs
 from tests.contract.store_support import schema_templates
 from tests.kinds import unit_of
 from tests.stateful.children_bench import agent, spawning
@@ -26,7 +27,7 @@ def tell(at: Play, name: str, run_id: str, *, steer: bool = False, call: str = "
 
 
 def said(at: Play, word: Word) -> str:
-    return at.run(unit_of(lambda unit: talking.tell(unit, word)))
+    return at.run(unit_of(lambda unit: agent_messages.tell(unit, word)))
 
 
 def heard_by(at: Play, run_id: str) -> str:

@@ -17,11 +17,11 @@ from sqlalchemy import Connection, text
 from runtime.domain.errors import StaleLease
 from runtime.domain.people import Trust
 from runtime.domain.runs import RunState
-from runtime.inbox import claims, stopping
-from runtime.inbox.claims import Holder
-from runtime.inbox.steps import finish
+from runtime.sessions import claims, runs, stopping
+from runtime.sessions.claims import Holder
+from runtime.sessions.steps import finish
 from runtime.sessions.window import WindowCache
-from runtime.store import Database, leases, runs
+from runtime.store import Database, leases
 from tests.contract.store_support import clock, migrated_url, points, schema_templates, store
 from tests.kinds import unit_of
 from tests.stateful.arriving import deliver

@@ -15,11 +15,14 @@ from sqlalchemy import Connection
 
 from runtime.domain.errors import Conflict
 from runtime.domain.runs import RunState, Usage
-from runtime.inbox import claims, settling, stopping
-from runtime.inbox.steps import Finish, finish
-from runtime.store import agents, open_calls, open_database
-from runtime.subagents import children, talking
-from runtime.subagents.talking import Word
+from runtime.features.subagents import agent_messages
+from runtime.features.subagents.agent_messages import Word
+from runtime.features.subagents.ends import child_end
+from runtime.features.subagents.rows import agents
+from runtime.features.subagents.spawn import child_lifecycle
+from runtime.sessions import claims, open_calls, stopping
+from runtime.sessions.steps import Finish, finish
+from runtime.store import open_database
 from tests.contract.store_support import Points, migrated_url, schema_templates
 from tests.kinds import unit_of
 from tests.stateful.bench import LEASE_MS
@@ -147,7 +150,7 @@ async def test_a_child_is_stopped_while_it_is_awaited_no_longer(meeting: Meeting
     def let_go(unit: Unit) -> None:
         call = open_calls.get(unit.conn, row["id"])
         assert call is not None
-        settling.let_go(unit, call)
+        child_end.let_go(unit, call)
 
     child = meeting.at.session("a")
     await meeting.of(first=unit_of(let_go), second=meeting.stop(child))
@@ -167,7 +170,8 @@ async def test_a_child_ends_with_what_it_depends_on_while_its_parent_is_stopped(
     await played(meeting, play)
     child = meeting.at.session("b")
     await meeting.of(
-        first=meeting.stop(meeting.root), second=unit_of(lambda unit: children.start(unit, child))
+        first=meeting.stop(meeting.root),
+        second=unit_of(lambda unit: child_lifecycle.start(unit, child)),
     )
     await rests(meeting, "b")
     assert meeting.at.statuses() == dict.fromkeys("ab", "failed")
@@ -216,7 +220,8 @@ async def test_a_child_settles_while_its_parent_is_stopped(meeting: Meeting) -> 
     await played(meeting, play)
     child = meeting.at.session("a")
     await meeting.of(
-        first=meeting.stop(meeting.root), second=unit_of(lambda unit: children.stop(unit, child))
+        first=meeting.stop(meeting.root),
+        second=unit_of(lambda unit: child_lifecycle.stop(unit, child)),
     )
     await rests(meeting, "a", "b")
     assert meeting.at.statuses() == dict.fromkeys("ab", "cancelled")
@@ -254,7 +259,7 @@ async def test_nobody_goes_on_by_a_word_of_who_is_stopped_at_that_moment(meeting
     try:
         with pytest.raises(Conflict, match="is being stopped"):
             await Race(store, meeting.server).run(
-                meeting.stop(meeting.root), unit_of(lambda unit: talking.tell(unit, word))
+                meeting.stop(meeting.root), unit_of(lambda unit: agent_messages.tell(unit, word))
             )
     finally:
         await store.close()

@@ -17,27 +17,17 @@ from runtime.domain.ids import IdPrefix, new_id
 from runtime.domain.messages import InboundMessage, OutboundMessage, TextPart
 from runtime.domain.people import Sender, Trust
 from runtime.domain.runs import RunState
-from runtime.inbox import claims
-from runtime.inbox import streams as growing
-from runtime.inbox.claims import Claimed, Holder
-from runtime.inbox.steps import finish
 from runtime.intake import pairing
 from runtime.intake.pairing import OWNER_CODE, new_owner_code
+from runtime.sessions import budgets, claims, lanes, outbox, people, runs, settings, streams
+from runtime.sessions import stream_ends as growing
+from runtime.sessions.budgets import Charge, Refusal, Reservation
+from runtime.sessions.claims import Claimed, Holder
+from runtime.sessions.people import Pairing
+from runtime.sessions.steps import finish
 from runtime.sessions.window import WindowCache
-from runtime.store import (
-    Database,
-    budgets,
-    lanes,
-    leases,
-    outbox,
-    people,
-    runs,
-    settings,
-    streams,
-)
-from runtime.store.budgets import Charge, Refusal, Reservation
+from runtime.store import Database, leases
 from runtime.store.database import now_ms
-from runtime.store.people import Pairing
 from tests.contract.store_support import (
     Gate,
     clock,

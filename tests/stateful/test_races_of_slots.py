@@ -4,8 +4,9 @@ import pytest
 from sqlalchemy import Connection, select
 
 from runtime.domain.messages import ChatAddress
-from runtime.store import lanes, slots
-from runtime.store.lanes import OPEN, SHUT, NewSession
+from runtime.features.subagents.rows import slots
+from runtime.sessions import lanes
+from runtime.sessions.lanes import OPEN, SHUT, NewSession
 from runtime.store.tables import lanes as lane_rows
 from runtime.store.tables_agents import agent_slots
 from tests.contract.store_support import clock, migrated_url, points, schema_templates, store

@@ -8,10 +8,11 @@ import pytest
 from sqlalchemy import Connection
 
 from runtime.domain.people import Trust
+from runtime.features.subagents.rows import agents
+from runtime.features.subagents.spawn import child_lifecycle
+from runtime.features.subagents.spawn.child_lifecycle import Spawned
+from runtime.sessions import runs
 from runtime.sessions.unit import Unit
-from runtime.store import agents, runs
-from runtime.subagents import children
-from runtime.subagents.children import Spawned
 from tests.contract.store_support import clock, migrated_url, points, schema_templates, store
 from tests.kinds import unit_of
 from tests.stateful.arriving import deliver
@@ -31,7 +32,7 @@ def spawns(run_id: str, name: str) -> Callable[[Connection], Spawned]:
 
     def work(unit: Unit) -> Spawned:
         lane, run = unit.lane_of_run(run_id), runs.get(unit.conn, run_id)
-        return children.spawn(unit, lane, run, step=1, place=0, order=order)
+        return child_lifecycle.spawn(unit, lane, run, step=1, place=0, order=order)
 
     return unit_of(work)
 

@@ -8,6 +8,7 @@ from hypothesis.stateful import precondition, rule
 from sqlalchemy import Connection
 
 from runtime.agent.crashed import settle_crashed
+from runtime.delivery import deliveries
 from runtime.domain.decisions import Decision
 from runtime.domain.errors import StaleLease
 from runtime.domain.grants import Grant, GrantKind
@@ -15,14 +16,14 @@ from runtime.domain.messages import TextPart
 from runtime.domain.runs import RunState, Usage
 from runtime.domain.tools import Effect, ToolCall, ToolResult
 from runtime.domain.transcript import AssistantMessage, ToolMessage
-from runtime.inbox import claims, deliveries, parking, steps
-from runtime.inbox.claims import Claimed, Holder
-from runtime.inbox.parking import CardOpening
-from runtime.inbox.steps import Ended, Finish, ModelStep
+from runtime.sessions import claims, parking, steps
+from runtime.sessions.calls import CallRow
+from runtime.sessions.claims import Claimed, Holder
+from runtime.sessions.open_calls import APPROVAL, QUESTION
+from runtime.sessions.parking import CardOpening
+from runtime.sessions.steps import Ended, Finish, ModelStep
 from runtime.sessions.unit import Unit, in_unit
 from runtime.store import leases
-from runtime.store.calls import CallRow
-from runtime.store.open_calls import APPROVAL, QUESTION
 from tests.kinds import KINDS, unit_of
 from tests.stateful.bench import LEASE_MS, WORKERS, Bench, Held, pick
 

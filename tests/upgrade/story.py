@@ -23,21 +23,21 @@ from runtime.domain.errors import (
 from runtime.domain.people import Trust
 from runtime.domain.runs import TERMINAL, RunState
 from runtime.domain.tools import Effect
+from runtime.features.personas.control import PersonaControl
+from runtime.features.subagents.rows import agents
+from runtime.features.subagents.tools.spawn_tool import SessionsSpawn
 from runtime.intake.control import Control, ControlServices, ControlSettings, NewConversation
 from runtime.intake.gatehouse import IntakeSettings
 from runtime.intake.logins import Credential, Logins
-from runtime.intake.personas import PersonaControl
 from runtime.intake.sessions import Revision
 from runtime.ports.bus import EVENTS
 from runtime.ports.model import ModelRequest
+from runtime.process.lease_keeper import LeaseSettings
 from runtime.sessions.unit import Units
-from runtime.store import agents
 from runtime.tools.base import AnyTool
 from runtime.tools.builtin.ask import AskUser
 from runtime.tools.builtin.files import ReadFile
-from runtime.tools.builtin.spawning import SessionsSpawn
 from runtime.views.reader import Views
-from runtime.workers.leases import LeaseSettings
 from tests.fakes.chat import FakeChat
 from tests.fakes.model import Gate, Said, ScriptedModel, ScriptedModels
 from tests.kinds import KINDS

@@ -195,7 +195,11 @@ def _of_the_future(payload: str) -> str:
 
 @pytest.mark.requirement("SCALE-4")
 def test_the_store_reads_its_values_leniently_everywhere() -> None:
-    store = [one for one in python_files("runtime") if one.path.startswith("runtime/store/")]
+    store = [
+        one
+        for one in python_files("runtime")
+        if one.path.startswith(("runtime/sessions/", "runtime/store/"))
+    ]
     strict = [
         f"{file.path}:{number}: read it by runtime.store.payloads"
         for file in store

@@ -5,7 +5,7 @@ from typing_extensions import override
 
 from runtime.domain.errors import ToolError
 from runtime.domain.tools import Effect, Touches
-from runtime.store.open_calls import QUESTION
+from runtime.sessions.open_calls import QUESTION
 from runtime.tools.base import Arguments, Tool, ToolContext, ToolOutput, WaitsFor
 
 

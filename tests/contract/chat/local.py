@@ -28,9 +28,10 @@ from runtime.domain.messages import ChatAddress, OutboundMessage
 from runtime.intake.control import Control, ControlServices, ControlSettings
 from runtime.intake.logins import Logins
 from runtime.ports.chat import ChatAdapter
+from runtime.sessions import outbox
+from runtime.sessions.outbox import NewRow
 from runtime.sessions.unit import Units
-from runtime.store import Database, open_database, outbox
-from runtime.store.outbox import NewRow
+from runtime.store import Database, open_database
 from runtime.views.reader import Views
 from tests.fakes.gatehouse import FakeGatehouse
 from tests.kinds import KINDS

@@ -9,8 +9,8 @@ from sqlalchemy import update
 from gateway.cli.client import GatewayClient
 from gateway.cli.sessions import pages_of
 from runtime.domain.worktrees import folder_of
+from runtime.features.subagents.rows import agents
 from runtime.ports.model import ModelRequest
-from runtime.store import agents
 from runtime.store.tables_agents import agents as table
 from tests.fakes.model import Said, ScriptedModel, ScriptedModels
 from tests.scenario.children import name_of, told

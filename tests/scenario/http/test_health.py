@@ -8,7 +8,7 @@ from runtime.domain.messages import InboundMessage
 from runtime.domain.people import Sender
 from runtime.intake.access import ChannelAccess
 from runtime.intake.gatehouse import IntakeSettings
-from runtime.store import listings
+from runtime.sessions import listings
 from tests.scenario.harness import Plan, Site
 from tests.scenario.http.conftest import ASKS, Sites
 

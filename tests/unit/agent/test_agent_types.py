@@ -7,11 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.features import FACES
-from runtime.agent.agent_types import ASKS, BUILT_IN, Caller, Types, types_for
 from runtime.domain.decisions import PermissionMode
 from runtime.domain.tools import Effect
-from runtime.subagents.requests import Limits
-from runtime.subagents.settings import ChildModels, ChildSettings
+from runtime.features.subagents.settings import ChildModels, ChildSettings, Limits
+from runtime.features.subagents.spawn.agent_types import ASKS, BUILT_IN, Caller, Types, types_for
 from runtime.workspace.definition_file import Definition
 from runtime.workspace.definitions import Definitions
 

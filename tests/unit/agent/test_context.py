@@ -20,8 +20,8 @@ from runtime.domain.decisions import SessionMode
 from runtime.domain.people import Trust
 from runtime.domain.tools import ToolSpec
 from runtime.domain.transcript import AssistantMessage, UserMessage, estimate_tokens, message_tokens
+from runtime.sessions.transcripts import Line
 from runtime.sessions.window import window_start
-from runtime.store.transcripts import Line
 from runtime.workspace.content import (
     IDENTITY_FILES,
     MEMORY_FILE,

@@ -8,9 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.agent.stuck import WINDOW, WORDS, Signatures, Stage, Watch, signatures
 from runtime.domain.fence import fence
 from runtime.domain.tools import ToolCall, ToolResult
+from runtime.features.subagents.loop_detection import (
+    WINDOW,
+    WORDS,
+    Signatures,
+    Stage,
+    Watch,
+    signatures,
+)
 
 pytestmark = pytest.mark.requirement("SUB-20")
 

@@ -9,15 +9,15 @@ from pathlib import Path
 from sqlalchemy import Connection
 
 from gateway.config import Config, load
+from runtime.backup.backup import DatabaseBackup
 from runtime.domain.messages import ChatAddress, InboundMessage, OutboundMessage, TextPart
 from runtime.domain.people import Sender, Speaker, Trust
-from runtime.inbox.enqueue import enqueue
+from runtime.sessions import outbox
+from runtime.sessions.enqueue import enqueue
+from runtime.sessions.lanes import NewSession
+from runtime.sessions.outbox import NewRow
 from runtime.sessions.unit import Unit
-from runtime.store import outbox
-from runtime.store.backup import DatabaseBackup
-from runtime.store.lanes import NewSession
 from runtime.store.migrate import MIGRATIONS, head
-from runtime.store.outbox import NewRow
 from tests.contract.store_support import StillClock
 from tests.kinds import unit_of
 

@@ -18,6 +18,7 @@ from gateway.wiring import task_view
 from runtime.bus.memory import MemoryBus
 from runtime.domain.messages import InboundMessage
 from runtime.domain.people import Sender
+from runtime.engine import Engine, EngineParts, EngineSettings
 from runtime.intake.access import ChannelAccess
 from runtime.intake.control import Control, ControlServices, ControlSettings
 from runtime.intake.logins import Logins
@@ -30,7 +31,6 @@ from runtime.tools.builtin import builtin_tools
 from runtime.tools.builtin.shell import ExecSettings
 from runtime.tools.registry import Registry
 from runtime.views.reader import Views
-from runtime.workers.engine import Engine, EngineParts, EngineSettings
 from runtime.workspace.scaffold import find_template, scaffold
 from runtime.workspace.snapshot import Workspace
 from tests.fakes.chat import FakeChat

@@ -15,10 +15,9 @@ from gateway.config_engine import (
 )
 from runtime.domain.decisions import PermissionMode
 from runtime.domain.value import JsonObject
-from runtime.subagents.requests import Limits
-from runtime.subagents.settings import ChildSettings
+from runtime.engine import EngineSettings
+from runtime.features.subagents.settings import ChildSettings, Limits
 from runtime.tools.builtin.shell import ExecArguments
-from runtime.workers.engine import EngineSettings
 from tests.fakes.clock import FakeClock
 from tests.fakes.model import ScriptedModels
 from tests.fakes.sandbox import FakeSandbox

@@ -10,11 +10,11 @@ from runtime.domain.grants import Grant, GrantKind
 from runtime.domain.messages import ChatAddress
 from runtime.domain.people import Speaker, Trust
 from runtime.domain.runs import RunKind, RunState
-from runtime.policy.bounds import PolicySettings, bounds_for, bounds_of, rule_lists
 from runtime.policy.decide import Bounds
-from runtime.store.runs import Run
-from runtime.store.sessions import Scope as SessionScope
-from runtime.store.sessions import Session
+from runtime.sessions.bounds import PolicySettings, bounds_for, bounds_of, rule_lists
+from runtime.sessions.runs import Run
+from runtime.sessions.sessions import Scope as SessionScope
+from runtime.sessions.sessions import Session
 
 pytestmark = pytest.mark.requirement("POL-1", "POL-2")
 

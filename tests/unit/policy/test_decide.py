@@ -11,9 +11,9 @@ from runtime.domain.decisions import PermissionMode, SessionMode
 from runtime.domain.grants import Grant, GrantKind
 from runtime.domain.people import Trust
 from runtime.domain.tools import Effect, Touches
-from runtime.policy.bounds import PolicySettings, rule_lists
 from runtime.policy.decide import Bounds, CallFacts, decide, narrower
 from runtime.policy.rules import Rule
+from runtime.sessions.bounds import PolicySettings, rule_lists
 from tests.unit.policy import cases
 from tests.unit.policy.cases import (
     WIDEST_FIRST,

@@ -8,8 +8,8 @@ from runtime.domain.capabilities import Capabilities, Scope
 from runtime.domain.decisions import Link, PermissionMode, SessionMode
 from runtime.domain.people import Trust
 from runtime.domain.tools import Effect, Touches
-from runtime.policy.bounds import rule_lists
 from runtime.policy.decide import Bounds, CallFacts, decide
+from runtime.sessions.bounds import rule_lists
 from tests.unit.policy.cases import reads, replies, rules, runs, sends, writes
 
 pytestmark = pytest.mark.requirement("POL-1")

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from runtime.domain.messages import ChatAddress
+from runtime.sessions.lanes import Lane, NewSession
 from runtime.sessions.unit import LockOrderBroken, Unit, in_unit
 from runtime.store import Database, open_database
-from runtime.store.lanes import Lane, NewSession
 from tests.contract.store_support import StillClock
 from tests.kinds import KINDS
 from tests.templates import make_database

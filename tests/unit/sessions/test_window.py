@@ -14,8 +14,8 @@ from runtime.domain.transcript import (
     TranscriptMessage,
     UserMessage,
 )
+from runtime.sessions.transcripts import Line
 from runtime.sessions.window import Window, WindowCache, window_start
-from runtime.store.transcripts import Line
 
 U = UserMessage(text="a question")
 A = AssistantMessage(text="an answer")

@@ -4,7 +4,8 @@ from pathlib import Path
 
 from sqlalchemy import Connection
 
-from runtime.store import open_calls, open_database, outbox
+from runtime.sessions import open_calls, outbox
+from runtime.store import open_database
 from runtime.store.writer import driver_connection
 from tests.fakes.clock import FakeClock
 from tests.templates import make_database

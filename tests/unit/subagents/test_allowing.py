@@ -12,9 +12,16 @@ from runtime.domain.decisions import Decision, PermissionMode, SessionMode
 from runtime.domain.grants import Grant, GrantKind
 from runtime.domain.people import Trust
 from runtime.domain.tools import Effect, Touches
-from runtime.policy.bounds import PolicySettings
+from runtime.features.subagents.spawn.child_capabilities import (
+    Asked,
+    Endowment,
+    Held,
+    SpendAsked,
+    endow,
+    problems,
+)
 from runtime.policy.decide import Bounds, CallFacts, decide, narrower
-from runtime.subagents.allowing import Asked, Endowment, Held, SpendAsked, endow, problems
+from runtime.sessions.bounds import PolicySettings
 from runtime.workspace.layout import Layout
 from tests.unit.domain.lattice import needs, sets
 

@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from runtime.domain.runs import RunState
-from runtime.inbox.agent_cards import last_words
-from runtime.store.agents import Agent, Status
-from runtime.subagents.cards import words
+from runtime.features.subagents.cards.batch_card import words
+from runtime.features.subagents.cards.card_text import last_words
+from runtime.features.subagents.rows.agents import Agent, Status
 from tests.unit.subagents.test_selecting import ROW, agent
 
 pytestmark = pytest.mark.requirement("SUB-7")

@@ -6,18 +6,18 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from runtime.subagents.requests import (
+from runtime.features.subagents.settings import Limits
+from runtime.features.subagents.spawn.spawn_requests import (
     MAX_BATCH,
     MOST_TOLD,
     AgentRequest,
     Hints,
-    Limits,
     Problem,
     Spawner,
     SpawnRequest,
     check,
 )
-from runtime.subagents.waiting import Node, Tree
+from runtime.features.subagents.spawn.wait_graph import Node, Tree
 
 TYPES = {"general": "", "explore": "", "plan": "", "broken": "its file has no body"}
 ROOT = Node("root")

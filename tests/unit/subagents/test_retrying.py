@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.inbox.retrying import MOST_LATE, Retry
+from runtime.features.subagents.ends.child_retry import MOST_LATE, Retry
 
 pytestmark = pytest.mark.requirement("SUB-22")
 

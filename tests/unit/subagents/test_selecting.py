@@ -7,11 +7,11 @@ import pytest
 
 from runtime.domain.errors import InvalidInput
 from runtime.domain.runs import RunState
-from runtime.store.agent_rows import AgentRow
-from runtime.store.agents import HELD, Agent, Status
-from runtime.subagents.selecting import below, select, standing
-from runtime.subagents.talking import How
-from runtime.tools.builtin.subagents import TOLD
+from runtime.features.subagents.agent_messages import How
+from runtime.features.subagents.agent_selectors import below, select, standing
+from runtime.features.subagents.rows.agent_tree import AgentRow
+from runtime.features.subagents.rows.agents import HELD, Agent, Status
+from runtime.features.subagents.tools.subagents_tools import TOLD
 
 pytestmark = pytest.mark.requirement("SUB-4")
 

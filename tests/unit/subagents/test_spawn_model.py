@@ -13,7 +13,7 @@ import pytest
 
 from runtime.domain.capabilities import Capabilities, Need, allows
 from runtime.domain.decisions import PermissionMode
-from runtime.subagents.allowing import Asked, Held, endow, problems
+from runtime.features.subagents.spawn.child_capabilities import Asked, Held, endow, problems
 from runtime.workspace.layout import Layout
 
 Things = frozenset[str]

@@ -8,8 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.subagents.requests import AgentRequest, Limits, Spawner, SpawnRequest, check
-from runtime.subagents.waiting import Node, Tree, circles
+from runtime.features.subagents.settings import Limits
+from runtime.features.subagents.spawn.spawn_requests import (
+    AgentRequest,
+    Spawner,
+    SpawnRequest,
+    check,
+)
+from runtime.features.subagents.spawn.wait_graph import Node, Tree, circles
 from tests.profiles import examples
 
 pytestmark = pytest.mark.requirement("SUB-13")

@@ -8,6 +8,12 @@ from pathlib import Path
 from pydantic import JsonValue
 
 from runtime.domain.tools import ToolCall, ToolResult, Touches
+from runtime.features.subagents.agent_messages import How, Word
+from runtime.features.subagents.family import Detail, Family, Household, TypesSeen
+from runtime.features.subagents.rows.agent_tree import AgentRow
+from runtime.features.subagents.tools.clarification_tool import RequestParentClarification
+from runtime.features.subagents.tools.spawn_tool import SessionsSpawn
+from runtime.features.subagents.tools.subagents_tools import AgentsList, Subagents
 from runtime.ports.clock import Timer
 from runtime.ports.sandbox import (
     ProcessIdentity,
@@ -16,15 +22,9 @@ from runtime.ports.sandbox import (
     SandboxProcess,
     TreeEnd,
 )
-from runtime.store.agent_rows import AgentRow
-from runtime.subagents.talking import How, Word
 from runtime.tools.base import AnyTool, ToolContext, ToolOutput
 from runtime.tools.builtin import builtin_tools
-from runtime.tools.builtin.clarifying import RequestParentClarification
 from runtime.tools.builtin.shell import ExecSettings
-from runtime.tools.builtin.spawning import SessionsSpawn
-from runtime.tools.builtin.subagents import AgentsList, Subagents
-from runtime.tools.family import Detail, Family, Household, TypesSeen
 from runtime.tools.files import SeenFiles
 from runtime.tools.outgoing import Room, Sending, SendLimits, room_for
 from runtime.tools.output import to_result

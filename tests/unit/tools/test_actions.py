@@ -15,8 +15,8 @@ from pydantic import Field, JsonValue
 from runtime.domain.decisions import Decision, PermissionMode
 from runtime.domain.grants import Grant, GrantKind
 from runtime.domain.tools import Effect, ToolCall, Touches
-from runtime.policy.bounds import rule_lists
 from runtime.policy.decide import Bounds, RuleLists
+from runtime.sessions.bounds import rule_lists
 from runtime.tools.base import Arguments, Tool, ToolContext, ToolOutput
 from runtime.tools.builtin.shell import Exec, ExecSettings
 from runtime.tools.executor import APPROVED, Executor, Planned

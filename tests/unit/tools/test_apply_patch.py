@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from runtime.domain.errors import ToolError
-from runtime.policy.bounds import rule_lists
 from runtime.policy.decide import Bounds
+from runtime.sessions.bounds import rule_lists
 from runtime.tools import atomic, patch_notes
 from runtime.tools.atomic import Staged
 from runtime.tools.builtin import patching

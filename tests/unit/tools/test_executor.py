@@ -8,7 +8,7 @@ from runtime.domain.decisions import PermissionMode
 from runtime.domain.errors import ToolError
 from runtime.domain.tools import Effect, ToolCall, ToolResult, Touches
 from runtime.policy.decide import Bounds
-from runtime.store.calls import CallRow
+from runtime.sessions.calls import CallRow
 from runtime.tools.base import Arguments, Tool, ToolContext, ToolOutput
 from runtime.tools.executor import MOST_CALLS, TOO_MANY, Executor, Planned, unfit_digest
 from runtime.tools.registry import Registry

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from runtime.domain.tools import ToolCall
-from runtime.policy.bounds import rule_lists
 from runtime.policy.decide import Bounds
 from runtime.ports.fetch import Page
+from runtime.sessions.bounds import rule_lists
 from runtime.tools.executor import Executor
 from tests.fakes.fetch import FakeFetch
 from tests.fakes.sandbox import FakeSandbox, FakeStdio

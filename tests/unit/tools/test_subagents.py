@@ -11,11 +11,11 @@ from pydantic import JsonValue
 from runtime.domain.errors import Conflict, ToolError
 from runtime.domain.fence import fence
 from runtime.domain.runs import RunState
-from runtime.store.agent_rows import AgentRow
-from runtime.store.agents import Agent, Totals
-from runtime.subagents.talking import How, Word
+from runtime.features.subagents.agent_messages import How, Word
+from runtime.features.subagents.family import Detail, Household, TypeLine, TypesSeen
+from runtime.features.subagents.rows.agent_tree import AgentRow
+from runtime.features.subagents.rows.agents import Agent, Totals
 from runtime.tools.base import AnyTool
-from runtime.tools.family import Detail, Household, TypeLine, TypesSeen
 from tests.unit.tools.support import Desk
 
 pytestmark = pytest.mark.requirement("SUB-4")

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.workers.buckets import KEEPS_S, Buckets, TokenBucket
+from runtime.delivery.buckets import KEEPS_S, Buckets, TokenBucket
 from tests.fakes.clock import FakeClock, settle
 
 

@@ -4,8 +4,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from runtime.delivery.filesources import FileSources
 from runtime.domain.errors import Forbidden, Unavailable
-from runtime.workers.filesources import FileSources
 from tests.fakes.chat import FakeChat
 
 pytestmark = pytest.mark.requirement("MSG-19")

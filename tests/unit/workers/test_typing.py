@@ -8,11 +8,11 @@ from dataclasses import replace
 import pytest
 
 from runtime.bus.memory import MemoryBus
+from runtime.delivery.buckets import Buckets
+from runtime.delivery.typing import FORGET_AFTER_S, TypingSignals
 from runtime.domain.errors import DeliveryRetry
 from runtime.domain.messages import ChatAddress
 from runtime.ports.bus import LIVE
-from runtime.workers.buckets import Buckets
-from runtime.workers.typing import FORGET_AFTER_S, TypingSignals
 from tests.fakes.chat import FAST, FakeChat
 from tests.fakes.clock import FakeClock, settle
 

@@ -1,0 +1,300 @@
+"""The turn worker: claims runs of free lanes and runs each in a task of its own.
+
+At most `limit` turns run at once in this process; a parked run is a row and takes no place.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Protocol
+
+import structlog
+
+from runtime.agent.returns import Returns
+from runtime.agent.turn import Turn, TurnServices
+from runtime.domain.errors import StaleLease, StoreUnavailable
+from runtime.domain.messages import ChatAddress, OutboundMessage
+from runtime.ports.bus import CANCEL, RUNS
+from runtime.process.looks import Looks
+from runtime.process.wake import TICK_S, Wake
+from runtime.sessions import claims, lanes, runs
+from runtime.sessions.bounds import PolicySettings
+from runtime.sessions.claims import Claimed, Holder
+from runtime.sessions.due import Due
+from runtime.sessions.live import SNAPSHOT
+from runtime.sessions.unit import Unit
+from runtime.sessions.window import WindowCache
+from runtime.supervisor import Supervisor
+
+log = structlog.get_logger(__name__)
+
+CLAIM_BATCH = 32
+CANCEL_CHECK_S = 0.5
+AGAIN_S = 0.005
+STOPPED = "stopped"
+IDLE = "it made no progress"
+
+
+class LocalDelivery(Protocol):
+    """The deliverers of this process, as turns see them."""
+
+    def offer(self, target: ChatAddress) -> Holder | None:
+        """A local deliverer whose chat is idle, to claim a reply for it."""
+        ...
+
+    def hand(self, message: OutboundMessage, claim: Holder | None) -> None:
+        """Send a reply that was claimed for a local deliverer by the offer `claim`."""
+        ...
+
+
+@dataclass(slots=True)
+class _Offer:
+    """What a turn was offered to claim its reply with; the last offer is the one it used."""
+
+    ask: Callable[[ChatAddress], Holder | None]
+    claim: Holder | None = None
+
+    def __call__(self, target: ChatAddress) -> Holder | None:
+        self.claim = self.ask(target)
+        return self.claim
+
+
+@dataclass(slots=True)
+class _Live:
+    turn: Turn
+    offer: _Offer
+    task: asyncio.Task[None]
+    begun: bool = False
+    stop: str | None = None
+    idle: bool = False
+
+
+def _idle(there: Mapping[str, _Live], now: float) -> Sequence[tuple[str, _Live]]:
+    """Turns that made no progress for too long (SUB-21). A run that waits for somebody or for a
+    slot has no turn, and so is none of them."""
+    return [
+        (run_id, live)
+        for run_id, live in there.items()
+        if live.stop is None and live.turn.is_idle(now)
+    ]
+
+
+def _claim(
+    unit: Unit, holder: Holder, *, most: int, cache: WindowCache
+) -> tuple[Sequence[Claimed], bool]:
+    """What could be claimed, and whether lanes that are ready were passed over."""
+    found = claims.claim(unit, holder, most=most, cache=cache)
+    return found, len(found) < most and lanes.passed_over(unit.conn)
+
+
+class TurnWorker:
+    """Runs turns until cancelled; `drain` ends it without losing any."""
+
+    def __init__(
+        self,
+        services: TurnServices,
+        *,
+        policy: PolicySettings,
+        holder: Callable[[], Holder | None],
+        delivery: LocalDelivery,
+        looks: Looks,
+        limit: int,
+        supervisor: Supervisor,
+    ) -> None:
+        self._supervisor = supervisor
+        self._services = services
+        self._policy = policy
+        self._holder = holder
+        self._delivery = delivery
+        self._looks = looks
+        self._limit = limit
+        self._again_s = AGAIN_S
+        self._wake = Wake(services.clock)
+        self._live: dict[str, _Live] = {}
+        self._returns = Returns(services.units)
+        self._draining = False
+        self._unsure = False
+        self._idle = asyncio.Event()
+        self._idle.set()
+
+    def change(self, policy: PolicySettings) -> None:
+        """Another policy for every turn that begins from now on."""
+        self._policy = policy
+
+    @property
+    def running(self) -> int:
+        """Turns that run in this process now."""
+        return len(self._live)
+
+    async def run(self) -> None:
+        """Claim and run until cancelled; running turns are put back then, not lost.
+
+        They are the group's, so that they go on while what starts and stops them is down.
+        """
+
+        def tell(due: Due) -> None:
+            if due.runs or self._unsure or self._returns.waiting:
+                self._wake.set()
+
+        async def claim(group: asyncio.TaskGroup) -> None:
+            try:
+                with self._looks.for_runs(tell):
+                    while True:
+                        if not await self._claim(group):
+                            await self._wake.wait(None)
+            finally:
+                # What ends this loop may have come between a claim and the turns of its runs.
+                self._unsure = True
+
+        async with asyncio.TaskGroup() as group:
+            self._supervisor.start(group, "turn signals", self._listen)
+            self._supervisor.start(group, "turn cancellations", self._watch_cancellations)
+            self._supervisor.start(group, "claims", partial(claim, group))
+
+    def stop_taking(self) -> None:
+        """Claim nothing more; what is queued waits for the next process."""
+        self._draining = True
+
+    async def drain(self, grace_s: float) -> None:
+        """Take nothing new and let what runs finish; after `grace_s` it is put back (OPS-10)."""
+        self.stop_taking()
+        timer = self._services.clock.call_later(grace_s, self._idle.set)
+        await self._idle.wait()
+        timer.cancel()
+        tasks = [live.task for live in self._live.values()]
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+
+    async def _claim(self, group: asyncio.TaskGroup) -> bool:
+        """Take what there is room for; True when there may be more at once."""
+        holder = self._holder()
+        room = min(self._limit - len(self._live), CLAIM_BATCH)
+        if holder is None or room <= 0 or self._draining:
+            return False
+        units, cache = self._services.units, self._services.cache
+        try:
+            if self._unsure:
+                await self._returns.look(holder.worker, self._live)
+                self._unsure = False
+            await self._returns.all_waiting()
+            found, passed_over = await units.run(
+                lambda unit: _claim(unit, holder, most=room, cache=cache), name="claim"
+            )
+        except StoreUnavailable as error:
+            log.warning("claim_failed", reason=str(error))
+            # The connection may have ended after COMMIT: then runs are ours that nobody runs.
+            self._unsure = True
+            return False
+        for claimed in found:
+            self._start(group, claimed, holder)
+        if passed_over:
+            # A ready lane was another unit's at that moment (a receipt's, most likely). It is free
+            # soon, and nobody else may have been told of it.
+            self._services.clock.call_later(self._again_s, self._wake.set)
+        self._again_s = min(self._again_s * 2, TICK_S) if passed_over else AGAIN_S
+        return len(found) == room
+
+    def _start(self, group: asyncio.TaskGroup, claimed: Claimed, holder: Holder) -> None:
+        offer = _Offer(self._delivery.offer)
+        turn = Turn(self._services, claimed, holder, policy=self._policy, offer=offer)
+        task = group.create_task(
+            self._run(turn, claimed.run.id, holder), name=f"turn {claimed.run.id}"
+        )
+        replaced = self._live.get(claimed.run.id)
+        if replaced is not None:
+            # It was claimed under a lease that was lost since; none of its writes would be taken.
+            replaced.task.cancel()
+        self._live[claimed.run.id] = _Live(turn, offer, task)
+        self._idle.clear()
+
+    async def _run(self, turn: Turn, run_id: str, holder: Holder) -> None:
+        """One turn, whatever happens in it: the loop above must never see its failure."""
+        try:
+            await self._guard(turn, run_id, holder)
+        except StaleLease as error:
+            log.warning("run_lost", run_id=run_id, reason=str(error))
+        except StoreUnavailable as error:
+            log.warning("run_interrupted", run_id=run_id, reason=str(error))
+            self._returns.later(run_id, holder)
+        except Exception:  # even its failing failed: it is tried again like after a crash
+            log.exception("run_interrupted", run_id=run_id)
+            self._returns.later(run_id, holder)
+        finally:
+            if self._is_live(turn, run_id):
+                del self._live[run_id]
+            if not self._live:
+                self._idle.set()
+            self._wake.set()
+
+    def _is_live(self, turn: Turn, run_id: str) -> bool:
+        live = self._live.get(run_id)
+        return live is not None and live.turn is turn
+
+    async def _guard(self, turn: Turn, run_id: str, holder: Holder) -> None:
+        live = self._live.get(run_id)
+        try:
+            if live is not None and live.turn is turn:
+                live.begun = True
+                if live.stop is not None:
+                    await turn.stop(live.stop, idle=live.idle)
+                    return
+            reply = await turn.run()
+            if reply is not None and self._is_live(turn, run_id):
+                self._delivery.hand(reply, self._live[run_id].offer.claim)
+        except asyncio.CancelledError:
+            await self._cancelled(turn, run_id, holder)
+        except (StaleLease, StoreUnavailable):
+            raise
+        except Exception as error:  # the worker root: a defect must end in words, not in silence
+            log.exception("turn_failed", run_id=run_id)
+            await turn.fail(f"{type(error).__name__}: {error}")
+
+    async def _cancelled(self, turn: Turn, run_id: str, holder: Holder) -> None:
+        """Somebody stopped the run, or the process ends: then the run goes back to its lane."""
+        live, task = self._live[run_id], asyncio.current_task()
+        if live.stop is None or live.turn is not turn:
+            await self._returns.now(run_id, holder)
+            raise asyncio.CancelledError
+        if task is not None:
+            task.uncancel()
+        await turn.stop(live.stop, idle=live.idle)
+
+    async def _listen(self) -> None:
+        async with self._services.bus.subscribe(RUNS, CANCEL, SNAPSHOT) as signals:
+            async for signal in signals:
+                run_id = str(signal.data.get("run_id", ""))
+                if signal.topic == CANCEL:
+                    self._stop(run_id, str(signal.data.get("reason", STOPPED)))
+                elif signal.topic == SNAPSHOT and run_id in self._live:
+                    self._live[run_id].turn.live.repeat()
+                else:
+                    self._wake.set()
+
+    async def _watch_cancellations(self) -> None:
+        """The bus may lose a stop; the row does not. Nothing is asked while nothing runs."""
+        while True:
+            await self._services.clock.sleep(CANCEL_CHECK_S)
+            for run_id, live in _idle(self._live, self._services.clock.monotonic()):
+                live.idle = True
+                self._stop(run_id, IDLE)
+            holder = self._holder()
+            if holder is None or not self._live:
+                continue
+            asked = partial(runs.cancelled_of, worker=holder.worker)
+            try:
+                found = await self._services.database.read(asked)
+            except StoreUnavailable:
+                continue
+            for run_id, reason in found:
+                self._stop(run_id, reason)
+
+    def _stop(self, run_id: str, reason: str) -> None:
+        live = self._live.get(run_id)
+        if live is not None and live.stop is None:
+            live.stop = reason
+            if live.begun:
+                # A task that is cancelled before its first step never runs, and ends nothing.
+                live.task.cancel()

@@ -1,0 +1,1 @@
+"""Features: each is a slice of its own, and none imports another."""

@@ -1,0 +1,8 @@
+"""The feature of personas: other identity files for a conversation (CTX-11)."""
+
+from typing import Final
+
+from runtime.feature import Feature
+from runtime.features.personas.commands import PERSONA
+
+PERSONAS: Final = Feature(name="personas", commands=(PERSONA,))

@@ -1,0 +1,1 @@
+"""The card that shows a batch of agents at work."""

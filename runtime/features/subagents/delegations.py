@@ -1,0 +1,43 @@
+"""The work that sessions gave subagents, as the message path sees it."""
+
+from collections.abc import Sequence
+
+from runtime.features.subagents.rows import agent_erasure, agents
+from runtime.features.subagents.rows.agents import Agent
+from runtime.sessions import open_calls
+from runtime.sessions.inputs import Input
+from runtime.sessions.unit import Delegation
+from runtime.store import Connection
+
+
+class SubagentDelegations:
+    """Implements `Delegations`."""
+
+    def below(self, conn: Connection, session_id: str) -> Sequence[Delegation]:
+        """All that were ever spawned below a root, in that order."""
+        return [_delegation(one) for one in agents.of_tree(conn, session_id)]
+
+    def sender_of(self, conn: Connection, heard: Input) -> str | None:
+        """The agent that a handoff is from, or that asks its parent."""
+        kind, _, rest = heard.identity.partition(":")
+        if kind == "asks":
+            asked = open_calls.get(conn, rest)
+            return asked.session_id if asked else None
+        return rest.partition(":")[0] if kind == "handoff" else None
+
+    def erase(self, conn: Connection, session_ids: Sequence[str]) -> None:
+        """Remove the agents among sessions that are deleted, and what they left."""
+        agent_erasure.erase(conn, session_ids)
+
+
+def _delegation(agent: Agent) -> Delegation:
+    there = agent.tree_state in ("open", "clean")
+    return Delegation(
+        session_id=agent.session_id,
+        parent_id=agent.parent_id,
+        name=agent.name,
+        run_id=agent.run_id,
+        payer=agent.payer,
+        live=agent.settled_ms is None,
+        unfinished="a subagent's worktree is still there: settle it first" if there else "",
+    )

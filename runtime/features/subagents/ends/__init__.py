@@ -1,0 +1,1 @@
+"""How a child ends, and how its result reaches its parent (SUB-8)."""

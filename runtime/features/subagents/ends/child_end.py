@@ -1,0 +1,242 @@
+"""How a child ends, in one unit: its slot is free, its row closed, its parent told (SUB-8).
+
+Lanes are locked from the child to the parent, never the other way.
+"""
+
+from dataclasses import replace
+from typing import Final, Literal
+
+from runtime.domain.events import EventKind
+from runtime.domain.results import plain, shortened
+from runtime.domain.runs import RunState
+from runtime.domain.tools import ToolResult
+from runtime.features.subagents.cards import card_text
+from runtime.features.subagents.ends import child_retry, handoff_text, handoffs
+from runtime.features.subagents.rows import agents, results, retries, slots
+from runtime.features.subagents.rows.agents import Agent, Outcome, Status, Totals
+from runtime.features.subagents.rows.deadlines import OVER
+from runtime.ports.bus import CHILDREN as AGENTS
+from runtime.ports.bus import EVENTS, OUTBOX, RUNS
+from runtime.sessions import calls, open_calls, resuming, runs, seen_files
+from runtime.sessions.lanes import Lane
+from runtime.sessions.open_calls import CHILDREN, OpenCall
+from runtime.sessions.run_end import RunEnd
+from runtime.sessions.runs import Run
+from runtime.sessions.streams import last_said
+from runtime.sessions.unit import Unit
+from runtime.store import Connection
+
+STATUS: Final[dict[RunState, Status]] = {
+    RunState.COMPLETED: "completed",
+    RunState.FAILED: "failed",
+    RunState.INTERRUPTED: "failed",
+    RunState.CANCELLED: "cancelled",
+}
+PARENT_ENDED: Final = "the agent that spawned it ended"
+AGENT_ENDED: Final = "the agent ended"
+
+
+def ended(unit: Unit, lane: Lane, run: Run, end: RunEnd) -> None:
+    """A run of a child's locked lane is over: a child that has nothing more to do settles."""
+    conn = unit.conn
+    slots.give_back(conn, lane)
+    for topic in (RUNS, OUTBOX, AGENTS):
+        unit.say(topic)
+    agent = agents.find(conn, lane.session_id)
+    if agent is None or agent.settled_ms is not None:
+        return
+    if not end.text:
+        end = replace(end, text=_partial(conn, run, end.why))
+    if agent.stop is None and _has_more_work(conn, lane, agent, end):
+        return
+    settle(unit, lane, agent, _status(end), end.text)
+
+
+def _status(end: RunEnd) -> Status:
+    if end.over and end.state is RunState.CANCELLED:
+        # The watchdog's word, which nobody asked for (SUB-21).
+        return "timed_out"
+    forced = end.cut_short and end.state is RunState.COMPLETED
+    return "forced" if forced else STATUS[end.state]
+
+
+def _partial(conn: Connection, run: Run, why: str) -> str:
+    """What a run had that ended without an answer: why, and what it said last."""
+    last = last_said(conn, run.session_id, run.id)
+    return "\n\n".join(part for part in (why, last) if part)
+
+
+def _has_more_work(conn: Connection, lane: Lane, agent: Agent, end: RunEnd) -> bool:
+    """Whether a child that nobody stopped has more to do than the run that ended."""
+    waiting = runs.queued(conn, lane.session_id)
+    if end.over:
+        if end.state is RunState.COMPLETED:
+            # Another's words are no circle of its own; what its children hand over may be.
+            ids = [one.id for one in waiting]
+            return not all(retries.only_handoffs(conn, lane.session_id, one) for one in ids)
+        return False
+    if end.retry is not None and child_retry.again(conn, lane, agent, end.retry):
+        return True
+    if waiting:
+        return True
+    there = [one for one in agents.live_children(conn, lane.session_id) if not one.quiet]
+    if end.state is not RunState.COMPLETED or not there:
+        return False
+    if all(_isolated(one) for one in there):
+        # Nobody runs it again: this is its answer, once the last of them has settled.
+        kept: Status = "forced" if end.cut_short else "completed"
+        agents.answer(conn, agent.session_id, status=kept, result=plain(end.text))
+    # Else it is run again by their handoffs, and answers then.
+    return True
+
+
+def settle(unit: Unit, lane: Lane, agent: Agent, status: Status, text: str) -> None:
+    """End a child whose lane is held, once, and tell its parent."""
+    # Before any row of an agent changes: a unit that stops the parent takes them in this order.
+    conn, parent = unit.conn, unit.lane(agent.parent_id)
+    if agent.stop == OVER and status == "cancelled":
+        status, text = "timed_out", _late(agent, text)
+    _end_queued(conn, lane)
+    agents.mark_stopped(conn, agent.session_id, PARENT_ENDED)
+    used = agents.totals(conn, agent.session_id)
+    _close(conn, agent, plain(text), status=status, used=used, now=lane.now_ms)
+    seen_files.forget(conn, agent.session_id)
+    lane.record(EventKind.AGENT_SETTLED, None, {"agent": agent.name, "status": status})
+    agent = agents.get(conn, agent.session_id)
+    card_text.settled(conn, agent, now=lane.now_ms)
+    parent.record(
+        EventKind.AGENT_SETTLED,
+        agent.run_id,
+        {"agent": agent.name, "session_id": agent.session_id, "status": status},
+    )
+    if agent.mode == "await":
+        _fill(conn, parent, agent)
+    elif _isolated(agent):
+        _settle_behind(unit, parent)
+    elif not agent.quiet:
+        words = handoff_text.told(conn, agent, reader=agent.parent_id)
+        handoffs.hand_over(conn, parent, agent, words, tainted=used.tainted)
+    for topic in (RUNS, OUTBOX, AGENTS):
+        unit.say(topic)
+    unit.say(EVENTS, {"session_id": parent.session_id})
+
+
+def _late(agent: Agent, text: str) -> str:
+    seconds = ((agent.deadline_ms or agent.created_ms) - agent.created_ms) / 1000
+    words = f"(It was ended here: its {seconds:g} s were over.)"
+    return f"{text}\n\n{words}" if text else words
+
+
+def _close(
+    conn: Connection, agent: Agent, words: str, *, status: Status, used: Totals, now: int
+) -> None:
+    short = shortened(words)
+    if short.digest is not None:
+        results.keep(conn, agent.session_id, short.digest, words, now=now)
+    files = results.written(conn, agent.session_id) if used.tool_calls else ()
+    end = Outcome(status, short.preview, short.size, short.digest, files, used, now)
+    agents.settle(conn, agent.session_id, end)
+
+
+def _isolated(agent: Agent) -> bool:
+    """Whether its parent is told nothing of its end (SUB-16)."""
+    return agent.share == "isolated" and agent.mode == "background"
+
+
+def _settle_behind(unit: Unit, lane: Lane) -> None:
+    """The last isolated child of an agent settled: what that answered before is its result."""
+    conn = unit.conn
+    agent = agents.find(conn, lane.session_id)
+    if agent is None or agent.settled_ms is not None or agent.status is None:
+        return
+    busy = lane.active_run is not None or runs.queued(conn, lane.session_id)
+    if agent.stop is None and not busy and not agents.live_children(conn, lane.session_id):
+        settle(unit, lane, agent, agent.status, agent.result)
+
+
+def _end_queued(conn: Connection, lane: Lane) -> None:
+    """What a child that was stopped had not heard is not run: nobody would hear of it."""
+    for run in runs.queued(conn, lane.session_id):
+        runs.move(conn, run, RunState.CANCELLED, {"ended_ms": lane.now_ms, "cancel": AGENT_ENDED})
+        lane.record(EventKind.RUN_CANCELLED, run.id, {"reason": AGENT_ENDED})
+
+
+def _fill(conn: Connection, parent: Lane, agent: Agent) -> None:
+    """Give an awaiting call its result, once the last of its children has settled."""
+    call = awaiting(conn, agent)
+    if call is None:
+        return
+    there = agents.of_call(conn, agent.run_id, agent.step, agent.call_place)
+    # One that was spoken to after its end is awaited no longer: its next end is handed over.
+    siblings = [one for one in there if one.mode == "await"]
+    if any(one.settled_ms is None for one in siblings):
+        return
+    content, tainted = handoff_text.together(conn, siblings)
+    fill(conn, parent, call, "ok", content, untrusted=tainted)
+
+
+def fill(
+    conn: Connection,
+    lane: Lane,
+    call: OpenCall,
+    status: Literal["ok", "error", "cancelled"],
+    content: str,
+    *,
+    untrusted: bool = False,
+) -> None:
+    """End the call that awaited children, and let its run go on."""
+    if not open_calls.settle(conn, call, state="answered", answer={}, by=None):
+        return
+    rows = calls.of_step(conn, call.run_id, call.step)
+    row = next(one for one in rows if one.place == call.place)
+    result = ToolResult(
+        call_id=row.call.id,
+        name=row.call.name,
+        status=status,
+        content=content,
+        untrusted=untrusted,
+    )
+    calls.end(conn, row, result, None, now=lane.now_ms)
+    if untrusted:
+        runs.change(conn, call.run_id, {"tainted": True})
+    resuming.resume(conn, lane, call.run_id)
+
+
+def awaiting(conn: Connection, agent: Agent) -> OpenCall | None:
+    """The open call of the run that awaits an agent; None where nobody does any more."""
+    waiting = open_calls.of_run(conn, agent.run_id, state="open")
+    return next(
+        (
+            one
+            for one in waiting
+            if (one.kind, one.step, one.place) == (CHILDREN, agent.step, agent.call_place)
+        ),
+        None,
+    )
+
+
+def let_go(unit: Unit, call: OpenCall) -> None:
+    """An awaited child that takes long is awaited no longer (SUB-7): its result comes later."""
+    lane = unit.lane(call.session_id)
+    if open_calls.get(unit.conn, call.id) is not None:
+        go_on(unit.conn, lane, call)
+        unit.say(RUNS)
+        unit.say(AGENTS)
+
+
+def go_on(
+    conn: Connection, lane: Lane, call: OpenCall, lead: str = "", *, tainted: bool = False
+) -> None:
+    """Let a run of a locked lane await the children of a call no longer: they go on in the
+    background. The call's result begins with the `lead`, which may be `tainted`."""
+    agents.to_background(conn, call.run_id, call.step, call.place)
+    there = agents.of_call(conn, call.run_id, call.step, call.place)
+    names = ", ".join(one.name for one in there if one.settled_ms is None)
+    text = f"Still at work, in the background from now on: {names}. You will be told the results."
+    if any(one.share == "isolated" for one in there):
+        text += " Read the results of isolated ones with subagents, action output."
+    ended = [one for one in there if one.settled_ms is not None and one.mode == "await"]
+    done, more = handoff_text.together(conn, ended)
+    text = "\n\n".join(part for part in (lead, text, done) if part)
+    tainted = tainted or more
+    fill(conn, lane, call, "ok", text, untrusted=tainted)

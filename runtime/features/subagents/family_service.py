@@ -1,0 +1,139 @@
+"""The subagents of a tree for the tools about them: reads, words, stops, and a bounded wait."""
+
+import asyncio
+from collections.abc import AsyncIterator, Collection, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Final
+
+from runtime.agent.settings import AgentSettings
+from runtime.features.subagents import agent_messages
+from runtime.features.subagents.agent_messages import How, Word
+from runtime.features.subagents.family import Detail, Household, TypeLine, TypesSeen
+from runtime.features.subagents.rows import agent_tree, agents, results
+from runtime.features.subagents.rows.agent_tree import AgentRow
+from runtime.features.subagents.rows.agents import Agent
+from runtime.features.subagents.settings import ChildSettings
+from runtime.features.subagents.spawn.child_lifecycle import ROOT
+from runtime.features.subagents.spawn.type_book import TypeBook
+from runtime.ports.bus import CHILDREN, EVENTS, Signal
+from runtime.ports.clock import Clock
+from runtime.sessions import open_calls, sessions
+from runtime.sessions.open_calls import CLARIFICATION
+from runtime.sessions.streams import last_said
+from runtime.sessions.unit import Units
+from runtime.store import Connection
+from runtime.tools.base import AnyTool
+from runtime.workspace.definitions import DefinitionShelf
+
+TICK_S: Final = 1.0
+"""How late a lost signal may be noticed (MSG-21)."""
+
+
+@dataclass(frozen=True, slots=True)
+class AgentFamily:
+    """Implements `Family`. Without a `shelf` there are the built-in types alone."""
+
+    units: Units
+    clock: Clock
+    settings: AgentSettings
+    children: ChildSettings = field(default_factory=ChildSettings)
+    shelf: DefinitionShelf | None = None
+
+    async def look(self, session_id: str) -> Household:
+        """The tree that a session is in, or the root of."""
+        own, rows = await self.units.database.read(partial(_tree, session_id=session_id))
+        return Household(rows, ROOT if own is None else own.name, self.clock.now_ms())
+
+    async def detail(self, row: AgentRow) -> Detail:
+        """More of one agent."""
+        return await self.units.database.read(partial(_detail, row=row))
+
+    async def wait(self, session_ids: Collection[str], seconds: float) -> Sequence[str]:
+        """Return when these agents have settled, when one of them asks its parent, or after
+        `seconds`; those that have not settled."""
+        ends = self.clock.monotonic() + seconds
+        wake = asyncio.Event()
+        async with (
+            self.units.bus.subscribe(CHILDREN, EVENTS) as signals,
+            asyncio.TaskGroup() as group,
+        ):
+            hears = group.create_task(_hear(signals, frozenset(session_ids), wake), name="wait")
+            try:
+                while True:
+                    left, asks = await self.units.database.read(
+                        partial(_live, session_ids=session_ids)
+                    )
+                    rest = ends - self.clock.monotonic()
+                    if not left or asks or rest <= 0:
+                        return left
+                    timer = self.clock.call_later(min(rest, TICK_S), wake.set)
+                    try:
+                        await wake.wait()
+                    finally:
+                        timer.cancel()
+                    wake.clear()
+            finally:
+                hears.cancel()
+
+    async def tell(self, word: Word) -> How:
+        """Say something to an agent. Raises `Conflict` where it cannot be heard any more."""
+        unit = partial(agent_messages.tell, word=word, limits=self.children.limits)
+        return await self.units.run(unit, name="agent-told")
+
+    async def stop(self, session_id: str, reason: str) -> bool:
+        """Ask an agent to end; False where it had ended, or was asked before."""
+        unit = partial(agents.ask_to_stop, session_id=session_id, reason=reason)
+        asked = await self.units.database.write(unit, name="agent-stop")
+        self.units.bus.publish(CHILDREN, {})
+        self.units.bus.publish(EVENTS, {"session_id": session_id})
+        return asked
+
+    async def types(self, session_id: str, tools: Sequence[AnyTool]) -> TypesSeen:
+        """What a session may spawn, where `tools` are all that there are."""
+        types = await TypeBook(self.units.database, self.settings, self.children, self.shelf).of(
+            session_id, tools
+        )
+        if not types.able:
+            return TypesSeen((), types.problems)
+        lines = [
+            TypeLine(name, types.about[name], one.tools, one.read_only, one.model)
+            for name, one in types.profiles.items()
+            if name in types.may and not types.known[name]
+        ]
+        return TypesSeen(lines, types.problems)
+
+
+async def _hear(
+    signals: AsyncIterator[Signal], session_ids: frozenset[str], wake: asyncio.Event
+) -> None:
+    async for signal in signals:
+        if signal.gap or signal.topic == CHILDREN or signal.data.get("session_id") in session_ids:
+            wake.set()
+
+
+def _tree(conn: Connection, session_id: str) -> tuple[Agent | None, Sequence[AgentRow]]:
+    own = agents.find(conn, session_id)
+    return own, agent_tree.of_tree(conn, own.tree_id if own else session_id)
+
+
+def _live(conn: Connection, session_ids: Collection[str]) -> tuple[Sequence[str], bool]:
+    """Those that have not settled, and whether one of them waits for an answer."""
+    found = [agents.find(conn, one) for one in session_ids]
+    left = [one.session_id for one in found if one is not None and one.settled_ms is None]
+    opened = (open_calls.open_ones(conn, session_id=one, kind=CLARIFICATION) for one in left)
+    return left, any(opened)
+
+
+def _detail(conn: Connection, row: AgentRow) -> Detail:
+    session_id = row.agent.session_id
+    opened = open_calls.open_ones(conn, session_id=session_id)
+    return Detail(
+        used=agents.totals(conn, session_id),
+        said="" if row.run_id is None else last_said(conn, session_id, row.run_id),
+        needs=[one.name for kind, one in agents.in_front(conn, session_id) if kind != "group"],
+        open=[one.kind for one in opened],
+        result=results.result_of(conn, row.agent),
+        tools=sorted(sessions.get(conn, session_id).tools or ()),
+        asks=[str(one.payload["question"]) for one in opened if one.kind == CLARIFICATION],
+    )

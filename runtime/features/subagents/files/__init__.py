@@ -1,0 +1,1 @@
+"""Where subagents work: worktrees, and the files of long results."""

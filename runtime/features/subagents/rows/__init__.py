@@ -1,0 +1,1 @@
+"""Rows of subagents. Statements only."""

@@ -1,0 +1,221 @@
+"""The types of subagents that there are, and what a child of one is given (SUB-1, SUB-2, SUB-15).
+
+Some are built in. A definition adds one, which is a `general` of fewer tools with a prompt of its
+own, or makes a built-in one narrower. It can take away and never add: a child has its parent's
+tools, modes and steps at most, and a type that only reads does so whoever describes it anew.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, Literal, Protocol
+
+from runtime.domain.decisions import PermissionMode
+from runtime.domain.patterns import named
+from runtime.domain.tools import Effect
+from runtime.features.subagents.settings import ChildSettings
+from runtime.features.subagents.spawn.child_lifecycle import Profile
+from runtime.features.subagents.spawn.isolation import Defined
+from runtime.features.subagents.spawn.spawn_requests import SPAWN
+from runtime.tools.builtin.skills import USE_SKILL
+from runtime.workspace.definitions import Definition, Definitions
+
+GENERAL: Final = "general"
+ASKS: Final = frozenset({"ask_user"})
+"""A child that only reads asks no people; another's question names its path (APR-7)."""
+COMMANDS: Final = frozenset({"exec"})
+"""In a session that only reads these get a view that cannot be written (TOOL-7)."""
+READ_FIRST: Final = "Before you begin, read these skills with {tool}: {names}."
+
+_WRITES: Final = (PermissionMode.BYPASS, PermissionMode.ACCEPT_EDITS)
+
+Reach = Literal["all", "reads", "checks", "leads"]
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A built-in type: a line about it, what a child of it may spawn, and how far it reaches.
+
+    ``all``: the tools of its parent. ``reads``: those that only read, and commands that do.
+    ``checks``: the same, with any command that policy lets, in a view that cannot be written.
+    ``leads``: those that only read, without commands. Those that reach `all` may also spawn what
+    is defined, and so may `leads`, of the tools that it has itself.
+    """
+
+    about: str
+    reach: Reach
+    may: frozenset[str]
+
+
+_ANY: Final = frozenset({GENERAL, "explore", "plan"})
+_LOOKS: Final = frozenset({"explore"})
+BUILT_IN: Final[Mapping[str, Kind]] = {
+    GENERAL: Kind("All tools of the agent that starts it.", "all", _ANY),
+    "explore": Kind("Reads files and the web, and runs commands that only read.", "reads", _LOOKS),
+    "plan": Kind("Like explore, but its result is a plan.", "reads", _LOOKS),
+    "default": Kind("As general.", "all", _ANY),
+    "planning": Kind("As plan.", "reads", _LOOKS),
+    "coordination": Kind(
+        "Splits work among subagents and puts their results together; writes nothing itself.",
+        "leads",
+        _ANY,
+    ),
+    "verification": Kind(
+        "Reads, and runs checks such as tests, in a view of the files that cannot be written.",
+        "checks",
+        _LOOKS,
+    ),
+}
+
+
+class Face(Protocol):
+    """What of a tool decides who has it."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def effect(self) -> Effect: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who would spawn. `type` is "" for an agent that nobody spawned, whose `depth` is 0; `tools`
+    None: all that there are. `max_steps` are those of one run of it."""
+
+    type: str = ""
+    depth: int = 0
+    tools: frozenset[str] | None = None
+    max_steps: int = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Types:
+    """What one spawner may use: `profiles` by name, `may` and `known` as in `Spawner`, a line about
+    each for people and models, and what is wrong with the definitions, a line each. `able` says
+    whether it can spawn at all, where it stands, and `levels` how many of children may follow."""
+
+    profiles: Mapping[str, Profile]
+    may: frozenset[str]
+    known: Mapping[str, str]
+    about: Mapping[str, str]
+    problems: tuple[str, ...] = ()
+    able: bool = True
+    levels: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Surface:
+    """The tools that a caller can hand on, in their order, and those of all that only read."""
+
+    usable: tuple[str, ...]
+    reads: frozenset[str]
+
+    def of(self, reach: Reach) -> tuple[str, ...]:
+        """Those of a built-in type."""
+        kept = {"all": frozenset(self.usable), "leads": self.reads}.get(
+            reach, self.reads | COMMANDS
+        )
+        return tuple(name for name in self.usable if name in kept)
+
+
+def types_for(
+    tools: Sequence[Face], definitions: Definitions, caller: Caller, settings: ChildSettings
+) -> Types:
+    """The types for a caller, where `tools` are all that there are; a child that would be at the
+    last level has no tool to spawn."""
+    levels = settings.limits.max_depth
+    kept = {SPAWN} if caller.depth + 2 >= levels else set[str]()
+    there = [one for one in tools if caller.tools is None or one.name in caller.tools]
+    surface = _Surface(
+        usable=tuple(
+            one.name for one in there if one.name not in kept and settings.offers(one.name)
+        ),
+        reads=frozenset(one.name for one in tools if one.effect is Effect.READ) - ASKS,
+    )
+    model = settings.models.at(caller.depth + 1)
+    profiles = {
+        name: Profile(
+            tools=surface.of(kind.reach),
+            read_only=kind.reach == "reads",
+            no_writing=kind.reach in ("checks", "leads"),
+            model=model,
+            max_steps=caller.max_steps,
+        )
+        for name, kind in BUILT_IN.items()
+    }
+    known = dict.fromkeys(BUILT_IN, "")
+    about = {name: kind.about for name, kind in BUILT_IN.items()}
+    problems = list(definitions.warnings)
+    for one in definitions.items:
+        known[one.name] = one.reason
+        about[one.name] = _about(one) or about.get(one.name, "")
+        base = profiles.get(one.name, profiles[GENERAL])
+        profiles[one.name] = _refined(base, one, surface, caller)
+        problems += (f"{one.file}: {told}" for told in wider(one, tools))
+    able = caller.depth + 1 < levels and (caller.tools is None or SPAWN in caller.tools)
+    may = _may(caller.type, frozenset(known))
+    return Types(profiles, may, known, about, tuple(problems), able, levels - 1 - caller.depth)
+
+
+def _may(kind: str, known: frozenset[str]) -> frozenset[str]:
+    """What an agent of a type may spawn; one that nobody spawned may spawn every type."""
+    if not kind:
+        return known
+    own = BUILT_IN[kind].may if kind in BUILT_IN else _ANY
+    return own | (known - BUILT_IN.keys()) if GENERAL in own else own
+
+
+def _refined(base: Profile, one: Definition, surface: _Surface, caller: Caller) -> Profile:
+    read_only = base.read_only or one.permission_mode is PermissionMode.PLAN
+    wanted = ("*",) if one.tools is None else one.tools
+    if one.skills and one.tools is not None:
+        wanted = (*wanted, USE_SKILL)
+    tools = tuple(
+        name
+        for name in base.tools
+        if named(wanted, name)
+        and not named(one.disallowed_tools, name)
+        and (not read_only or name in surface.reads | COMMANDS)
+    )
+    return replace(
+        base,
+        tools=tools,
+        read_only=read_only,
+        prompt=_prompt(one, tools),
+        model=one.model or base.model,
+        max_steps=min(one.max_turns, caller.max_steps),
+        permission_mode=one.permission_mode,
+        background=one.background,
+        isolation=_isolated(one),
+    )
+
+
+def _isolated(one: Definition) -> Defined:
+    if one.isolation == "worktree":
+        return Defined(None, worktree=True)
+    return Defined(one.isolation)
+
+
+def _prompt(one: Definition, tools: Sequence[str]) -> str:
+    if not one.skills or USE_SKILL not in tools:
+        return one.prompt
+    first = READ_FIRST.format(tool=USE_SKILL, names=", ".join(one.skills))
+    return f"{one.prompt}\n\n{first}"
+
+
+def _about(one: Definition) -> str:
+    if not one.triggers:
+        return one.description
+    return f"{one.description} For: {', '.join(one.triggers)}.".strip()
+
+
+def wider(one: Definition, tools: Sequence[Face]) -> Iterator[str]:
+    """By field, each tool that a definition names and no child of its type may have, and a mode
+    that would let it write although it only reads; `tools` are all that there are."""
+    kind, effects = BUILT_IN.get(one.name, BUILT_IN[GENERAL]), {t.name: t.effect for t in tools}
+    reads = {name for name, effect in effects.items() if effect is Effect.READ} - ASKS
+    has = reads if kind.reach == "leads" else reads | COMMANDS
+    for name in one.tools or ():
+        if name in effects and kind.reach != "all" and name not in has:
+            yield f"tools: {name} is more than {one.name} may have"
+    if kind.reach == "reads" and one.permission_mode in _WRITES:
+        yield f"permissionMode: {one.name} only reads, so {one.permission_mode} has no effect"

@@ -1,0 +1,379 @@
+"""Children: spawned in the unit that parks or answers their parent's call, started when nothing
+stands in front of them any more, and stopped with their parent (SUB-5, SUB-7, SUB-11, SUB-19)."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from runtime.domain.decisions import PermissionMode, SessionMode
+from runtime.domain.errors import Conflict
+from runtime.domain.events import EventKind
+from runtime.domain.ids import IdPrefix, new_id
+from runtime.domain.printable import without_hidden
+from runtime.domain.results import plain
+from runtime.domain.runs import RunKind, RunState
+from runtime.features.subagents.ends import child_end, handoff_text
+from runtime.features.subagents.ends.handoffs import notice
+from runtime.features.subagents.rows import agents, inherited_grants, retries
+from runtime.features.subagents.rows.agents import HELD, SUBAGENT, Agent
+from runtime.features.subagents.settings import Limits
+from runtime.features.subagents.spawn import child_capabilities, inherited_history, isolation
+from runtime.features.subagents.spawn.child_capabilities import HELD_ALL, NOTHING_ASKED, Asked, Held
+from runtime.features.subagents.spawn.isolation import Defined, Placing
+from runtime.features.subagents.spawn.spawn_requests import (
+    AgentRequest,
+    Problem,
+    Spawner,
+    SpawnRequest,
+    check,
+)
+from runtime.features.subagents.spawn.spawn_terms import Terms
+from runtime.features.subagents.spawn.wait_graph import Node, Tree
+from runtime.ports.bus import EVENTS
+from runtime.sessions import inputs, lanes, runs, sessions, stopping
+from runtime.sessions.inputs import PERSON
+from runtime.sessions.lanes import SHUT, Lane, NewSession
+from runtime.sessions.runs import Run
+from runtime.sessions.sessions import Inheritance, Scope
+from runtime.sessions.stopping import Stopped
+from runtime.sessions.unit import Unit
+from runtime.store import Connection
+
+ROOT: Final = agents.ROOT
+MINUTE_MS: Final = 60_000
+DEPENDENCY: Final = "dependency"
+ABOUT: Final = (
+    "You are the subagent {name} of type {type}. Do the task that follows. What you say last is "
+    "your result: it is handed to the agent that started you, and nobody else reads it."
+)
+"""How a child's transcript begins."""
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """What a child of a type is given: the names of its tools, whether it only reads or writes no
+    files, and its own instructions. Its mode is the narrower of its parent's and this one; its runs
+    take `max_steps` at most (None: what the operator lets every run take). `background` says how it
+    runs where its spawn does not."""
+
+    tools: tuple[str, ...]
+    read_only: bool
+    prompt: str = ""
+    model: str | None = None
+    no_writing: bool = False
+    max_steps: int | None = None
+    permission_mode: PermissionMode | None = None
+    background: bool = False
+    isolation: Defined = field(default_factory=Defined)
+
+
+@dataclass(frozen=True, slots=True)
+class SpawnOrder:
+    """A spawn with all that was looked up for it. `profiles` are by the types' names; `may`,
+    `known` and `models` as in `Spawner`; `held` is what the spawner has itself, `asked` what its
+    children are to have of it. `timeout_ms` after the spawn they end, None: nothing says when."""
+
+    request: SpawnRequest
+    profiles: dict[str, Profile]
+    may: frozenset[str]
+    known: dict[str, str]
+    limits: Limits
+    label: str = ""
+    description: str = ""
+    timeout_ms: int | None = None
+    on_failure: str = "fail"
+    await_ms: int = 120_000
+    terms: Terms = field(default_factory=Terms)
+    models: frozenset[str] = frozenset()
+    held: Held = HELD_ALL
+    asked: Asked = NOTHING_ASKED
+    placing: Placing = field(default_factory=Placing)
+
+
+@dataclass(frozen=True, slots=True)
+class Spawned:
+    """What came of a spawn: the children, or everything that is wrong with it."""
+
+    agents: tuple[Agent, ...] = ()
+    problems: tuple[Problem, ...] = ()
+
+
+def spawn(unit: Unit, lane: Lane, run: Run, *, step: int, place: int, order: SpawnOrder) -> Spawned:
+    """Make the children that a call asks for; nothing where a rule is broken. The parent's lane is
+    held."""
+    conn = unit.conn
+    parent = agents.find(conn, lane.session_id)
+    tree_id = lane.root_id
+    # Two members of a tree spawn one after the other: names and limits are the tree's.
+    unit.lane(tree_id)
+    everybody = agents.of_tree(conn, tree_id)
+    own = parent.name if parent else ROOT
+    in_run, in_minute = agents.spawned(
+        conn, run_id=run.id, tree_id=tree_id, since_ms=lane.now_ms - MINUTE_MS
+    )
+    alone = unattended(conn, lane.session_id, tree_id)
+    spawner = Spawner(own, order.may, order.known, in_run, in_minute, order.models, alone)
+    there = tree_of(conn, tree_id, everybody)
+    problems = (
+        *check(order.request, there, spawner, order.limits),
+        *order.terms.problems(),
+        *_widenings(order),
+        *_places(order),
+    )
+    if problems:
+        return Spawned(problems=problems)
+    made = [
+        isolation.placed(one, parent, order.placing, order.profiles[one.type].isolation)
+        for one in _made(order, everybody, parent, run, (lane, tree_id, step, place))
+    ]
+    for one in made:
+        _session(unit, one, lane, run, order)
+        agents.add(conn, one)
+        isolation.give_seen(conn, one, order.placing)
+    everybody = (*everybody, *made)
+    for one, wanted in zip(made, order.request.wanted, strict=True):
+        agents.wait(conn, one.session_id, _behind(one, wanted, everybody))
+        lane.record(
+            EventKind.AGENT_SPAWNED,
+            run.id,
+            {"agent": one.name, "type": one.type, "session_id": one.session_id},
+        )
+    return Spawned(tuple(made))
+
+
+def unattended(conn: Connection, session_id: str, tree_id: str) -> int:
+    """Runs of a session that results alone began, since a person last spoke to its tree."""
+    since_ms = retries.spoken_ms(conn, tree_id)
+    return retries.handed(conn, session_id, since_ms=since_ms)
+
+
+def _widenings(order: SpawnOrder) -> tuple[Problem, ...]:
+    """What of a spawn asks for more than the spawner or a type has (POL-5)."""
+    if not order.asked.asks:
+        return ()
+    found: dict[Problem, None] = {}
+    for kind in dict.fromkeys(wanted.type for wanted in order.request.wanted):
+        profile = order.profiles.get(kind)
+        if profile is not None:
+            found |= dict.fromkeys(
+                child_capabilities.problems(order.held, order.asked, profile.tools)
+            )
+    return tuple(found)
+
+
+def _places(order: SpawnOrder) -> Sequence[Problem]:
+    """What is wrong with where the children are to be; a type that nobody knows says nothing."""
+    profiles = [order.profiles.get(wanted.type) for wanted in order.request.wanted]
+    kinds = [profile.isolation if profile else Defined() for profile in profiles]
+    return isolation.problems(order.placing, kinds)
+
+
+def tree_of(conn: Connection, tree_id: str, everybody: Sequence[Agent]) -> Tree:
+    """Who waits for whom in a tree, by their names in it."""
+    names = {tree_id: ROOT} | {one.session_id: one.name for one in everybody}
+    needs = agents.waits(conn, tree_id)
+    awaits: dict[str, list[str]] = {}
+    for one in everybody:
+        if one.settled_ms is None:
+            awaits.setdefault(one.parent_id, []).append(one.name)
+    nodes = [Node(id=ROOT, awaits=tuple(awaits.get(tree_id, ())))]
+    nodes += [
+        Node(
+            id=one.name,
+            parent=names.get(one.parent_id, ROOT),
+            depends_on=tuple(names[other] for other in needs.get(one.session_id, ())),
+            group=one.group_name,
+            place=one.place,
+            awaits=tuple(awaits.get(one.session_id, ())),
+            settled=one.settled_ms is not None,
+            began=one.held_ms is None,
+        )
+        for one in everybody
+    ]
+    return Tree({node.id: node for node in nodes})
+
+
+Place = tuple[Lane, str, int, int]
+"""The parent's lane, its tree, and the step and the place of the call that spawns."""
+
+
+def _made(
+    order: SpawnOrder, everybody: Sequence[Agent], parent: Agent | None, run: Run, at: Place
+) -> list[Agent]:
+    lane, tree_id, step, place = at
+    taken = {ROOT, *(one.name for one in everybody)}
+    taken |= {wanted.id for wanted in order.request.wanted if wanted.id is not None}
+    last = max((one.place for one in everybody), default=0)
+    found: list[Agent] = []
+    for number, wanted in enumerate(order.request.wanted, start=last + 1):
+        name = wanted.id or _name(wanted.type, number, taken)
+        taken.add(name)
+        found.append(
+            Agent(
+                session_id=new_id(IdPrefix.SESSION, lane.now_ms),
+                tree_id=tree_id,
+                parent_id=lane.session_id,
+                name=name,
+                place=number,
+                depth=1 + (parent.depth if parent else 0),
+                type=wanted.type,
+                label="" if order.request.agents else _label(order.label),
+                task=plain(wanted.task),
+                mode=order.request.mode,
+                on_failure=order.on_failure,
+                group_name=wanted.group,
+                prompt=order.profiles[wanted.type].prompt,
+                payer=(parent.payer or parent.run_id) if parent else run.id,
+                run_id=run.id,
+                step=step,
+                call_place=place,
+                request_key=order.terms.key,
+                request_digest=order.terms.digest,
+                description=_label(order.description),
+                deadline_ms=_deadline(order, parent, lane.now_ms),
+                share=order.terms.shared,
+                retention=order.terms.retention,
+                created_ms=lane.now_ms,
+                held_ms=lane.now_ms,
+            )
+        )
+    return found
+
+
+def _deadline(order: SpawnOrder, parent: Agent | None, now: int) -> int | None:
+    """When a new child ends at the latest: with its parent, or before."""
+    own = None if order.timeout_ms is None else now + order.timeout_ms
+    return _least(own, parent.deadline_ms if parent else None)
+
+
+def _least(*bounds: int | None) -> int | None:
+    return min((one for one in bounds if one is not None), default=None)
+
+
+def _label(text: str) -> str:
+    """On one line, without what is not seen or turns the direction of what follows."""
+    return " ".join(without_hidden(plain(text)).split())
+
+
+def _name(kind: str, number: int, taken: set[str]) -> str:
+    name = f"{kind}-{number}"
+    while name in taken:
+        name += "x"
+    return name
+
+
+def _behind(one: Agent, wanted: AgentRequest, everybody: Sequence[Agent]) -> Mapping[str, str]:
+    """Whom an agent stands behind: those whose results it needs, and earlier ones of its group."""
+    needed = set(wanted.depends_on)
+    found = {other.session_id: DEPENDENCY for other in everybody if other.name in needed}
+    for other in everybody:
+        same = one.group_name is not None and other.group_name == one.group_name
+        if same and other.place < one.place and other.settled_ms is None:
+            found.setdefault(other.session_id, "group")
+    return found
+
+
+def _session(unit: Unit, one: Agent, parent: Lane, run: Run, order: SpawnOrder) -> None:
+    """A session with a task in its lane, which is held until somebody looks who it waits for."""
+    conn = unit.conn
+    above = inherited_grants.reached(conn, sessions.get(conn, parent.session_id))
+    profile = order.profiles[one.type]
+    given = child_capabilities.endow(
+        order.held, order.asked, profile.tools, profile.permission_mode
+    )
+    new = NewSession(
+        key=f"{SUBAGENT}:{one.session_id}",
+        address=above.address,
+        mode=SessionMode.PLAN.value if profile.read_only else above.mode.value,
+        queue_mode="followup",
+        title=one.label or one.description or f"{one.name}: {one.task[:80]}",
+        kind=SUBAGENT,
+        parent=parent,
+    )
+    lane = unit.create(new, session_id=one.session_id)
+    if lane is None:
+        raise Conflict(f"an agent of this tree is called {one.name} already", one.name)
+    scope = Scope(
+        tools=frozenset(given.tools),
+        max_steps=_least(profile.max_steps, given.capabilities.spend.steps),
+        no_writing=profile.no_writing or above.no_writing,
+        capabilities=given.capabilities,
+    )
+    model = order.request.model or profile.model
+    sessions.inherit(conn, one.session_id, above, Inheritance(one.type, scope, model, given.mode))
+    lane.gate = HELD
+    lane.run_seq += 1
+    first = Run(
+        id=new_id(IdPrefix.RUN, lane.now_ms),
+        session_id=lane.session_id,
+        seq=lane.run_seq,
+        kind=RunKind.MAILBOX_DELIVERY,
+        state=RunState.QUEUED,
+        collecting=False,
+        ready_ms=lane.now_ms,
+        target=run.target,
+        reply_to=run.reply_to,
+        speaker=run.speaker,
+        created_ms=lane.now_ms,
+    )
+    runs.add(conn, first)
+    words, tainted = ("", False)
+    if one.share == "inherit-readonly":
+        words, tainted = inherited_history.snapshot(conn, parent)
+    if run.tainted or tainted:
+        # Its task may hold what its parent read outside.
+        runs.change(conn, first.id, {"tainted": True})
+    about = ABOUT.format(name=one.name, type=one.type)
+    said = "\n\n".join(part for part in (about, profile.prompt, words) if part)
+    inputs.add(conn, notice(lane, first, said, f"agent:{one.session_id}", run_id=first.id))
+    task = notice(lane, first, one.task, f"{handoff_text.TASK}{one.session_id}", run_id=first.id)
+    inputs.add(conn, replace(task, origin=PERSON))
+    lane.record(EventKind.RUN_QUEUED, first.id, {"kind": first.kind.value})
+
+
+def start(unit: Unit, session_id: str) -> bool:
+    """Let a held child want a slot, with the results that it needs; or end it, where one of those
+    did not complete. False where it still waits, or does no more."""
+    conn, lane = unit.conn, unit.lane(session_id)
+    agent = agents.get(conn, session_id)
+    front = agents.in_front(conn, session_id)
+    if lane.gate != HELD or agent.settled_ms or any(not one.settled_ms for _, one in front):
+        return False
+    needed = [one for kind, one in front if kind == DEPENDENCY]
+    broken = [one for one in needed if one.status != "completed"]
+    (run, *_) = runs.queued(conn, session_id)
+    lane.gate = SHUT
+    unit.say(EVENTS, {"session_id": session_id})
+    if broken and agent.on_failure == "fail":
+        # Its row is left to `settle`, which has the parent's lane before it changes one.
+        causes = ", ".join(f"{one.name} {one.status}" for one in broken)
+        text = f"It was not started, because it depends on another: {causes}."
+        runs.move(conn, run, RunState.FAILED, {"ended_ms": lane.now_ms, "error": text})
+        lane.record(EventKind.RUN_FAILED, run.id, {"reason": text})
+        child_end.settle(unit, lane, agent, "failed", text)
+        lanes.settle(conn, lane)
+        return True
+    agents.release(conn, session_id)
+    if needed:
+        told = [handoff_text.told(conn, one, reader=session_id) for one in needed]
+        if any(agents.totals(conn, one.session_id).tainted for one in needed):
+            runs.change(conn, run.id, {"tainted": True})
+        text = "What you depend on has settled:\n\n" + "\n\n".join(told)
+        inputs.add(conn, notice(lane, run, text, f"needs:{session_id}", run_id=run.id))
+    lanes.settle(conn, lane)
+    return True
+
+
+def stop(unit: Unit, session_id: str) -> Stopped:
+    """End a child that is marked to be stopped, and mark its own children (SUB-19)."""
+    conn, lane = unit.conn, unit.lane(session_id)
+    agent = agents.get(conn, session_id)
+    if agent.settled_ms is not None or agent.stop is None:
+        return Stopped((), ())
+    stopped = stopping.stop_session(unit, session_id, by="system", reason=agent.stop)
+    agent = agents.get(conn, session_id)
+    if not stopped.running and agent.settled_ms is None:
+        # Nothing of it ran or waited: it had answered, and its own children were at work.
+        child_end.settle(unit, lane, agent, "cancelled", agent.result)
+    unit.say(EVENTS, {"session_id": session_id})
+    return stopped

@@ -1,0 +1,1 @@
+"""The tools by which a model spawns, looks after and asks agents."""

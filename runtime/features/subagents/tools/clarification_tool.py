@@ -1,0 +1,40 @@
+"""Asking the agent that one works for: the run parks until that answers (AGT-4)."""
+
+from typing import Final
+
+from pydantic import Field
+from typing_extensions import override
+
+from runtime.domain.errors import ToolError
+from runtime.domain.tools import Effect, Touches
+from runtime.sessions.open_calls import CLARIFICATION
+from runtime.tools.base import Arguments, Tool, ToolContext, ToolOutput, WaitsFor
+
+CLARIFY: Final = "request_parent_clarification"
+
+
+class ClarifyArguments(Arguments):
+    question: str = Field(min_length=1, max_length=4000)
+
+
+class RequestParentClarification(Tool[ClarifyArguments]):
+    """The turn hands it to the unit that parks; only children are offered it."""
+
+    name = CLARIFY
+    description = "Ask the agent that started you, and wait for its answer."
+    arguments = ClarifyArguments
+    effect = Effect.READ
+    example = '{"question": "Which of the two folders do you mean?"}'
+    for_children = True
+
+    @override
+    def touches(self, arguments: ClarifyArguments, context: ToolContext) -> Touches:
+        return Touches(subject=arguments.question)
+
+    @override
+    def waits_for(self, arguments: ClarifyArguments, context: ToolContext) -> WaitsFor:
+        return WaitsFor(CLARIFICATION, arguments.question)
+
+    @override
+    async def run(self, arguments: ClarifyArguments, context: ToolContext) -> ToolOutput:
+        raise ToolError("nobody can be asked here; go on with what is known")

@@ -1,0 +1,1 @@
+"""What every worker of a process stands on: wake-ups, one look a tick, leases, timers."""

@@ -1,0 +1,264 @@
+"""Inputs: one row for everything that arrived for a session, once, whatever delivered it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import (
+    Connection,
+    Text,
+    bindparam,
+    delete,
+    func,
+    literal_column,
+    or_,
+    select,
+    update,
+)
+
+from runtime.domain.messages import InboundMessage
+from runtime.domain.people import Speaker, Trust
+from runtime.sessions import idempotency
+from runtime.sessions.runs import QUEUED
+from runtime.store.hot import hot
+from runtime.store.payloads import kept, quoted
+from runtime.store.rows import insert_new
+from runtime.store.tables import inputs, lanes, runs, sessions
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """`state`: ``pending`` waits for its run, ``taken`` is in the transcript, ``command`` and
+    ``answer`` were applied at once, ``withdrawn`` was deleted before its run began, ``undone`` was
+    taken back with its run."""
+
+    id: str
+    session_id: str
+    seq: int
+    identity: str
+    origin: str
+    run_id: str | None
+    state: str
+    speaker: Speaker
+    message: InboundMessage
+    received_ms: int
+
+
+PERSON, NOTICE = "person", "notice"
+"""Where an input is from: somebody said it, or the machinery tells it (a handoff)."""
+SESSIONS = 100
+"""Sessions of a place that are looked at."""
+LOOKED_BACK = 200
+"""Newest inputs of a session among which people are looked for."""
+# Written out: SQLite uses a partial index only for a condition that it can read.
+PENDING = literal_column("'pending'", Text)
+_IDENTITY = hot(
+    select(inputs.c.id, inputs.c.session_id, inputs.c.run_id, inputs.c.state).where(
+        inputs.c.identity == bindparam("the_identity")
+    )
+)
+_OF_RUN = hot(
+    select(inputs)
+    .where(
+        inputs.c.run_id.in_([bindparam("of_run"), bindparam("or_run")]),
+        inputs.c.state == PENDING,
+    )
+    .order_by(inputs.c.seq)
+)
+_TAKE = hot(
+    update(inputs)
+    .where(
+        inputs.c.run_id == bindparam("taken_run"),
+        inputs.c.state == PENDING,
+        inputs.c.seq <= bindparam("up_to"),
+    )
+    .values(state="taken")
+)
+_OLDEST = hot(
+    select(func.min(inputs.c.seq).label("seq")).where(
+        inputs.c.run_id.in_(
+            [
+                bindparam("at_work"),
+                select(runs.c.id)
+                .where(runs.c.session_id == bindparam("of_session"), runs.c.state == QUEUED)
+                .order_by(runs.c.seq)
+                .limit(literal_column("1"))
+                .scalar_subquery(),
+            ]
+        ),
+        inputs.c.state == PENDING,
+    )
+)
+_HAND_OVER = hot(
+    update(inputs)
+    .where(inputs.c.run_id == bindparam("taken_run"), inputs.c.state == PENDING)
+    .values(run_id=bindparam("next_run"))
+)
+
+
+def add(conn: Connection, new: Input) -> bool:
+    """Keep an input; False when its identity is known already (MSG-2)."""
+    return insert_new(
+        conn,
+        inputs,
+        {
+            "id": new.id,
+            "session_id": new.session_id,
+            "seq": new.seq,
+            "identity": new.identity,
+            "origin": new.origin,
+            "run_id": new.run_id,
+            "state": new.state,
+            "speaker": new.speaker.model_dump_json(),
+            "message": new.message.model_dump_json(exclude_defaults=True),
+            "received_ms": new.received_ms,
+        },
+    )
+
+
+def take_back(conn: Connection, input_id: str) -> None:
+    """Remove an input that this unit added: it was not taken after all."""
+    conn.execute(delete(inputs).where(inputs.c.id == input_id))
+
+
+@dataclass(frozen=True, slots=True)
+class KnownInput:
+    """What was stored before: `run_id` is the run that its sender was told of."""
+
+    id: str
+    session_id: str
+    run_id: str | None
+    state: str
+
+
+def known(conn: Connection, identity: str) -> KnownInput | None:
+    """The input of an identity that was stored before."""
+    row = _IDENTITY.first(conn, the_identity=identity)
+    if row is None:
+        return None
+    named = idempotency.recall(conn, _named(row.id), digest="")
+    run_id = row.run_id if named is None else str(named["run_id"])
+    return KnownInput(row.id, row.session_id, run_id, row.state)
+
+
+def pending_of_run(conn: Connection, run_id: str, *, notes: str | None = None) -> Sequence[Input]:
+    """What a run is to answer and has not taken into the transcript yet, in order; with the
+    `notes` that the next run of its session takes (`sessions.edits`)."""
+    return [
+        Input(
+            id=row.id,
+            session_id=row.session_id,
+            seq=row.seq,
+            identity=row.identity,
+            origin=row.origin,
+            run_id=row.run_id,
+            state=row.state,
+            speaker=kept(Speaker, row.speaker),
+            message=kept(InboundMessage, row.message),
+            received_ms=row.received_ms,
+        )
+        for row in _OF_RUN.rows(conn, of_run=run_id, or_run=notes or run_id)
+    ]
+
+
+def oldest_waiting(conn: Connection, session_id: str, *, at_work: str | None) -> int | None:
+    """The number of the first input that waits in a lane: for the run `at_work` there, or for the
+    one that is next."""
+    row = _OLDEST.first(conn, of_session=session_id, at_work=at_work or "")
+    found: int | None = None if row is None else row.seq
+    return found
+
+
+def since_person(conn: Connection, session_id: str, *, most: int) -> int:
+    """How many of a session's last `most` inputs came from bots with no person after them."""
+    rows = conn.execute(
+        select(inputs.c.speaker)
+        .where(inputs.c.session_id == session_id)
+        .order_by(inputs.c.seq.desc())
+        .limit(most)
+    )
+    count = 0
+    for row in rows:
+        if kept(Speaker, row.speaker).trust is not Trust.BOT:
+            break
+        count += 1
+    return count
+
+
+def speakers(conn: Connection, key: str, *, below: str, chat_id: str) -> Sequence[Speaker]:
+    """Who spoke in a chat lately, newest first: in the session of that key, and in those whose keys
+    begin with `below`."""
+    newest = (
+        select(sessions.c.id)
+        .where(or_(sessions.c.key == key, sessions.c.key.startswith(below, autoescape=True)))
+        .order_by(sessions.c.updated_ms.desc())
+        .limit(SESSIONS)
+    )
+    # The message is JSON that we wrote ourselves: this field has one spelling.
+    rows = conn.execute(
+        select(inputs.c.speaker)
+        .join(lanes, lanes.c.session_id == inputs.c.session_id)
+        .where(
+            inputs.c.session_id.in_(newest),
+            inputs.c.seq > lanes.c.input_seq - LOOKED_BACK,
+            inputs.c.origin == PERSON,
+            inputs.c.message.contains(f'"chat_id":{quoted(chat_id)}', autoescape=True),
+        )
+        .group_by(inputs.c.speaker)
+        .order_by(func.max(inputs.c.received_ms).desc())
+    )
+    found: dict[tuple[str, str, str], Speaker] = {}
+    for row in rows:
+        speaker = kept(Speaker, row.speaker)
+        found.setdefault((speaker.channel, speaker.account, speaker.user_id), speaker)
+    return list(found.values())
+
+
+def said_last(conn: Connection, session_id: str, *, most: int) -> Sequence[int]:
+    """When a session's last `most` inputs were said, by their platforms where these told it."""
+    rows = conn.execute(
+        select(inputs.c.message)
+        .where(inputs.c.session_id == session_id)
+        .order_by(inputs.c.seq.desc())
+        .limit(most)
+    )
+    found = [kept(InboundMessage, row.message) for row in rows]
+    return [one.received_at_ms if one.sent_at_ms is None else one.sent_at_ms for one in found]
+
+
+def take(conn: Connection, run_id: str, found: Sequence[Input]) -> None:
+    """Mark what was `found` pending of a run, from its first on, as being in the transcript."""
+    if found:
+        _TAKE.change(conn, taken_run=run_id, up_to=found[-1].seq)
+
+
+def hand_over(conn: Connection, run_id: str, *, to: str) -> None:
+    """Give what a run has not taken to another."""
+    _HAND_OVER.change(conn, taken_run=run_id, next_run=to)
+
+
+def pass_on(conn: Connection, items: Sequence[Input], run_id: str, *, to: str) -> None:
+    """Give what an ended run has not taken to another, and keep which run its senders were told
+    of, and where that one's words went."""
+    hand_over(conn, run_id, to=to)
+    for item in items:
+        name_run(conn, item.id, run_id)
+    idempotency.remember(conn, _passed_on(run_id), digest="", response={"run_id": to})
+
+
+def name_run(conn: Connection, input_id: str, run_id: str) -> None:
+    """Keep which run the sender of an input is told of, where its row names another or none."""
+    idempotency.remember(conn, _named(input_id), digest="", response={"run_id": run_id})
+
+
+def passed_on_to(conn: Connection, run_id: str) -> str | None:
+    """The run that answers what an ended run was told and never heard."""
+    found = idempotency.recall(conn, _passed_on(run_id), digest="")
+    return None if found is None else str(found["run_id"])
+
+
+def _named(input_id: str) -> str:
+    return f"named:{input_id}"
+
+
+def _passed_on(run_id: str) -> str:
+    return f"passed-on:{run_id}"

@@ -1,0 +1,438 @@
+"""Lanes: the one row through which everything that happens to a session is put in order.
+
+A unit locks the lane, changes the `Lane` that it got, collects events and messages in it, and
+saves it once. All counters of a session live here, so its numbers are dense and in order.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeVarTuple
+
+from sqlalchemy import (
+    Connection,
+    Integer,
+    Row,
+    Select,
+    bindparam,
+    cast,
+    delete,
+    insert,
+    literal_column,
+    select,
+    update,
+)
+
+from runtime.domain.errors import NotFound
+from runtime.domain.events import EventKind
+from runtime.domain.ids import IdPrefix, new_id
+from runtime.domain.messages import ChatAddress
+from runtime.domain.transcript import TranscriptMessage, message_tokens
+from runtime.domain.value import JsonObject
+from runtime.sessions import events, saving
+from runtime.sessions.runs import QUEUED, RUNNING
+from runtime.sessions.saving import FIELDS, FIXED
+from runtime.store.database import DIALECTS, STORE_TIME, DialectName, clock_ms, now_ms
+from runtime.store.dialect import dialect_name, lock_rows, timed
+from runtime.store.hot import Hot, hot
+from runtime.store.leases import worker_is_dead
+from runtime.store.rows import insert_new
+from runtime.store.tables import inputs, lanes, runs, sessions
+
+Ts = TypeVarTuple("Ts")
+
+
+SHUT, OPEN = "shut", "open"
+CONVERSATION: Final = "conversation"
+"""The kind of a session that people talk in."""
+
+
+@dataclass(slots=True)
+class Lane:
+    """A session's lane while one unit holds it; mutable on purpose, saved by `save`.
+
+    What kind of session it is and its place in a tree of sessions never change: `parent_id` is None
+    and `depth` 0 at the root, whose `root_id` is its own.
+
+    `gate` is None but for a subagent's lane: `SHUT` or held it never is ready, and where it is shut
+    `wants_ms` says since when its head run could start if there was a slot.
+    """
+
+    session_id: str
+    now_ms: int
+    kind: str = CONVERSATION
+    parent_id: str | None = None
+    root_id: str = ""
+    depth: int = 0
+    input_seq: int = 0
+    run_seq: int = 0
+    event_seq: int = 0
+    message_seq: int = 0
+    transcript: int = 1
+    transcript_from: int = 1
+    window_from: int = 1
+    undone: int = 0
+    active_run: str | None = None
+    ready_ms: int | None = None
+    gate: str | None = None
+    wants_ms: int | None = None
+    new_events: list[dict[str, object]] = field(default_factory=list)
+    new_messages: list[dict[str, object]] = field(default_factory=list)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing runs in it and nothing waits to."""
+        return self.active_run is None and self.ready_ms is None and self.wants_ms is None
+
+    def begin_at(self, when: int | None) -> None:
+        """Set when its head run may start; None where there is none."""
+        self.ready_ms = when if self.gate in (None, OPEN) else None
+        self.wants_ms = when if self.gate == SHUT else None
+
+    @property
+    def is_new(self) -> bool:
+        """Whether the unit that holds it made it: all its events are still to be saved."""
+        return self.event_seq == len(self.new_events)
+
+    def record(self, kind: EventKind, run_id: str | None, data: JsonObject | None = None) -> None:
+        """Add a durable event; it gets its place in the session now."""
+        self.event_seq += 1
+        self.new_events.append(
+            {
+                "session_id": self.session_id,
+                "seq": self.event_seq,
+                "run_id": run_id,
+                "kind": kind.value,
+                "data": json.dumps(data or {}, ensure_ascii=False),
+                "at_ms": self.now_ms,
+            }
+        )
+
+    def say(
+        self,
+        message: TranscriptMessage,
+        *,
+        run_id: str | None,
+        step: int,
+        transcript: int | None = None,
+    ) -> int:
+        """Append a message to the present transcript, or to an earlier one that its run began in;
+        its sequence number."""
+        self.message_seq += 1
+        self.new_messages.append(
+            {
+                "session_id": self.session_id,
+                "seq": self.message_seq,
+                "transcript": transcript or self.transcript,
+                "run_id": run_id,
+                "step": step,
+                "role": message.role,
+                "payload": message.model_dump_json(),
+                "tokens": message_tokens(message),
+                "created_ms": self.now_ms,
+            }
+        )
+        return self.message_seq
+
+
+@dataclass(frozen=True, slots=True)
+class NewSession:
+    """What a session starts with. `parent` is the lane of the session that it belongs to."""
+
+    key: str
+    address: ChatAddress
+    mode: str
+    queue_mode: str
+    title: str = ""
+    kind: str = CONVERSATION
+    parent: Lane | None = None
+
+
+def _timed(locking: Select[*Ts]) -> Mapping[DialectName, Hot[Any]]:
+    """A lane is told the time at which the unit had its lock, by the statement that locks it."""
+    return {name: hot(timed(name, locking)) for name in DIALECTS}
+
+
+_COLUMNS = (lanes.c.session_id, *(lanes.c[name] for name in (*FIXED, *FIELDS)))
+_LOCK = _timed(
+    lock_rows(
+        select(*_COLUMNS).where(lanes.c.session_id == bindparam("lane_session")),
+        skip_locked=False,
+    )
+)
+_LOCK_OF_RUN = _timed(
+    lock_rows(
+        select(*_COLUMNS).where(
+            lanes.c.session_id
+            == select(runs.c.session_id).where(runs.c.id == bindparam("lane_run")).scalar_subquery()
+        ),
+        skip_locked=False,
+    )
+)
+_LOCK_BY_KEY = _timed(
+    lock_rows(
+        select(*_COLUMNS)
+        .join(sessions, sessions.c.id == lanes.c.session_id)
+        .where(sessions.c.key == bindparam("session_key")),
+        skip_locked=False,
+        of=lanes,
+    )
+)
+_READY: Mapping[DialectName, Hot[Any]] = {
+    name: hot(
+        timed(
+            name,
+            lock_rows(
+                select(*_COLUMNS)
+                # A time of its own for each row could not be looked for in the index.
+                .where(lanes.c.ready_ms <= select(STORE_TIME[name]).scalar_subquery())
+                .order_by(lanes.c.ready_ms)
+                # A plain parameter here is Core's for each execution; an expression is not.
+                .limit(cast(bindparam("most", type_=Integer()), Integer)),
+                skip_locked=True,
+            ),
+        )
+    )
+    for name in DIALECTS
+}
+_WANTING = {
+    name: hot(
+        timed(
+            name,
+            lock_rows(
+                select(*_COLUMNS)
+                .where(lanes.c.wants_ms <= select(STORE_TIME[name]).scalar_subquery())
+                .order_by(lanes.c.wants_ms)
+                .limit(cast(bindparam("most", type_=Integer()), Integer)),
+                skip_locked=True,
+            ),
+        )
+    )
+    for name in DIALECTS
+}
+_ABANDONED = {
+    name: hot(
+        timed(
+            name,
+            lock_rows(
+                select(*_COLUMNS)
+                .join(runs, runs.c.session_id == lanes.c.session_id)
+                .where(
+                    RUNNING,
+                    runs.c.cancel.is_(None),
+                    runs.c.attempt < bindparam("attempts"),
+                    worker_is_dead(name),
+                )
+                .limit(cast(bindparam("most", type_=Integer()), Integer)),
+                skip_locked=True,
+                of=lanes,
+            ),
+        )
+    )
+    for name in DIALECTS
+}
+_ANY_READY = hot(
+    select(lanes.c.session_id)
+    .where(lanes.c.ready_ms <= select(STORE_TIME["postgresql"]).scalar_subquery())
+    .limit(literal_column("1"))
+)
+_NEXT_QUEUED = hot(
+    select(runs.c.ready_ms)
+    .where(runs.c.session_id == bindparam("lane_session"), runs.c.state == QUEUED)
+    .order_by(runs.c.seq)
+    .limit(literal_column("1"))
+)
+# What RETURNING gives is worked out after the row was locked and changed.
+_NEXT_EVENT: Mapping[DialectName, Hot[Any]] = {
+    name: hot(
+        update(lanes)
+        .where(lanes.c.session_id == bindparam("lane_session"))
+        .values(event_seq=lanes.c.event_seq + 1)
+        .returning(lanes.c.event_seq, STORE_TIME[name].label("at_ms"))
+    )
+    for name in DIALECTS
+}
+
+
+def window(conn: Connection, session_id: str) -> tuple[int, int]:
+    """The transcript of a session and where its window begins."""
+    row = conn.execute(
+        select(lanes.c.transcript, lanes.c.window_from).where(lanes.c.session_id == session_id)
+    ).one()
+    return row.transcript, row.window_from
+
+
+def depths(conn: Connection, session_ids: Sequence[str]) -> Mapping[str, int]:
+    """How deep sessions lie in their trees, which never changes. Raises `NotFound`."""
+    if not session_ids:
+        return {}
+    query = select(lanes.c.session_id, lanes.c.depth).where(lanes.c.session_id.in_(session_ids))
+    found: dict[str, int] = {row.session_id: row.depth for row in conn.execute(query)}
+    for one in session_ids:
+        if one not in found:
+            raise NotFound("session", one)
+    return found
+
+
+def parent_of(conn: Connection, session_id: str) -> str | None:
+    """The session that one belongs to; None at the root of a tree."""
+    query = select(lanes.c.parent_id).where(lanes.c.session_id == session_id)
+    return conn.execute(query).scalar()
+
+
+def lock(conn: Connection, session_id: str) -> Lane:
+    """The lane, held until the unit ends. Raises `NotFound`."""
+    row = _LOCK[dialect_name(conn)].first(conn, lane_session=session_id, clock_ms=clock_ms(conn))
+    if row is None:
+        raise NotFound("session", session_id)
+    return _lane(row)
+
+
+def lock_of_run(conn: Connection, run_id: str) -> Lane:
+    """The lane of a run, held until the unit ends. Raises `NotFound`.
+
+    What a unit reads of the run before it holds the lane may be over by the time it does.
+    """
+    row = _LOCK_OF_RUN[dialect_name(conn)].first(conn, lane_run=run_id, clock_ms=clock_ms(conn))
+    if row is None:
+        raise NotFound("run", run_id)
+    return _lane(row)
+
+
+def lock_by_key(conn: Connection, key: str) -> Lane | None:
+    """The lane of the session that has `key`, held until the unit ends."""
+    row = _LOCK_BY_KEY[dialect_name(conn)].first(conn, session_key=key, clock_ms=clock_ms(conn))
+    return None if row is None else _lane(row)
+
+
+def lock_ready(conn: Connection, *, most: int) -> Sequence[Lane]:
+    """Free lanes whose head run may start now, longest waiting first; busy rows are skipped."""
+    rows = _READY[dialect_name(conn)].rows(conn, most=most, clock_ms=clock_ms(conn))
+    return [_lane(row) for row in rows]
+
+
+def lock_wanting(conn: Connection, *, most: int) -> Sequence[Lane]:
+    """Lanes of children whose head run could start if it had a slot, longest waiting first."""
+    rows = _WANTING[dialect_name(conn)].rows(conn, most=most, clock_ms=clock_ms(conn))
+    return [_lane(row) for row in rows]
+
+
+def lock_abandoned(conn: Connection, *, most: int, attempts: int) -> Sequence[Lane]:
+    """Lanes whose run goes on elsewhere, because its worker is dead: nobody asked for its end, and
+    fewer than `attempts` workers died with it. Lanes that another unit holds are skipped."""
+    rows = _ABANDONED[dialect_name(conn)].rows(
+        conn, most=most, attempts=attempts, clock_ms=clock_ms(conn)
+    )
+    return [_lane(row) for row in rows]
+
+
+def passed_over(conn: Connection) -> bool:
+    """Whether lanes are ready that `lock_ready` left out, because another unit holds them.
+
+    On SQLite none is: there is one writer.
+    """
+    if dialect_name(conn) == "sqlite":
+        return False
+    return _ANY_READY.first(conn, clock_ms=clock_ms(conn)) is not None
+
+
+def create(conn: Connection, new: NewSession, *, session_id: str = "") -> Lane | None:
+    """Make a session and its lane; None when another unit made the key meanwhile.
+
+    Its id is `session_id`, where the caller has told it to somebody already.
+    """
+    now = now_ms(conn)
+    session_id = session_id or new_id(IdPrefix.SESSION, now)
+    made = insert_new(
+        conn,
+        sessions,
+        {
+            "id": session_id,
+            "key": new.key,
+            "address": new.address.model_dump_json(),
+            "title": new.title,
+            "status": "open",
+            "mode": new.mode,
+            "queue_mode": new.queue_mode,
+            "agent": "main",
+            "grants": "[]",
+            "created_ms": now,
+            "updated_ms": now,
+        },
+    )
+    if not made:
+        return None
+    lane = _first(session_id, new, now)
+    conn.execute(
+        insert(lanes).values(session_id=session_id, **{name: getattr(lane, name) for name in FIXED})
+    )
+    lane.record(EventKind.SESSION_CREATED, None, {"key": new.key})
+    return lane
+
+
+def _first(session_id: str, new: NewSession, now: int) -> Lane:
+    above = new.parent
+    if above is None:
+        return Lane(session_id, now, new.kind, root_id=session_id)
+    return Lane(session_id, now, new.kind, above.session_id, above.root_id, above.depth + 1)
+
+
+def take_back(conn: Connection, lane: Lane) -> None:
+    """Remove a session and its lane that this unit made, instead of saving them."""
+    conn.execute(delete(lanes).where(lanes.c.session_id == lane.session_id))
+    conn.execute(delete(sessions).where(sessions.c.id == lane.session_id))
+
+
+def save(conn: Connection, *held: Lane) -> None:
+    """Write lanes and what was collected in them."""
+    saving.write(
+        conn,
+        [
+            {"lane_session": lane.session_id}
+            | {f"new_{name}": getattr(lane, name) for name in FIELDS}
+            for lane in held
+        ],
+        [message for lane in held for message in lane.new_messages],
+        [event for lane in held for event in lane.new_events],
+    )
+
+
+def settle(conn: Connection, lane: Lane, *, ended: int | None = None) -> None:
+    """Set when the lane's head run may start: never while a run holds it.
+
+    `ended` is the number of the run that had the lane. Where it is the last, none waits behind it.
+    """
+    if lane.active_run is not None or ended == lane.run_seq:
+        lane.begin_at(None)
+    else:
+        head = _NEXT_QUEUED.first(conn, lane_session=lane.session_id)
+        lane.begin_at(None if head is None else head.ready_ms)
+
+
+def record_event(
+    conn: Connection, session_id: str, kind: EventKind, run_id: str | None, data: JsonObject
+) -> int:
+    """Add one event without reading the lane (a delivery's end); the time of its lock."""
+    numbered = _NEXT_EVENT[dialect_name(conn)].first(
+        conn, lane_session=session_id, clock_ms=clock_ms(conn)
+    )
+    if numbered is None:
+        raise NotFound("session", session_id)
+    now: int = numbered.at_ms
+    lane = Lane(session_id, now, event_seq=numbered.event_seq - 1)
+    lane.record(kind, run_id, data)
+    events.add(conn, lane.new_events)
+    return now
+
+
+def depth(conn: Connection, session_id: str) -> int:
+    """Inputs of the lane that no run has taken yet."""
+    rows = conn.execute(
+        select(inputs.c.id).where(inputs.c.session_id == session_id, inputs.c.state == "pending")
+    )
+    return len(rows.all())
+
+
+def _lane(row: Row[tuple[object, ...]]) -> Lane:
+    values = row._asdict()
+    return Lane(now_ms=values.pop("at_ms"), **values)

@@ -1,0 +1,156 @@
+"""Rows of the outbox whose text is shown while it grows (REN-4). Statements only.
+
+Such a row is `streaming` and belongs to a deliverer; `stream` says what is known of its post.
+"""
+
+import json
+from collections.abc import Sequence
+
+from sqlalchemy import Connection, bindparam, insert, select, text, update
+
+from runtime.domain.messages import OutboundMessage
+from runtime.domain.runs import RunState
+from runtime.domain.transcript import AssistantMessage
+from runtime.sessions.outbox import GROWS, IN_CHAT, OPEN, OutboxRow, Stream, place_of, row_of
+from runtime.store.database import now_ms
+from runtime.store.hot import hot
+from runtime.store.payloads import kept_message
+from runtime.store.tables import lanes, messages, outbox, runs
+
+LOOKED_BACK = 500
+"""How far from the end of a transcript the last words of a run are looked for."""
+_OF_RUN = hot(select(outbox).where(*IN_CHAT, text(GROWS), outbox.c.run_id == bindparam("of_run")))
+_LIVE = (RunState.QUEUED.value, RunState.RUNNING.value)
+_OF_ACCOUNT = (
+    outbox.c.channel == bindparam("of_channel"),
+    outbox.c.account == bindparam("of_account"),
+    text(f"outbox.{OPEN}"),
+)
+
+
+def of_run(conn: Connection, message: OutboundMessage) -> OutboxRow | None:
+    """The row in which the text of a message's run grows, in the message's chat."""
+    found = _OF_RUN.first(conn, of_run=message.run_id, **place_of(message))
+    return None if found is None else row_of(found)
+
+
+def add(conn: Connection, message: OutboundMessage, *, worker: str, fence: int) -> None:
+    """Put a text that will grow into the outbox, for a deliverer that opens its stream next."""
+    now = now_ms(conn)
+    conn.execute(
+        insert(outbox).values(
+            id=message.outbox_id,
+            session_id=message.session_id,
+            run_id=message.run_id,
+            kind="stream",
+            channel=message.target.channel,
+            account=message.target.account,
+            chat=message.target.chat_id,
+            message=message.model_dump_json(),
+            state="streaming",
+            rank=0,
+            next_ms=now,
+            worker=worker,
+            fence=fence,
+            created_ms=now,
+        )
+    )
+
+
+def keep(
+    conn: Connection, outbox_id: str, stream: Stream | None, *, worker: str, fence: int
+) -> bool:
+    """Keep what is known of a stream's post, also once its run ended; False when the row is
+    another deliverer's by now."""
+    kept = None if stream is None else json.dumps(stream.id)
+    changed = conn.execute(
+        update(outbox)
+        .where(
+            outbox.c.id == outbox_id,
+            outbox.c.state.in_(("streaming", "sending")),
+            outbox.c.worker == worker,
+            outbox.c.fence == fence,
+        )
+        .values(stream=kept)
+    )
+    return changed.rowcount == 1
+
+
+def adopt(conn: Connection, row: OutboxRow, *, worker: str, fence: int) -> bool:
+    """Take a growing text over; False when the row has moved on since it was read."""
+    taken = conn.execute(
+        update(outbox)
+        .where(
+            outbox.c.id == row.message.outbox_id,
+            outbox.c.state == "streaming",
+            outbox.c.worker == row.worker,
+            outbox.c.fence == row.fence,
+        )
+        .values(worker=worker, fence=fence)
+    )
+    return taken.rowcount == 1
+
+
+def end(
+    conn: Connection, row: OutboxRow, message: OutboundMessage, *, kind: str, rank: int
+) -> None:
+    """Let a text grow no more: `message` takes its place. The deliverer that has the row closes
+    the stream; where none was opened, it is sent as any other message."""
+    values: dict[str, object] = {"state": "sending"}
+    if row.stream is None:
+        values = {"state": "pending", "worker": None, "fence": None}
+    conn.execute(
+        update(outbox)
+        .where(outbox.c.id == row.message.outbox_id, outbox.c.state == "streaming")
+        .values(kind=kind, rank=rank, message=message.model_dump_json(), **values)
+    )
+
+
+def ended(
+    conn: Connection, *, channel: str, account: str, worker: str, fence: int
+) -> Sequence[OutboxRow]:
+    """A deliverer's rows whose stream is to be closed; oldest first."""
+    rows = conn.execute(
+        select(outbox)
+        .where(
+            *_OF_ACCOUNT,
+            outbox.c.state == "sending",
+            outbox.c.stream.is_not(None),
+            outbox.c.worker == worker,
+            outbox.c.fence == fence,
+        )
+        .order_by(outbox.c.position),
+        {"of_channel": channel, "of_account": account},
+    )
+    return [row_of(row) for row in rows]
+
+
+def over(conn: Connection, *, channel: str, account: str) -> frozenset[str]:
+    """Rows that still grow although their run ended or waits for somebody."""
+    rows = conn.execute(
+        select(outbox.c.id)
+        .join(runs, runs.c.id == outbox.c.run_id)
+        .where(*_OF_ACCOUNT, outbox.c.state == "streaming", runs.c.state.not_in(_LIVE)),
+        {"of_channel": channel, "of_account": account},
+    )
+    return frozenset(rows.scalars())
+
+
+def last_said(conn: Connection, session_id: str, run_id: str) -> str:
+    """The last text of a run that is in the transcript; empty where it said nothing lately."""
+    newest = select(lanes.c.message_seq).where(lanes.c.session_id == session_id).scalar_subquery()
+    rows = conn.execute(
+        select(messages.c.payload)
+        .where(
+            messages.c.session_id == session_id,
+            messages.c.seq > newest - LOOKED_BACK,
+            messages.c.run_id == run_id,
+            messages.c.role == "assistant",
+        )
+        .order_by(messages.c.seq.desc())
+    )
+    for row in rows:
+        message = kept_message(row.payload)
+        if isinstance(message, AssistantMessage) and message.text.strip():
+            return message.text
+    return ""
