@@ -93,7 +93,7 @@ class ProviderModel:
         await self._client.close()
 
     def _open(self, request: ModelRequest) -> AbstractAsyncContextManager[StreamedResponse]:
-        settings = RequestSettings(max_tokens=request.max_output_tokens, max_retries=0, cache=True)
+        settings = RequestSettings(max_tokens=request.max_output_tokens, cache=True)
         settings.update(self._client.request)
         return model_request_stream(
             self._client.model,

@@ -1,36 +1,15 @@
 """What is sent to OpenAI's format, and what the sending of it costs."""
 
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from types import FrameType
-
 from openai.types.chat import ChatCompletionMessageParam
 from pydantic import SecretStr
 from pydantic_ai.models.openai import OpenAIChatModel
 
 from adapters.models.clients.openai import connect
 from adapters.models.settings import ModelSettings
+from tests.unit.models.counting import counted
 from tests.wire.openai import ModelServer
 
 WALK = "openai/_utils/_transform.py"
-
-
-@contextmanager
-def counted(ending: str) -> Iterator[list[str]]:
-    """The calls of functions in the file whose path ends so."""
-    found: list[str] = []
-
-    def note(frame: FrameType, event: str, _value: object) -> None:
-        if event == "call" and frame.f_code.co_filename.endswith(ending):
-            found.append(frame.f_code.co_name)
-
-    before = sys.getprofile()
-    sys.setprofile(note)
-    try:
-        yield found
-    finally:
-        sys.setprofile(before)
 
 
 async def test_the_library_does_not_walk_through_the_messages_that_it_sends() -> None:
