@@ -31,6 +31,7 @@ from adapters.models.clients.open import open_client
 from adapters.models.enclosures import taken_by
 from adapters.models.faults import classify, host_of
 from adapters.models.names import split
+from adapters.models.once import Once
 from adapters.models.prices import cost_usd
 from adapters.models.settings import ModelSettings
 from adapters.models.translate import to_calls, to_messages, to_parameters
@@ -61,6 +62,7 @@ class ProviderModel:
         self._name = name
         self._client = client
         self._secrets = secrets
+        self._parameters = Once(to_parameters)
 
     async def respond(
         self, request: ModelRequest
@@ -99,7 +101,7 @@ class ProviderModel:
             self._client.model,
             to_messages(request, takes=taken_by(split(self._name)[0])),
             model_settings=settings,
-            model_request_parameters=to_parameters(request.tools),
+            model_request_parameters=self._parameters(request.tools),
         )
 
     def _response(

@@ -5,8 +5,13 @@ from pydantic_ai.models.anthropic import AnthropicModel
 from pydantic_ai.providers.anthropic import AnthropicProvider
 
 from adapters.models.clients.client import CONNECT_TIMEOUT_S, Client, key_text
+from adapters.models.clients.tools import PreparedTools
 from adapters.models.names import ANTHROPIC_URL
 from adapters.models.settings import ModelSettings
+
+
+class _Model(PreparedTools, AnthropicModel):
+    """A model of Anthropic's."""
 
 
 def connect(own: str, settings: ModelSettings) -> Client:
@@ -18,4 +23,4 @@ def connect(own: str, settings: ModelSettings) -> Client:
         timeout=Timeout(settings.timeout_s, connect=CONNECT_TIMEOUT_S),
     )
     via = AnthropicProvider(anthropic_client=client)
-    return Client(AnthropicModel(own, provider=via), client.close)
+    return Client(_Model(own, provider=via), client.close)

@@ -6,8 +6,13 @@ from pydantic_ai.providers.google import GoogleProvider
 from pydantic_ai.settings import ModelSettings as RequestSettings
 
 from adapters.models.clients.client import Client, key_text
+from adapters.models.clients.tools import PreparedTools
 from adapters.models.names import GOOGLE_URL
 from adapters.models.settings import ModelSettings
+
+
+class _Model(PreparedTools, GoogleModel):
+    """A model of Gemini's."""
 
 
 def connect(own: str, settings: ModelSettings) -> Client:
@@ -24,6 +29,4 @@ def connect(own: str, settings: ModelSettings) -> Client:
             via.client.close()
 
     # This library takes the timeout with each request and keeps its own for connecting.
-    return Client(
-        GoogleModel(own, provider=via), close, RequestSettings(timeout=settings.timeout_s)
-    )
+    return Client(_Model(own, provider=via), close, RequestSettings(timeout=settings.timeout_s))

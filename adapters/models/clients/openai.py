@@ -15,6 +15,7 @@ from pydantic_ai.providers.openai import OpenAIProvider
 from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
 
 from adapters.models.clients.client import CONNECT_TIMEOUT_S, NO_KEY, Client, key_text
+from adapters.models.clients.tools import PreparedTools
 from adapters.models.names import OPENAI_URL
 from adapters.models.settings import ModelSettings
 
@@ -51,6 +52,14 @@ class _Client(AsyncOpenAI):
         return _Chat(self)
 
 
+class _Model(PreparedTools, OpenAIChatModel):
+    """A model of OpenAI's or of a server that speaks its format."""
+
+
+class _OllamaModel(PreparedTools, OllamaModel):
+    """A model of Ollama's."""
+
+
 def connect(own: str, settings: ModelSettings, provider: str) -> Client:
     """A client for OpenAI itself, a server that speaks its format, or Ollama's."""
     local = provider == "ollama"
@@ -62,8 +71,10 @@ def connect(own: str, settings: ModelSettings, provider: str) -> Client:
         timeout=Timeout(settings.timeout_s, connect=CONNECT_TIMEOUT_S),
     )
     if local:
-        return Client(OllamaModel(own, provider=OllamaProvider(openai_client=client)), client.close)
+        return Client(
+            _OllamaModel(own, provider=OllamaProvider(openai_client=client)), client.close
+        )
     via: Provider[AsyncOpenAI] = OpenAIProvider(openai_client=client)
     if provider == "compatible":
         via = OpenAICompatibleProvider("compatible", openai_client=client)
-    return Client(OpenAIChatModel(own, provider=via), client.close)
+    return Client(_Model(own, provider=via), client.close)
