@@ -7,9 +7,9 @@ when it stops it. It has no clock, and it refuses a request that asks for no str
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Self, TypeAlias
 
 from aiohttp import web
@@ -58,11 +58,14 @@ def calls(*uses: Use) -> Answer:
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """One request: the whole body, the last words of the person, and what tools said since."""
+    """One request: the whole body, the last words of the person, what tools said since, the
+    headers by their names in small letters, and the query."""
 
     body: Json
     asked: str
     results: tuple[str, ...]
+    headers: Mapping[str, str] = field(default_factory=dict)
+    query: str = ""
 
     @property
     def text(self) -> str:
@@ -127,7 +130,8 @@ class ModelServer:
         body = await request.json()
         if body.get("stream") is not True:
             return web.json_response({"error": {"message": "only streams here"}}, status=400)
-        prompt = _prompt(body)
+        headers = {name.lower(): value for name, value in request.headers.items()}
+        prompt = replace(_prompt(body), headers=headers, query=request.query_string)
         self.prompts.append(prompt)
         answer = self.plays(prompt)
         if answer.status != 200:

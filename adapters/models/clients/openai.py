@@ -1,12 +1,12 @@
 """Clients for OpenAI's format: OpenAI itself, compatible servers, Ollama."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import cached_property
-from typing import Any
+from typing import Any, Final
 
-from openai import AsyncOpenAI, Timeout
+from openai import AsyncOpenAI, AsyncStream, NotGiven, Omit, RequestOptions, Timeout, not_given
 from openai.resources.chat import AsyncChat, AsyncCompletions
-from openai.types.chat import ChatCompletionMessageParam
+from openai.types.chat import ChatCompletion, ChatCompletionChunk
 from pydantic_ai.models.ollama import OllamaModel
 from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.providers import Provider
@@ -19,24 +19,45 @@ from adapters.models.clients.tools import PreparedTools
 from adapters.models.names import OPENAI_URL
 from adapters.models.settings import ModelSettings
 
+_LEFT_OUT: Final = (Omit, NotGiven)
+"""What stands for a field that is not sent."""
+
 
 class _Completions(AsyncCompletions):
-    """Sends the messages as they are.
+    """Sends what it is given as it is.
 
-    The SDK walks through every field of every message, once for each kind that it could be, and
-    changes none: 84 ms of the event loop for 200 messages. What is in `extra_body` it leaves alone.
+    The SDK's own method walks through every field of every message and tool, once for each kind
+    that it could be, and changes none: 84 ms of the event loop for 200 messages. So the body is
+    posted as to an endpoint that the SDK has no method for.
     """
 
     async def create(
         self,
         *,
-        messages: Iterable[ChatCompletionMessageParam],
+        extra_headers: Mapping[str, str | Omit] | None = None,
+        extra_query: Mapping[str, object] | None = None,
         extra_body: object = None,
-        **others: Any,
+        timeout: float | Timeout | NotGiven | None = not_given,
+        **fields: Any,
     ) -> Any:
-        more = extra_body if isinstance(extra_body, Mapping) else {}
-        return await super().create(
-            messages=(), extra_body={"messages": list(messages), **more}, **others
+        body = {name: value for name, value in fields.items() if not isinstance(value, _LEFT_OUT)}
+        if isinstance(extra_body, Mapping):
+            body.update(extra_body)
+        # As the SDK's method: by the client's key, and by no administrator's of the environment.
+        options: RequestOptions = {
+            "headers": extra_headers or {},
+            "params": extra_query or {},
+            "security": {"bearer_auth": True},
+        }
+        if not isinstance(timeout, NotGiven):
+            options["timeout"] = timeout
+        return await self._client.post(
+            "/chat/completions",
+            cast_to=ChatCompletion,
+            body=body,
+            options=options,
+            stream=bool(body.get("stream")),
+            stream_cls=AsyncStream[ChatCompletionChunk],
         )
 
 
