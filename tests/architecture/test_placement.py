@@ -27,6 +27,7 @@ OWNERS: dict[str, tuple[str, ...]] = {
     "http.client": (),
     "http.server": (),
     "httpx": ("adapters/", "gateway/cli/client.py"),
+    "httpx2": ("adapters/models/",),
     "mcp": ("adapters/mcp/",),
     "nats": ("runtime/bus/",),
     "openai": ("adapters/models/",),

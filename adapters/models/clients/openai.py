@@ -16,6 +16,7 @@ from pydantic_ai.providers.openai import OpenAIProvider
 from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
 
 from adapters.models.clients.client import CONNECT_TIMEOUT_S, NO_KEY, Client, key_text
+from adapters.models.clients.http import HttpClient
 from adapters.models.clients.tools import PreparedTools
 from adapters.models.names import OPENAI_URL
 from adapters.models.settings import ModelSettings
@@ -109,6 +110,7 @@ def connect(own: str, settings: ModelSettings, provider: str) -> Client:
         api_key=NO_KEY if local else key_text(settings.openai_api_key),
         base_url=base or OPENAI_URL,
         max_retries=0,
+        http_client=HttpClient(),
         timeout=Timeout(settings.timeout_s, connect=CONNECT_TIMEOUT_S),
     )
     if local:

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from openai import AsyncOpenAI, omit
+from openai import APIConnectionError, APITimeoutError, AsyncOpenAI, omit
 from openai.types.chat import ChatCompletionMessageParam, ChatCompletionToolParam
 from pydantic import SecretStr
 from pydantic_ai.models.openai import OpenAIChatModel
@@ -18,6 +18,7 @@ from tests.unit.models.raw import SSE, answering
 from tests.unit.models.samples import request
 from tests.wire.openai import ModelServer
 
+POOL = "httpcore2/_async/connection_pool.py"
 FIELDS = "openai/_models.py"
 WALK = "openai/_utils/_transform.py"
 MESSAGES: list[ChatCompletionMessageParam] = [
@@ -113,6 +114,70 @@ async def test_a_piece_that_is_no_object_is_worth_another_try() -> None:
             async for _ in model.respond(request("hello")):
                 pass
         await model.close()
+
+
+HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+BROKEN = {
+    "nothing": b"",
+    "no HTTP": b"Hello.\r\n\r\n",
+    "a piece of a head": b"HTTP/1.1 200 OK\r\nContent-",
+    "a piece of a body": HEAD + b"5\r\ndata",
+    "a body that is no body": HEAD + b"what?\r\n",
+    "what is not packed": HEAD.replace(b"\r\n", b"\r\nContent-Encoding: gzip\r\n", 1)
+    + b"3\r\nabc\r\n",
+    "a way in a circle": b"HTTP/1.1 307 There\r\nLocation: /v1\r\nContent-Length: 0\r\n\r\n",
+}
+
+
+async def fault(client: AsyncOpenAI) -> type[Exception]:
+    """What asking raises."""
+    with pytest.raises(APIConnectionError) as caught:
+        await ask(client)
+    return caught.type
+
+
+@pytest.mark.parametrize("name", [*BROKEN, "nobody", "a wrong scheme"])
+async def test_a_broken_answer_is_what_it_is_with_the_usual_client(name: str) -> None:
+    async with answering(BROKEN.get(name, b"")) as server:
+        url = server.url
+        if name == "a wrong scheme":
+            url = url.replace("http", "ftp")
+        elif name == "nobody":
+            async with answering(b"") as gone:
+                url = gone.url
+        ours = connect("m", ModelSettings(openai_base_url=url, compatible_model="m"), "compatible")
+        assert isinstance(ours.model, OpenAIChatModel)
+        library = AsyncOpenAI(api_key="sk-test", base_url=url, max_retries=0)
+        found = [await fault(client) for client in (library, ours.model.client)]
+        await ours.close()
+        await library.close()
+    assert found == [APIConnectionError, APIConnectionError], "and no timeout"
+
+
+async def test_a_silent_server_is_a_timeout() -> None:
+    async with answering(b"", hold=True) as server:
+        settings = ModelSettings(openai_base_url=server.url, timeout_s=0.05)
+        ours = connect("m", settings, "compatible")
+        assert isinstance(ours.model, OpenAIChatModel)
+        assert await fault(ours.model.client) is APITimeoutError
+        await ours.close()
+
+
+async def test_idle_connections_are_not_gone_through() -> None:
+    async with ModelServer().running() as server:
+        settings = ModelSettings(openai_api_key=SecretStr("sk-test"), openai_base_url=server.url)
+        ours = connect("scripted", settings, "openai")
+        assert isinstance(ours.model, OpenAIChatModel)
+        library = AsyncOpenAI(api_key="sk-test", base_url=server.url, max_retries=0)
+        passes = []
+        for client in (library, ours.model.client):
+            with counted(POOL) as called:
+                await ask(client)
+            passes.append(called.count("_assign_requests_to_connections"))
+        await ours.close()
+        await library.close()
+    assert passes[0], f"{POOL} is not the usual client's any more"
+    assert passes[1] == 0
 
 
 async def test_the_library_walks_through_nothing_that_it_sends() -> None:
