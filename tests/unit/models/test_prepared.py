@@ -83,6 +83,24 @@ async def test_the_schemas_of_the_same_tools_are_walked_through_once(
     assert "grep" in sent[2]
 
 
+@pytest.mark.parametrize("wire", ["openai", "compatible", "ollama"])
+async def test_the_same_tools_are_put_into_json_once(aimock: Aimock, wire: Provider) -> None:
+    await aimock.load(ANSWER)
+    model = model_at(aimock.url, wire)
+    written = []
+    for tools in ((READ_FILE, LIST_DIR), (READ_FILE, LIST_DIR), (READ_FILE,), ()):
+        with counted("adapters/models/clients/openai.py") as called:
+            await ask(model, tools)
+        written.append(called.count("_json"))
+    sent = [body.get("tools", []) for body in await aimock.requests()]
+    await model.close()
+
+    assert written == [2, 1, 2, 1], "the rest of the body, and tools that are new"
+    names = [[one["function"]["name"] for one in tools] for tools in sent]
+    assert names == [["read_file", "list_dir"], ["read_file", "list_dir"], ["read_file"], []]
+    assert sent[0] == sent[1]
+
+
 def test_what_is_kept_is_the_answer_for_these_very_parts() -> None:
     made: list[list[str]] = []
 
