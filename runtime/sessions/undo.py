@@ -18,6 +18,7 @@ from runtime.domain.fence import fence
 from runtime.domain.people import Speaker, Trust
 from runtime.domain.printable import printable
 from runtime.domain.results import plain
+from runtime.domain.runs import RunState
 from runtime.domain.transcript import NoticeMessage
 from runtime.domain.value import JsonObject
 from runtime.sessions import audit, runs
@@ -43,6 +44,13 @@ _SUBJECTS: Final[dict[str, tuple[str, ...]]] = {
     "subagents": ("action", "agent"),
 }
 """The arguments that say what a call was about; of all other tools, the paths are told."""
+
+_DOING: Final = {
+    RunState.RUNNING: "I am at work",
+    RunState.WAITING_FOR_APPROVAL: "I wait for an answer",
+    RunState.WAITING_FOR_USER_QUESTION: "I wait for an answer",
+    RunState.WAITING_FOR_CHILDREN: "a subagent is at work",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,12 +108,11 @@ def _check_lane(conn: Connection, lane: Lane, there: Sequence[Delegation]) -> No
         raise Conflict("only turns of a conversation with people can be taken back", lane.kind)
     doing = ""
     if lane.active_run is not None:
-        running = runs.get(conn, lane.active_run).state.value
-        doing = "I am at work" if running == "running" else "I wait for an answer"
+        doing = _DOING[runs.get(conn, lane.active_run).state]
     elif not lane.is_idle:
         doing = "messages wait for their turn"
     elif any(one.live for one in there):
-        doing = "a subagent is at work"
+        doing = _DOING[RunState.WAITING_FOR_CHILDREN]
     if doing:
         raise Conflict(
             f"I cannot take a turn back while {doing}: wait for the end, or stop me and ask again",

@@ -31,7 +31,6 @@ def newest(conn: Connection, session_id: str, *, transcript: int) -> Run | None:
             inputs.c.origin == PERSON,
             inputs.c.state == "taken",
             runs_table.c.transcript == transcript,
-            runs_table.c.undone_ms.is_(None),
         )
         .order_by(runs_table.c.seq.desc())
         .limit(1)

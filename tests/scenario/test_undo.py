@@ -1,29 +1,15 @@
 """`/undo`: the last turn leaves every later prompt, and nothing else changes (MSG-22)."""
 
-import asyncio
 import json
-from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from sqlalchemy import Connection, select, text
 
-from runtime.domain.decisions import PermissionMode
-from runtime.domain.errors import Conflict, DeliveryRetry
-from runtime.domain.people import Speaker, Trust
+from runtime.domain.errors import DeliveryRetry
 from runtime.domain.runs import RunState
 from runtime.domain.transcript import NoticeMessage
-from runtime.features.subagents.settings import ChildSettings
-from runtime.ports.model import ModelRequest
-from runtime.sessions import undo
-from runtime.sessions.bounds import PolicySettings
-from runtime.sessions.outbox import OPEN as ON_ITS_WAY
-from runtime.sessions.unit import Unit
-from runtime.store import tables
 from tests.contract.store_support import dialect, migrated_url, schema_templates
-from tests.fakes.model import Gate, Said, ScriptedModel, ScriptedModels
+from tests.fakes.model import Gate, Said, ScriptedModel
 from tests.scenario.cards import (
     GUEST,
     MEMBER,
@@ -33,99 +19,31 @@ from tests.scenario.cards import (
     call,
     card,
     offering,
-    policy,
     reaches,
     script,
 )
-from tests.scenario.children import name_of, settled, spawn
 from tests.scenario.conftest import intake
-from tests.scenario.engine import OPEN, Setup, World, setup_at, world
-from tests.scenario.test_children_asking import asks as asks_parent
-from tests.scenario.test_children_asking import subagents
-from tests.scenario.test_edits import edits
+from tests.scenario.engine import World
+from tests.scenario.test_edits import deletes, edits
 from tests.scenario.tools import Note
+from tests.scenario.undoing import (
+    EVERYBODY,
+    GROUP,
+    NOTHING,
+    OTHER,
+    Start,
+    quiet,
+    rows,
+    says,
+    start,
+    told,
+    undoes,
+    undone,
+)
 
-__all__ = ["dialect", "migrated_url", "schema_templates"]
+__all__ = ["dialect", "migrated_url", "schema_templates", "start"]
 
 pytestmark = pytest.mark.requirement("MSG-22")
-OTHER = "U-other"
-GROUP = {"chat_id": "G", "kind": "group"}
-EVERYBODY = replace(OPEN, dm_policy="open", allow_users=frozenset({MEMBER, OTHER}))
-NOTHING = "There is nothing to take back in this conversation."
-BYPASS = PolicySettings(mode=PermissionMode.BYPASS)
-OWNER_HERE = Speaker(
-    person_id="p", channel="test", account="A1", user_id="U-owner", trust=Trust.OWNER
-)
-Rows = list[dict[str, object]]
-
-
-@pytest.fixture
-def start(tmp_path: Path, migrated_url: str) -> "Start":
-    """Makes worlds on one database of either kind."""
-
-    def make(
-        model: ScriptedModel, change: Callable[[Setup], Setup] = lambda setup: setup
-    ) -> AbstractAsyncContextManager[World]:
-        alone = migrated_url.startswith("sqlite")
-        setup = setup_at(tmp_path, migrated_url, ScriptedModels(model), alone=alone)
-        return world(change(intake(access={"test": EVERYBODY})(setup)))
-
-    return make
-
-
-Start = Callable[..., AbstractAsyncContextManager[World]]
-
-
-def told(request: ModelRequest) -> str:
-    """Everything that the model is given of the conversation, in one text."""
-    return "\n".join(str(message.model_dump()) for message in request.messages)
-
-
-async def rows(at: World, table: str) -> Rows:
-    """A whole table, in the order of its keys."""
-    found = tables.metadata.tables[table]
-    query = select(found).order_by(*found.primary_key.columns)
-    return await at.database.read(lambda conn: [dict(row._mapping) for row in conn.execute(query)])
-
-
-async def until(at: World, holds: Callable[[Connection], bool]) -> None:
-    """Return once something holds in the database."""
-    async with asyncio.timeout(20):
-        while not await at.database.read(holds):
-            pass
-
-
-async def quiet(at: World) -> None:
-    """Return once no conversation has a run and nothing is on its way to a chat."""
-    table = tables.lanes.c
-    held = table.active_run.is_not(None) | table.ready_ms.is_not(None)
-    at_work = select(table.session_id).where(held, table.parent_id.is_(None))
-    sends = select(tables.outbox.c.id).where(text(ON_ITS_WAY))
-    await until(at, lambda conn: not any(conn.execute(one).first() for one in (at_work, sends)))
-
-
-async def says(at: World, words: str, **more: object) -> str:
-    """One turn from beginning to end; its run."""
-    accepted = await at.says(words, **more)
-    assert accepted.run_id is not None, accepted
-    await reaches(at, accepted.run_id, *(RunState.COMPLETED, RunState.FAILED, RunState.CANCELLED))
-    await quiet(at)
-    return accepted.run_id
-
-
-async def undoes(at: World, **more: object) -> str:
-    """What the chat says to `/undo`."""
-    before = len(at.chat.sent)
-    accepted = await at.says("/undo", **more)
-    assert (accepted.disposition, accepted.reason) == ("command", "undo")
-    await at.chat.until(lambda: len(at.chat.sent) > before)
-    await quiet(at)
-    return at.chat.texts()[before]
-
-
-async def undone(at: World) -> set[str]:
-    """The runs that are marked."""
-    return {str(one["id"]) for one in await rows(at, "runs") if one["undone_ms"] is not None}
 
 
 async def test_the_last_turn_is_in_no_later_prompt_and_a_second_one_takes_the_turn_before(
@@ -204,103 +122,6 @@ async def test_all_inputs_of_the_run_go_with_it(start: Start, mode: str) -> None
         assert "bravo" not in last
         assert "charlie" not in last
         assert ("alpha" in last) is (first.run_id != third.run_id)
-
-
-async def test_a_handoff_run_goes_with_the_turn_that_caused_it_and_no_other(start: Start) -> None:
-    gates = {"one": Gate(), "two": Gate()}
-
-    def answers(request: ModelRequest) -> Said | str:
-        name, newest = name_of(request), request.messages[-1]
-        if name:
-            return Said(f"pearl {name}", before=gates[name])
-        if newest.role == "user" and newest.text.startswith("look"):
-            return spawn(task="Look.", id=newest.text.split()[1], mode="background")
-        return f"answer to a {newest.role}"
-
-    model = ScriptedModel(answers)
-    async with start(model) as at:
-        one, two = await says(at, "look one"), await says(at, "look two")
-        assert "while a subagent is at work:" in await undoes(at)
-        assert await undone(at) == set()
-        first, second = await handed(at, "one", gates), await handed(at, "two", gates)
-        await undoes(at)
-        assert await undone(at) == {two, second}
-        third = await says(at, "go on")
-        assert "pearl one" in told(model.requests[-1])
-        assert "pearl two" not in told(model.requests[-1])
-        await undoes(at)
-        assert await undone(at) == {two, second, third}
-        await undoes(at)
-        assert await undone(at) == {one, first, two, second, third}
-
-
-async def test_a_run_that_a_childs_question_caused_goes_with_its_turn(start: Start) -> None:
-    gate = Gate()
-
-    def answers(request: ModelRequest) -> Said | str:
-        newest = request.messages[-1]
-        if name_of(request):
-            return replace(asks_parent(), before=gate) if request.step == 1 else "pearl"
-        if newest.role == "user":
-            return spawn(task="Look.", id="one", mode="background")
-        if newest.role == "notice" and "clarification_needed" in newest.text:
-            return subagents("message", "left")
-        return f"answer to a {newest.role}"
-
-    async with start(ScriptedModel(answers)) as at:
-        turn = await says(at, "look")
-        last = await handed(at, "one", {"one": gate})
-        told_of = {str(one["run_id"]) for one in await rows(at, "inputs") if is_question(one)}
-        await undoes(at)
-        assert await undone(at) == {turn, last, *told_of}
-        assert len(told_of - {turn, last}) == 1
-
-
-def is_question(row: dict[str, object]) -> bool:
-    return str(row["identity"]).startswith("asks:")
-
-
-async def test_what_an_agent_was_told_in_a_turn_goes_with_that_turn(start: Start) -> None:
-    gates = {"one": Gate()}
-
-    def answers(request: ModelRequest) -> Said | str:
-        newest = request.messages[-1]
-        if name_of(request):
-            return Said("ruby" if "once more" in told(request) else "pearl", before=gates["one"])
-        if newest.role == "user" and newest.text == "look":
-            return spawn(task="Look.", id="one", mode="background")
-        if newest.role == "user" and newest.text == "again":
-            return subagents("message", "once more")
-        return f"answer to a {newest.role}"
-
-    model = ScriptedModel(answers)
-    async with start(model) as at:
-        await says(at, "look")
-        await handed(at, "one", gates)
-        gates["one"] = Gate()
-        turn = await says(at, "again")
-        last = await handed(at, "one", gates)
-        await undoes(at)
-        assert await undone(at) == {turn, last}
-        await says(at, "go on")
-        assert "pearl" in told(model.requests[-1])
-        assert "ruby" not in told(model.requests[-1])
-
-
-async def handed(at: World, name: str, gates: dict[str, Gate]) -> str:
-    """The run that was told of an agent's last end, once it is over."""
-    gates[name].open.set()
-    table = tables.metadata.tables["agents"].c
-    ended = select(table.session_id).where(table.name == name, table.settled_ms.is_not(None))
-    await until(at, lambda conn: conn.execute(ended).first() is not None)
-    await quiet(at)
-    agent = await at.database.read(lambda conn: conn.execute(ended).scalar())
-    heard = [
-        one["run_id"]
-        for one in await rows(at, "inputs")
-        if str(one["identity"]).startswith(f"handoff:{agent}:")
-    ]
-    return str(heard[-1])
 
 
 async def test_whoever_said_all_of_it_may_and_the_owner_and_nobody_else(start: Start) -> None:
@@ -388,24 +209,6 @@ async def test_it_is_refused_while_the_reply_is_on_its_way(start: Start) -> None
         assert "still on its way" in str(answer["message"])
 
 
-async def test_children_refuse(start: Start) -> None:
-    def answers(request: ModelRequest) -> Said | str:
-        if name_of(request):
-            return "pearl"
-        return "done" if "pearl" in told(request) else spawn(task="Look.")
-
-    async with start(ScriptedModel(answers)) as at:
-        await says(at, "alpha")
-        (child,) = (await settled(at)).values()
-
-        def undo_it(unit: Unit) -> str:
-            lane = unit.lane(child.session_id)
-            return undo.take_back(unit, lane, by=OWNER_HERE, said_ms=2**62)
-
-        with pytest.raises(Conflict, match="only turns of a conversation"):
-            await at.engine.units.run(undo_it, name="undo")
-
-
 async def test_what_was_posted_stays_and_is_quoted(start: Start) -> None:
     reply = "the quick brown fox " * 10
     async with start(ScriptedModel([reply])) as at:
@@ -457,30 +260,6 @@ async def test_what_began_and_does_more_than_read_is_listed_and_told_to_the_mode
             assert "exec" not in notice.text
             assert "secret plan" not in told(given)
             assert "alpha" not in told(given)
-
-
-async def test_commands_sends_and_the_work_of_agents_are_listed(start: Start) -> None:
-    command = ("exec", json.dumps({"command": "make `all`"}))
-    letter = ("send_message", json.dumps({"to": f"test:A1:D-{MEMBER}", "text": "a secret"}))
-    file = ("write_file", json.dumps({"path": "deep.md", "content": "x"}))
-
-    def answers(request: ModelRequest) -> Said | str:
-        if name_of(request):
-            return Said("", calls=(file,)) if request.step == 1 else "pearl"
-        child = spawn(task="Look.", id="diver", type="general")
-        return Said("", calls=(command, letter, *child.calls)) if request.step == 1 else "done"
-
-    async with start(ScriptedModel(answers), policy(BYPASS)) as at:
-        await says(at, "hello", user=MEMBER)
-        await says(at, "alpha")
-        answer = await undoes(at)
-        listed = [line for line in answer.splitlines() if line.startswith("- ")]
-        assert sorted(listed) == [
-            "- `exec make 'all'`",
-            f"- `send_message test:A1:D-{MEMBER}`",
-            "- `subagent diver`",
-            "- `write_file deep.md`",
-        ]
 
 
 async def test_a_notice_of_what_outside_content_may_have_led_to_is_untrusted(start: Start) -> None:
@@ -548,6 +327,7 @@ async def test_edits_of_what_was_taken_back_reach_no_prompt(start: Start) -> Non
         assert (await edits(at, "x2", "buy rice")).disposition == "noted"
         await undoes(at)
         assert (await edits(at, "x2", "buy the rice", edited_at="e2")).disposition == "dropped"
+        await deletes(at, "x2")
         assert (await edits(at, "x1", "buy milk")).disposition == "noted"
         await says(at, "go on")
         assert "rice" not in told(model.requests[-1])
@@ -557,27 +337,3 @@ async def test_edits_of_what_was_taken_back_reach_no_prompt(start: Start) -> Non
         await says(at, "once more")
         assert "buy milk" in told(model.requests[-1])
         assert "go on" not in told(model.requests[-1])
-
-
-async def test_a_child_that_inherits_the_conversation_is_shown_nothing_of_it(start: Start) -> None:
-    def answers(request: ModelRequest) -> Said | str:
-        if name_of(request):
-            return "seen"
-        newest = request.messages[-1]
-        if newest.role == "user" and newest.text == "ask":
-            return spawn(task="Look.", memory_share_mode="inherit-readonly")
-        return "hm"
-
-    model = ScriptedModel(answers)
-
-    def shared(setup: Setup) -> Setup:
-        return replace(setup, children=ChildSettings(share="inherit-readonly"))
-
-    async with start(model, shared) as at:
-        await says(at, "alpha")
-        await says(at, "bravo")
-        await undoes(at)
-        await says(at, "ask")
-        (child,) = [one for one in model.requests if name_of(one)]
-        assert "alpha" in told(child)
-        assert "bravo" not in told(child)

@@ -18,7 +18,7 @@ from runtime.features.subagents.spawn.child_lifecycle import ROOT
 from runtime.features.subagents.spawn.type_book import TypeBook
 from runtime.ports.bus import CHILDREN, EVENTS, Signal
 from runtime.ports.clock import Clock
-from runtime.sessions import open_calls, sessions
+from runtime.sessions import listings, open_calls, sessions
 from runtime.sessions.open_calls import CLARIFICATION
 from runtime.sessions.streams import last_said
 from runtime.sessions.unit import Units
@@ -41,7 +41,8 @@ class AgentFamily:
     shelf: DefinitionShelf | None = None
 
     async def look(self, session_id: str) -> Household:
-        """The tree that a session is in, or the root of."""
+        """The tree that a session is in, or the root of, without agents of turns that were taken
+        back (MSG-22)."""
         own, rows = await self.units.database.read(partial(_tree, session_id=session_id))
         return Household(rows, ROOT if own is None else own.name, self.clock.now_ms())
 
@@ -114,7 +115,15 @@ async def _hear(
 
 def _tree(conn: Connection, session_id: str) -> tuple[Agent | None, Sequence[AgentRow]]:
     own = agents.find(conn, session_id)
-    return own, agent_tree.of_tree(conn, own.tree_id if own else session_id)
+    rows = agent_tree.of_tree(conn, own.tree_id if own else session_id)
+    # Who worked for a turn that was taken back, at any depth, knows what that said.
+    undone = listings.undone(conn, {run for row in rows for run in _runs_of(row.agent)})
+    return own, [row for row in rows if not undone & _runs_of(row.agent)]
+
+
+def _runs_of(agent: Agent) -> set[str]:
+    """The runs that spawned an agent, or told it to go on."""
+    return {agent.run_id, agent.payer}
 
 
 def _live(conn: Connection, session_ids: Collection[str]) -> tuple[Sequence[str], bool]:
