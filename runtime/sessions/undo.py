@@ -57,7 +57,7 @@ _DOING: Final = {
 class Turn:
     """A run that answered a person, `run_ids` with those of the handoffs that it caused, and what
     all of them `took`. Behind it is what they gave others to do, `given`, and `work`: its runs and
-    those of whom it was given to."""
+    those of sessions that they gave work, or let go on."""
 
     run: Run
     run_ids: tuple[str, ...]
@@ -143,14 +143,16 @@ def _turn(unit: Unit, lane: Lane, run: Run, there: Sequence[Delegation]) -> Turn
         senders = {unit.kinds.sender_of(conn, one) for one in heard}
         if any(one.session_id in senders and one.caused_by(run_ids) for one in there):
             run_ids.append(later)
-    given = list[Delegation]()
+    since = run.started_ms or 0
+    busy = list[Delegation]()
     for one in there:
-        above = {other.session_id for other in given}
-        if one.run_id in run_ids or one.parent_id in above:
-            given.append(one)
-    below = store.runs_of(conn, [one.session_id for one in given])
+        above = {other.session_id for other in busy}
+        if one.caused_by(run_ids) or one.parent_id in above:
+            busy.append(one)
+    below = store.runs_of(conn, [one.session_id for one in busy], since_ms=since)
+    given = tuple(one for one in busy if one.created_ms >= since)
     took = store.inputs_of(conn, lane.session_id, run_ids)
-    return Turn(run, tuple(run_ids), tuple(took), tuple(given), (*run_ids, *below))
+    return Turn(run, tuple(run_ids), tuple(took), given, (*run_ids, *below))
 
 
 def _remaining(conn: Connection, turn: Turn) -> Sequence[str]:

@@ -58,9 +58,11 @@ def inputs_of(conn: Connection, session_id: str, run_ids: Collection[str]) -> Se
     return _inputs(conn, session_id, run_ids, state="taken")
 
 
-def runs_of(conn: Connection, session_ids: Collection[str]) -> Sequence[str]:
-    """All runs of some sessions."""
-    query = select(runs_table.c.id).where(runs_table.c.session_id.in_(session_ids))
+def runs_of(conn: Connection, session_ids: Collection[str], *, since_ms: int) -> Sequence[str]:
+    """The runs of some sessions that were made since a moment."""
+    query = select(runs_table.c.id).where(
+        runs_table.c.session_id.in_(session_ids), runs_table.c.created_ms >= since_ms
+    )
     return list(conn.execute(query).scalars())
 
 

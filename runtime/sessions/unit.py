@@ -254,6 +254,7 @@ class Delegation:
     parent_id: str
     name: str
     run_id: str
+    created_ms: int
     payer: str = ""
     live: bool = False
     unfinished: str = ""

@@ -98,9 +98,13 @@ async def test_what_an_agent_was_told_in_a_turn_goes_with_that_turn(start: Start
     def answers(request: ModelRequest) -> Said | str:
         newest = request.messages[-1]
         if name_of(request):
-            return Said("ruby" if "once more" in told(request) else "pearl", before=gates["one"])
+            again = "once more" in told(request)
+            file = json.dumps({"path": f"{'second' if again else 'first'}.md", "content": "x"})
+            if request.step == 1:
+                return Said("", calls=(("write_file", file),), before=gates["one"])
+            return "ruby" if again else "pearl"
         if newest.role == "user" and newest.text == "look":
-            return spawn(task="Look.", id="one", mode="background")
+            return spawn(task="Look.", id="one", mode="background", type="general")
         if newest.role == "user" and newest.text == "again":
             return subagents("message", "once more")
         if newest.role == "user" and newest.text == "list":
@@ -114,7 +118,11 @@ async def test_what_an_agent_was_told_in_a_turn_goes_with_that_turn(start: Start
         gates["one"] = Gate()
         turn = await says(at, "again")
         last = await handed(at, "one", gates)
-        await undoes(at)
+        answer = await undoes(at)
+        assert [line for line in answer.splitlines() if line.startswith("- ")] == [
+            "- `subagents message one`",
+            "- `write_file second.md`",
+        ]
         assert await undone(at) == {turn, last}
         await says(at, "go on")
         assert "pearl" in told(model.requests[-1])

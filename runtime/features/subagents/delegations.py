@@ -37,6 +37,7 @@ def _delegation(agent: Agent) -> Delegation:
         parent_id=agent.parent_id,
         name=agent.name,
         run_id=agent.run_id,
+        created_ms=agent.created_ms,
         payer=agent.payer,
         live=agent.settled_ms is None,
         unfinished="a subagent's worktree is still there: settle it first" if there else "",
