@@ -121,6 +121,23 @@ async def test_every_reading_command_has_json_and_people_output(
         assert "`gatehouse runs list` shows" in unknown.err
 
 
+@pytest.mark.requirement("MSG-22")
+async def test_a_turn_that_was_taken_back_is_shown_as_such(
+    place: Place, fail_after: FailAfter
+) -> None:
+    async with fail_after(60), gateway(place) as program:
+        there = reaching(place, await program.url())
+        await command(there, "chat", "-m", "hello")
+        (run,) = json.loads((await command(there, "runs", "list", "--json")).out)
+        said = await command(there, "chat", "-m", "/undo")
+        while "still on its way" in said.out:
+            said = await command(there, "chat", "-m", "/undo")
+        assert said.out.startswith("Taken back: `hello`.")
+        shown = await command(there, "sessions", "show", "terminal:main")
+        assert shown.out.count("  (taken back)\n") == 2
+        assert "\nundone      yes" in (await command(there, "runs", "show", run["id"])).out
+
+
 @pytest.mark.requirement("MSG-12", "WEB-3")
 async def test_a_model_that_the_provider_lists_is_chosen_and_answers(
     place: Place, fail_after: FailAfter
