@@ -74,6 +74,10 @@ def handles() -> int:
     return len(list(Path("/proc/self/fd").iterdir()))
 
 
+def modes(folder: Path, *names: str) -> list[int]:
+    return [(folder / name).stat().st_mode & 0o777 for name in names]
+
+
 async def refused(desk: Desk, text: str) -> str:
     with pytest.raises(ToolError) as caught:
         await desk.run("apply_patch", patch=text)
@@ -158,15 +162,30 @@ async def test_a_file_that_changed_since_it_was_read_is_not_patched(
 
 async def test_what_fails_in_the_middle_is_put_back(desk: Desk, files: Path) -> None:
     """Somebody else writes a file when the others are replaced already."""
+    (files / "a.md").chmod(0o604)
     with prepared(parse(ALL_KINDS), "note", desk.context()) as held:
         steps = held.commit()
         next(steps)
         next(steps)
+        assert modes(files, "a.md") == [0o604]
         (files / "gone.md").write_text("changed by another\n")
         with pytest.raises(ToolError, match=r"gone.md changed .*; nothing was changed"):
             list(steps)
     assert tree(files) == BEFORE | {"gone.md": "changed by another\n"}
+    assert modes(files, "a.md", "b.md") == [0o604, 0o640]
     assert leftovers(files) == []
+
+
+async def test_a_file_that_is_written_while_it_is_moved_stays(desk: Desk, files: Path) -> None:
+    text = patch("*** Update File: b.md", "*** Move to: moved.md")
+    with prepared(parse(text), "note", desk.context()) as held:
+        steps = held.commit()
+        next(steps)
+        assert (files / "moved.md").read_text() == "two\n"
+        (files / "b.md").write_text("changed by another\n")
+        with pytest.raises(ToolError, match=r"^b.md changed .*; nothing was changed"):
+            list(steps)
+    assert tree(files) == BEFORE | {"b.md": "changed by another\n"}
 
 
 async def test_what_another_changed_meanwhile_is_not_overwritten_by_putting_back(
@@ -310,6 +329,13 @@ async def test_it_writes_only_where_it_was_decided_that_it_may(desk: Desk, files
     ):
         pass
     assert tree(files) == BEFORE
+    below = replace(desk.context(), writes=(str(files / "a.md" / "x"),))
+    text = patch("*** Update File: a.md", "@@", "-one", "+1")
+    with (
+        pytest.raises(ToolError, match=r"leads elsewhere"),
+        prepared(parse(text), "note", below),
+    ):
+        pass
 
 
 async def test_a_patch_over_too_much_is_refused(

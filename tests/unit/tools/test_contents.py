@@ -140,6 +140,8 @@ def test_a_voice_message_may_stand_in_a_container_of_pictures() -> None:
         ("video/mp4", "audio/mp4", False),
         ("image/png", "video/mp4", True),
         ("audio/x-mpeg", "audio/mpeg", False),
+        ("audio/mpeg", "image/png", True),
+        ("audio/mpeg", "application/octet-stream", False),
         ("application/octet-stream", "image/png", False),
         ("application/x-own", "application/octet-stream", False),
     ],

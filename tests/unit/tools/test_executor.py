@@ -1,5 +1,6 @@
 """How calls become rows: those that no step reads any more, and one that is decided again."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from runtime.domain.decisions import PermissionMode
 from runtime.domain.errors import ToolError
 from runtime.domain.tools import Effect, ToolCall, ToolResult, Touches
+from runtime.policy.bounds import rule_lists
 from runtime.policy.decide import Bounds
 from runtime.sessions.calls import CallRow
 from runtime.tools.base import Arguments, Tool, ToolContext, ToolOutput
@@ -123,3 +125,44 @@ async def test_a_call_that_passed_no_check_never_runs(desk: Desk) -> None:
     (planned,) = planned_of(desk, [call], Bounds())
     with pytest.raises(ValueError, match="the call c1 was never prepared"):
         await Executor(desk.registry).run(planned, desk.context())
+
+
+def writes(path: str) -> ToolCall:
+    return ToolCall(id="c1", name="write_file", arguments=json.dumps({"path": path, "content": ""}))
+
+
+@pytest.mark.requirement("POL-9")
+@pytest.mark.parametrize(
+    ("path", "bounds", "verdict", "offered"),
+    [
+        ("a.md", Bounds(rules=rule_lists(ask=("write_file",))), "ask", "write_file(a.md)"),
+        ("a.md", Bounds(), "allow", None),
+        ("AGENTS.md", Bounds(), "ask", None),
+    ],
+)
+def test_a_card_offers_the_session_only_where_it_asks_and_never_for_instructions(
+    desk: Desk, path: str, bounds: Bounds, verdict: str, offered: str | None
+) -> None:
+    (planned,) = planned_of(desk, [writes(path)], bounds)
+    assert planned.row.decision is not None
+    assert planned.row.decision.verdict == verdict
+    assert (planned.grant and planned.grant.text) == offered
+    assert (planned.risk is not None) == (verdict == "ask")
+
+
+def test_what_the_model_left_out_is_not_added_to_its_call(desk: Desk) -> None:
+    call = ToolCall(id="c1", name="read_file", arguments='{"path": "a.md"}')
+    (planned,) = planned_of(desk, [call], Bounds())
+    assert json.loads(planned.row.call.arguments) == {"path": "a.md"}
+
+
+@pytest.mark.requirement("SUB-16", "CTX-6")
+@pytest.mark.parametrize("bounds", [Bounds(child=True), Bounds(group=True)])
+def test_notes_are_private_by_where_a_path_leads(desk: Desk, bounds: Bounds) -> None:
+    (desk.workspace / "memory").mkdir()
+    (desk.folder / "link").symlink_to(desk.workspace / "memory")
+    calls = [writes(path) for path in ("memory/a.md", "link/a.md", "a.md")]
+    verdicts = [
+        one.row.decision and one.row.decision.verdict for one in planned_of(desk, calls, bounds)
+    ]
+    assert verdicts == ["deny", "deny", "allow"]

@@ -5,6 +5,7 @@ import shutil
 import subprocess
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -502,6 +503,32 @@ async def test_what_the_operator_grants_stands_above(playground: Playground) -> 
     said = (await exec_tool.run(arguments, playground.desk.context())).content
     assert playground.ran()
     assert "operators-own" in said
+
+
+def test_what_the_operator_grants_is_read_as_git_reads_it(tmp_path: Path) -> None:
+    def pairs(granted: dict[str, str], *, reading: bool = False) -> list[tuple[str, str]]:
+        found = hardened((tmp_path,), (tmp_path,), granted=granted, reading=reading).variables
+        numbers = range(int(found["GIT_CONFIG_COUNT"]))
+        return [(found[f"GIT_CONFIG_KEY_{n}"], found[f"GIT_CONFIG_VALUE_{n}"]) for n in numbers]
+
+    own = pairs({})
+    two = {
+        "GIT_CONFIG_COUNT": "2",
+        "GIT_CONFIG_KEY_0": "user.name",
+        "GIT_CONFIG_VALUE_0": "Ann",
+        "GIT_CONFIG_KEY_1": "user.email",
+        "GIT_CONFIG_VALUE_1": "ann@example.org",
+    }
+    first, second = ("user.name", "Ann"), ("user.email", "ann@example.org")
+    assert pairs(two) == [*own, first, second], "the last one holds"
+    assert pairs(two | {"GIT_CONFIG_COUNT": "1"}) == [*own, first]
+    for count in ("", "x", "-1", "0"):
+        assert pairs(two | {"GIT_CONFIG_COUNT": count}) == own
+    for gone in two:
+        left = {key: value for key, value in two.items() if key != gone}
+        kept = [first] if gone.endswith("_1") else []
+        assert pairs(left) == [*own, *kept]
+    assert pairs(two, reading=True) == pairs({}, reading=True)
 
 
 async def prints(stdio: FakeStdio) -> int:

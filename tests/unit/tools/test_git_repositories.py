@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -130,6 +131,29 @@ def test_where_a_repository_may_have_submodules(
     assert submodules(surveyed((folder,), (folder,)))
     # Ordinary repositories, of which all folders were looked at, are not asked about it.
     assert not hardened((folder,), (folder,), granted={}).problem
+
+
+def test_indexes_are_read_up_to_a_bound_for_each_and_one_for_all(
+    playground: Playground, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = playground.repository
+    size = (folder / ".git/index").stat().st_size
+    for other in ("index.old", "sharedindex.1"):
+        shutil.copy(folder / ".git/index", folder / ".git" / other)
+    survey = replace(surveyed((folder,), (folder,)), places=(folder / ".git",))
+    for each, together, said in (
+        (size, 3 * size, ""),
+        (size - 1, 3 * size, "is too large to look for submodules"),
+        (size, 3 * size - 1, "is too large to look for submodules"),
+        (size, size - 1, "is too large to look for submodules"),
+    ):
+        monkeypatch.setattr(git_repositories, "_MOST_INDEX", each)
+        monkeypatch.setattr(git_repositories, "_MOST_INDEXES", together)
+        assert said in submodules(survey)
+        assert bool(submodules(survey)) is bool(said)
+    (folder / ".git/index.lock").write_bytes(b"x" * size)
+    monkeypatch.setattr(git_repositories, "_MOST_INDEXES", 3 * size)
+    assert submodules(survey) == "", "git reads no file that it is still writing"
 
 
 def test_a_file_of_an_unlucky_size_is_no_submodule(playground: Playground) -> None:
@@ -268,6 +292,19 @@ def test_paths_are_followed_as_far_as_people_go(
 def test_more_than_a_person_writes_is_no_configuration(raw: bytes, said: str) -> None:
     with pytest.raises(BadConfig, match=said):
         entries(raw)
+
+
+@pytest.mark.parametrize(
+    ("raw", "variables"),
+    [
+        (b"[a]\n" + b"k\n" * git_config.MOST_ENTRIES, git_config.MOST_ENTRIES),
+        (b"#" + b"x" * (git_config.MOST_BYTES - 1), 0),
+        (b'[a "' + b"." * (git_config.MOST_KEY - 2) + b'"]\nk = 1', 1),
+        (b"[a]\n" + b"k" * (git_config.MOST_KEY - 1), 1),
+    ],
+)
+def test_as_much_as_a_person_writes_is_a_configuration(raw: bytes, variables: int) -> None:
+    assert len(entries(raw)) == variables
 
 
 def test_the_bounds_hold_for_all_files_together(

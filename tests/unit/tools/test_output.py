@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from runtime.domain.errors import ToolError
 from runtime.domain.fence import fence
 from runtime.tools.base import ToolOutput
+from runtime.tools.hidden import OUTPUTS
 from runtime.tools.output import to_result
 from tests.unit.tools.support import Desk, call
 
@@ -40,7 +41,9 @@ async def test_long_output_is_cut_in_the_middle_and_kept_whole(desk: Desk, line:
     assert "last\n[" in result.content
     kept = Path(result.whole_output_path or "")
     assert kept_text(kept) == whole
-    assert kept.parent == desk.workspace / ".gatehouse" / "outputs" / "ses_1" / "run_1"
+    folders = [desk.workspace.joinpath(*OUTPUTS), *kept.parents[1::-1]]
+    assert kept.parent == folders[0] / "ses_1" / "run_1"
+    assert {folder.stat().st_mode & 0o777 for folder in folders} == {0o700}
     named = re.search(r"all of it is in (\S+)\]$", result.content)
     assert named is not None
     read = await desk.run("read_file", path=named[1], limit=1)

@@ -178,6 +178,13 @@ rename to a
     assert [change.paths for change in parse(text)] == [('ä "1".md',), ("ä", "a")]
 
 
+def test_a_time_behind_a_name_is_no_part_of_it() -> None:
+    hunk = "@@ -1 +1 @@\n-x\n+y\n"
+    for name in ("a b", '"a b"'):
+        (change,) = parse(f"--- {name}\t2026-01-02 03:04:05\n+++ {name}\t2026-01-02\n{hunk}")
+        assert change.path == "a b"
+
+
 def test_a_diff_without_prefixes_names_its_files_as_they_are() -> None:
     (change,) = parse("diff --git a/x a/x\nnew file mode 100644\n")
     assert change == FileChange("add", "a/x")
@@ -268,6 +275,10 @@ def test_what_only_adds_needs_a_place() -> None:
     assert "it only adds" in refused("a\n", "@@", "+x")
     (change,) = parse("--- a/f\n+++ b/f\n@@ -1,0 +2 @@\n+x\n")
     assert patched("a\nb\n", change) == "a\nx\nb\n"
+    assert patched("a\n", change) == "a\nx\n", "behind the last line"
+    (change,) = parse("--- a/f\n+++ b/f\n@@ -2,0 +3 @@\n+x\n")
+    with pytest.raises(ToolError, match="it only adds"):
+        patched("a\n", change)
 
 
 def test_what_is_not_there_names_the_hunk_and_the_nearest_place() -> None:

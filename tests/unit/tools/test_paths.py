@@ -12,6 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runtime.domain.errors import ToolError
+from runtime.tools.paths import PathGuard
+from runtime.workspace.layout import Layout
 from tests.profiles import examples
 from tests.unit.tools.support import Desk
 
@@ -290,3 +292,17 @@ async def test_no_handle_stays_open() -> None:
                     await desk.run(tool, path=path, **arguments)
         await desk.run("glob", pattern="**/file")
         assert open_handles() == before
+
+
+def test_a_worktree_in_the_gateways_folder_is_written_and_nothing_beside_it(tmp_path: Path) -> None:
+    home = tmp_path.resolve()
+    files = home / ".gatehouse" / "worktrees" / "one"
+    (files / "deep").mkdir(parents=True)
+    guard = PathGuard(Layout.of_worktree(home, files))
+    assert guard.writable("deep/a.md") == files / "deep" / "a.md"
+    with guard.parent(str(files / "new" / "b.md"), follow_last=False, make=True) as spot:
+        assert spot.path == files / "new" / "b.md"
+    assert (files / "new").is_dir()
+    for path in (".gatehouse/worktrees/two/a.md", ".gatehouse/a.md"):
+        with pytest.raises(ToolError, match="belongs to the gateway"):
+            guard.writable(str(home / path))

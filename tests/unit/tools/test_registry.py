@@ -76,6 +76,12 @@ def test_of_many_wrong_fields_the_first_are_told(desk: Desk) -> None:
 
 
 @pytest.mark.requirement("TOOL-1")
+def test_a_wrong_value_in_a_list_is_named_with_its_place(desk: Desk) -> None:
+    told = refused(desk, "ask_user", '{"question": "Which?", "options": ["a", 7]}')
+    assert told.startswith("ask_user: options.1: input should be a valid string.")
+
+
+@pytest.mark.requirement("TOOL-1")
 def test_an_unknown_tool_gets_the_nearest_names(desk: Desk) -> None:
     assert refused(desk, "readfile", "{}").startswith(
         "there is no tool named readfile; the nearest are read_file"
