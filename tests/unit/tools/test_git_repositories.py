@@ -225,6 +225,30 @@ def test_what_is_laid_out_like_a_repository_is_found(tmp_path: Path, name: str) 
     assert folder in surveyed((tmp_path,), (tmp_path,)).places
 
 
+def test_a_file_leads_to_a_repository_as_git_reads_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(git_repositories, "_MOST_PATH", 8)
+    for name in ("real", "a b ", "12345678"):
+        (tmp_path / name).mkdir()
+    for written, leads in (
+        (b"gitdir: real", "real"),
+        (b"gitdir: real\r\n", "real"),
+        (b"gitdir: a b \n", "a b "),
+        (b"gitdir: real\0.x\n", "real"),
+        (b"gitdir: 12345678", "12345678"),
+    ):
+        (tmp_path / ".git").write_bytes(written)
+        assert surveyed((tmp_path,), ()).places == (tmp_path / leads,)
+    for written in (b"gitdir: \n", b"gitdir:real\n", b"real\n", b""):
+        (tmp_path / ".git").write_bytes(written)
+        assert surveyed((tmp_path,), ()).places == ()
+    for written in (b"gitdir: 123456789", b"gitdir: real\n\n\n\n\n\n"):
+        (tmp_path / ".git").write_bytes(written)
+        with pytest.raises(BadConfig, match=r"/\.git holds no path"):
+            surveyed((tmp_path,), ())
+
+
 def test_more_repositories_than_a_person_has_stop_git(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -307,18 +331,28 @@ def test_as_much_as_a_person_writes_is_a_configuration(raw: bytes, variables: in
     assert len(entries(raw)) == variables
 
 
+@pytest.mark.parametrize(
+    ("bound", "reached", "said"),
+    [
+        ("MOST_ENTRIES", 12, "more than 11 variables of configuration"),
+        ("MOST_BYTES", 228, "more than 227 bytes of configuration"),
+        ("_MOST_FILES", 6, "more than 5 files of configuration"),
+        ("_MOST_OVERRIDES", 3, "more than 2 settings that start programs"),
+        ("_MOST_OVERRIDDEN", 42, "names that are too long"),
+    ],
+)
 def test_the_bounds_hold_for_all_files_together(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bound: str, reached: int, said: str
 ) -> None:
+    bare = "\tbare = false\n" * 3
     for name in ("a", "b", "c"):
         (tmp_path / name / ".git").mkdir(parents=True)
-        (tmp_path / name / ".git/config").write_bytes(b"[core]\n\tbare = false\n" * 4)
+        text = f'[core]\n{bare}[filter "{name}"]\n\tclean = evil\n'
+        (tmp_path / name / ".git/config").write_text(text)
+    monkeypatch.setattr(git_programs, bound, reached)
     assert not hardened((tmp_path,), (tmp_path,), granted={}).problem
-    monkeypatch.setattr(git_programs, "MOST_ENTRIES", 11)
-    assert "more than 11 variables" in hardened((tmp_path,), (tmp_path,), granted={}).problem
-    monkeypatch.setattr(git_programs, "MOST_BYTES", 200)
-    told = hardened((tmp_path,), (tmp_path,), granted={}).problem
-    assert "more than 200 bytes of configuration" in told
+    monkeypatch.setattr(git_programs, bound, reached - 1)
+    assert said in hardened((tmp_path,), (tmp_path,), granted={}).problem
 
 
 def _deep(top: Path, length: int) -> Path:
