@@ -12,7 +12,7 @@ import pytest
 from runtime.tools import git_config, git_programs, git_repositories
 from runtime.tools.git_config import BadConfig, entries
 from runtime.tools.git_programs import hardened
-from runtime.tools.git_repositories import Paths, laid_out, submodules, surveyed
+from runtime.tools.git_repositories import Paths, Survey, laid_out, submodules, surveyed
 from tests.unit.tools.playground import Playground, filled, playground
 
 __all__ = ["filled", "playground"]
@@ -167,6 +167,38 @@ def test_a_file_of_an_unlucky_size_is_no_submodule(playground: Playground) -> No
     # An index that says itself where its entries begin may have them anywhere.
     (folder / ".git/index").write_bytes(raw + b"IEOT")
     assert submodules(surveyed((folder,), (folder,)))
+
+
+def test_an_entry_of_an_index_is_told_from_bytes_that_look_like_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(git_repositories, "_MOST_STRAY", 3)
+    mode, size = b"\0\0\0\0\0\0\xe0\0", b"\0\0\xe0\0\0\0\0\0"
+    for version in (2, 3, 4):
+        head = b"DIRC" + version.to_bytes(4)
+        for held, may in (
+            (b"", False),
+            (size * 2, version == 4),
+            (mode, True),
+            (size * 2 + mode, True),
+            (size * 3, True),
+        ):
+            (tmp_path / "index").write_bytes(head + held)
+            said = submodules(Survey((tmp_path,), (), whole=True, hooked=""))
+            assert said == (f"{tmp_path}/index may hold submodules" if may else "")
+
+
+def test_a_folder_with_more_names_than_a_repository_has_is_not_looked_through(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    survey = Survey((tmp_path, tmp_path / "gone"), (), whole=True, hooked="")
+    for name in ("a", "b", "c"):
+        (tmp_path / name).touch()
+    monkeypatch.setattr(git_repositories, "_MOST_NAMES", 3)
+    assert submodules(survey) == ""
+    (tmp_path / "d").touch()
+    with pytest.raises(BadConfig, match="holds more than 3 names"):
+        submodules(survey)
 
 
 async def test_where_not_all_was_looked_at_other_repositories_still_work(

@@ -55,6 +55,8 @@ def test_glob_patterns(pattern: str, matching: list[str], others: list[str]) -> 
 def test_a_pattern_that_takes_too_long_is_an_error() -> None:
     with pytest.raises(ToolError, match="takes too long"):
         Glob("{a,aa}" * 40 + "{b,c}").matches("a" * 60)
+    with pytest.raises(ToolError, match="the glob pattern is not right: bad character range"):
+        Glob("[z-a]")
     for pattern in ("", "/etc/*", "../*", "x" * 400):
         with pytest.raises(ToolError):
             Glob(pattern)
