@@ -1,12 +1,13 @@
 """What does not exist for a call: private notes, and what other sessions kept (CTX-6, I10)."""
 
+import re
 from pathlib import Path
 
 import pytest
 from pydantic import JsonValue
 
 from runtime.domain.errors import ToolError
-from runtime.tools.hidden import Hidden
+from runtime.tools.hidden import Hidden, file_name
 from runtime.workspace.layout import Layout
 from tests.fakes.sandbox import FakeSandbox, FakeStdio
 from tests.unit.tools.support import Desk, Skills, StillClock
@@ -253,6 +254,17 @@ async def test_without_confinement_no_command_runs_where_notes_are_hidden(shut: 
     assert sandbox.started == []
     await Desk(shut.workspace, sandbox=sandbox).run("exec", command="go")
     assert len(sandbox.started) == 1
+
+
+def test_an_id_becomes_one_part_of_a_path_and_no_two_the_same() -> None:
+    """Ids of calls are the provider's, and may hold anything."""
+    for plain in ("call_1-A", "x" * 64):
+        assert file_name(plain) == plain
+    others = ("", "..", "a/b", "a.b", "a b", "\u00e4", "x" * 65, "x" * 66, "\ud800")
+    names = [file_name(other) for other in others]
+    assert len({*names, *others}) == 2 * len(others)
+    for name in names:
+        assert re.fullmatch(r"[\w-]{1,64}", name, re.ASCII)
 
 
 def test_a_session_whose_name_begins_like_another_is_another(desk: Desk) -> None:
