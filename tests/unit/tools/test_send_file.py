@@ -148,6 +148,7 @@ async def test_a_limit_is_named_with_the_field_and_the_setting(tmp_path: Path) -
 def test_the_smaller_limit_holds_and_says_whose_it_is() -> None:
     can = {
         "small": Capabilities(files=True, file_bytes=10),
+        "same": Capabilities(files=True, file_bytes=100),
         "large": Capabilities(files=True, file_bytes=1_000),
         "none": Capabilities(),
     }
@@ -155,6 +156,7 @@ def test_the_smaller_limit_holds_and_says_whose_it_is() -> None:
     rooms = {name: room_for(limits, name, 1) for name in (*can, "elsewhere")}
     assert {name: (room.most, room.limit, room.files) for name, room in rooms.items()} == {
         "small": (10, "the limit of small", True),
+        "same": (100, "delivery.file_mb", True),
         "large": (100, "delivery.file_mb", True),
         "none": (100, "delivery.file_mb", False),
         "elsewhere": (100, "delivery.file_mb", True),
