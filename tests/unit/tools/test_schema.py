@@ -3,7 +3,7 @@
 from typing import Literal
 
 import pytest
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from runtime.tools.schema import of_arguments
 
@@ -51,3 +51,38 @@ def test_a_type_that_is_named_more_often_is_defined_once() -> None:
         schema = of_arguments(model.model_json_schema())
         assert list(schema["$defs"]) == [name]
         assert "Spend" not in str(schema)
+
+
+class Fields(BaseModel):
+    """Every kind of field."""
+
+    needed: int = Field(ge=1, description="How many")
+    empty: str = Field(default="", max_length=9)
+    filled: str = "x"
+    zero: int = 0
+    off: bool = False
+    none: list[str] = Field(default=[], max_length=3)
+    open: str | None = None
+    either: int | str | None = None
+    named: str | None = "x"
+
+
+@pytest.mark.requirement("CTX-12")
+def test_a_field_is_told_by_its_type_and_by_a_default_that_says_something() -> None:
+    schema = of_arguments(Fields.model_json_schema())
+    text = {"type": "string"}
+    assert schema == {
+        "type": "object",
+        "required": ["needed"],
+        "properties": {
+            "needed": {"type": "integer", "description": "How many"},
+            "empty": text,
+            "filled": {**text, "default": "x"},
+            "zero": {"type": "integer", "default": 0},
+            "off": {"type": "boolean", "default": False},
+            "none": {"type": "array", "items": text},
+            "open": text,
+            "either": {"anyOf": [{"type": "integer"}, text, {"type": "null"}]},
+            "named": {"anyOf": [text, {"type": "null"}], "default": "x"},
+        },
+    }
