@@ -1,5 +1,6 @@
 """`apply_patch` on files: all of a patch or nothing, within what may be reached (TOOL-14)."""
 
+import errno
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -249,6 +250,35 @@ async def test_what_a_process_staged_that_died_is_taken_away_by_the_same_call(
     assert staged(files) == []
 
 
+async def test_a_disk_that_takes_no_more_leaves_all_as_it_was(
+    desk: Desk, files: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage = atomic.stage
+
+    def full(spot: Spot, content: bytes, like: os.stat_result | None, **more: Any) -> Staged:
+        if spot.name == "c.md":
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return stage(spot, content, like, **more)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(atomic, "stage", full)
+        told = await refused(desk, ALL_KINDS)
+    assert told.startswith("the patch cannot be used: No space left")
+    assert told.endswith("; nothing was changed")
+    assert (tree(files), staged(files), folders(files)) == (BEFORE, [], [])
+    assert list((desk.workspace / ".gatehouse" / "patches").iterdir()) == []
+
+
+async def test_of_many_files_that_do_not_fit_the_first_are_told(desk: Desk, files: Path) -> None:
+    for number, more in ((8, []), (9, ["and 1 more files do not fit"])):
+        names = [f"none{n}" for n in range(number)]
+        lines = (await refused(desk, patch(*(f"*** Delete File: {one}" for one in names)))).split(
+            "\n"
+        )
+        assert [line.split(" ")[0] for line in lines[:8]] == names[:8]
+        assert lines[8:] == [*more, "nothing was changed"]
+
+
 async def test_folders_that_a_failed_patch_made_are_taken_away(desk: Desk, files: Path) -> None:
     (files / "there").mkdir()
     names = ("new/deep/x", "there/also/x", f"other/{'x' * 300}")
@@ -341,9 +371,12 @@ async def test_it_writes_only_where_it_was_decided_that_it_may(desk: Desk, files
 async def test_a_patch_over_too_much_is_refused(
     desk: Desk, files: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(patching, "MOST_BYTES", 10)
-    assert "more than 10" in await refused(desk, ALL_KINDS)
+    monkeypatch.setattr(patching, "MOST_BYTES", 19)
+    assert "about 20 bytes, more than 19; split it" in await refused(desk, ALL_KINDS)
     assert tree(files) == BEFORE
+    monkeypatch.setattr(patching, "MOST_BYTES", 20)
+    await desk.run("apply_patch", patch=ALL_KINDS)
+    assert tree(files) == AFTER
 
 
 def test_all_that_it_names_is_touched_and_what_acts_later_is_known(desk: Desk, files: Path) -> None:

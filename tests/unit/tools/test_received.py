@@ -71,3 +71,18 @@ def test_a_kept_file_is_read_back_as_it_came_or_not_at_all(tmp_path: Path) -> No
     (tmp_path / path).unlink()
     (tmp_path / path).symlink_to(tmp_path / "bare")
     assert received.read(tmp_path, path, digest, 10) is None
+
+
+@pytest.mark.requirement("MSG-19", "TOOL-2")
+def test_a_file_that_is_kept_again_is_written_only_where_it_was_changed(tmp_path: Path) -> None:
+    path = tmp_path / received.keep(tmp_path, "ses_a", "one.txt", b"1" * 10)
+    for folder in list(path.parents)[:3]:
+        assert folder.stat().st_mode & 0o777 == 0o700
+    before = path.stat()
+    received.keep(tmp_path, "ses_a", "one.txt", b"1" * 10)
+    assert (path.stat().st_ino, path.stat().st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
+    for other in (b"2" * 10, b"1" * 9, b"1" * 11, b""):
+        path.write_bytes(other)
+        received.keep(tmp_path, "ses_a", "one.txt", b"1" * 10)
+        assert path.read_bytes() == b"1" * 10
+    assert [one.name for one in path.parent.iterdir()] == ["one.txt"]
