@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runtime.domain.errors import ToolError
+from runtime.tools import paths
 from runtime.tools.paths import PathGuard
 from runtime.workspace.layout import Layout
 from tests.profiles import examples
@@ -306,3 +307,47 @@ def test_a_worktree_in_the_gateways_folder_is_written_and_nothing_beside_it(tmp_
     for path in (".gatehouse/worktrees/two/a.md", ".gatehouse/a.md"):
         with pytest.raises(ToolError, match="belongs to the gateway"):
             guard.writable(str(home / path))
+
+
+def test_a_path_has_a_bound_of_links_of_folders_and_of_characters(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, bound in (("_HOPS", 2), ("_DEPTH", 4), ("_LENGTH", 10)):
+        monkeypatch.setattr(paths, name, bound)
+    deep = desk.folder / "a" / "b" / "c"
+    (deep / "d").mkdir(parents=True)
+    for link, target in (("l1", "a"), ("l2", "l1"), ("l3", "l2")):
+        (desk.folder / link).symlink_to(target)
+    guard = PathGuard(Layout.of(desk.workspace))
+    for path, real in (
+        ("l2/b", deep.parent),
+        ("a/b/c/d", deep / "d"),
+        ("a/b/c/x", deep / "x"),
+        ("a/b/../b/c", deep),
+        ("././././/a", desk.folder / "a"),
+    ):
+        assert guard.resolve(path) == real
+    for path, said in (
+        ("l3/b", "leads through too many symbolic links"),
+        ("a/b/c/d/e", "is more than 4 directories deep"),
+        ("./././././a", "cannot be longer than 10 characters"),
+        ("a\0", "cannot hold a NUL character"),
+    ):
+        with pytest.raises(ToolError, match=said):
+            guard.resolve(path)
+
+
+def test_folders_on_the_way_are_made_where_it_was_decided_so(desk: Desk) -> None:
+    guard = PathGuard(
+        Layout.of(desk.workspace), writes=(str(desk.folder / "new" / "deep" / "a.md"),)
+    )
+    made: list[Path] = []
+    with guard.parent("new/deep/a.md", make=True, made=made) as spot:
+        assert spot.path == desk.folder / "new" / "deep" / "a.md"
+    assert made == [desk.folder / "new", desk.folder / "new" / "deep"]
+    with guard.parent("new/deep/a.md", make=True, made=made):
+        assert len(made) == 2, "they were there"
+    for path in ("new/b.md", "else/a.md", "ne/a.md"):
+        with pytest.raises(ToolError, match="leads elsewhere"), guard.parent(path, make=True):
+            pass
+    assert sorted(one.name for one in desk.folder.rglob("*")) == ["deep", "new"]

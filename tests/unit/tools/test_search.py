@@ -163,6 +163,26 @@ def test_a_walk_ends_so_many_folders_down_and_says_so(
     assert tree.truncated is truncated
 
 
+@pytest.mark.parametrize(("most", "seen"), [(5, 5), (4, 4), (2, 2)])
+def test_a_walk_ends_after_so_many_entries_and_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int, seen: int
+) -> None:
+    monkeypatch.setattr("runtime.tools.tree._VISITS", most)
+    for name in ("b/c", "b/d", "a", "e", ".git/x", "hidden/y"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("x")
+    handle = os.open(tmp_path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        tree = Tree(
+            handle, skipped=frozenset({"e"}), hides=lambda path: path.startswith((".", "h"))
+        )
+        paths = [entry.path for entry in tree]
+    finally:
+        os.close(handle)
+    assert paths == ["a", "b", "b/c", "b/d", "e"][:seen]
+    assert tree.truncated is (most < 5)
+
+
 async def test_lines_are_shown_without_the_ends_of_windows_and_cut(desk: Desk) -> None:
     (desk.folder / "a").write_bytes(b"\rxy\r\n" + b"x" * 300 + b"\n" + b"x" * 301 + b"\n")
     found = (await desk.run("grep", pattern="x")).content.split("\n")
