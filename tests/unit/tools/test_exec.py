@@ -7,7 +7,12 @@ import signal
 import pytest
 
 from runtime.domain.errors import ToolError
-from runtime.ports.sandbox import SandboxCommand, SandboxLimits, SandboxUnavailable
+from runtime.ports.sandbox import (
+    SandboxCommand,
+    SandboxExit,
+    SandboxLimits,
+    SandboxUnavailable,
+)
 from runtime.tools.builtin.shell import ExecSettings
 from tests.fakes.sandbox import FakeProcess, FakeSandbox, FakeStdio, Program
 from tests.unit.tools.support import Desk, StillClock
@@ -154,6 +159,46 @@ async def test_a_command_that_takes_too_long_is_told_with_what_it_printed(desk: 
         assert timer.seconds == 5
         timer.callback()
     assert running.result().content == "[timed out after 5 s and was killed, 0.0 s]\nso far"
+
+
+@pytest.mark.parametrize(
+    ("end", "told"),
+    [
+        (
+            SandboxExit(137, 9, timed_out=False, duration_s=1.25, limit="disk"),
+            "[ended: it used more than 2,048 MB of disk, all commands of this session together, "
+            "1.2 s]",
+        ),
+        (
+            SandboxExit(137, 9, timed_out=False, duration_s=1, limit="free_space"),
+            "[ended: less than 256 MB of disk were left, 1.0 s]",
+        ),
+        (
+            SandboxExit(137, 9, timed_out=False, duration_s=1, limit="memory"),
+            "[killed by SIGKILL (exit code 137), met its limit of memory, 1.0 s]",
+        ),
+        (
+            SandboxExit(1, None, timed_out=False, duration_s=1, limit="processes"),
+            "[exit code 1, met its limit of processes, 1.0 s]",
+        ),
+        (
+            SandboxExit(137, 9, timed_out=True, duration_s=5, limit="time"),
+            "[timed out after 2.5 s and was killed, 5.0 s]",
+        ),
+        (
+            SandboxExit(255, 127, timed_out=False, duration_s=0, limit=None),
+            "[killed by signal 127 (exit code 255), 0.0 s]",
+        ),
+    ],
+)
+async def test_how_a_command_ended_is_told_with_the_limit_that_it_met(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, end: SandboxExit, told: str
+) -> None:
+    monkeypatch.setattr(FakeProcess, "_exit", lambda _process: end)
+    desk, _ = at(desk, prints(b"so far"))
+    output = await desk.run("exec", command="go", timeout_s=2.5)
+    assert output.content == f"{told}\nso far"
+    assert output.failed
 
 
 async def test_output_is_shown_as_it_comes(desk: Desk) -> None:
