@@ -1,5 +1,6 @@
 """`send_file`: a copy of what the file holds now, within limits, and of nothing that is hidden."""
 
+import hashlib
 import os
 import stat
 from dataclasses import replace
@@ -145,6 +146,24 @@ async def test_a_limit_is_named_with_the_field_and_the_setting(tmp_path: Path) -
     assert copies(tmp_path) == []
 
 
+@pytest.mark.requirement("MSG-19")
+async def test_a_file_up_to_the_limit_is_copied_whole_piece_by_piece(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("runtime.tools.outgoing._PIECE", 4)
+    raw = b"\0\1" + b"words of a file"
+    (folder(tmp_path) / "a.bin").write_bytes(raw)
+    desk = Desk(tmp_path, room=room_for(SendLimits(file_bytes=len(raw)), "test", 0))
+    part = sent(await desk.run("send_file", path="a.bin"))
+    assert kept(tmp_path, part).read_bytes() == raw
+    assert (part.size_bytes, part.digest) == (len(raw), hashlib.sha256(raw).hexdigest())
+    assert part.media_type == "application/octet-stream", "by the first bytes, not the last"
+    copy = open_copy(tmp_path, part)
+    assert copy is not None
+    with copy:
+        assert copy.read() == raw
+
+
 def test_the_smaller_limit_holds_and_says_whose_it_is() -> None:
     can = {
         "small": Capabilities(files=True, file_bytes=10),
@@ -283,6 +302,7 @@ async def test_old_copies_go_unless_something_waits_for_them(
     for part in (old, needed):
         os.utime(kept(tmp_path, part), (1_000, 1_000))
     path = located(tmp_path, needed).path if absolute else needed.path
+    assert sweep(tmp_path, before_ms=1_000_000, needed={path}) == 0
     assert sweep(tmp_path, before_ms=1_000_001, needed={path}) == 1
     assert copies(tmp_path) == sorted(Path(one.path).name for one in (needed, young))
     assert sweep(tmp_path / "never", before_ms=1, needed=()) == 0
