@@ -455,27 +455,12 @@ async def test_a_file_is_read_once_and_all_files_have_a_bound(
     (shelf.files / "d").mkdir()
     (shelf.files / "b.py").write_bytes(b"#" * 1000)
     (shelf.files / "c.py").write_bytes(b"#" * 1000)
-    monkeypatch.setattr("runtime.tools.actions._MOST_BYTES_IN_ALL", 1999)
+    (action,) = filter(None, [shelf.plan("python3 b.py c.py").action])
+    for name, most in (("BYTES_IN_ALL", 2000), ("BYTES", 1000), ("FILES", len(action.files))):
+        for bound, whole in ((most - 1, False), (most, True)):
+            monkeypatch.setattr(f"runtime.tools.actions._MOST_{name}", bound)
+            assert (shelf.plan("python3 b.py c.py").grant is not None) is whole
     assert shelf.plan("python3 b.py d/../b.py ./d/../b.py").grant is not None
-    assert shelf.plan("python3 b.py c.py").grant is None
-    monkeypatch.setattr("runtime.tools.actions._MOST_BYTES_IN_ALL", 2000)
-    assert shelf.plan("python3 b.py c.py").grant is not None
-
-
-def test_of_what_cannot_be_looked_at_as_a_whole_nobody_allows_more_than_once(
-    shelf: Shelf, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in "abc":
-        (shelf.files / f"{name}.py").write_bytes(b"#" * 1000)
-    command = "python3 a.py b.py c.py"
-    (action,) = filter(None, [shelf.plan(command).action])
-    for bound, most in (("_MOST_FILES", len(action.files)), ("_MOST_BYTES", 1000)):
-        with monkeypatch.context() as bounded:
-            bounded.setattr(f"runtime.tools.actions.{bound}", most)
-            planned = shelf.plan(command)
-            assert (planned.action, planned.grant is None) == (action, False)
-            bounded.setattr(f"runtime.tools.actions.{bound}", most - 1)
-            assert shelf.plan(command).grant is None
 
 
 def test_a_text_with_a_nul_is_refused_and_says_so(shelf: Shelf) -> None:
