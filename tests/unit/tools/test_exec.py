@@ -3,6 +3,8 @@
 import asyncio
 import shutil
 import signal
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -15,7 +17,7 @@ from runtime.ports.sandbox import (
 )
 from runtime.tools.builtin.shell import ExecSettings
 from tests.fakes.sandbox import FakeProcess, FakeSandbox, FakeStdio, Program
-from tests.unit.tools.support import Desk, StillClock
+from tests.unit.tools.support import Desk, StillClock, call
 
 pytestmark = pytest.mark.requirement("TOOL-5")
 
@@ -80,6 +82,16 @@ async def test_a_childs_command_does_not_find_the_private_notes(desk: Desk, chil
     path = str(desk.workspace / "USER.md")
     assert (path in started(desk).hidden) == child
     assert (path in started(desk).readable) != child
+
+
+async def test_folders_beyond_the_roots_are_granted_for_reading_without_links(
+    desk: Desk, tmp_path: Path
+) -> None:
+    desk, _ = at(desk, prints(b"fine"))
+    beyond = tmp_path / "beyond"
+    context = replace(desk.context(), reads=(beyond,))
+    await desk.registry.prepare(call("exec", {"command": "go"})).run(context)
+    assert started(desk).unlinked == (str(beyond),)
 
 
 async def test_the_gateways_folder_is_not_granted_through_a_link(desk: Desk) -> None:

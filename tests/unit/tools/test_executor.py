@@ -150,6 +150,20 @@ def test_a_card_offers_the_session_only_where_it_asks_and_never_for_instructions
     assert (planned.risk is not None) == (verdict == "ask")
 
 
+def test_a_child_that_waits_for_others_gives_up_its_slot_once_it_is_allowed(desk: Desk) -> None:
+    child = Desk(desk.workspace, child=True)
+    waits = ToolCall(id="c1", name="subagents", arguments='{"action": "wait"}')
+    asks = Bounds(rules=rule_lists(ask=("subagents",)))
+    for at, call, bounds, lingers in (
+        (child, waits, Bounds(), True),
+        (child, waits, asks, False),
+        (desk, waits, Bounds(), False),
+        (child, writes("a.md"), Bounds(), False),
+    ):
+        (planned,) = planned_of(at, [call], bounds)
+        assert planned.lingers is lingers
+
+
 def test_what_the_model_left_out_is_not_added_to_its_call(desk: Desk) -> None:
     call = ToolCall(id="c1", name="read_file", arguments='{"path": "a.md"}')
     (planned,) = planned_of(desk, [call], Bounds())

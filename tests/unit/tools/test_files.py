@@ -1,6 +1,7 @@
 """Reading, writing and editing files (TOOL-3, TOOL-4)."""
 
 import asyncio
+import errno
 import os
 from pathlib import Path
 
@@ -78,7 +79,8 @@ async def test_text_that_is_not_unique_needs_a_count(desk: Desk) -> None:
     assert "1 times, not 2" in await refused(
         desk, "edit_file", path="a", old_text="a", new_text="c", count=2
     )
-    await desk.run("edit_file", path="a", old_text="a", new_text="c")
+    once = await desk.run("edit_file", path="a", old_text="a", new_text="c")
+    assert once.content == "replaced once in a"
     assert file.read_text() == "c\nb\nc\nb\nc\n"
 
 
@@ -106,6 +108,25 @@ async def test_writes_keep_the_mode_and_leave_nothing_behind(desk: Desk, mode: i
     assert file.stat().st_mode & 0o7777 == mode
     assert file.read_text() == "echo 3"
     assert not leftovers(desk.folder)
+
+
+@pytest.mark.requirement("TOOL-3")
+async def test_a_disk_that_takes_no_more_leaves_the_old_content_and_nothing_else(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (desk.folder / "a").write_text("one")
+
+    def full(_handle: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("runtime.tools.atomic.os.fsync", full)
+    for tool, arguments in (
+        ("write_file", {"content": "two"}),
+        ("edit_file", {"old_text": "one", "new_text": "two"}),
+    ):
+        told = await refused(desk, tool, path="a", **arguments)
+        assert told == "a cannot be used: No space left on device"
+        assert {one.name: one.read_text() for one in desk.folder.iterdir()} == {"a": "one"}
 
 
 @pytest.mark.requirement("TOOL-3")
