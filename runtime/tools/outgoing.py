@@ -146,9 +146,7 @@ def kind_of(head: bytes) -> str:
     found = recognise(head).media_type
     if found == UNKNOWN_TYPE and head and not is_binary(head):
         return TEXT
-    if found == "application/ogg" and b"OpusHead" in head[:128]:
-        return "audio/ogg"
-    return "audio/mp4" if found == "video/mp4" and head[8:11] == b"M4A" else found
+    return "audio/ogg" if found == "application/ogg" and b"OpusHead" in head[:128] else found
 
 
 def sweep(workspace: Path, *, before_ms: int, needed: Collection[str]) -> int:
