@@ -97,6 +97,9 @@ async def test_it_adds_updates_moves_and_deletes(desk: Desk, files: Path) -> Non
     assert (files / "moved/c.md").stat().st_mode & 0o777 == 0o640
     assert not (files / "new/deep.md").stat().st_mode & 0o111
     await desk.run("edit_file", path="a.md", old_text="1", new_text="I")
+    (files / "new/deep.md").write_text("by another\n")
+    told = await refused(desk, patch("*** Delete File: new/deep.md"))
+    assert "changed since it was last read" in told
 
 
 async def test_a_diff_makes_a_program_and_deletes_an_empty_file(desk: Desk, files: Path) -> None:

@@ -67,6 +67,12 @@ def write(desk: Desk, path: str) -> Written:
     )
 
 
+@pytest.mark.parametrize("name", [".git", ".GIT", ".g\u200cit", ".\u200dgi\u200ct\ufeff"])
+def test_a_name_that_a_file_system_takes_for_another_is_that_other(desk: Desk, name: str) -> None:
+    assert write(desk, f"{name}/config").sinks
+    assert not write(desk, f"{name}x/config").sinks
+
+
 def test_a_file_that_notes_lead_to_is_a_note(desk: Desk) -> None:
     (desk.workspace / "memory").mkdir(exist_ok=True)
     (desk.workspace / "memory/l.md").symlink_to("../files/t.md")

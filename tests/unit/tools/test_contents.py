@@ -27,6 +27,7 @@ PICTURES = (
     ),
     (b"RIFF\0\0\0\0WEBPVP8 \0\0\0\0\0\0\0\x9d\x01\x2a\x20\x00\x10\x00\0\0", "image/webp", 32, 16),
     (png_header(8_000, 6_250), "image/png", 8_000, 6_250),
+    (png_header(6_250, 8_000), "image/png", 6_250, 8_000),
     (png(8, 6)[:24], "image/png", 8, 6),
     (png(4, 4) + b"acTL", "image/png", 4, 4),
     (gif(4, 3)[:13], "image/gif", 4, 3),
@@ -51,6 +52,7 @@ def test_a_picture_is_known_with_its_size(
     ("content", "trouble"),
     [
         (png_header(8_001, 1), "too many pixels"),
+        (png_header(1, 8_001), "too many pixels"),
         (png_header(7_500, 7_500), "too many pixels"),
         (png_header(0, 5), "its size cannot be read"),
         (png(8, 6)[:20], "its size cannot be read"),

@@ -3,6 +3,7 @@
 import asyncio
 import errno
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from runtime.domain.errors import ToolError
 from runtime.tools.files import Seen, SeenFiles
 from tests.conftest import FailAfter
-from tests.unit.tools.support import Desk
+from tests.unit.tools.support import Desk, call
 
 
 async def refused(desk: Desk, tool: str, **arguments: str | int) -> str:
@@ -199,6 +200,23 @@ async def test_a_change_between_the_comparison_and_the_rename_is_noticed(
     assert "changed while it was written; nothing was written" in told
     assert file.read_text() == "somebody else's"
     assert not leftovers(desk.folder)
+
+
+@pytest.mark.requirement("TOOL-3")
+@pytest.mark.parametrize("decided", ["a.md/x", "a.mdx", "b.md"])
+async def test_a_file_is_changed_only_where_it_was_decided_that_it_may(
+    desk: Desk, decided: str
+) -> None:
+    (desk.folder / "a.md").write_text("one")
+    context = replace(desk.context(), writes=(str(desk.folder / decided),))
+    for tool, more in (
+        ("edit_file", {"old_text": "one", "new_text": "two"}),
+        ("write_file", {"content": "two"}),
+    ):
+        prepared = desk.registry.prepare(call(tool, {"path": "a.md", **more}))
+        with pytest.raises(ToolError, match="leads elsewhere"):
+            await prepared.run(context)
+    assert (desk.folder / "a.md").read_text() == "one"
 
 
 @pytest.mark.requirement("TOOL-3")

@@ -123,6 +123,12 @@ async def test_grep_gives_lines_with_context(desk: Desk) -> None:
     assert (await desk.run("grep", pattern="x*", path="sub")).content == "sub/b:1:Two"
 
 
+async def test_grep_finds_every_line_also_an_empty_one(desk: Desk) -> None:
+    plant(desk, a="\nx\n\ny")
+    assert (await desk.run("grep", pattern="^$")).content == "a:1:\na:3:"
+    assert (await desk.run("grep", pattern="^")).content == "a:1:\na:2:x\na:3:\na:4:y"
+
+
 async def test_grep_is_capped(desk: Desk) -> None:
     plant(desk, a="hit\n" * 500, b="hit\n", long="y" + "x" * 1000 + "hit")
     lines = (await desk.run("grep", pattern="hit")).content.splitlines()

@@ -106,6 +106,7 @@ async def test_a_refused_address_is_told(desk: Desk) -> None:
         ("<title> A\n  B </title><h2>H</h2>", "# A B\n\n## H"),
         ("<svg><path><title>no</title></path></svg><title>T</title>x", "# T\n\nx"),
         ("<svg><svg>a</svg>b</svg>c", "bc"),
+        ("<a href=x>a<b>b</b>c</a>", "[a**b**c](https://e.org/x)"),
         ("<title>T</title>", "# T"),
         ("<pre><code>x</code> <kbd>y</kbd></pre>z", "```\nx y\n```\n\nz"),
         ("<strong>a</strong><i>b</i>", "**a***b*"),
