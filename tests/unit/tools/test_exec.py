@@ -94,6 +94,28 @@ async def test_folders_beyond_the_roots_are_granted_for_reading_without_links(
     assert started(desk).unlinked == (str(beyond),)
 
 
+async def test_a_file_in_the_place_of_a_folder_of_the_gateway_is_not_granted(desk: Desk) -> None:
+    desk, _ = at(desk, prints(b"fine"))
+    (desk.workspace / "uploads").mkdir()
+    (desk.workspace / "uploads" / "ses_1").write_text("no folder")
+    await desk.run("exec", command="go")
+    assert str(desk.workspace / "uploads" / "ses_1") not in started(desk).readable
+
+
+async def test_a_repository_that_a_command_goes_into_is_looked_at_wherever_it_is(
+    desk: Desk, tmp_path: Path
+) -> None:
+    beyond = tmp_path / "beyond"
+    (beyond / ".git").mkdir(parents=True)
+    (beyond / ".git" / "config").write_text('[filter "x"]\n\tclean = evil\n')
+    command = f"cd {beyond} && git status"
+    sandbox = FakeSandbox(StillClock(), dict.fromkeys((command, "git status"), prints(b"fine")))
+    desk = Desk(desk.workspace, sandbox=sandbox)
+    for typed, looked in ((command, True), ("git status", False)):
+        await desk.run("exec", command=typed)
+        assert ("filter.x.clean" in started(desk).env.values()) is looked
+
+
 async def test_the_gateways_folder_is_not_granted_through_a_link(desk: Desk) -> None:
     (desk.workspace / ".gatehouse").symlink_to("/etc")
     desk, _ = at(desk, prints())

@@ -251,6 +251,8 @@ def test_it_touches_its_file_and_replies_to_its_own_chat(tmp_path: Path) -> None
     [
         (b"words\n", "text/plain"),
         (b"\x00\x01", "application/octet-stream"),
+        (b"words\xff", "application/octet-stream"),
+        (b"words\xffwords", "application/octet-stream"),
         (b"OggS\0\0\0OpusHead", "audio/ogg"),
         (b"OggS\0\0\0vorbis", "application/ogg"),
         (b"\0\0\0\x20ftypM4A \0\0", "audio/mp4"),
