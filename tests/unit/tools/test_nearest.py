@@ -17,6 +17,7 @@ pytestmark = pytest.mark.requirement("TOOL-3")
         ("-- a comment here\n", "-- a comment there", 1,
          ["--- a comment here", "+-- a comment there"]),
         ("++count;\n", "++counts;", 1, ["-++count;", "+++counts;"]),
+        ("a\nX marks\n", "X marked", 2, ["-X marks", "+X marked"]),
         ("a\n\nlet total = 1\n", "\n\nlet total = 2\n\n", 3, ["-let total = 1", "+let total = 2"]),
         ("head\n  \nlet total = 1\n", "  \nlet total = 2", 2,
          ["-let total = 1", "+let total = 2"]),
