@@ -102,7 +102,7 @@ bench: $(VENV)/.ready-dev ## run the benchmarks; they measure and assert nothing
 faults: $(VENV)/.ready-dev ## kill a gateway at every commit point and write docs/fault-matrix.md; RATE=20 is quick, N=1000 kills at random
 	@$(TOOL_PATH) $(BIN)/python -m tests.faults $(if $(RATE),--rate $(RATE)) $(if $(N),--kills $(N))
 
-mutants: $(VENV)/.ready-dev ## which small defects in policy and tools no test finds (hours); PACKAGES="features.subagents sessions" for others, SAMPLE=400 for as many drawn from all, SEED=2 for other ones
+mutants: $(VENV)/.ready-dev ## which small defects in policy and tools no test finds (hours); PACKAGES="features/subagents sessions" for others, SAMPLE=400 for as many drawn from all, SEED=2 for other ones
 	@$(TOOL_PATH) nice $(BIN)/python -m tests.mutants $(PACKAGES) $(if $(SAMPLE),--sample $(SAMPLE)) $(if $(SEED),--seed $(SEED))
 
 replicas: $(VENV)/.ready-dev ## of the tests those with several gateways on one PostgreSQL, killed, frozen and cut off

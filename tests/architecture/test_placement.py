@@ -52,6 +52,7 @@ SPELLS_COMMANDS = (
     "runtime/commands/",
     "runtime/intake/cards.py",
     "runtime/intake/lateness.py",
+    "runtime/features/personas/commands.py",
     "runtime/features/subagents/cards/batch_card.py",
 )
 SLASH_WORD = re.compile(rf"`/(?:{'|'.join(sorted(COMMANDS.names))})\b")

@@ -12,8 +12,8 @@ from sqlalchemy import Connection, select, text
 from runtime.domain.decisions import PermissionMode
 from runtime.domain.people import Speaker, Trust
 from runtime.domain.runs import RunState
-from runtime.policy.bounds import PolicySettings
 from runtime.ports.model import ModelRequest
+from runtime.sessions.bounds import PolicySettings
 from runtime.sessions.outbox import OPEN as ON_ITS_WAY
 from runtime.store import tables
 from tests.fakes.model import ScriptedModel, ScriptedModels

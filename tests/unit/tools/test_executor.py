@@ -8,8 +8,8 @@ import pytest
 from runtime.domain.decisions import PermissionMode
 from runtime.domain.errors import ToolError
 from runtime.domain.tools import Effect, ToolCall, ToolResult, Touches
-from runtime.policy.bounds import rule_lists
 from runtime.policy.decide import Bounds
+from runtime.sessions.bounds import rule_lists
 from runtime.sessions.calls import CallRow
 from runtime.tools.base import Arguments, Tool, ToolContext, ToolOutput
 from runtime.tools.executor import MOST_CALLS, TOO_MANY, Executor, Planned, unfit_digest

@@ -12,10 +12,11 @@ from runtime.domain.messages import ChatAddress
 from runtime.domain.people import Speaker, Trust
 from runtime.domain.runs import RunKind, RunState
 from runtime.domain.tools import Effect, ToolCall, ToolResult
-from runtime.store import Connection, Database, calls, lanes, open_database, runs
-from runtime.store.calls import CallRow
-from runtime.store.lanes import NewSession
-from runtime.store.runs import Run
+from runtime.sessions import calls, lanes, runs
+from runtime.sessions.calls import CallRow
+from runtime.sessions.lanes import NewSession
+from runtime.sessions.runs import Run
+from runtime.store import Connection, Database, open_database
 from runtime.tools.outgoing import TOOL, SendLimits, sending_by_rows
 from tests.contract.store_support import StillClock
 from tests.templates import make_database
