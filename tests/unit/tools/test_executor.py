@@ -5,15 +5,18 @@ from pathlib import Path
 
 import pytest
 
+from runtime.agent.waiting import wait_of
 from runtime.domain.decisions import PermissionMode
 from runtime.domain.errors import ToolError
 from runtime.domain.tools import Effect, ToolCall, ToolResult, Touches
 from runtime.policy.decide import Bounds
 from runtime.sessions.bounds import rule_lists
 from runtime.sessions.calls import CallRow
+from runtime.sessions.open_calls import AGENTS, APPROVAL
 from runtime.tools.base import Arguments, Tool, ToolContext, ToolOutput
 from runtime.tools.executor import MOST_CALLS, TOO_MANY, Executor, Planned, unfit_digest
 from runtime.tools.registry import Registry
+from tests.kinds import KINDS
 from tests.unit.tools.support import Desk
 
 
@@ -154,14 +157,15 @@ def test_a_child_that_waits_for_others_gives_up_its_slot_once_it_is_allowed(desk
     child = Desk(desk.workspace, child=True)
     waits = ToolCall(id="c1", name="subagents", arguments='{"action": "wait"}')
     asks = Bounds(rules=rule_lists(ask=("subagents",)))
-    for at, call, bounds, lingers in (
-        (child, waits, Bounds(), True),
-        (child, waits, asks, False),
-        (desk, waits, Bounds(), False),
-        (child, writes("a.md"), Bounds(), False),
+    for at, call, bounds, kind in (
+        (child, waits, Bounds(), AGENTS),
+        (child, waits, asks, APPROVAL),
+        (desk, waits, Bounds(), None),
+        (child, writes("a.md"), Bounds(mode=PermissionMode.BYPASS), None),
     ):
         (planned,) = planned_of(at, [call], bounds)
-        assert planned.lingers is lingers
+        found = wait_of(planned, KINDS.waits)
+        assert (found and found.name) == kind
 
 
 def test_what_the_model_left_out_is_not_added_to_its_call(desk: Desk) -> None:
