@@ -8,7 +8,7 @@ from gateway.config_chats import ChannelAccess as AccessSection
 from gateway.config_model import Settings
 from runtime.agent.settings import MEGABYTE, AgentSettings, AttachmentSettings
 from runtime.commands.table import CommandSettings
-from runtime.delivery.sending import DeliverySettings
+from runtime.delivery.sender import DeliverySettings
 from runtime.domain.budgets import BudgetSettings, Limit, micro_usd
 from runtime.domain.errors import InvalidInput
 from runtime.domain.people import Approvers, Trust
@@ -25,7 +25,7 @@ from runtime.ports.sandbox import Sandbox, SandboxLimits
 from runtime.process.lease_keeper import LeaseSettings
 from runtime.sessions.bounds import PolicySettings, rule_lists
 from runtime.tools.builtin.shell import ExecSettings
-from runtime.tools.outgoing import SendLimits
+from runtime.tools.outgoing_files import SendLimits
 
 UNCONFINED = frozenset({"none", "refused"})
 """Sandboxes in which no command is confined."""

@@ -33,8 +33,8 @@ from runtime.ports.clock import Clock
 from runtime.sessions.bounds import PolicySettings, bounds_of
 from runtime.tools.base import ToolContext
 from runtime.tools.executor import UNFIT, Executor
-from runtime.tools.files import SeenFiles
 from runtime.tools.registry import Registry
+from runtime.tools.seen_versions import SeenFiles
 from runtime.views.models import PersonaView
 from runtime.views.reader import Views
 from runtime.workspace.content import WorkspaceSnapshot, with_persona

@@ -11,13 +11,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from adapters.models.discover import discover
-from adapters.models.listing import ProviderLists
-from adapters.models.pricing import price_of
-from adapters.models.resolve import Catalog
+from adapters.models.call_cost import price_of
+from adapters.models.local_servers import discover
+from adapters.models.model_lists import ProviderLists
+from adapters.models.model_registry import Catalog
 from adapters.models.settings import ModelSettings
 from adapters.rendering import render_blocks, render_growing
-from adapters.sandbox.confine import hide_from_others as hide_from_others
+from adapters.sandbox.power_drop import hide_from_others as hide_from_others
 from adapters.sandbox.probe import choose
 from adapters.system.clock import SystemClock
 from adapters.system.fetch import GuardedFetch
@@ -35,7 +35,7 @@ from gateway.config_engine import (
 )
 from gateway.explain import Explainer
 from gateway.features import features_of
-from gateway.http.observing import EngineMetrics
+from gateway.http.engine_metrics import EngineMetrics
 from gateway.http.services import HttpServices, HttpSettings, TaskView
 from gateway.owner import Owner
 from gateway.tracing import open_tracer
@@ -48,7 +48,7 @@ from gateway.wiring_chats import (
 )
 from gateway.workspaces import canary_grants, open_workspace
 from runtime.bus.memory import MemoryBus
-from runtime.delivery.accounts import Account
+from runtime.delivery.platform_accounts import Account
 from runtime.domain.errors import InvalidInput
 from runtime.domain.schemas import Schema
 from runtime.engine import ALL_ROLES, Engine, EngineParts, Role
@@ -68,10 +68,10 @@ from runtime.store.dialect import sqlite_path
 from runtime.store.filelock import gateway_lock
 from runtime.store.integrity import AT_START, examine
 from runtime.store.migrate import MigrationReport, migrate, schema
-from runtime.store.observed import ObservedDatabase, count_commits
+from runtime.store.observed_database import ObservedDatabase, count_commits
 from runtime.supervisor import Supervisor, TaskHealth
 from runtime.tools.builtin import builtin_tools
-from runtime.tools.outgoing import sending_by_rows
+from runtime.tools.outgoing_files import sending_by_rows
 from runtime.tools.registry import Registry
 from runtime.views.reader import Views
 

@@ -12,7 +12,7 @@ from gateway.config_chats import Slack, SlackWorkspace, Telegram, TelegramBot
 from gateway.config_files import OPENAI_URL
 from gateway.features import COMMANDS
 from gateway.http.services import AdapterView
-from runtime.delivery.accounts import Account
+from runtime.delivery.platform_accounts import Account
 from runtime.domain.errors import InvalidInput
 from runtime.domain.value import JsonObject
 from runtime.ports.bus import Bus
@@ -20,7 +20,7 @@ from runtime.ports.chat import ChatAdapter
 from runtime.ports.clock import Clock
 
 if TYPE_CHECKING:
-    from adapters.telegram.checkup import WayIn
+    from adapters.telegram.diagnosis import WayIn
     from adapters.telegram.settings import TelegramSettings
     from adapters.transcription.openai import OpenAITranscriber
 
@@ -165,7 +165,7 @@ async def telegram_ways_in(
     """For each bot its name and what Telegram says of its webhook. Raises as `way_in`."""
     for one in telegram_bots(section):
         # Lazy: as above.
-        from adapters.telegram.checkup import way_in
+        from adapters.telegram.diagnosis import way_in
 
         yield one.name, await way_in(one, within_s=within_s)
 

@@ -9,7 +9,7 @@ from runtime.domain.errors import Unavailable
 from runtime.ports.sandbox import SandboxCommand
 from runtime.tools.base import ToolContext
 from runtime.tools.builtin.shell import ExecArguments, command_of
-from runtime.tools.files import SeenFiles
+from runtime.tools.seen_versions import SeenFiles
 from runtime.workspace.content import AGENTS_FOLDER
 from runtime.workspace.layout import Layout
 from runtime.workspace.scaffold import ScaffoldReport, find_template, scaffold

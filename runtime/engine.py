@@ -14,23 +14,23 @@ from typing import Final
 
 import structlog
 
-from runtime.agent.budget import Budgets, Price, no_price
-from runtime.agent.fetching import Fetcher
-from runtime.agent.files import FileServices
+from runtime.agent.attachment_download import Fetcher
+from runtime.agent.attachments import FileServices
+from runtime.agent.file_cleanup import Leftovers
 from runtime.agent.guest import Guests
-from runtime.agent.identity import Identity
-from runtime.agent.leftovers import Leftovers
 from runtime.agent.model_call import ModelCaller
-from runtime.agent.places import Places, Site
+from runtime.agent.prompt_identity import Identity
 from runtime.agent.settings import AgentSettings
-from runtime.agent.step import StepRunner, Watch
+from runtime.agent.tool_step import StepRunner, Watch
 from runtime.agent.turn import TurnServices
+from runtime.agent.turn_budget import Budgets, Price, no_price
 from runtime.agent.turn_worker import TurnWorker
-from runtime.agent.waiting import Parking
+from runtime.agent.wait_requests import Parking
+from runtime.agent.working_folders import Places, Site
 from runtime.commands.lookups import Lookups
-from runtime.delivery.accounts import Account, LocalDeliverers
-from runtime.delivery.filesources import FileSources
-from runtime.delivery.sending import DeliveryServices, DeliverySettings
+from runtime.delivery.file_sources import FileSources
+from runtime.delivery.platform_accounts import Account, LocalDeliverers
+from runtime.delivery.sender import DeliveryServices, DeliverySettings
 from runtime.domain.budgets import BudgetSettings
 from runtime.domain.ids import IdPrefix, new_id
 from runtime.feature import Feature, FeatureServices, commands_of, kinds_of
@@ -43,10 +43,10 @@ from runtime.ports.model import ModelLists, Models
 from runtime.ports.sandbox import Sandbox
 from runtime.ports.tracing import NO_TRACER, Tracer
 from runtime.ports.transcription import Transcriber
+from runtime.process.due_poll import Looks
 from runtime.process.lease_keeper import LeaseKeeper, LeaseSettings
-from runtime.process.looks import Looks
 from runtime.process.timers import Takeovers, Timers
-from runtime.process.wake import TICK_S
+from runtime.process.wakeup import TICK_S
 from runtime.sessions.bounds import PolicySettings
 from runtime.sessions.unit import Units
 from runtime.sessions.window import WindowCache

@@ -7,16 +7,16 @@ guests and the one statement that looks for work. There is no registry and no di
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from runtime.agent.files import KeptFor
+from runtime.agent.attachments import KeptFor
 from runtime.agent.guest import GuestOf
-from runtime.agent.places import Places
 from runtime.agent.settings import AgentSettings
-from runtime.agent.waiting import OpeningOf
+from runtime.agent.wait_requests import OpeningOf
+from runtime.agent.working_folders import Places
 from runtime.commands.table import Command, Commands
 from runtime.ports.clock import Clock
 from runtime.ports.sandbox import Sandbox
-from runtime.process.looks import Looks
-from runtime.sessions.parking import kinds_with
+from runtime.process.due_poll import Looks
+from runtime.sessions.approvals import kinds_with
 from runtime.sessions.runs import Run
 from runtime.sessions.unit import Delegations, Kinds, SessionKind, Stopping, Units, WaitKind
 from runtime.tools.base import AnyTool

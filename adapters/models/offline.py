@@ -9,13 +9,13 @@ from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from adapters.models import answers, batches
-from adapters.models.grammar import Wanted
-from adapters.models.identity import call_id
+from adapters.models import offline_answers, offline_batches
+from adapters.models.call_ids import call_id
 from adapters.models.names import OFFLINE, context_tokens
-from adapters.models.sentences import Step, understand
+from adapters.models.offline_calls import arguments_for
+from adapters.models.offline_grammar import Wanted
+from adapters.models.offline_sentences import Step, understand
 from adapters.models.settings import ModelSettings
-from adapters.models.shapes import arguments_for
 from runtime.domain.files import ReceivedFile
 from runtime.domain.runs import Usage
 from runtime.domain.tools import ToolCall, ToolResult
@@ -90,13 +90,13 @@ class _Turn:
 def _reply(request: ModelRequest) -> tuple[str, tuple[ToolCall, ...]]:
     turn = _turn(request.messages)
     if not turn.asked and turn.notices:
-        return answers.noticed(turn.notices, _needed(request.messages)), ()
-    if turn.notices and batches.is_last(turn.asked):
-        return batches.together(turn.notices), ()
+        return offline_answers.noticed(turn.notices, _needed(request.messages)), ()
+    if turn.notices and offline_batches.is_last(turn.asked):
+        return offline_batches.together(turn.notices), ()
     text, calls = _done(request, turn) if turn.asked.strip() or not turn.files else ("", ())
     if turn.files and not calls:
         # In one sentence, before anything else: who sent a file sees that it came.
-        text = f"{answers.received(turn.files)}\n\n{text}".strip()
+        text = f"{offline_answers.received(turn.files)}\n\n{text}".strip()
     return text, calls
 
 
@@ -105,15 +105,15 @@ def _done(request: ModelRequest, turn: _Turn) -> tuple[str, tuple[ToolCall, ...]
     steps = understand(wish)
     done = len(turn.rounds)
     offered = tuple(tool.name for tool in request.tools)
-    said = answers.report(turn.calls, {one.call_id: one for one in turn.results})
+    said = offline_answers.report(turn.calls, {one.call_id: one for one in turn.results})
     left = steps[done:]
     if done and turn.failed:
-        return (f"{said}\n\n{answers.left_undone(left)}" if left else said), ()
+        return (f"{said}\n\n{offline_answers.left_undone(left)}" if left else said), ()
     if not left:
-        return said or answers.about(turn.asked, wish=wish, tools=offered), ()
+        return said or offline_answers.about(turn.asked, wish=wish, tools=offered), ()
     missing = [wanted for wanted in left[0].calls if wanted.tool not in offered]
     if missing:
-        refusal = answers.not_offered(missing)
+        refusal = offline_answers.not_offered(missing)
         return (f"{said}\n\n{refusal}" if said else refusal), ()
     return "", _calls(left[0], request)
 
@@ -133,12 +133,12 @@ def _calls(step: Step, request: ModelRequest) -> tuple[ToolCall, ...]:
 def _named(wanted: Wanted, request: ModelRequest, place: int) -> Wanted:
     """Agents get names that are the call's own, because a tree takes no name twice."""
     token = call_id(request.run_id, request.step, place)[-5:]
-    return Wanted(wanted.tool, batches.named(wanted.arguments, token))
+    return Wanted(wanted.tool, offline_batches.named(wanted.arguments, token))
 
 
 def _needed(messages: Sequence[TranscriptMessage]) -> frozenset[str]:
     calls = [one.tool_calls for one in messages if isinstance(one, AssistantMessage)]
-    return batches.needed([call for several in calls for call in several])
+    return offline_batches.needed([call for several in calls for call in several])
 
 
 def _turn(messages: Sequence[TranscriptMessage]) -> _Turn:

@@ -27,14 +27,14 @@ from pydantic_ai.settings import ModelSettings as RequestSettings
 from pydantic_ai.usage import RequestUsage
 
 from adapters.models.clients.client import Client
-from adapters.models.clients.open import open_client
-from adapters.models.enclosures import taken_by
+from adapters.models.clients.factory import open_client
 from adapters.models.faults import classify, host_of
+from adapters.models.media_support import taken_by
 from adapters.models.names import split
 from adapters.models.once import Once
-from adapters.models.prices import cost_usd
+from adapters.models.price_list import cost_usd
 from adapters.models.settings import ModelSettings
-from adapters.models.translate import to_calls, to_messages, to_parameters
+from adapters.models.translation import to_calls, to_messages, to_parameters
 from runtime.domain.errors import ModelRetry
 from runtime.domain.runs import Usage
 from runtime.domain.tools import ToolCall

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from adapters.rendering.controls import clean
+from adapters.rendering.control_characters import clean
 from adapters.rendering.inline import Inline
 from adapters.rendering.nodes import (
     Block,

@@ -16,9 +16,8 @@ from html import escape
 from typing import Final
 
 from adapters.rendering.document import parse
-from adapters.rendering.flow import links
-from adapters.rendering.growing import steady
 from adapters.rendering.highlighting import highlight
+from adapters.rendering.leaves import links
 from adapters.rendering.mathml import render_math
 from adapters.rendering.nodes import (
     Block,
@@ -33,6 +32,7 @@ from adapters.rendering.nodes import (
     Style,
     Table,
 )
+from adapters.rendering.stable_prefix import steady
 
 _TAGS = (
     (Style.CODE, "code"),

@@ -9,7 +9,7 @@ no nested quotes, no languages and no code inside a quote.
 import re
 from collections.abc import Sequence
 
-from adapters.rendering.flow import Gutter, Kind, Leaf, links
+from adapters.rendering.leaves import Gutter, Kind, Leaf, links
 from adapters.rendering.mentions import break_fences, defuse, defuse_url
 from adapters.rendering.nodes import Span, Style
 

@@ -14,7 +14,7 @@ from urllib.parse import quote, urlsplit, urlunsplit
 
 import pyromark
 
-from adapters.rendering.controls import clean
+from adapters.rendering.control_characters import clean
 
 if TYPE_CHECKING:
     from pyromark.event import Event, Range

@@ -6,9 +6,9 @@ For platforms that refuse formatting (contract REN-3), for notifications and for
 from collections.abc import Sequence
 
 from adapters.rendering.document import parse
-from adapters.rendering.flow import Gutter, Leaf, flatten
+from adapters.rendering.leaves import Gutter, Leaf, flatten
+from adapters.rendering.message_parts import Ruler, split, utf16_length
 from adapters.rendering.nodes import unlink
-from adapters.rendering.splitting import Ruler, split, utf16_length
 
 
 def render_plain(text: str) -> str:
@@ -22,7 +22,7 @@ def render_plain(text: str) -> str:
 def split_plain(text: str, limit: int) -> list[str]:
     """`render_plain` in parts of at most `limit` UTF-16 code units.
 
-    Raises ValueError when `limit` is below `splitting.SMALLEST_LIMIT`.
+    Raises ValueError when `limit` is below `message_parts.SMALLEST_LIMIT`.
     """
     ruler = Ruler(
         limit=limit,

@@ -9,14 +9,14 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from adapters.rendering.controls import visible
+from adapters.rendering.control_characters import visible
 from adapters.rendering.document import parse
-from adapters.rendering.flow import Kind, Leaf, flatten
+from adapters.rendering.leaves import Kind, Leaf, flatten
 from adapters.rendering.mentions import defuse_url
+from adapters.rendering.message_parts import Ruler, split, utf16_length
 from adapters.rendering.mrkdwn import write_mrkdwn
 from adapters.rendering.nodes import Span, Style
 from adapters.rendering.slack_markdown import LONGEST_FENCE, write_markdown
-from adapters.rendering.splitting import Ruler, split, utf16_length
 
 Block = dict[str, str | dict[str, str]]
 
@@ -51,7 +51,7 @@ class SlackPart:
 def render_slack(text: str, *, limits: SlackLimits = SLACK_LIMITS) -> list[SlackPart]:
     """`text` as messages in order; an empty list when it holds no text at all.
 
-    Raises ValueError when a limit is too small to hold nested text (`splitting.SMALLEST_LIMIT`).
+    Raises ValueError when a limit cannot hold nested text (`message_parts.SMALLEST_LIMIT`).
     """
     leaves = flatten(parse(text))
     if limits.markdown:

@@ -7,7 +7,7 @@ that was checked. Tables are already code and rules a line of dashes, since the 
 import re
 from collections.abc import Sequence
 
-from adapters.rendering.flow import Gutter, Kind, Leaf, links
+from adapters.rendering.leaves import Gutter, Kind, Leaf, links
 from adapters.rendering.mentions import WORD_JOINER, defuse, defuse_url
 from adapters.rendering.nodes import Span, Style
 

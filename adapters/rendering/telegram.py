@@ -12,11 +12,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from adapters.rendering.controls import visible
+from adapters.rendering.control_characters import visible
 from adapters.rendering.document import parse
-from adapters.rendering.flow import Gutter, Kind, Leaf, flatten, links, without_tabs
+from adapters.rendering.leaves import Gutter, Kind, Leaf, flatten, links, without_tabs
+from adapters.rendering.message_parts import Ruler, split, utf16_length
 from adapters.rendering.nodes import Span, Style, make, unlink
-from adapters.rendering.splitting import Ruler, split, utf16_length
 
 MOST_UNITS = 4096
 MOST_ENTITIES = 100

@@ -20,9 +20,9 @@ from rich.segment import Segment
 from rich.style import Style as RichStyle
 from rich.syntax import Syntax
 
-from adapters.rendering.controls import strip_controls
+from adapters.rendering.control_characters import strip_controls
 from adapters.rendering.document import parse
-from adapters.rendering.flow import Gutter, Kind, Leaf, flatten, without_tabs
+from adapters.rendering.leaves import Gutter, Kind, Leaf, flatten, without_tabs
 from adapters.rendering.nodes import Span, Style, make, unlink
 from adapters.rendering.tables import char_width
 

@@ -9,13 +9,13 @@ from functools import partial
 from pathlib import Path
 
 from adapters.sandbox.cgroups import Cgroups
-from adapters.sandbox.closed import SYSTEM_CLOSED, ClosedPaths
+from adapters.sandbox.closed_folders import SYSTEM_CLOSED, ClosedPaths
+from adapters.sandbox.command_process import DiskUse, LaunchedProcess, Plan, launch_command
 from adapters.sandbox.environment import environment_of
+from adapters.sandbox.file_view import View, view_of
+from adapters.sandbox.launch_spec import DISK_INTERVAL_S, DiskSpec, LimitsSpec
 from adapters.sandbox.limits import HeldLimits, describe_limits, hold
-from adapters.sandbox.process import DiskUse, LaunchedProcess, Plan, launch_command
-from adapters.sandbox.spec import DISK_INTERVAL_S, DiskSpec, LimitsSpec
-from adapters.sandbox.trees import end_tree
-from adapters.sandbox.views import View, view_of
+from adapters.sandbox.orphan_trees import end_tree
 from runtime.domain.errors import InvalidInput
 from runtime.ports.clock import Clock
 from runtime.ports.sandbox import ProcessIdentity, SandboxCommand, TreeEnd

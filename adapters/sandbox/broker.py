@@ -11,8 +11,8 @@ import errno
 import platform
 from dataclasses import dataclass
 
-from adapters.sandbox import attributes, questions, relatives, system_calls
-from adapters.sandbox.forks import CALLS, Forks
+from adapters.sandbox import attributes, process_calls, seccomp_requests, system_calls
+from adapters.sandbox.task_limit import CALLS, Forks
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,9 +26,9 @@ class Broker:
 
     def answer_one(self) -> None:
         """Take one question and answer it; a caller that died meanwhile is passed over."""
-        questions.answer_one(self.listener, self._answer)
+        seccomp_requests.answer_one(self.listener, self._answer)
 
-    def _answer(self, question: questions.Question) -> int | None:
+    def _answer(self, question: seccomp_requests.Question) -> int | None:
         name = _names().get(question.number, "")
         if name in CALLS and self.forks is not None:
             self.forks.allow()
@@ -37,10 +37,10 @@ class Broker:
         change = attributes.CHANGES.get(name)
         if change is not None:
             return change(attributes.Call(*asked, self.rules, question.still_asked))
-        judge = relatives.JUDGES.get(name)
+        judge = process_calls.JUDGES.get(name)
         if judge is None:
             raise OSError(errno.ENOSYS, "not a call that is asked about")
-        return judge(relatives.Call(*asked, question.still_asked))
+        return judge(process_calls.Call(*asked, question.still_asked))
 
 
 _NAMES: dict[int, str] = {}

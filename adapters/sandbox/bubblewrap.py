@@ -12,10 +12,10 @@ from pathlib import Path
 from adapters.sandbox import seccomp
 from adapters.sandbox.backend import SHARED_TMP, Backend, Common
 from adapters.sandbox.cgroups import Cgroups
-from adapters.sandbox.closed import SYSTEM_CLOSED, ClosedPaths, closed_tables
-from adapters.sandbox.process import Plan
-from adapters.sandbox.spec import DISK_INTERVAL_S, LaunchSpec
-from adapters.sandbox.views import Entry, View
+from adapters.sandbox.closed_folders import SYSTEM_CLOSED, ClosedPaths, closed_tables
+from adapters.sandbox.command_process import Plan
+from adapters.sandbox.file_view import Entry, View
+from adapters.sandbox.launch_spec import DISK_INTERVAL_S, LaunchSpec
 from runtime.domain.errors import InvalidInput
 from runtime.ports.clock import Clock
 from runtime.ports.sandbox import TASK_TOKEN, SandboxCommand, SandboxUnavailable

@@ -20,7 +20,7 @@ import sys
 import time
 from collections.abc import Iterable, Iterator
 
-from adapters.sandbox.spec import DiskSpec
+from adapters.sandbox.launch_spec import DiskSpec
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ class DiskMeter:
     def _changed(self, descendants: tuple[int, ...]) -> Iterator[int | None]:
         """Bytes of what changed since the session began; None between steps of the walk."""
         # Most commands end before the first walk, and need no `pathlib`.
-        from adapters.sandbox.holdings import Holdings
+        from adapters.sandbox.deleted_files import Holdings
 
         held = Holdings(descendants)
         self._hidden = self._hidden or held.conceal

@@ -10,13 +10,13 @@ import os
 import platform
 from pathlib import Path
 
-from adapters.sandbox import confine, seccomp
+from adapters.sandbox import power_drop, seccomp
 from adapters.sandbox.backend import Backend, Common, private_directory
 from adapters.sandbox.cgroups import Cgroups
-from adapters.sandbox.closed import SYSTEM_CLOSED, ClosedPaths, shown_tables
-from adapters.sandbox.process import Plan
-from adapters.sandbox.spec import DISK_INTERVAL_S, LandlockSpec, LaunchSpec
-from adapters.sandbox.views import Access, View, flatten
+from adapters.sandbox.closed_folders import SYSTEM_CLOSED, ClosedPaths, shown_tables
+from adapters.sandbox.command_process import Plan
+from adapters.sandbox.file_view import Access, View, flatten
+from adapters.sandbox.launch_spec import DISK_INTERVAL_S, LandlockSpec, LaunchSpec
 from runtime.ports.clock import Clock
 from runtime.ports.sandbox import SandboxCommand, SandboxUnavailable
 
@@ -67,7 +67,7 @@ class Landlock(Backend):
     ) -> None:
         """`abi` is how much of Landlock to use: all that the kernel has, if it is None."""
         super().__init__(clock, cgroups=cgroups, closed=closed, disk_interval_s=disk_interval_s)
-        self._abi = confine.landlock_abi() if abi is None else abi
+        self._abi = power_drop.landlock_abi() if abi is None else abi
         self._machine = platform.machine()
 
     def available(self) -> SandboxUnavailable | None:

@@ -22,7 +22,7 @@ from adapters.sandbox import canary
 from adapters.sandbox.bubblewrap import Bubblewrap
 from adapters.sandbox.cgroups import Cgroups, discover
 from adapters.sandbox.landlock import Landlock
-from adapters.sandbox.trees import end_tree
+from adapters.sandbox.orphan_trees import end_tree
 from adapters.sandbox.unconfined import Unconfined
 from runtime.domain.errors import InvalidInput
 from runtime.ports.clock import Clock

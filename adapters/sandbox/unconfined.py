@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from adapters.sandbox.backend import Backend, private_directory
-from adapters.sandbox.process import Plan
-from adapters.sandbox.spec import LaunchSpec
+from adapters.sandbox.command_process import Plan
+from adapters.sandbox.launch_spec import LaunchSpec
 from runtime.domain.errors import InvalidInput
 from runtime.ports.sandbox import SandboxCommand
 

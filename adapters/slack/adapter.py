@@ -12,16 +12,16 @@ import structlog
 
 from adapters.slack import egress
 from adapters.slack.client import SlackClient
+from adapters.slack.connection import Reception
 from adapters.slack.egress import Upload
 from adapters.slack.failures import SlackFailure
 from adapters.slack.files import SlackFiles
 from adapters.slack.history import find_posts
 from adapters.slack.ingress import CHANNEL, COMMAND_PREFIX
-from adapters.slack.limits import Refusals
-from adapters.slack.posting import Poster
-from adapters.slack.reception import Reception
+from adapters.slack.message_streams import EDIT_S, SlackStreams
+from adapters.slack.posts import Poster
+from adapters.slack.rate_limits import Refusals
 from adapters.slack.settings import SlackSettings
-from adapters.slack.streaming import EDIT_S, SlackStreams
 from runtime.domain.errors import DeliveryRejected
 from runtime.domain.messages import ChatAddress, OutboundMessage, Receipt, undecided
 from runtime.domain.value import JsonObject

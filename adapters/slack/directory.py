@@ -8,12 +8,12 @@ from collections.abc import Iterable, Mapping
 
 import structlog
 
+from adapters.slack.ack_deadline import within
 from adapters.slack.client import SlackClient
 from adapters.slack.failures import Refused, SlackFailure
 from adapters.slack.ingress import Bot, Heard
-from adapters.slack.patience import within
-from adapters.slack.recent import Expiring, Recent
-from adapters.slack.wording import people_in
+from adapters.slack.message_text import people_in
+from adapters.slack.recent_values import Expiring, Recent
 from runtime.domain.value import JsonObject
 from runtime.ports.clock import Clock
 

@@ -13,7 +13,7 @@ from adapters.slack.directory import messages_of, next_cursor
 from adapters.slack.egress import Upload, file_mark, marks_of, part_number, posts_of
 from adapters.slack.failures import Refused, SlackFailure, lookup_error
 from adapters.slack.ingress import Bot
-from adapters.slack.memory import Asker
+from adapters.slack.thread_cache import Asker
 from runtime.domain.errors import DeliveryRejected
 from runtime.domain.messages import OutboundMessage
 from runtime.domain.value import JsonObject

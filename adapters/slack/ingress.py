@@ -10,14 +10,14 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from adapters.slack.settings import ReplyInThread
-from adapters.slack.wording import (
+from adapters.slack.message_text import (
     channels_in,
     people_in,
     readable,
     without_leading_mention,
     without_quotes,
 )
+from adapters.slack.settings import ReplyInThread
 from runtime.domain.messages import Attachment, ChatKind, Deletion, InboundMessage
 from runtime.domain.people import Sender
 from runtime.domain.value import JsonObject

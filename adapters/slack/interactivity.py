@@ -6,14 +6,14 @@ Slack never repeats a press. So a store that is away is told to the person, who 
 import structlog
 
 from adapters.rendering import render_slack
+from adapters.slack.ack_deadline import within
 from adapters.slack.actions import FIELD, HOME, Press, Submission, read_interaction
+from adapters.slack.app_home import HomePages
 from adapters.slack.cards import form
 from adapters.slack.client import SlackClient
 from adapters.slack.directory import Directory
 from adapters.slack.failures import SlackFailure
-from adapters.slack.home import HomePages
 from adapters.slack.ingress import CHANNEL, Bot, Ignored
-from adapters.slack.patience import within
 from adapters.slack.socket_mode import Ack
 from runtime.domain.errors import StoreUnavailable
 from runtime.domain.messages import ButtonPress

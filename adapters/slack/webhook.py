@@ -14,8 +14,8 @@ from urllib.parse import parse_qsl
 import structlog
 from pydantic import SecretStr
 
+from adapters.slack.event_intake import Receiver
 from adapters.slack.failures import SlackFailure
-from adapters.slack.receiving import Receiver
 from adapters.slack.socket_mode import Ack, Envelope
 from runtime.domain.errors import Forbidden, Unavailable
 from runtime.domain.value import JsonObject

@@ -13,6 +13,7 @@ from pydantic import JsonValue
 from adapters.telegram.albums import Unit
 from adapters.telegram.callbacks import Seal
 from adapters.telegram.client import TelegramClient
+from adapters.telegram.command_menu import Menu
 from adapters.telegram.failures import (
     TelegramFailure,
     Unanswered,
@@ -20,15 +21,14 @@ from adapters.telegram.failures import (
     wrong_token,
 )
 from adapters.telegram.files import TelegramFiles
-from adapters.telegram.hearing import Hearing
 from adapters.telegram.ingress import CHANNEL, Bot
-from adapters.telegram.journal import Journal
-from adapters.telegram.menu import Menu
+from adapters.telegram.json_fields import number_of, text_of
+from adapters.telegram.message_streams import TelegramStreams
 from adapters.telegram.polling import Poller
-from adapters.telegram.posting import Posting
+from adapters.telegram.post_sender import Posting
+from adapters.telegram.send_progress import Journal
 from adapters.telegram.settings import TelegramSettings
-from adapters.telegram.shapes import number_of, text_of
-from adapters.telegram.streaming import TelegramStreams
+from adapters.telegram.update_intake import Hearing
 from adapters.telegram.uploads import MOST_FILE_BYTES
 from adapters.telegram.webhook import Registration, TelegramWebhook
 from runtime.domain.errors import DeliveryRejected, Forbidden, StoreUnavailable, Unavailable

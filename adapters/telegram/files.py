@@ -9,7 +9,7 @@ from contextlib import aclosing
 
 from adapters.telegram.client import TelegramClient
 from adapters.telegram.failures import Refused, TelegramFailure, connection_error
-from adapters.telegram.shapes import text_of
+from adapters.telegram.json_fields import text_of
 from runtime.domain.errors import Forbidden, NotFound, Unavailable
 from runtime.domain.messages import Attachment
 

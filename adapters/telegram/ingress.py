@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from adapters.rendering import clean
+from adapters.telegram.json_fields import fields_of, number_of, object_of, objects_of, text_of
 from adapters.telegram.media import attachments_of
-from adapters.telegram.shapes import fields_of, number_of, object_of, objects_of, text_of
-from adapters.telegram.wording import authorship_of, read_wording
+from adapters.telegram.message_text import authorship_of, read_wording
 from runtime.domain.messages import Attachment, ChatKind, InboundMessage, Move
 from runtime.domain.people import Sender
 from runtime.domain.value import JsonObject

@@ -20,8 +20,8 @@ from adapters.telegram.failures import (
     Unanswered,
     connection_error,
 )
+from adapters.telegram.json_fields import number_of
 from adapters.telegram.settings import TelegramSettings
-from adapters.telegram.shapes import number_of
 from runtime.domain.errors import Unavailable
 from runtime.domain.value import JsonObject
 from runtime.ports.clock import Clock

@@ -13,11 +13,11 @@ import structlog
 
 from adapters.telegram.client import TelegramClient
 from adapters.telegram.failures import RateLimited, TelegramFailure, connection_error
-from adapters.telegram.hearing import Hearing
 from adapters.telegram.ingress import CHANNEL, Bot
+from adapters.telegram.json_fields import number_of, text_of
 from adapters.telegram.polling import UPDATES, Backoff
 from adapters.telegram.settings import TelegramSettings
-from adapters.telegram.shapes import number_of, text_of
+from adapters.telegram.update_intake import Hearing
 from runtime.domain.value import JsonObject
 from runtime.ports.chat import WebhookRequest, WebhookResponse
 from runtime.ports.clock import Clock

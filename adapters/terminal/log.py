@@ -3,7 +3,7 @@
 from textual.containers import VerticalScroll
 from textual.widgets import Static
 
-from adapters.terminal import rendering
+from adapters.terminal import entry_views
 from adapters.terminal.conversation import Conversation, Entry
 
 
@@ -34,7 +34,7 @@ class ConversationLog(VerticalScroll):
         before: Static | None = None
         for one in entries:
             before = await self._paint_entry(one, after=before)
-        self._live.update(rendering.markdown(conversation.live))
+        self._live.update(entry_views.markdown(conversation.live))
         self._live.display = bool(conversation.live)
 
     async def _paint_entry(self, one: Entry, *, after: Static | None) -> Static:
@@ -46,6 +46,6 @@ class ConversationLog(VerticalScroll):
             else:
                 await self.mount(widget, after=after)
         if known != one:
-            widget.update(rendering.entry(one))
+            widget.update(entry_views.entry(one))
             self._shown[one.key] = (one, widget)
         return widget

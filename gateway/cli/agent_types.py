@@ -28,9 +28,9 @@ from gateway.cli.common import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from gateway.agent_type_files import Found
     from gateway.cli.client import JsonObject
     from gateway.config import Config
-    from gateway.definitions import Found
     from runtime.ports.model import Models
     from runtime.workspace.definition_file import Definition
 
@@ -89,7 +89,7 @@ def validate(
 ) -> None:
     """Check definitions: show each problem with its file, field and rule. Fails if there is one."""
     # Lazy: it loads the engine.
-    from gateway.definitions import known, read_one, too_wide
+    from gateway.agent_type_files import known, read_one, too_wide
 
     names = _asked(read_config(context), known)
     found = [(path, read_one(path, names)) for path in files]
@@ -145,7 +145,7 @@ def _row(found: "Found", name: str) -> "JsonObject":
 
 def _found(config: "Config") -> "Found":
     # Lazy: it loads the engine.
-    from gateway.definitions import find
+    from gateway.agent_type_files import find
 
     return _asked(config, find)
 

@@ -128,7 +128,7 @@ async def _gateway(
             _refuse_strange(config, place)
             note(f"No gateway of {config.home} is running: this chat starts one until it ends.")
             # Lazy: the service loads the engine, the store and the HTTP server.
-            from gateway.cli.own import own_gateway
+            from gateway.cli.local_gateway import own_gateway
 
             await stack.enter_async_context(own_gateway(config, options))
             place = place_of(config)
@@ -275,7 +275,7 @@ async def _settled(conversation: "Conversation", run_id: str, changed: asyncio.E
 
 def _tell_waiting(conversation: "Conversation") -> None:
     # Lazy: the rendering library is for the chat only.
-    from adapters.terminal.rendering import plain_card
+    from adapters.terminal.entry_views import plain_card
 
     for card in conversation.cards():
         note(f"gatehouse: {plain_card(card)}")
@@ -287,7 +287,7 @@ def _print(entries: "list[Entry]") -> None:
         from rich.console import Console
 
         # The same, of ours.
-        from adapters.terminal.rendering import markdown
+        from adapters.terminal.entry_views import markdown
 
         console = Console()
         for one in entries:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from gateway import wiring, workspaces
-from gateway.cli.check import Check
+from gateway.cli.check_result import Check
 from gateway.cli.checks_definitions import definitions
 from gateway.cli.checks_gateway import gateway
 from gateway.cli.checks_platforms import platforms

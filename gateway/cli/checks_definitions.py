@@ -3,9 +3,9 @@
 import asyncio
 
 from gateway import wiring
-from gateway.cli.check import Check
+from gateway.agent_type_files import find
+from gateway.cli.check_result import Check
 from gateway.config import Config
-from gateway.definitions import find
 from runtime.domain.counts import counted
 from runtime.domain.errors import InvalidInput, Unavailable
 

@@ -10,7 +10,7 @@ from typing import Final
 from pydantic import SecretStr
 
 from gateway import home_socket, home_token, wiring
-from gateway.cli.check import Check
+from gateway.cli.check_result import Check
 from gateway.cli.client import GatewayClient, JsonObject, Refused, Unreachable, objects
 from gateway.config import SECRETS, Config
 from runtime.domain.errors import InvalidInput

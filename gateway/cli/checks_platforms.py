@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from typing import Final
 
 from gateway import wiring, wiring_chats
-from gateway.cli.check import Check
+from gateway.cli.check_result import Check
 from gateway.config import Config
 from runtime.domain.errors import GatehouseError, Unavailable
 from runtime.ports.chat import ChatAdapter

@@ -11,7 +11,7 @@ import typer
 from gateway.cli.common import FAILED, AsJson, load_config, plain, print_json, say
 
 if TYPE_CHECKING:
-    from gateway.cli.check import Check
+    from gateway.cli.check_result import Check
     from gateway.config import Config
 
 
@@ -35,7 +35,7 @@ def doctor(context: typer.Context, as_json: AsJson = False) -> None:
 
 def _checked(context: typer.Context, *, quiet: bool) -> "list[Check]":
     # Lazy: the settings take most of the time of `gatehouse --help`.
-    from gateway.cli.check import Check
+    from gateway.cli.check_result import Check
     from gateway.config import ConfigError
 
     try:

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from adapters.sandbox.closed import SYSTEM_CLOSED
-from gateway.cli import loop
+from adapters.sandbox.closed_folders import SYSTEM_CLOSED
+from gateway.cli import event_loop
 from gateway.cli.common import USAGE, Options, fail, note, read_config
-from runtime.domain.libraries import without
+from runtime.domain.optional_libraries import without
 
 if TYPE_CHECKING:
     from gateway.config import Config
     from gateway.service import Started
-    from runtime.delivery.accounts import Account
+    from runtime.delivery.platform_accounts import Account
 
 FOLLOW_S: Final = 0.1
 """How often platforms that are still connecting are looked at after the start."""
@@ -58,7 +58,7 @@ def serve(context: typer.Context, roles: Roles = None) -> None:
     options = context.find_object(Options) or Options()
     start = Start(config, lambda: with_roles(load(options.config), roles), redactor)
     try:
-        code = loop.run(run(start, announce, follow))
+        code = event_loop.run(run(start, announce, follow))
     except CannotStart as error:
         fail(str(error))
     raise typer.Exit(code)

@@ -4,7 +4,7 @@ from typing import Final, get_args
 
 from aiohttp import web
 
-from gateway.http.answers import answer, cursor_of, flag_of, limit_of, query_id
+from gateway.http.responses import answer, cursor_of, flag_of, limit_of, query_id
 from gateway.http.services import HttpServices
 from runtime.domain.errors import InvalidInput
 from runtime.domain.value import JsonObject

@@ -12,7 +12,6 @@ from gateway.http.explain import ExplainRoutes
 from gateway.http.files import FileRoutes
 from gateway.http.health import HealthRoutes
 from gateway.http.hooks import HookRoutes
-from gateway.http.keeping import KeepingRoutes
 from gateway.http.logins import LoginRoutes
 from gateway.http.metrics import Metrics
 from gateway.http.pages import PageRoutes
@@ -21,6 +20,7 @@ from gateway.http.personas import PersonaRoutes
 from gateway.http.problems import problems
 from gateway.http.runs import RunRoutes
 from gateway.http.services import AdapterView, HttpServices, HttpSettings
+from gateway.http.session_admin import KeepingRoutes
 from gateway.http.sessions import SessionRoutes
 
 __all__ = ["AdapterView", "HttpServices", "HttpSettings", "build_app"]

@@ -13,7 +13,7 @@ from typing import Final
 from aiohttp import web
 
 from gateway.home_token import home_of
-from gateway.http.limiter import FailureLimiter
+from gateway.http.login_limiter import FailureLimiter
 from gateway.http.problems import HttpProblem
 from gateway.http.services import HttpServices
 from runtime.intake.logins import Credential, Role, fingerprint

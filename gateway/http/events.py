@@ -14,17 +14,17 @@ from typing import Final
 from aiohttp import web
 
 from gateway.http import stream
-from gateway.http.answers import query_id
 from gateway.http.auth import PRINCIPAL, STREAM, Guard
 from gateway.http.problems import HttpProblem
+from gateway.http.responses import query_id
 from gateway.http.services import HttpServices
 from gateway.http.stream import Filter, Prose, Texts
 from runtime.domain.errors import InvalidInput, Unavailable
 from runtime.domain.runs import RunState
 from runtime.domain.value import JsonObject
 from runtime.ports.bus import EVENTS, LIVE, Signal
-from runtime.process.wake import Wake
-from runtime.sessions.live import SNAPSHOT
+from runtime.process.wakeup import Wake
+from runtime.sessions.live_text import SNAPSHOT
 from runtime.views.models import EventView
 
 TICK_S: Final = 1.0

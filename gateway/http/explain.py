@@ -4,8 +4,8 @@ from aiohttp import web
 from pydantic import Field, JsonValue
 
 from gateway.explain import Explainer
-from gateway.http.answers import answer, path_id
-from gateway.http.bodies import body
+from gateway.http.request_bodies import body
+from gateway.http.responses import answer, path_id
 from runtime.domain.people import Trust
 from runtime.domain.value import Value
 

@@ -6,8 +6,8 @@ from typing import Final
 from aiohttp import web
 from pydantic import JsonValue
 
-from gateway.http.answers import answer, cursor_of, limit_of, listing
 from gateway.http.metrics import Metrics
+from gateway.http.responses import answer, cursor_of, limit_of, listing
 from gateway.http.services import HttpServices
 from runtime.domain.errors import StoreUnavailable
 from runtime.domain.value import JsonObject

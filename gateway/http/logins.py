@@ -3,8 +3,8 @@
 
 from aiohttp import web
 
-from gateway.http.answers import answer
 from gateway.http.auth import PRINCIPAL
+from gateway.http.responses import answer
 from gateway.http.services import HttpServices
 from runtime.domain.value import JsonObject
 from runtime.intake.logins import CODE_LIFE_MS

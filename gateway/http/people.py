@@ -2,8 +2,8 @@
 
 from aiohttp import web
 
-from gateway.http.answers import answer, listing, path_id
-from gateway.http.bodies import PairingRequest, body
+from gateway.http.request_bodies import PairingRequest, body
+from gateway.http.responses import answer, listing, path_id
 from gateway.http.services import HttpServices
 
 

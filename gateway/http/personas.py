@@ -2,8 +2,8 @@
 
 from aiohttp import web
 
-from gateway.http.answers import answer, path_id
-from gateway.http.bodies import PersonaRequest, body
+from gateway.http.request_bodies import PersonaRequest, body
+from gateway.http.responses import answer, path_id
 from gateway.http.services import HttpServices
 from runtime.features.personas.control import PersonaControl
 

@@ -2,12 +2,12 @@
 
 from aiohttp import web
 
-from gateway.http.answers import answer, cursor_of, limit_of, listing, path_id, query_id
-from gateway.http.bodies import ApprovalsRequest, QuestionsRequest, body
+from gateway.http.request_bodies import ApprovalsRequest, QuestionsRequest, body
+from gateway.http.responses import answer, cursor_of, limit_of, listing, path_id, query_id
 from gateway.http.services import HttpServices
 from runtime.domain.errors import InvalidInput
 from runtime.domain.runs import RunState
-from runtime.intake.decisions import Reply, Resolution
+from runtime.intake.api_decisions import Reply, Resolution
 
 
 class RunRoutes:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from gateway.addresses import Addresses
 from gateway.explain import Explainer
-from gateway.http.observing import EngineMetrics
+from gateway.http.engine_metrics import EngineMetrics
 from runtime.domain.value import JsonObject, Value
 from runtime.intake.control import Control
 from runtime.intake.logins import Logins

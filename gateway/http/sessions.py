@@ -4,8 +4,7 @@ from functools import lru_cache
 
 from aiohttp import web
 
-from gateway.http.answers import answer, cursor_of, flag_of, limit_of, listing, number_of, path_id
-from gateway.http.bodies import (
+from gateway.http.request_bodies import (
     ModeRequest,
     PermissionModeRequest,
     QueueModeRequest,
@@ -14,6 +13,7 @@ from gateway.http.bodies import (
     body,
     idempotency_key,
 )
+from gateway.http.responses import answer, cursor_of, flag_of, limit_of, listing, number_of, path_id
 from gateway.http.services import HttpServices
 from runtime.intake.control import NewConversation
 from runtime.views.models import MessageView, Page

@@ -10,8 +10,8 @@ from functools import partial
 from runtime.domain.addresses import given_address
 from runtime.domain.errors import ToolError
 from runtime.domain.tools import ToolCall
-from runtime.sessions.heard import Heard, above, as_heard
 from runtime.sessions.sessions import Session
+from runtime.sessions.told_text import Heard, above, as_heard
 from runtime.sessions.transcripts import Line
 from runtime.store import Database
 from runtime.tools.registry import Registry

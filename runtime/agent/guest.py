@@ -6,12 +6,12 @@ The turn asks its guest at fixed moments and knows nothing of its kind.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from runtime.agent.endings import TurnState
+from runtime.agent.turn_ends import TurnState
 from runtime.domain.errors import ModelError
 from runtime.sessions.calls import CallRow
 from runtime.sessions.claims import Claimed
 from runtime.sessions.run_end import Retry
-from runtime.sessions.steps import Finish
+from runtime.sessions.run_steps import Finish
 
 
 class TurnGuest:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 import structlog
 
-from runtime.agent import spans
+from runtime.agent import turn_spans
 from runtime.domain.errors import InvalidInput, ModelRejected, ModelRetry
 from runtime.domain.runs import Usage
 from runtime.domain.transcript import estimate_tokens
@@ -105,11 +105,11 @@ class ModelCaller:
     async def _traced(
         self, name: str, model: Model, request: ModelRequest, on_text: OnText
     ) -> ModelResponse:
-        facts = spans.chat_facts(name, request)
+        facts = turn_spans.chat_facts(name, request)
         with self.tracer.span("chat", request.run_id, name, facts) as span:
-            spans.ask(span, request)
+            turn_spans.ask(span, request)
             response = await self._observed(name, model, request, on_text)
-            spans.answer(span, response)
+            turn_spans.answer(span, response)
             return response
 
     async def _observed(

@@ -9,20 +9,20 @@ from dataclasses import dataclass, replace
 
 import structlog
 
-from runtime.agent import endings, spans
-from runtime.agent.budget import Budgets, over_budget
+from runtime.agent import turn_ends, turn_spans
+from runtime.agent.attachment_text import with_troubles
+from runtime.agent.attachments import FileServices
 from runtime.agent.context import PresentFacts, PromptFacts, build_present, build_system
-from runtime.agent.crashed import settle_crashed
-from runtime.agent.endings import TurnState
-from runtime.agent.files import FileServices
-from runtime.agent.filewords import with_troubles
+from runtime.agent.crash_recovery import settle_crashed
 from runtime.agent.guest import Guests
-from runtime.agent.identity import Identity
 from runtime.agent.model_call import ModelCaller
-from runtime.agent.said import dated, fenced, people_in
+from runtime.agent.prompt_identity import Identity
 from runtime.agent.settings import AgentSettings
-from runtime.agent.step import StepRunner
-from runtime.agent.waiting import Parking
+from runtime.agent.tool_step import StepRunner
+from runtime.agent.turn_budget import Budgets, over_budget
+from runtime.agent.turn_ends import TurnState
+from runtime.agent.user_text import dated, fenced, people_in
+from runtime.agent.wait_requests import Parking
 from runtime.domain.errors import ModelRejected, ModelRetry
 from runtime.domain.messages import ChatAddress, OutboundMessage
 from runtime.domain.people import Trust
@@ -40,12 +40,12 @@ from runtime.ports.clock import Clock
 from runtime.ports.metrics import NO_OBSERVER, Observer
 from runtime.ports.model import ModelRequest, ModelResponse
 from runtime.ports.tracing import NO_TRACER, Tracer
-from runtime.sessions import steps
+from runtime.sessions import run_steps
 from runtime.sessions.bounds import PolicySettings, bounds_for
 from runtime.sessions.claims import Claimed, Holder
-from runtime.sessions.live import LiveStep
+from runtime.sessions.live_text import LiveStep
+from runtime.sessions.run_steps import Finish, Finished, ModelStep
 from runtime.sessions.runs import Run
-from runtime.sessions.steps import Finish, Finished, ModelStep
 from runtime.sessions.transcripts import Line
 from runtime.sessions.unit import Units
 from runtime.sessions.window import Window, WindowCache, fitted, since_answer, window_start
@@ -161,7 +161,7 @@ class Turn:
         _tell_start(services.observer, run)
         resumed = run.step > 0 or run.attempt > 0
         with services.tracer.span(
-            "invoke_agent", run.id, "main", spans.turn_facts(run), resumed=resumed
+            "invoke_agent", run.id, "main", turn_spans.turn_facts(run), resumed=resumed
         ) as span:
             reply = await self._alternate()
             span.note(tracing.STATE, self._state.outcome)
@@ -186,7 +186,7 @@ class Turn:
             log.error("run_failed", run_id=self._run.id, reason=str(error))
             services = self._services
             alone = not self._group and self._run.speaker.trust is Trust.OWNER
-            end = endings.failed(self._state, self._run.id, error, owner_alone=alone)
+            end = turn_ends.failed(self._state, self._run.id, error, owner_alone=alone)
             retry = self._guest.retry(error, services.caller.jitter())
             finished = await self._finish(replace(end, retry=retry))
             return finished.reply if finished.claimed else None
@@ -201,7 +201,7 @@ class Turn:
             return end
         most = self._guest.max_steps(self._services.settings.steps_of(self._session.max_steps))
         if state.step >= self._guest.counted_from(state) + most:
-            return endings.at_limit(state, most)
+            return turn_ends.at_limit(state, most)
         response = await self._ask_model()
         return response if isinstance(response, Finish) else await self._take(response)
 
@@ -214,15 +214,15 @@ class Turn:
         what it has (SUB-21)."""
         idle_s = self._guest.idle_s if idle else None
         if idle_s is None:
-            await self._finish(endings.stopped(self._state, self.live.text, reason))
+            await self._finish(turn_ends.stopped(self._state, self.live.text, reason))
         else:
-            await self._finish(endings.idle(self._state, self.live.text, idle_s))
+            await self._finish(turn_ends.idle(self._state, self.live.text, idle_s))
 
     async def fail(self, reason: str) -> None:
         """End the run as failed after a defect of ours: the person must not wait in silence."""
         log.error("run_failed", run_id=self._run.id, reason=reason)
         error = ModelRejected(reason, "Something went wrong inside.")
-        await self._finish(endings.failed(self._state, self._run.id, error))
+        await self._finish(turn_ends.failed(self._state, self._run.id, error))
 
     async def _ask_model(self) -> ModelResponse | Finish:
         """The model's response; or the end of the run, where its budget leaves no further call."""
@@ -278,12 +278,12 @@ class Turn:
                 self._budget.unsaid(response)
                 state.extra = [NoticeMessage(text=CONTINUE)]
                 return None
-            return endings.completed(state, message, EMPTY_ANSWER, response.usage)
+            return turn_ends.completed(state, message, EMPTY_ANSWER, response.usage)
         text = response.text
         if response.finish_reason == "length":
             text += "\n\n(This was cut at the length limit; ask me to go on.)"
             message = message.model_copy(update={"text": text})
-        return endings.completed(state, message, text, response.usage)
+        return turn_ends.completed(state, message, text, response.usage)
 
     async def _commit_model(self, message: AssistantMessage, usage: Usage) -> None:
         services, state = self._services, self._state
@@ -298,7 +298,7 @@ class Turn:
         charge = self._budget.charge(usage, message.model)
         step = ModelStep(message, rows, usage, state.window_from, charge)
         line = await services.units.run(
-            lambda unit: steps.commit_model(unit, self._holder, self._run.id, step),
+            lambda unit: run_steps.commit_model(unit, self._holder, self._run.id, step),
             name="step",
         )
         services.steps.watch.decided(rows)
@@ -364,7 +364,7 @@ class Turn:
         end = with_troubles(end, self._state.window.lines, self._run.id)
         end = replace(end, charge=self._budget.charge_at_end(end, self.live.text))
         finished = await services.units.run(
-            lambda unit: steps.finish(unit, self._holder, self._run.id, end, claim=claim),
+            lambda unit: run_steps.finish(unit, self._holder, self._run.id, end, claim=claim),
             name="finish",
         )
         _tell_step(services, self._state)

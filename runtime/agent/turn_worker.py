@@ -11,18 +11,18 @@ from typing import Protocol
 
 import structlog
 
-from runtime.agent.returns import Returns
+from runtime.agent.run_release import Returns
 from runtime.agent.turn import Turn, TurnServices
 from runtime.domain.errors import StaleLease, StoreUnavailable
 from runtime.domain.messages import ChatAddress, OutboundMessage
 from runtime.ports.bus import CANCEL, RUNS
-from runtime.process.looks import Looks
-from runtime.process.wake import TICK_S, Wake
+from runtime.process.due_poll import Looks
+from runtime.process.wakeup import TICK_S, Wake
 from runtime.sessions import claims, lanes, runs
 from runtime.sessions.bounds import PolicySettings
 from runtime.sessions.claims import Claimed, Holder
-from runtime.sessions.due import Due
-from runtime.sessions.live import SNAPSHOT
+from runtime.sessions.due_work import Due
+from runtime.sessions.live_text import SNAPSHOT
 from runtime.sessions.unit import Unit
 from runtime.sessions.window import WindowCache
 from runtime.supervisor import Supervisor

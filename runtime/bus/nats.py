@@ -14,8 +14,8 @@ from urllib.parse import urlsplit
 
 import structlog
 
-from runtime.bus.outgoing import MAX_WAITING
 from runtime.bus.replicated import ReplicatedBus
+from runtime.bus.signal_queue import MAX_WAITING
 from runtime.domain.errors import InvalidInput, Unavailable
 from runtime.ports.clock import Clock
 from runtime.supervisor import Supervisor

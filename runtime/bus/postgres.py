@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
-from runtime.bus.outgoing import MAX_WAITING
 from runtime.bus.replicated import ReplicatedBus
+from runtime.bus.signal_queue import MAX_WAITING
 from runtime.domain.errors import Unavailable
 from runtime.ports.clock import Clock
 from runtime.supervisor import Supervisor

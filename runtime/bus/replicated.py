@@ -13,8 +13,8 @@ from typing import Final, Protocol
 import structlog
 
 from runtime.bus.memory import MemoryBus
-from runtime.bus.outgoing import MAX_WAITING, Outgoing
-from runtime.bus.wire import Decoder, Encoder
+from runtime.bus.signal_format import Decoder, Encoder
+from runtime.bus.signal_queue import MAX_WAITING, Outgoing
 from runtime.domain.errors import Unavailable
 from runtime.domain.value import JsonObject
 from runtime.ports.bus import Signal

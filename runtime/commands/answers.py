@@ -6,9 +6,9 @@ from typing import Final
 from runtime.domain.errors import Conflict, NotFound
 from runtime.domain.ids import code_of
 from runtime.domain.people import Approvers, Speaker
-from runtime.sessions import audit, open_calls, parking, runs
+from runtime.sessions import approvals, audit, open_calls, runs
+from runtime.sessions.approvals import Answer, Answered, Choice
 from runtime.sessions.open_calls import APPROVAL, FOR_PEOPLE, OpenCall
-from runtime.sessions.parking import Answer, Answered, Choice
 from runtime.sessions.unit import Unit
 from runtime.store import Connection
 
@@ -104,7 +104,7 @@ def answer(
     if call.state != "open":
         raise Conflict(f"this was {call.state} already", call.state)
     given = Answer(by=speaker.person_id, name=speaker.name, choice=choice, text=text)
-    return parking.answer(unit, call, given)
+    return approvals.answer(unit, call, given)
 
 
 def code(call: OpenCall) -> str:

@@ -27,16 +27,16 @@ from runtime.sessions import (
     lanes,
     open_calls,
     rates,
+    run_stop,
     runs,
     sessions,
-    stopping,
     totals,
     undo,
 )
-from runtime.sessions.enqueue import QUEUE_MODES
+from runtime.sessions.approvals import Choice
 from runtime.sessions.lanes import Lane
 from runtime.sessions.open_calls import APPROVAL, QUESTION
-from runtime.sessions.parking import Choice
+from runtime.sessions.queue_modes import QUEUE_MODES
 from runtime.sessions.sessions import Session
 from runtime.sessions.unit import Unit
 
@@ -137,7 +137,7 @@ def _status(call: Call) -> str:
 def _new(call: Call) -> str:
     lane, why = call.lane, "a new conversation was started"
     if lane.active_run is not None:
-        stopping.stop_session(call.unit, lane.session_id, by=call.speaker.person_id, reason=why)
+        run_stop.stop_session(call.unit, lane.session_id, by=call.speaker.person_id, reason=why)
     else:
         call.unit.kinds.stop(call.unit, lane.session_id, why)
     lane.transcript += 1
@@ -147,7 +147,7 @@ def _new(call: Call) -> str:
 
 
 def _stop(call: Call) -> str:
-    stopped = stopping.stop_session(
+    stopped = run_stop.stop_session(
         call.unit,
         call.lane.session_id,
         by=call.speaker.person_id,

@@ -11,19 +11,19 @@ from functools import partial
 
 import structlog
 
-from runtime.delivery import deliveries
-from runtime.delivery.buckets import Buckets
-from runtime.delivery.sending import DeliveryServices, Sender
-from runtime.delivery.streaming import GrowingTexts
+from runtime.delivery import outbox_units
+from runtime.delivery.chat_streams import GrowingTexts
+from runtime.delivery.rate_limiter import Buckets
+from runtime.delivery.sender import DeliveryServices, Sender
 from runtime.domain.errors import StoreUnavailable
 from runtime.domain.messages import ChatAddress, OutboundMessage
 from runtime.ports.bus import OUTBOX
 from runtime.ports.chat import ChatAdapter
-from runtime.process.looks import Looks
-from runtime.process.wake import Wake
+from runtime.process.due_poll import Looks
+from runtime.process.wakeup import Wake
 from runtime.sessions import outbox
 from runtime.sessions.claims import Holder
-from runtime.sessions.due import Due
+from runtime.sessions.due_work import Due
 from runtime.sessions.outbox import OutboxRow
 from runtime.store import Connection, now_ms
 from runtime.supervisor import Supervisor
@@ -167,7 +167,7 @@ class Deliverer:
         while self._handed:
             message = self._handed.popleft()
             if self._first_start(message.outbox_id):
-                self._start(group, holder, deliveries.fresh_row(message, holder))
+                self._start(group, holder, outbox_units.fresh_row(message, holder))
         if self._ask:
             self._ask = False
             try:
@@ -210,7 +210,7 @@ class Deliverer:
         if not free:
             return ()
         return await self._database.write(
-            lambda conn: deliveries.claim(conn, free, holder), name="outbox-claim"
+            lambda conn: outbox_units.claim(conn, free, holder), name="outbox-claim"
         )
 
     async def _left_behind(self, holder: Holder) -> Sequence[OutboxRow]:
@@ -240,7 +240,7 @@ class Deliverer:
         if not lost:
             return ()
         return await self._database.write(
-            lambda conn: deliveries.adopt(conn, lost, holder), name="outbox-adopt"
+            lambda conn: outbox_units.adopt(conn, lost, holder), name="outbox-adopt"
         )
 
     def _first_start(self, outbox_id: str) -> bool:

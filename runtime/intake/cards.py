@@ -6,8 +6,8 @@ from typing import Final
 from runtime.commands import answers
 from runtime.domain.messages import ButtonPress
 from runtime.intake.settings import MAX_FORM_TEXT
+from runtime.sessions.approvals import Choice
 from runtime.sessions.open_calls import QUESTION, OpenCall
-from runtime.sessions.parking import Choice
 
 
 def choice_of(call: OpenCall, press: ButtonPress) -> tuple[Choice | None, str] | None:

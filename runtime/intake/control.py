@@ -18,8 +18,8 @@ from runtime.domain.events import EventKind
 from runtime.domain.messages import ChatAddress
 from runtime.domain.people import Trust
 from runtime.domain.value import JsonObject, Value
-from runtime.intake import decisions, introductions, pairing
-from runtime.intake.decisions import Actor, Reply, Resolution
+from runtime.intake import access_requests, api_decisions, pairing
+from runtime.intake.api_decisions import Actor, Reply, Resolution
 from runtime.intake.sessions import SessionControl
 from runtime.intake.submissions import ACCOUNT, OWNER, Item, Key, Submitted, Submitter, key_of
 from runtime.policy.decide import narrower
@@ -27,12 +27,12 @@ from runtime.ports.bus import EVENTS, OUTBOX
 from runtime.ports.clock import Clock
 from runtime.ports.gatehouse import Gatehouse
 from runtime.ports.model import ModelListing, ModelLists
-from runtime.sessions import audit, sessions, stopping
-from runtime.sessions.enqueue import QUEUE_MODES
+from runtime.sessions import audit, run_stop, sessions
 from runtime.sessions.keys import session_key
 from runtime.sessions.lanes import NewSession
 from runtime.sessions.people import Pairing
-from runtime.sessions.stopping import Stopped
+from runtime.sessions.queue_modes import QUEUE_MODES
+from runtime.sessions.run_stop import Stopped
 from runtime.sessions.unit import Unit, Units, Work
 from runtime.views.models import PairingView, RunView, SessionView
 from runtime.views.reader import one_run, one_session
@@ -145,7 +145,7 @@ class Control:
         by, reason = self.actor, f"stopped by {self.actor.name}"
 
         def work(unit: Unit) -> StoppedView:
-            stopped = stopping.stop_session(unit, session_id, by=by.id, reason=reason)
+            stopped = run_stop.stop_session(unit, session_id, by=by.id, reason=reason)
             unit.say(EVENTS, {"session_id": session_id})
             return _stopped_view(stopped)
 
@@ -156,21 +156,21 @@ class Control:
         by, reason = self.actor, f"stopped by {self.actor.name}"
 
         def work(unit: Unit) -> RunView:
-            stopping.stop_run(unit, run_id, by=by.id, reason=reason)
+            run_stop.stop_run(unit, run_id, by=by.id, reason=reason)
             return _run_changed(unit, run_id)
 
         return await self.units.run(work, name="cancel")
 
     async def resolve_approvals(self, run_id: str, batch: Sequence[Resolution]) -> RunView:
-        """Decide approvals, all or none (RUN-3). Raises as `decisions.resolve`."""
+        """Decide approvals, all or none (RUN-3). Raises as `api_decisions.resolve`."""
         return await self._decide(
-            run_id, lambda unit: decisions.resolve(unit, run_id, batch, self.actor)
+            run_id, lambda unit: api_decisions.resolve(unit, run_id, batch, self.actor)
         )
 
     async def answer_questions(self, run_id: str, batch: Sequence[Reply]) -> RunView:
-        """Answer questions, all or none. Raises as `decisions.reply`."""
+        """Answer questions, all or none. Raises as `api_decisions.reply`."""
         return await self._decide(
-            run_id, lambda unit: decisions.reply(unit, run_id, batch, self.actor)
+            run_id, lambda unit: api_decisions.reply(unit, run_id, batch, self.actor)
         )
 
     async def _decide(self, run_id: str, settle: Work[tuple[str, ...]]) -> RunView:
@@ -238,7 +238,7 @@ class Control:
         by, name = self.actor.id, self.actor.name
         return await self.units.run(
             lambda unit: _paired(
-                unit, introductions.let_in(unit.conn, code, by=by, name=name, trust=trust)[0]
+                unit, access_requests.let_in(unit.conn, code, by=by, name=name, trust=trust)[0]
             ),
             name="pairing",
         )
@@ -248,7 +248,7 @@ class Control:
         by, name = self.actor.id, self.actor.name
         return await self.units.run(
             lambda unit: _paired(
-                unit, introductions.turn_away(unit.conn, code, by=by, name=name)[0]
+                unit, access_requests.turn_away(unit.conn, code, by=by, name=name)[0]
             ),
             name="pairing",
         )

@@ -9,12 +9,12 @@ from runtime.commands.lookups import Lookups
 from runtime.commands.table import Commands
 from runtime.domain.messages import ButtonPress, Deletion, InboundMessage, Move
 from runtime.domain.people import Approvers, Sender
-from runtime.intake.accepting import Accepting
-from runtime.intake.home import Homing
-from runtime.intake.moving import Moving
-from runtime.intake.pressing import Pressing
+from runtime.intake.accept import Accepting
+from runtime.intake.app_home import Homing
+from runtime.intake.button_presses import Pressing
+from runtime.intake.chat_migration import Moving
+from runtime.intake.message_revisions import Revising
 from runtime.intake.reception import BeginAnew
-from runtime.intake.revising import Revising
 from runtime.intake.settings import MAX_TEXT, IntakeSettings
 from runtime.ports.bus import EVENTS
 from runtime.ports.gatehouse import Accepted, Home, Pressed

@@ -11,7 +11,7 @@ from typing import Final
 from runtime.domain.errors import InvalidInput, ToolError
 from runtime.domain.files import safe_name
 from runtime.domain.messages import Attachment
-from runtime.tools import received
+from runtime.tools import upload_folders
 
 MAX_BYTES: Final = 5 * 1024 * 1024
 """Of one file; larger ones need the uploads of RUN-5."""
@@ -32,13 +32,13 @@ def keep(workspace: Path, session_id: str, upload: Upload) -> Attachment:
     if len(upload.content) > MAX_BYTES:
         raise InvalidInput(upload.field, f"must be at most {MAX_BYTES} bytes")
     try:
-        path = received.keep(workspace, session_id, upload.name, upload.content)
+        path = upload_folders.keep(workspace, session_id, upload.name, upload.content)
     except ToolError as error:
         raise InvalidInput(upload.field, f"cannot be kept in the workspace: {error}") from error
     return Attachment(
         name=safe_name(upload.name),
         media_type=upload.media_type,
         size_bytes=len(upload.content),
-        reference=f"sha256:{received.digest_of(upload.content)}",
+        reference=f"sha256:{upload_folders.digest_of(upload.content)}",
         path=path,
     )

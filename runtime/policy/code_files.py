@@ -15,7 +15,6 @@ from itertools import chain, islice, pairwise
 from operator import or_
 from posixpath import basename, dirname, join
 
-from runtime.policy.code_named import MOST_NAMED, TOO_MUCH, UNKNOWN, CodeFiles, run_in, together
 from runtime.policy.code_programs import (
     BELOW,
     BESIDE,
@@ -52,6 +51,14 @@ from runtime.policy.code_programs import (
     WRAPPERS,
     makefiles,
 )
+from runtime.policy.code_references import (
+    MOST_NAMED,
+    TOO_MUCH,
+    UNKNOWN,
+    CodeFiles,
+    run_in,
+    together,
+)
 from runtime.policy.command_folders import (
     BARE,
     MOST_GUESSED,
@@ -61,7 +68,7 @@ from runtime.policy.command_folders import (
     command_folders,
     guessed_folders,
 )
-from runtime.policy.harmless import refused
+from runtime.policy.read_only_programs import refused
 from runtime.policy.shell_syntax import NotRead, SimpleCommand, Word, simple_commands
 
 _MOST_STARTERS = 16

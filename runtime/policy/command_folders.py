@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from posixpath import basename, join, normpath
 
-from runtime.policy.harmless import refused
+from runtime.policy.read_only_programs import refused
 from runtime.policy.shell_syntax import NotRead, SimpleCommand, Word, simple_commands
 
 Place = tuple[str, ...]

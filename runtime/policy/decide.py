@@ -21,7 +21,7 @@ from runtime.domain.people import Trust
 from runtime.domain.printable import printable_name
 from runtime.domain.tools import Effect, Touches
 from runtime.policy.code_files import code_files
-from runtime.policy.read_only import not_read_only
+from runtime.policy.read_only_commands import not_read_only
 from runtime.policy.rules import Rule
 
 __all__ = ["Bounds", "CallFacts", "RuleLists", "decide", "narrower"]

@@ -15,8 +15,8 @@ from runtime.domain.tools import Effect
 from runtime.policy.code_files import code_files
 from runtime.policy.code_programs import INTERPRETERS, MAKES, RUNNERS
 from runtime.policy.decide import CallFacts
-from runtime.policy.read_only import not_read_only
-from runtime.policy.readings import only_reads, paths
+from runtime.policy.read_arguments import only_reads, paths
+from runtime.policy.read_only_commands import not_read_only
 from runtime.policy.shell_syntax import NotRead, SimpleCommand, simple_commands
 
 _READS: Final = (Touch.READS, "reads files")

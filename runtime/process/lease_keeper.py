@@ -13,7 +13,7 @@ import structlog
 
 from runtime.domain.errors import StoreUnavailable
 from runtime.ports.clock import Clock
-from runtime.process.wake import Wake
+from runtime.process.wakeup import Wake
 from runtime.sessions.claims import Holder
 from runtime.store import Database, leases
 from runtime.supervisor import Supervisor

@@ -5,10 +5,10 @@ import structlog
 from runtime.domain.errors import StoreUnavailable
 from runtime.ports.bus import EVENTS, OUTBOX, RUNS
 from runtime.ports.clock import Clock
-from runtime.process.looks import Looks
-from runtime.process.wake import Wake
+from runtime.process.due_poll import Looks
+from runtime.process.wakeup import Wake
 from runtime.sessions import claims, open_calls
-from runtime.sessions.due import Due
+from runtime.sessions.due_work import Due
 from runtime.sessions.unit import Unit, Units
 
 log = structlog.get_logger(__name__)

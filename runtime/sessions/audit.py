@@ -8,7 +8,7 @@ from sqlalchemy import Connection, insert, select
 
 from runtime.domain.value import JsonObject
 from runtime.store.database import now_ms
-from runtime.store.hot import hot
+from runtime.store.statements import hot
 from runtime.store.tables import audit
 
 _INSERT = hot(insert(audit))

@@ -24,8 +24,8 @@ from runtime.domain.budgets import (
 from runtime.domain.runs import RunState, Usage
 from runtime.sessions import totals
 from runtime.store.dialect import lock_rows
-from runtime.store.hot import hot
-from runtime.store.rows import insert_new
+from runtime.store.insert_once import insert_new
+from runtime.store.statements import hot
 from runtime.store.tables import budget_reservations, budgets, runs
 
 

@@ -12,8 +12,8 @@ from sqlalchemy import Connection, Row, bindparam, insert, select, update
 
 from runtime.domain.decisions import Decision
 from runtime.domain.tools import Effect, ToolCall, ToolResult
-from runtime.store.hot import hot
 from runtime.store.payloads import kept
+from runtime.store.statements import hot
 from runtime.store.tables import tool_calls
 
 

@@ -11,8 +11,8 @@ from runtime.domain.runs import RunState
 from runtime.ports.bus import EVENTS, RUNS
 from runtime.sessions import calls, lanes, runs, sessions, steering, transcripts
 from runtime.sessions.calls import CallRow
-from runtime.sessions.closing import close_step, end_as_asked, last_word, stands_open
 from runtime.sessions.lanes import Lane
+from runtime.sessions.run_close import close_step, end_as_asked, last_word, stands_open
 from runtime.sessions.run_end import RunEnd
 from runtime.sessions.runs import Run
 from runtime.sessions.sessions import Session

@@ -15,7 +15,7 @@ from sqlalchemy import Connection, Row, bindparam, func, insert, or_, select
 from runtime.domain.events import Event, EventKind
 from runtime.store.database import DIALECTS, now_ms
 from runtime.store.dialect import NO_BOUND, dialect_name, settled_below, transaction_id
-from runtime.store.hot import hot
+from runtime.store.statements import hot
 from runtime.store.tables import events
 
 HOLE_MS: Final = 10_000

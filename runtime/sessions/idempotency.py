@@ -7,7 +7,7 @@ from sqlalchemy import Connection, select
 from runtime.domain.errors import Conflict
 from runtime.domain.value import JsonObject
 from runtime.store.database import now_ms
-from runtime.store.rows import insert_new
+from runtime.store.insert_once import insert_new
 from runtime.store.tables import idempotency
 
 

@@ -19,9 +19,9 @@ from runtime.domain.messages import InboundMessage
 from runtime.domain.people import Speaker, Trust
 from runtime.sessions import idempotency
 from runtime.sessions.runs import QUEUED
-from runtime.store.hot import hot
+from runtime.store.insert_once import insert_new
 from runtime.store.payloads import kept, quoted
-from runtime.store.rows import insert_new
+from runtime.store.statements import hot
 from runtime.store.tables import inputs, lanes, runs, sessions
 
 
@@ -142,7 +142,7 @@ def known(conn: Connection, identity: str) -> KnownInput | None:
 
 def pending_of_run(conn: Connection, run_id: str, *, notes: str | None = None) -> Sequence[Input]:
     """What a run is to answer and has not taken into the transcript yet, in order; with the
-    `notes` that the next run of its session takes (`sessions.edits`)."""
+    `notes` that the next run of its session takes (`sessions.message_edits`)."""
     return [
         Input(
             id=row.id,

@@ -29,14 +29,14 @@ from runtime.domain.ids import IdPrefix, new_id
 from runtime.domain.messages import ChatAddress
 from runtime.domain.transcript import TranscriptMessage, message_tokens
 from runtime.domain.value import JsonObject
-from runtime.sessions import events, saving
+from runtime.sessions import events, lane_writes
+from runtime.sessions.lane_writes import FIELDS, FIXED
 from runtime.sessions.runs import QUEUED, RUNNING
-from runtime.sessions.saving import FIELDS, FIXED
 from runtime.store.database import DIALECTS, STORE_TIME, DialectName, clock_ms, now_ms
 from runtime.store.dialect import dialect_name, lock_rows, timed
-from runtime.store.hot import Hot, hot
+from runtime.store.insert_once import insert_new
 from runtime.store.leases import worker_is_dead
-from runtime.store.rows import insert_new
+from runtime.store.statements import Hot, hot
 from runtime.store.tables import inputs, lanes, runs, sessions
 
 Ts = TypeVarTuple("Ts")
@@ -385,7 +385,7 @@ def take_back(conn: Connection, lane: Lane) -> None:
 
 def save(conn: Connection, *held: Lane) -> None:
     """Write lanes and what was collected in them."""
-    saving.write(
+    lane_writes.write(
         conn,
         [
             {"lane_session": lane.session_id}

@@ -19,7 +19,7 @@ from sqlalchemy import (
 
 from runtime.domain.value import JsonObject
 from runtime.store.database import now_ms
-from runtime.store.hot import hot
+from runtime.store.statements import hot
 from runtime.store.tables import lanes, open_calls
 
 APPROVAL = "approval"

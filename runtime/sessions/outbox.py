@@ -22,8 +22,8 @@ from sqlalchemy import (
 
 from runtime.domain.messages import FilePart, OutboundMessage, TextPart
 from runtime.store.database import now_ms
-from runtime.store.hot import hot
 from runtime.store.payloads import kept
+from runtime.store.statements import hot
 from runtime.store.tables import open_calls, outbox
 
 UNSETTLED = ("pending", "sending", "streaming")

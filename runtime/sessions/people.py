@@ -8,9 +8,9 @@ from sqlalchemy import Connection, RowMapping, bindparam, delete, func, insert, 
 from runtime.domain.messages import ChatAddress
 from runtime.domain.people import Speaker, Trust
 from runtime.store.database import now_ms
-from runtime.store.hot import hot
+from runtime.store.insert_once import insert_new
 from runtime.store.payloads import kept
-from runtime.store.rows import insert_new
+from runtime.store.statements import hot
 from runtime.store.tables import accounts, pairings
 
 

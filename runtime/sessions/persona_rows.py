@@ -10,7 +10,7 @@ from sqlalchemy import Connection, select
 
 from runtime.domain.errors import NotFound
 from runtime.store.database import now_ms
-from runtime.store.rows import insert_new
+from runtime.store.insert_once import insert_new
 from runtime.store.tables_agents import personas
 
 

@@ -24,9 +24,9 @@ from runtime.domain.people import Speaker
 from runtime.domain.runs import TERMINAL, RunKind, RunState, Usage, check_transition
 from runtime.store.database import DIALECTS, clock_ms
 from runtime.store.dialect import dialect_name, one_of
-from runtime.store.hot import Hot, hot
 from runtime.store.leases import worker_is_dead
 from runtime.store.payloads import kept
+from runtime.store.statements import Hot, hot
 from runtime.store.tables import runs
 
 

@@ -13,8 +13,8 @@ from runtime.domain.grants import Grant
 from runtime.domain.messages import ChatAddress
 from runtime.store.database import DIALECTS, now_ms
 from runtime.store.dialect import dialect_name, one_of
-from runtime.store.hot import hot
 from runtime.store.payloads import kept
+from runtime.store.statements import hot
 from runtime.store.tables import lanes, sessions
 
 

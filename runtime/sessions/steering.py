@@ -15,7 +15,7 @@ from runtime.domain.messages import InboundMessage
 from runtime.domain.people import Speaker
 from runtime.domain.runs import RunKind, RunState
 from runtime.domain.transcript import NoticeMessage, UserMessage
-from runtime.sessions import edits, inputs, runs
+from runtime.sessions import inputs, message_edits, runs
 from runtime.sessions.inputs import NOTICE, PERSON, Input
 from runtime.sessions.lanes import Lane
 from runtime.sessions.runs import Run
@@ -54,10 +54,10 @@ def steerable(
 
 def first_words(conn: Connection, lane: Lane, run: Run) -> Sequence[Line]:
     """What a run begins with, and what became of earlier messages, put into the transcript."""
-    notes = edits.notes_of(lane.session_id)
+    notes = message_edits.notes_of(lane.session_id)
     items = inputs.pending_of_run(conn, run.id, notes=notes)
     if any(item.run_id == notes for item in items):
-        edits.take_notes(conn, lane.session_id, run.id)
+        message_edits.take_notes(conn, lane.session_id, run.id)
     return _say(conn, lane, run, items, step=0)
 
 

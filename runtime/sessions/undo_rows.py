@@ -10,7 +10,7 @@ from sqlalchemy import Connection, Row, exists, select, text, update
 from runtime.domain.messages import InboundMessage, OutboundMessage, TextPart
 from runtime.domain.people import Speaker
 from runtime.domain.tools import Effect
-from runtime.sessions import edits, runs
+from runtime.sessions import message_edits, runs
 from runtime.sessions.inputs import PERSON, Input
 from runtime.sessions.outbox import OPEN
 from runtime.sessions.runs import Run
@@ -117,12 +117,12 @@ def mark(
     """Mark runs and what they took. Notes about what still stands wait for the next run again;
     those about what does not are dropped, also where they wait already."""
     conn.execute(update(runs_table).where(runs_table.c.id.in_(run_ids)).values(undone_ms=now))
-    gone = [one for one in taken if one.origin != edits.NOTE]
+    gone = [one for one in taken if one.origin != message_edits.NOTE]
     conn.execute(
         update(inputs).where(inputs.c.id.in_([one.id for one in gone])).values(state=UNDONE)
     )
-    waiting = edits.notes_of(session_id)
-    again = [one for one in taken if one.origin == edits.NOTE]
+    waiting = message_edits.notes_of(session_id)
+    again = [one for one in taken if one.origin == message_edits.NOTE]
     conn.execute(
         update(inputs)
         .where(inputs.c.id.in_([one.id for one in again]))
@@ -131,7 +131,7 @@ def mark(
     said = {_place(one) for one in gone if one.origin == PERSON}
     for note in _inputs(conn, session_id, [waiting], state="pending"):
         if _place(note) in said:
-            edits.withdraw(conn, note.id)
+            message_edits.withdraw(conn, note.id)
 
 
 def _place(one: Input) -> tuple[str, str, str, str]:

@@ -21,11 +21,11 @@ from runtime.ports.bus import Bus
 from runtime.sessions import lanes
 from runtime.sessions.calls import CallRow
 from runtime.sessions.inputs import Input
+from runtime.sessions.lane_writes import FIELDS
 from runtime.sessions.lanes import CONVERSATION, Lane, NewSession
 from runtime.sessions.open_calls import OpenCall
 from runtime.sessions.run_end import RunEnd
 from runtime.sessions.runs import Run
-from runtime.sessions.saving import FIELDS
 from runtime.sessions.sessions import Session
 from runtime.store import Connection, Database
 

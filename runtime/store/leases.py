@@ -21,8 +21,8 @@ from sqlalchemy import (
 
 from runtime.store.database import DIALECTS, STORE_TIME, DialectName, clock_ms, now_ms
 from runtime.store.dialect import dialect_name, one_of
-from runtime.store.hot import hot
-from runtime.store.rows import insert_new
+from runtime.store.insert_once import insert_new
+from runtime.store.statements import hot
 from runtime.store.tables import leases, runs
 
 PROCESS = "process:"

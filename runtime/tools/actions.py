@@ -12,10 +12,10 @@ from pathlib import Path
 from runtime.domain.actions import Action, CodeFile
 from runtime.domain.tools import ToolCall, Touches
 from runtime.policy.code_files import code_files
-from runtime.policy.code_named import CodeFiles
 from runtime.policy.code_programs import INTERPRETERS, SHELLS
+from runtime.policy.code_references import CodeFiles
 from runtime.tools.base import Prepared, ToolContext
-from runtime.tools.hidden import canonical, canonical_texts, of_process
+from runtime.tools.hidden_paths import canonical, canonical_texts, of_process
 
 _MOST_BYTES = 8 * 1024 * 1024
 """Of a file that is held to its content; what is larger cannot be allowed for a session."""

@@ -16,9 +16,9 @@ from typing_extensions import override
 from runtime.domain.messages import Dispatch
 from runtime.domain.tools import Effect, ToolSpec, Touches
 from runtime.domain.value import JsonObject, Value
-from runtime.tools.files import SeenFiles
-from runtime.tools.hidden import Hidden
+from runtime.tools.hidden_paths import Hidden
 from runtime.tools.schema import of_arguments
+from runtime.tools.seen_versions import SeenFiles
 from runtime.workspace.layout import Layout
 
 

@@ -18,7 +18,7 @@ from runtime.policy.decide import Bounds
 from runtime.tools.actions import code_paths
 from runtime.tools.base import ToolContext
 from runtime.tools.git_repositories import laid_out
-from runtime.tools.hidden import canonical
+from runtime.tools.hidden_paths import canonical
 from runtime.workspace.layout import PLACES, Landmarks
 
 _MOST_ENTRIES = 20_000

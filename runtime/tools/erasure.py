@@ -5,8 +5,8 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from runtime.tools.hidden import file_name, is_folder, outputs_folder, uploads_folder
-from runtime.tools.outgoing import SENT
+from runtime.tools.hidden_paths import file_name, is_folder, outputs_folder, uploads_folder
+from runtime.tools.outgoing_files import SENT
 
 
 def erase_files(workspace: Path, session_ids: Sequence[str], copies: Iterable[str]) -> None:

@@ -25,7 +25,7 @@ from runtime.sessions.calls import CallRow
 from runtime.tools.actions import action_of, code_paths
 from runtime.tools.base import ToolContext, ToolOutput, WaitsFor
 from runtime.tools.code_sinks import written
-from runtime.tools.hidden import canonical
+from runtime.tools.hidden_paths import canonical
 from runtime.tools.output import LIMIT, error_result, to_result
 from runtime.tools.registry import Prepared, Registry
 from runtime.workspace.layout import Landmarks

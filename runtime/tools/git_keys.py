@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from runtime.policy import harmless_git
+from runtime.policy import read_only_git
 from runtime.policy.shell_syntax import Word
 from runtime.tools.git_config import BadConfig, Entry
 
@@ -241,4 +241,4 @@ def _harmless_alias(value: str) -> bool:
     if _ALIAS_QUOTES & set(value):
         return False
     words = [word for word in _ALIAS_SPLIT.split(value) if word]
-    return harmless_git.git([Word(word, word) for word in words]) is None
+    return read_only_git.git([Word(word, word) for word in words]) is None

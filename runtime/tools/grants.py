@@ -12,7 +12,7 @@ from pathlib import Path
 
 from runtime.domain.worktrees import FOLDER as WORKTREES
 from runtime.tools.base import ToolContext
-from runtime.tools.hidden import OUTPUTS, UPLOADS, canonical, file_name, is_folder
+from runtime.tools.hidden_paths import OUTPUTS, UPLOADS, canonical, file_name, is_folder
 
 
 @dataclass(frozen=True, slots=True)

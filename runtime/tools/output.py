@@ -14,8 +14,8 @@ from runtime.domain.errors import ToolError
 from runtime.domain.fence import fence
 from runtime.domain.tools import ToolCall, ToolResult
 from runtime.tools.base import ToolContext, ToolOutput
-from runtime.tools.binary import describe, is_binary
-from runtime.tools.hidden import OUTPUTS, file_name
+from runtime.tools.binary_files import describe, is_binary
+from runtime.tools.hidden_paths import OUTPUTS, file_name
 
 LIMIT = 32 * 1024
 """Bytes of a result that the model sees (TOOL-4)."""

@@ -17,9 +17,9 @@ from pydantic import TypeAdapter, ValidationError
 
 from runtime.domain.errors import ToolError
 from runtime.domain.value import Value
-from runtime.tools import atomic
+from runtime.tools import atomic_write
 from runtime.tools.base import ToolContext
-from runtime.tools.hidden import PATCHES, file_name, patches_folder
+from runtime.tools.hidden_paths import PATCHES, file_name, patches_folder
 from runtime.tools.paths import PathGuard, Spot
 
 NOTES_KEPT: Final = 64
@@ -69,7 +69,7 @@ class Note:
         for spot in spots:
             noted = self.files.get(str(spot.path))
             if noted is not None and noted.staged is not None:
-                atomic.drop(spot, Path(noted.staged).name)
+                atomic_write.drop(spot, Path(noted.staged).name)
 
     def write(self, more: Mapping[str, Noted]) -> None:
         """Keep it with these, on the disk on return; let go of old ones. Raises `OSError`."""
@@ -124,8 +124,8 @@ def sweep(guarded: PathGuard, runs: Collection[str]) -> int:
     for run, files in _notes(guarded.layout.home):
         for path, name in _left(files) if run in runs else ():
             with suppress(OSError, ToolError), guarded.parent(path, follow_last=False) as spot:
-                with atomic.exclusive(spot):
-                    atomic.drop(spot, name)
+                with atomic_write.exclusive(spot):
+                    atomic_write.drop(spot, name)
                 removed += 1
     return removed
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from runtime.domain.errors import ToolError
-from runtime.tools.nearest import nearest
+from runtime.tools.nearest_text import nearest
 from runtime.tools.paths import shown
 
 MAX_LINES: Final = 10_000

@@ -21,9 +21,9 @@ from typing import Self
 
 from runtime.domain.errors import ToolError
 from runtime.domain.printable import printable_name
-from runtime.tools.hidden import Hidden, canonical
+from runtime.tools.hidden_paths import Hidden, canonical
 from runtime.workspace.layout import PLACES, Layout
-from runtime.workspace.notes import NoteFiles
+from runtime.workspace.private_notes import NoteFiles
 
 _HOPS = 40
 """As many links as Linux follows in one path, path_resolution(7)."""

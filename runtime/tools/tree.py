@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 
-from runtime.tools.hidden import PRIVATE
+from runtime.tools.hidden_paths import PRIVATE
 
 SKIPPED = frozenset({".git", PRIVATE})
 """Folders that hold no one's work; reached only by naming them."""

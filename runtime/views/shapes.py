@@ -7,9 +7,9 @@ from runtime.domain.ids import code_of
 from runtime.domain.messages import ApprovalPart
 from runtime.domain.printable import printable
 from runtime.domain.value import JsonObject
+from runtime.sessions.approvals import card_part
 from runtime.sessions.listings import Post, SessionLine
 from runtime.sessions.open_calls import APPROVAL, OpenCall
-from runtime.sessions.parking import card_part
 from runtime.sessions.runs import Run
 from runtime.sessions.sessions import Session
 from runtime.views.models import (

@@ -22,8 +22,8 @@ from pydantic import (
 
 from runtime.domain.decisions import PermissionMode
 from runtime.workspace.frontmatter import FrontmatterProblem, parse
-from runtime.workspace.reading import Skipped, read_text
 from runtime.workspace.skills import shown
+from runtime.workspace.text_files import Skipped, read_text
 
 DEFAULT_TURNS: Final = 50
 PATTERN: Final = "mcp__"

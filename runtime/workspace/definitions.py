@@ -23,7 +23,7 @@ from runtime.workspace.definition_file import (
     Known,
     read,
 )
-from runtime.workspace.reading import Status, real, status
+from runtime.workspace.text_files import Status, real, status
 
 __all__ = ["DEFAULT_TURNS", "Definition", "DefinitionShelf", "Definitions", "Known"]
 

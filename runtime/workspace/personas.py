@@ -17,7 +17,7 @@ from typing import Final
 
 from runtime.domain.errors import InvalidInput
 from runtime.workspace.content import IDENTITY_FILES, PERSONAS_FOLDER
-from runtime.workspace.reading import Skipped, read_text, real
+from runtime.workspace.text_files import Skipped, read_text, real
 
 MOST_NAMED: Final = 50
 """Personas that are named to a person at once."""

@@ -16,8 +16,8 @@ from pathlib import Path
 
 from runtime.domain.errors import Unavailable
 from runtime.workspace.content import AGENTS_FOLDER, SKILLS_FOLDER
-from runtime.workspace.moving import make_layout, to_be_moved
-from runtime.workspace.reading import real
+from runtime.workspace.layout_migration import make_layout, to_be_moved
+from runtime.workspace.text_files import real
 
 TEMPLATE = "workspace_template"
 FOLDERS = ("memory", SKILLS_FOLDER, AGENTS_FOLDER)

@@ -19,7 +19,7 @@ from runtime.domain.printable import printable_name
 from runtime.domain.value import Value
 from runtime.workspace.content import SKILL_FILE, SKILLS_FOLDER, Skill, SkillSource
 from runtime.workspace.frontmatter import FrontmatterProblem, parse
-from runtime.workspace.reading import Skipped, read_text, real
+from runtime.workspace.text_files import Skipped, read_text, real
 
 MAX_SKILLS = 200
 """Of one folder; a prompt that lists more is of no use."""

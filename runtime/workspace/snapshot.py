@@ -22,8 +22,8 @@ from runtime.workspace.content import (
     snapshot_of,
 )
 from runtime.workspace.definitions import DefinitionShelf
-from runtime.workspace.reading import Skipped, Status, read_text, status
 from runtime.workspace.skills import MAX_SKILLS, FindProgram, SkillShelf, skill_folders
+from runtime.workspace.text_files import Skipped, Status, read_text, status
 
 __all__ = ["Workspace", "WorkspaceSnapshot"]
 

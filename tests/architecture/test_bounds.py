@@ -19,7 +19,7 @@ LIMITS = {"deque": (1, "maxlen")}
 
 # Place of the product -> why the queue there needs no bound of its own.
 ALLOWED: dict[str, str] = {
-    "runtime/bus/outgoing.py": "drops by number and by characters, which a maximum cannot count",
+    "runtime/bus/signal_queue.py": "drops by number and by characters, which no maximum can count",
     "runtime/store/postgres.py": "one for each unit at work; `write` refuses beyond WAITING_LIMIT",
     "runtime/store/writer.py": "`Queue.put` refuses beyond WAITING_LIMIT; a group is split once",
     "runtime/tools/paths.py": "holds one path's names, which the system limits to 4,096 bytes",

@@ -21,7 +21,7 @@ REQUEST = "it ends with one request, and its owner is the request's"
 COMMAND = "it ends with one command of the command line"
 LEASE = "its owner is the holder of a lease, which is supervised and ends with it"
 ALLOWED = {
-    ("adapters/slack/reception.py", "slack-connection-"): LISTENS,
+    ("adapters/slack/connection.py", "slack-connection-"): LISTENS,
     ("adapters/slack/socket_mode.py", "slack-socket-watch"): LISTENS,
     ("adapters/slack/socket_mode.py", "slack-"): ENDS,
     ("adapters/slack/socket_mode.py", "slack-socket"): LISTENS,
@@ -37,11 +37,11 @@ ALLOWED = {
     ("gateway/http/events.py", "event stream"): REQUEST,
     ("gateway/service.py", "announcements"): ENDS,
     ("gateway/service.py", "canary"): ENDS,
-    ("gateway/cli/own.py", "model library"): ENDS,
+    ("gateway/cli/local_gateway.py", "model library"): ENDS,
     ("gateway/service.py", "model library"): ENDS,
     ("gateway/service.py", "model discovery"): ENDS,
     ("runtime/features/subagents/family_service.py", "wait"): "it ends with the call that waits",
-    ("runtime/agent/step.py", "call "): ENDS,
+    ("runtime/agent/tool_step.py", "call "): ENDS,
     ("runtime/features/subagents/files/worktrees.py", "git"): ENDS,
     ("runtime/bus/nats.py", "bus flush"): ENDS,
     ("runtime/bus/nats.py", "bus connection"): ENDS,
@@ -55,9 +55,9 @@ ALLOWED = {
     ("runtime/process/lease_keeper.py", "watch "): LEASE,
     ("runtime/process/lease_keeper.py", "hold "): LEASE,
     ("runtime/process/lease_keeper.py", "acquire "): ENDS,
-    ("runtime/delivery/streaming.py", "stream "): ENDS,
+    ("runtime/delivery/chat_streams.py", "stream "): ENDS,
     ("runtime/agent/turn_worker.py", "turn "): ENDS,
-    ("runtime/delivery/typing.py", "typing "): ENDS,
+    ("runtime/delivery/typing_signals.py", "typing "): ENDS,
 }
 
 

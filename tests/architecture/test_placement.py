@@ -51,7 +51,7 @@ READS_THE_ENVIRONMENT = ("gateway/config.py", "adapters/sandbox/canary.py")
 SPELLS_COMMANDS = (
     "runtime/commands/",
     "runtime/intake/cards.py",
-    "runtime/intake/lateness.py",
+    "runtime/intake/late_messages.py",
     "runtime/features/personas/commands.py",
     "runtime/features/subagents/cards/batch_card.py",
 )
@@ -197,8 +197,8 @@ def test_the_tree_keeps_the_rule(rule: Rule) -> None:
         (environment_reads, "adapters/slack/client.py", "from os import getenv"),
         (unexplained_late_imports, "runtime/agent/loop.py", "def f():\n    import json"),
         (unnamed_tasks, "runtime/agent/turn_worker.py", "group.create_task(run())"),
-        (unspelled_commands, "runtime/agent/budget.py", "said = f'Send `/stop {x}`.'"),
-        (unspelled_commands, "adapters/slack/greeting.py", "said = 'Send `/help`.'"),
+        (unspelled_commands, "runtime/agent/turn_budget.py", "said = f'Send `/stop {x}`.'"),
+        (unspelled_commands, "adapters/slack/welcome.py", "said = 'Send `/help`.'"),
     ],
 )
 def test_each_rule_catches_its_violation(rule: Rule, path: str, text: str) -> None:
@@ -216,9 +216,9 @@ def test_each_rule_catches_its_violation(rule: Rule, path: str, text: str) -> No
             "def f():\n    # Heavy, for this bus only.\n    import nats\n    import nats.js",
         ),
         ("runtime/agent/turn_worker.py", "group.create_task(run(), name='turn')"),
-        ("runtime/agent/budget.py", "def f():\n    'Said by `/usage`.'\n    return '/usage'"),
+        ("runtime/agent/turn_budget.py", "def f():\n    'Said by `/usage`.'\n    return '/usage'"),
         ("runtime/commands/table.py", "said = 'Send `/help`.'"),
-        ("adapters/slack/greeting.py", "said = 'Send `/gatehouse help`.'"),
+        ("adapters/slack/welcome.py", "said = 'Send `/gatehouse help`.'"),
         ("runtime/memory/files.py", "from urllib.parse import quote\nimport os\nos.replace"),
     ],
 )

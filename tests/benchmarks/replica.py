@@ -19,7 +19,7 @@ from pathlib import Path
 
 import structlog
 
-from gateway.cli import loop
+from gateway.cli import event_loop
 from runtime.bus.postgres import PostgresBus
 from runtime.engine import Engine
 from runtime.store import open_database
@@ -90,4 +90,4 @@ async def main(order: dict[str, object]) -> None:
 
 if __name__ == "__main__":
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
-    loop.run(main(json.loads(sys.argv[1])))
+    event_loop.run(main(json.loads(sys.argv[1])))

@@ -22,12 +22,12 @@ from runtime.domain.tools import Effect, ToolCall
 from runtime.domain.transcript import AssistantMessage
 from runtime.intake.gatehouse import Intake
 from runtime.ports.gatehouse import Accepted
-from runtime.sessions import claims, open_calls, parking, runs, steps
+from runtime.sessions import approvals, claims, open_calls, run_steps, runs
+from runtime.sessions.approvals import CardOpening
 from runtime.sessions.calls import CallRow
 from runtime.sessions.claims import Holder
 from runtime.sessions.open_calls import QUESTION, OpenCall
-from runtime.sessions.parking import CardOpening
-from runtime.sessions.steps import ModelStep
+from runtime.sessions.run_steps import ModelStep
 from runtime.sessions.unit import Unit, Units
 from runtime.sessions.window import WindowCache
 from runtime.store import Connection, Database, leases
@@ -117,9 +117,9 @@ def ask(unit: Unit, holder: Holder, run_id: str) -> OpenCall:
     call = ToolCall(id="c1", name="ask_user", arguments="{}")
     row = CallRow(run_id, 1, 0, call, Effect.READ, "proposed", "digest")
     message = AssistantMessage(text="", tool_calls=(call,))
-    steps.commit_model(unit, holder, run_id, ModelStep(message, (row,), Usage(), 1))
+    run_steps.commit_model(unit, holder, run_id, ModelStep(message, (row,), Usage(), 1))
     opening = CardOpening(kind=QUESTION, row=row, reason="", question="Which?")
-    parking.park(unit, holder, run_id, [opening], window_from=1)
+    approvals.park(unit, holder, run_id, [opening], window_from=1)
     (asked,) = open_calls.of_run(unit.conn, run_id)
     return asked
 

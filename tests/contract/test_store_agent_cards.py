@@ -9,8 +9,8 @@ from runtime.domain.people import Trust
 from runtime.features.subagents.cards import batch_card
 from runtime.features.subagents.rows import agents
 from runtime.features.subagents.rows.agents import Agent, Outcome, Totals
-from runtime.sessions import due, lanes, runs
-from runtime.sessions.due import Wanted
+from runtime.sessions import due_work, lanes, runs
+from runtime.sessions.due_work import Wanted
 from runtime.sessions.lanes import NewSession
 from runtime.store import Database
 from runtime.store.tables import outbox
@@ -79,7 +79,7 @@ class Batch:
         return await self.store.write(partial(batch_card.care, card_id=str(name)), name="care")
 
     async def is_due(self) -> bool:
-        found = await self.store.read(partial(due.look, wanted=Wanted(runs=True)))
+        found = await self.store.read(partial(due_work.look, wanted=Wanted(runs=True)))
         return found.children
 
     async def rows(self) -> list[tuple[str, str]]:

@@ -13,7 +13,7 @@ from runtime.features.subagents.rows import agent_tree, agents, deadlines
 from runtime.features.subagents.rows.agents import SUBAGENT, Agent
 from runtime.features.subagents.views import AgentScope, AgentsReader
 from runtime.sessions import lanes
-from runtime.sessions.due import Wanted, look
+from runtime.sessions.due_work import Wanted, look
 from runtime.sessions.lanes import NewSession
 from runtime.store import Database
 

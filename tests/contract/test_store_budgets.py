@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 from sqlalchemy import Connection, func, select
 
-from runtime.agent.budget import Budgets
+from runtime.agent.turn_budget import Budgets
 from runtime.bus.memory import MemoryBus
 from runtime.domain.budgets import (
     Amount,

@@ -4,7 +4,7 @@ import pytest
 from sqlalchemy import Connection
 
 from runtime.bus.memory import MemoryBus
-from runtime.delivery import growing
+from runtime.delivery import stream_units
 from runtime.domain.messages import Deletion, InboundMessage, Move
 from runtime.domain.people import Sender
 from runtime.domain.runs import RunState
@@ -12,7 +12,7 @@ from runtime.intake.access import ChannelAccess
 from runtime.intake.gatehouse import Intake
 from runtime.intake.settings import IntakeSettings
 from runtime.ports.gatehouse import Accepted
-from runtime.sessions import edits, inputs, outbox, runs, sessions, streams
+from runtime.sessions import inputs, message_edits, outbox, runs, sessions, streams
 from runtime.sessions.claims import Holder
 from runtime.sessions.outbox import Stream
 from runtime.sessions.unit import Units, in_unit
@@ -77,7 +77,7 @@ async def test_edits_and_deletions_find_their_input(store: Database) -> None:
     await door(store).withdraw(gone)
     run = await store.read(lambda conn: runs.get(conn, accepted.run_id or ""))
     assert run.state is RunState.CANCELLED
-    linked = await store.read(lambda conn: edits.of_message(conn, said("", "1").identity))
+    linked = await store.read(lambda conn: message_edits.of_message(conn, said("", "1").identity))
     assert linked is not None
     assert linked.state == "withdrawn"
 
@@ -118,13 +118,14 @@ async def test_a_growing_text_is_one_row_until_its_end(store: Database) -> None:
         assert leases.acquire(conn, name=name, holder="w1", ttl_ms=60_000) == 1
         runs.change(conn, run_id, {"state": "running", "worker": "w1", "fence": 1})
         row, again = (
-            in_unit(conn, KINDS, lambda unit: growing.begin(unit, run_id, holder)) for _ in range(2)
+            in_unit(conn, KINDS, lambda unit: stream_units.begin(unit, run_id, holder))
+            for _ in range(2)
         )
         assert row is not None
         assert again is not None
         assert again.message.outbox_id == row.message.outbox_id
         assert (row.stream, again.stream) == (None, Stream())
-        growing.keep(conn, row.message, Stream("p1"), holder)
+        stream_units.keep(conn, row.message, Stream("p1"), holder)
         return row.message.outbox_id
 
     outbox_id = await store.write(begin, name="begin")
@@ -136,7 +137,7 @@ async def test_a_growing_text_is_one_row_until_its_end(store: Database) -> None:
     assert await store.read(lambda conn: streams.over(conn, **asked)) == {outbox_id}
     rows = await store.read(lambda conn: outbox.in_hand(conn, **asked))
     later = Holder("w2", 2)
-    cared = await store.write(lambda conn: growing.care(conn, rows, later), name="care")
+    cared = await store.write(lambda conn: stream_units.care(conn, rows, later), name="care")
     (closing,) = cared.closing
     assert (closing.kind, closing.state, closing.stream) == ("said", "sending", Stream("p1"))
     found = await store.read(lambda conn: streams.ended(conn, **asked, worker="w2", fence=2))

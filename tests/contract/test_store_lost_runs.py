@@ -8,10 +8,10 @@ from sqlalchemy import Connection
 from runtime.bus.memory import MemoryBus
 from runtime.domain.errors import StaleLease
 from runtime.domain.runs import RunState
-from runtime.intake.accepting import Accepting
-from runtime.sessions import claims, due, runs
+from runtime.intake.accept import Accepting
+from runtime.sessions import claims, due_work, runs
 from runtime.sessions.claims import AT_ONCE, MAX_ATTEMPTS, Holder
-from runtime.sessions.due import Wanted
+from runtime.sessions.due_work import Wanted
 from runtime.sessions.unit import Units, in_unit
 from runtime.sessions.window import WindowCache
 from runtime.store import Database, leases
@@ -52,7 +52,7 @@ async def take_over(store: Database) -> int:
 
 def is_found(conn: Connection) -> bool:
     """Whether a look finds runs that lost their worker."""
-    return due.look(conn, Wanted(abandoned=True)).abandoned
+    return due_work.look(conn, Wanted(abandoned=True)).abandoned
 
 
 @pytest.mark.requirement("SCALE-2", "MSG-9")

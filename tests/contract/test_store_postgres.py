@@ -21,7 +21,7 @@ from sqlalchemy.exc import DBAPIError, IntegrityError
 
 from adapters.system.clock import SystemClock
 from runtime.store import CommitUnknown, Database, StoreFull, StoreUnavailable, open_database
-from runtime.store.hot import hot
+from runtime.store.statements import hot
 from tests.conftest import FailAfter
 from tests.contract.bus.cable import Cable
 from tests.contract.store_support import PostgresServer, StillClock, postgres_server

@@ -29,7 +29,7 @@ from runtime.store.dialect import (
     transaction_id,
     upsert,
 )
-from runtime.store.hot import hot
+from runtime.store.statements import hot
 from tests.conftest import FailAfter
 from tests.contract.store_support import Gate, StillClock
 

@@ -6,7 +6,7 @@ from typing import Final
 import pytest
 from sqlalchemy import Connection, delete, select, update
 
-from runtime.delivery import deliveries, growing
+from runtime.delivery import outbox_units, stream_units
 from runtime.domain.errors import StaleLease
 from runtime.domain.ids import IdPrefix, new_id
 from runtime.domain.messages import ChatAddress, OutboundMessage, Receipt
@@ -42,19 +42,21 @@ def lend(conn: Connection, by: Holder, *, ttl_ms: int = 60_000) -> None:
 def begin(conn: Connection, row: OutboxRow, by: Holder) -> None:
     """Begin to send under a lease that holds."""
     lend(conn, by)
-    deliveries.begin(conn, row.message, by)
+    outbox_units.begin(conn, row.message, by)
 
 
 WRITES: Final[Mapping[str, Write]] = {
     "begin": begin,
-    "progress": lambda conn, row, by: deliveries.progress(conn, row.message, ("p1",), by),
-    "sent": lambda conn, row, by: deliveries.sent(
+    "progress": lambda conn, row, by: outbox_units.progress(conn, row.message, ("p1",), by),
+    "sent": lambda conn, row, by: outbox_units.sent(
         conn, row.message, Receipt(message_ids=("p1",)), by
     ),
-    "end": lambda conn, row, by: deliveries.end(conn, row.message, "dead", "no", by),
-    "retry": lambda conn, row, by: deliveries.retry(conn, row, "later", 1, by),
-    "stream": lambda conn, row, by: growing.keep(conn, row.message, Stream("p1"), by),
-    "orphaned": lambda conn, row, by: growing.orphaned(conn, row.message, Stream("p1"), "no", by),
+    "end": lambda conn, row, by: outbox_units.end(conn, row.message, "dead", "no", by),
+    "retry": lambda conn, row, by: outbox_units.retry(conn, row, "later", 1, by),
+    "stream": lambda conn, row, by: stream_units.keep(conn, row.message, Stream("p1"), by),
+    "orphaned": lambda conn, row, by: stream_units.orphaned(
+        conn, row.message, Stream("p1"), "no", by
+    ),
 }
 """What a deliverer writes of a row in its hands."""
 
@@ -97,7 +99,7 @@ async def test_a_message_is_taken_over_from_an_earlier_deliverer_alone(store: Da
         assert outbox.add(conn, new)
 
     def adopt(conn: Connection, holder: Holder) -> int:
-        return len(deliveries.adopt(conn, held(conn), holder))
+        return len(outbox_units.adopt(conn, held(conn), holder))
 
     await store.write(in_later_hands, name="later")
     assert await store.write(lambda conn: adopt(conn, EARLIER), name="adopt") == 0
@@ -120,7 +122,7 @@ async def test_a_growing_text_is_taken_over_from_an_earlier_deliverer_alone(
         streams.add(conn, message_of(run_id), worker=LATER.worker, fence=LATER.fence)
 
     def care(conn: Connection, holder: Holder) -> int:
-        return len(growing.care(conn, held(conn), holder).growing)
+        return len(stream_units.care(conn, held(conn), holder).growing)
 
     await store.write(in_later_hands, name="later")
     assert await store.write(lambda conn: care(conn, EARLIER), name="care") == 0
@@ -161,7 +163,7 @@ async def test_no_send_begins_under_a_lease_that_ran_out_while_the_store_was_awa
         row = put(conn, "sending", LATER)
         lend(conn, LATER, ttl_ms=0)
         with pytest.raises(StaleLease):
-            deliveries.begin(conn, row.message, LATER)
+            outbox_units.begin(conn, row.message, LATER)
 
     await store.write(late, name="late")
     (row,) = await store.read(held)
@@ -194,8 +196,8 @@ async def test_a_text_that_another_took_meanwhile_is_not_cared_for(store: Databa
         runs.change(conn, run_id, {"state": "running", "worker": "w1", "fence": 1})
         streams.add(conn, message_of(run_id), worker=EARLIER.worker, fence=EARLIER.fence)
         rows = held(conn)
-        assert len(growing.care(conn, rows, LAST).growing) == 1
-        return len(growing.care(conn, rows, LATER).growing)
+        assert len(stream_units.care(conn, rows, LAST).growing) == 1
+        return len(stream_units.care(conn, rows, LATER).growing)
 
     assert await store.write(both_look, name="look") == 0
     (row,) = await store.read(held)
@@ -221,8 +223,8 @@ async def test_a_send_under_a_lost_lease_is_counted_unless_it_is_the_post_that_i
 ) -> None:
     def counted(conn: Connection, posted: tuple[str, ...], known: tuple[str, ...]) -> bool:
         row = put(conn, "sending", LATER)
-        deliveries.sent(conn, row.message, Receipt(message_ids=known), LATER)
-        return deliveries.unfenced(conn, row.message, posted)
+        outbox_units.sent(conn, row.message, Receipt(message_ids=known), LATER)
+        return outbox_units.unfenced(conn, row.message, posted)
 
     def kept(conn: Connection) -> int:
         query = select(audit.c.position).where(audit.c.action == "delivery.unfenced")
@@ -244,7 +246,7 @@ async def test_a_deliverer_takes_over_what_it_lost_under_its_own_fence(store: Da
 
     def again(conn: Connection) -> int:
         put(conn, "sending", LATER)
-        return len(deliveries.adopt(conn, held(conn), LATER))
+        return len(outbox_units.adopt(conn, held(conn), LATER))
 
     assert await store.write(again, name="again") == 1
 
@@ -257,7 +259,7 @@ async def test_a_message_is_claimed_once_and_under_a_lease_that_holds(store: Dat
         return row
 
     def claim(conn: Connection, row: OutboxRow) -> list[str]:
-        return [one.message.outbox_id for one in deliveries.claim(conn, [row], EARLIER)]
+        return [one.message.outbox_id for one in outbox_units.claim(conn, [row], EARLIER)]
 
     row = await store.write(pending, name="pending")
     assert await store.write(lambda conn: claim(conn, row), name="claim") == []
@@ -284,12 +286,12 @@ async def test_a_text_grows_for_the_deliverer_that_has_it_alone(store: Database)
         assert leases.acquire(conn, name=name, holder=LATER.worker, ttl_ms=60_000) == LATER.fence
 
     def begin(conn: Connection, holder: Holder) -> bool:
-        return unit_of(lambda unit: growing.begin(unit, run_id, holder))(conn) is not None
+        return unit_of(lambda unit: stream_units.begin(unit, run_id, holder))(conn) is not None
 
     await store.write(running, name="running")
     assert not await store.write(lambda conn: begin(conn, EARLIER), name="begin"), "no lease"
     assert not await store.write(lambda conn: begin(conn, LATER), name="begin"), "not its row"
-    await store.write(lambda conn: growing.care(conn, held(conn), LATER), name="care")
+    await store.write(lambda conn: stream_units.care(conn, held(conn), LATER), name="care")
     assert await store.write(lambda conn: begin(conn, LATER), name="begin")
 
 
@@ -301,7 +303,7 @@ async def test_a_stream_is_closed_by_the_deliverer_that_has_it_alone(store: Data
 
     def grown(conn: Connection) -> list[int]:
         row = put(conn, "sending", LATER)
-        growing.keep(conn, row.message, Stream("p1"), LATER)
+        stream_units.keep(conn, row.message, Stream("p1"), LATER)
         asking = [(EARLIER.worker, LATER.fence), (LATER.worker, EARLIER.fence)]
         return [ended(conn, *one) for one in (*asking, (LATER.worker, LATER.fence))]
 
@@ -315,7 +317,7 @@ async def test_no_text_begins_to_grow_of_a_run_that_ends_or_behind_what_waits(
     accepted = await accept(store, said("tell me", "1"))
     run_id = accepted.run_id or ""
 
-    begin = unit_of(lambda unit: growing.begin(unit, run_id, EARLIER))
+    begin = unit_of(lambda unit: stream_units.begin(unit, run_id, EARLIER))
 
     def look(conn: Connection) -> list[bool]:
         name = leases.delivery("test", "A1")

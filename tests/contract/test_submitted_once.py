@@ -21,9 +21,9 @@ from runtime.intake.control import Control, ControlServices, ControlSettings, Ne
 from runtime.intake.gatehouse import Intake, IntakeSettings
 from runtime.intake.submissions import Submitted
 from runtime.ports.gatehouse import Accepted, Home, Pressed
-from runtime.sessions import claims, steps, stopping, transcripts
+from runtime.sessions import claims, run_steps, run_stop, transcripts
 from runtime.sessions.claims import Holder
-from runtime.sessions.steps import Finish
+from runtime.sessions.run_steps import Finish
 from runtime.sessions.unit import Units, in_unit
 from runtime.sessions.window import WindowCache
 from runtime.store import Connection, Database, leases
@@ -100,10 +100,12 @@ def ends(state: RunState) -> Callable[[Connection, Holder, str], None]:
             in_unit(
                 conn,
                 KINDS,
-                lambda unit: stopping.stop_run(unit, run_id, by="Ada", reason="stopped"),
+                lambda unit: run_stop.stop_run(unit, run_id, by="Ada", reason="stopped"),
             )
         finish = Finish(state, Usage(), 1, message, parts, "why")
-        in_unit(conn, KINDS, lambda unit: steps.finish(unit, holder, run_id, finish, claim=None))
+        in_unit(
+            conn, KINDS, lambda unit: run_steps.finish(unit, holder, run_id, finish, claim=None)
+        )
 
     return end
 

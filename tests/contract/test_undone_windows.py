@@ -7,11 +7,11 @@ from sqlalchemy import Connection
 
 from runtime.domain.runs import RunState, Usage
 from runtime.domain.transcript import AssistantMessage, UserMessage
-from runtime.intake.accepting import Accepting
+from runtime.intake.accept import Accepting
 from runtime.ports.gatehouse import Accepted
-from runtime.sessions import claims, steps
+from runtime.sessions import claims, run_steps
 from runtime.sessions.claims import Holder
-from runtime.sessions.steps import Finish
+from runtime.sessions.run_steps import Finish
 from runtime.sessions.transcripts import Line
 from runtime.sessions.window import Window, WindowCache
 from runtime.store import Database, leases
@@ -37,7 +37,7 @@ class Replica:
         (taken,) = unit_of(lambda unit: claims.claim(unit, holder, most=1, cache=self.cache))(conn)
         message = AssistantMessage(text="an answer")
         end = Finish(RunState.COMPLETED, Usage(), 1, message)
-        finish = unit_of(lambda unit: steps.finish(unit, holder, taken.run.id, end, claim=None))
+        finish = unit_of(lambda unit: run_steps.finish(unit, holder, taken.run.id, end, claim=None))
         finished = finish(conn)
         window = taken.window
         lines = (*window.lines, *finished.lines)

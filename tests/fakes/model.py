@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from adapters.models.identity import call_id
+from adapters.models.call_ids import call_id
 from runtime.domain.errors import InvalidInput, ModelError
 from runtime.domain.runs import Usage
 from runtime.domain.tools import ToolCall

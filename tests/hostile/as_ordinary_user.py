@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-from adapters.sandbox.confine import hide_from_others
+from adapters.sandbox.power_drop import hide_from_others
 
 
 class Reports:

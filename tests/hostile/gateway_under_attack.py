@@ -19,8 +19,8 @@ from typing import Any
 
 from adapters.sandbox.bubblewrap import Bubblewrap
 from adapters.sandbox.cgroups import Cgroups
-from adapters.sandbox.confine import hide_from_others
 from adapters.sandbox.landlock import Landlock
+from adapters.sandbox.power_drop import hide_from_others
 from adapters.sandbox.probe import Candidate
 from adapters.system.clock import SystemClock
 from runtime.ports.sandbox import SandboxCommand, SandboxLimits

@@ -11,11 +11,11 @@ import pytest
 from adapters.sandbox.bubblewrap import Bubblewrap
 from adapters.sandbox.cgroups import Cgroups
 from adapters.sandbox.landlock import Landlock
-from adapters.sandbox.spec import DISK_INTERVAL_S
+from adapters.sandbox.launch_spec import DISK_INTERVAL_S
 from runtime.ports.sandbox import SandboxExit, SandboxLimits
 from runtime.tools.base import ToolContext
 from runtime.tools.builtin.shell import Exec, ExecArguments, ExecSettings
-from runtime.tools.files import SeenFiles
+from runtime.tools.seen_versions import SeenFiles
 from runtime.workspace.layout import Layout
 from tests.contract.sandbox import conftest
 from tests.contract.sandbox.conftest import PYTHON, Bench, HandClock, clock, groups

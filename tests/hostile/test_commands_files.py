@@ -10,7 +10,7 @@ import pytest
 
 from adapters.sandbox.bubblewrap import Bubblewrap
 from adapters.sandbox.cgroups import Cgroups
-from adapters.sandbox.closed import ClosedPaths
+from adapters.sandbox.closed_folders import ClosedPaths
 from adapters.sandbox.landlock import Landlock
 from tests import planting
 from tests.contract.sandbox.conftest import Bench, HandClock, clock, confined, groups

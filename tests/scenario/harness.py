@@ -30,7 +30,7 @@ from runtime.store import Connection, Database, open_database
 from runtime.tools.base import AnyTool
 from runtime.tools.builtin import builtin_tools
 from runtime.tools.builtin.shell import ExecSettings
-from runtime.tools.outgoing import SendLimits, sending_by_rows
+from runtime.tools.outgoing_files import SendLimits, sending_by_rows
 from runtime.tools.registry import Registry
 from runtime.views.reader import Views
 from runtime.workspace.scaffold import find_template, scaffold

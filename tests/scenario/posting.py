@@ -8,7 +8,7 @@ from pathlib import Path
 
 from runtime.bus.memory import MemoryBus
 from runtime.delivery.deliverer import Deliverer
-from runtime.delivery.sending import DeliveryServices, DeliverySettings
+from runtime.delivery.sender import DeliveryServices, DeliverySettings
 from runtime.domain.ids import IdPrefix, new_id
 from runtime.domain.messages import ChatAddress, OutboundMessage, Receipt, TextPart
 from runtime.ports.bus import OUTBOX

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from runtime.delivery.sending import DeliverySettings
+from runtime.delivery.sender import DeliverySettings
 from runtime.sessions import audit, outbox
 from runtime.store import Connection, Point, no_point
 from runtime.store.tables import outbox as outbox_rows

@@ -9,7 +9,7 @@ import pytest
 
 from runtime.domain.errors import Conflict, NotFound
 from runtime.domain.people import Speaker, Trust
-from runtime.intake import introductions, pairing
+from runtime.intake import access_requests, pairing
 from runtime.ports.bus import OUTBOX
 from runtime.sessions import people
 from runtime.sessions.people import Pairing
@@ -287,7 +287,7 @@ async def test_who_is_let_in_as_an_owner_is_told_so(worlds: Worlds) -> None:
         await world.says("hi", user=STRANGER)
         code = await told(world)
         await world.database.write(
-            lambda conn: introductions.let_in(
+            lambda conn: access_requests.let_in(
                 conn, code, by="per_owner", name="Ann", trust=Trust.OWNER
             ),
             name="let-in",

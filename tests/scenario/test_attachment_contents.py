@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from adapters.models.offline import OfflineModel
-from runtime.agent.budget import prompt_tokens
+from runtime.agent.turn_budget import prompt_tokens
 from runtime.domain.errors import Forbidden, ModelRejected, Unavailable
 from runtime.domain.messages import InboundMessage
 from runtime.domain.people import Sender

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from runtime.agent.fetching import AT_ONCE
+from runtime.agent.attachment_download import AT_ONCE
 from runtime.domain.errors import NotFound
 from runtime.tools.builtin.ask import AskUser
 from tests.fakes.clock import FakeClock

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from runtime.agent.fetching import AT_ONCE
+from runtime.agent.attachment_download import AT_ONCE
 from runtime.domain.errors import Forbidden, NotFound, Unavailable
 from runtime.domain.messages import Attachment, InboundMessage
 from runtime.domain.people import Sender

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from runtime.delivery import deliveries
+from runtime.delivery import outbox_units
 from runtime.delivery.deliverer import HAND_OVER_MS
 from runtime.domain.errors import (
     DeliveryRejected,
@@ -225,7 +225,7 @@ async def test_a_deliverer_that_lost_its_lease_writes_nothing_more(tmp_path: Pat
         )
         row, new = await at.row(outbox_id), Holder("wrk_next", fence or 0)
         adopted = await at.database.write(
-            lambda conn: deliveries.adopt(conn, [row], new), name="adopt"
+            lambda conn: outbox_units.adopt(conn, [row], new), name="adopt"
         )
         assert len(adopted) == 1
         await at.put("2", "D")

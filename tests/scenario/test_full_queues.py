@@ -9,8 +9,8 @@ import pytest
 
 from gateway.http import events
 from runtime.domain.runs import RunState
-from runtime.intake import revising
-from runtime.intake.crowding import TELL_EVERY_MS
+from runtime.intake import message_revisions
+from runtime.intake.full_lane import TELL_EVERY_MS
 from runtime.sessions import inputs, runs
 from runtime.store import Connection
 from tests.conftest import FailAfter
@@ -111,7 +111,7 @@ async def test_a_lane_tells_its_last_run_and_its_first_message_without_reading_t
 async def test_edits_of_what_was_read_wait_in_bounded_number(
     tmp_path: Path, fail_after: FailAfter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(revising, "MOST_NOTES", 3)
+    monkeypatch.setattr(message_revisions, "MOST_NOTES", 3)
     model = ScriptedModel(lambda request: "ok")
     async with fail_after(), small(tmp_path, model) as running:
         await running.says("one", message_id="one")

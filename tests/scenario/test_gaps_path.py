@@ -12,8 +12,8 @@ from runtime.domain.people import Sender
 from runtime.domain.runs import RunState
 from runtime.domain.tools import Effect
 from runtime.ports.bus import CANCEL
-from runtime.sessions import open_calls, parking, runs
-from runtime.sessions.parking import Answer
+from runtime.sessions import approvals, open_calls, runs
+from runtime.sessions.approvals import Answer
 from runtime.tools.base import ToolContext, ToolOutput
 from tests.fakes.chat import FAST, FakeChat
 from tests.fakes.clock import FakeClock, settle
@@ -209,11 +209,11 @@ async def test_of_two_replicas_that_saw_the_card_open_one_decides(worlds: Worlds
         allowed = Answer(by="per_one", name="One", choice="once")
         denied = Answer(by="per_two", name="Two", choice="deny")
         await world.database.write(
-            unit_of(lambda unit: parking.answer(unit, seen, allowed)), name="one"
+            unit_of(lambda unit: approvals.answer(unit, seen, allowed)), name="one"
         )
         with pytest.raises(Conflict) as caught:
             await world.database.write(
-                unit_of(lambda unit: parking.answer(unit, seen, denied)), name="two"
+                unit_of(lambda unit: approvals.answer(unit, seen, denied)), name="two"
             )
         assert caught.value.state == "answered"
         await world.sees(2)

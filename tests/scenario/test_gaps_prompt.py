@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from adapters.models.translate import to_messages
+from adapters.models.translation import to_messages
 from runtime.ports.model import ModelRequest
 from runtime.sessions import claims, transcripts
 from runtime.sessions.claims import Claimed

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from runtime.process.lease_keeper import LeaseSettings
-from runtime.process.wake import TICK_S
+from runtime.process.wakeup import TICK_S
 from tests.contract.store_support import BOTH, postgres_server
 from tests.fakes.clock import FakeClock
 from tests.fakes.model import ScriptedModel, ScriptedModels

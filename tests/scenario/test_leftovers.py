@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from runtime.agent.leftovers import Leftovers
-from runtime.agent.places import Site
+from runtime.agent.file_cleanup import Leftovers
+from runtime.agent.working_folders import Site
 from runtime.tools.patch_notes import Note, Noted
 from runtime.workspace.layout import Layout
 from tests.fakes.clock import FakeClock

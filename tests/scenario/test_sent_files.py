@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from runtime.agent.leftovers import Leftovers
-from runtime.agent.places import Site
+from runtime.agent.file_cleanup import Leftovers
+from runtime.agent.working_folders import Site
 from runtime.bus.memory import MemoryBus
 from runtime.domain.decisions import PermissionMode
 from runtime.domain.errors import DeliveryRetry
@@ -21,8 +21,8 @@ from runtime.ports.model import ModelRequest
 from runtime.sessions import outbox
 from runtime.sessions.bounds import PolicySettings
 from runtime.sessions.unit import Units
-from runtime.tools.builtin.sending import SendFile
-from runtime.tools.outgoing import Room, Sending, SendLimits, room_for
+from runtime.tools.builtin.send_file import SendFile
+from runtime.tools.outgoing_files import Room, Sending, SendLimits, room_for
 from runtime.workspace.layout import Layout
 from tests.fakes.chat import FAST, FakeChat, FakeStreams, Sent
 from tests.fakes.clock import FakeClock

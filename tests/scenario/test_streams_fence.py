@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from runtime.delivery.buckets import Buckets
-from runtime.delivery.showing import GrowingText, Showing
+from runtime.delivery.rate_limiter import Buckets
+from runtime.delivery.stream_edits import GrowingText, Showing
 from runtime.domain.errors import DeliveryRejected, DeliveryRetry, DeliveryUnknown
-from runtime.process.wake import Wake
+from runtime.process.wakeup import Wake
 from runtime.sessions import audit
 from runtime.sessions.claims import Holder
 from runtime.sessions.outbox import OutboxRow, Stream

@@ -11,10 +11,10 @@ from runtime.domain.decisions import SessionMode
 from runtime.domain.errors import Conflict
 from runtime.domain.people import Trust
 from runtime.domain.runs import ACTIVE, TERMINAL, RunState
-from runtime.sessions import open_calls, parking, stopping
-from runtime.sessions.enqueue import QUEUE_MODES, Enqueued, Refused, enqueue
+from runtime.sessions import approvals, open_calls, run_stop
+from runtime.sessions.approvals import Answer
 from runtime.sessions.lanes import NewSession
-from runtime.sessions.parking import Answer
+from runtime.sessions.queue_modes import QUEUE_MODES, Enqueued, Refused, enqueue
 from runtime.sessions.unit import Unit, in_unit
 from tests.kinds import KINDS, unit_of
 from tests.stateful.bench import ACCOUNT, CHANNEL, CHATS, Bench, address, inbound, pick, speaker
@@ -122,7 +122,7 @@ class Arriving(Bench):
         def work(conn: Connection) -> bool:
             call = open_calls.get(conn, row["id"])
             assert call is not None
-            return in_unit(conn, KINDS, lambda unit: parking.answer(unit, call, given)).resumed
+            return in_unit(conn, KINDS, lambda unit: approvals.answer(unit, call, given)).resumed
 
         last = len(self.now.open_of(row["run_id"])) == 1
         assert self.run(work) == last, "a run is queued again with its last answer, no sooner"
@@ -138,7 +138,7 @@ class Arriving(Bench):
         def work(conn: Connection) -> None:
             call = open_calls.get(conn, row["id"])
             assert call is not None
-            in_unit(conn, KINDS, lambda unit: parking.answer(unit, call, given))
+            in_unit(conn, KINDS, lambda unit: approvals.answer(unit, call, given))
 
         self.must_not_write(work, Conflict)
 
@@ -150,17 +150,17 @@ class Arriving(Bench):
         if whole:
             session = pick(self.now.lanes, which)["session_id"]
             self.run(
-                unit_of(lambda unit: stopping.stop_session(unit, session, by="Ada", reason="stop"))
+                unit_of(lambda unit: run_stop.stop_session(unit, session, by="Ada", reason="stop"))
             )
             return
         row = pick(self.now.runs, which)
         ended = RunState(row["state"]) in TERMINAL
         stopped = self.run(
-            unit_of(lambda unit: stopping.stop_run(unit, row["id"], by="Ada", reason="stop"))
+            unit_of(lambda unit: run_stop.stop_run(unit, row["id"], by="Ada", reason="stop"))
         )
         assert (stopped.ended == stopped.running == ()) == ended
         self.everything_holds()
         kept = self.now.run[row["id"]]
         assert kept["state"] in ("running", "cancelled", row["state"])
         if kept["state"] == "running":
-            assert kept["cancel"] in ("stop", stopping.REPLACED)
+            assert kept["cancel"] in ("stop", run_stop.REPLACED)

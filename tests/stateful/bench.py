@@ -10,10 +10,10 @@ from sqlalchemy import Connection
 from runtime.domain.messages import ChatAddress, InboundMessage
 from runtime.domain.people import Sender, Speaker, Trust
 from runtime.process.timers import expire_due
-from runtime.sessions import claims, due
+from runtime.sessions import claims, due_work
 from runtime.sessions.calls import CallRow
 from runtime.sessions.claims import Holder
-from runtime.sessions.due import Due, Wanted
+from runtime.sessions.due_work import Due, Wanted
 from runtime.sessions.outbox import OutboxRow
 from runtime.sessions.window import WindowCache
 from runtime.store import leases
@@ -181,7 +181,7 @@ class Bench(RuleBasedStateMachine):
     @staticmethod
     def due(conn: Connection) -> Due:
         """What a look finds for those who take over and for the timers."""
-        return due.look(conn, Wanted(abandoned=True, expired=True))
+        return due_work.look(conn, Wanted(abandoned=True, expired=True))
 
     def held(self, name: str) -> Sequence[Held]:
         """What a worker holds and may still write for."""

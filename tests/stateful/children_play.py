@@ -9,8 +9,8 @@ from runtime.features.subagents.agent_messages import How, Word
 from runtime.features.subagents.rows import agents, slots
 from runtime.features.subagents.settings import Limits
 from runtime.features.subagents.spawn import child_lifecycle
-from runtime.sessions import stopping
-from runtime.sessions.enqueue import enqueue
+from runtime.sessions import run_stop
+from runtime.sessions.queue_modes import enqueue
 from runtime.sessions.unit import Unit
 from tests.kinds import unit_of
 from tests.stateful import children_rows
@@ -81,13 +81,13 @@ class ChildrenPlay(ChildrenAtWork):
         if session in self.now.live:
             self.doomed.add(session)
         self.run(
-            unit_of(lambda unit: stopping.stop_session(unit, session, by="Ada", reason="stop"))
+            unit_of(lambda unit: run_stop.stop_session(unit, session, by="Ada", reason="stop"))
         )
         self.holds()
 
     def stops_run(self, run_id: str) -> None:
         """Somebody stops one run."""
-        self.run(unit_of(lambda unit: stopping.stop_run(unit, run_id, by="Ada", reason="stop")))
+        self.run(unit_of(lambda unit: run_stop.stop_run(unit, run_id, by="Ada", reason="stop")))
         self.holds()
 
     def says(self, run_id: str, session: str, *, limits: Limits = LIMITS) -> How:

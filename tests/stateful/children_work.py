@@ -12,9 +12,9 @@ from runtime.features.subagents.ends.child_retry import Retry
 from runtime.features.subagents.spawn.child_lifecycle import SpawnOrder
 from runtime.features.subagents.spawn.spawn_call import SpawnOpening
 from runtime.features.subagents.spawn.spawn_requests import AgentRequest
-from runtime.sessions import calls, claims, parking, steps
+from runtime.sessions import approvals, calls, claims, run_steps
 from runtime.sessions.calls import CallRow
-from runtime.sessions.steps import Finish, ModelStep
+from runtime.sessions.run_steps import Finish, ModelStep
 from runtime.sessions.window import WindowCache
 from tests.kinds import unit_of
 from tests.stateful.bench import LEASE_MS
@@ -67,7 +67,9 @@ class ChildrenAtWork(ChildrenBench):
         message = ToolMessage(results=tuple(row.result for row in rows if row.result))
         self.run(
             unit_of(
-                lambda unit: steps.commit_results(unit, self.holder, run_id, [], message=message)
+                lambda unit: run_steps.commit_results(
+                    unit, self.holder, run_id, [], message=message
+                )
             )
         )
         self.holds()
@@ -92,7 +94,7 @@ class ChildrenAtWork(ChildrenBench):
             self.orders[run_id, step, row.place] = one
         message = AssistantMessage(tool_calls=tuple(row.call for row in rows))
         kept = ModelStep(message, tuple(rows), Usage(), 1)
-        self.run(unit_of(lambda unit: steps.commit_model(unit, self.holder, run_id, kept)))
+        self.run(unit_of(lambda unit: run_steps.commit_model(unit, self.holder, run_id, kept)))
         self.holds()
         return rows
 
@@ -104,7 +106,7 @@ class ChildrenAtWork(ChildrenBench):
             for row in rows
         ]
         parked = self.run(
-            unit_of(lambda unit: parking.park(unit, self.holder, run_id, begins, window_from=1))
+            unit_of(lambda unit: approvals.park(unit, self.holder, run_id, begins, window_from=1))
         )
         self.look()
         if before.all.run[run_id]["cancel"] is not None:
@@ -175,7 +177,9 @@ class ChildrenAtWork(ChildrenBench):
             end, message = RunState.FAILED, None
         retry = Retry(most=1, base_ms=0, jitter=0.0) if again and end is RunState.FAILED else None
         finish = Finish(end, Usage(), 1, message, parts, retry=retry)
-        self.run(unit_of(lambda unit: steps.finish(unit, self.holder, run_id, finish, claim=None)))
+        self.run(
+            unit_of(lambda unit: run_steps.finish(unit, self.holder, run_id, finish, claim=None))
+        )
         self.holds()
 
     def dies(self) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import hypothesis.strategies as st
 from hypothesis.stateful import precondition, rule
 
-from runtime.delivery import deliveries, growing
+from runtime.delivery import outbox_units, stream_units
 from runtime.domain.errors import StaleLease
 from runtime.domain.messages import OutboundMessage, Receipt
 from runtime.sessions import outbox, streams
@@ -27,13 +27,13 @@ def settle(conn: Connection, row: OutboxRow, outcome: str, holder: Holder) -> No
     """One of the units that end a send."""
     match outcome:
         case "sent":
-            deliveries.sent(conn, row.message, RECEIPT, holder)
+            outbox_units.sent(conn, row.message, RECEIPT, holder)
         case "progress":
-            deliveries.progress(conn, row.message, ("p1",), holder)
+            outbox_units.progress(conn, row.message, ("p1",), holder)
         case "retry":
-            deliveries.retry(conn, row, "busy", 1_000, holder)
+            outbox_units.retry(conn, row, "busy", 1_000, holder)
         case _:
-            deliveries.end(conn, row.message, outcome, "a reason", holder)
+            outbox_units.end(conn, row.message, outcome, "a reason", holder)
 
 
 class Delivering(Bench):
@@ -58,7 +58,7 @@ class Delivering(Bench):
             return outbox.due(conn, channel=CHANNEL, account=ACCOUNT, most=most)
 
         def claim(conn: Connection) -> Sequence[OutboxRow]:
-            return deliveries.claim(conn, due(conn), holder)
+            return outbox_units.claim(conn, due(conn), holder)
 
         may = self.delivers(hands)
         before = self.now
@@ -118,7 +118,7 @@ class Delivering(Bench):
 
         def work(conn: Connection) -> list[OutboxRow]:
             found = outbox.in_hand(conn, channel=CHANNEL, account=ACCOUNT)
-            return list(deliveries.adopt(conn, found, holder))
+            return list(outbox_units.adopt(conn, found, holder))
 
         for row in self.run(work):
             hands.rows[row.message.outbox_id] = row
@@ -135,12 +135,12 @@ class Delivering(Bench):
             return
         running = [row["id"] for row in self.now.runs if row["state"] == "running"]
         may = self.delivers(self.deliverers[who])
-        row = self.run(unit_of(lambda unit: growing.begin(unit, pick(running, which), holder)))
+        row = self.run(unit_of(lambda unit: stream_units.begin(unit, pick(running, which), holder)))
         assert may or row is None, "nothing is begun under a lease that ran out"
         if row is None or row.stream is not None or known == "unknown":
             return
         kept = Stream("p0") if known == "opened" else None
-        self.run(lambda conn: growing.keep(conn, row.message, kept, holder))
+        self.run(lambda conn: stream_units.keep(conn, row.message, kept, holder))
 
     @precondition(lambda self: any(row["stream"] for row in self.now.outbox))
     @rule(who=WHO)
@@ -153,7 +153,7 @@ class Delivering(Bench):
 
         def work(conn: Connection) -> Sequence[OutboxRow]:
             found = outbox.in_hand(conn, channel=CHANNEL, account=ACCOUNT)
-            growing.care(conn, [row for row in found if row.state == "streaming"], holder)
+            stream_units.care(conn, [row for row in found if row.state == "streaming"], holder)
             return streams.ended(
                 conn, channel=CHANNEL, account=ACCOUNT, worker=who, fence=holder.fence
             )
@@ -172,7 +172,7 @@ class Delivering(Bench):
         stale = Holder("d9", row["fence"])
         message = OutboundMessage.model_validate_json(row["message"])
         self.must_not_write(
-            lambda conn: growing.keep(conn, message, Stream("p9"), stale), StaleLease
+            lambda conn: stream_units.keep(conn, message, Stream("p9"), stale), StaleLease
         )
 
     @precondition(lambda self: self.rested_at != self.units_run)

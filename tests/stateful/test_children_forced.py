@@ -9,8 +9,8 @@ from runtime.domain.runs import RunState, Usage
 from runtime.domain.transcript import AssistantMessage
 from runtime.features.subagents.spawn.spawn_terms import Terms
 from runtime.features.subagents.turn_guest import STUCK
-from runtime.sessions import steps
-from runtime.sessions.steps import AT_LIMIT, Finish
+from runtime.sessions import run_steps
+from runtime.sessions.run_steps import AT_LIMIT, Finish
 from tests.contract.store_support import schema_templates
 from tests.kinds import unit_of
 from tests.stateful.children_bench import agent, spawning
@@ -31,7 +31,7 @@ def cut_short(at: Play, run_id: str, reason: str) -> None:
         cut_short=True,
         over=reason == STUCK,
     )
-    at.run(unit_of(lambda unit: steps.finish(unit, at.holder, run_id, end, claim=None)))
+    at.run(unit_of(lambda unit: run_steps.finish(unit, at.holder, run_id, end, claim=None)))
     at.holds()
 
 

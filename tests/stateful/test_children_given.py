@@ -14,8 +14,8 @@ from runtime.features.subagents.spawn.child_lifecycle import Profile
 from runtime.features.subagents.spawn.isolation import Placing
 from runtime.features.subagents.spawn.spawn_terms import Terms
 from runtime.features.subagents.waits.clarifications import ClarificationOpening
-from runtime.sessions import open_calls, parking, runs, seen_files, sessions, steps
-from runtime.sessions.steps import AT_LIMIT, Finish
+from runtime.sessions import approvals, open_calls, run_steps, runs, seen_files, sessions
+from runtime.sessions.run_steps import AT_LIMIT, Finish
 from tests.contract.store_support import schema_templates
 from tests.kinds import unit_of
 from tests.stateful.children_bench import FOREVER_MS, KIND, agent, spawning
@@ -109,7 +109,7 @@ def test_a_dependant_falls_with_every_end_that_is_no_completion(
     run = at.at_work_on(at.session("a"))
     if status == "cancelled":
         at.stops_run(run)
-    at.run(unit_of(lambda unit: steps.finish(unit, at.holder, run, ENDS[status], claim=None)))
+    at.run(unit_of(lambda unit: run_steps.finish(unit, at.holder, run, ENDS[status], claim=None)))
     at.holds()
     at.turns()
     assert at.statuses() == {"a": status, "b": None if goes_on else "failed"}
@@ -163,7 +163,7 @@ def asks(at: Play, run_id: str) -> None:
     """A run asks its parent."""
     (row,) = at.responds(run_id, [spawning(agent("never"), mode="await")])
     wait = ClarificationOpening(row=row, question="Which one?", expires_in_ms=FOREVER_MS)
-    at.run(unit_of(lambda unit: parking.park(unit, at.holder, run_id, [wait], window_from=1)))
+    at.run(unit_of(lambda unit: approvals.park(unit, at.holder, run_id, [wait], window_from=1)))
     at.holds()
 
 

@@ -12,7 +12,7 @@ from runtime.domain.people import Trust
 from runtime.domain.runs import RunState
 from runtime.features.subagents.rows import agents
 from runtime.features.subagents.rows.agents import HELD
-from runtime.sessions.enqueue import Enqueued, enqueue
+from runtime.sessions.queue_modes import Enqueued, enqueue
 from runtime.sessions.unit import Unit
 from tests.contract.store_support import schema_templates
 from tests.kinds import unit_of

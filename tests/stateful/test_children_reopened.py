@@ -11,7 +11,7 @@ from runtime.domain.people import Trust
 from runtime.domain.runs import RunState
 from runtime.features.subagents.agent_messages import How
 from runtime.features.subagents.settings import Limits
-from runtime.sessions import runs, stopping
+from runtime.sessions import run_stop, runs
 from tests.contract.store_support import schema_templates
 from tests.kinds import unit_of
 from tests.stateful.arriving import deliver
@@ -40,7 +40,7 @@ class Talk(Play):
         """One agent alone, with all below it."""
         session = self.session(name)
         self.run(
-            unit_of(lambda unit: stopping.stop_session(unit, session, by="Ada", reason="stop"))
+            unit_of(lambda unit: run_stop.stop_session(unit, session, by="Ada", reason="stop"))
         )
         while self.ends_stopped():
             pass

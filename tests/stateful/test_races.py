@@ -17,9 +17,9 @@ from sqlalchemy import Connection, text
 from runtime.domain.errors import StaleLease
 from runtime.domain.people import Trust
 from runtime.domain.runs import RunState
-from runtime.sessions import claims, runs, stopping
+from runtime.sessions import claims, run_stop, runs
 from runtime.sessions.claims import Holder
-from runtime.sessions.steps import finish
+from runtime.sessions.run_steps import finish
 from runtime.sessions.window import WindowCache
 from runtime.store import Database, leases
 from tests.contract.store_support import clock, migrated_url, points, schema_templates, store
@@ -143,7 +143,7 @@ async def test_a_stop_that_waits_for_the_end_of_a_run_changes_nothing(race: Race
     end = ending(RunState.COMPLETED)
     stopped = await race.run(
         unit_of(lambda unit: finish(unit, holder, run_id, end, claim=None)),
-        unit_of(lambda unit: stopping.stop_run(unit, run_id, by="Ada", reason="stop")),
+        unit_of(lambda unit: run_stop.stop_run(unit, run_id, by="Ada", reason="stop")),
     )
     assert stopped.ended == stopped.running == ()
 

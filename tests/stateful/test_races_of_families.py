@@ -20,8 +20,8 @@ from runtime.features.subagents.agent_messages import Word
 from runtime.features.subagents.ends import child_end
 from runtime.features.subagents.rows import agents
 from runtime.features.subagents.spawn import child_lifecycle
-from runtime.sessions import claims, open_calls, stopping
-from runtime.sessions.steps import Finish, finish
+from runtime.sessions import claims, open_calls, run_stop
+from runtime.sessions.run_steps import Finish, finish
 from runtime.store import open_database
 from tests.contract.store_support import Points, migrated_url, schema_templates
 from tests.kinds import unit_of
@@ -87,7 +87,7 @@ class Meeting:
             pass
 
     def stop(self, session: str) -> Unit:
-        return unit_of(lambda unit: stopping.stop_session(unit, session, by="Ada", reason=STOP))
+        return unit_of(lambda unit: run_stop.stop_session(unit, session, by="Ada", reason=STOP))
 
     def end(self, name: str, end: Finish) -> Unit:
         run_id = self.at.at_work_on(self.at.session(name))

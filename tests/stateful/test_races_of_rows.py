@@ -24,7 +24,7 @@ from runtime.sessions import stream_ends as growing
 from runtime.sessions.budgets import Charge, Refusal, Reservation
 from runtime.sessions.claims import Claimed, Holder
 from runtime.sessions.people import Pairing
-from runtime.sessions.steps import finish
+from runtime.sessions.run_steps import finish
 from runtime.sessions.window import WindowCache
 from runtime.store import Database, leases
 from runtime.store.database import now_ms

@@ -7,8 +7,8 @@ import hypothesis.strategies as st
 from hypothesis.stateful import precondition, rule
 from sqlalchemy import Connection
 
-from runtime.agent.crashed import settle_crashed
-from runtime.delivery import deliveries
+from runtime.agent.crash_recovery import settle_crashed
+from runtime.delivery import outbox_units
 from runtime.domain.decisions import Decision
 from runtime.domain.errors import StaleLease
 from runtime.domain.grants import Grant, GrantKind
@@ -16,12 +16,12 @@ from runtime.domain.messages import TextPart
 from runtime.domain.runs import RunState, Usage
 from runtime.domain.tools import Effect, ToolCall, ToolResult
 from runtime.domain.transcript import AssistantMessage, ToolMessage
-from runtime.sessions import claims, parking, steps
+from runtime.sessions import approvals, claims, run_steps
+from runtime.sessions.approvals import CardOpening
 from runtime.sessions.calls import CallRow
 from runtime.sessions.claims import Claimed, Holder
 from runtime.sessions.open_calls import APPROVAL, QUESTION
-from runtime.sessions.parking import CardOpening
-from runtime.sessions.steps import Ended, Finish, ModelStep
+from runtime.sessions.run_steps import Ended, Finish, ModelStep
 from runtime.sessions.unit import Unit, in_unit
 from runtime.store import leases
 from tests.kinds import KINDS, unit_of
@@ -166,13 +166,15 @@ class Working(Bench):
         rows = rows_of(held.run_id, self.now.run[held.run_id]["step"] + 1, kinds)
         message = AssistantMessage(tool_calls=tuple(row.call for row in rows))
         step = ModelStep(message, rows, Usage(), 1)
-        self.run(unit_of(lambda unit: steps.commit_model(unit, holder, held.run_id, step)))
+        self.run(unit_of(lambda unit: run_steps.commit_model(unit, holder, held.run_id, step)))
         held.pending = rows
 
     def call_begins(self, holder: Holder, held: Held) -> None:
         row = next_up(held)
         assert row is not None
-        self.run(unit_of(lambda unit: steps.start_calls(unit, holder, held.run_id, [(row, ALLOW)])))
+        self.run(
+            unit_of(lambda unit: run_steps.start_calls(unit, holder, held.run_id, [(row, ALLOW)]))
+        )
         self.remember(held, [replace(row, state="started", decision=ALLOW)])
 
     def calls_end(self, holder: Holder, held: Held) -> None:
@@ -187,7 +189,9 @@ class Working(Bench):
             message = ToolMessage(results=tuple(row.result for row in held.pending if row.result))
         self.run(
             unit_of(
-                lambda unit: steps.commit_results(unit, holder, held.run_id, ended, message=message)
+                lambda unit: run_steps.commit_results(
+                    unit, holder, held.run_id, ended, message=message
+                )
             )
         )
         if message is not None:
@@ -199,7 +203,7 @@ class Working(Bench):
         waits = [_wait(row) for row in held.pending if asks(row)]
         asked_to_end = self.now.run[held.run_id]["cancel"] is not None
         self.run(
-            unit_of(lambda unit: parking.park(unit, holder, held.run_id, waits, window_from=1))
+            unit_of(lambda unit: approvals.park(unit, holder, held.run_id, waits, window_from=1))
         )
         del self.workers[who].runs[held.run_id]
         self.everything_holds()
@@ -215,7 +219,7 @@ class Working(Bench):
         claim = self.local_delivery()
         step = self.now.run[held.run_id]["step"]
         done = self.run(
-            unit_of(lambda unit: steps.finish(unit, holder, held.run_id, finish, claim=claim))
+            unit_of(lambda unit: run_steps.finish(unit, holder, held.run_id, finish, claim=claim))
         )
         assert (done.reply is not None) == bool(finish.parts)
         if done.state is RunState.RUNNING:
@@ -224,7 +228,7 @@ class Working(Bench):
             assert self.now.run[held.run_id]["step"] == step + 1
             return
         if done.claimed and done.reply is not None and claim is not None:
-            row = deliveries.fresh_row(done.reply, claim)
+            row = outbox_units.fresh_row(done.reply, claim)
             self.deliverers[claim.worker].rows[done.reply.outbox_id] = row
         del self.workers[who].runs[held.run_id]
 
@@ -322,20 +326,22 @@ def _write(what: str, unit: Unit, holder: Holder, held: Held) -> None:
     message = AssistantMessage(text="late", tool_calls=(row.call,))
     match what:
         case "model":
-            steps.commit_model(unit, holder, held.run_id, ModelStep(message, (row,), Usage(), 1))
+            run_steps.commit_model(
+                unit, holder, held.run_id, ModelStep(message, (row,), Usage(), 1)
+            )
         case "start":
-            steps.start_calls(unit, holder, held.run_id, [(row, ALLOW)])
+            run_steps.start_calls(unit, holder, held.run_id, [(row, ALLOW)])
         case "results":
             ended = Ended(row, result(row), ALLOW)
-            steps.commit_results(
+            run_steps.commit_results(
                 unit, holder, held.run_id, [ended], message=ToolMessage(results=(ended.result,))
             )
         case "park":
             waits = [_wait(row)]
-            parking.park(unit, holder, held.run_id, waits, window_from=1)
+            approvals.park(unit, holder, held.run_id, waits, window_from=1)
         case "finish":
             finish = ending(RunState.COMPLETED)
-            steps.finish(unit, holder, held.run_id, finish, claim=None)
+            run_steps.finish(unit, holder, held.run_id, finish, claim=None)
         case _:
             finish = ending(RunState.CANCELLED)
-            steps.finish(unit, holder, held.run_id, finish, claim=None)
+            run_steps.finish(unit, holder, held.run_id, finish, claim=None)

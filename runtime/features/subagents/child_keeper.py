@@ -19,9 +19,9 @@ from runtime.features.subagents.spawn import child_lifecycle
 from runtime.features.subagents.waits import agent_waits
 from runtime.ports.bus import CHILDREN, OUTBOX, RUNS
 from runtime.ports.clock import Clock
-from runtime.process.looks import Looks
-from runtime.process.wake import Wake
-from runtime.sessions.due import Due
+from runtime.process.due_poll import Looks
+from runtime.process.wakeup import Wake
+from runtime.sessions.due_work import Due
 from runtime.sessions.open_calls import OpenCall
 from runtime.sessions.unit import Units
 from runtime.store import Connection

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from runtime.agent.settings import AgentSettings
-from runtime.agent.waiting import Asking, OpeningOf
+from runtime.agent.wait_requests import Asking, OpeningOf
 from runtime.domain.capabilities import Capabilities, Scope, meet
 from runtime.domain.decisions import PermissionMode
 from runtime.domain.people import Trust
@@ -28,7 +28,7 @@ from runtime.sessions.unit import Opening
 from runtime.store import Database
 from runtime.tools.base import Arguments
 from runtime.tools.executor import Planned
-from runtime.tools.hidden import canonical
+from runtime.tools.hidden_paths import canonical
 from runtime.tools.registry import Registry
 from runtime.workspace.definitions import DefinitionShelf
 from runtime.workspace.layout import Layout

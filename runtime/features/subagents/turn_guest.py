@@ -11,9 +11,9 @@ from typing import Final
 
 from typing_extensions import override
 
-from runtime.agent.endings import TurnState
 from runtime.agent.guest import TurnGuest
 from runtime.agent.settings import AgentSettings
+from runtime.agent.turn_ends import TurnState
 from runtime.domain.errors import ModelError, ModelRetry
 from runtime.domain.runs import RunState, Usage
 from runtime.domain.tools import ToolCall
@@ -26,8 +26,8 @@ from runtime.sessions import transcripts
 from runtime.sessions.calls import CallRow
 from runtime.sessions.claims import Claimed
 from runtime.sessions.run_end import Retry
+from runtime.sessions.run_steps import Finish
 from runtime.sessions.runs import Run
-from runtime.sessions.steps import Finish
 from runtime.sessions.transcripts import Line
 from runtime.store import Connection, Database
 

@@ -12,8 +12,8 @@ from runtime.features.subagents.agent_selectors import standing
 from runtime.features.subagents.rows import agent_tree, agents, inherited_grants
 from runtime.features.subagents.rows.agent_tree import AgentRow
 from runtime.sessions import sessions
-from runtime.sessions.heard import Heard, heard
 from runtime.sessions.sessions import Session
+from runtime.sessions.told_text import Heard, heard
 from runtime.store import Connection, Database
 from runtime.store.database import now_ms
 from runtime.views import cursor as cursors

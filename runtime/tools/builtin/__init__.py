@@ -7,17 +7,17 @@ from runtime.ports.clock import Clock
 from runtime.ports.fetch import Fetch
 from runtime.ports.sandbox import Sandbox
 from runtime.tools.base import AnyTool, Face, SkillReader
+from runtime.tools.builtin.apply_patch import ApplyPatch
 from runtime.tools.builtin.ask import AskUser
+from runtime.tools.builtin.directories import GlobFiles, ListDir, ResolvePath
 from runtime.tools.builtin.files import EditFile, ReadFile, WriteFile
 from runtime.tools.builtin.grep import Grep
-from runtime.tools.builtin.listing import GlobFiles, ListDir, ResolvePath
-from runtime.tools.builtin.messaging import SendMessage
-from runtime.tools.builtin.patching import ApplyPatch
-from runtime.tools.builtin.sending import SendFile
+from runtime.tools.builtin.send_file import SendFile
+from runtime.tools.builtin.send_message import SendMessage
 from runtime.tools.builtin.shell import Exec, ExecSettings
 from runtime.tools.builtin.skills import UseSkill
 from runtime.tools.builtin.web import WebFetch
-from runtime.tools.outgoing import Sending
+from runtime.tools.outgoing_files import Sending
 
 FACES: Final = tuple(
     Face(tool.name, tool.effect)

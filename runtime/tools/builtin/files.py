@@ -9,14 +9,14 @@ from typing_extensions import override
 from runtime.domain.counts import counted
 from runtime.domain.errors import ToolError
 from runtime.domain.tools import Effect, Touches
-from runtime.tools.atomic import HASHED, exclusive, present, read_all, refuse_changed, replace
+from runtime.tools.atomic_write import HASHED, exclusive, present, read_all, refuse_changed, replace
 from runtime.tools.base import Arguments, Tool, ToolContext, ToolOutput
-from runtime.tools.binary import describe, is_binary
-from runtime.tools.builtin.common import from_path, guard, off_loop
-from runtime.tools.builtin.window import Window, window
-from runtime.tools.files import Seen
-from runtime.tools.nearest import nearest
+from runtime.tools.binary_files import describe, is_binary
+from runtime.tools.builtin.file_context import from_path, guard, off_loop
+from runtime.tools.builtin.line_range import Window, window
+from runtime.tools.nearest_text import nearest
 from runtime.tools.paths import Spot, shown
+from runtime.tools.seen_versions import Seen
 
 
 class ReadArguments(Arguments):

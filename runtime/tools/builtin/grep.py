@@ -16,8 +16,8 @@ from runtime.domain.printable import printable_name
 from runtime.domain.tools import Effect, Touches
 from runtime.ports.clock import Clock
 from runtime.tools.base import Arguments, Tool, ToolContext, ToolOutput
-from runtime.tools.binary import is_binary
-from runtime.tools.builtin.common import below, from_path, guard, off_loop
+from runtime.tools.binary_files import is_binary
+from runtime.tools.builtin.file_context import below, from_path, guard, off_loop
 from runtime.tools.paths import PathGuard, Spot, absent, opened_file
 from runtime.tools.patterns import Glob
 from runtime.tools.tree import Tree

@@ -22,8 +22,8 @@ from runtime.ports.sandbox import (
     SandboxUnavailable,
 )
 from runtime.tools.base import Arguments, Tool, ToolContext, ToolOutput
-from runtime.tools.binary import describe, is_binary
-from runtime.tools.builtin.common import guard, off_loop
+from runtime.tools.binary_files import describe, is_binary
+from runtime.tools.builtin.file_context import guard, off_loop
 from runtime.tools.git_programs import GitEnvironment, hardened
 from runtime.tools.grants import grants_of, roots_of
 

@@ -10,7 +10,7 @@ from typing_extensions import override
 from runtime.domain.errors import ToolError
 from runtime.domain.tools import Effect, Touches
 from runtime.tools.base import Arguments, SkillReader, Tool, ToolContext, ToolOutput
-from runtime.tools.builtin.common import guard, off_loop
+from runtime.tools.builtin.file_context import guard, off_loop
 from runtime.tools.paths import shown
 
 USE_SKILL: Final = "use_skill"

@@ -9,7 +9,7 @@ from typing_extensions import override
 from runtime.domain.tools import Effect, Touches
 from runtime.ports.fetch import Fetch, Page
 from runtime.tools.base import Arguments, Tool, ToolContext, ToolOutput
-from runtime.tools.binary import describe, is_binary, media_type
+from runtime.tools.binary_files import describe, is_binary, media_type
 from runtime.tools.html_markdown import to_markdown
 
 _BYTES = 2 * 1024 * 1024

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 
 from runtime.bus.memory import MemoryBus
 from runtime.bus.nats import NatsBus
-from runtime.bus.outgoing import MAX_WAITING
 from runtime.bus.postgres import PostgresBus
 from runtime.bus.replicated import LONGEST_DELAY_S, ReplicatedBus
+from runtime.bus.signal_queue import MAX_WAITING
 from runtime.domain.value import JsonObject
 from runtime.ports.bus import LIVE, Signal
 from tests.contract.bus.cable import Cable

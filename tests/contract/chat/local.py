@@ -18,7 +18,7 @@ from pydantic import SecretStr
 from rich.console import Console, RenderableType
 
 from adapters.system.clock import SystemClock
-from adapters.terminal import rendering
+from adapters.terminal import entry_views
 from adapters.web.adapter import WebAdapter
 from gateway.cli.client import GatewayClient, JsonObject, objects
 from gateway.http.app import HttpServices, HttpSettings, build_app
@@ -233,12 +233,12 @@ def _shown(part: JsonObject, channel: str) -> str:
         return str(part["name"])
     if part["kind"] == "text":
         text = str(part["markdown"])
-        return _printed(rendering.markdown(text)) if channel == "terminal" else text
+        return _printed(entry_views.markdown(text)) if channel == "terminal" else text
     names = ("code", "tool", "arguments", "reason", "outcome")
     risk = part["risk"]["words"] if isinstance(part["risk"], dict) else ""
     card = Card(**{name: str(part[name]) for name in names}, risk=str(risk))
     if channel == "terminal":
-        return _printed(rendering.card(card))
+        return _printed(entry_views.card(card))
     return " ".join((card.tool, card.arguments, card.reason, card.risk, card.outcome))
 
 

@@ -9,8 +9,8 @@ import pytest
 import pytest_asyncio
 from pydantic import SecretStr
 
+from adapters.models.model_registry import Catalog
 from adapters.models.offline import OfflineModel
-from adapters.models.resolve import Catalog
 from adapters.models.settings import ModelSettings
 from runtime.domain.errors import InvalidInput, ModelError, ModelRejected, ModelRetry
 from runtime.ports.model import Model, ModelRequest, Models, TextChunk

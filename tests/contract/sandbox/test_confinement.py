@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from adapters.sandbox import processes
+from adapters.sandbox import process_tree
 from adapters.sandbox.backend import Backend
-from adapters.sandbox.process import launch_command
+from adapters.sandbox.command_process import launch_command
 from adapters.system.clock import SystemClock
 from runtime.domain.errors import InvalidInput
 from runtime.ports.sandbox import SandboxExit, SandboxUnavailable
@@ -324,7 +324,7 @@ async def test_no_capability_and_no_new_privilege(confined: Bench) -> None:
     command = confined.python(NAMED)
     async with asyncio.timeout(30), await confined.sandbox.start(command) as process:
         await read_until(process, "up")
-        tree = [each.process.pid for each in processes.find_tree(process.identity)]
+        tree = [each.process.pid for each in process_tree.find_tree(process.identity)]
         (pid,) = [each for each in tree if text_of(f"/proc/{each}/comm") == "watched\n"]
         status = text_of(f"/proc/{pid}/status")
     values = dict(line.split(":\t") for line in status.splitlines() if ":\t" in line)

@@ -8,9 +8,9 @@ import pytest
 
 from adapters.sandbox.bubblewrap import Bubblewrap
 from adapters.sandbox.cgroups import Cgroups
+from adapters.sandbox.command_process import Plan
 from adapters.sandbox.landlock import Landlock
 from adapters.sandbox.probe import Setting, choose, try_backend
-from adapters.sandbox.process import Plan
 from adapters.sandbox.unconfined import Unconfined
 from runtime.ports.sandbox import SandboxCommand, SandboxUnavailable
 from tests.contract.sandbox.conftest import Bench, HandClock

@@ -8,7 +8,7 @@ import pytest
 
 from runtime.tools.base import ToolContext
 from runtime.tools.builtin.shell import Exec, ExecArguments, ExecSettings
-from runtime.tools.files import SeenFiles
+from runtime.tools.seen_versions import SeenFiles
 from runtime.workspace.layout import FILES, Layout
 from tests.contract.sandbox.conftest import Bench
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from adapters.sandbox import processes, threads
+from adapters.sandbox import process_tree, threads
 from adapters.sandbox.cgroups import Cgroups
 from adapters.sandbox.landlock import Landlock
 from adapters.sandbox.unconfined import Unconfined
@@ -72,8 +72,8 @@ signal.pause()
 """
 
 
-def members(process: SandboxProcess) -> list[processes.ProcessInfo]:
-    return [each.process for each in processes.find_tree(process.identity)]
+def members(process: SandboxProcess) -> list[process_tree.ProcessInfo]:
+    return [each.process for each in process_tree.find_tree(process.identity)]
 
 
 @contextmanager
@@ -127,7 +127,7 @@ async def test_the_whole_tree_ends(launched: Bench, how: str) -> None:
                     waiting.cancel()
         assert members(process) == []
         for each in tree:
-            now = processes.read_process(each.pid)
+            now = process_tree.read_process(each.pid)
             assert now is None or now.started_ticks != each.started_ticks
 
 
@@ -154,7 +154,7 @@ async def test_a_process_ends_although_its_first_thread_left_before(
             assert (end.confirmed, end.remaining_pids) == (True, ())
         else:
             lost = replace(process.identity, started_ticks=1)
-            found = [each.process for each in processes.find_tree(lost)]
+            found = [each.process for each in process_tree.find_tree(lost)]
             assert sum(each.state == "Z" for each in found) == 1
             assert (await process.terminate(0)).confirmed
         assert members(process) == []
@@ -188,7 +188,7 @@ async def test_a_tree_ends_when_the_gateway_is_killed(launched: Bench, tmp_path:
         assert gateway.stdout is not None
         pid, ticks, token, temporary = (await gateway.stdout.readline()).decode().split()
         identity = ProcessIdentity(int(pid), int(ticks), token)
-        assert processes.find_tree(identity)
+        assert process_tree.find_tree(identity)
         with watched(identity.pid) as gone:
             gateway.kill()
             await gateway.wait()

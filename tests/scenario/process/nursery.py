@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from adapters.sandbox import probe
-from adapters.sandbox.closed import SYSTEM_CLOSED
+from adapters.sandbox.closed_folders import SYSTEM_CLOSED
 from adapters.system.clock import SystemClock
 from runtime.ports.sandbox import SandboxCommand
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from runtime.domain.results import path_of
-from runtime.tools import received as shelf
-from runtime.tools.hidden import OUTPUTS, Hidden, file_name
+from runtime.tools import upload_folders as shelf
+from runtime.tools.hidden_paths import OUTPUTS, Hidden, file_name
 from runtime.workspace.layout import Layout
 
 READER, CHILD, DIGEST = "ses_0reader", "ses_0child", "ab" * 32

@@ -13,9 +13,9 @@ from runtime.backup.backup import DatabaseBackup
 from runtime.domain.messages import ChatAddress, InboundMessage, OutboundMessage, TextPart
 from runtime.domain.people import Sender, Speaker, Trust
 from runtime.sessions import outbox
-from runtime.sessions.enqueue import enqueue
 from runtime.sessions.lanes import NewSession
 from runtime.sessions.outbox import NewRow
+from runtime.sessions.queue_modes import enqueue
 from runtime.sessions.unit import Unit
 from runtime.store.migrate import MIGRATIONS, head
 from tests.contract.store_support import StillClock

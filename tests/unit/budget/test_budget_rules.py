@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from gateway.config_engine import budget_settings
-from runtime.agent.budget import prompt_tokens
+from runtime.agent.turn_budget import prompt_tokens
 from runtime.domain.budgets import (
     Amount,
     Budget,

@@ -9,7 +9,7 @@ import pytest
 from runtime import supervisor
 from runtime.bus import replicated
 from runtime.bus.replicated import HEARTBEAT_S, ReplicatedBus
-from runtime.bus.wire import Decoder, Encoder, to_json
+from runtime.bus.signal_format import Decoder, Encoder, to_json
 from runtime.domain.errors import Unavailable
 from runtime.ports.bus import RUNS, Signal
 from tests.conftest import FailAfter

@@ -2,7 +2,7 @@
 
 import pytest
 
-from adapters.terminal.rendering import plain_card
+from adapters.terminal.entry_views import plain_card
 from gateway.cli.conversation import Card
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from adapters.models.resolve import Catalog
+from adapters.models.model_registry import Catalog
 from adapters.models.settings import ModelSettings
 from gateway.config import ConfigError
 from gateway.config_engine import check_child_models, child_models, child_settings

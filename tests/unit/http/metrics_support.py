@@ -11,8 +11,8 @@ from aiohttp import web
 from prometheus_client.parser import text_string_to_metric_families
 
 from adapters.system.clock import SystemClock
+from gateway.http.engine_metrics import EngineMetrics
 from gateway.http.metrics import Metrics
-from gateway.http.observing import EngineMetrics
 from gateway.http.services import AdapterView, HttpServices, HttpSettings
 from gateway.wiring import task_view
 from runtime.bus.memory import MemoryBus
@@ -26,7 +26,7 @@ from runtime.ports.gatehouse import Accepted
 from runtime.ports.model import Model
 from runtime.sessions.unit import Units
 from runtime.store import open_database
-from runtime.store.observed import ObservedDatabase, count_commits
+from runtime.store.observed_database import ObservedDatabase, count_commits
 from runtime.tools.builtin import builtin_tools
 from runtime.tools.builtin.shell import ExecSettings
 from runtime.tools.registry import Registry

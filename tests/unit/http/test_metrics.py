@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from gateway.http.observing import MOST_NAMES, EngineMetrics
+from gateway.http.engine_metrics import MOST_NAMES, EngineMetrics
 from runtime.domain.errors import DeliveryRejected, DeliveryRetry, ModelRejected, ModelRetry
 from runtime.domain.runs import Usage
-from runtime.store.observed import count_commits
+from runtime.store.observed_database import count_commits
 from tests.conftest import FailAfter
 from tests.fakes.model import Gate, Said, ScriptedModel
 from tests.unit.http.metrics_support import Scrape, counted

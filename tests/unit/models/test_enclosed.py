@@ -10,10 +10,10 @@ from aiohttp import web
 from pydantic import SecretStr
 from pydantic_ai.messages import BinaryContent, CachePoint, UserPromptPart
 
-from adapters.models.enclosures import NOTHING, Takes, taken_by
+from adapters.models.media_support import NOTHING, Takes, taken_by
 from adapters.models.provider import connect
 from adapters.models.settings import ModelSettings
-from adapters.models.translate import NOT_SHOWN, SHOWN, to_messages
+from adapters.models.translation import NOT_SHOWN, SHOWN, to_messages
 from runtime.domain.errors import ModelRejected
 from runtime.domain.files import PDF, ReceivedFile
 from runtime.domain.messages import Attachment

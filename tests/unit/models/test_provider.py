@@ -8,8 +8,8 @@ import pytest
 from pydantic import SecretStr
 
 from adapters.models import names
+from adapters.models.model_registry import Catalog
 from adapters.models.provider import MAX_CHARACTERS
-from adapters.models.resolve import Catalog
 from adapters.models.settings import ModelSettings
 from runtime.domain.errors import ModelRejected, ModelRetry
 from runtime.domain.tools import ToolCall, ToolResult

@@ -7,7 +7,7 @@ import pytest
 
 from adapters.sandbox import disk
 from adapters.sandbox.disk import DiskMeter
-from adapters.sandbox.spec import DiskSpec
+from adapters.sandbox.launch_spec import DiskSpec
 
 MB = 1024**2
 

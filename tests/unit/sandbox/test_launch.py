@@ -4,7 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from adapters.sandbox.spec import (
+from adapters.sandbox.launch_spec import (
     DiskSpec,
     LandlockSpec,
     LaunchSpec,
@@ -16,7 +16,8 @@ from adapters.sandbox.spec import (
 ROOT = Path(__file__).parents[3]
 COSTLY = {"dataclasses", "inspect", "json", "pathlib", "re", "shutil", "socket", "typing"}
 PRINT_IMPORTS = (
-    "import sys; sys.path.append(sys.argv[1]); import adapters.sandbox.launch; print(*sys.modules)"
+    "import sys; sys.path.append(sys.argv[1]); "
+    "import adapters.sandbox.launcher; print(*sys.modules)"
 )
 
 
@@ -25,7 +26,7 @@ def test_the_supervisor_starts_without_costly_imports() -> None:
     command = (sys.executable, "-I", "-S", "-B", "-c", PRINT_IMPORTS, str(ROOT))
     said = subprocess.run(command, capture_output=True, text=True, check=True)
     loaded = set(said.stdout.split())
-    assert "adapters.sandbox.launch" in loaded
+    assert "adapters.sandbox.launcher" in loaded
     assert not loaded & COSTLY
 
 

@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 
 from adapters.sandbox.cgroups import Cgroups
-from adapters.sandbox.closed import ClosedPaths
+from adapters.sandbox.closed_folders import ClosedPaths
 from adapters.sandbox.unconfined import Unconfined
 from adapters.system.clock import SystemClock
 from runtime.ports.sandbox import SandboxCommand

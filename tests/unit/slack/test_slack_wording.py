@@ -2,7 +2,7 @@
 
 import pytest
 
-from adapters.slack.wording import people_in, readable, without_quotes
+from adapters.slack.message_text import people_in, readable, without_quotes
 
 NAMES = {"U1": "Anna", "U2": "Ben"}
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.agent.waiting import held_by
+from runtime.agent.wait_requests import held_by
 from runtime.domain.capabilities import Capabilities, Need, Scope, allows
 from runtime.domain.decisions import Decision, PermissionMode, SessionMode
 from runtime.domain.grants import Grant, GrantKind

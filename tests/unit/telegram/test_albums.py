@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adapters.telegram import albums
-from adapters.telegram.shapes import number_of
+from adapters.telegram.json_fields import number_of
 from runtime.domain.value import JsonObject
 from tests.profiles import examples
 

@@ -6,7 +6,7 @@ import pytest
 
 from adapters.telegram import failures
 from adapters.telegram.failures import RateLimited, Refused, Unanswered, failure_in
-from adapters.telegram.flood import GroupWindow
+from adapters.telegram.group_limit import GroupWindow
 from adapters.telegram.polling import Backoff, Offset
 from runtime.domain.errors import DeliveryRejected, DeliveryRetry, Forbidden, Unavailable
 from tests.fakes.clock import FakeClock

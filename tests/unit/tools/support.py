@@ -25,11 +25,11 @@ from runtime.ports.sandbox import (
 from runtime.tools.base import AnyTool, ToolContext, ToolOutput
 from runtime.tools.builtin import builtin_tools
 from runtime.tools.builtin.shell import ExecSettings
-from runtime.tools.files import SeenFiles
-from runtime.tools.outgoing import Room, Sending, SendLimits, room_for
+from runtime.tools.outgoing_files import Room, Sending, SendLimits, room_for
 from runtime.tools.output import to_result
 from runtime.tools.recipients import Recipient
 from runtime.tools.registry import Registry
+from runtime.tools.seen_versions import SeenFiles
 from runtime.workspace.layout import FILES, Layout
 from tests.fakes.fetch import FakeFetch
 

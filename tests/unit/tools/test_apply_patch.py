@@ -11,17 +11,17 @@ import pytest
 from runtime.domain.errors import ToolError
 from runtime.policy.decide import Bounds
 from runtime.sessions.bounds import rule_lists
-from runtime.tools import atomic, patch_notes
-from runtime.tools.atomic import Staged
-from runtime.tools.builtin import patching
-from runtime.tools.builtin.patching import prepared
+from runtime.tools import atomic_write, patch_notes
+from runtime.tools.atomic_write import Staged
+from runtime.tools.builtin import apply_patch
+from runtime.tools.builtin.apply_patch import prepared
 from runtime.tools.code_sinks import written
 from runtime.tools.patch_notes import NOTES_KEPT, note_of
 from runtime.tools.patches import MAX_FILES, parse
 from runtime.tools.paths import PathGuard, Spot
 from runtime.workspace.layout import Layout
 from tests.unit.tools.support import Desk
-from tests.unit.tools.test_files import leftovers
+from tests.unit.tools.test_seen_versions import leftovers
 
 pytestmark = pytest.mark.requirement("TOOL-14")
 
@@ -229,7 +229,7 @@ class Dead(BaseException):
 
 async def killed(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     """A patch whose process dies when it has staged all of its files."""
-    stage = atomic.stage
+    stage = atomic_write.stage
 
     def dies(spot: Spot, content: bytes, like: os.stat_result | None, **more: Any) -> Staged:
         made = stage(spot, content, like, **more)
@@ -238,7 +238,7 @@ async def killed(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
         return made
 
     with monkeypatch.context() as patched:
-        patched.setattr(atomic, "stage", dies)
+        patched.setattr(atomic_write, "stage", dies)
         with pytest.raises(Dead):
             await desk.run("apply_patch", patch=ALL_KINDS)
     assert len(staged(desk.folder)) == 3
@@ -256,7 +256,7 @@ async def test_what_a_process_staged_that_died_is_taken_away_by_the_same_call(
 async def test_a_disk_that_takes_no_more_leaves_all_as_it_was(
     desk: Desk, files: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stage = atomic.stage
+    stage = atomic_write.stage
 
     def full(spot: Spot, content: bytes, like: os.stat_result | None, **more: Any) -> Staged:
         if spot.name == "c.md":
@@ -264,7 +264,7 @@ async def test_a_disk_that_takes_no_more_leaves_all_as_it_was(
         return stage(spot, content, like, **more)
 
     with monkeypatch.context() as patched:
-        patched.setattr(atomic, "stage", full)
+        patched.setattr(atomic_write, "stage", full)
         told = await refused(desk, ALL_KINDS)
     assert told.startswith("the patch cannot be used: No space left")
     assert told.endswith("; nothing was changed")
@@ -374,10 +374,10 @@ async def test_it_writes_only_where_it_was_decided_that_it_may(desk: Desk, files
 async def test_a_patch_over_too_much_is_refused(
     desk: Desk, files: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(patching, "MOST_BYTES", 19)
+    monkeypatch.setattr(apply_patch, "MOST_BYTES", 19)
     assert "about 20 bytes, more than 19; split it" in await refused(desk, ALL_KINDS)
     assert tree(files) == BEFORE
-    monkeypatch.setattr(patching, "MOST_BYTES", 20)
+    monkeypatch.setattr(apply_patch, "MOST_BYTES", 20)
     await desk.run("apply_patch", patch=ALL_KINDS)
     assert tree(files) == AFTER
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from runtime.tools.erasure import erase_files
-from runtime.tools.hidden import OUTPUTS, UPLOADS, file_name
-from runtime.tools.outgoing import SENT
+from runtime.tools.hidden_paths import OUTPUTS, UPLOADS, file_name
+from runtime.tools.outgoing_files import SENT
 
 pytestmark = pytest.mark.requirement("RUN-6")
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from runtime.agent.waiting import wait_of
+from runtime.agent.wait_requests import wait_of
 from runtime.domain.decisions import PermissionMode
 from runtime.domain.errors import ToolError
 from runtime.domain.tools import Effect, ToolCall, ToolResult, Touches

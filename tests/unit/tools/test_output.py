@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from runtime.domain.errors import ToolError
 from runtime.domain.fence import fence
 from runtime.tools.base import ToolOutput
-from runtime.tools.hidden import OUTPUTS
+from runtime.tools.hidden_paths import OUTPUTS
 from runtime.tools.output import to_result
 from tests.unit.tools.support import Desk, call
 

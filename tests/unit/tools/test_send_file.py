@@ -13,8 +13,16 @@ from runtime.domain.messages import Dispatch, FilePart, TextPart
 from runtime.domain.tools import Effect
 from runtime.ports.chat import Capabilities
 from runtime.tools.base import ToolOutput
-from runtime.tools.builtin.sending import SendFile
-from runtime.tools.outgoing import SENT, SendLimits, kind_of, located, open_copy, room_for, sweep
+from runtime.tools.builtin.send_file import SendFile
+from runtime.tools.outgoing_files import (
+    SENT,
+    SendLimits,
+    kind_of,
+    located,
+    open_copy,
+    room_for,
+    sweep,
+)
 from runtime.workspace.layout import FILES
 from tests.unit.tools.support import Desk
 
@@ -150,7 +158,7 @@ async def test_a_limit_is_named_with_the_field_and_the_setting(tmp_path: Path) -
 async def test_a_file_up_to_the_limit_is_copied_whole_piece_by_piece(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("runtime.tools.outgoing._PIECE", 4)
+    monkeypatch.setattr("runtime.tools.outgoing_files._PIECE", 4)
     raw = b"\0\1" + b"words of a file"
     (folder(tmp_path) / "a.bin").write_bytes(raw)
     desk = Desk(tmp_path, room=room_for(SendLimits(file_bytes=len(raw)), "test", 0))

@@ -17,7 +17,7 @@ from runtime.sessions.calls import CallRow
 from runtime.sessions.lanes import NewSession
 from runtime.sessions.runs import Run
 from runtime.store import Connection, Database, open_database
-from runtime.tools.outgoing import TOOL, SendLimits, sending_by_rows
+from runtime.tools.outgoing_files import TOOL, SendLimits, sending_by_rows
 from tests.contract.store_support import StillClock
 from tests.templates import make_database
 

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from runtime.delivery.posting import IN_FLIGHT_S, believed
+from runtime.delivery.poster import IN_FLIGHT_S, believed
 from tests.fakes.clock import FakeClock
 
 

@@ -8,8 +8,8 @@ import pytest
 
 from runtime.domain.errors import InvalidInput
 from runtime.workspace.personas import read_persona
-from runtime.workspace.reading import Skipped, read_text
 from runtime.workspace.snapshot import Workspace
+from runtime.workspace.text_files import Skipped, read_text
 
 pytestmark = pytest.mark.requirement("CTX-6")
 

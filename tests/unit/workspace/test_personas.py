@@ -6,7 +6,7 @@ import pytest
 
 from runtime.domain.errors import InvalidInput
 from runtime.workspace.personas import persona_names, read_persona
-from runtime.workspace.reading import LIMIT
+from runtime.workspace.text_files import LIMIT
 from tests.unit.workspace.support import Folder
 
 pytestmark = pytest.mark.requirement("CTX-11")

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from runtime.workspace.reading import LIMIT
 from runtime.workspace.snapshot import Workspace, WorkspaceSnapshot
+from runtime.workspace.text_files import LIMIT
 from tests.unit.workspace.support import Folder
 
 

@@ -17,7 +17,7 @@ from runtime.features.subagents.rows.agents import Agent, Outcome, Status, Total
 from runtime.features.subagents.rows.deadlines import OVER
 from runtime.ports.bus import CHILDREN as AGENTS
 from runtime.ports.bus import EVENTS, OUTBOX, RUNS
-from runtime.sessions import calls, open_calls, resuming, runs, seen_files
+from runtime.sessions import calls, open_calls, run_resume, runs, seen_files
 from runtime.sessions.lanes import Lane
 from runtime.sessions.open_calls import CHILDREN, OpenCall
 from runtime.sessions.run_end import RunEnd
@@ -199,7 +199,7 @@ def fill(
     calls.end(conn, row, result, None, now=lane.now_ms)
     if untrusted:
         runs.change(conn, call.run_id, {"tainted": True})
-    resuming.resume(conn, lane, call.run_id)
+    run_resume.resume(conn, lane, call.run_id)
 
 
 def awaiting(conn: Connection, agent: Agent) -> OpenCall | None:

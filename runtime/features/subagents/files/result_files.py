@@ -21,7 +21,7 @@ from runtime.features.subagents.spawn.spawn_requests import SPAWN
 from runtime.sessions.runs import Run
 from runtime.sessions.transcripts import Line
 from runtime.store import Connection, Database
-from runtime.tools import received as shelf
+from runtime.tools import upload_folders as shelf
 
 log = structlog.get_logger(__name__)
 

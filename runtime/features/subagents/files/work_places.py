@@ -4,7 +4,7 @@
 from dataclasses import dataclass
 from functools import partial
 
-from runtime.agent.places import Places, Site
+from runtime.agent.working_folders import Places, Site
 from runtime.domain.errors import ToolError
 from runtime.features.subagents.files.worktrees import Worktrees, no_worktree
 from runtime.features.subagents.rows import agents, worktree_states

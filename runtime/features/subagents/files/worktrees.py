@@ -20,7 +20,7 @@ from typing import Final, Protocol
 
 import structlog
 
-from runtime.agent.places import Site
+from runtime.agent.working_folders import Site
 from runtime.domain.errors import InvalidInput, ModelRejected, ToolError
 from runtime.domain.printable import without_hidden
 from runtime.domain.worktrees import FOLDER, branch_of
@@ -28,7 +28,7 @@ from runtime.ports.clock import Clock
 from runtime.ports.sandbox import Sandbox, SandboxCommand, SandboxLimits, SandboxUnavailable
 from runtime.tools.builtin.shell import UNCONFINED
 from runtime.tools.git_programs import hardened
-from runtime.tools.hidden import is_folder, worktrees_folder
+from runtime.tools.hidden_paths import is_folder, worktrees_folder
 from runtime.workspace.layout import Layout
 
 log = structlog.get_logger(__name__)

@@ -21,9 +21,9 @@ from runtime.features.subagents.rows.agents import COLUMNS, LIVE, Agent
 from runtime.sessions.inputs import PENDING
 from runtime.sessions.open_calls import APPROVAL, CLARIFICATION, QUESTION
 from runtime.sessions.runs import QUEUED
-from runtime.store.hot import hot
 from runtime.store.payloads import kept_message
-from runtime.store.quick import quick
+from runtime.store.row_values import quick
+from runtime.store.statements import hot
 from runtime.store.tables import inputs, lanes, messages, open_calls, runs, tool_calls
 from runtime.store.tables_agents import agents
 

@@ -20,8 +20,8 @@ from sqlalchemy import (
 
 from runtime.domain.errors import NotFound
 from runtime.sessions.runs import Run
-from runtime.store.hot import hot
-from runtime.store.quick import quick
+from runtime.store.row_values import quick
+from runtime.store.statements import hot
 from runtime.store.tables import runs, tool_calls
 from runtime.store.tables_agents import agent_waits, agents
 

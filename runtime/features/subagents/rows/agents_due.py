@@ -6,7 +6,7 @@ from sqlalchemy import ColumnElement, exists, or_, text
 
 from runtime.features.subagents.rows.agents import ENDING, STARTABLE
 from runtime.features.subagents.rows.deadlines import TIMED
-from runtime.sessions.due import DueCheck
+from runtime.sessions.due_work import DueCheck
 from runtime.store.tables import lanes
 from runtime.store.tables_agents import agent_cards, agents
 

@@ -13,7 +13,7 @@ from runtime.features.subagents.rows.agents import AT_ONCE, LIVE, Agent
 from runtime.sessions.outbox import OPEN
 from runtime.store.database import now_ms
 from runtime.store.dialect import lock_rows
-from runtime.store.hot import hot
+from runtime.store.statements import hot
 from runtime.store.tables import outbox
 from runtime.store.tables_agents import agent_cards, agents
 

@@ -9,8 +9,8 @@ from sqlalchemy import Connection, bindparam, or_, select
 
 from runtime.domain.call_paths import paths_of
 from runtime.features.subagents.rows.agents import Agent
-from runtime.store.hot import hot
-from runtime.store.rows import insert_new
+from runtime.store.insert_once import insert_new
+from runtime.store.statements import hot
 from runtime.store.tables import runs, tool_calls
 from runtime.store.tables_agents import agent_results, agent_waits, agents
 

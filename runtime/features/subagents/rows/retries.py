@@ -12,8 +12,8 @@ from runtime.domain.people import Speaker
 from runtime.domain.runs import RunKind
 from runtime.domain.tools import Effect, ToolResult
 from runtime.sessions.inputs import PERSON, Input
-from runtime.store.hot import hot
 from runtime.store.payloads import kept
+from runtime.store.statements import hot
 from runtime.store.tables import inputs, runs, tool_calls
 from runtime.store.tables_agents import agents
 

@@ -13,8 +13,8 @@ from runtime.sessions import lanes
 from runtime.sessions.lanes import OPEN, SHUT, Lane
 from runtime.store.database import now_ms
 from runtime.store.dialect import lock_rows
-from runtime.store.hot import hot
-from runtime.store.rows import insert_new
+from runtime.store.insert_once import insert_new
+from runtime.store.statements import hot
 from runtime.store.tables import lanes as lanes_table
 from runtime.store.tables_agents import agent_slots
 

@@ -30,12 +30,12 @@ from runtime.features.subagents.spawn.spawn_requests import (
 from runtime.features.subagents.spawn.spawn_terms import Terms
 from runtime.features.subagents.spawn.wait_graph import Node, Tree
 from runtime.ports.bus import EVENTS
-from runtime.sessions import inputs, lanes, runs, sessions, stopping
+from runtime.sessions import inputs, lanes, run_stop, runs, sessions
 from runtime.sessions.inputs import PERSON
 from runtime.sessions.lanes import SHUT, Lane, NewSession
+from runtime.sessions.run_stop import Stopped
 from runtime.sessions.runs import Run
 from runtime.sessions.sessions import Inheritance, Scope
-from runtime.sessions.stopping import Stopped
 from runtime.sessions.unit import Unit
 from runtime.store import Connection
 
@@ -370,7 +370,7 @@ def stop(unit: Unit, session_id: str) -> Stopped:
     agent = agents.get(conn, session_id)
     if agent.settled_ms is not None or agent.stop is None:
         return Stopped((), ())
-    stopped = stopping.stop_session(unit, session_id, by="system", reason=agent.stop)
+    stopped = run_stop.stop_session(unit, session_id, by="system", reason=agent.stop)
     agent = agents.get(conn, session_id)
     if not stopped.running and agent.settled_ms is None:
         # Nothing of it ran or waited: it had answered, and its own children were at work.

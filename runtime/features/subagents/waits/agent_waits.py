@@ -14,7 +14,7 @@ from runtime.features.subagents.agent_selectors import below, select
 from runtime.features.subagents.rows import agents
 from runtime.ports.bus import CHILDREN as SIGNAL
 from runtime.ports.bus import EVENTS, RUNS
-from runtime.sessions import calls, open_calls, resuming
+from runtime.sessions import calls, open_calls, run_resume
 from runtime.sessions.lanes import Lane
 from runtime.sessions.open_calls import AGENTS, CLARIFICATION, OpenCall
 from runtime.sessions.runs import Run
@@ -72,7 +72,7 @@ def end(unit: Unit, call: OpenCall) -> None:
         return
     rows = calls.of_step(conn, call.run_id, call.step)
     calls.set_state(conn, next(row for row in rows if row.place == call.place), "approved")
-    resuming.resume(conn, lane, call.run_id)
+    run_resume.resume(conn, lane, call.run_id)
     unit.say(RUNS)
     unit.say(SIGNAL)
     unit.say(EVENTS, {"session_id": call.session_id})

@@ -19,7 +19,7 @@ from runtime.features.subagents.rows import agents
 from runtime.features.subagents.rows.agents import Agent
 from runtime.ports.bus import CHILDREN as AGENTS
 from runtime.ports.bus import RUNS
-from runtime.sessions import calls, open_calls, resuming
+from runtime.sessions import calls, open_calls, run_resume
 from runtime.sessions.lanes import Lane
 from runtime.sessions.open_calls import CLARIFICATION, OpenCall
 from runtime.sessions.runs import Run
@@ -146,4 +146,4 @@ def _end(
     )
     calls.end(conn, row, result, None, now=lane.now_ms)
     lane.record(EventKind.QUESTION_ANSWERED, call.run_id, {"request_id": call.id, "outcome": state})
-    resuming.resume(conn, lane, call.run_id)
+    run_resume.resume(conn, lane, call.run_id)

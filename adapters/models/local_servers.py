@@ -1,0 +1,98 @@
+"""Looking for a model server, once, at start: which models it has.
+
+It asks only where the answer decides which model is taken, and never fails. An Ollama that nobody
+named is waited for 300 ms; a server that the operator named, two seconds.
+"""
+
+import asyncio
+from typing import Final
+from urllib.parse import urlsplit
+
+import aiohttp
+from pydantic import BaseModel, ValidationError
+
+from adapters.models import model_lists, names
+from adapters.models.settings import ModelSettings
+
+LOCAL_OLLAMA: Final = "http://127.0.0.1:11434"
+BOUND_S: Final = 0.3
+_MAX_BYTES: Final = 1_000_000
+
+
+class _Tag(BaseModel):
+    name: str
+
+
+class _Tags(BaseModel):
+    models: list[_Tag] = []
+
+
+async def discover(settings: ModelSettings, *, local: str = LOCAL_OLLAMA) -> ModelSettings:
+    """The same settings with a local Ollama's address and the missing model names filled in.
+
+    An Ollama that has no model is as good as none, and is left out unless the operator named it.
+    """
+    if settings.default is not None:
+        return settings
+    chosen, _ = names.split(names.choose(settings))
+    if chosen == "compatible":
+        return await _compatible(settings)
+    if chosen in ("ollama", "offline"):
+        return await _ollama(settings, settings.ollama_url or local)
+    return settings
+
+
+async def _compatible(settings: ModelSettings) -> ModelSettings:
+    if settings.compatible_model is not None:
+        return settings
+    listed = await model_lists.ask("compatible", settings)
+    if not listed.names:
+        return settings.model_copy(update={"unlisted": _unlisted(settings, listed)})
+    # A proxy of OpenAI lists embeddings too, in no order.
+    usual = names.OPENAI_MODEL in listed.names
+    chosen = names.OPENAI_MODEL if usual else listed.names[0]
+    return settings.model_copy(update={"compatible_model": chosen})
+
+
+def _unlisted(settings: ModelSettings, listed: model_lists.Listed) -> str:
+    """Why no name is known, and what to do."""
+    url = (settings.openai_base_url or "").rstrip("/")
+    shown = _without_password(url)
+    if listed.trouble:
+        mend = "Check that server, OPENAI_BASE_URL and OPENAI_API_KEY."
+        return f"{shown} did not list its models: {listed.trouble}. {mend}"
+    if not listed.unlisted:
+        return f"{shown} lists no model. Load one there, and start again."
+    if not url.endswith("/v1"):
+        return f"{shown} did not list its models: does the address end in /v1?"
+    return f'{shown} does not list its models. Name one: models.default = "compatible:NAME".'
+
+
+def _without_password(url: str) -> str:
+    """An address for people: without what stands before the host's name."""
+    parts = urlsplit(url)
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="").geturl()
+
+
+async def _ollama(settings: ModelSettings, url: str) -> ModelSettings:
+    body = await _ask(f"{url.rstrip('/')}/api/tags")
+    try:
+        found = _Tags.model_validate_json(body).models
+    except ValidationError:
+        return settings
+    if not found:
+        return settings
+    name = settings.ollama_model or found[0].name
+    return settings.model_copy(update={"ollama_url": url, "ollama_model": name})
+
+
+async def _ask(url: str) -> bytes:
+    try:
+        async with (
+            asyncio.timeout(BOUND_S),
+            aiohttp.ClientSession() as session,
+            session.get(url, allow_redirects=False) as response,
+        ):
+            return await model_lists.whole(response, _MAX_BYTES) if response.status == 200 else b""
+    except (aiohttp.ClientError, OSError, TimeoutError, ValueError):
+        return b""

@@ -1,0 +1,171 @@
+"""The configured models by name.
+
+A provider's library costs a second and fifty megabytes, so it is imported in a thread: that of the
+default model once the gateway is ready (`Catalog.load`), another one when a model of it is asked
+for the first time. Until then a model is its name and its size.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+from typing import Protocol
+
+from adapters.models import names
+from adapters.models.settings import ModelSettings
+from runtime.domain.errors import InvalidInput, ModelRejected
+from runtime.domain.optional_libraries import without
+from runtime.ports.model import Model, ModelRequest, ModelResponse, TextChunk
+
+
+class Connected(Protocol):
+    """A model with its library loaded and its connections; `close` gives those back."""
+
+    def respond(self, request: ModelRequest) -> AsyncGenerator[TextChunk | ModelResponse]: ...
+
+    async def close(self) -> None: ...
+
+
+Load = Callable[[str, ModelSettings], Connected]
+
+
+def _load(name: str, settings: ModelSettings) -> Connected:
+    # httpx would load it for its own command line, and rich with it: 4 MB.
+    with without("click"):
+        # The lazy import that this module exists for: pydantic-ai and the provider's own library.
+        from adapters.models.provider import connect
+
+        return connect(name, settings)
+
+
+class LazyModel:
+    """A provider's model that loads its library with the first request, or by `load`."""
+
+    def __init__(self, name: str, settings: ModelSettings, *, load: Load = _load) -> None:
+        self._name = name
+        self._settings = settings
+        self._load = load
+        self._loading = asyncio.Lock()
+        self._loaded: Connected | None = None
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    @property
+    def context_tokens(self) -> int:
+        return names.context_tokens(self._name, self._settings)
+
+    async def respond(
+        self, request: ModelRequest
+    ) -> AsyncGenerator[TextChunk | ModelResponse, None]:
+        """As `Model.respond`. Raises `ModelRejected` when the provider's library is missing."""
+        connected = await self.load()
+        async with aclosing(connected.respond(request)) as stream:
+            async for item in stream:
+                yield item
+
+    async def close(self) -> None:
+        """Close the connections; the next request opens new ones."""
+        loaded, self._loaded = self._loaded, None
+        if loaded is not None:
+            await loaded.close()
+
+    async def load(self) -> Connected:
+        """The model with its library and its connections. Raises `ModelRejected` as `respond`."""
+        async with self._loading:
+            if self._loaded is None:
+                try:
+                    self._loaded = await asyncio.to_thread(self._load, self._name, self._settings)
+                except ImportError as error:
+                    raise ModelRejected(
+                        f"{self._name}: {error}",
+                        f"The library for {self._name} is not installed on the gateway.",
+                    ) from None
+            return self._loaded
+
+
+class Catalog:
+    """`Models` over the operator's settings.
+
+    Raises `InvalidInput` at once for a default, a fallback or an offered name that cannot be used.
+    """
+
+    def __init__(self, settings: ModelSettings, *, load: Load = _load) -> None:
+        self._settings = settings
+        self._load = load
+        self._models: dict[str, Model] = {}
+        self._lazy: list[LazyModel] = []
+        self._default = names.choose(settings)
+        self._check("models.default", self._default)
+        for field, listed in (("fallback", settings.fallback), ("offered", settings.offered)):
+            for name in listed:
+                self._check(f"models.{field}", name)
+
+    @property
+    def settings(self) -> ModelSettings:
+        """What the operator set, with what was found on this machine."""
+        return self._settings
+
+    @property
+    def default(self) -> str:
+        return self._default
+
+    @property
+    def fallback(self) -> tuple[str, ...]:
+        return self._settings.fallback
+
+    def get(self, name: str) -> Model:
+        """Raises `InvalidInput` for a name that no provider knows, or whose key is missing."""
+        if name not in self._models:
+            self._models[name] = self._make(name)
+        return self._models[name]
+
+    def names(self) -> tuple[str, ...]:
+        """The operator's list, or each provider that has a key with its usual model."""
+        if self._settings.offered:
+            return self._settings.offered
+        elsewhere = names.own_server(self._settings)
+        ready = [
+            names.default_name(provider, self._settings)
+            for provider in names.PROVIDERS
+            if not names.missing(provider, self._settings)
+            # The key is another server's, which does not have OpenAI's usual model.
+            and not (elsewhere and provider == "openai")
+        ]
+        return tuple(dict.fromkeys((self._default, *self._settings.fallback, *ready)))
+
+    async def load(self) -> bool:
+        """Load what the default model needs, so that the first message does not wait for it; False
+        where it needs nothing.
+
+        Raises `ModelRejected` when its library is missing, and what that library raises.
+        """
+        default = self.get(self._default)
+        if not isinstance(default, LazyModel):
+            return False
+        await default.load()
+        return True
+
+    async def close(self) -> None:
+        """Close every provider's connections."""
+        for model in self._lazy:
+            await model.close()
+
+    def _make(self, name: str) -> Model:
+        provider, _ = names.split(name)
+        if needed := names.missing(provider, self._settings):
+            raise InvalidInput("model", f"{name} needs {needed}")
+        if provider == "offline":
+            # Lazy: the rules behind its sentences are for those who have no other model.
+            from adapters.models.offline import OfflineModel
+
+            return OfflineModel()
+        model = LazyModel(name, self._settings, load=self._load)
+        self._lazy.append(model)
+        return model
+
+    def _check(self, field: str, name: str) -> None:
+        try:
+            self.get(name)
+        except InvalidInput as error:
+            raise InvalidInput(field, error.rule) from None

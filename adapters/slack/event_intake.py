@@ -1,0 +1,162 @@
+"""From what Slack tells to what the engine keeps: read, complete, store, and then acknowledge.
+
+Something is acknowledged after it is stored, or when it is nothing for the engine. Where that
+cannot be done now, it stays unacknowledged and Slack delivers it again (MSG-1). The same for
+Socket Mode and for HTTP: only the envelope differs.
+"""
+
+import asyncio
+from weakref import WeakValueDictionary
+
+import structlog
+
+from adapters.slack import ingress
+from adapters.slack.assistant import Assistant
+from adapters.slack.client import SlackClient
+from adapters.slack.directory import Directory
+from adapters.slack.failures import SlackFailure
+from adapters.slack.ingress import (
+    Added,
+    Bot,
+    Deleted,
+    Heard,
+    HomeOpened,
+    Ignored,
+    Ours,
+    ThreadOpened,
+)
+from adapters.slack.interactivity import Interactivity
+from adapters.slack.settings import SlackSettings
+from adapters.slack.socket_mode import Ack, Envelope
+from adapters.slack.thread_cache import Asker, Memory
+from adapters.slack.welcome import Greeting
+from runtime.domain.errors import Unavailable
+from runtime.domain.value import JsonObject
+from runtime.ports.clock import Clock
+from runtime.ports.gatehouse import Gatehouse
+
+log = structlog.get_logger(__name__)
+
+NOT_THERE = (
+    "I am not in this channel, so I could not answer here. Add me with /invite, or write me a "
+    "direct message."
+)
+
+
+class Receiver:
+    """Takes everything that Slack tells one workspace's bot."""
+
+    def __init__(
+        self,
+        client: SlackClient,
+        bot: Bot,
+        *,
+        directory: Directory,
+        settings: SlackSettings,
+        clock: Clock,
+        memory: Memory,
+    ) -> None:
+        """`memory` is filled."""
+        self._bot = bot
+        self._directory = directory
+        self._settings = settings
+        self._clock = clock
+        self._memory = memory
+        self._assistant = Assistant(client, directory, clock)
+        self._greeting = Greeting(client, bot.user_id, clock)
+        self._interactivity = Interactivity(client, bot, directory, clock)
+        self._order: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+
+    async def receive(self, envelope: Envelope, gatehouse: Gatehouse) -> Ack | None:
+        """For Socket Mode: None leaves it unacknowledged.
+
+        What nobody expected costs one envelope, never the sockets; Slack delivers it again a few
+        times. By HTTP, the route of the hooks is that root.
+        """
+        try:
+            return await self.take(envelope, gatehouse)
+        except (SlackFailure, Unavailable) as failure:
+            log.warning("slack.not_acknowledged", reason=str(failure))
+        except Exception:  # the worker root of an envelope: a defect must not end every socket
+            log.exception("slack.envelope_failed", kind=envelope.kind, envelope=envelope.id)
+        return None
+
+    async def take(self, envelope: Envelope, gatehouse: Gatehouse) -> Ack:
+        """Store it. Raises `SlackFailure` or `Unavailable` where it must come again."""
+        if envelope.kind == "interactive":
+            return await self._interactivity.act(envelope.payload, gatehouse)
+        if envelope.kind == "slash_commands":
+            return await self._command(envelope, gatehouse)
+        if envelope.kind != "events_api":
+            log.debug("slack.ignored", reason=f"envelope {envelope.kind}")
+            return Ack()
+        habit = self._settings.reply_in_thread
+        event = ingress.read_event(envelope.payload, self._bot, reply_in_thread=habit)
+        if isinstance(event, HomeOpened):
+            await self._interactivity.homes.publish(event.user, gatehouse)
+        elif isinstance(event, Ignored):
+            log.debug("slack.ignored", reason=event.reason)
+        else:
+            await self._in_order(event, gatehouse)
+        return Ack()
+
+    async def _in_order(
+        self, event: Heard | Ours | Deleted | Added | ThreadOpened, gatehouse: Gatehouse
+    ) -> None:
+        """What happens in one chat is stored in the order in which it came."""
+        order = self._order.setdefault(event.chat, asyncio.Lock())
+        async with order:
+            match event:
+                case Heard():
+                    await self._heard(event, gatehouse)
+                case Deleted():
+                    now = self._clock.now_ms()
+                    deletion = ingress.deletion(event, self._bot, received_at_ms=now)
+                    await gatehouse.withdraw(deletion)
+                case Ours():
+                    if event.thread is not None:
+                        self._directory.joined(event.chat, event.thread)
+                case Added() if self._settings.greeting:
+                    await self._greeting.greet(event.chat)
+                case Added():
+                    pass
+                case ThreadOpened():
+                    await self._assistant.opened(event)
+
+    async def _command(self, envelope: Envelope, gatehouse: Gatehouse) -> Ack:
+        heard = ingress.read_command(envelope.payload, envelope.id)
+        if isinstance(heard, Ignored):
+            log.debug("slack.ignored", reason=heard.reason)
+            return Ack()
+        if heard.kind != "direct" and await self._directory.shut_out(heard.chat):
+            answer: JsonObject = {"response_type": "ephemeral", "text": NOT_THERE}
+            return Ack(answer)
+        await self._in_order(heard, gatehouse)
+        return Ack()
+
+    async def _heard(self, heard: Heard, gatehouse: Gatehouse) -> None:
+        directory = self._directory
+        in_thread = self._settings.thread_without_mention and await directory.takes_part(heard)
+        message = ingress.inbound(
+            heard,
+            self._bot,
+            names=await directory.names(heard.named),
+            takes_part=in_thread,
+            received_at_ms=self._clock.now_ms(),
+        )
+        if heard.edited_at is not None:
+            await gatehouse.revise(message)
+            return
+        await gatehouse.accept(message)
+        if not heard.is_bot:
+            self._remember(heard)
+            await self._assistant.said(heard, message.text)
+
+    def _remember(self, heard: Heard) -> None:
+        if heard.answer_thread is not None:
+            asker = Asker(heard.user, heard.team or self._bot.team_id)
+            self._memory.askers.put((heard.chat, heard.answer_thread), asker)
+            if heard.mentions_bot:
+                self._directory.joined(heard.chat, heard.answer_thread)
+        if heard.kind == "direct" and heard.sent_at_ms is not None:
+            self._memory.last_heard.put(heard.chat, heard.thread or heard.message_id)

@@ -1,0 +1,70 @@
+"""What Telegram says of a bot's way in, for `gatehouse doctor`. It asks and changes nothing."""
+
+import asyncio
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from adapters.telegram.client import TelegramClient
+from adapters.telegram.failures import TelegramFailure, connection_error
+from adapters.telegram.json_fields import number_of, text_of
+from adapters.telegram.settings import TelegramSettings
+from runtime.domain.errors import Forbidden
+
+
+@dataclass(frozen=True, slots=True)
+class WayIn:
+    """How updates arrive. `trouble` is empty where they do; `fix` is what to do about it."""
+
+    found: str
+    trouble: bool = False
+    fix: str = ""
+
+
+async def way_in(settings: TelegramSettings, *, within_s: float) -> WayIn:
+    """Compare `getWebhookInfo` with the settings.
+
+    Raises `Forbidden` for a wrong token, `Unavailable` or TimeoutError where nothing is learnt.
+    """
+    client = TelegramClient(settings)
+    if not client.token_is_plausible:
+        raise Forbidden("the token does not look like one")
+    try:
+        async with asyncio.timeout(within_s):
+            answer = await client.call("getWebhookInfo", {})
+    except TelegramFailure as failure:
+        raise connection_error(failure) from failure
+    finally:
+        await client.close()
+    info = answer if isinstance(answer, dict) else {}
+    set_to, error = text_of(info, "url"), text_of(info, "last_error_message")
+    waiting = number_of(info, "pending_update_count") or 0
+    if not settings.webhook_url:
+        return _polled(set_to)
+    if set_to != settings.webhook_url:
+        return WayIn(
+            f"the webhook is set to {_host(set_to)}",
+            trouble=bool(set_to),
+            fix="`gatehouse serve` sets it; stop the other program that uses this bot's token.",
+        )
+    if error and waiting:
+        return WayIn(
+            f"Telegram cannot call the webhook: {error} ({waiting} updates wait)",
+            trouble=True,
+            fix=f"Let {_host(set_to)} be reached from outside with a valid certificate.",
+        )
+    return WayIn(f"Telegram calls {_host(set_to)}")
+
+
+def _polled(set_to: str) -> WayIn:
+    if not set_to:
+        return WayIn("long polling, no webhook in the way")
+    return WayIn(
+        f"long polling is configured, but a webhook is set to {_host(set_to)}",
+        trouble=True,
+        fix="`gatehouse serve` removes it; another program that sets it needs a bot of its own.",
+    )
+
+
+def _host(url: str) -> str:
+    # Never the whole address: its path may be somebody's secret.
+    return urlsplit(url).hostname or "nothing"

@@ -1,0 +1,127 @@
+"""How far a turn has come, and the ways in which it ends. Pure."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from runtime.domain.counts import counted
+from runtime.domain.errors import ModelRejected, ModelRetry
+from runtime.domain.messages import TextPart
+from runtime.domain.runs import RunState, Usage
+from runtime.domain.transcript import AssistantMessage, TranscriptMessage, UserMessage
+from runtime.sessions.calls import CallRow
+from runtime.sessions.run_steps import AT_LIMIT, Finish
+from runtime.sessions.transcripts import Line
+from runtime.sessions.window import Window, window_start
+
+
+@dataclass(slots=True)
+class TurnState:
+    """How far a turn has come; every value that counts can be read from the rows again.
+
+    `texts` are what it said since its last answer, `heard` is the step behind which it last heard a
+    person. `began`: when its step did, by the clock, None where that was in another turn. `outcome`
+    is for a tracer alone.
+    """
+
+    window: Window
+    window_from: int
+    step: int
+    pending: tuple[CallRow, ...] = ()
+    extra: list[TranscriptMessage] = field(default_factory=list)
+    texts: list[str] = field(default_factory=list)
+    heard: int = 0
+    empty: int = 0
+    began: float | None = None
+    outcome: str = "waiting"
+
+    def append(self, *lines: Line) -> None:
+        """Put lines that are durable at the window's end."""
+        self.window = replace(self.window, lines=(*self.window.lines, *lines))
+        said = [line.step for line in lines if isinstance(line.message, UserMessage)]
+        self.heard = max([self.heard, *said])
+
+    def answered(self, lines: Sequence[Line], *, max_tokens: int) -> None:
+        """Go on behind an answer, with what people said meanwhile."""
+        self.append(*lines)
+        self.step += 1
+        self.texts, self.extra, self.empty = [], [], 0
+        start = window_start(self.window.lines, max_tokens=max_tokens)
+        if start:
+            self.window = replace(self.window, lines=self.window.lines[start:])
+            self.window_from = self.window.lines[0].seq
+
+
+def completed(state: TurnState, message: AssistantMessage, text: str, usage: Usage) -> Finish:
+    """The model answered; `text` is what the person is told."""
+    kept = message if message.text.strip() else message.model_copy(update={"text": text})
+    return Finish(RunState.COMPLETED, usage, state.window_from, kept, (TextPart(markdown=text),))
+
+
+def at_limit(state: TurnState, limit: int) -> Finish:
+    """The iteration limit: what there is so far, and a word that it ends here (MSG-15)."""
+    so_far = state.texts[-1] if state.texts else "I have no result yet."
+    text = f"{so_far}\n\n(I stopped here: this took more than {counted(limit, 'step')}.)"
+    return Finish(
+        RunState.COMPLETED,
+        Usage(),
+        state.window_from,
+        AssistantMessage(text=text),
+        (TextPart(markdown=text),),
+        reason=AT_LIMIT,
+        cut_short=True,
+    )
+
+
+def idle(state: TurnState, written: str, seconds: float) -> Finish:
+    """A run that made no progress for so long: what it has (SUB-21)."""
+    so_far = written.strip() or (state.texts[-1] if state.texts else "There is no result yet.")
+    text = f"{so_far}\n\n(It was ended here: it made no progress for {seconds:g} s.)"
+    return Finish(
+        RunState.CANCELLED,
+        Usage(),
+        state.window_from,
+        AssistantMessage(text=text, partial=True),
+        reason=f"no progress for {seconds:g} s",
+        over=True,
+        written_at=state.step,
+    )
+
+
+def failed(
+    state: TurnState, run_id: str, error: ModelRetry | ModelRejected, *, owner_alone: bool = False
+) -> Finish:
+    """Plain sentences and an id to quote; the provider's words stay in the log (MSG-14). Nobody
+    but an owner is told where a model is, and only where no others read it."""
+    if isinstance(error, ModelRejected):
+        public = error.public
+    else:
+        named = f" {error.model}" if error.model else ""
+        where = f" at {error.host}" if owner_alone and error.host else ""
+        what = "could not be reached"
+        if error.status:
+            what = f"answered with an error (HTTP {error.status})"
+        public = (
+            f"The model{named}{where} {what}, although I tried several times. "
+            "The operator can look into it with `gatehouse doctor`."
+        )
+    text = f"{public} If it happens again, quote `{run_id}` to whoever runs me."
+    return Finish(
+        RunState.FAILED,
+        Usage(),
+        state.window_from,
+        None,
+        (TextPart(markdown=text),),
+        error=str(error),
+    )
+
+
+def stopped(state: TurnState, written: str, reason: str) -> Finish:
+    """Somebody stopped it; what was written stays (MSG-13)."""
+    return Finish(
+        RunState.CANCELLED,
+        Usage(),
+        state.window_from,
+        AssistantMessage(text=written, partial=True) if written else None,
+        reason=reason,
+        written_at=state.step,
+    )
