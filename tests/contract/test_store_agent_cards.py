@@ -9,6 +9,7 @@ from runtime.domain.people import Trust
 from runtime.features.subagents.cards import batch_card
 from runtime.features.subagents.rows import agents
 from runtime.features.subagents.rows.agents import Agent, Outcome, Totals
+from runtime.features.subagents.rows.agents_due import SUBAGENTS_DUE
 from runtime.sessions import due_work, lanes, runs
 from runtime.sessions.due_work import Wanted
 from runtime.sessions.lanes import NewSession
@@ -79,8 +80,9 @@ class Batch:
         return await self.store.write(partial(batch_card.care, card_id=str(name)), name="care")
 
     async def is_due(self) -> bool:
-        found = await self.store.read(partial(due_work.look, wanted=Wanted(runs=True)))
-        return found.children
+        wanted = Wanted(features=(SUBAGENTS_DUE,))
+        found = await self.store.read(partial(due_work.look, wanted=wanted))
+        return bool(found.features)
 
     async def rows(self) -> list[tuple[str, str]]:
         """The card and its changes: kind and state."""

@@ -11,6 +11,7 @@ from runtime.domain.messages import ChatAddress
 from runtime.features.subagents.commands import tree_text
 from runtime.features.subagents.rows import agent_tree, agents, deadlines
 from runtime.features.subagents.rows.agents import SUBAGENT, Agent
+from runtime.features.subagents.rows.agents_due import SUBAGENTS_DUE
 from runtime.features.subagents.views import AgentScope, AgentsReader
 from runtime.sessions import lanes
 from runtime.sessions.due_work import Wanted, look
@@ -121,7 +122,8 @@ async def test_one_is_late_once_and_is_given_no_time_when_it_goes_on(store: Data
 
     late = await store.write(timed, name="timed")
     assert await store.read(deadlines.overdue) == [late]
-    assert (await store.read(lambda conn: look(conn, Wanted(runs=True)))).children
+    wanted = Wanted(features=(SUBAGENTS_DUE,))
+    assert (await store.read(lambda conn: look(conn, wanted))).features
     assert await store.write(lambda conn: deadlines.end(conn, late), name="end")
     assert await store.read(deadlines.overdue) == []
     assert not await store.write(lambda conn: deadlines.end(conn, late), name="end")

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.agent.wait_requests import held_by
 from runtime.domain.capabilities import Capabilities, Need, Scope, allows
 from runtime.domain.decisions import Decision, PermissionMode, SessionMode
 from runtime.domain.grants import Grant, GrantKind
 from runtime.domain.people import Trust
 from runtime.domain.tools import Effect, Touches
+from runtime.features.subagents.openings import held_by
 from runtime.features.subagents.spawn.child_capabilities import (
     Asked,
     Endowment,

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.features.subagents.ends.child_retry import MOST_LATE, Retry
+from runtime.sessions.run_end import MOST_DOUBLINGS, Retry
 
 pytestmark = pytest.mark.requirement("SUB-22")
 
@@ -19,5 +19,5 @@ def test_a_wait_is_spread_over_half_of_itself_and_bounded(
     number: int, base_ms: int, jitter: float
 ) -> None:
     wait = Retry(most=10, base_ms=base_ms, jitter=jitter).wait_ms(number)
-    least = base_ms * 2 ** min(number, MOST_LATE)
+    least = base_ms * 2 ** min(number, MOST_DOUBLINGS)
     assert least <= wait <= least * 1.5
