@@ -22,7 +22,7 @@ OWNERS: dict[str, tuple[str, ...]] = {
     "anthropic": ("adapters/models/",),
     "apscheduler": ("adapters/system/",),
     "asyncpg": ("runtime/bus/", "runtime/store/"),
-    "croniter": ("runtime/schedules/",),
+    "croniter": ("runtime/features/schedules/",),
     "google.genai": ("adapters/models/",),
     "http.client": (),
     "http.server": (),
