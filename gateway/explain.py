@@ -19,6 +19,7 @@ from runtime.agent.context import (
     build_present,
     build_system,
 )
+from runtime.agent.prompt_blocks import PromptBlocks
 from runtime.agent.settings import AgentSettings
 from runtime.domain import worktrees
 from runtime.domain.decisions import Decision, SessionMode
@@ -75,6 +76,7 @@ class Explainer:
     clock: Clock
     policy: PolicySettings
     agent: AgentSettings
+    blocks: PromptBlocks
     roots: tuple[Path, ...] = ()
 
     @property
@@ -94,6 +96,7 @@ class Explainer:
             trust=speaker,
         )
         snapshot = await self._snapshot(session.persona)
+        blocks = await self.blocks.of_next(bound, speaker, private=facts.private)
         prompt = build_system(snapshot, facts, specs)
         present = build_present(
             PresentFacts(
@@ -102,6 +105,7 @@ class Explainer:
                 mode=SessionMode(session.mode),
                 people=(),
                 trust=speaker,
+                blocks=blocks,
             )
         )
         view = _context_view(session_id, speaker, prompt, specs, present)

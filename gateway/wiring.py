@@ -217,6 +217,7 @@ class Assembly:
             clock=self.clock,
             policy=settings.policy,
             agent=settings.agent,
+            blocks=self.engine.blocks,
             roots=settings.roots,
         )
 

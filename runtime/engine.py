@@ -19,6 +19,7 @@ from runtime.agent.attachments import FileServices
 from runtime.agent.file_cleanup import Leftovers
 from runtime.agent.guest import Guests
 from runtime.agent.model_call import ModelCaller
+from runtime.agent.prompt_blocks import PromptBlocks
 from runtime.agent.prompt_identity import Identity
 from runtime.agent.settings import AgentSettings
 from runtime.agent.tool_step import StepRunner, Watch
@@ -33,7 +34,7 @@ from runtime.delivery.platform_accounts import Account, LocalDeliverers
 from runtime.delivery.sender import DeliveryServices, DeliverySettings
 from runtime.domain.budgets import BudgetSettings
 from runtime.domain.ids import IdPrefix, new_id
-from runtime.feature import Feature, FeatureServices, commands_of, kinds_of
+from runtime.feature import Feature, FeatureServices, blocks_of, commands_of, kinds_of
 from runtime.intake.gatehouse import Intake, IntakeSettings
 from runtime.ports.bus import Bus
 from runtime.ports.chat import ChatAdapter
@@ -148,6 +149,7 @@ class Engine:
         ]
         root = Layout.of(parts.workspace.root)
         self._places = Places(parts.database, Site(root, settings.roots))
+        self.blocks = PromptBlocks(parts.database, blocks_of(parts.features))
         self._features = [one.parts(self._feature_services()) for one in parts.features]
         self.turns = TurnWorker(
             self._turn_services(),
@@ -259,6 +261,7 @@ class Engine:
                 redact=parts.redact,
             ),
             identity=Identity(parts.workspace, parts.database),
+            blocks=self.blocks,
             cache=WindowCache(),
             settings=settings.agent,
             budgets=self._budgets,

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from runtime.agent.attachments import KeptFor
 from runtime.agent.guest import GuestOf
+from runtime.agent.prompt_blocks import PromptBlock
 from runtime.agent.settings import AgentSettings
 from runtime.agent.wait_requests import OpeningOf
 from runtime.agent.working_folders import Places
@@ -85,6 +86,7 @@ class Feature:
     stopping: tuple[Stopping, ...] = ()
     delegating: tuple[Delegations, ...] = ()
     commands: tuple[Command, ...] = ()
+    prompt: tuple[PromptBlock, ...] = ()
 
 
 def tools_of(features: Iterable[Feature], services: ToolServices) -> Sequence[AnyTool]:
@@ -95,6 +97,11 @@ def tools_of(features: Iterable[Feature], services: ToolServices) -> Sequence[An
 def commands_of(features: Iterable[Feature]) -> Commands:
     """The commands of the path and of all features."""
     return Commands(*(command for one in features for command in one.commands))
+
+
+def blocks_of(features: Iterable[Feature]) -> tuple[PromptBlock, ...]:
+    """What all features tell the model with the newest turn, in their order."""
+    return tuple(block for one in features for block in one.prompt)
 
 
 def kinds_of(features: Iterable[Feature]) -> Kinds:

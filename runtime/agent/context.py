@@ -42,6 +42,8 @@ MAX_PEOPLE = 20
 MAX_NAME = 40
 MAX_MEMORY = 4_000
 """Characters of one recalled memory."""
+MAX_BLOCK = 2_000
+"""Characters of what one feature tells with the newest turn."""
 MAX_DESCRIPTION = 240
 """Characters of a skill's description or reason in the index."""
 
@@ -113,7 +115,8 @@ class PromptFacts:
 class PresentFacts:
     """What changes from turn to turn. `zone` is an IANA name; `people` are as they call themselves.
 
-    `memory` is what was recalled for this turn; `late` says that what is asked came late.
+    `memory` is what was recalled for this turn; `late` says that what is asked came late. `blocks`
+    are what features tell, in their order; words of others in them are fenced already.
     """
 
     now_ms: int
@@ -123,6 +126,7 @@ class PresentFacts:
     trust: Trust
     memory: tuple[str, ...] = ()
     late: bool = False
+    blocks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +162,8 @@ def build_system(
 
 
 def build_present(facts: PresentFacts) -> str:
-    """The lines that go with the newest turn: time, mode, people, trust, recalled memory."""
+    """The lines that go with the newest turn: time, mode, trust, people, what features tell, and
+    recalled memory."""
     lines = [
         f"Time: {_time(facts.now_ms, facts.zone)}",
         f"Mode: {_MODES[facts.mode]}",
@@ -171,9 +176,10 @@ def build_present(facts: PresentFacts) -> str:
             "Late: what is marked so arrived long after it was sent. Answer it together, once; "
             "what it asks for may be over."
         )
+    lines += [_bounded(text, MAX_BLOCK) for text in facts.blocks]
     if facts.memory:
         lines.append("Recalled notes, which may be old or beside the point:")
-        lines += [fence(_bounded(text), "memory") for text in facts.memory]
+        lines += [fence(_bounded(text, MAX_MEMORY), "memory") for text in facts.memory]
     return "\n".join(lines)
 
 
@@ -323,8 +329,8 @@ def _line(text: str, limit: int) -> str:
     return plain if len(plain) <= limit else f"{plain[: limit - 3]}..."
 
 
-def _bounded(text: str) -> str:
-    return text if len(text) <= MAX_MEMORY else f"{text[:MAX_MEMORY]}\n[cut here]"
+def _bounded(text: str, limit: int) -> str:
+    return text if len(text) <= limit else f"{text[:limit]}\n[cut here]"
 
 
 def _time(now_ms: int, zone: str) -> str:

@@ -16,6 +16,7 @@ from runtime.agent.context import PresentFacts, PromptFacts, build_present, buil
 from runtime.agent.crash_recovery import settle_crashed
 from runtime.agent.guest import Guests
 from runtime.agent.model_call import ModelCaller
+from runtime.agent.prompt_blocks import Audience, PromptBlocks
 from runtime.agent.prompt_identity import Identity
 from runtime.agent.settings import AgentSettings
 from runtime.agent.tool_step import StepRunner
@@ -70,6 +71,7 @@ class TurnServices:
     caller: ModelCaller
     steps: StepRunner
     identity: Identity
+    blocks: PromptBlocks
     cache: WindowCache
     settings: AgentSettings
     budgets: Budgets
@@ -121,6 +123,7 @@ class Turn:
             target=claimed.run.target,
         )
         self._state = self._start(claimed)
+        self._blocks: tuple[str, ...] | None = None
 
     def _start(self, claimed: Claimed) -> TurnState:
         settings = self._services.settings
@@ -245,6 +248,7 @@ class Turn:
             people=people_in(state.window.lines),
             trust=self._run.speaker.trust,
             late=self._run.late,
+            blocks=await self._told_by_features(),
         )
         messages = (*_history(state.window, services.settings, group=self._group), *state.extra)
         request = ModelRequest(
@@ -262,6 +266,13 @@ class Turn:
         if over is not None:
             return over_budget(state, over)
         return await services.caller.respond(request, chosen=chosen, on_text=self.live.write)
+
+    async def _told_by_features(self) -> tuple[str, ...]:
+        """Their blocks as they are when the turn begins: its steps tell the model the same."""
+        if self._blocks is None:
+            audience = Audience(self._session, self._run.speaker, self._bounds.notes)
+            self._blocks = await self._services.blocks.of_turn(audience)
+        return self._blocks
 
     async def _take(self, response: ModelResponse) -> Finish | None:
         """Keep a response with calls and go on, or say how the run ends."""

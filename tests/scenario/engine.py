@@ -135,10 +135,12 @@ class Setup:
     children: ChildSettings = field(default_factory=ChildSettings)
     bare: bool = False
     """Whether there is the message path alone, without a feature."""
+    more: tuple[Feature, ...] = ()
+    """Features of the test, behind the others."""
 
     @property
     def features(self) -> tuple[Feature, ...]:
-        return () if self.bare else features_of(self.children)
+        return (*(() if self.bare else features_of(self.children)), *self.more)
 
 
 def setup_at(path: Path, url: str, models: Models, **changes: object) -> Setup:

@@ -327,6 +327,7 @@ def _services(plan: Plan, engine: Engine, database: Database, tokens: list[str])
             plan.clock,
             engine.settings.policy,
             engine.settings.agent,
+            engine.blocks,
         ),
         version="test",
     )

@@ -44,6 +44,7 @@ async def test_a_childs_call_is_explained_with_all_that_bounds_it(
             parts.clock,
             settings.policy,
             settings.agent,
+            at.engine.blocks,
         )
         there = await tree(at, root)
         said = []

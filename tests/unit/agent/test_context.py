@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 from runtime.agent.context import (
     DEFAULT_BUDGETS,
+    MAX_BLOCK,
     MAX_PEOPLE,
     PresentFacts,
     PromptFacts,
@@ -103,6 +105,17 @@ def test_the_present_says_what_changes() -> None:
     assert '"Ada", "Bo"' in text
     assert "guest: no side effects" in text
     assert "x=1" in text
+
+
+@pytest.mark.requirement("CTX-2", "CTX-4")
+def test_what_features_tell_stands_behind_the_people_and_is_bounded() -> None:
+    facts = replace(PRESENT, blocks=("two tasks are due", "y" * 5_000), memory=("x=1",))
+    lines = build_present(facts).splitlines()
+    at = lines.index("two tasks are due")
+    assert lines[at - 1].startswith("Present")
+    assert lines[at + 1 : at + 3] == ["y" * MAX_BLOCK, "[cut here]"]
+    assert lines[at + 3].startswith("Recalled notes")
+    assert build_present(replace(facts, blocks=(), memory=())) == build_present(PRESENT)
 
 
 def test_a_time_zone_that_nobody_knows_is_named() -> None:
