@@ -17,6 +17,7 @@ from typing import Final
 
 import asyncpg
 
+import gateway.features  # noqa: F401 - it brings the tables of the features
 from runtime.store.dialect import sqlite_path
 from runtime.store.migrate import migrate
 from tests.postgres import PostgresServer

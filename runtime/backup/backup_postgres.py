@@ -20,8 +20,9 @@ from runtime.backup.backup_units import compare, counts, revision
 from runtime.domain.backups import DatabaseCopy, Manifest
 from runtime.domain.errors import StoreCorrupt, StoreUnavailable
 from runtime.store.dialect import advisory_lock
+from runtime.store.migrate import MIGRATIONS
 from runtime.store.postgres import postgres_engine, server_errors, server_name
-from runtime.store.tables_agents import metadata
+from runtime.store.revisions import Revisions
 
 _KEY: Final = 0x6761746573  # beside the key of the migrations
 _VERSIONS: Final = "alembic_version"
@@ -124,7 +125,8 @@ async def put_back(url: URL, kept: str | None) -> None:
 
 
 def _present(conn: Connection) -> list[str]:
-    known = {*metadata.tables, _VERSIONS}
+    # Of the migrations, because the tables of a feature are copied by a process without it too.
+    known = {*Revisions(MIGRATIONS).tables, _VERSIONS}
     return sorted(known & set(inspect(conn).get_table_names()))
 
 

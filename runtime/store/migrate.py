@@ -10,6 +10,8 @@ PostgreSQL: one transaction under an advisory lock.
 
 An empty database gets the tables as they are today, without the steps that led there: that is one
 tenth of the work, and Alembic is not loaded for it. A test holds the two ways to the same schema.
+Tables of features are known once their modules have been imported: whoever makes a database imports
+`gateway.features`, and one that would lack a table is not made.
 """
 
 import asyncio
@@ -80,6 +82,10 @@ class MigrationReport:
     after: str | None
     applied: tuple[str, ...] = ()
     ahead: bool = False
+
+
+class TablesMissing(RuntimeError):
+    """The migrations make tables that this process does not know: a defect of ours."""
 
 
 async def migrate(url: str, *, scripts: Path = MIGRATIONS) -> MigrationReport:
@@ -279,7 +285,7 @@ def _upgrade(conn: Connection, scripts: Path) -> MigrationReport:
     if done is not None:
         return done
     if before.revision is None and scripts == MIGRATIONS:
-        _create(conn, known.head)
+        _create(conn, known)
     else:
         _run_alembic(conn, scripts)
     _leave_word(conn, known.compatible_from)
@@ -287,11 +293,14 @@ def _upgrade(conn: Connection, scripts: Path) -> MigrationReport:
     return MigrationReport(before.revision, after, known.after(before.revision))
 
 
-def _create(conn: Connection, revision: str) -> None:
+def _create(conn: Connection, known: Revisions) -> None:
     """The tables of this version in an empty database."""
+    missing = sorted(known.tables - metadata.tables.keys())
+    if missing:
+        raise TablesMissing(f"import the features first: nothing here knows {', '.join(missing)}")
     metadata.create_all(conn, checkfirst=False)
     _VERSION.create(conn)
-    conn.execute(insert(_VERSION).values(version_num=revision))
+    conn.execute(insert(_VERSION).values(version_num=known.head))
 
 
 def _run_alembic(conn: Connection, scripts: Path) -> None:

@@ -16,17 +16,21 @@ _NAMED: Final = re.compile(
     r"""^(revision|down_revision|compatible_from)\b[^=\n]*=\s*["'](\w+)["']""", re.MULTILINE
 )
 
+_TABLE: Final = re.compile(r"""\bop\.(create|drop)_table\(\s*(?:op\.f\()?["'](\w+)["']""")
+
 UNRELEASED: Final = frozenset(f"{number:04}" for number in range(1, 8))
 """The revisions from before the first release; their names are never used again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Revision:
-    """One migration: `parent` is None for the first, which carries no older code."""
+    """One migration: `parent` is None for the first, which carries no older code. `tables` are
+    those that it makes (True) and takes away, in the order of its text."""
 
     name: str
     parent: str | None
     compatible_from: str
+    tables: tuple[tuple[str, bool], ...] = ()
 
 
 class Revisions:
@@ -46,6 +50,12 @@ class Revisions:
     def compatible_from(self) -> str:
         """The oldest revision whose code may use this version's schema."""
         return self.ordered[-1].compatible_from
+
+    @property
+    def tables(self) -> frozenset[str]:
+        """The tables of this version's schema, whichever modules of it have been imported."""
+        there = dict(change for one in self.ordered for change in one.tables)
+        return frozenset(name for name, made in there.items() if made)
 
     def knows(self, revision: str) -> bool:
         """Whether this version can bring a database at `revision` to its own schema."""
@@ -80,12 +90,14 @@ def _files(scripts: Path) -> list[Path]:
 
 
 def _read(file: Path) -> Revision | None:
-    named: dict[str, str] = dict(_NAMED.findall(file.read_text("utf-8")))
+    text = file.read_text("utf-8")
+    named: dict[str, str] = dict(_NAMED.findall(text))
     name = named.get("revision")
     if name is None:
         return None
     parent = named.get("down_revision")
-    return Revision(name, parent, named.get("compatible_from") or name)
+    tables = tuple((table, verb == "create") for verb, table in _TABLE.findall(text))
+    return Revision(name, parent, named.get("compatible_from") or name, tables)
 
 
 def _in_order(found: dict[str, Revision]) -> tuple[Revision, ...]:

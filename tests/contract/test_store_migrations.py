@@ -48,7 +48,7 @@ def upgrade() -> None:
 _ORPHAN = "op.execute(\"INSERT INTO lanes (session_id, root_id) VALUES ('nobody', 'nobody')\")"
 _BROKEN = 'op.execute("INSERT INTO nowhere VALUES (1)")'
 
-MIGRATE = "import asyncio, sys; from runtime.store.migrate import migrate; "
+MIGRATE = "import asyncio, sys, gateway.features; from runtime.store.migrate import migrate; "
 
 
 def next_version(folder: Path, *, then: str = "pass", compatible_from: str = "") -> Path:

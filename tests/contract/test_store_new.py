@@ -10,9 +10,10 @@ from alembic.migration import MigrationContext
 from sqlalchemy import Connection, text
 
 from runtime.store.dialect import sqlite_path
-from runtime.store.migrate import default_differs, migrate
+from runtime.store.migrate import current, default_differs, migrate
+from runtime.store.revisions import Revisions
 from runtime.store.tables_agents import metadata
-from tests.contract.test_store_migrations import MIGRATE, every_step, inside
+from tests.contract.test_store_migrations import KNOWN, MIGRATE, every_step, inside, next_version
 
 
 async def test_the_migrations_make_exactly_the_tables_of_this_version(
@@ -85,6 +86,30 @@ async def emptied(url: str) -> None:
             conn.execute(text(each))
 
     await inside(url, lambda database: database.write(drop, name="drop"))
+
+
+def test_the_tables_of_the_migrations_are_those_that_the_gateway_knows(tmp_path: Path) -> None:
+    assert KNOWN.tables == set(metadata.tables)
+    more = 'op.create_table("rooms", sa.Column("id", sa.Text())); op.drop_table("personas")'
+    later = Revisions(next_version(tmp_path, then=more))
+    assert later.tables == (KNOWN.tables | {"rooms"}) - {"personas"}
+
+
+async def test_a_database_that_would_lack_a_feature_s_table_is_not_made(database_url: str) -> None:
+    """As in a process that never imported the feature."""
+    script = (
+        "from runtime.store.migrate import TablesMissing; from runtime.store.tables import metadata"
+        "\nmetadata.remove(metadata.tables['personas'])"
+        "\ntry:"
+        "\n    asyncio.run(migrate(sys.argv[1]))"
+        "\nexcept TablesMissing as error: assert 'personas' in str(error)"
+        "\nelse: raise AssertionError"
+    )
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", MIGRATE + script, database_url
+    )
+    assert await process.wait() == 0
+    assert await current(database_url) is None
 
 
 async def test_a_new_database_needs_no_alembic(database_url: str) -> None:

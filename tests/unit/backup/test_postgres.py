@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -128,3 +129,27 @@ async def _count(config: Config, table: str) -> int:
         )
     finally:
         await database.close()
+
+
+async def test_the_table_of_a_feature_that_was_not_imported_is_ours_too(
+    fail_after: FailAfter,
+) -> None:
+    script = (
+        "import asyncio, sys; from runtime.store import tables\n"
+        "import runtime.store.tables_agents\n"
+        "tables.metadata.remove(tables.metadata.tables['personas'])\n"
+        "from runtime.backup.backup_postgres import occupied\n"
+        "from runtime.store.dialect import database_url\n"
+        "assert asyncio.run(occupied(database_url(sys.argv[1])))"
+    )
+    server = postgres_server()
+    async with fail_after(), postgres_database(server, migrated=False) as name:
+        opened = open_database(server.url(name), clock=StillClock(NOW))
+        await opened.start()
+        made = "CREATE TABLE personas (digest text)"
+        await opened.write(lambda conn: conn.exec_driver_sql(made).close(), name="made")
+        await opened.close()
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-c", script, server.url(name)
+        )
+        assert await process.wait() == 0
