@@ -88,15 +88,17 @@ class Explainer:
         session = await self.views.session(session_id)
         speaker = trust or await self._newest_trust(session_id)
         bound, _ = await self._agents.bound(session_id)
-        specs = self.registry.specs(bound.tools)
+        group = session.address.chat_kind != "direct"
+        bounds = bounds_of(self.policy, bound, trust=speaker, group=group)
+        specs = self.registry.specs(bounds)
         facts = PromptFacts(
             channel=session.address.channel,
             session_key=session.key,
-            group=session.address.chat_kind != "direct",
+            group=group,
             trust=speaker,
         )
         snapshot = await self._snapshot(session.persona)
-        blocks = await self.blocks.of_next(bound, speaker, private=facts.private)
+        blocks = await self.blocks.of_next(bound, speaker, private=bounds.notes)
         prompt = build_system(snapshot, facts, specs)
         present = build_present(
             PresentFacts(

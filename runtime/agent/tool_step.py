@@ -100,7 +100,7 @@ class StepRunner:
 
     def specs(self, bounds: Bounds) -> tuple[ToolSpec, ...]:
         """What the model is offered within `bounds`."""
-        return self._registry.specs(bounds.tools)
+        return self._registry.specs(bounds)
 
     async def bounded(
         self, bounds: Bounds, session: Session, lines: Sequence[Line], found: Iterable[ToolCall]

@@ -58,6 +58,8 @@ class Touches(Value):
     ``also`` are further subjects of a call about several. ``like`` are tools that do part of what
     the call does: what is denied or asked about for one of them is so for the call as well.
     ``delegates`` gives a subagent work, a new one or one that is there; ``spawns`` starts some.
+    ``private`` reads or changes what belongs to one person and is in no file: it is as private as
+    the notes are (CTX-6).
     """
 
     reads: tuple[str, ...] = ()
@@ -71,6 +73,7 @@ class Touches(Value):
     own_agents: bool = False
     delegates: bool = False
     spawns: bool = False
+    private: bool = False
     asks_person: bool = False
     subject: str = Field(default="", description="what a rule's pattern in brackets is held to")
     also: tuple[str, ...] = ()

@@ -39,7 +39,8 @@ _BACKTICK = r"\u{60}"
 
 @dataclass(frozen=True, slots=True)
 class CallFacts:
-    """What a call is: its tool, effect, what it touches. `private`: it names private notes.
+    """What a call is: its tool, effect, what it touches. `private`: it names private notes, or
+    what is as private.
 
     `sinks` are what it writes that later acts as an instruction or as code, by the names that rules
     use; `memory`: it writes the long-term notes (POL-9). `action` is the digest of the one action

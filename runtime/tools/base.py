@@ -16,6 +16,7 @@ from typing_extensions import override
 from runtime.domain.messages import Dispatch
 from runtime.domain.tools import Effect, ToolSpec, Touches
 from runtime.domain.value import JsonObject, Value
+from runtime.policy.decide import Bounds
 from runtime.tools.hidden_paths import Hidden
 from runtime.tools.schema import of_arguments
 from runtime.tools.seen_versions import SeenFiles
@@ -126,8 +127,11 @@ class AnyTool(ABC):
     """Arguments that are right, as JSON: shown to a model that sent wrong ones (TOOL-1)."""
     own_words: bool = False
     """Whether its results are what the model, or whoever it commands, wrote (POL-10)."""
-    for_children: bool = False
-    """Whether it is offered only where the tools are named, as they are for subagents."""
+
+    def offered(self, bounds: Bounds) -> bool:
+        """Whether a session that is bounded so is told of it. It decides nothing: policy does, if
+        the model calls it all the same."""
+        return bounds.tools is None or self.name in bounds.tools
 
     @abstractmethod
     def spec(self) -> ToolSpec:

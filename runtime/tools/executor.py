@@ -194,7 +194,7 @@ def facts_of(
         effect=prepared.effect,
         touches=touches,
         outside_workspace=not all(any(map(path.is_relative_to, inside)) for path in paths),
-        private=any(landmarks.private(path) for path in paths),
+        private=touches.private or any(landmarks.private(path) for path in paths),
         sinks=found.sinks,
         memory=found.memory,
         action=action.digest(),

@@ -3,6 +3,7 @@
 import difflib
 import json
 from collections.abc import Collection, Iterable, Mapping
+from typing import Final
 
 from pydantic import JsonValue, ValidationError
 from pydantic_core import ErrorDetails
@@ -10,12 +11,14 @@ from pydantic_core import ErrorDetails
 from runtime.domain.errors import ToolError
 from runtime.domain.strict_json import NotStrict, read_json
 from runtime.domain.tools import ToolCall, ToolSpec
+from runtime.policy.decide import Bounds
 from runtime.tools.base import AnyTool, Prepared
 from runtime.tools.paths import shown
 
 __all__ = ["Prepared", "Registry"]
 
 _ERRORS_SHOWN = 5
+_UNBOUND: Final = Bounds()
 _ADVICE = {
     "missing": "is required",
     "extra_forbidden": "is no field of this tool",
@@ -42,11 +45,11 @@ class Registry:
         """All of them, in their order."""
         return tuple(self._tools.values())
 
-    def specs(self, names: Collection[str] | None = None) -> tuple[ToolSpec, ...]:
-        """What the model is told; of `names` only, where given. Unknown names are passed over."""
-        if names is None:
-            names = [name for name, tool in self._tools.items() if not tool.for_children]
-        return tuple(spec for name, spec in self._specs.items() if name in names)
+    def specs(self, bounds: Bounds = _UNBOUND) -> tuple[ToolSpec, ...]:
+        """What the model is told of the tools that are offered to a session that is bounded so."""
+        return tuple(
+            spec for name, spec in self._specs.items() if self._tools[name].offered(bounds)
+        )
 
     def get(self, name: str) -> AnyTool | None:
         return self._tools.get(name)

@@ -6,6 +6,7 @@ import pytest
 
 from runtime.domain.errors import ToolError
 from runtime.domain.tools import Effect
+from runtime.policy.decide import Bounds
 from runtime.tools.registry import Registry
 from tests.unit.tools.support import Desk, call
 
@@ -141,7 +142,7 @@ def test_all_tools_together_leave_a_first_prompt_its_room(desk: Desk) -> None:
 
 @pytest.mark.requirement("CTX-3")
 def test_the_order_is_the_same_whatever_is_asked_for(desk: Desk) -> None:
-    some = desk.registry.specs({"grep", "read_file", "none_such"})
+    some = desk.registry.specs(Bounds(tools=frozenset({"grep", "read_file", "none_such"})))
     assert [spec.name for spec in some] == ["read_file", "grep"]
     assert desk.registry.specs() == desk.registry.specs()
 

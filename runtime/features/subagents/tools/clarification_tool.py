@@ -7,6 +7,7 @@ from typing_extensions import override
 
 from runtime.domain.errors import ToolError
 from runtime.domain.tools import Effect, Touches
+from runtime.policy.decide import Bounds
 from runtime.sessions.open_calls import CLARIFICATION
 from runtime.tools.base import Arguments, Tool, ToolContext, ToolOutput, WaitsFor
 
@@ -18,14 +19,18 @@ class ClarifyArguments(Arguments):
 
 
 class RequestParentClarification(Tool[ClarifyArguments]):
-    """The turn hands it to the unit that parks; only children are offered it."""
+    """The turn hands it to the unit that parks; only children are offered it:
+    their tools are named."""
 
     name = CLARIFY
     description = "Ask the agent that started you, and wait for its answer."
     arguments = ClarifyArguments
     effect = Effect.READ
     example = '{"question": "Which of the two folders do you mean?"}'
-    for_children = True
+
+    @override
+    def offered(self, bounds: Bounds) -> bool:
+        return bounds.tools is not None and super().offered(bounds)
 
     @override
     def touches(self, arguments: ClarifyArguments, context: ToolContext) -> Touches:
