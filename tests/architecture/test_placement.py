@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Iterable, Iterator
+from fnmatch import fnmatchcase
 
 import pytest
 
@@ -52,7 +53,7 @@ SPELLS_COMMANDS = (
     "runtime/commands/",
     "runtime/intake/cards.py",
     "runtime/intake/late_messages.py",
-    "runtime/features/personas/commands.py",
+    "runtime/features/*/commands.py",
     "runtime/features/subagents/cards/batch_card.py",
 )
 SLASH_WORD = re.compile(rf"`/(?:{'|'.join(sorted(COMMANDS.names))})\b")
@@ -96,7 +97,10 @@ def misplaced_libraries(source: Source) -> list[str]:
 
 
 def _within(path: str, places: tuple[str, ...]) -> bool:
-    return any(path == place or (place[-1] == "/" and path.startswith(place)) for place in places)
+    return any(
+        fnmatchcase(path, place) or (place[-1] == "/" and path.startswith(place))
+        for place in places
+    )
 
 
 def _list(places: tuple[str, ...]) -> str:
