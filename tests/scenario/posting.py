@@ -14,6 +14,7 @@ from runtime.domain.messages import ChatAddress, OutboundMessage, Receipt, TextP
 from runtime.ports.bus import OUTBOX
 from runtime.ports.chat import Posted
 from runtime.sessions import outbox
+from runtime.sessions.claims import Holder
 from runtime.sessions.outbox import FINAL_RANK, NewRow, OutboxRow
 from runtime.sessions.unit import Units
 from runtime.store import Database, leases, no_point, open_database
@@ -118,7 +119,7 @@ class Post:
         chat: str = "C",
         *,
         final: bool = False,
-        claim: tuple[str, int] | None = None,
+        claim: Holder | None = None,
     ) -> str:
         """Put a message into the outbox; its id."""
         message = self.message(text, chat)
@@ -126,7 +127,7 @@ class Post:
             kind="final" if final else "notice",
             message=message,
             rank=FINAL_RANK if final else 0,
-            claim=claim,
+            claim=None if claim is None else (claim.worker, claim.fence),
         )
         claimed = await self.database.write(lambda conn: outbox.add(conn, row), name="put")
         assert claimed is (claim is not None)

@@ -243,7 +243,7 @@ async def test_a_reply_that_was_claimed_but_never_handed_over_is_sent_once(tmp_p
         await at.start()
         await at.clock.advance(0.1)
         claim = at.deliverer.offer(at.message("x").target)
-        assert claim == (WORKER, at.fence)
+        assert claim == Holder(WORKER, at.fence or 0)
         outbox_id = await at.put("reply", final=True, claim=claim)
         await at.clock.advance(HAND_OVER_MS / 1000 - 1)
         assert chat.sent == [], "it may be on its way here"
@@ -322,7 +322,7 @@ async def test_what_was_in_hand_is_swept_up_although_the_clock_of_the_process_is
         assert chat.sent == [], "it may be on its way here"
         await at.clock.advance(HAND_OVER_MS / 1000 + 2)
         assert (await at.row(waiting)).state == "sent"
-        behind = await at.put("behind", "D", final=True, claim=(WORKER, at.fence or 0))
+        behind = await at.put("behind", "D", final=True, claim=Holder(WORKER, at.fence or 0))
         await at.stop()
         await at.start()
         await at.clock.advance(1.0)

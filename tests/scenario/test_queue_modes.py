@@ -1,5 +1,6 @@
 """Steering and interrupting: what a message does to the run that is at work (MSG-5)."""
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +15,7 @@ from runtime.domain.transcript import AssistantMessage, NoticeMessage, ToolMessa
 from runtime.domain.value import JsonObject
 from runtime.ports.model import ModelRequest
 from runtime.sessions import events, listings, runs, transcripts
+from runtime.sessions.claims import Claimed, Holder
 from runtime.sessions.listings import RunFilter
 from runtime.sessions.runs import Run
 from runtime.store import Connection
@@ -317,21 +319,20 @@ async def test_a_run_that_is_replaced_before_its_first_step_ends_all_the_same(
     """The worker hears of it between the claim and the first step of the turn."""
     model = ScriptedModel(["the new"])
     async with worlds(model, change=mode("interrupt")) as world:
-        bus, turns = world.engine.parts.bus, world.engine.turns
-        publish, claimed = bus.publish, list[str]()
+        turns, stopped = world.engine.turns, list[str]()
+        start = turns._start
 
-        def meets(topic: str, data: JsonObject) -> None:
-            started = next(iter(turns._live), None)
-            if not claimed and started is not None:
-                claimed.append(started)
-                assert not turns._live[started].begun
-                turns._stop(started, "replaced by a newer message")
-            publish(topic, data)
+        def meets(group: asyncio.TaskGroup, claimed: Claimed, holder: Holder) -> None:
+            start(group, claimed, holder)
+            if not stopped:
+                stopped.append(claimed.run.id)
+                assert not turns._live[claimed.run.id].begun
+                turns._stop(claimed.run.id, "replaced by a newer message")
 
-        bus.publish = meets  # type: ignore[method-assign]  # the signal comes at that moment
+        turns._start = meets  # type: ignore[method-assign]  # the signal comes at that moment
         first = await world.says("tell me")
         await reaches(world, first.run_id, RunState.CANCELLED)
-        assert claimed == [first.run_id]
+        assert stopped == [first.run_id]
         await world.says("no, this")
         assert await world.sees(1) == ["the new"]
 
