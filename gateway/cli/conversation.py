@@ -66,11 +66,6 @@ class Entry:
     waiting: bool = False
     undone: bool = False
 
-    @property
-    def shows(self) -> bool:
-        """Whether there is anything to see; results of tools stand with their calls."""
-        return self.kind == "user" or bool(self.text or self.calls or self.card)
-
 
 @dataclass(frozen=True, slots=True)
 class Submitted:

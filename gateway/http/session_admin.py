@@ -1,7 +1,7 @@
 """Whole conversations: named, put aside, given a model, exported, deleted (RUN-6, WEB-3)."""
 
 import json
-from typing import Final, Literal
+from typing import Final
 
 from aiohttp import web
 
@@ -15,7 +15,6 @@ from runtime.views.models import MessageView, ModelView, Page, SessionView
 
 PAGE: Final = 200
 _TYPES: Final = {"markdown": ("md", "text/markdown"), "json": ("json", "application/json")}
-Format = Literal["markdown", "json"]
 
 
 class KeepingRoutes:

@@ -11,16 +11,14 @@ Paths are compared as text: where links lead is settled by whoever resolves a pa
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, NonNegativeInt
 
 from runtime.domain.decisions import PermissionMode
-from runtime.domain.errors import InvalidInput
 from runtime.domain.value import Value
 
 Axis = Literal["tools", "paths", "network", "secrets", "channels", "spend", "depth", "mode"]
-AXES: tuple[Axis, ...] = get_args(Axis)
 _WIDEST_FIRST = tuple(PermissionMode)
 _WILD = re.compile(r"[*?]")
 _NAME = re.compile(r"[^\s()]+")
@@ -173,18 +171,6 @@ def refusing(held: Capabilities, need: Need) -> Axis | None:
         ("mode", need.mode is None or _narrower_mode(need.mode, held.mode) is need.mode),
     )
     return next((axis for axis, inside in asked if not inside), None)
-
-
-def narrower(parent: Capabilities, request: Capabilities) -> Capabilities:
-    """The child's set: the meet of its parent's and what is asked for it (POL-5).
-
-    Raises `InvalidInput` with the axis as its field where the request is more than the parent has.
-    Where two patterns cannot be compared the request counts as more: doubt means no.
-    """
-    found = widenings(parent, request)
-    if found:
-        raise InvalidInput(found[0].axis, found[0].rule)
-    return meet(parent, request)
 
 
 def widenings(parent: Capabilities, request: Capabilities) -> tuple[Widening, ...]:

@@ -1,10 +1,8 @@
 """The audit log: appended in the transaction of the effect's intent, never changed."""
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
 
-from sqlalchemy import Connection, insert, select
+from sqlalchemy import Connection, insert
 
 from runtime.domain.value import JsonObject
 from runtime.store.database import now_ms
@@ -12,19 +10,6 @@ from runtime.store.statements import hot
 from runtime.store.tables import audit
 
 _INSERT = hot(insert(audit))
-
-
-@dataclass(frozen=True, slots=True)
-class AuditRow:
-    """One entry; `actor` is a person's id, ``policy``, ``operator`` or ``system``."""
-
-    position: int
-    at_ms: int
-    actor: str
-    action: str
-    session_id: str | None
-    run_id: str | None
-    data: JsonObject
 
 
 def append(
@@ -46,22 +31,3 @@ def append(
         run_id=run_id,
         data=json.dumps(data, ensure_ascii=False),
     )
-
-
-def listing(conn: Connection, *, after: int = 0, limit: int = 200) -> Sequence[AuditRow]:
-    """Entries past a position, oldest first."""
-    rows = conn.execute(
-        select(audit).where(audit.c.position > after).order_by(audit.c.position).limit(limit)
-    )
-    return [
-        AuditRow(
-            row.position,
-            row.at_ms,
-            row.actor,
-            row.action,
-            row.session_id,
-            row.run_id,
-            json.loads(row.data),
-        )
-        for row in rows
-    ]

@@ -56,12 +56,6 @@ def after(
     return [_event(row) for row in conn.execute(query.order_by(events.c.position).limit(limit))]
 
 
-def of_run(conn: Connection, run_id: str) -> Sequence[Event]:
-    """A run's whole history."""
-    rows = conn.execute(select(events).where(events.c.run_id == run_id).order_by(events.c.position))
-    return [_event(row) for row in rows]
-
-
 def last_position(conn: Connection) -> int:
     """Where the feed ends now."""
     found = conn.execute(

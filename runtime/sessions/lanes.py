@@ -37,7 +37,7 @@ from runtime.store.dialect import dialect_name, lock_rows, timed
 from runtime.store.insert_once import insert_new
 from runtime.store.leases import worker_is_dead
 from runtime.store.statements import Hot, hot
-from runtime.store.tables import inputs, lanes, runs, sessions
+from runtime.store.tables import lanes, runs, sessions
 
 Ts = TypeVarTuple("Ts")
 
@@ -423,14 +423,6 @@ def record_event(
     lane.record(kind, run_id, data)
     events.add(conn, lane.new_events)
     return now
-
-
-def depth(conn: Connection, session_id: str) -> int:
-    """Inputs of the lane that no run has taken yet."""
-    rows = conn.execute(
-        select(inputs.c.id).where(inputs.c.session_id == session_id, inputs.c.state == "pending")
-    )
-    return len(rows.all())
 
 
 def _lane(row: Row[tuple[object, ...]]) -> Lane:

@@ -329,14 +329,6 @@ def unsettled_files(conn: Connection) -> frozenset[str]:
     )
 
 
-def next_due_ms(conn: Connection, *, channel: str, account: str) -> int | None:
-    """When the earliest pending row of an account may be sent."""
-    return conn.execute(
-        select(func.min(outbox.c.next_ms)).where(_of_account(outbox), outbox.c.state == "pending"),
-        {"of_channel": channel, "of_account": account},
-    ).scalar()
-
-
 def counts(conn: Connection) -> Mapping[str, int]:
     """Rows that are not sent, by state, and the age of the oldest as ``oldest_ms``."""
     # By the two partial indexes, whose conditions are written out: what was sent is never read.

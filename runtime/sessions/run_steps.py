@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from runtime.domain.decisions import Decision
 from runtime.domain.events import EventKind
 from runtime.domain.ids import IdPrefix, new_id
-from runtime.domain.messages import Dispatch, OutboundMessage, OutboundPart, TextPart
+from runtime.domain.messages import Dispatch, OutboundMessage, OutboundPart
 from runtime.domain.runs import RunState, Usage
 from runtime.domain.tools import ToolResult
 from runtime.domain.transcript import AssistantMessage, NoticeMessage, ToolMessage
@@ -294,22 +294,6 @@ def _reply(
     given = None if claim is None else (claim.worker, claim.fence)
     row = NewRow(kind="final", message=reply, rank=FINAL_RANK, claim=given)
     return reply, outbox.add(conn, row, now=lane.now_ms)
-
-
-def notice(
-    conn: Connection, run: Run, text: str, *, kind: str = "notice", now: int
-) -> OutboundMessage:
-    """Put one line for the person into the outbox, beside the run's reply."""
-    message = OutboundMessage(
-        outbox_id=new_id(IdPrefix.OUTBOX, now),
-        target=run.target,
-        reply_to=run.reply_to,
-        parts=(TextPart(markdown=text),),
-        run_id=run.id,
-        session_id=run.session_id,
-    )
-    outbox.add(conn, NewRow(kind=kind, message=message), now=now)
-    return message
 
 
 def _say(

@@ -34,16 +34,10 @@ from runtime.store.database import STORE_TIME, DialectName
 
 Ts = TypeVarTuple("Ts")
 
-NOTIFY_LIMIT_BYTES: Final = 7_999
-"""PostgreSQL refuses longer payloads (postgresql.org/docs, NOTIFY)."""
-
 NO_BOUND: Final = 2**63 - 1
 """In front of every number that the database can hold."""
 _RULE: Final = "must be sqlite:///path/to/file or postgresql://user@host/database"
 
-_NOTIFY = select(
-    func.pg_notify(bindparam("channel", type_=Text()), bindparam("payload", type_=Text()))
-)
 _TRANSACTION_ID = cast(cast(func.pg_current_xact_id(), Text), BigInteger)
 _OLDEST_RUNNING = select(
     cast(cast(func.pg_snapshot_xmin(func.pg_current_snapshot()), Text), BigInteger)
@@ -159,17 +153,6 @@ def advisory_lock(conn: Connection, key: int) -> None:
     """Hold the lock `key` of the database until the unit ends. SQLite: nothing, see `lock_rows`."""
     if dialect_name(conn) == "postgresql":
         conn.execute(_ADVISORY_LOCK, {"key": key})
-
-
-def notify(conn: Connection, channel: str, payload: str) -> None:
-    """Wake the listeners of `channel` once the unit is committed. SQLite: nothing.
-
-    The payload is for ids. Raises ValueError when it has more than NOTIFY_LIMIT_BYTES.
-    """
-    if len(payload.encode()) > NOTIFY_LIMIT_BYTES:
-        raise ValueError(f"a notification carries at most {NOTIFY_LIMIT_BYTES} bytes")
-    if dialect_name(conn) == "postgresql":
-        conn.execute(_NOTIFY, {"channel": channel, "payload": payload})
 
 
 def transaction_id(on: Connection | DialectName) -> ColumnElement[int]:

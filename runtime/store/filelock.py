@@ -40,17 +40,11 @@ def gateway_lock(url: str, *, hint: str = _SECOND) -> Iterator[None]:
         yield
 
 
-def lock_holder(url: str) -> int | None:
-    """The process id of the gateway that holds the database; None if none does.
-
-    0 means that one holds it whose id cannot be read. Always None on PostgreSQL.
-    """
-    path = sqlite_path(url)
-    return None if path is None else holder_of(lock_file(path))
-
-
 def holder_of(lock: Path) -> int | None:
-    """As `lock_holder`, by the lock's own path."""
+    """The process id of the holder of the file `lock`; None if nobody holds it.
+
+    0 means that somebody holds it whose id cannot be read.
+    """
     if not lock.exists():
         return None
     descriptor = os.open(lock, os.O_RDONLY | os.O_CLOEXEC)
@@ -100,7 +94,7 @@ def hold(
 
 
 def _acquire(descriptor: int) -> bool:
-    """Take the lock unless another process holds it; `lock_holder` only looks, and is outwaited."""
+    """Take the lock unless another process holds it; `holder_of` only looks, and is outwaited."""
     for _ in range(_TRIES):
         if _try(descriptor, fcntl.LOCK_EX):
             return True

@@ -104,16 +104,6 @@ async def schema(url: str, *, scripts: Path = MIGRATIONS) -> Schema:
     return await asyncio.to_thread(_schema_of, database_url(url), scripts)
 
 
-async def current(url: str) -> str | None:
-    """The revision of the database; None when it is empty. Creates nothing."""
-    return (await schema(url)).revision
-
-
-def head(*, scripts: Path = MIGRATIONS) -> str:
-    """The newest revision that this version knows."""
-    return Revisions(scripts).head
-
-
 def default_differs(*comparison: object) -> bool | None:
     """Alembic's `compare_server_default`: it takes an empty text on SQLite for a change.
 

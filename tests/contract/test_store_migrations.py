@@ -19,8 +19,6 @@ from runtime.store.filelock import gateway_lock
 from runtime.store.migrate import (
     MIGRATIONS,
     MigrationReport,
-    current,
-    head,
     migrate,
     schema,
 )
@@ -48,6 +46,7 @@ def upgrade() -> None:
 _ORPHAN = "op.execute(\"INSERT INTO lanes (session_id, root_id) VALUES ('nobody', 'nobody')\")"
 _BROKEN = 'op.execute("INSERT INTO nowhere VALUES (1)")'
 
+HEAD = Revisions(MIGRATIONS).head
 MIGRATE = "import asyncio, sys, gateway.features; from runtime.store.migrate import migrate; "
 
 
@@ -55,7 +54,7 @@ def next_version(folder: Path, *, then: str = "pass", compatible_from: str = "")
     """The migrations as they would be in the next version, with one more."""
     scripts = folder / "migrations"
     shutil.copytree(MIGRATIONS, scripts)
-    text_of_it = _SECOND.format(head=head(), compatible_from=compatible_from or head(), then=then)
+    text_of_it = _SECOND.format(head=HEAD, compatible_from=compatible_from or HEAD, then=then)
     (scripts / "versions" / "9999_next.py").write_text(text_of_it)
     return scripts
 
@@ -97,10 +96,10 @@ EACH = KNOWN.after(None)
 
 
 async def test_an_empty_database_gets_the_whole_schema_once(database_url: str) -> None:
-    assert await current(database_url) is None
-    assert await migrate(database_url) == MigrationReport(None, head(), EACH)
-    assert await migrate(database_url) == MigrationReport(head(), head())
-    assert await current(database_url) == head()
+    assert (await schema(database_url)).revision is None
+    assert await migrate(database_url) == MigrationReport(None, HEAD, EACH)
+    assert await migrate(database_url) == MigrationReport(HEAD, HEAD)
+    assert (await schema(database_url)).revision == HEAD
 
 
 async def test_two_tasks_migrate_at_once(database_url: str, fail_after: FailAfter) -> None:
@@ -122,13 +121,13 @@ async def test_two_processes_migrate_at_once(database_url: str, fail_after: Fail
 
     async with fail_after():
         assert sorted(await asyncio.gather(other(), other(), other())) == ["0", "0", str(len(EACH))]
-    assert await current(database_url) == head()
+    assert (await schema(database_url)).revision == HEAD
 
 
 async def test_a_database_with_rows_keeps_them(migrated_url: str, tmp_path: Path) -> None:
     await keep_a_row(migrated_url)
     report = await migrate(migrated_url, scripts=next_version(tmp_path))
-    assert report == MigrationReport(head(), "9999", ("9999",))
+    assert report == MigrationReport(HEAD, "9999", ("9999",))
     assert await rows(migrated_url) == [("a", "kept", 1, "new")]
 
 
@@ -136,7 +135,7 @@ async def test_a_migration_that_fails_changes_nothing(migrated_url: str, tmp_pat
     await keep_a_row(migrated_url)
     with pytest.raises(Exception, match="nowhere"):
         await migrate(migrated_url, scripts=next_version(tmp_path, then=_BROKEN))
-    assert await current(migrated_url) == head()
+    assert (await schema(migrated_url)).revision == HEAD
     assert await rows(migrated_url) == [("a", "kept", 1)]
 
 
@@ -162,7 +161,7 @@ async def test_a_version_that_a_newer_schema_no_longer_carries_is_refused_with_t
             await migrate(migrated_url)
     assert "schema is 9999" in str(refused.value)
     assert "9999 or later" in str(refused.value)
-    assert f"this one has {head()}" in str(refused.value)
+    assert f"this one has {HEAD}" in str(refused.value)
     assert "Start the newer version here too" in str(refused.value)
     assert (await schema(migrated_url)).standing is Standing.TOO_NEW
     assert await rows(migrated_url) == [("a", "kept", 1, "new")], "nothing was touched"
@@ -205,7 +204,7 @@ async def test_what_a_database_is_to_this_version(database_url: str, tmp_path: P
     assert (await schema(database_url)).standing is Standing.EMPTY
     await migrate(database_url)
     found = await schema(database_url)
-    assert found == Schema(head(), found.compatible_from, head(), Standing.CURRENT)
+    assert found == Schema(HEAD, found.compatible_from, HEAD, Standing.CURRENT)
     later = await schema(database_url, scripts=next_version(tmp_path))
     assert (later.standing, later.head) == (Standing.BEHIND, "9999")
 
@@ -318,7 +317,7 @@ class TestSqliteFile:
             await migrate(database_url)
 
     async def test_looking_creates_nothing(self, database_url: str) -> None:
-        assert await current(database_url) is None
+        assert (await schema(database_url)).revision is None
         assert files(database_url) == set()
 
 
@@ -348,7 +347,7 @@ async def test_migrating_leaves_the_logging_of_the_process_alone(
 
 async def test_the_template_of_the_suite_is_current(store: Database) -> None:
     names = text("SELECT version_num FROM alembic_version")
-    assert await store.read(lambda conn: conn.execute(names).scalar_one()) == head()
+    assert await store.read(lambda conn: conn.execute(names).scalar_one()) == HEAD
     found = await store.read(lambda conn: conn.execute(select(settings)).all())
     left = [("schema_compatible_from", KNOWN.compatible_from)]
     assert [(row.name, row.value) for row in found] == left

@@ -20,10 +20,8 @@ from sqlalchemy.exc import IntegrityError
 
 from runtime.store import Database, now_ms
 from runtime.store.dialect import (
-    NOTIFY_LIMIT_BYTES,
     insert_ignore,
     lock_rows,
-    notify,
     one_of,
     settled_below,
     transaction_id,
@@ -119,12 +117,9 @@ async def test_a_prepared_statement_takes_many_rows_and_a_list(database: Databas
     assert await database.write(unit, name="u") == ["a", "c"]
 
 
-async def test_notify_bounds_its_payload_and_locks_are_plain_selects(database: Database) -> None:
+async def test_locks_are_plain_selects(database: Database) -> None:
     def unit(conn: Connection) -> list[str]:
         add("a")(conn)
-        notify(conn, "runs", "ses_1")
-        with pytest.raises(ValueError, match="at most"):
-            notify(conn, "runs", "x" * (NOTIFY_LIMIT_BYTES + 1))
         return list(conn.execute(lock_rows(select(notes.c.id))).scalars())
 
     assert await database.write(unit, name="u") == ["a"]

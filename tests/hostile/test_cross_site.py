@@ -14,8 +14,8 @@ from aiohttp import web
 from playwright.async_api import Browser, async_playwright
 
 from gateway.http.auth import COOKIE
-from runtime.sessions import audit
 from runtime.store import Connection
+from tests import audit_log
 from tests.browser.conftest import ARGUMENTS, CHROMIUM, login_cookie
 from tests.conftest import FailAfter
 from tests.fakes.model import ScriptedModels
@@ -133,7 +133,7 @@ async def done(gateway: Site) -> list[str]:
     """What the gateway did for anybody."""
 
     def work(conn: Connection) -> list[str]:
-        return [row.action for row in audit.listing(conn)]
+        return [row.action for row in audit_log.entries(conn)]
 
     return await gateway.database.read(work)
 

@@ -9,11 +9,12 @@ from runtime.domain.messages import ApprovalPart, OutboundMessage, QuestionPart
 from runtime.domain.runs import RunState
 from runtime.domain.tools import ToolResult
 from runtime.ports.model import ModelRequest
-from runtime.sessions import audit, calls, runs
-from runtime.sessions.audit import AuditRow
+from runtime.sessions import calls, runs
 from runtime.sessions.bounds import PolicySettings, rule_lists
 from runtime.sessions.calls import CallRow
 from runtime.tools.base import AnyTool
+from tests import audit_log
+from tests.audit_log import AuditEntry
 from tests.fakes.model import Said
 from tests.scenario.engine import Setup, World, writes
 
@@ -109,9 +110,9 @@ async def rows(world: World, run_id: str | None) -> Sequence[CallRow]:
     return await world.database.read(lambda conn: calls.of_run(conn, run_id or ""))
 
 
-async def audited(world: World, *prefixes: str) -> list[AuditRow]:
+async def audited(world: World, *prefixes: str) -> list[AuditEntry]:
     """The entries of the audit log whose action begins so."""
-    found = await world.database.read(lambda conn: audit.listing(conn, limit=500))
+    found = await world.database.read(audit_log.entries)
     return [row for row in found if row.action.startswith(prefixes)]
 
 

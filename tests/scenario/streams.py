@@ -6,9 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from runtime.delivery.sender import DeliverySettings
-from runtime.sessions import audit, outbox
+from runtime.sessions import outbox
 from runtime.store import Connection, Point, no_point
 from runtime.store.tables import outbox as outbox_rows
+from tests import audit_log
 from tests.fakes.chat import FAST, FakeChat, FakeStreams
 from tests.fakes.clock import FakeClock
 from tests.fakes.model import Gate, Said, ScriptedModel, ScriptedModels
@@ -78,5 +79,5 @@ async def rows(at: World) -> list[tuple[str, str]]:
 
 
 async def orphans(at: World) -> int:
-    found = await at.database.read(lambda conn: audit.listing(conn, limit=100))
+    found = await at.database.read(audit_log.entries)
     return [row.action for row in found].count("delivery.orphaned")

@@ -16,6 +16,7 @@ from runtime.sessions.unit import Units
 from runtime.store import Connection
 from runtime.store.tables_agents import metadata
 from runtime.views.reader import Views
+from tests import audit_log
 from tests.contract.store_support import dialect, migrated_url, schema_templates
 from tests.fakes.model import Said
 from tests.kinds import KINDS
@@ -114,7 +115,7 @@ async def test_the_books_keep_ids_of_a_deleted_conversation_and_no_words(
         await keeping(at).delete(session)
         assert await at.database.read(words) == []
         assert {'"name":""' in one for one in await at.database.read(found)} == {True}
-        kept = await at.database.read(lambda conn: audit.listing(conn, limit=50))
+        kept = await at.database.read(audit_log.entries)
         assert ("approval.deny", session) in [(one.action, one.session_id) for one in kept]
 
 

@@ -140,7 +140,9 @@ async def test_every_transition_of_a_run_is_an_event(worlds: Worlds) -> None:
     async with worlds(ScriptedModel(["fine"])) as world:
         accepted = await world.says("hi")
         await world.sees(1)
-        found = await world.database.read(lambda conn: events.of_run(conn, accepted.run_id or ""))
+        found = await world.database.read(
+            lambda conn: events.after(conn, 0, run_id=accepted.run_id or "")
+        )
         kinds = [event.kind.value for event in found]
         assert kinds[:3] == ["run.queued", "run.started", "run.completed"]
         run = await world.database.read(lambda conn: runs.get(conn, accepted.run_id or ""))

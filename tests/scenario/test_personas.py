@@ -8,9 +8,10 @@ import pytest
 from sqlalchemy import Connection, func, select
 
 from runtime.ports.model import ModelRequest
-from runtime.sessions import audit, sessions
+from runtime.sessions import sessions
 from runtime.sessions.sessions import Bound
 from runtime.store.tables_agents import personas
+from tests import audit_log
 from tests.contract.store_support import dialect, migrated_url, schema_templates
 from tests.fakes.model import Gate, Said, ScriptedModel
 from tests.scenario.cards import GUEST, MEMBER
@@ -167,7 +168,7 @@ async def test_only_an_owner_chooses_and_it_is_in_the_audit_log(worlds: Worlds) 
             assert answers == [f"`/persona` is not open to {whom}."]
             assert await bound(world, said.session_id) is None
         said = await world.says("/persona pirate", user=OWNER)
-        rows = await world.database.read(lambda conn: audit.listing(conn, limit=50))
+        rows = await world.database.read(audit_log.entries)
         (row,) = [one for one in rows if one.action == "session.changed"]
         now = await bound(world, said.session_id)
         assert (row.session_id, row.data) == (

@@ -56,7 +56,7 @@ async def run_of(world: World, run_id: str | None) -> Run:
 
 
 async def history(world: World, run_id: str | None) -> list[Event]:
-    return list(await world.database.read(lambda conn: events.of_run(conn, run_id or "")))
+    return list(await world.database.read(lambda conn: events.after(conn, 0, run_id=run_id or "")))
 
 
 async def runs_of(world: World, session_id: str | None) -> list[str]:

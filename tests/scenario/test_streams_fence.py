@@ -12,10 +12,10 @@ from runtime.delivery.rate_limiter import Buckets
 from runtime.delivery.stream_edits import GrowingText, Showing
 from runtime.domain.errors import DeliveryRejected, DeliveryRetry, DeliveryUnknown
 from runtime.process.wakeup import Wake
-from runtime.sessions import audit
 from runtime.sessions.claims import Holder
 from runtime.sessions.outbox import OutboxRow, Stream
 from runtime.store.tables import outbox as outbox_rows
+from tests import audit_log
 from tests.fakes.chat import FAST, FakeChat, FakeStreams
 from tests.fakes.model import Gate
 from tests.scenario.posting import WORKER, Post, post
@@ -44,7 +44,7 @@ class Frozen:
 
     async def counted(self) -> list[dict[str, object]]:
         """What the audit log has of requests that no fence reached."""
-        found = await self.at.database.read(lambda conn: audit.listing(conn, limit=10))
+        found = await self.at.database.read(audit_log.entries)
         return [one.data for one in found if one.action == "delivery.unfenced"]
 
 

@@ -8,7 +8,8 @@ from functools import cache
 
 import pytest
 
-from runtime.store.migrate import head
+from runtime.store.migrate import MIGRATIONS
+from runtime.store.revisions import Revisions
 from tests.contract.store_support import database_url, dialect
 from tests.postgres import postgres_server
 from tests.upgrade.corpus import Corpus, Dialect, read, released, write
@@ -31,9 +32,9 @@ def recorder(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Dialect], Co
             postgres_server()
         with (folder / f"{dialect}.lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            if head() not in released(dialect, folder):
+            if Revisions(MIGRATIONS).head not in released(dialect, folder):
                 write(asyncio.run(record(dialect)), folder)
-        return read(head(), dialect, folder)
+        return read(Revisions(MIGRATIONS).head, dialect, folder)
 
     return recorded
 

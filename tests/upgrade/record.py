@@ -17,7 +17,8 @@ from typing import Final
 import asyncpg
 import structlog
 
-from runtime.store.migrate import head, migrate
+from runtime.store.migrate import MIGRATIONS, migrate
+from runtime.store.revisions import Revisions
 from tests.contract.store_support import NO_POSTGRES, POSTGRES_VARIABLE, PostgresServer
 from tests.upgrade import story
 from tests.upgrade.corpus import FOLDER, Corpus, Dialect, distinct, write
@@ -72,7 +73,7 @@ async def record(dialect: Dialect) -> Corpus:
     statements = distinct(
         brief.statements | long.statements, needed={one.statement for one in changes}
     )
-    return Corpus(head(), dialect, await types(dialect, statements), changes)
+    return Corpus(Revisions(MIGRATIONS).head, dialect, await types(dialect, statements), changes)
 
 
 async def types(dialect: Dialect, statements: Sequence[str]) -> dict[str, str]:

@@ -17,7 +17,8 @@ from runtime.sessions.lanes import NewSession
 from runtime.sessions.outbox import NewRow
 from runtime.sessions.queue_modes import enqueue
 from runtime.sessions.unit import Unit
-from runtime.store.migrate import MIGRATIONS, head
+from runtime.store.migrate import MIGRATIONS
+from runtime.store.revisions import Revisions
 from tests.contract.store_support import StillClock
 from tests.kinds import unit_of
 
@@ -47,7 +48,7 @@ def next_version(folder: Path) -> Path:
     shutil.copytree(MIGRATIONS, scripts)
     (scripts / "versions" / "9999_next.py").write_text(
         "import sqlalchemy as sa\nfrom alembic import op\n\n"
-        f'revision = "9999"\ndown_revision = {head()!r}\n\n\n'
+        f'revision = "9999"\ndown_revision = {Revisions(MIGRATIONS).head!r}\n\n\n'
         'def upgrade() -> None:\n    op.add_column("settings", sa.Column("note", sa.Text()))\n'
     )
     return scripts

@@ -14,7 +14,8 @@ from runtime.domain.errors import Conflict, StoreUnavailable, Unavailable
 from runtime.domain.events import EventKind
 from runtime.store import Connection, Database, open_database
 from runtime.store.filelock import gateway_lock
-from runtime.store.migrate import head
+from runtime.store.migrate import MIGRATIONS
+from runtime.store.revisions import Revisions
 from runtime.store.tables import audit, events, inputs, outbox
 from tests.contract.store_support import StillClock
 from tests.unit.backup.support import NOW, base, next_version, place, raw, reply, say
@@ -199,7 +200,7 @@ async def test_an_older_schema_is_migrated_and_a_newer_one_refused(
 ) -> None:
     later = base(config, scripts=next_version(tmp_path))
     done = await backup.restore(config, later, archive, force=True, resend=False)
-    assert (done.database.before, done.database.after) == (head(), "9999")
+    assert (done.database.before, done.database.after) == (Revisions(MIGRATIONS).head, "9999")
     assert _texts(config.home / "gatehouse.db") == ["message 1"]
     newer = await backup.create(config, later, now_ms=NOW + 1_000, path=tmp_path)
     with pytest.raises(Conflict, match="newer version"):

@@ -18,7 +18,7 @@ from runtime.store.checkpoints import (
     make_room,
     pages_for,
 )
-from runtime.store.filelock import gateway_lock, lock_holder
+from runtime.store.filelock import gateway_lock, holder_of, lock_file
 from runtime.store.sqlite import SqliteDatabase
 from tests.contract.store_support import StillClock
 from tests.scenario.gateway.disks import Disk, disk
@@ -134,11 +134,11 @@ async def test_a_start_gets_the_room_back_that_a_log_has_taken(small: Disk, tmp_
     path = wedge(small, tmp_path / "aside")
     url = f"sqlite:///{path}"
     with gateway_lock(url):
-        assert lock_holder(url) == 0, "there is no room for the process's id"
+        assert holder_of(lock_file(path)) == 0, "there is no room for the process's id"
         make_room(url)
         assert not log_of(path).exists()
         database = await opened(path)
         await database.write(write(1), name="row")
         await database.close()
     with gateway_lock(url):
-        assert lock_holder(url) is not None
+        assert holder_of(lock_file(path)) is not None

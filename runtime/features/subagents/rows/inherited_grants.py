@@ -6,7 +6,6 @@ does for the parent. The mode that a person sets in a chat is looked up for ever
 say that nothing is to be changed, no subagent that is there already changes anything (POL-2).
 """
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 from sqlalchemy import Connection
@@ -32,8 +31,3 @@ def reached(conn: Connection, session: Session) -> Session:
             grants |= dict.fromkeys(above.grants)
         agent = agents.find(conn, above.id) if above.parent_id is not None else None
     return replace(session, grants=tuple(grants), mode=mode)
-
-
-def all_reached(conn: Connection, found: Mapping[str, Session]) -> Mapping[str, Session]:
-    """As `reached`, for several by their ids."""
-    return {session_id: reached(conn, one) for session_id, one in found.items()}
