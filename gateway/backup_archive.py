@@ -23,6 +23,7 @@ from pydantic import ValidationError
 from gateway.backup_workspace import inside
 from runtime.domain.backups import BackupFile, Manifest
 from runtime.domain.errors import InvalidInput, Unavailable
+from runtime.domain.printable import quoted
 
 MANIFEST: Final = "manifest.json"
 DATABASE: Final = "database/"
@@ -119,7 +120,7 @@ def extract(archive: Path, place: Callable[[str], Path]) -> Manifest:
             if member.name == MANIFEST:
                 manifest = _manifest(member)
             elif member.name in found:
-                raise refused(f"it holds {member.name!r} twice")
+                raise refused(f"it holds {quoted(member.name, 200)} twice")
             else:
                 found[member.name] = member.size, _write(member, place(member.name))
     if manifest is None:
@@ -144,9 +145,9 @@ def _members(stream: gzip.GzipFile) -> Iterator[Member]:
             continue
         name, long_name = long_name or header.name, None
         if header.type != tarfile.REGTYPE or header.linkname:
-            raise refused(f"{name!r} in it is not a plain file")
+            raise refused(f"{quoted(name, 200)} in it is not a plain file")
         if not 0 <= header.size <= MAX_MEMBER_BYTES:
-            raise refused(f"{name!r} in it is too large")
+            raise refused(f"{quoted(name, 200)} in it is too large")
         _check_name(name)
         chunks = _content(stream, header.size)
         yield Member(name, header.size, chunks)
@@ -190,7 +191,7 @@ def _check_name(name: str) -> None:
         (name.startswith(DATABASE) and len(parts) == 2) or name.startswith(WORKSPACE)
     )
     if not plain or not known or len(name.encode()) > MAX_NAME_BYTES:
-        raise refused(f"{name[:200]!r} is not a name of a backup")
+        raise refused(f"{quoted(name, 200)} is not a name of a backup")
 
 
 def _manifest(member: Member) -> Manifest:
@@ -223,7 +224,7 @@ def _compare(manifest: Manifest, found: dict[str, tuple[int, str]]) -> None:
     told = {one.path: (one.size, one.sha256) for one in manifest.files}
     for name in sorted(told.keys() | found.keys()):
         if told.get(name) != found.get(name):
-            raise refused(f"{name!r} is not what its manifest says")
+            raise refused(f"{quoted(name, 200)} is not what its manifest says")
     if len(told) != len(manifest.files):
         raise refused("its manifest names a file twice")
     _check_links(manifest)
@@ -236,7 +237,7 @@ def _check_links(manifest: Manifest) -> None:
     for link in manifest.links:
         _check_name(f"{WORKSPACE}{link.path}")
         if not inside(link.path, link.target):
-            raise refused(f"the link {link.path!r} leaves the workspace")
+            raise refused(f"the link {quoted(link.path, 200)} leaves the workspace")
     # A link below a link stands elsewhere than its name says.
     if len(set(places)) != len(manifest.files) + len(manifest.links) or any(
         not links.isdisjoint(place.parents) for place in places

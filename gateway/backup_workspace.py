@@ -14,6 +14,7 @@ from typing import BinaryIO, Final
 
 from runtime.domain.backups import BackupLink
 from runtime.domain.errors import Unavailable
+from runtime.domain.printable import printable_path
 
 CACHE: Final = ".gatehouse/cache"
 """What the gateway can make again; nothing else of `.gatehouse` can be, so the rest is kept."""
@@ -113,13 +114,13 @@ def _entry(
     if state is None:
         return None
     if not _is_text(str(path)):
-        return Skipped(ascii(str(path)), "its name is not UTF-8")
+        return Skipped(printable_path(path), "its name is not UTF-8")
     if _identity(state) in without:
-        return Skipped(str(path), "the gateway's own file")
+        return Skipped(printable_path(path), "the gateway's own file")
     if stat.S_ISLNK(state.st_mode):
         return _link(top, path, descriptor)
     if not stat.S_ISREG(state.st_mode):
-        return Skipped(str(path), "not a plain file")
+        return Skipped(printable_path(path), "not a plain file")
     return WorkspaceFile(str(path), lambda: _open(path, descriptor))
 
 
@@ -135,13 +136,13 @@ def _open(path: PurePosixPath, folder: int) -> BinaryIO:
 def _link(top: Path, path: PurePosixPath, descriptor: int) -> Entry:
     target = os.readlink(path.name, dir_fd=descriptor)
     if not _is_text(str(path)) or not _is_text(target):
-        return Skipped(ascii(str(path)), "its name is not UTF-8")
+        return Skipped(printable_path(path), "its name is not UTF-8")
     if Path(target).is_relative_to(top):
         # An absolute way into the workspace is kept as a relative one, which holds elsewhere too.
         up = [".."] * (len(path.parts) - 1)
         target = str(PurePosixPath(*up, Path(target).relative_to(top).as_posix()))
     if not inside(str(path), target):
-        return Skipped(str(path), "a link that leaves the workspace")
+        return Skipped(printable_path(path), "a link that leaves the workspace")
     return BackupLink(path=str(path), target=target)
 
 

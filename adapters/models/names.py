@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 from adapters.models.settings import ModelSettings
 from runtime.domain.errors import InvalidInput
+from runtime.domain.printable import quoted
 
 Provider = Literal["openai", "anthropic", "google", "compatible", "ollama", "offline"]
 PROVIDERS: Final[tuple[Provider, ...]] = get_args(Provider)
@@ -79,7 +80,7 @@ def _unknown(name: str, head: str) -> str:
         near += [tails[tail] for tail in get_close_matches(name, tails, n=2, cutoff=0.5)]
     form = "" if head and near else " Write provider:name, such as " + ", ".join(known) + "."
     meant = f" Did you mean {' or '.join(dict.fromkeys(near))}?" if near else ""
-    return f"{name!r} names no model.{form}{meant}"
+    return f"{quoted(name)} names no model.{form}{meant}"
 
 
 def default_name(provider: Provider, settings: ModelSettings | None = None) -> str:

@@ -1,6 +1,7 @@
 """The environment of a command: made from nothing, so that no secret of the gateway can pass."""
 
 from runtime.domain.errors import InvalidInput
+from runtime.domain.printable import quoted
 from runtime.ports.sandbox import TASK_TOKEN, SandboxCommand
 
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -14,7 +15,9 @@ def environment_of(command: SandboxCommand, *, temporary: str, token: str) -> di
     """
     for name, value in command.env.items():
         if not name or "=" in name or "\0" in name or "\0" in value:
-            raise InvalidInput("env", f"{name!r} is no name of a variable, or its value has a NUL")
+            raise InvalidInput(
+                "env", f"{quoted(name)} is no name of a variable, or its value has a NUL"
+            )
         if name.upper().startswith("GATEHOUSE_"):
             raise InvalidInput("env", f"{name} is a setting of the gateway and stays out")
     return {

@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass
 
 from adapters.slack.ingress import Ignored
+from runtime.domain.printable import quoted
 from runtime.domain.value import JsonObject
 
 PRESS = "gatehouse_press"
@@ -82,7 +83,7 @@ def _press(payload: JsonObject) -> Press | Ignored:
         return Ignored("press without an action")
     name = _text(action, "action_id").partition(":")[0]
     if name not in (PRESS, WRITE):
-        return Ignored(f"press of a button that is not ours: {name!r}")
+        return Ignored(f"press of a button that is not ours: {quoted(name)}")
     call, _, choice = _text(action, "value").partition(" ")
     person, container = _object(payload, "user"), _object(payload, "container")
     chat = _text(container, "channel_id") or _text(_object(payload, "channel"), "id")

@@ -20,7 +20,7 @@ from yarl import URL
 
 from adapters.system.addresses import is_public
 from runtime.domain.errors import ToolError
-from runtime.domain.printable import printable_name
+from runtime.domain.printable import printable_name, quoted
 from runtime.ports.fetch import MayReach, Page
 
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
@@ -253,7 +253,9 @@ def _decoder(encoding: str) -> _Decoder:
         case "gzip" | "x-gzip" | "deflate":
             return _Inflate()
         case other:
-            raise ToolError(f"the page came in an encoding that was not asked for: {other[:40]!r}")
+            raise ToolError(
+                f"the page came in an encoding that was not asked for: {quoted(other, 40)}"
+            )
 
 
 def _named(url: str) -> str:

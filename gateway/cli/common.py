@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 import typer
 
 from runtime.domain.counts import counted
-from runtime.domain.printable import is_hidden
+from runtime.domain.printable import is_hidden, one_line
 
 if TYPE_CHECKING:
     from gateway.cli.client import GatewayClient, Json
@@ -197,10 +197,10 @@ def _aligned(lines: Sequence[Sequence[str]]) -> None:
 
 
 def cell(value: object) -> str:
-    """A value on one line, without anything that could steer the terminal."""
+    """A value on one line, without anything that is hidden or could steer the terminal."""
     if value is None:
         return "-"
-    return " ".join(plain(str(value)).split()) or "-"
+    return one_line(plain(str(value))) or "-"
 
 
 def plain(text: str) -> str:

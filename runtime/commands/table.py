@@ -19,6 +19,7 @@ from runtime.domain.errors import Conflict, Forbidden, NotFound
 from runtime.domain.events import EventKind
 from runtime.domain.messages import InboundMessage
 from runtime.domain.people import Approvers, Speaker, Trust
+from runtime.domain.printable import quoted
 from runtime.domain.rates import RateSettings, limits_of_runs, rate_lines
 from runtime.domain.value import JsonObject
 from runtime.ports.model import ModelListing
@@ -172,7 +173,7 @@ def _queue(call: Call) -> str:
     if not wanted:
         return f"The queue mode is {call.session.queue_mode}. I know: {', '.join(QUEUE_MODES)}."
     if wanted not in QUEUE_MODES:
-        return f"There is no queue mode {wanted!r}. I know: {', '.join(QUEUE_MODES)}."
+        return f"There is no queue mode {quoted(wanted)}. I know: {', '.join(QUEUE_MODES)}."
     _change(call, {"queue_mode": wanted})
     return f"The queue mode is {wanted} now."
 

@@ -16,6 +16,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, NonNegativeInt
 
 from runtime.domain.decisions import PermissionMode
+from runtime.domain.printable import quoted
 from runtime.domain.value import Value
 
 Axis = Literal["tools", "paths", "network", "secrets", "channels", "spend", "depth", "mode"]
@@ -70,7 +71,7 @@ def _paths(scope: Scope) -> Scope:
 def _checked(scope: Scope, rule: str, fits: Callable[[str], object]) -> Scope:
     for pattern in {pattern for one in scope.lists for pattern in one}:
         if not pattern or len(pattern) > 1000 or fits(pattern) is None:
-            raise ValueError(f"{pattern[:80]!r} must be {rule}")
+            raise ValueError(f"{quoted(pattern)} must be {rule}")
     return scope
 
 

@@ -7,10 +7,14 @@ Emoji that are joined or varied by hidden characters are written out too: what i
 must be what runs, and looks come second.
 
 `printable` is exact: it loses nothing and can be undone, so it is for cards and for whatever a
-person decides about. `printable_name` makes one line of limited length, for names and paths.
-`without_hidden` drops what cannot be seen, for the names that people give to themselves.
+person decides about. `printable_name` makes one line of limited length, for names; `printable_path`
+does so for paths, `quoted` and `code_name` put a name into quotes that it cannot close.
+`without_hidden` drops what cannot be seen. `one_line` and `person_name` do so for labels and for
+the names that people give to themselves.
 """
 
+import os
+import re
 import unicodedata
 from collections.abc import Iterator
 from functools import lru_cache
@@ -41,6 +45,13 @@ MOST_SPACES: Final = 32
 _DOT_ABOVE: Final = "\u0307"
 """It cannot be seen above a letter that has a dot of its own."""
 _ESCAPE: Final = "u{"
+_QUOTE: Final = r"\u{22}"
+_BACKTICK: Final = r"\u{60}"
+_MOST_PERSON: Final = 60
+_JOINED: Final = re.compile(r"(?<=[^\x00-\xff])([\u200c\u200d\ufe0f])(?=[^\x00-\xff])")
+"""What joins characters in Persian, in Hindi and in emoji; next to ASCII it only hides."""
+_WIDE_SPACE: Final = re.compile(r"[\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000]")
+_MARKUP: Final = re.compile(r"[<>`*_\[\]()#|~\\]")
 
 
 @lru_cache(maxsize=4096)
@@ -81,6 +92,44 @@ def printable_name(text: str, limit: int = 200) -> str:
             break
         kept.append(piece)
     return f"{''.join(kept)}..."
+
+
+def printable_path(path: str | os.PathLike[str], limit: int = 500) -> str:
+    r"""A path of the system as `printable_name` writes it. A byte that is not UTF-8 is ``\xff``."""
+    return printable_name(os.fsencode(path).decode(errors="backslashreplace"), limit)
+
+
+def quoted(text: str, limit: int = 80) -> str:
+    """A name in quotes that it cannot close: what an error says that it was given.
+
+    The quotes are single, or double where the name has single ones.
+    """
+    written = printable_name(text, limit)
+    return f"'{written}'" if "'" not in written else f'"{written.replace(chr(34), _QUOTE)}"'
+
+
+def code_name(text: str, limit: int = 100) -> str:
+    """A name in backticks that it cannot close, for a text that is shown as Markdown."""
+    return f"`{printable_name(text, limit).replace('`', _BACKTICK)}`"
+
+
+def one_line(text: str, limit: int | None = None) -> str:
+    """A label on one line, `without_hidden`. One longer than `limit` is cut and ends in ``...``."""
+    line = " ".join(without_hidden(text).split())
+    return line if limit is None or len(line) <= limit else f"{line[: limit - 3]}..."
+
+
+def person_name(name: str) -> str:
+    """A person's display name without markup, line breaks or marks that turn or hide text.
+
+    At most 60 characters; ``someone`` where nothing is left.
+    """
+    parts = _JOINED.split(_MARKUP.sub("", _WIDE_SPACE.sub(" ", name)))
+    kept = "".join(
+        part if place % 2 else "".join(char for char in part if not is_hidden(char))
+        for place, part in enumerate(parts)
+    )
+    return kept.strip()[:_MOST_PERSON] or "someone"
 
 
 def without_hidden(text: str) -> str:

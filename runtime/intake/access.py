@@ -1,13 +1,12 @@
 """Who may speak to the agent, and with what trust (ACC-1, POL-4). Pure."""
 
-import re
 from dataclasses import dataclass
 from typing import Final, Literal
 
 from runtime.domain.ids import IdPrefix, new_id
 from runtime.domain.messages import InboundMessage
 from runtime.domain.people import Speaker, Trust
-from runtime.domain.printable import is_hidden
+from runtime.domain.printable import person_name
 from runtime.sessions.keys import Scope
 
 DmPolicy = Literal["pairing", "allowlist", "open", "disabled"]
@@ -113,22 +112,6 @@ def speaker_of(message: InboundMessage, known: Speaker | None, trust: Trust) -> 
         channel=message.channel,
         account=message.account,
         user_id=message.sender.id,
-        name=clean_name(message.sender.name or message.sender.id),
+        name=person_name(message.sender.name or message.sender.id),
         trust=trust,
     )
-
-
-def clean_name(name: str) -> str:
-    """A display name without markup, line breaks or marks that turn or hide text; 60 characters."""
-    # What is joined by them in Persian, in Hindi and in emoji; behind ASCII they only hide.
-    parts = _JOINED.split(_MARKUP.sub("", _SPACE.sub(" ", name)))
-    plain = "".join(
-        one if place % 2 else "".join(c for c in one if not is_hidden(c))
-        for place, one in enumerate(parts)
-    )
-    return plain.strip()[:60] or "someone"
-
-
-_JOINED = re.compile(r"(?<=[^\x00-\xff])([\u200c\u200d\ufe0f])(?=[^\x00-\xff])")
-_SPACE = re.compile(r"[\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000]")
-_MARKUP = re.compile(r"[<>`*_\[\]()#|~\\]")

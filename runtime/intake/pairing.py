@@ -12,7 +12,7 @@ from runtime.domain.errors import Conflict, NotFound
 from runtime.domain.ids import IdPrefix, new_id
 from runtime.domain.messages import InboundMessage
 from runtime.domain.people import Speaker, Trust
-from runtime.intake.access import clean_name
+from runtime.domain.printable import person_name
 from runtime.sessions import audit, people, settings
 from runtime.sessions.people import Pairing
 from runtime.store import Connection
@@ -131,7 +131,7 @@ def request(conn: Connection, message: InboundMessage) -> Requested | None:
         channel=message.channel,
         account=message.account,
         user_id=message.sender.id,
-        name=clean_name(message.sender.name or message.sender.id),
+        name=person_name(message.sender.name or message.sender.id),
         address=message.address,
         created_ms=now,
         expires_ms=now + CODE_LIFE_MS,
@@ -213,7 +213,7 @@ def _speaker(message: InboundMessage, person: str, trust: Trust) -> Speaker:
         channel=message.channel,
         account=message.account,
         user_id=message.sender.id,
-        name=clean_name(message.sender.name or message.sender.id),
+        name=person_name(message.sender.name or message.sender.id),
         trust=trust,
     )
 

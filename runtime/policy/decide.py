@@ -18,7 +18,7 @@ from runtime.domain.decisions import (
 )
 from runtime.domain.grants import Grant
 from runtime.domain.people import Trust
-from runtime.domain.printable import printable_name
+from runtime.domain.printable import code_name
 from runtime.domain.tools import Effect, Touches
 from runtime.policy.code_files import code_files
 from runtime.policy.read_only_commands import not_read_only
@@ -33,7 +33,6 @@ GRANTED = "session grant"
 LONGEST_RULE = 400
 _NAMED = 3
 """Names of files in one reason."""
-_BACKTICK = r"\u{60}"
 """Characters of a scope that a refusal names."""
 
 
@@ -275,7 +274,7 @@ def _acting(facts: CallFacts, bounds: Bounds) -> Link | None:
     """What later acts as an instruction or as code is written only by asking (POL-9)."""
     unnamed = [sink for sink in facts.sinks if not _names(facts, sink, bounds)]
     if unnamed:
-        names = ", ".join(_as_code(one) for one in unnamed[:_NAMED])
+        names = ", ".join(code_name(one) for one in unnamed[:_NAMED])
         more = f" and {len(unnamed) - _NAMED} more" if len(unnamed) > _NAMED else ""
         rule = f"{names}{more} later acts as an instruction or as code"
         return Link(bound=INSTRUCTION, verdict="ask", rule=rule)
@@ -288,11 +287,6 @@ def _acting(facts: CallFacts, bounds: Bounds) -> Link | None:
     else:
         return None
     return Link(bound=INSTRUCTION, verdict="ask", rule=rule)
-
-
-def _as_code(name: str) -> str:
-    """A path that a model chose, as a card shows it: on one line, and no words of the gateway's."""
-    return f"`{printable_name(name, 100).replace('`', _BACKTICK)}`"
 
 
 def _names(facts: CallFacts, sink: str, bounds: Bounds) -> bool:

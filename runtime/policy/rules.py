@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from runtime.domain.errors import InvalidInput
+from runtime.domain.printable import quoted
 from runtime.policy.shell_words import may_run
 
 _PATTERN = re.compile(r"(?P<tool>[A-Za-z0-9_*?\-]+)(?:\((?P<subject>.*)\))?", re.DOTALL)
@@ -33,7 +34,9 @@ class Rule:
         """Raises `InvalidInput`, naming the pattern."""
         found = _PATTERN.fullmatch(text.strip())
         if found is None:
-            raise InvalidInput(f"policy rule {text!r}", "must look like tool or tool(pattern)")
+            raise InvalidInput(
+                f"policy rule {quoted(text)}", "must look like tool or tool(pattern)"
+            )
         return cls(text.strip(), found["tool"], found["subject"])
 
     def allows(self, tool: str, subject: str) -> bool:

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
+from runtime.domain.printable import quoted
+
 if TYPE_CHECKING:
     from tree_sitter import Node, Parser
 
@@ -129,7 +131,7 @@ def simple_commands(
         raise NotRead(f"more than {LONGEST:,} characters are not read")
     strange = next((char for char in text if not char.isprintable() and char not in "\t\n"), None)
     if strange is not None:
-        raise NotRead(f"a character {strange!r} is not read")
+        raise NotRead(f"a character {quoted(strange)} is not read")
     pieces = _TOKEN_LOOPS if loops else _TOKEN_OUTPUTS if outputs else _TOKEN
     commands, tokens = _scan(text, pieces, loops=loops)
     if len(commands) > MOST:
@@ -181,7 +183,7 @@ class _Scan:
         # bash opens connections for names such as /dev/tcp/HOST/PORT.
         if word.pattern or "/dev/" in word.text:
             how = "reading" if self._input == "<" else "writing"
-            raise NotRead(f"{how} {token[:20]!r} by {self._input} is not read")
+            raise NotRead(f"{how} {quoted(token, 20)} by {self._input} is not read")
         if self._input == "<":
             self._inputs.append(word.text)
         else:
@@ -192,10 +194,10 @@ class _Scan:
     def _is_keyword(self, token: str) -> bool:
         """Take a word of the shell's own where one may stand. Raises `NotRead`."""
         if self._keyword == "done":
-            raise NotRead(f"{token[:20]!r} behind done is not read")
+            raise NotRead(f"{quoted(token, 20)} behind done is not read")
         if self._keyword == "for" and len(self._words) < 2:
             if not self._words and not _NAME.fullmatch(token):
-                raise NotRead(f"a loop with the variable {token[:20]!r} is not read")
+                raise NotRead(f"a loop with the variable {quoted(token, 20)} is not read")
             if len(self._words) == 1 and token == "in":
                 self._words.append(Word(token, token))
                 self.tokens.append(_keyword(token))
@@ -240,7 +242,7 @@ def _scan(
     while place < len(text):
         found = token.match(text, place)
         if found is None:
-            raise NotRead(f"{text[place : place + 20]!r} is not read")
+            raise NotRead(f"{quoted(text[place : place + 21], 20)} is not read")
         scan.take(str(found.lastgroup), found[0])
         place = found.end()
     scan.take("joint", "\n")
@@ -265,7 +267,7 @@ def _word(token: str) -> Word:
         elif kind == "escaped":
             content = content[1:]
         elif kind == "double":
-            content, begins, named = _quoted(content)
+            content, begins, named = _in_quotes(content)
             if known is None and begins is not None:
                 known = text + begins
             variables += named
@@ -273,7 +275,7 @@ def _word(token: str) -> Word:
     return Word(text, text if known is None else known, tuple(variables))
 
 
-def _quoted(content: str) -> tuple[str, str | None, list[str]]:
+def _in_quotes(content: str) -> tuple[str, str | None, list[str]]:
     """What stands in double quotes: its text, what it begins with where it holds a variable, and
     the variables."""
     text, known, variables, place = "", None, list[str](), 0
@@ -298,7 +300,7 @@ def _grammar(text: str, *, loops: bool) -> list[str]:
     while left:
         node = left.pop()
         if node.is_missing or node.type not in kinds:
-            raise NotRead(f"{_text(node)[:20]!r} ({node.type}) is not read")
+            raise NotRead(f"{quoted(_text(node), 20)} ({node.type}) is not read")
         if node.type == "file_redirect":
             tokens.append(_closed(_text(node)))
         elif node.type in _WORDS or (loops and node.type in _VALUES):
@@ -319,7 +321,7 @@ def _check_below(node: "Node", kinds: frozenset[str]) -> None:
     while left:
         part = left.pop()
         if part.is_missing or part.type not in kinds:
-            raise NotRead(f"{_text(part)[:20]!r} ({part.type}) is not read")
+            raise NotRead(f"{quoted(_text(part), 20)} ({part.type}) is not read")
         left += part.children
 
 

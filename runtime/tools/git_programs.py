@@ -22,10 +22,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from runtime.domain.printable import printable_name, printable_path, quoted
 from runtime.tools.git_config import MOST_BYTES, MOST_ENTRIES, BadConfig, Entry, entries
 from runtime.tools.git_keys import ALWAYS, FALSE, PARTLY_SEEN, READING, may_be_across, stand_in
 from runtime.tools.git_progress import GONE_ON_BY_SCRIPTS, PROGRESS
-from runtime.tools.git_repositories import SmallFiles, Survey, is_there, shown, submodules, surveyed
+from runtime.tools.git_repositories import SmallFiles, Survey, is_there, submodules, surveyed
 
 _MOST_FILES: Final = 1024
 _MOST_PROGRESS: Final = 512 * 1024
@@ -140,7 +141,8 @@ def _overrides(survey: Survey) -> tuple[dict[str, str], str]:
                 found[entry.key] = standing
                 size += len(entry.key) + len(standing)
             if not alone and not may_be_across(entry):
-                alone = f"{shown(path)} sets {entry.key}, which may start a program"
+                key = printable_name(entry.key)
+                alone = f"{printable_path(path)} sets {key}, which may start a program"
     if len(found) > _MOST_OVERRIDES:
         raise BadConfig(f"more than {_MOST_OVERRIDES:,} settings that start programs")
     if size > _MOST_OVERRIDDEN:
@@ -154,15 +156,15 @@ def _refuse_progress(survey: Survey) -> None:
     for place in survey.places:
         for name, why in GONE_ON_BY_SCRIPTS.items():
             if is_there(place / name):
-                raise BadConfig(f"{shown(place / name)}: {why}; remove it to give that up")
+                raise BadConfig(f"{printable_path(place / name)}: {why}; remove it to give that up")
         for name, judged in PROGRESS.items():
             path = place / name
             why = judged(files.content(path) or b"") if is_there(path) else ""
             if why:
                 # What is kept in a folder of its own is given up with all of it.
                 given_up = path if path.parent == place else path.parent
-                do = f"change it, or remove {shown(given_up)} to give that up"
-                raise BadConfig(f"{shown(path)}: {why}; {do}")
+                do = f"change it, or remove {printable_path(given_up)} to give that up"
+                raise BadConfig(f"{printable_path(path)}: {why}; {do}")
 
 
 def _files(survey: Survey) -> Iterator[tuple[Path, tuple[Entry, ...]]]:
@@ -192,7 +194,7 @@ def _parsed(path: Path, raw: bytes) -> tuple[Entry, ...]:
     try:
         return entries(raw)
     except BadConfig as error:
-        raise BadConfig(f"{shown(path)}: {error}") from error
+        raise BadConfig(f"{printable_path(path)}: {error}") from error
 
 
 def _included(path: Path, found: Sequence[Entry]) -> Iterator[Path]:
@@ -203,5 +205,6 @@ def _included(path: Path, found: Sequence[Entry]) -> Iterator[Path]:
         if not includes or not entry.value or entry.value.startswith("~/"):
             continue
         if entry.value[0] in "~%":
-            raise BadConfig(f"{shown(path)} includes {entry.value}, which only git can find")
+            value = quoted(entry.value, 200)
+            raise BadConfig(f"{printable_path(path)} includes {value}, which only git can find")
         yield path.parent / entry.value

@@ -13,6 +13,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Final
 
+from runtime.domain.printable import printable_path
 from runtime.tools.git_config import BadConfig
 
 MOST_FOLDERS: Final = 2048
@@ -62,11 +63,6 @@ def laid_out(there: Callable[[str], bool]) -> bool:
     return there("HEAD") and any(map(there, _LAID_OUT))
 
 
-def shown(path: Path) -> str:
-    """A path as text, whatever bytes it is made of."""
-    return os.fsencode(path).decode(errors="backslashreplace")
-
-
 class Paths:
     """Where paths lead. Each part of them is asked for once: many lie in a few folders."""
 
@@ -89,18 +85,23 @@ class Paths:
             below, at = at, at.rpartition("/")[0] if part == ".." else f"{at}/{part}"
             if at == _PROCESSES:
                 raise BadConfig(
-                    f"{shown(path)} leads through {_PROCESSES}, which is another for each process"
+                    f"{printable_path(path)} leads through {_PROCESSES}, "
+                    "which is another for each process"
                 )
             target = None if part == ".." else self._link(at)
             if target is not None:
                 at = "" if target.startswith("/") else below
                 left += target.split("/")[::-1]
-        raise BadConfig(f"{shown(path)} cannot be read: it leads through too many folders or links")
+        raise BadConfig(
+            f"{printable_path(path)} cannot be read: it leads through too many folders or links"
+        )
 
     def _link(self, text: str) -> str | None:
         if text not in self._links:
             if len(self._links) >= _MOST_LINKS:
-                raise BadConfig(f"{shown(Path(text))}: too many paths lead through folders here")
+                raise BadConfig(
+                    f"{printable_path(Path(text))}: too many paths lead through folders here"
+                )
             self._links[text] = None
             with suppress(OSError, ValueError):
                 self._links[text] = os.readlink(text)  # noqa: PTH115 - a text is faster
@@ -125,7 +126,7 @@ class SmallFiles:
         self._left -= len(raw)
         if self._left < 0:
             raise BadConfig(
-                f"{shown(path)}: this is more than {self._most:,} bytes of {self._what}"
+                f"{printable_path(path)}: this is more than {self._most:,} bytes of {self._what}"
             )
         return raw
 
@@ -137,7 +138,7 @@ def _head(path: Path, most: int) -> bytes | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, ValueError) as error:
-        raise BadConfig(f"{shown(path)} cannot be read") from error
+        raise BadConfig(f"{printable_path(path)} cannot be read") from error
     raw = b""
     try:
         mode = os.fstat(handle).st_mode
@@ -145,13 +146,13 @@ def _head(path: Path, most: int) -> bytes | None:
             with os.fdopen(handle, "rb", closefd=False) as file:
                 raw = file.read(most)
     except OSError as error:
-        raise BadConfig(f"{shown(path)} cannot be read") from error
+        raise BadConfig(f"{printable_path(path)} cannot be read") from error
     finally:
         os.close(handle)
     if stat.S_ISDIR(mode):
         return None
     if not stat.S_ISREG(mode):
-        raise BadConfig(f"{shown(path)} is not a plain file")
+        raise BadConfig(f"{printable_path(path)} is not a plain file")
     return raw
 
 
@@ -229,8 +230,8 @@ def _hook(place: Path) -> str:
     except (FileNotFoundError, NotADirectoryError):
         return ""
     except OSError:
-        return f"{shown(place / 'hooks')} cannot be read"
-    return "" if named is None else f"{shown(Path(named.path))} may be a hook"
+        return f"{printable_path(place / 'hooks')} cannot be read"
+    return "" if named is None else f"{printable_path(Path(named.path))} may be a hook"
 
 
 def _may_run(name: str) -> bool:
@@ -259,7 +260,7 @@ def _led(file: Path, base: Path, paths: Paths, word: bytes = b"") -> Path | None
     path = content.removeprefix(word).rstrip(b"\r\n").partition(b"\0")[0]
     # What is longer was not read to its end: git may read another path there.
     if len(content) > len(word) + _MOST_PATH or path.count(b"/") > _MOST_PARTS:
-        raise BadConfig(f"{shown(file)} holds no path")
+        raise BadConfig(f"{printable_path(file)} holds no path")
     return paths.real(base / os.fsdecode(path)) if path else None
 
 
@@ -327,7 +328,7 @@ def is_there(path: Path) -> bool:
     except (FileNotFoundError, NotADirectoryError, ValueError):
         return False
     except OSError as error:
-        raise BadConfig(f"{shown(path)} cannot be read") from error
+        raise BadConfig(f"{printable_path(path)} cannot be read") from error
     return True
 
 
@@ -336,27 +337,27 @@ def _is_folder(path: Path) -> bool:
     try:
         return path.is_dir()
     except OSError as error:
-        raise BadConfig(f"{shown(path)} cannot be read") from error
+        raise BadConfig(f"{printable_path(path)} cannot be read") from error
 
 
 def submodules(survey: Survey) -> str:
     """Says that git may go on from a repository into submodules; empty where it cannot."""
     named = next((tree for tree in survey.trees if os.path.lexists(tree / ".gitmodules")), None)
     if named is not None:
-        return f"{shown(named)} may have submodules"
+        return f"{printable_path(named)} may have submodules"
     read = 0
     for place in survey.places:
         if os.path.lexists(place / "modules"):
-            return f"{shown(place)} may have submodules"
+            return f"{printable_path(place)} may have submodules"
         for index in _indexes(place):
             raw = b"" if read > _MOST_INDEXES else _head(index, _MOST_INDEX + 1)
             if raw is None:
                 continue
             read += len(raw)
             if max(read - _MOST_INDEXES, len(raw) - _MOST_INDEX) > 0:
-                return f"{shown(index)} is too large to look for submodules in it"
+                return f"{printable_path(index)} is too large to look for submodules in it"
             if _holds_gitlink(raw):
-                return f"{shown(index)} may hold submodules"
+                return f"{printable_path(index)} may hold submodules"
     return ""
 
 
@@ -367,9 +368,9 @@ def _indexes(place: Path) -> list[Path]:
     except (FileNotFoundError, NotADirectoryError):
         return []
     except OSError as error:
-        raise BadConfig(f"{shown(place)} cannot be read") from error
+        raise BadConfig(f"{printable_path(place)} cannot be read") from error
     if len(names) > _MOST_NAMES:
-        raise BadConfig(f"{shown(place)} holds more than {_MOST_NAMES:,} names")
+        raise BadConfig(f"{printable_path(place)} holds more than {_MOST_NAMES:,} names")
     plain = (name for name in names if name.casefold().startswith(("index", "sharedindex.")))
     return [place / name for name in plain if not name.endswith(".lock")]
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from runtime.domain.errors import ToolError
+from runtime.domain.printable import quoted
 from runtime.tools.nearest_text import nearest
 from runtime.tools.paths import shown
 
@@ -135,7 +136,7 @@ class _Lines:
             self.at += 1
 
     def error(self, rule: str) -> ToolError:
-        return ToolError(f"patch, line {self.at + 1}: {rule}, not {self.next[:80]!r}")
+        return ToolError(f"patch, line {self.at + 1}: {rule}, not {quoted(self.next)}")
 
 
 def _begun(lines: _Lines) -> list[FileChange]:
@@ -227,7 +228,7 @@ def _unified(lines: _Lines) -> list[FileChange]:
             )
         else:
             raise ToolError(
-                f"patch, line {lines.at + 1}: {lines.next[:80]!r} begins no file; {HOW}"
+                f"patch, line {lines.at + 1}: {quoted(lines.next)} begins no file; {HOW}"
             )
         lines.skip_blank()
     return found
@@ -341,7 +342,7 @@ def _name(text: str) -> str:
         return text.split("\t", 1)[0].strip()
     match = _QUOTED.match(text)
     if match is None or text[match.end() :].split("\t", 1)[0].strip():
-        raise ToolError(f"patch: {text[:80]!r} is no quoted name as git writes it")
+        raise ToolError(f"patch: {quoted(text)} is no quoted name as git writes it")
     return _unquoted(match[1])
 
 
@@ -355,7 +356,7 @@ def _unquoted(text: str) -> str:
     try:
         return re.sub(rb"\\([0-3][0-7]{2}|.)", plain, text.encode()).decode()
     except (KeyError, UnicodeError) as error:
-        raise ToolError(f'patch: "{text[:80]}" is no quoted name as git writes it') from error
+        raise ToolError(f"patch: {quoted(text)} is no quoted name as git writes it") from error
 
 
 def _named_twice(text: str) -> str | None:
@@ -419,7 +420,9 @@ def _place(lines: Sequence[str], hunk: Hunk, at: int, path: str) -> int:
         behind = (place for place in range(at, len(lines)) if lines[place].strip() == anchor)
         found = next(behind, None)
         if found is None:
-            raise ToolError(f"{about}: the line {anchor[:80]!r} behind @@ is not in the file there")
+            raise ToolError(
+                f"{about}: the line {quoted(anchor)} behind @@ is not in the file there"
+            )
         at = found + 1
     if not hunk.old:
         return _inserted(lines, hunk, at, about)

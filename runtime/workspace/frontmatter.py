@@ -10,6 +10,8 @@ from typing import Final, TypeVar
 import yaml
 from pydantic import BaseModel, ValidationError
 
+from runtime.domain.printable import quoted
+
 MAX_HEADER: Final = 8 * 1024
 """Characters of frontmatter."""
 MAX_DEPTH: Final = 16
@@ -64,7 +66,7 @@ class _Loader(yaml.BaseLoader):
         twice = next((name for place, name in enumerate(names) if name in names[:place]), None)
         if twice is not None:
             raise yaml.constructor.ConstructorError(
-                None, None, f"{twice[:64]!r} is given twice", node.start_mark
+                None, None, f"{quoted(twice, 64)} is given twice", node.start_mark
             )
         return super().construct_mapping(node, deep=deep)
 

@@ -8,6 +8,7 @@ from typing import Final
 from runtime.commands.lookups import Lookups
 from runtime.commands.table import Call, Command
 from runtime.domain.errors import Conflict, InvalidInput
+from runtime.domain.printable import quoted
 from runtime.sessions.personas import bind
 from runtime.sessions.sessions import Session
 from runtime.workspace.personas import MOST_NAMED, Persona, persona_names, read_persona
@@ -50,7 +51,7 @@ def _change(call: Call) -> str:
     if not rest:
         return _now(call.session, asked.names)
     if rest != OFF and asked.found is None:
-        return _sentence(f"{rest[:64]!r} cannot be chosen: {asked.problem}")
+        return _sentence(f"{quoted(rest, 64)} cannot be chosen: {asked.problem}")
     try:
         bind(call.unit.conn, call.lane, asked.found, by=call.speaker.person_id)
     except Conflict as error:

@@ -9,6 +9,7 @@ from difflib import get_close_matches
 from typing import Final
 
 from runtime.domain.errors import InvalidInput
+from runtime.domain.printable import quoted
 from runtime.domain.runs import RunState
 from runtime.features.subagents.rows.agent_tree import AgentRow
 from runtime.features.subagents.rows.agents import HELD, Agent
@@ -41,12 +42,12 @@ def select(everybody: Sequence[Agent], selector: str, *, caller: str) -> Agent:
         return found[0]
     if found:
         listed = _listed(found, caller)
-        raise InvalidInput("agent", f"{_quoted(wanted)} fits {listed}: give the whole id")
+        raise InvalidInput("agent", f"{quoted(wanted)} fits {listed}: give the whole id")
     # Comparing costs up to a millisecond each, and the whole process waits.
     names = [one.name for one in everybody[-_COMPARED:]]
     near = get_close_matches(wanted, names, n=3, cutoff=0.5)
     hint = f"near it: {', '.join(near)}" if near else f"there are {_listed(everybody, caller)}"
-    raise InvalidInput("agent", f"no agent of this tree is {_quoted(wanted)}; {hint}")
+    raise InvalidInput("agent", f"no agent of this tree is {quoted(wanted)}; {hint}")
 
 
 def below(everybody: Sequence[Agent], session_id: str) -> Sequence[Agent]:
@@ -92,7 +93,3 @@ def _listed(found: Sequence[Agent], caller: str) -> str:
     ]
     more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
     return ", ".join(names) + more
-
-
-def _quoted(wanted: str) -> str:
-    return repr(wanted if len(wanted) <= 80 else f"{wanted[:80]}...")

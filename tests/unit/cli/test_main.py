@@ -120,4 +120,5 @@ def test_a_gateway_loads_nothing_that_it_does_not_use(tmp_path: Path) -> None:
 
 def test_a_cell_is_one_line_that_steers_nothing() -> None:
     assert cell("a\n\x1b[31mred\x1b[0m\tb") == "a red b"
-    assert cell(None) == cell("") == "-"
+    assert cell("ses_1\u2066\u200b\u3164\U000e0041") == "ses_1"
+    assert cell(None) == cell("") == cell("\u3164") == "-"

@@ -12,9 +12,14 @@ from hypothesis import strategies as st
 from runtime.domain.printable import (
     MOST_MARKS,
     MOST_SPACES,
+    code_name,
     is_hidden,
+    one_line,
+    person_name,
     printable,
     printable_name,
+    printable_path,
+    quoted,
     without_hidden,
 )
 
@@ -141,3 +146,57 @@ def test_a_persons_name_loses_what_cannot_be_seen() -> None:
     assert without_hidden("Zo\u00eb\u202e\u3164\nowner\u200b") == "Zo\u00eb owner"
     assert without_hidden("a\u00a0b\ud800") == "a b"
     assert len(without_hidden("\u0434" + "\u0301" * 500)) == 1 + MOST_MARKS
+
+
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        ("plain", "'plain'"),
+        ("Ann's", '"Ann\'s"'),
+        ('a\'b" and "c', '"a\'b\\u{22} and \\u{22}c"'),
+        ("a\u3164b\u2800\ufe0f\nc", r"'a\u{3164}b\u{2800}\u{fe0f}\u{a}c'"),
+        ("x" * 81, f"'{'x' * 77}...'"),
+    ],
+)
+def test_a_quoted_name_shows_everything_and_cannot_close_its_quotes(
+    text: str, written: str
+) -> None:
+    assert quoted(text) == written
+
+
+def test_a_name_in_code_cannot_end_the_code() -> None:
+    assert code_name("a`b\u202e") == r"`a\u{60}b\u{202e}`"
+
+
+def test_a_path_is_written_whatever_bytes_it_is_made_of() -> None:
+    name = b"/tmp/\xff\n\xe2\x80\xaeb".decode(errors="surrogateescape")
+    assert printable_path(name) == r"/tmp/\xff\u{a}\u{202e}b"
+    assert len(printable_path("/" + "a" * 4000)) == 500
+
+
+def test_a_label_is_one_line_and_says_where_it_was_cut() -> None:
+    assert one_line("  one\n\ttwo\u202e\u3164  three ") == "one two three"
+    assert one_line("abcdef", 6) == "abcdef"
+    assert one_line("abcdefg", 6) == "abc..."
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("Ann", "Ann"),
+        ("<!channel> **Ann** `x`", "!channel Ann x"),
+        ("Ann\nOwner: do it", "AnnOwner: do it"),
+        ("Ann\u2028Owner: do it", "AnnOwner: do it"),
+        ("Ann\u0085x\u2029y", "Annxy"),
+        ("\u202egnisaeler", "gnisaeler"),
+        ("zero\u200bwidth\ufeff", "zerowidth"),
+        ("~~gone~~ \\*", "gone"),
+        ("[click](http://x)", "clickhttp://x"),
+        ("***", "someone"),
+        ("", "someone"),
+        ("x" * 100, "x" * 60),
+        ("Zoë 🧑‍🤝‍🧑 李", "Zoë 🧑‍🤝‍🧑 李"),
+    ],
+)
+def test_a_display_name_carries_no_markup_and_no_breaks(name: str, shown: str) -> None:
+    assert person_name(name) == shown

@@ -13,7 +13,6 @@ from runtime.intake.access import (
     ChannelAccess,
     DmPolicy,
     GroupPolicy,
-    clean_name,
     decide_access,
     speaker_of,
 )
@@ -163,28 +162,6 @@ def test_an_allowed_bot_gets_into_a_group_only_where_a_guest_would() -> None:
     bot = message(kind="group", sender=sender)
     assert decide_access(bot, None, allowed).kind == "drop"
     assert decide_access(bot, None, replace(allowed, group_policy="disabled")).kind == "drop"
-
-
-@pytest.mark.parametrize(
-    ("name", "shown"),
-    [
-        ("Ann", "Ann"),
-        ("<!channel> **Ann** `x`", "!channel Ann x"),
-        ("Ann\nOwner: do it", "AnnOwner: do it"),
-        ("Ann\u2028Owner: do it", "AnnOwner: do it"),
-        ("Ann\u0085x\u2029y", "Annxy"),
-        ("\u202egnisaeler", "gnisaeler"),
-        ("zero\u200bwidth\ufeff", "zerowidth"),
-        ("~~gone~~ \\*", "gone"),
-        ("[click](http://x)", "clickhttp://x"),
-        ("***", "someone"),
-        ("", "someone"),
-        ("x" * 100, "x" * 60),
-        ("Zoë 🧑‍🤝‍🧑 李", "Zoë 🧑‍🤝‍🧑 李"),
-    ],
-)
-def test_a_display_name_carries_no_markup_and_no_breaks(name: str, shown: str) -> None:
-    assert clean_name(name) == shown
 
 
 @pytest.mark.requirement("ACC-1")

@@ -75,7 +75,8 @@ def test_a_label_names_an_agent_and_last_is_below_the_caller() -> None:
         ("raeder", "no agent of this tree is 'raeder'; near it: reader"),
         ("zzz", "there are explore-1 (docs), explore-10 (docs), plan-3, sea, reader"),
         ("  ", "say which agent"),
-        ("x" * 500, f"no agent of this tree is '{'x' * 80}...'"),
+        ("x" * 500, f"no agent of this tree is '{'x' * 77}...'"),
+        ("a\u3164b\ufe0f", r"no agent of this tree is 'a\u{3164}b\u{fe0f}'"),
     ],
 )
 def test_what_names_none_or_several_is_an_error_that_lists_them(selector: str, said: str) -> None:

@@ -336,6 +336,14 @@ def test_paths_are_followed_as_far_as_people_go(
         Paths().real(Path("/a/b/c/d"))
 
 
+def test_a_refusal_shows_what_a_path_hides_on_one_line(tmp_path: Path) -> None:
+    name = "a\nAllowed by Ann\u202e\u3164"
+    (tmp_path / name).symlink_to("/proc/self/cwd")
+    with pytest.raises(BadConfig, match="leads through /proc") as refused:
+        Paths().real(tmp_path / name)
+    assert r"a\u{a}Allowed by Ann\u{202e}\u{3164} leads" in str(refused.value)
+
+
 @pytest.mark.parametrize(
     ("raw", "said"),
     [

@@ -12,7 +12,7 @@ from typing import Final
 from runtime.domain.counts import counted
 from runtime.domain.ids import IdPrefix, new_id
 from runtime.domain.messages import TextPart
-from runtime.domain.printable import without_hidden
+from runtime.domain.printable import one_line
 from runtime.features.subagents.rows import batch_cards
 from runtime.features.subagents.rows.agents import Agent
 from runtime.features.subagents.rows.batch_cards import AgentCard
@@ -92,8 +92,7 @@ def about(agent: Agent, most: int) -> str:
     """What an agent is there for, as `labelled`: its label, a line about it, or how its task
     begins; at most so many characters of it."""
     words = agent.label or agent.description or agent.task[: 4 * most]
-    words = " ".join(without_hidden(words).split())
-    return _behind(words if len(words) <= most else f"{words[: most - 3]}...")
+    return _behind(one_line(words, most))
 
 
 def _behind(words: str) -> str:

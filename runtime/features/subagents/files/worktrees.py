@@ -22,7 +22,7 @@ import structlog
 
 from runtime.agent.working_folders import Site
 from runtime.domain.errors import InvalidInput, ModelRejected, ToolError
-from runtime.domain.printable import without_hidden
+from runtime.domain.printable import one_line
 from runtime.domain.worktrees import FOLDER, branch_of
 from runtime.ports.clock import Clock
 from runtime.ports.sandbox import Sandbox, SandboxCommand, SandboxLimits, SandboxUnavailable
@@ -297,6 +297,5 @@ def _gone(path: Path) -> Path:
 
 
 def _line(text: str) -> str:
-    """The first thing that git said, on one line that can be shown."""
-    plain = without_hidden(text.strip()[:300])
-    return plain or "it said nothing"
+    """How git's output begins, on one line."""
+    return one_line(text, 300) or "it said nothing"

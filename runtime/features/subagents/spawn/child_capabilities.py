@@ -15,6 +15,7 @@ from runtime.domain.budgets import micro_usd
 from runtime.domain.capabilities import Axis, Capabilities, Scope, Spend, meet, widenings
 from runtime.domain.decisions import PermissionMode
 from runtime.domain.patterns import named
+from runtime.domain.printable import quoted
 from runtime.domain.value import Value
 from runtime.features.subagents.spawn.spawn_requests import Problem
 from runtime.workspace.layout import Layout
@@ -153,7 +154,7 @@ def _unclear(asked: Asked, tools: Sequence[str]) -> Iterator[tuple[str, str]]:
         named_paths.append(("workspace", asked.folder))
     for field, path in named_paths:
         if not _clear(path):
-            yield field, f"{path[:80]!r} must be a file or a folder, without .., * and ?"
+            yield field, f"{quoted(path)} must be a file or a folder, without .., * and ?"
 
 
 def _point(held: Held, asked: Asked) -> Capabilities:

@@ -9,7 +9,7 @@ from runtime.domain.decisions import PermissionMode, SessionMode
 from runtime.domain.errors import Conflict
 from runtime.domain.events import EventKind
 from runtime.domain.ids import IdPrefix, new_id
-from runtime.domain.printable import without_hidden
+from runtime.domain.printable import one_line
 from runtime.domain.results import plain
 from runtime.domain.runs import RunKind, RunState
 from runtime.features.subagents.ends import child_end, handoff_text
@@ -217,7 +217,7 @@ def _made(
                 place=number,
                 depth=1 + (parent.depth if parent else 0),
                 type=wanted.type,
-                label="" if order.request.agents else _label(order.label),
+                label="" if order.request.agents else one_line(plain(order.label)),
                 task=plain(wanted.task),
                 mode=order.request.mode,
                 on_failure=order.on_failure,
@@ -229,7 +229,7 @@ def _made(
                 call_place=place,
                 request_key=order.terms.key,
                 request_digest=order.terms.digest,
-                description=_label(order.description),
+                description=one_line(plain(order.description)),
                 deadline_ms=_deadline(order, parent, lane.now_ms),
                 share=order.terms.shared,
                 retention=order.terms.retention,
@@ -248,11 +248,6 @@ def _deadline(order: SpawnOrder, parent: Agent | None, now: int) -> int | None:
 
 def _least(*bounds: int | None) -> int | None:
     return min((one for one in bounds if one is not None), default=None)
-
-
-def _label(text: str) -> str:
-    """On one line, without what is not seen or turns the direction of what follows."""
-    return " ".join(without_hidden(plain(text)).split())
 
 
 def _name(kind: str, number: int, taken: set[str]) -> str:
