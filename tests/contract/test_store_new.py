@@ -10,7 +10,7 @@ from alembic.migration import MigrationContext
 from sqlalchemy import Connection, text
 
 from runtime.store.dialect import sqlite_path
-from runtime.store.migrate import current, default_differs, migrate
+from runtime.store.migrate import default_differs, migrate, schema
 from runtime.store.revisions import Revisions
 from runtime.store.tables_agents import metadata
 from tests.contract.test_store_migrations import KNOWN, MIGRATE, every_step, inside, next_version
@@ -109,7 +109,7 @@ async def test_a_database_that_would_lack_a_feature_s_table_is_not_made(database
         sys.executable, "-c", MIGRATE + script, database_url
     )
     assert await process.wait() == 0
-    assert await current(database_url) is None
+    assert (await schema(database_url)).revision is None
 
 
 async def test_a_new_database_needs_no_alembic(database_url: str) -> None:
