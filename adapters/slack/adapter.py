@@ -20,7 +20,7 @@ from adapters.slack.history import find_posts
 from adapters.slack.ingress import CHANNEL, COMMAND_PREFIX
 from adapters.slack.message_streams import EDIT_S, SlackStreams
 from adapters.slack.posts import Poster
-from adapters.slack.rate_limits import Refusals
+from adapters.slack.rate_refusals import Refusals
 from adapters.slack.settings import SlackSettings
 from runtime.domain.errors import DeliveryRejected
 from runtime.domain.messages import ChatAddress, OutboundMessage, Receipt, undecided

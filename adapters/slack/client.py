@@ -26,7 +26,7 @@ from adapters.slack.failures import (
     Unreachable,
     wrong_token,
 )
-from adapters.slack.rate_limits import Limits
+from adapters.slack.rate_refusals import Limits
 from adapters.slack.settings import SlackSettings
 from runtime.domain.value import JsonObject
 from runtime.ports.clock import Clock

@@ -25,7 +25,7 @@ from adapters.slack.failures import (
 )
 from adapters.slack.history import find_asker, find_posts, find_stream
 from adapters.slack.posts import Poster
-from adapters.slack.rate_limits import Budget, Refusals
+from adapters.slack.rate_refusals import Refusals, UseLimit
 from adapters.slack.recent_values import Recent
 from runtime.domain.errors import DeliveryRejected, DeliveryRetry, DeliveryUnknown
 from runtime.domain.messages import ChatAddress, OutboundMessage, Receipt, TextPart
@@ -68,7 +68,7 @@ class SlackStreams:
         self._poster = Poster(client)
         self._reception = reception
         self._shown: Recent[str, _Shown] = Recent(1000)
-        self._starts = Budget(clock, STARTS, MINUTE_S)
+        self._starts = UseLimit(clock, STARTS, MINUTE_S)
         self._refusals = Refusals(clock)
 
     def interval_s(self, target: ChatAddress) -> float | None:

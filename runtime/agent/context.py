@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 from functools import cache, lru_cache
 from importlib import metadata
 from types import MappingProxyType
+from typing import Final
 from zoneinfo import ZoneInfo
 
 from runtime.domain.decisions import SessionMode
@@ -20,7 +21,12 @@ from runtime.domain.fence import fence
 from runtime.domain.people import Trust
 from runtime.domain.printable import one_line, quoted
 from runtime.domain.tools import ToolSpec
-from runtime.domain.transcript import CHARACTERS_PER_TOKEN, estimate_tokens
+from runtime.domain.transcript import (
+    CHARACTERS_PER_TOKEN,
+    TranscriptMessage,
+    UserMessage,
+    estimate_tokens,
+)
 from runtime.workspace.content import IDENTITY_FILES, MEMORY_FILE, Skill, WorkspaceSnapshot
 from runtime.workspace.layout import FILES
 
@@ -38,6 +44,8 @@ DEFAULT_BUDGETS: Mapping[str, int] = MappingProxyType(
     }
 )
 """Tokens of each block at most, its frame and the mark of a cut included (CTX-4)."""
+_RECENT: Final = 50
+_PASSED_ON: Final = {"forwarded": "forwarded by", "inline_bot": "written by a bot for"}
 MAX_PEOPLE = 20
 MAX_NAME = 40
 MAX_MEMORY = 4_000
@@ -364,3 +372,36 @@ def _is_nameable(c: str) -> bool:
 _NAME_CATEGORIES = frozenset(
     {"Ll", "Lm", "Lo", "Lt", "Lu", "Mc", "Mn", "Nd", "Nl", "No", "Pc", "Pd", "Po", "Sc", "So"}
 )
+
+
+def fenced(message: TranscriptMessage, *, group: bool) -> TranscriptMessage:
+    """What a member without trust said in a `group`, and what anybody passed on anywhere, marked as
+    data for the model (TOOL-11)."""
+    if not isinstance(message, UserMessage) or not message.text:
+        return message
+    if message.authorship != "own":
+        source = f"{_PASSED_ON[message.authorship]} {message.name}"
+    elif group and message.trust in (Trust.GUEST, Trust.BOT):
+        source = f"{message.name} ({message.trust})"
+    else:
+        return message
+    return message.model_copy(update={"text": fence(message.text, source)})
+
+
+def dated(message: TranscriptMessage, zone: str) -> TranscriptMessage:
+    """What arrived long after it was sent, with its time (MSG-17)."""
+    if not isinstance(message, UserMessage) or message.late_ms is None:
+        return message
+    return message.model_copy(
+        update={"text": f"{late_mark(message.late_ms, zone)}\n{message.text}"}
+    )
+
+
+def people_in(messages: Sequence[TranscriptMessage]) -> tuple[str, ...]:
+    """The names of those who wrote one of the last 50 messages."""
+    names = {
+        message.name: None
+        for message in messages[-_RECENT:]
+        if isinstance(message, UserMessage) and message.name
+    }
+    return tuple(names)

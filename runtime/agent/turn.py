@@ -12,7 +12,15 @@ import structlog
 from runtime.agent import turn_ends, turn_spans
 from runtime.agent.attachment_text import with_troubles
 from runtime.agent.attachments import FileServices
-from runtime.agent.context import PresentFacts, PromptFacts, build_present, build_system
+from runtime.agent.context import (
+    PresentFacts,
+    PromptFacts,
+    build_present,
+    build_system,
+    dated,
+    fenced,
+    people_in,
+)
 from runtime.agent.crash_recovery import settle_crashed
 from runtime.agent.guest import Guests
 from runtime.agent.model_call import ModelCaller
@@ -22,7 +30,6 @@ from runtime.agent.settings import AgentSettings
 from runtime.agent.tool_step import StepRunner
 from runtime.agent.turn_budget import Budgets, over_budget
 from runtime.agent.turn_ends import TurnState
-from runtime.agent.user_text import dated, fenced, people_in
 from runtime.agent.wait_requests import Parking
 from runtime.domain.errors import ModelRejected, ModelRetry
 from runtime.domain.messages import ChatAddress, OutboundMessage
@@ -245,7 +252,7 @@ class Turn:
             now_ms=services.clock.now_ms(),
             zone=services.settings.timezone,
             mode=self._session.mode,
-            people=people_in(state.window.lines),
+            people=people_in([line.message for line in state.window.lines]),
             trust=self._run.speaker.trust,
             late=self._run.late,
             blocks=await self._told_by_features(),

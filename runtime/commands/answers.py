@@ -1,12 +1,12 @@
-"""Finding and answering an open call for a person: who may, and which one is meant (APR-2)."""
+"""Which open call a person means, and its answer. Who may answer is in `sessions/approvers`."""
 
 from dataclasses import dataclass
 from typing import Final
 
 from runtime.domain.errors import Conflict, NotFound
 from runtime.domain.ids import code_of
-from runtime.domain.people import Approvers, Speaker
-from runtime.sessions import approvals, audit, open_calls, runs
+from runtime.domain.people import Speaker
+from runtime.sessions import approvals, open_calls
 from runtime.sessions.approvals import Answer, Answered, Choice
 from runtime.sessions.open_calls import APPROVAL, FOR_PEOPLE, OpenCall
 from runtime.sessions.unit import Unit
@@ -56,41 +56,7 @@ def _fits(call: OpenCall, kind: str | None) -> bool:
     return call.kind in FOR_PEOPLE and kind in (None, call.kind)
 
 
-REFUSED = "Only an approver of this conversation may answer that."
 NEWER = "That card is newer than your words, which arrived late. Look at it and answer again."
-
-
-def may_answer(conn: Connection, call: OpenCall, speaker: Speaker, approvers: Approvers) -> bool:
-    """Whether `speaker` may answer `call`; a refusal is recorded, so the unit must not fail."""
-    if permitted(conn, call, speaker, approvers):
-        return True
-    audit.append(
-        conn,
-        actor=speaker.person_id,
-        action=f"{call.kind}.refused",
-        session_id=call.session_id,
-        run_id=call.run_id,
-        data={"request_id": call.id, "trust": speaker.trust.value},
-    )
-    return False
-
-
-def permitted(conn: Connection, call: OpenCall, speaker: Speaker, approvers: Approvers) -> bool:
-    """The same of somebody who has not tried: nothing is recorded."""
-    if approvers.include(speaker):
-        return True
-    if call.kind == APPROVAL:
-        return False
-    return _same_account(runs.get(conn, call.run_id).speaker, speaker)
-
-
-def _same_account(one: Speaker, other: Speaker) -> bool:
-    """By platform account: a guest is kept nowhere and has no lasting person id."""
-    return (one.channel, one.account, one.user_id) == (
-        other.channel,
-        other.account,
-        other.user_id,
-    )
 
 
 def answer(

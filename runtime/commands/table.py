@@ -35,6 +35,7 @@ from runtime.sessions import (
     undo,
 )
 from runtime.sessions.approvals import Choice
+from runtime.sessions.approvers import REFUSED, may_answer, permitted
 from runtime.sessions.lanes import Lane
 from runtime.sessions.open_calls import APPROVAL, QUESTION
 from runtime.sessions.queue_modes import QUEUE_MODES
@@ -226,7 +227,7 @@ def _which(call: Call, choice: Choice) -> str:
     waiting = [
         one
         for one in open_calls.of_tree(call.unit.conn, call.session.id, kind=APPROVAL)
-        if answers.permitted(call.unit.conn, one, call.speaker, approvers)
+        if permitted(call.unit.conn, one, call.speaker, approvers)
     ]
     if not waiting:
         return (
@@ -250,8 +251,8 @@ def _settle(call: Call, *, kind: str, choice: Choice | None) -> str:
     if kind == QUESTION and not text:
         return _UNANSWERED
     try:
-        if not answers.may_answer(call.unit.conn, found, call.speaker, call.settings.approvers):
-            return answers.REFUSED
+        if not may_answer(call.unit.conn, found, call.speaker, call.settings.approvers):
+            return REFUSED
         if call.said_ms is not None and found.created_ms > call.said_ms:
             return answers.NEWER
         done = answers.answer(call.unit, found, call.speaker, choice=choice, text=text)

@@ -7,6 +7,7 @@ and shown; it is never repeated blindly (MSG-11).
 import asyncio
 import math
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
 from typing import Literal
@@ -14,7 +15,6 @@ from typing import Literal
 import structlog
 
 from runtime.delivery import outbox_units
-from runtime.delivery.delivery_spans import delivery_span
 from runtime.delivery.poster import Attempt, DeliveryServices, DeliverySettings, Poster, believed
 from runtime.delivery.rate_limiter import Buckets
 from runtime.delivery.undeliverable_files import fitting
@@ -27,9 +27,11 @@ from runtime.domain.errors import (
 )
 from runtime.domain.ids import made_at_ms
 from runtime.domain.messages import Receipt
+from runtime.ports import tracing
 from runtime.ports.bus import EVENTS
 from runtime.ports.chat import ChatAdapter
 from runtime.ports.metrics import DeliveryResult
+from runtime.ports.tracing import Span, Tracer, Value
 from runtime.sessions.claims import Holder
 from runtime.sessions.outbox import OutboxRow, Stream
 from runtime.store import now_ms
@@ -133,7 +135,7 @@ class Sender:
         row = await self._begun(row, holder)
         try:
             self._services.point("send:begin")
-            with delivery_span(self._services.tracer, row):
+            with _span(self._services.tracer, row):
                 receipt = await self._poster.hand_over(row, attempt, holder)
             self._services.point("send:end")
         except DeliveryRetry as error:
@@ -293,3 +295,16 @@ def _tell(services: DeliveryServices, row: OutboxRow, result: DeliveryResult) ->
     if result == "sent" and row.kind == "final" and row.message.run_id is not None:
         took_ms = services.clock.now_ms() - made_at_ms(row.message.run_id)
         observer.replied(channel, took_ms / 1000)
+
+
+def _span(tracer: Tracer, row: OutboxRow) -> AbstractContextManager[Span]:
+    """The span of one attempt. It is of its run's trace; what has no run has a trace of its own."""
+    message = row.message
+    facts: dict[str, Value] = {tracing.OUTBOX: message.outbox_id}
+    facts[tracing.CHANNEL] = message.target.channel
+    if message.run_id is not None:
+        facts[tracing.RUN] = message.run_id
+    if message.session_id is not None:
+        facts[tracing.CONVERSATION] = message.session_id
+    of = message.run_id or message.outbox_id
+    return tracer.span("deliver", of, message.target.channel, facts)

@@ -1,7 +1,7 @@
 """Showing one text while it grows (REN-4): when it is worth it, at most once an interval.
 
 It talks to the platform and keeps what it learns of the post; who says what, and when a run is
-over, is `streaming`'s business. A failure here costs nobody the reply.
+over, is `chat_streams`'s business. A failure here costs nobody the reply.
 """
 
 import asyncio

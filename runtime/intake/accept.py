@@ -23,6 +23,7 @@ from runtime.intake.reception import BeginAnew, Reception
 from runtime.intake.settings import IntakeSettings
 from runtime.ports.gatehouse import Accepted
 from runtime.sessions import erasure, open_calls, people, sessions
+from runtime.sessions.approvers import REFUSED, may_answer
 from runtime.sessions.idempotency import first_time, was_seen
 from runtime.sessions.lanes import Lane
 from runtime.sessions.queue_modes import Enqueued, Refused, enqueue
@@ -325,11 +326,11 @@ class Accepting(Reception):
         input_id = keep(conn, lane, message, speaker, "answer", run_id=call.run_id)
         if input_id is None:
             return duplicate_of(conn, message)
-        if answers.may_answer(conn, call, speaker, self.settings.commands.approvers):
+        if may_answer(conn, call, speaker, self.settings.commands.approvers):
             choice, text = given
             answers.answer(unit, call, speaker, choice=choice, text=text)
         else:
-            self._remark(unit, lane, message, speaker, answers.REFUSED)
+            self._remark(unit, lane, message, speaker, REFUSED)
         return Accepted(
             disposition="answer",
             session_id=lane.session_id,

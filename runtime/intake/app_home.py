@@ -1,6 +1,5 @@
 """A platform's home page for one person: their sessions, and the cards that they may answer."""
 
-from runtime.commands import answers
 from runtime.domain.messages import ApprovalPart, ChatAddress, InboundMessage, QuestionPart
 from runtime.domain.people import Sender, Speaker, Trust
 from runtime.intake import access_requests
@@ -9,6 +8,7 @@ from runtime.intake.reception import Reception
 from runtime.ports.gatehouse import Home, HomeSession
 from runtime.sessions import app_home_rows, open_calls, people, sessions
 from runtime.sessions.approvals import card_part
+from runtime.sessions.approvers import permitted
 from runtime.store import Connection
 
 MOST = 20
@@ -69,7 +69,7 @@ class Homing(Reception):
             place = sessions.get(conn, call.session_id).address
             here = (place.channel, place.account) == (speaker.channel, speaker.account)
             approvers = self.settings.commands.approvers
-            if here and answers.permitted(conn, call, speaker, approvers):
+            if here and permitted(conn, call, speaker, approvers):
                 part = card_part(call)
                 if isinstance(part, ApprovalPart | QuestionPart):
                     cards.append(part)

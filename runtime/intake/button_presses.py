@@ -11,6 +11,7 @@ from runtime.intake.reception import Reception
 from runtime.ports.bus import OUTBOX
 from runtime.ports.gatehouse import Pressed
 from runtime.sessions import open_calls, people
+from runtime.sessions.approvers import REFUSED, may_answer
 from runtime.sessions.unit import Unit
 from runtime.store import Connection
 
@@ -28,8 +29,8 @@ class Pressing(Reception):
         call = open_calls.get(conn, press.open_call_id)
         if call is None:
             return Pressed(accepted=False, text="I do not know this card.")
-        if not answers.may_answer(conn, call, speaker, self.settings.commands.approvers):
-            return Pressed(accepted=False, text=answers.REFUSED)
+        if not may_answer(conn, call, speaker, self.settings.commands.approvers):
+            return Pressed(accepted=False, text=REFUSED)
         if call.state != "open":
             return Pressed(accepted=False, text=f"This was {call.state} already.")
         picked = choice_of(call, press)

@@ -4,23 +4,24 @@ Each method is one read of one snapshot. They raise `NotFound` for an id that na
 `InvalidInput` for a cursor that is none, and `StoreUnavailable`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from runtime.domain.runs import TERMINAL, RunState
-from runtime.sessions import events, inputs, listings, open_calls, outbox, totals
+from runtime.sessions import events, inputs, listings, open_calls, outbox, persona_rows, totals
 from runtime.sessions import people as people_store
 from runtime.sessions import runs as run_store
 from runtime.sessions import sessions as session_store
 from runtime.sessions.listings import RunFilter, SessionFilter, SessionLine
 from runtime.sessions.open_calls import APPROVAL, QUESTION, OpenCall
-from runtime.store import Connection, Database
+from runtime.store import Connection, Database, leases
 from runtime.views import conversation
 from runtime.views import cursor as cursors
 from runtime.views.files import FilesReader
-from runtime.views.load import LoadReader, held_leases
 from runtime.views.models import (
     DeliveryProblemView,
     EventView,
+    LeaseView,
+    LoadView,
     OpenCallView,
     Page,
     PairingView,
@@ -30,7 +31,6 @@ from runtime.views.models import (
     StatusView,
     TranscriptView,
 )
-from runtime.views.personas import PersonasReader
 from runtime.views.shapes import (
     event_view,
     open_call_view,
@@ -39,6 +39,31 @@ from runtime.views.shapes import (
     session_view,
     unsent,
 )
+
+
+class LoadReader:
+    """Reads what is open now, for each scrape of the metrics: a long past costs nothing.
+
+    Raises `StoreUnavailable`.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def __call__(self) -> LoadView:
+        """One read of one snapshot."""
+        return await self._database.read(_load)
+
+
+class PersonasReader:
+    """Reads what is behind a persona's digest."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def files(self, digest: str) -> Mapping[str, str]:
+        """Its files as they were then, texts by name. Raises `NotFound`."""
+        return await self._database.read(lambda conn: persona_rows.files(conn, digest))
 
 
 class Views:
@@ -184,7 +209,7 @@ class Views:
         def work(conn: Connection) -> StatusView:
             counts, figures = outbox.counts(conn), listings.lane_figures(conn)
             return StatusView(
-                leases=held_leases(conn),
+                leases=_leases(conn),
                 runs=dict(totals.runs_by_state(conn)),
                 outbox=unsent(counts),
                 outbox_oldest_ms=counts["oldest_ms"],
@@ -288,3 +313,24 @@ def _session(conn: Connection, line: SessionLine) -> SessionView:
     session = session_store.get(conn, line.id)
     active = None if line.active_run is None else run_store.get(conn, line.active_run)
     return session_view(session, line, active=active, queued=run_store.queued(conn, session.id))
+
+
+def _load(conn: Connection) -> LoadView:
+    counts, load = outbox.counts(conn), totals.load(conn)
+    return LoadView(
+        leases=_leases(conn),
+        runs=dict(load.runs),
+        outbox=unsent(counts),
+        outbox_oldest_ms=counts["oldest_ms"],
+        lanes_ready=load.ready,
+        lane_deepest=load.deepest,
+        open_calls=load.open_calls,
+    )
+
+
+def _leases(conn: Connection) -> tuple[LeaseView, ...]:
+    """Who holds what, as it is shown."""
+    return tuple(
+        LeaseView(name=one.name, holder=one.holder, fence=one.fence, expires_at_ms=one.expires_ms)
+        for one in leases.listing(conn)
+    )

@@ -1,4 +1,5 @@
-"""Size budgets: a file, a class, a function stay small enough to be read in one go.
+"""Size budgets: a file, a class, a function stay small enough to be read in one go, and no module
+is so small that it only makes a reader open one file more.
 
 Statements, complexity and arguments are counted by ruff (PLR0915, C901, PLR0913); what is counted
 here is what ruff does not count, and that nobody switches a budget off without a reason.
@@ -18,6 +19,49 @@ WAIVER = re.compile(r"#\s*(?:ruff:\s*)?noqa(?:(?!:)|:.*(?:PLR0913|PLR0915|C901))
 
 # Path, or path::Class, or path::waiver -> why this case deserves more than the budget.
 EXCEPTIONS: dict[str, str] = {}
+
+FLOOR = 60
+_EQUALS = "one of a row of equals, a module each"
+_PURE = "pure, and tested or judged without its importer"
+_SEARCHED = "a word of the field that people search the tree for"
+# Path of a module under the floor -> why it stands alone though one sibling imports it.
+SMALL: dict[str, str] = {
+    "adapters/models/clients/anthropic.py": _EQUALS,
+    "adapters/models/clients/google.py": _EQUALS,
+    "adapters/models/clients/http.py": "the transport beneath a library's client",
+    "adapters/rendering/plain.py": _EQUALS,
+    "adapters/sandbox/environment.py": "what keeps secrets from commands is judged alone",
+    "adapters/sandbox/seccomp_requests.py": "the shape of the kernel's questions",
+    "adapters/sandbox/unconfined.py": _EQUALS,
+    "adapters/slack/app_home.py": _SEARCHED,
+    "adapters/slack/bot_identity.py": _SEARCHED,
+    "adapters/telegram/group_limit.py": _SEARCHED,
+    "adapters/terminal/log.py": "a widget of the terminal, which is laid out elsewhere",
+    "adapters/web/egress.py": "every adapter has one, pure by its contract",
+    "gateway/cli/agents.py": _EQUALS,
+    "gateway/cli/checks_definitions.py": _EQUALS,
+    "gateway/cli/checks_gateway.py": _EQUALS,
+    "gateway/cli/configuration.py": _EQUALS,
+    "gateway/cli/event_loop.py": "tests and benchmarks run on the same loop",
+    "gateway/cli/slack.py": _EQUALS,
+    "gateway/http/agents.py": _EQUALS,
+    "gateway/http/explain.py": _EQUALS,
+    "gateway/http/files.py": _EQUALS,
+    "gateway/http/login_limiter.py": _SEARCHED,
+    "gateway/http/people.py": _EQUALS,
+    "gateway/http/personas.py": _EQUALS,
+    "gateway/owner.py": "whoever a home belongs to is no matter of wiring",
+    "gateway/tracing.py": "nothing of OpenTelemetry is imported without it",
+    "runtime/agent/crash_recovery.py": _SEARCHED,
+    "runtime/agent/request_files.py": _PURE,
+    "runtime/features/subagents/delegations.py": "every feature may have one, under this name",
+    "runtime/features/subagents/spawn/inherited_history.py": _SEARCHED,
+    "runtime/intake/bot_loop_guard.py": _SEARCHED,
+    "runtime/intake/full_lane.py": _SEARCHED,
+    "runtime/intake/late_messages.py": _SEARCHED,
+    "runtime/tools/builtin/ask.py": _EQUALS,
+    "runtime/tools/builtin/line_range.py": _PURE,
+}
 
 
 def over_budget(source: Source) -> dict[str, str]:
@@ -77,3 +121,53 @@ def test_what_keeps_the_budgets_passes() -> None:
     text = f"class Fine:\n{methods}\n    def _more(self): ...\n"
     assert over_budget(Source("a.py", text + "x = 1\n" * (MAX_LINES - MAX_METHODS - 2))) == {}
     assert over_budget(Source("a.py", "x = 1  # noqa: BLE001 - worker root\n")) == {}
+
+
+def importers(sources: list[Source]) -> dict[str, set[str]]:
+    """Path of a module -> paths of those that import it."""
+    paths = {source.path.removesuffix(".py").replace("/", "."): source.path for source in sources}
+    found: dict[str, set[str]] = {path: set() for path in paths.values()}
+    for source in sources:
+        for node in source.nodes(re.compile(r"\bimport\b")):
+            names = list[str]()
+            if isinstance(node, ast.ImportFrom) and node.module:
+                names = [node.module, *(f"{node.module}.{name.name}" for name in node.names)]
+            elif isinstance(node, ast.Import):
+                names = [name.name for name in node.names]
+            for name in names:
+                if (path := paths.get(name)) is not None:
+                    found[path].add(source.path)
+    return found
+
+
+def under_floor(sources: list[Source]) -> set[str]:
+    """Modules under the floor whose only importer is a sibling."""
+    found = set()
+    by_path = {source.path: source for source in sources}
+    for path, importing in importers(sources).items():
+        if len(importing) != 1 or path.endswith("/__init__.py"):
+            continue
+        (importer,) = importing
+        sibling = importer.rpartition("/")[0] == path.rpartition("/")[0]
+        if sibling and by_path[path].text.count("\n") < FLOOR:
+            found.add(path)
+    return found
+
+
+def test_no_module_is_too_small_to_stand_alone() -> None:
+    found = under_floor(list(python_files(*PRODUCT)))
+    assert found <= SMALL.keys(), report([f"merge: {one}" for one in sorted(found - SMALL.keys())])
+    stale = sorted(SMALL.keys() - found)
+    assert not stale, report([f"no longer under the floor, drop it: {place}" for place in stale])
+
+
+def test_a_small_module_with_one_sibling_as_its_importer_is_found() -> None:
+    sources = [
+        Source("runtime/a/one.py", "def one() -> None: ...\n"),
+        Source("runtime/a/two.py", "from runtime.a.one import one\n"),
+        Source("runtime/a/three.py", "from runtime.a import two\n"),
+        Source("runtime/b/four.py", "from runtime.a import three\n"),
+        Source("runtime/a/long.py", "x = 1\n" * FLOOR),
+        Source("runtime/a/five.py", "import runtime.a.long\n"),
+    ]
+    assert under_floor(sources) == {"runtime/a/one.py", "runtime/a/two.py"}

@@ -1,6 +1,6 @@
 """A settled child's way to its parent: an input of its lane, and a run that takes it (SUB-8).
 
-What it says is in `telling`.
+What it says is in `handoff_text`.
 """
 
 from collections.abc import Sequence

@@ -92,7 +92,7 @@ class Refusals:
         return True
 
 
-class Budget:
+class UseLimit:
     """So many uses of something in so many seconds, kept to before Slack has to say so."""
 
     def __init__(self, clock: Clock, uses: int, seconds: float) -> None:
