@@ -32,7 +32,7 @@ from runtime.sessions.outbox import LIVE_CARD
 from runtime.sessions.transcripts import Line
 from runtime.store.payloads import kept, kept_message
 from runtime.store.tables import events, inputs, lanes, messages, outbox, runs, sessions
-from runtime.store.tables_agents import agents
+from runtime.store.tables_agents import agent_cards, agents
 
 INPUT, MESSAGE, POST = 0, 1, 2
 """The order of things of the same millisecond."""
@@ -437,3 +437,12 @@ def _inputs(conn: Connection, query: Select[*tuple[object, ...]]) -> Sequence[Sa
         )
         for row in conn.execute(query)
     ]
+
+
+def live_card_text(conn: Connection, card_id: str) -> str:
+    """What a card that changes in place says by now; empty where there is none.
+
+    It is kept beside the messages: a chat that shows no such cards is sent no change of one.
+    """
+    query = select(agent_cards.c.shown).where(agent_cards.c.id == card_id)
+    return conn.execute(query).scalar_one_or_none() or ""

@@ -20,7 +20,7 @@ from sqlalchemy import (
     update,
 )
 
-from runtime.domain.messages import FilePart, OutboundMessage, TextPart
+from runtime.domain.messages import FilePart, OutboundMessage
 from runtime.store.database import now_ms
 from runtime.store.payloads import kept
 from runtime.store.statements import hot
@@ -290,18 +290,6 @@ def card_of(conn: Connection, open_call_id: str) -> OutboxRow | None:
         .limit(1)
     ).first()
     return None if row is None else row_of(row)
-
-
-def live_text(conn: Connection, card_id: str) -> str:
-    """What a card that changes in place says by now; empty where there is none."""
-    row = conn.execute(
-        select(outbox)
-        .where(outbox.c.open_call_id == card_id, outbox.c.kind.in_((LIVE_CARD, "edit")))
-        .order_by(outbox.c.position.desc())
-        .limit(1)
-    ).first()
-    parts = () if row is None else row_of(row).message.parts
-    return "\n\n".join(part.markdown for part in parts if isinstance(part, TextPart))
 
 
 def card_posted_as(

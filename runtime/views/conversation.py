@@ -7,7 +7,7 @@ from typing import Final, Literal
 from runtime.domain.errors import NotFound
 from runtime.domain.messages import OutboundMessage, TextPart, message_identity
 from runtime.domain.transcript import AssistantMessage, NoticeMessage, UserMessage
-from runtime.sessions import calls, events, inputs, listings, open_calls, outbox, sessions
+from runtime.sessions import calls, events, inputs, listings, open_calls, sessions
 from runtime.sessions.calls import CallRow
 from runtime.sessions.listings import INPUT, MESSAGE, POST, Place, Post, SaidInput, Span
 from runtime.sessions.outbox import LIVE_CARD
@@ -170,7 +170,7 @@ def _post_view(conn: Connection, post: Post, results: Mapping[str, str]) -> Mess
             kind="agents",
             at_ms=post.created_ms,
             run_id=post.message.run_id,
-            text=outbox.live_text(conn, post.open_call_id or ""),
+            text=listings.live_card_text(conn, post.open_call_id or ""),
             delivery=post.state,
         )
     call = None if post.open_call_id is None else open_calls.get(conn, post.open_call_id)
