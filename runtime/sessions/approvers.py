@@ -1,4 +1,4 @@
-"""Who may answer an open call (APR-2): an approver; a question also who asked for its run."""
+"""Who may answer an open call (APR-2): an approver, and a question also whoever its run answers."""
 
 from typing import Final
 
