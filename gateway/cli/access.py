@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import typer
 
+from gateway.cli.answers import Refused, Unreachable
 from gateway.cli.common import AsJson, ask_gateway, fail, group, note, print_json, read_config, say
 
 if TYPE_CHECKING:
@@ -16,17 +17,10 @@ _WRONG_TOKEN: Final = frozenset({401, 429})
 """How a gateway refuses a token: 429 after several wrong ones. A right one always passes."""
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("open")(open_)
-
-
 def open_(context: typer.Context, as_json: AsJson = False) -> None:
     """Print a link that logs one browser in, once, within ten minutes."""
-    made = ask_gateway(context, lambda gateway: gateway.post("/v1/login-links"))
-    if as_json:
-        print_json(made)
-        return
+    link = "/v1/login-links"
+    made = ask_gateway(context, lambda gateway: gateway.post(link), as_json=as_json)
     say(str(made.get("link")))
     note("It logs in one browser, once, within ten minutes.")
     if elsewhere := made.get("elsewhere"):
@@ -91,7 +85,6 @@ async def tell(home: Path, old: "SecretStr | None") -> int:
 
     # Lazy, as above.
     from gateway import home_socket, home_token
-    from gateway.cli.client import Refused, Unreachable
 
     new = SecretStr(home_token.read(home) or "")
     sockets = home_socket.live(home)

@@ -1,4 +1,4 @@
-"""`agents tree`: the subagents of a session below those that sent them, once or as they get on."""
+"""`agents`: who works for whom, once or as they get on; `agents types` is in `agent_types`."""
 
 import asyncio
 import sys
@@ -9,13 +9,19 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from gateway.cli import agent_types
+from gateway.cli.answers import Unreachable
+from gateway.cli.common import AsJson, ask_gateway, cell, group, note, say
+from gateway.cli.sessions import session_id_of
+from runtime.domain.counts import counted
+
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from gateway.cli.client import GatewayClient, JsonObject
-from gateway.cli.common import AsJson, ask_gateway, cell, note, print_json, say
-from gateway.cli.sessions import session_id_of
-from runtime.domain.counts import counted
+
+app = group("Show subagents and their types.")
+app.add_typer(agent_types.app, name="types")
 
 MOST: Final = 10_000
 EVERY_S: Final = 1.0
@@ -73,11 +79,7 @@ Session = Annotated[
 ]
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command()(tree)
-
-
+@app.command()
 def tree(
     context: typer.Context,
     session: Session = "",
@@ -93,10 +95,7 @@ def tree(
         with suppress(KeyboardInterrupt):
             ask_gateway(context, lambda gateway: watching(gateway, session))
         return
-    found = ask_gateway(context, lambda gateway: _rows(gateway, session))
-    if as_json:
-        print_json(found)
-        return
+    found = ask_gateway(context, lambda gateway: _rows(gateway, session), as_json=as_json)
     for line in plain_tree(found) or (_empty(session),):
         say(line)
 
@@ -226,9 +225,6 @@ async def _watch(
 ) -> None:
     """Show the tree whenever something happened in it. Raises `Unreachable` once the gateway is
     gone."""
-    # Lazy: as in `ask_gateway`.
-    from gateway.cli.client import Unreachable
-
     news, watched = asyncio.Event(), Watched(lambda one: _rows(gateway, one), session)
 
     async def listen() -> None:

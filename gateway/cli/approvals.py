@@ -1,24 +1,15 @@
 """`approvals`: what waits for a decision."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from gateway.cli.answers import Refused
+from gateway.cli.common import AsJson, ask_gateway, cell, escaped, group, say, table, when
+
 if TYPE_CHECKING:
     from gateway.cli.client import GatewayClient, JsonObject
-from gateway.cli.common import (
-    AsJson,
-    ask_gateway,
-    cell,
-    escaped,
-    group,
-    print_json,
-    say,
-    table,
-    when,
-)
 
 app = group("Decide about tool calls that wait.")
 
@@ -28,10 +19,8 @@ Code = Annotated[str, typer.Argument(help="The code on the card, or the request'
 @app.command("list")
 def list_(context: typer.Context, as_json: AsJson = False) -> None:
     """Show what waits, the oldest first."""
-    found = ask_gateway(context, lambda gateway: gateway.items("/v1/approvals"))
-    if as_json:
-        print_json(found)
-        return
+    waiting = "/v1/approvals"
+    found = ask_gateway(context, lambda gateway: gateway.items(waiting), as_json=as_json)
     shown = [
         {
             **one,
@@ -107,15 +96,7 @@ class _Decided:
         return f"Its run goes on and answers in its chat; `gatehouse runs show {run}` shows it."
 
 
-def _choices(approval: "JsonObject") -> Sequence[object]:
-    offered = approval.get("choices")
-    return offered if isinstance(offered, list) else ()
-
-
 async def _decide(gateway: "GatewayClient", code: str, said: "JsonObject") -> _Decided:
-    # Lazy: the HTTP client is loaded by the commands that use it.
-    from gateway.cli.client import Refused
-
     waiting = await gateway.items("/v1/approvals", most=10_000)
     found = [one for one in waiting if code in (one.get("request_id"), one.get("code"))]
     if not found:
@@ -123,7 +104,9 @@ async def _decide(gateway: "GatewayClient", code: str, said: "JsonObject") -> _D
     if len(found) > 1:
         raise Refused(409, f"{code} names several approvals; use the request's whole id.")
     one = found[0]
-    if said.get("scope") == "session" and "session" not in _choices(one):
+    choices = one.get("choices")
+    offered = choices if isinstance(choices, list) else []
+    if said.get("scope") == "session" and "session" not in offered:
         raise Refused(409, f"{code} can be allowed once only; leave out --session.")
     resolution: JsonObject = {"request_id": one["request_id"], **said}
     path = f"/v1/runs/{one['run_id']}/approvals"

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from gateway.cli.answers import Refused, Unreachable
 from gateway.cli.common import (
     FAILED,
     UNREACHABLE,
@@ -40,19 +41,13 @@ GOES_ON: Final = (
     "`gatehouse runs cancel RUN` ends it"
 )
 GOES_ON_LATER: Final = "gatehouse: the run continues when a gateway of this home starts again"
+EXAMPLES: Final = examples(
+    "gatehouse chat",
+    "gatehouse chat -m 'list files'",
+    "gatehouse chat --session notes -m 'read AGENTS.md'",
+)
 SHOWN: Final = 160
 """Characters of a failed step's arguments that are shown."""
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command(
-        epilog=examples(
-            "gatehouse chat",
-            "gatehouse chat -m 'list files'",
-            "gatehouse chat --session notes -m 'read AGENTS.md'",
-        )
-    )(chat)
 
 
 def chat(
@@ -75,9 +70,6 @@ def chat(
         message = sys.stdin.read()
     if message is not None and not message.strip():
         fail("there is nothing to say: the message is empty", 2)
-    # Lazy: the HTTP client is loaded by the commands that use it.
-    from gateway.cli.client import Refused, Unreachable
-
     try:
         code = asyncio.run(_talk(config, options, session, message))
     except Unreachable as error:
@@ -90,7 +82,7 @@ def chat(
 
 
 async def _talk(config: "Config", options: Options, session: str, message: str | None) -> int:
-    # Lazy, as above.
+    # Lazy: the HTTP client is loaded by the commands that use it.
     from gateway.cli.conversation import Conversation
 
     async with _gateway(config, options) as (client, own):
@@ -152,9 +144,6 @@ def _refuse_strange(config: "Config", place: "Client") -> None:
 
 async def _is_at_work(client: "GatewayClient", session_id: str) -> bool:
     """Whether a run is not over; False where nobody can be asked."""
-    # Lazy, as above.
-    from gateway.cli.client import Refused, Unreachable
-
     try:
         return (await client.get(f"/v1/sessions/{session_id}")).get("state") != "idle"
     except (Refused, Unreachable):
@@ -171,9 +160,6 @@ async def _screen(conversation: "Conversation") -> None:
 
 async def _once(conversation: "Conversation", message: str, pressed: asyncio.Event) -> int:
     """Say one thing, wait for what becomes of it, print the reply; see `_finished`."""
-    # Lazy, as above.
-    from gateway.cli.client import Refused, Unreachable
-
     seen = {entry.key for entry in conversation.entries}
     submitted = await conversation.submit(message)
     if submitted.disposition != "queued":
@@ -234,9 +220,6 @@ async def _stop_once(conversation: "Conversation", pressed: asyncio.Event) -> No
 async def _finished(conversation: "Conversation", run_id: str, pressed: asyncio.Event) -> str:
     """The state of a run once it is over or waits for a person; stops it once Ctrl+C is `pressed`.
     Raises as the client."""
-    # Lazy, as above.
-    from gateway.cli.client import Refused, Unreachable
-
     changed = asyncio.Event()
     state, trouble = "", None
     async with asyncio.TaskGroup() as group:

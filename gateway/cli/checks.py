@@ -12,12 +12,15 @@ from dataclasses import astuple
 from pathlib import Path
 from typing import Final
 
-from gateway import wiring, workspaces
+from pydantic import SecretStr
+
+from gateway import home_socket, home_token, wiring, workspaces
+from gateway.agent_type_files import find
+from gateway.cli.answers import Refused, Unreachable, objects
 from gateway.cli.check_result import Check
-from gateway.cli.checks_definitions import definitions
-from gateway.cli.checks_gateway import gateway
 from gateway.cli.checks_platforms import platforms
-from gateway.config import Config, tokens_of
+from gateway.cli.client import GatewayClient, JsonObject
+from gateway.config import SECRETS, Config, tokens_of
 from gateway.config_exposure import is_loopback
 from gateway.config_keys import leaves
 from gateway.config_report import masked_url
@@ -37,22 +40,65 @@ RELEASED_MS: Final = 1_795_000_000_000
 """A day before this version was made, in milliseconds since the epoch."""
 SYNCHRONISED: Final = Path("/run/systemd/timesync/synchronized")
 """timesyncd has the folder while it runs, and makes the file once it was told the time."""
+_ABOUT: Final = "The checks below are about the settings of this shell."
 
 
 async def run(config: Config) -> AsyncIterator[Check]:
     """Every check, in the order in which a person would mend things."""
-    yield await gateway(config)
+    yield await _gateway(config)
     yield _config(config)
     yield _home(config)
-    for check in (_workspace, _database, _model, _sandbox):
+    for check in (_workspace, _database, _model, _sandbox, _subagents):
         yield await check(config)
-    yield await definitions(config)
     async for found in platforms(config):
         yield found
     yield _exposure(config)
     yield _permissions(config)
     yield _disk(config)
     yield clock(wiring.system_clock().now_ms())
+
+
+async def _gateway(config: Config) -> Check:
+    """Whether a gateway of this home runs, and what it has that this shell's settings have not.
+
+    One that was started from another shell has the variables that are set only there.
+    """
+    home = config.home
+    if not await asyncio.to_thread(home_socket.live, home):
+        return Check("gateway", "ok", f"no gateway of {home} is running. {_ABOUT}")
+    found = f"a gateway of {home} is running."
+    token = home_token.read(home)
+    try:
+        async with GatewayClient("", SecretStr(token) if token else None, home=home) as client:
+            status, runtime = await client.get("/v1/status"), await client.get("/v1/runtime")
+    except (Refused, Unreachable) as error:
+        return Check("gateway", "ok", f"{found} It does not say what it has: {error}. {_ABOUT}")
+    more = [*_platforms_elsewhere(config, status), *await _model_elsewhere(config, runtime)]
+    if not more:
+        return Check("gateway", "ok", f"{found} {_ABOUT}")
+    lacks = f"It has settings that this shell does not have: {', '.join(more)}."
+    fix = f"Put them into {home / SECRETS}, or export them in this shell too."
+    return Check("gateway", "warn", f"{found} {lacks} {_ABOUT}", fix)
+
+
+def _platforms_elsewhere(config: Config, status: JsonObject) -> list[str]:
+    slack, telegram = config.settings.slack, config.settings.telegram
+    own = {
+        "slack": slack.bot_token is not None or bool(slack.workspaces),
+        "telegram": telegram.token is not None or bool(telegram.bots),
+    }
+    served = dict.fromkeys(str(one.get("channel")) for one in objects(status.get("adapters")))
+    return [name.capitalize() for name in served if not own.get(name, True)]
+
+
+async def _model_elsewhere(config: Config, runtime: JsonObject) -> list[str]:
+    served = runtime.get("model")
+    try:
+        catalog = await wiring.find_models(config)
+    except InvalidInput:
+        return []
+    await catalog.close()
+    return [] if served == catalog.default else [f"the model {served}"]
 
 
 def _config(config: Config) -> Check:
@@ -189,6 +235,29 @@ def sandbox(chosen: Sandbox, setting: str) -> Check:
         fix = 'Set tools.sandbox = "auto".'
         return Check("sandbox", "warn", chosen.describe(), fix)
     return Check("sandbox", "ok", chosen.describe())
+
+
+async def _subagents(config: Config) -> Check:
+    """Which definitions cannot be used as they are, and why (SUB-2). A model that is wrong is
+    another check's."""
+    try:
+        catalog = await wiring.find_models(config)
+    except InvalidInput:
+        return Check(
+            "subagents", "warn", "not checked, because no model works", "Fix the model first."
+        )
+    try:
+        found = await asyncio.to_thread(find, config, catalog)
+    except Unavailable as error:
+        return Check("subagents", "fail", str(error), "Make the folder readable.")
+    finally:
+        await catalog.close()
+    problems = found.types.problems
+    if problems:
+        fix = "Change them; `gatehouse agents types validate FILE` checks one."
+        return Check("subagents", "warn", "\n".join(problems), fix)
+    usable = [one for one, reason in found.types.known.items() if not reason]
+    return Check("subagents", "ok", counted(len(usable), "type"))
 
 
 def _exposure(config: Config) -> Check:

@@ -12,6 +12,7 @@ import aiohttp
 from pydantic import JsonValue, SecretStr
 
 from gateway import home_socket
+from gateway.cli.answers import Refused, Unreachable, objects
 from gateway.config import Client
 
 Json = JsonValue
@@ -21,41 +22,10 @@ TIMEOUT_S: Final = 30.0
 CONNECT_S: Final = 5.0
 LOCAL: Final = "http://localhost"
 """What a socket's address is for HTTP."""
-_LISTS: Final = {
-    "session": "gatehouse sessions list",
-    "run": "gatehouse runs list",
-    "pairing": "gatehouse pairing list",
-}
-"""The command that lists what a person misspelt, by its kind."""
 NOT_RUNNING: Final = (
     "no gateway of {home} is running. Start it with `gatehouse serve`. To use a gateway elsewhere, "
     "put its address into GATEHOUSE_URL and its token into GATEHOUSE_TOKEN"
 )
-
-
-class Unreachable(Exception):
-    """No gateway answers at the address."""
-
-
-@dataclass
-class Refused(Exception):
-    """The gateway answered that it will not; `status` is HTTP's, `code` the gateway's word, `kind`
-    what it did not find."""
-
-    status: int
-    detail: str
-    code: str = ""
-    kind: str = ""
-
-    def __str__(self) -> str:
-        if self.status == 401:
-            return (
-                f"{self.detail} Name the gateway's token in GATEHOUSE_TOKEN, or unset it for the "
-                "gateway of this home."
-            )
-        if self.kind in _LISTS:
-            return f"{self.detail}. `{_LISTS[self.kind]}` shows those that there are."
-        return self.detail
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,14 +105,6 @@ class GatewayClient:
         """What became of a request; the same `key` makes a repeat harmless (RUN-4)."""
         headers = {} if key is None else {"Idempotency-Key": key}
         return await self._call("POST", path, body=body or {}, headers=headers)
-
-    async def reachable(self) -> bool:
-        """Whether something that is a gateway answers there."""
-        try:
-            await self._call("GET", "/healthz")
-        except (Unreachable, Refused):
-            return False
-        return True
 
     async def events(
         self, query: Mapping[str, str], *, after: str | None = None
@@ -231,11 +193,6 @@ class GatewayClient:
         # The next call looks for the socket of the gateway that took its place.
         await self._leave()
         return Unreachable(f"the gateway of {self._home or self._socket} went away ({why})")
-
-
-def objects(value: JsonValue) -> list[JsonObject]:
-    """The objects of a list; anything else is no list of objects and gives none."""
-    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
 
 
 async def _events(content: aiohttp.StreamReader) -> AsyncIterator[ServerEvent]:

@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 import typer
 
+from gateway.cli.answers import Refused, Unreachable
 from runtime.domain.counts import counted
 from runtime.domain.printable import is_hidden, one_line
 
@@ -143,10 +144,18 @@ def place_of(config: "Config") -> "Client":
     return place
 
 
-def ask_gateway(context: typer.Context, question: Callable[["GatewayClient"], Awaitable[T]]) -> T:
-    """What a running gateway answers. Ends with 3 when there is none, with 1 when it refuses."""
+def ask_gateway(
+    context: typer.Context,
+    question: Callable[["GatewayClient"], Awaitable[T]],
+    *,
+    as_json: bool = False,
+) -> T:
+    """What a running gateway answers; with `as_json` it is printed, and the command is over.
+
+    Ends with 3 when there is no gateway, with 1 when it refuses.
+    """
     # Lazy: the HTTP client is not needed by `--help`, `config` and `version`.
-    from gateway.cli.client import GatewayClient, Refused, Unreachable
+    from gateway.cli.client import GatewayClient
 
     place = place_of(read_config(context))
 
@@ -155,11 +164,15 @@ def ask_gateway(context: typer.Context, question: Callable[["GatewayClient"], Aw
             return await question(gateway)
 
     try:
-        return asyncio.run(ask())
+        answer = asyncio.run(ask())
     except Unreachable as error:
         fail(str(error), UNREACHABLE)
     except Refused as error:
         fail(str(error))
+    if as_json:
+        print_json(answer)
+        raise typer.Exit
+    return answer
 
 
 def print_json(value: object) -> None:

@@ -11,8 +11,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final, Literal, Protocol
 
-from gateway.cli.client import GatewayClient, Json, JsonObject, Refused, ServerEvent, Unreachable
-from gateway.cli.client import objects as objects_of
+from gateway.cli.answers import Refused, Unreachable
+from gateway.cli.answers import objects as objects_of
+from gateway.cli.client import GatewayClient, Json, JsonObject, ServerEvent
 from gateway.cli.common import escaped
 
 HISTORY: Final = 200

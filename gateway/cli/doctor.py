@@ -19,11 +19,6 @@ INDENT: Final = 24
 WIDEST: Final = 100
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command()(doctor)
-
-
 def doctor(context: typer.Context, as_json: AsJson = False) -> None:
     """Check the installation and name the fix for what is wrong. Changes nothing."""
     found = _checked(context, quiet=as_json)

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from gateway.cli.answers import objects
 from gateway.cli.common import (
     AsJson,
     SessionName,
@@ -16,7 +17,6 @@ from gateway.cli.common import (
     note,
     one_of,
     plain,
-    print_json,
     say,
     table,
 )
@@ -43,11 +43,6 @@ _KINDS: Final = {
 }
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands that are in no group."""
-    app.command()(context)
-
-
 def context(
     context: typer.Context,
     session: SessionName,
@@ -59,11 +54,8 @@ def context(
     async def prompt(gateway: "GatewayClient") -> "JsonObject":
         return await gateway.get(f"/v1/sessions/{await session_id_of(gateway, session)}/context")
 
-    found = ask_gateway(context, prompt)
-    if as_json:
-        print_json(found)
-        return
-    blocks = _objects(found.get("blocks"))
+    found = ask_gateway(context, prompt, as_json=as_json)
+    blocks = objects(found.get("blocks"))
     shown = [{**one, "cut": "cut" if one.get("cut") else ""} for one in blocks]
     table(shown, {"BLOCK": "name", "TOKENS": "tokens", "": "cut"}, "The prompt is empty.")
     warnings = found.get("warnings")
@@ -105,21 +97,14 @@ def explain(
         session_id = await session_id_of(gateway, session)
         return await gateway.post(f"/v1/sessions/{session_id}/policy/explain", body)
 
-    found = ask_gateway(context, decision)
-    if as_json:
-        print_json(found)
-        return
+    found = ask_gateway(context, decision, as_json=as_json)
     say(f"{cell(found.get('verdict'))}  ({cell(found.get('rule'))})")
     if found.get("reason") and found.get("verdict") != "allow":
         say(plain(str(found["reason"])))
-    chain = _objects(found.get("chain"))
+    chain = objects(found.get("chain"))
     table(chain, {"BOUND": "bound", "SAYS": "verdict", "RULE": "rule"}, "No limit was checked.")
 
 
 @policy.callback()
 def group_of_one() -> None:
     """Look at what the agent may do."""
-
-
-def _objects(value: object) -> "list[JsonObject]":
-    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []

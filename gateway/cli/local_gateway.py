@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from gateway import logs, workspaces
-from gateway.cli.client import Refused, Unreachable
+from gateway.cli.answers import Refused, Unreachable
 from gateway.cli.common import Options, fail, note
 from gateway.config import Config, load, secrets_of
 from gateway.service import CannotStart, Start, load_model, running

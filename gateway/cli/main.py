@@ -8,7 +8,7 @@ import typer
 
 from gateway.cli import (
     access,
-    agents,
+    agent_tree,
     approvals,
     backup,
     chat,
@@ -43,8 +43,18 @@ def options(
     context.obj = Options(config)
 
 
-for module in (serve, chat, access, status, setup, doctor, explain):
-    module.register(app)
+app.command()(serve.serve)
+app.command(epilog=chat.EXAMPLES)(chat.chat)
+app.command("open")(access.open_)
+for command in (
+    status.status,
+    setup.init,
+    setup.migrate,
+    setup.version,
+    doctor.doctor,
+    explain.context,
+):
+    app.command()(command)
 for name, one in (
     ("token", access.token),
     ("config", configuration.app),
@@ -52,7 +62,7 @@ for name, one in (
     ("sessions", sessions.app),
     ("runs", runs.app),
     ("approvals", approvals.app),
-    ("agents", agents.app),
+    ("agents", agent_tree.app),
     ("policy", explain.policy),
     ("slack", slack.app),
     ("telegram", telegram_app),

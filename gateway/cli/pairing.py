@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from gateway.cli.common import AsJson, ask_gateway, fail, group, print_json, say, table, when
+from gateway.cli.common import AsJson, ask_gateway, fail, group, say, table, when
 
 app = group("Let people in.")
 
@@ -14,10 +14,8 @@ Code = Annotated[str, typer.Argument(help="The code that the stranger was told."
 @app.command("list")
 def list_(context: typer.Context, as_json: AsJson = False) -> None:
     """Show the strangers who wait."""
-    found = ask_gateway(context, lambda gateway: gateway.items("/v1/pairings"))
-    if as_json:
-        print_json(found)
-        return
+    waiting = "/v1/pairings"
+    found = ask_gateway(context, lambda gateway: gateway.items(waiting), as_json=as_json)
     shown = [{**one, "until": when(one.get("expires_at_ms"))} for one in found]
     columns = {"CODE": "code", "CHANNEL": "channel", "USER": "user_id", "NAME": "name"}
     table(shown, {**columns, "UNTIL": "until"}, "Nobody waits to be let in.")
@@ -51,10 +49,8 @@ def deny(context: typer.Context, code: Code) -> None:
 @app.command("owner-code")
 def owner_code(context: typer.Context, as_json: AsJson = False) -> None:
     """Make a new one-time code that makes its sender an owner; an earlier one stops working."""
-    done = ask_gateway(context, lambda gateway: gateway.post("/v1/pairings/owner-code"))
-    if as_json:
-        print_json(done)
-        return
+    code = "/v1/pairings/owner-code"
+    done = ask_gateway(context, lambda gateway: gateway.post(code), as_json=as_json)
     say(f"{done.get('code')}")
     say("Send it to the bot in a direct message. It works once, so on one platform.")
     if done.get("replaced"):

@@ -61,10 +61,7 @@ def list_(
         query = {name: value for name, value in asked.items() if value}
         return await gateway.items("/v1/runs", query, most=limit)
 
-    found = ask_gateway(context, read)
-    if as_json:
-        print_json(found)
-        return
+    found = ask_gateway(context, read, as_json=as_json)
     shown = [{**one, "made": when(one.get("created_at_ms"))} for one in found]
     columns = {"ID": "id", "STATE": "state", "STEP": "step", "MADE": "made"}
     table(shown, {**columns, "BY": "speaker", "ERROR": "error"}, "There are no such runs.")
@@ -89,8 +86,6 @@ def show(context: typer.Context, run: RunId, as_json: AsJson = False) -> None:
 @app.command()
 def cancel(context: typer.Context, run: RunId, as_json: AsJson = False) -> None:
     """End a run. Ending it twice changes nothing."""
-    found = ask_gateway(context, lambda gateway: gateway.post(f"/v1/runs/{run}/cancel"))
-    if as_json:
-        print_json(found)
-    else:
-        say(f"{run} is {found.get('state')}, and was told to stop.")
+    path = f"/v1/runs/{run}/cancel"
+    found = ask_gateway(context, lambda gateway: gateway.post(path), as_json=as_json)
+    say(f"{run} is {found.get('state')}, and was told to stop.")

@@ -29,11 +29,6 @@ Roles = Annotated[
 ]
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command()(serve)
-
-
 def serve(context: typer.Context, roles: Roles = None) -> None:
     """Run the gateway."""
     # Until it is ready: see `gateway.service`.

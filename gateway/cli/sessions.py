@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from gateway.cli.answers import Refused, objects
 from gateway.cli.common import (
     AsJson,
     Limit,
@@ -38,10 +39,9 @@ def list_(
     as_json: AsJson = False,
 ) -> None:
     """Show sessions, the newest first."""
-    found = ask_gateway(context, lambda gateway: gateway.items("/v1/sessions", most=limit))
-    if as_json:
-        print_json(found)
-        return
+    found = ask_gateway(
+        context, lambda gateway: gateway.items("/v1/sessions", most=limit), as_json=as_json
+    )
     shown = [{**one, "last": when(one.get("last_activity_at_ms"))} for one in found]
     columns = {"ID": "id", "STATE": "state", "LAST": "last", "KEY": "key", "TITLE": "title"}
     table(shown, columns, "There are no sessions yet.")
@@ -68,9 +68,8 @@ def show(
         return
     for name in ("id", "key", "title", "status", "state", "mode", "queue_mode", "model"):
         say(f"{name.ljust(10)}  {cell(found.get(name))}")
-    items = messages.get("items")
-    for item in items if isinstance(items, list) else []:
-        if isinstance(item, dict) and item.get("text"):
+    for item in objects(messages.get("items")):
+        if item.get("text"):
             who = item.get("name") or item.get("kind")
             undone = "  (taken back)" if item.get("undone") is True else ""
             say(f"\n{when(item.get('at_ms'))}  {cell(who)}{undone}\n{plain(str(item['text']))}")
@@ -101,9 +100,6 @@ def export(
 async def session_id_of(gateway: "GatewayClient", name: str) -> str:
     """The id of the session that `name` is the id or the key of. Raises `Refused` for a key that
     no session has."""
-    # Lazy: the HTTP client is loaded by the commands that use it.
-    from gateway.cli.client import Refused
-
     if _ID.fullmatch(name):
         return name
     # An older gateway takes no `key`, and answers with any session.
@@ -122,9 +118,8 @@ async def pages_of(
     found: list[list[JsonObject]] = []
     while True:
         page = await gateway.get(f"/v1/sessions/{session_id}/messages", query)
-        items, pagination = page.get("items"), page.get("pagination")
-        if isinstance(items, list):
-            found.append([item for item in items if isinstance(item, dict)])
+        found.append(objects(page.get("items")))
+        pagination = page.get("pagination")
         cursor = pagination.get("next_cursor") if isinstance(pagination, dict) else None
         if not isinstance(cursor, str):
             return found

@@ -8,13 +8,6 @@ import typer
 from gateway.cli.common import AsJson, fail, print_json, read_config, say
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands."""
-    app.command()(init)
-    app.command()(migrate)
-    app.command()(version)
-
-
 def init(
     context: typer.Context,
     force: Annotated[

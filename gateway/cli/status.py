@@ -5,24 +5,17 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from gateway.cli.common import AsJson, ask_gateway, cell, print_json, say
+from gateway.cli.answers import objects
+from gateway.cli.common import AsJson, ask_gateway, cell, say
 from runtime.domain.counts import counted
 
 if TYPE_CHECKING:
     from gateway.cli.client import Json
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command()(status)
-
-
 def status(context: typer.Context, as_json: AsJson = False) -> None:
     """Show how the running gateway is."""
-    found = ask_gateway(context, lambda gateway: gateway.get("/v1/status"))
-    if as_json:
-        print_json(found)
-        return
+    found = ask_gateway(context, lambda gateway: gateway.get("/v1/status"), as_json=as_json)
     for name, value in found.items():
         if name == "leases":
             _show_leases(value)
@@ -32,7 +25,7 @@ def status(context: typer.Context, as_json: AsJson = False) -> None:
 
 def _show_leases(value: "Json") -> None:
     """What each process holds, without the numbers that only a program compares."""
-    rows = [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+    rows = objects(value)
     held = Counter(cell(row.get("holder")) for row in rows)
     for holder, count in held.items():
         listens = sorted(

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from typing import Final
 
-from gateway.cli.client import GatewayClient, JsonObject, Refused, Unreachable
+from gateway.cli.answers import Refused, Unreachable
+from gateway.cli.client import GatewayClient, JsonObject
 from tests.soak.stage import PATIENCE_S, Stage
 
 WAITS_MS: Final = PATIENCE_S * 1000

@@ -10,8 +10,9 @@ from collections.abc import Callable, Sequence
 from itertools import cycle
 from typing import ClassVar
 
-from gateway.cli.client import GatewayClient, JsonObject, Refused, Unreachable
-from gateway.cli.client import objects as objects_of
+from gateway.cli.answers import Refused, Unreachable
+from gateway.cli.answers import objects as objects_of
+from gateway.cli.client import GatewayClient, JsonObject
 from runtime.ports.clock import Clock
 from tests.scenario.process.program import ADMIN
 from tests.wire.slack import GENERAL, Said, SlackServer

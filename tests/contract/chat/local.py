@@ -20,7 +20,8 @@ from rich.console import Console, RenderableType
 from adapters.system.clock import SystemClock
 from adapters.terminal import entry_views
 from adapters.web.adapter import WebAdapter
-from gateway.cli.client import GatewayClient, JsonObject, objects
+from gateway.cli.answers import objects
+from gateway.cli.client import GatewayClient, JsonObject
 from gateway.http.app import HttpServices, HttpSettings, build_app
 from gateway.http.server import serve
 from runtime.bus.memory import MemoryBus

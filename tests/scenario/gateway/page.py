@@ -4,8 +4,9 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from gateway.cli.client import GatewayClient, JsonObject, Refused, ServerEvent, Unreachable
-from gateway.cli.client import objects as objects_of
+from gateway.cli.answers import Refused, Unreachable
+from gateway.cli.answers import objects as objects_of
+from gateway.cli.client import GatewayClient, JsonObject, ServerEvent
 
 ENDS = frozenset({"run.completed", "run.failed", "run.interrupted", "run.cancelled"})
 

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
+from gateway.cli.answers import objects as objects_of
 from gateway.cli.client import JsonObject
-from gateway.cli.client import objects as objects_of
 from tests.conftest import FailAfter
 from tests.scenario.gateway.page import Page
 from tests.scenario.gateway.town import Serving, Town

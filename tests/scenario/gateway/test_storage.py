@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.cli.client import Refused
+from gateway.cli.answers import Refused
 from tests.conftest import FailAfter
 from tests.scenario.gateway.disks import disk, log_in_use
 from tests.scenario.gateway.page import Page

@@ -6,7 +6,8 @@ import hashlib
 import pytest
 from pydantic import SecretStr
 
-from gateway.cli.client import GatewayClient, Refused
+from gateway.cli.answers import Refused
+from gateway.cli.client import GatewayClient
 from gateway.cli.sessions import session_id_of
 from runtime.domain.decisions import PermissionMode
 from runtime.domain.messages import InboundMessage

@@ -4,7 +4,8 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from gateway.cli.client import GatewayClient, Unreachable
+from gateway.cli.answers import Unreachable
+from gateway.cli.client import GatewayClient
 from gateway.cli.conversation import TERMINAL, Conversation
 from tests.scenario.process.program import ADMIN
 

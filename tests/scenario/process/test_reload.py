@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from gateway.cli.client import GatewayClient, Refused
+from gateway.cli.answers import Refused
+from gateway.cli.client import GatewayClient
 from tests.conftest import FailAfter
 from tests.scenario.process.program import Place, command, gateway, reaching
 

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from gateway.cli.client import GatewayClient, Refused
-from gateway.cli.client import objects as objects_of
+from gateway.cli.answers import Refused
+from gateway.cli.answers import objects as objects_of
+from gateway.cli.client import GatewayClient
 from tests.conftest import FailAfter
 from tests.contract.store_support import postgres_server
 from tests.scenario.gateway.page import Feed, Page

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 import pytest
 from sqlalchemy import make_url
 
-from gateway.cli.client import GatewayClient, Refused
+from gateway.cli.answers import Refused
+from gateway.cli.client import GatewayClient
 from tests.conftest import FailAfter
 from tests.contract.store_support import PostgresServer, postgres_server
 from tests.scenario.process.program import ADMIN, SHORT_LEASE, Place, gateway

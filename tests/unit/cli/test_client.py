@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.cli.client import Refused
+from gateway.cli.answers import Refused
 
 
 @pytest.mark.requirement("OPS-2")
