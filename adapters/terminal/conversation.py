@@ -1,123 +1,75 @@
-"""What the terminal shows and may do, as Protocols: `gateway.cli` brings them to life over HTTP."""
+"""A conversation as the terminal shows it: its entries, and what a person may do in it.
 
-from collections.abc import Callable, Sequence
+`gateway.cli` brings the Protocol to life over HTTP.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Literal, Protocol
 
 Decision = Literal["once", "session", "deny"]
 
 
-class Call(Protocol):
-    """One tool call of a step."""
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One tool call; `state` is how far it came, or how it ended."""
 
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def arguments(self) -> str: ...
-
-    @property
-    def state(self) -> str:
-        """How far it came, or how it ended."""
-        ...
+    name: str
+    arguments: str
+    state: str
 
 
-class Card(Protocol):
-    """An approval or a question; open while `outcome` is empty and `open` is true."""
+@dataclass(frozen=True, slots=True)
+class Card:
+    """An approval or a question (`kind`), which waits while it is `open`. `risk` is one sentence on
+    how risky a call is, empty where nobody judged it."""
 
-    @property
-    def request_id(self) -> str: ...
-
-    @property
-    def code(self) -> str: ...
-
-    @property
-    def kind(self) -> str:
-        """``approval`` or ``question``."""
-        ...
-
-    @property
-    def open(self) -> bool: ...
-
-    @property
-    def tool(self) -> str: ...
-
-    @property
-    def arguments(self) -> str: ...
-
-    @property
-    def reason(self) -> str: ...
-
-    @property
-    def risk(self) -> str:
-        """One sentence on how risky it is; empty where nobody judged it."""
-
-    @property
-    def question(self) -> str: ...
-
-    @property
-    def options(self) -> Sequence[str]: ...
-
-    @property
-    def choices(self) -> Sequence[str]: ...
-
-    @property
-    def outcome(self) -> str: ...
+    request_id: str
+    run_id: str
+    code: str
+    kind: str
+    open: bool
+    tool: str = ""
+    arguments: str = ""
+    reason: str = ""
+    risk: str = ""
+    question: str = ""
+    options: tuple[str, ...] = ()
+    choices: tuple[str, ...] = ()
+    outcome: str = ""
 
 
-class Entry(Protocol):
-    """One thing that was said; `kind` is user, assistant, notice, system, file or card."""
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One thing that was said; `kind` is user, assistant, notice, system, file or card.
 
-    @property
-    def key(self) -> str: ...
+    `waiting`: no run has read it yet. `undone`: its turn was taken back.
+    """
 
-    @property
-    def kind(self) -> str: ...
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def text(self) -> str: ...
-
-    @property
-    def calls(self) -> Sequence[Call]: ...
-
-    @property
-    def card(self) -> Card | None: ...
-
-    @property
-    def waiting(self) -> bool:
-        """Whether it has not been read by a run yet."""
-        ...
-
-    @property
-    def undone(self) -> bool:
-        """Whether its turn was taken back."""
-        ...
+    key: str
+    kind: str
+    name: str
+    text: str
+    run_id: str
+    step: int = -1
+    calls: tuple[Call, ...] = ()
+    card: Card | None = None
+    waiting: bool = False
+    undone: bool = False
 
 
 class Conversation(Protocol):
-    """One session as the terminal sees it. `entries` are the oldest first."""
+    """One session. `entries` are the oldest first; `activity` is what the run does now, empty while
+    nothing runs; `trouble` says why nothing new comes, empty while connected."""
 
-    @property
-    def title(self) -> str: ...
-
-    @property
-    def entries(self) -> Sequence[Entry]: ...
+    title: str
+    entries: tuple[Entry, ...]
+    activity: str
+    trouble: str
 
     @property
     def live(self) -> str:
         """What the running step has written so far."""
-        ...
-
-    @property
-    def activity(self) -> str:
-        """What the run does now; empty while nothing runs."""
-        ...
-
-    @property
-    def trouble(self) -> str:
-        """Why nothing new comes; empty while connected."""
         ...
 
     async def follow(self, changed: Callable[[], None]) -> None:
@@ -132,7 +84,7 @@ class Conversation(Protocol):
         """Stop what runs; False where nothing does, or where nobody could be asked."""
         ...
 
-    async def decide(self, card: Card, decision: Decision, reason: str = "") -> str:
+    async def decide(self, card: Card, decision: Decision) -> str:
         """Answer an approval; empty, or a sentence on why not."""
         ...
 

@@ -29,8 +29,9 @@ from gateway.cli.common import (
 )
 
 if TYPE_CHECKING:
+    from adapters.terminal.conversation import Entry
     from gateway.cli.client import GatewayClient
-    from gateway.cli.conversation import Conversation, Entry
+    from gateway.cli.conversation import Conversation
     from gateway.config import Client, Config
 
 WAITS: Final = 4

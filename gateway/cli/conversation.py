@@ -9,8 +9,9 @@ import secrets
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Final, Literal, Protocol
+from typing import Final
 
+from adapters.terminal.conversation import Call, Card, Decision, Entry
 from gateway.cli.answers import Refused, Unreachable
 from gateway.cli.answers import objects as objects_of
 from gateway.cli.client import GatewayClient, Json, JsonObject, ServerEvent
@@ -21,51 +22,6 @@ RETRY_S: Final = 1.0
 SEND_TRIES: Final = 5
 TERMINAL: Final = frozenset({"completed", "failed", "interrupted", "cancelled"})
 RUN_ENDS: Final = frozenset(f"run.{state}" for state in TERMINAL)
-Decision = Literal["once", "session", "deny"]
-
-
-@dataclass(frozen=True, slots=True)
-class Call:
-    """One tool call; `state` is how far it came, or how it ended."""
-
-    name: str
-    arguments: str
-    state: str
-
-
-@dataclass(frozen=True, slots=True)
-class Card:
-    """An approval or a question."""
-
-    request_id: str
-    run_id: str
-    code: str
-    kind: str
-    open: bool
-    tool: str = ""
-    arguments: str = ""
-    reason: str = ""
-    risk: str = ""
-    question: str = ""
-    options: tuple[str, ...] = ()
-    choices: tuple[str, ...] = ()
-    outcome: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """One thing that was said."""
-
-    key: str
-    kind: str
-    name: str
-    text: str
-    run_id: str
-    step: int = -1
-    calls: tuple[Call, ...] = ()
-    card: Card | None = None
-    waiting: bool = False
-    undone: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,19 +202,18 @@ class Conversation:
             return False
         return any(done.get(what) for what in ("stopping", "ended", "children"))
 
-    async def decide(self, card: "CardLike", decision: Decision, reason: str = "") -> str:
+    async def decide(self, card: Card, decision: Decision) -> str:
         """Answer an approval; empty, or a sentence on why not."""
         allow = decision != "deny"
         said: JsonObject = {
             "request_id": card.request_id,
             "behavior": "allow" if allow else "deny",
-            "reason": reason,
         }
         if allow:
             said["scope"] = decision
         return await self._settle(card.request_id, "approvals", {"resolutions": [said]})
 
-    async def answer(self, card: "CardLike", text: str) -> str:
+    async def answer(self, card: Card, text: str) -> str:
         """Answer a question; empty, or a sentence on why not."""
         said: JsonObject = {"request_id": card.request_id, "text": text}
         return await self._settle(card.request_id, "questions", {"answers": [said]})
@@ -277,13 +232,6 @@ class Conversation:
     def cards(self) -> tuple[Card, ...]:
         """The cards that are still open, oldest first."""
         return tuple(one.card for one in self.entries if one.card is not None and one.card.open)
-
-
-class CardLike(Protocol):
-    """What names a card."""
-
-    @property
-    def request_id(self) -> str: ...
 
 
 async def _pause(seconds: float) -> None:

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Sequence
 
-from gateway.cli.conversation import Call, Card, Entry
+from adapters.terminal.conversation import Call, Card, Entry
 
 
 class FakeConversation:
@@ -40,7 +40,7 @@ class FakeConversation:
     async def stop(self) -> bool:
         return self.stops.pop(0) if self.stops else False
 
-    async def decide(self, card: object, decision: str, reason: str = "") -> str:
+    async def decide(self, card: object, decision: str) -> str:
         assert isinstance(card, Card)
         self.decided.append((card.code, decision))
         return self.refusal

@@ -2,8 +2,8 @@
 
 import pytest
 
+from adapters.terminal.conversation import Card
 from adapters.terminal.entry_views import plain_card
-from gateway.cli.conversation import Card
 
 
 def card(arguments: str) -> str:

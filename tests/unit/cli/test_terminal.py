@@ -9,7 +9,8 @@ from textual.pilot import Pilot
 from textual.widgets import Input, Static
 
 from adapters.terminal.app import ChatApp
-from gateway.cli.conversation import Call, Doing
+from adapters.terminal.conversation import Call
+from gateway.cli.conversation import Doing
 from tests.unit.cli.support import FakeConversation, approval, assistant, question, user
 
 pytestmark = pytest.mark.requirement("TTY-1")
