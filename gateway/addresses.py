@@ -1,5 +1,6 @@
 """Where people find the gateway: from this machine, and from others. Sends nothing to anybody."""
 
+import ipaddress
 import socket
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -72,6 +73,16 @@ def addresses(host: str, port: int, own: Callable[[int, str], str] = own_address
         found = ""
     elsewhere = _url(found, port) if found and found != family.loopback else ""
     return Addresses(_url(family.loopback, port), elsewhere, family.name)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether an address to listen on is this machine's own."""
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
 
 
 def _url(host: str, port: int) -> str:

@@ -1,7 +1,7 @@
 """The settings of the chat platforms: who may talk there, credentials, habits. Shapes only."""
 
 import re
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeVar
 
 from pydantic import AfterValidator, Field, SecretStr, model_validator
 
@@ -10,6 +10,14 @@ from gateway.config_section import Section
 DmPolicy = Literal["pairing", "allowlist", "open", "disabled"]
 GroupPolicy = Literal["allowlist", "open", "disabled"]
 Scope = Literal["room", "thread", "user", "account"]
+S = TypeVar("S", bound=Section)
+
+
+def _by_name(given: dict[str, S]) -> dict[str, S]:
+    for name in given:
+        if not re.fullmatch(r"[a-z0-9-]{1,40}", name):
+            raise ValueError(f"names are small letters, digits and hyphens, not {name!r}")
+    return given
 
 
 class ChannelAccess(Section):
@@ -73,13 +81,6 @@ class SlackWorkspace(Section):
         return self
 
 
-def _workspaces(given: dict[str, SlackWorkspace]) -> dict[str, SlackWorkspace]:
-    for name in given:
-        if not re.fullmatch(r"[a-z0-9-]{1,40}", name):
-            raise ValueError(f"names are small letters, digits and hyphens, not {name!r}")
-    return given
-
-
 class Slack(ChannelAccess):
     """`[slack]`: one workspace, and what applies to all of them. To switch Slack on, set the bot
     token, and an app token (Gatehouse calls Slack) or a signing secret (Slack calls it)."""
@@ -113,7 +114,7 @@ class Slack(ChannelAccess):
     request_timeout_s: float = Field(
         30.0, gt=0, description="Seconds that a call to Slack may take."
     )
-    workspaces: Annotated[dict[str, SlackWorkspace], AfterValidator(_workspaces)] = Field(
+    workspaces: Annotated[dict[str, SlackWorkspace], AfterValidator(_by_name)] = Field(
         default_factory=dict, description="More workspaces, each with an application of its own."
     )
 
@@ -157,13 +158,6 @@ class TelegramBot(Section):
         return self
 
 
-def _bots(given: dict[str, TelegramBot]) -> dict[str, TelegramBot]:
-    for name in given:
-        if not re.fullmatch(r"[a-z0-9-]{1,40}", name):
-            raise ValueError(f"names are small letters, digits and hyphens, not {name!r}")
-    return given
-
-
 class Telegram(ChannelAccess):
     """`[telegram]`: one bot, and what applies to all of them. The token switches Telegram on. With
     `webhook_url` Telegram calls Gatehouse, without it Gatehouse asks Telegram."""
@@ -194,7 +188,7 @@ class Telegram(ChannelAccess):
     request_timeout_s: float = Field(
         30.0, gt=0, description="Seconds that a call to Telegram may take."
     )
-    bots: Annotated[dict[str, TelegramBot], AfterValidator(_bots)] = Field(
+    bots: Annotated[dict[str, TelegramBot], AfterValidator(_by_name)] = Field(
         default_factory=dict, description="More bots, each with a token of its own."
     )
 

@@ -238,6 +238,8 @@ def own_files(config: Config) -> tuple[str, ...]:
     return tuple(dict.fromkeys(str(file) for file in files if file.is_file()))
 
 
+SHOWN = {"policy", "agents", "budgets", "attachments", "limits", "queue", "workers", "delivery"}
+"""Sections that `runtime_view` shows whole: none of them has a secret."""
 RELOADED = ("approvals", "budgets", "limits", "policy", "queue", "sessions")
 """Sections that are taken over while the gateway runs, as are the rules of access of the platforms;
 the rest wait for a restart."""
@@ -269,17 +271,5 @@ def runtime_view(config: Config, found: Found) -> JsonObject:
         "model": found.models.default,
         "fallback": list(found.models.fallback),
         "sandbox": {"name": found.sandbox.name, "describes": found.sandbox.describe()},
-        "policy": {
-            "mode": settings.policy.mode.value,
-            "allow": list(settings.policy.allow),
-            "ask": list(settings.policy.ask),
-            "deny": list(settings.policy.deny),
-        },
-        "agents": dict(settings.agents.model_dump(mode="json")),
-        "budgets": dict(settings.budgets.model_dump(mode="json")),
-        "attachments": dict(settings.attachments.model_dump(mode="json")),
-        "limits": dict(settings.limits.model_dump(mode="json")),
-        "queue": dict(settings.queue.model_dump(mode="json")),
-        "workers": dict(settings.workers.model_dump(mode="json")),
-        "delivery": dict(settings.delivery.model_dump(mode="json")),
+        **settings.model_dump(mode="json", include=SHOWN),
     }

@@ -92,8 +92,11 @@ def from_file(raw: Mapping[str, object], file: str) -> Taken:
 def from_environment(variables: Mapping[str, str], prefix: str) -> Taken:
     """Read variables such as ``GATEHOUSE_HTTP__PORT``; an empty one counts as not set."""
     taken = Taken()
-    known = {"__".join(path).upper(): (path, info) for path, info in leaves()}
-    known |= {"__".join(camel(p) for p in path).upper(): v for path, v in _paths(known)}
+    known = {
+        "__".join(map(spelling, path)).upper(): (path, info)
+        for path, info in leaves()
+        for spelling in (camel, str)
+    }
     for variable, text in sorted(variables.items()):
         if not text:
             continue
@@ -153,12 +156,6 @@ _SWITCHES: dict[str, JsonValue] = {
 def _json(text: str) -> JsonValue:
     value: JsonValue = json.loads(text)
     return value
-
-
-def _paths(
-    known: Mapping[str, tuple[Path, FieldInfo]],
-) -> list[tuple[Path, tuple[Path, FieldInfo]]]:
-    return [(path, (path, info)) for path, info in known.values()]
 
 
 def _table(

@@ -94,7 +94,6 @@ class Telemetry:
         *,
         resumed: bool = False,
     ) -> Iterator[tracing.Span]:
-        """As `Tracer.span`."""
         span = self._begin(kind, run_id, f"{kind} {name}", resumed=resumed)
         span.set_attribute("gen_ai.operation.name", kind)
         span.set_attributes(dict(facts))
@@ -156,12 +155,10 @@ class _Told:
             self._span.set_attribute(name, value)
 
     def content(self, name: str, text: Callable[[], str]) -> None:
-        """As `Span.content`."""
         if self._keep and self._span.is_recording():
             self._span.set_attribute(name, text()[:MOST_CONTENT])
 
     def failed(self, kind: str) -> None:
-        """As `Span.failed`."""
         _fail(self._span, kind)
 
 
@@ -235,7 +232,6 @@ class _Counting(SpanExporter):
         self._left = left
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
-        """As the exporter does it."""
         sent = False
         try:
             result = self._exporter.export(spans)
@@ -245,7 +241,6 @@ class _Counting(SpanExporter):
             self._left(len(spans), sent=sent)
 
     def shutdown(self) -> None:
-        """As the exporter does it."""
         self._exporter.shutdown()
 
 

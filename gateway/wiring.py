@@ -36,7 +36,7 @@ from gateway.config_engine import (
 from gateway.explain import Explainer
 from gateway.features import features_of
 from gateway.http.engine_metrics import EngineMetrics
-from gateway.http.services import HttpServices, HttpSettings, TaskView
+from gateway.http.services import HttpServices, HttpSettings
 from gateway.owner import Owner
 from gateway.tracing import open_tracer
 from gateway.wiring_chats import (
@@ -69,7 +69,7 @@ from runtime.store.filelock import gateway_lock
 from runtime.store.integrity import AT_START, examine
 from runtime.store.migrate import MigrationReport, migrate, schema
 from runtime.store.observed_database import ObservedDatabase, count_commits
-from runtime.supervisor import Supervisor, TaskHealth
+from runtime.supervisor import Supervisor
 from runtime.tools.builtin import builtin_tools
 from runtime.tools.outgoing_files import sending_by_rows
 from runtime.tools.registry import Registry
@@ -185,7 +185,9 @@ class Assembly:
                 "writes": lambda: redact(self.database.writable.trouble),
                 "tasks": lambda: redact(engine.supervisor.trouble),
             },
-            tasks=lambda: [task_view(one, redact) for one in engine.supervisor.health],
+            tasks=lambda: [
+                replace(one, reason=redact(one.reason)) for one in engine.supervisor.health
+            ],
             runtime=lambda: runtime_view(current.config, Found(self.catalog, self.sandbox)),
             explainer=self._explainer(),
             version=gateway_version(),
@@ -381,17 +383,6 @@ def open_observed(config: Config, clock: Clock, observer: Observer) -> ObservedD
     points = count_commits(observer, grouped=grouped)
     opened = open_database(config.database_url, clock=clock, points=points)
     return ObservedDatabase(opened, observer, clock, file=sqlite_path(config.database_url))
-
-
-def task_view(task: TaskHealth, redact: Callable[[str], str]) -> TaskView:
-    """How a long-lived task stands, without secrets."""
-    return TaskView(
-        name=task.name,
-        needed=task.needed,
-        up=task.up,
-        failures=task.failures,
-        reason=redact(task.reason),
-    )
 
 
 def _reached(platforms: Sequence[Account]) -> bool:

@@ -24,19 +24,6 @@ if TYPE_CHECKING:
     from adapters.telegram.settings import TelegramSettings
     from adapters.transcription.openai import OpenAITranscriber
 
-__all__ = [
-    "chat_adapters",
-    "fetching_adapters",
-    "local_adapters",
-    "missing_scopes",
-    "slack_adapters",
-    "slack_manifest",
-    "telegram_adapters",
-    "telegram_ways_in",
-    "telegram_webhook",
-    "transcriber_of",
-]
-
 
 def local_adapters(bus: Bus) -> list[ChatAdapter]:
     """The channels that the gateway's own HTTP server serves."""

@@ -32,7 +32,6 @@ class SlackFiles:
         self._own = _origin(api_url)
 
     async def fetch(self, attachment: Attachment) -> AsyncIterator[bytes]:
-        """See `Files.fetch`."""
         response, moved = await self._response(await self._address(attachment))
         try:
             _check(response, attachment, moved=moved)

@@ -88,7 +88,6 @@ class SlackStreams:
         return shown is None or not shown.native or _rest(message, shown) is None
 
     async def open(self, message: OutboundMessage) -> str:
-        """See `Streams.open`."""
         first = _first(message)
         if first is None:
             raise DeliveryRejected("there is nothing to show yet")
@@ -107,7 +106,6 @@ class SlackStreams:
         return ts
 
     async def grow(self, message: OutboundMessage, stream: str) -> None:
-        """See `Streams.grow`."""
         first = _first(message)
         if first is None:
             return
@@ -124,7 +122,6 @@ class SlackStreams:
     async def close(
         self, message: OutboundMessage, stream: str, *, posted: Sequence[str], on_posted: Posted
     ) -> Receipt:
-        """See `Streams.close`."""
         if posted or not stream:
             return await self._poster.post_rest(message, posted, on_posted)
         posts = egress.posts_of(message)

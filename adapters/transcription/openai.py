@@ -44,7 +44,6 @@ class OpenAITranscriber:
         self._session: aiohttp.ClientSession | None = None
 
     async def transcribe(self, content: bytes, *, name: str, media_type: str) -> str:
-        """As `Transcriber.transcribe`."""
         if len(content) > MOST_BYTES:
             raise Forbidden(f"a recording may have at most {MOST_BYTES} bytes")
         form = aiohttp.FormData()

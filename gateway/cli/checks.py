@@ -15,13 +15,13 @@ from typing import Final
 from pydantic import SecretStr
 
 from gateway import home_socket, home_token, wiring, workspaces
+from gateway.addresses import is_loopback
 from gateway.agent_type_files import find
 from gateway.cli.answers import Refused, Unreachable, objects
 from gateway.cli.check_result import Check
 from gateway.cli.checks_platforms import platforms
 from gateway.cli.client import GatewayClient, JsonObject
 from gateway.config import SECRETS, Config, tokens_of
-from gateway.config_exposure import is_loopback
 from gateway.config_keys import leaves
 from gateway.config_report import masked_url
 from runtime.domain.counts import counted

@@ -4,9 +4,8 @@ from typing import Final, get_args
 
 from aiohttp import web
 
-from gateway.http.responses import answer, cursor_of, flag_of, limit_of, query_id
+from gateway.http.responses import choice_of, cursor_of, flag_of, limit_of, listing, query_id
 from gateway.http.services import HttpServices
-from runtime.domain.errors import InvalidInput
 from runtime.domain.value import JsonObject
 from runtime.features.subagents.views import AgentScope, AgentsReader, AgentStatus
 
@@ -27,25 +26,11 @@ class AgentRoutes:
         every tree in which somebody is at work. ``counts`` are of the whole scope."""
         scope = AgentScope(
             session_id=query_id(request, "session_id") or query_id(request, "root"),
-            status=_status(request),
+            status=choice_of(request, "status", _STATUSES),
             live=flag_of(request, "has_runtime"),
         )
         found = await self._agents.summaries(
             scope, limit=limit_of(request), cursor=cursor_of(request)
         )
-        pagination: JsonObject = {"total_count": found.page.total_count}
-        if found.page.next_cursor is not None:
-            pagination["next_cursor"] = found.page.next_cursor
-        items = [one.model_dump(mode="json") for one in found.page.items]
         counts: JsonObject = {status: found.counts.get(status, 0) for status in _STATUSES}
-        return answer({"items": [*items], "pagination": pagination, "counts": counts})
-
-
-def _status(request: web.Request) -> AgentStatus | None:
-    text = request.query.get("status")
-    if not text:
-        return None
-    found = next((one for one in _STATUSES if one == text), None)
-    if found is None:
-        raise InvalidInput("status", f"must be one of {', '.join(_STATUSES)}")
-    return found
+        return listing(found.page, counts=counts)

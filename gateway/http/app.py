@@ -19,11 +19,9 @@ from gateway.http.people import PeopleRoutes
 from gateway.http.personas import PersonaRoutes
 from gateway.http.problems import problems
 from gateway.http.runs import RunRoutes
-from gateway.http.services import AdapterView, HttpServices, HttpSettings
+from gateway.http.services import HttpServices
 from gateway.http.session_admin import KeepingRoutes
 from gateway.http.sessions import SessionRoutes
-
-__all__ = ["AdapterView", "HttpServices", "HttpSettings", "build_app"]
 
 _CSP: Final = "; ".join(
     (

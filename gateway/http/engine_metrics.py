@@ -4,7 +4,7 @@ No label grows without bound: names that come from outside (a model's, an adapte
 name up to `MOST_NAMES` of them and as ``other`` beyond. Nothing here carries an id or a text.
 """
 
-from typing import Final
+from typing import Final, Generic, TypeVar
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
@@ -16,29 +16,26 @@ MOST_NAMES: Final = 100
 """Combinations of label values of one metric that are told apart."""
 OTHER: Final = "other"
 
+M = TypeVar("M", Counter, Histogram)
+
 _QUICK: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10)
 _SLOW: Final = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 40, 80, 160, 320)
 _WAITING: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 5, 15, 60, 300)
 
 
-class _Counts:
-    """A counter whose children are found by one look-up; it knows what may be its labels."""
+class _Series(Generic[M]):
+    """A metric whose children are found by one look-up; it knows what may be its labels."""
 
-    def __init__(
-        self, registry: CollectorRegistry, name: str, text: str, labels: tuple[str, ...]
-    ) -> None:
-        self._metric = Counter(f"gatehouse_{name}", text, labels, registry=registry)
-        self._labels = len(labels)
-        self._children: dict[tuple[str, ...], Counter] = {} if labels else {(): self._metric}
+    def __init__(self, metric: M, labels: int) -> None:
+        self._metric: M = metric
+        self._labels = labels
+        self._children: dict[tuple[str, ...], M] = {} if labels else {(): metric}
 
-    def add(self, *values: str, amount: float = 1) -> None:
+    def of(self, values: tuple[str, ...]) -> M:
         child = self._children.get(values)
-        if child is None:
-            child = self._child(values)
-        # What a provider reports is not ours to trust, and a counter only grows.
-        child.inc(max(amount, 0))
+        return self._child(values) if child is None else child
 
-    def _child(self, values: tuple[str, ...]) -> Counter:
+    def _child(self, values: tuple[str, ...]) -> M:
         if len(self._children) >= MOST_NAMES:
             values = (OTHER,) * self._labels
         child = self._children.get(values)
@@ -47,8 +44,22 @@ class _Counts:
         return child
 
 
-class _Times:
-    """A histogram of seconds, by one label or none."""
+class _Counts(_Series[Counter]):
+    """A counter."""
+
+    def __init__(
+        self, registry: CollectorRegistry, name: str, text: str, labels: tuple[str, ...]
+    ) -> None:
+        metric = Counter(f"gatehouse_{name}", text, labels, registry=registry)
+        super().__init__(metric, len(labels))
+
+    def add(self, *values: str, amount: float = 1) -> None:
+        # What a provider reports is not ours to trust, and a counter only grows.
+        self.of(values).inc(max(amount, 0))
+
+
+class _Times(_Series[Histogram]):
+    """A histogram of seconds."""
 
     def __init__(
         self,
@@ -58,37 +69,12 @@ class _Times:
         buckets: tuple[float, ...],
         *labels: str,
     ) -> None:
-        self._metric = Histogram(
-            f"gatehouse_{name}", text, labels, registry=registry, buckets=buckets
-        )
-        self._children: dict[str, Histogram] = {} if labels else {"": self._metric}
+        metric = Histogram(f"gatehouse_{name}", text, labels, registry=registry, buckets=buckets)
+        super().__init__(metric, len(labels))
 
-    def add(self, seconds: float, value: str = "") -> None:
-        child = self._children.get(value)
-        if child is None:
-            child = self._child(value)
+    def add(self, seconds: float, *values: str) -> None:
         # A clock of another machine may be ahead of this one's.
-        child.observe(max(seconds, 0.0))
-
-    def _child(self, value: str) -> Histogram:
-        if len(self._children) >= MOST_NAMES:
-            value = OTHER
-        child = self._children.get(value)
-        if child is None:
-            child = self._children[value] = self._metric.labels(value)
-        return child
-
-
-class SpanCount:
-    """Counts spans that were sent to a collector, or dropped. Called from any thread."""
-
-    def __init__(self, registry: CollectorRegistry) -> None:
-        self._spans = _Counts(
-            registry, "trace_spans", "Spans of traces, sent to the collector or not.", ("result",)
-        )
-
-    def __call__(self, sent: bool, spans: int) -> None:
-        self._spans.add("sent" if sent else "dropped", amount=spans)
+        self.of(values).observe(max(seconds, 0.0))
 
 
 class EngineMetrics:
@@ -128,7 +114,9 @@ class EngineMetrics:
         self._ended = _Counts(
             registry, "runs_ended", "Runs that ended while at work here, by their end.", ("state",)
         )
-        self.traced = SpanCount(registry)
+        self._spans = _Counts(
+            registry, "trace_spans", "Spans of traces, sent to the collector or not.", ("result",)
+        )
         self._models(registry)
         self._tools(registry)
         self._units = _Counts(
@@ -166,28 +154,22 @@ class EngineMetrics:
         self._tool_times = _Times(registry, "tool_seconds", "Tool calls that ran.", _SLOW, "tool")
 
     def accepted(self, channel: str, disposition: str) -> None:
-        """As `Observer.accepted`."""
         self._inbound.add(channel, disposition)
 
     def started(self, waited: float) -> None:
-        """As `Observer.started`."""
         self._queue.add(waited)
 
     def stepped(self, took: float) -> None:
-        """As `Observer.stepped`."""
         self._step.add(took)
 
     def ended(self, state: RunState) -> None:
-        """As `Observer.ended`."""
         self._ended.add(state.value)
 
     def asked(self, model: str, outcome: ModelOutcome, took: float) -> None:
-        """As `Observer.asked`."""
         self._calls.add(model, outcome)
         self._steps.add(took, model)
 
     def used(self, model: str, usage: Usage) -> None:
-        """As `Observer.used`."""
         self._tokens.add(model, "input", amount=usage.input_tokens)
         self._tokens.add(model, "output", amount=usage.output_tokens)
         self._tokens.add(model, "cached", amount=usage.cached_tokens)
@@ -197,27 +179,25 @@ class EngineMetrics:
             self._cost.add(model, amount=usage.cost_usd)
 
     def decided(self, tool: str, verdict: Verdict) -> None:
-        """As `Observer.decided`."""
         self._decisions.add(tool, verdict)
 
     def called(self, tool: str, status: str, took: float) -> None:
-        """As `Observer.called`."""
         self._ran.add(tool, status)
         self._tool_times.add(took, tool)
 
     def delivered(self, channel: str, result: DeliveryResult) -> None:
-        """As `Observer.delivered`."""
         self._deliveries.add(channel, result)
 
     def replied(self, channel: str, took: float) -> None:
-        """As `Observer.replied`."""
         self._replies.add(took, channel)
 
     def wrote(self, unit: str, took: float, *, kept: bool) -> None:
-        """As `Observer.wrote`."""
         self._units.add(unit, "kept" if kept else "failed")
         self._unit_times.add(took)
 
     def committed(self) -> None:
-        """As `Observer.committed`."""
         self._commits.add()
+
+    def traced(self, sent: bool, spans: int) -> None:
+        """Count spans that were sent to a collector, or dropped. Called from any thread."""
+        self._spans.add("sent" if sent else "dropped", amount=spans)

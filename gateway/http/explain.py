@@ -5,7 +5,7 @@ from pydantic import Field, JsonValue
 
 from gateway.explain import Explainer
 from gateway.http.request_bodies import body
-from gateway.http.responses import answer, path_id
+from gateway.http.responses import answer, session_of
 from runtime.domain.people import Trust
 from runtime.domain.value import Value
 
@@ -32,13 +32,11 @@ class ExplainRoutes:
         ]
 
     async def _context(self, request: web.Request) -> web.Response:
-        return answer(await self._explainer.context(path_id(request, "session_id", "session")))
+        return answer(await self._explainer.context(session_of(request)))
 
     async def _decision(self, request: web.Request) -> web.Response:
         asked = await body(request, ExplainRequest)
-        session_id = path_id(request, "session_id", "session")
-        return answer(
-            await self._explainer.decision(
-                session_id, tool=asked.tool, arguments=asked.arguments, trust=asked.trust
-            )
+        decision = await self._explainer.decision(
+            session_of(request), tool=asked.tool, arguments=asked.arguments, trust=asked.trust
         )
+        return answer(decision)

@@ -1,6 +1,7 @@
 """How the gateway is: `/healthz`, `/readyz`, `/metrics`, `/v1/status`, `/v1/runtime` (API-5)."""
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Final
 
 from aiohttp import web
@@ -76,9 +77,7 @@ class HealthRoutes:
                 "turns_running": self._services.turns_running(),
                 "turns_limit": self._services.turns_limit,
                 "adapters": [one.model_dump(mode="json") for one in self._services.adapters()],
-                "tasks": [
-                    one.model_dump(mode="json") for one in self._services.tasks() if one.failures
-                ],
+                "tasks": [asdict(one) for one in self._services.tasks() if one.failures],
                 **(numbers.model_dump(mode="json") if numbers else {}),
             }
         )

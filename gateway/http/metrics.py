@@ -20,9 +20,10 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from gateway.http.problems import Handler
-from gateway.http.services import AdapterView, HttpServices, TaskView
+from gateway.http.services import AdapterView, HttpServices
 from runtime.domain.errors import StoreUnavailable
 from runtime.domain.runs import ACTIVE, TERMINAL, WAITING, RunState
+from runtime.supervisor import TaskHealth
 from runtime.views.models import LoadView
 
 OUTBOX_STATES: Final = ("pending", "sending", "streaming", "dead", "unknown")
@@ -146,7 +147,7 @@ class Gauges(Collector):
         )
 
 
-def _tasks(tasks: Sequence[TaskView]) -> Iterator[Metric]:
+def _tasks(tasks: Sequence[TaskHealth]) -> Iterator[Metric]:
     yield _labelled(
         "task_up",
         "1 while a long-lived task runs.",

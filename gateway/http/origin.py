@@ -45,14 +45,6 @@ def host_name(host: str) -> str:
     return found["six"].lower() if address is not None and address.version == 6 else ""
 
 
-def is_loopback(name: str) -> bool:
-    """Whether a name or an address is this machine's own."""
-    if name == "localhost":
-        return True
-    address = _address(name)
-    return address is not None and address.is_loopback
-
-
 def host_allowed(host: str, settings: HttpSettings) -> bool:
     """Whether a Host header names this server.
 

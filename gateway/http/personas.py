@@ -3,7 +3,7 @@
 from aiohttp import web
 
 from gateway.http.request_bodies import PersonaRequest, body
-from gateway.http.responses import answer, path_id
+from gateway.http.responses import answer, session_of
 from gateway.http.services import HttpServices
 from runtime.features.personas.control import PersonaControl
 
@@ -20,10 +20,9 @@ class PersonaRoutes:
         return [web.put(path, self._bind), web.delete(path, self._unbind)]
 
     async def _bind(self, request: web.Request) -> web.Response:
-        session_id = path_id(request, "session_id", "session")
+        session_id = session_of(request)
         asked = await body(request, PersonaRequest)
         return answer(await self._personas.bind(session_id, asked.persona))
 
     async def _unbind(self, request: web.Request) -> web.Response:
-        session_id = path_id(request, "session_id", "session")
-        return answer(await self._personas.bind(session_id, None))
+        return answer(await self._personas.bind(session_of(request), None))

@@ -2,16 +2,18 @@
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final, TypeVar
 
 from aiohttp import web
+from pydantic import JsonValue
 
 from runtime.domain.errors import InvalidInput, NotFound
 from runtime.domain.value import JsonObject, Value
 from runtime.views.models import Page
 
 V = TypeVar("V", bound=Value)
+C = TypeVar("C", bound=str)
 MAX_LIMIT = 200
 DEFAULT_LIMIT = 50
 _YES_OR_NO: Final = {"true": True, "1": True, "false": False, "0": False}
@@ -32,7 +34,7 @@ def answer(
     )
 
 
-def listing(page: Page[V], **more: int | str) -> web.Response:
+def listing(page: Page[V], **more: JsonValue) -> web.Response:
     """A page as ``{items, pagination}``."""
     pagination: JsonObject = {}
     if page.total_count is not None:
@@ -73,6 +75,17 @@ def flag_of(request: web.Request, name: str) -> bool | None:
     return _YES_OR_NO[text]
 
 
+def choice_of(request: web.Request, name: str, choices: Iterable[C]) -> C | None:
+    """One of these values of the query, or None where it is absent."""
+    text = request.query.get(name)
+    if not text:
+        return None
+    known = {str(one): one for one in choices}
+    if text not in known:
+        raise InvalidInput(name, f"must be one of {', '.join(known)}")
+    return known[text]
+
+
 def cursor_of(request: web.Request) -> str | None:
     """``cursor`` of the query; an empty one is none."""
     return request.query.get("cursor") or None
@@ -84,6 +97,11 @@ def path_id(request: web.Request, name: str, kind: str) -> str:
     if not _ID.fullmatch(found):
         raise NotFound(kind, found[:64])
     return found
+
+
+def session_of(request: web.Request) -> str:
+    """The session that a path names. Raises `NotFound` for what cannot be one."""
+    return path_id(request, "session_id", "session")
 
 
 def query_id(request: web.Request, name: str) -> str | None:

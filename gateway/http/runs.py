@@ -3,9 +3,16 @@
 from aiohttp import web
 
 from gateway.http.request_bodies import ApprovalsRequest, QuestionsRequest, body
-from gateway.http.responses import answer, cursor_of, limit_of, listing, path_id, query_id
+from gateway.http.responses import (
+    answer,
+    choice_of,
+    cursor_of,
+    limit_of,
+    listing,
+    path_id,
+    query_id,
+)
 from gateway.http.services import HttpServices
-from runtime.domain.errors import InvalidInput
 from runtime.domain.runs import RunState
 from runtime.intake.api_decisions import Reply, Resolution
 
@@ -33,7 +40,7 @@ class RunRoutes:
     async def _list(self, request: web.Request) -> web.Response:
         page = await self._views.runs(
             session_id=query_id(request, "session_id"),
-            status=_status(request),
+            status=choice_of(request, "status", RunState),
             limit=limit_of(request),
             cursor=cursor_of(request),
         )
@@ -83,12 +90,3 @@ class RunRoutes:
 
 def _run(request: web.Request) -> str:
     return path_id(request, "run_id", "run")
-
-
-def _status(request: web.Request) -> RunState | None:
-    found = request.query.get("status")
-    if not found:
-        return None
-    if found not in [state.value for state in RunState]:
-        raise InvalidInput("status", f"must be one of {', '.join(RunState)}")
-    return RunState(found)

@@ -8,8 +8,8 @@ from typing import Final
 import structlog
 from aiohttp import web
 
+from gateway.addresses import is_loopback
 from gateway.http.connections import GuardedRunner
-from gateway.http.origin import is_loopback
 from gateway.http.services import HttpSettings
 from runtime.domain.errors import InvalidInput
 

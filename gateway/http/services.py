@@ -14,6 +14,7 @@ from runtime.ports.bus import Bus
 from runtime.ports.chat import Webhook
 from runtime.ports.clock import Clock
 from runtime.ports.gatehouse import Gatehouse
+from runtime.supervisor import TaskHealth
 from runtime.views.reader import Views
 
 Tokens = Callable[[], Sequence[str]]
@@ -52,16 +53,6 @@ class AdapterView(Value):
     detail: str = ""
 
 
-class TaskView(Value):
-    """A long-lived task of this process, as /v1/status and the metrics show it."""
-
-    name: str
-    needed: bool
-    up: bool
-    failures: int
-    reason: str = ""
-
-
 @dataclass(frozen=True, slots=True)
 class HttpServices:
     """Everything behind the handlers.
@@ -86,7 +77,7 @@ class HttpServices:
     render: Callable[[str], Sequence[str]]
     render_growing: Callable[[str], Sequence[str]]
     adapters: Callable[[], Sequence[AdapterView]] = tuple
-    tasks: Callable[[], Sequence[TaskView]] = tuple
+    tasks: Callable[[], Sequence[TaskHealth]] = tuple
     turns_running: Callable[[], int] = int
     checks: Mapping[str, Callable[[], bool]] = field(default_factory=dict)
     reasons: Mapping[str, Callable[[], str]] = field(default_factory=dict)

@@ -6,7 +6,7 @@ from typing import Final
 from aiohttp import web
 
 from gateway.http.request_bodies import RevisionRequest, RoutePolicyRequest, body
-from gateway.http.responses import answer, listing, path_id
+from gateway.http.responses import answer, listing, session_of
 from gateway.http.services import HttpServices
 from runtime.domain.errors import InvalidInput
 from runtime.intake.sessions import Revision
@@ -44,26 +44,26 @@ class KeepingRoutes:
     async def _revise(self, request: web.Request) -> web.Response:
         asked = await body(request, RevisionRequest)
         revision = Revision(title=asked.title, archived=asked.archived)
-        return answer(await self._control.sessions.revise(_session(request), revision))
+        return answer(await self._control.sessions.revise(session_of(request), revision))
 
     async def _delete(self, request: web.Request) -> web.Response:
-        await self._control.sessions.delete(_session(request))
+        await self._control.sessions.delete(session_of(request))
         return web.Response(status=204)
 
     async def _route_policy(self, request: web.Request) -> web.Response:
         asked = await body(request, RoutePolicyRequest)
         changed = {"model": asked.model}
-        return answer(await self._control.change_session(_session(request), changed))
+        return answer(await self._control.change_session(session_of(request), changed))
 
     async def _no_route_policy(self, request: web.Request) -> web.Response:
-        return answer(await self._control.change_session(_session(request), {"model": None}))
+        return answer(await self._control.change_session(session_of(request), {"model": None}))
 
     async def _export(self, request: web.Request) -> web.Response:
         """All of a conversation as a file, ``format`` is ``markdown`` or ``json``."""
         name = request.query.get("format", "markdown")
         if name not in _TYPES:
             raise InvalidInput("format", f"must be one of {', '.join(_TYPES)}")
-        session = await self._views.session(_session(request))
+        session = await self._views.session(session_of(request))
         items = await self._all(session)
         ending, media_type = _TYPES[name]
         text = as_markdown(session, items) if name == "markdown" else _as_json(session, items)
@@ -96,7 +96,3 @@ def _as_json(session: SessionView, items: list[MessageView]) -> str:
         "messages": [item.model_dump(mode="json") for item in items],
     }
     return json.dumps(value, ensure_ascii=False, indent=1)
-
-
-def _session(request: web.Request) -> str:
-    return path_id(request, "session_id", "session")

@@ -13,7 +13,15 @@ from gateway.http.request_bodies import (
     body,
     idempotency_key,
 )
-from gateway.http.responses import answer, cursor_of, flag_of, limit_of, listing, number_of, path_id
+from gateway.http.responses import (
+    answer,
+    cursor_of,
+    flag_of,
+    limit_of,
+    listing,
+    number_of,
+    session_of,
+)
 from gateway.http.services import HttpServices
 from runtime.intake.control import NewConversation
 from runtime.views.models import MessageView, Page
@@ -78,12 +86,12 @@ class SessionRoutes:
         return answer(session, status=201 if made else 200, headers=headers)
 
     async def _get(self, request: web.Request) -> web.Response:
-        return answer(await self._views.session(_session(request)))
+        return answer(await self._views.session(session_of(request)))
 
     async def _messages(self, request: web.Request) -> web.Response:
         """Oldest first; ``cursor`` leads to earlier ones. ``html=1`` adds sanitised HTML."""
         found = await self._views.transcript(
-            _session(request),
+            session_of(request),
             transcript=number_of(request, "transcript"),
             before=cursor_of(request),
             limit=limit_of(request),
@@ -102,16 +110,16 @@ class SessionRoutes:
     async def _submit(self, request: web.Request) -> web.Response:
         asked = await body(request, RunRequest)
         done = await self._control.submit(
-            _session(request), asked.items(), idempotency_key=idempotency_key(request)
+            session_of(request), asked.items(), idempotency_key=idempotency_key(request)
         )
         headers = {"Location": f"/v1/runs/{done.run_id}"} if done.run_id else {}
         return answer(done, status=202, headers=headers)
 
     async def _interrupt(self, request: web.Request) -> web.Response:
-        return answer(await self._control.interrupt(_session(request)))
+        return answer(await self._control.interrupt(session_of(request)))
 
     async def _end(self, request: web.Request) -> web.Response:
-        return answer(await self._control.end_session(_session(request)))
+        return answer(await self._control.end_session(session_of(request)))
 
     async def _mode(self, request: web.Request) -> web.Response:
         asked = await body(request, ModeRequest)
@@ -129,8 +137,4 @@ class SessionRoutes:
         return await self._change(request, "permission_mode", None)
 
     async def _change(self, request: web.Request, name: str, value: str | None) -> web.Response:
-        return answer(await self._control.change_session(_session(request), {name: value}))
-
-
-def _session(request: web.Request) -> str:
-    return path_id(request, "session_id", "session")
+        return answer(await self._control.change_session(session_of(request), {name: value}))

@@ -15,8 +15,9 @@ from adapters.system.clock import SystemClock
 from adapters.web.adapter import CHANNELS, WebAdapter
 from gateway.explain import Explainer
 from gateway.features import FEATURES
-from gateway.http.app import AdapterView, HttpServices, HttpSettings, build_app
+from gateway.http.app import build_app
 from gateway.http.server import serve
+from gateway.http.services import AdapterView, HttpServices, HttpSettings
 from runtime.bus.memory import MemoryBus
 from runtime.engine import Engine, EngineParts, EngineSettings
 from runtime.feature import ToolServices, tools_of

@@ -22,8 +22,9 @@ from adapters.terminal import entry_views
 from adapters.web.adapter import WebAdapter
 from gateway.cli.answers import objects
 from gateway.cli.client import GatewayClient, JsonObject
-from gateway.http.app import HttpServices, HttpSettings, build_app
+from gateway.http.app import build_app
 from gateway.http.server import serve
+from gateway.http.services import HttpServices, HttpSettings
 from runtime.bus.memory import MemoryBus
 from runtime.domain.messages import ChatAddress, OutboundMessage
 from runtime.intake.control import Control, ControlServices, ControlSettings

@@ -8,7 +8,7 @@ import pytest
 
 from gateway.http.app import build_app
 from gateway.http.auth import COOKIE, CSRF_HEADER
-from gateway.http.login_limiter import MAX_FAILURES, WINDOW_S
+from gateway.http.credentials import MAX_FAILURES, WINDOW_S
 from gateway.http.server import serve
 from gateway.http.services import HttpSettings
 from runtime.domain.errors import InvalidInput

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from gateway.addresses import is_loopback
 from gateway.config_engine import needs_restart
-from gateway.config_exposure import is_loopback
 from gateway.config_keys import leaves
 from gateway.config_report import MASK, masked_url, rows, schema
 from tests.unit.config.support import Read

@@ -14,7 +14,6 @@ from adapters.system.clock import SystemClock
 from gateway.http.engine_metrics import EngineMetrics
 from gateway.http.metrics import Metrics
 from gateway.http.services import AdapterView, HttpServices, HttpSettings
-from gateway.wiring import task_view
 from runtime.bus.memory import MemoryBus
 from runtime.domain.messages import InboundMessage
 from runtime.domain.people import Sender
@@ -150,7 +149,7 @@ async def counted(path: Path, model: Model) -> AsyncIterator[Counted]:
         render=lambda text: [text],
         render_growing=lambda text: [text],
         adapters=lambda: [AdapterView(channel="test", account="A1", connected=True)],
-        tasks=lambda: [task_view(one, str) for one in engine.supervisor.health],
+        tasks=lambda: engine.supervisor.health,
         turns_running=lambda: engine.turns.running,
         checks={"engine": lambda: engine.ready},
         version="1.2.3",

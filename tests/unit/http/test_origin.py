@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.http.origin import Origin, host_allowed, host_name, is_loopback, origin_of
+from gateway.addresses import is_loopback
+from gateway.http.origin import Origin, host_allowed, host_name, origin_of
 from gateway.http.services import HttpSettings
 
 

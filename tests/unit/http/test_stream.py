@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.http.login_limiter import FailureLimiter
+from gateway.http.credentials import FailureLimiter
 from gateway.http.stream import SLOWER_BY, Filter, Prose, Texts
 from tests.fakes.clock import FakeClock
 
