@@ -42,17 +42,12 @@ _TAGS = (
 )
 
 
-def render_html(text: str) -> str:
-    """`text` as a balanced HTML fragment, one block element a line.
+def render_blocks(text: str) -> Sequence[str]:
+    """`text` as balanced HTML, one block element each.
 
     Headings start at h3, since the page around a message owns the first two levels. A line break of
     the source stays a line break.
     """
-    return "\n".join(render_blocks(text))
-
-
-def render_blocks(text: str) -> Sequence[str]:
-    """The fragment of `render_html` by its elements."""
     return [_block(block, tight=False) for block in parse(text).blocks]
 
 

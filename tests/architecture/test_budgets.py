@@ -29,7 +29,6 @@ SMALL: dict[str, str] = {
     "adapters/models/clients/anthropic.py": _EQUALS,
     "adapters/models/clients/google.py": _EQUALS,
     "adapters/models/clients/http.py": "the transport beneath a library's client",
-    "adapters/rendering/plain.py": _EQUALS,
     "adapters/sandbox/environment.py": "what keeps secrets from commands is judged alone",
     "adapters/sandbox/seccomp_requests.py": "the shape of the kernel's questions",
     "adapters/sandbox/unconfined.py": _EQUALS,

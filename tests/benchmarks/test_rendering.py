@@ -5,9 +5,10 @@ from time import process_time
 
 import pytest
 
-from adapters.rendering import render_html, render_slack, render_telegram
+from adapters.rendering import render_slack, render_telegram
 from adapters.rendering.terminal import render_terminal
 from tests.benchmarks.corpora import HOSTILE, ORDINARY
+from tests.rendering.texts import render_html
 
 TARGETS: dict[str, Callable[[str], object]] = {
     "Slack": render_slack,

@@ -8,14 +8,9 @@ import sys
 from html import escape
 from pathlib import Path
 
-from adapters.rendering import (
-    TelegramPart,
-    plain_telegram,
-    render_html,
-    render_slack,
-    render_telegram,
-)
+from adapters.rendering import TelegramPart, plain_telegram, render_slack, render_telegram
 from adapters.rendering.terminal import render_terminal
+from tests.rendering.texts import render_html
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "rendering.md"
 COLUMNS = 72

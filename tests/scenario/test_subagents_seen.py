@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from adapters.rendering import render_html, render_slack
+from adapters.rendering import render_slack
 from runtime.agent.settings import AgentSettings
 from runtime.bus.memory import MemoryBus
 from runtime.features.subagents.family_service import AgentFamily
@@ -16,6 +16,7 @@ from tests.contract.store_support import dialect, migrated_url, schema_templates
 from tests.fakes.clock import FakeClock, settle
 from tests.fakes.model import Gate, Said, ScriptedModel, ScriptedModels
 from tests.kinds import KINDS
+from tests.rendering.texts import render_html
 from tests.scenario.cast import Cast, got_to, played, spawn, tree
 from tests.scenario.engine import Drain, setup_at, world
 from tests.scenario.test_agent_cards import platform

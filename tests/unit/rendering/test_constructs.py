@@ -6,18 +6,16 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from adapters.rendering import (
-    SLACK_LIMITS,
     SlackLimits,
     TelegramPart,
     plain_telegram,
-    render_html,
-    render_plain,
     render_slack,
     render_telegram,
-    split_plain,
 )
+from adapters.rendering.slack import SLACK_LIMITS
 from adapters.rendering.terminal import render_terminal
 from tests.profiles import examples
+from tests.rendering.texts import render_html, render_plain, split_plain
 from tests.unit.rendering.constructs import every_construct, reading
 from tests.unit.rendering.strategies import WORD, any_text, wild_markdown
 from tests.unit.rendering.validators import (

@@ -4,14 +4,9 @@ from collections.abc import Callable
 
 import pytest
 
-from adapters.rendering import (
-    SLACK_LIMITS,
-    SlackLimits,
-    render_html,
-    render_plain,
-    render_slack,
-    render_telegram,
-)
+from adapters.rendering import SlackLimits, render_slack, render_telegram
+from adapters.rendering.slack import SLACK_LIMITS
+from tests.rendering.texts import render_html, render_plain
 from tests.unit.rendering.validators import (
     check_html,
     check_slack,

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapters.rendering import render_html
 from adapters.rendering.highlighting import _ALIASES, _LANGUAGES, Piece, highlight
+from tests.rendering.texts import render_html
 from tests.unit.rendering.test_work import calls
 from tests.unit.rendering.validators import check_html
 

@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapters.rendering import render_html, render_plain, render_slack
+from adapters.rendering import render_slack
 from adapters.rendering.mathml import render_math
+from tests.rendering.texts import render_html, render_plain
 from tests.unit.rendering.test_work import calls
 from tests.unit.rendering.validators import check_html
 

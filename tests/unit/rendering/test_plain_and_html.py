@@ -2,7 +2,8 @@
 
 import pytest
 
-from adapters.rendering import render_html, render_plain, split_plain, strip_controls
+from adapters.rendering import strip_controls
+from tests.rendering.texts import render_html, render_plain, split_plain
 from tests.unit.rendering.validators import check_html, units
 
 REL = 'rel="noopener noreferrer nofollow"'

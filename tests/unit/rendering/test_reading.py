@@ -2,8 +2,8 @@
 
 import pytest
 
-from adapters.rendering import render_html, render_plain
 from adapters.rendering.parser import LONGEST_URL, address
+from tests.rendering.texts import render_html, render_plain
 from tests.unit.rendering.validators import check_html
 
 

@@ -2,7 +2,9 @@
 
 import pytest
 
-from adapters.rendering import SLACK_LIMITS, SlackLimits, render_plain, render_slack
+from adapters.rendering import SlackLimits, render_slack
+from adapters.rendering.slack import SLACK_LIMITS
+from tests.rendering.texts import render_plain
 from tests.unit.rendering.validators import NOTIFIES, check_slack, markdown_of
 
 SECTIONS = SlackLimits(markdown=0)

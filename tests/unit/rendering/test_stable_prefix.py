@@ -3,8 +3,9 @@
 import pytest
 from hypothesis import given
 
-from adapters.rendering.html import render_blocks, render_growing, render_html
+from adapters.rendering.html import render_blocks, render_growing
 from adapters.rendering.stable_prefix import steady
+from tests.rendering.texts import render_html
 from tests.unit.rendering.strategies import wild_markdown
 from tests.unit.rendering.validators import check_html
 

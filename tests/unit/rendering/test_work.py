@@ -10,9 +10,10 @@ from collections.abc import Callable
 
 import pytest
 
-from adapters.rendering import render_html, render_slack, render_telegram, split_plain
+from adapters.rendering import render_slack, render_telegram
 from adapters.rendering.terminal import render_terminal
 from tests.benchmarks.corpora import HOSTILE, ORDINARY
+from tests.rendering.texts import render_html, split_plain
 
 ROOM = 15_000
 """Calls that one cut of a part may need, whatever the length of the text."""

@@ -1,14 +1,20 @@
-"""Markdown as plain text: nothing marked up, nothing left out.
+"""Markdown as plain text, nothing marked up and nothing left out, and as one fragment of HTML.
 
-For platforms that refuse formatting (contract REN-3), for notifications and for pipes.
+Tests hold the readings of Markdown against these, whatever a platform makes of them.
 """
 
 from collections.abc import Sequence
 
 from adapters.rendering.document import parse
+from adapters.rendering.html import render_blocks
 from adapters.rendering.leaves import Gutter, Leaf, flatten
 from adapters.rendering.message_parts import Ruler, split, utf16_length
 from adapters.rendering.nodes import unlink
+
+
+def render_html(text: str) -> str:
+    """`text` as a balanced HTML fragment, one block element a line."""
+    return "\n".join(render_blocks(text))
 
 
 def render_plain(text: str) -> str:
