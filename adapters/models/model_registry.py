@@ -41,19 +41,12 @@ class LazyModel:
     """A provider's model that loads its library with the first request, or by `load`."""
 
     def __init__(self, name: str, settings: ModelSettings, *, load: Load = _load) -> None:
-        self._name = name
+        self.name = name
+        self.context_tokens = names.context_tokens(name, settings)
         self._settings = settings
         self._load = load
         self._loading = asyncio.Lock()
         self._loaded: Connected | None = None
-
-    @property
-    def name(self) -> str:
-        return self._name
-
-    @property
-    def context_tokens(self) -> int:
-        return names.context_tokens(self._name, self._settings)
 
     async def respond(
         self, request: ModelRequest
@@ -75,11 +68,11 @@ class LazyModel:
         async with self._loading:
             if self._loaded is None:
                 try:
-                    self._loaded = await asyncio.to_thread(self._load, self._name, self._settings)
+                    self._loaded = await asyncio.to_thread(self._load, self.name, self._settings)
                 except ImportError as error:
                     raise ModelRejected(
-                        f"{self._name}: {error}",
-                        f"The library for {self._name} is not installed on the gateway.",
+                        f"{self.name}: {error}",
+                        f"The library for {self.name} is not installed on the gateway.",
                     ) from None
             return self._loaded
 
@@ -91,28 +84,17 @@ class Catalog:
     """
 
     def __init__(self, settings: ModelSettings, *, load: Load = _load) -> None:
-        self._settings = settings
+        self.settings = settings
+        """What the operator set, with what was found on this machine."""
+        self.fallback = settings.fallback
         self._load = load
         self._models: dict[str, Model] = {}
         self._lazy: list[LazyModel] = []
-        self._default = names.choose(settings)
-        self._check("models.default", self._default)
+        self.default = names.choose(settings)
+        self._check("models.default", self.default)
         for field, listed in (("fallback", settings.fallback), ("offered", settings.offered)):
             for name in listed:
                 self._check(f"models.{field}", name)
-
-    @property
-    def settings(self) -> ModelSettings:
-        """What the operator set, with what was found on this machine."""
-        return self._settings
-
-    @property
-    def default(self) -> str:
-        return self._default
-
-    @property
-    def fallback(self) -> tuple[str, ...]:
-        return self._settings.fallback
 
     def get(self, name: str) -> Model:
         """Raises `InvalidInput` for a name that no provider knows, or whose key is missing."""
@@ -122,17 +104,17 @@ class Catalog:
 
     def names(self) -> tuple[str, ...]:
         """The operator's list, or each provider that has a key with its usual model."""
-        if self._settings.offered:
-            return self._settings.offered
-        elsewhere = names.own_server(self._settings)
+        if self.settings.offered:
+            return self.settings.offered
+        elsewhere = names.own_server(self.settings)
         ready = [
-            names.default_name(provider, self._settings)
+            names.default_name(provider, self.settings)
             for provider in names.PROVIDERS
-            if not names.missing(provider, self._settings)
+            if not names.missing(provider, self.settings)
             # The key is another server's, which does not have OpenAI's usual model.
             and not (elsewhere and provider == "openai")
         ]
-        return tuple(dict.fromkeys((self._default, *self._settings.fallback, *ready)))
+        return tuple(dict.fromkeys((self.default, *self.settings.fallback, *ready)))
 
     async def load(self) -> bool:
         """Load what the default model needs, so that the first message does not wait for it; False
@@ -140,7 +122,7 @@ class Catalog:
 
         Raises `ModelRejected` when its library is missing, and what that library raises.
         """
-        default = self.get(self._default)
+        default = self.get(self.default)
         if not isinstance(default, LazyModel):
             return False
         await default.load()
@@ -153,14 +135,14 @@ class Catalog:
 
     def _make(self, name: str) -> Model:
         provider, _ = names.split(name)
-        if needed := names.missing(provider, self._settings):
+        if needed := names.missing(provider, self.settings):
             raise InvalidInput("model", f"{name} needs {needed}")
         if provider == "offline":
             # Lazy: the rules behind its sentences are for those who have no other model.
             from adapters.models.offline import OfflineModel
 
             return OfflineModel()
-        model = LazyModel(name, self._settings, load=self._load)
+        model = LazyModel(name, self.settings, load=self._load)
         self._lazy.append(model)
         return model
 

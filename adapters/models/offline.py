@@ -9,9 +9,9 @@ from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from adapters.models import offline_answers, offline_batches
+from adapters.models import names, offline_answers, offline_batches
 from adapters.models.call_ids import call_id
-from adapters.models.names import OFFLINE, context_tokens
+from adapters.models.names import OFFLINE
 from adapters.models.offline_calls import arguments_for
 from adapters.models.offline_grammar import Wanted
 from adapters.models.offline_sentences import Step, understand
@@ -39,13 +39,8 @@ _UNTRUSTED: Final = re.compile(r"<untrusted\b.*?(?:</untrusted\b[^>]*>|\Z)", re.
 class OfflineModel:
     """`Model` without a provider."""
 
-    @property
-    def name(self) -> str:
-        return OFFLINE
-
-    @property
-    def context_tokens(self) -> int:
-        return context_tokens(OFFLINE, ModelSettings())
+    name = OFFLINE
+    context_tokens = names.context_tokens(OFFLINE, ModelSettings())
 
     async def respond(
         self, request: ModelRequest

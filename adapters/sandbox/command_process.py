@@ -190,11 +190,7 @@ class LaunchedProcess:
         self._settling = asyncio.Lock()
         head = process_tree.read_process(child.pid)
         ticks = head.started_ticks if head is not None else 0
-        self._identity = ProcessIdentity(child.pid, ticks, plan.token)
-
-    @property
-    def identity(self) -> ProcessIdentity:
-        return self._identity
+        self.identity = ProcessIdentity(child.pid, ticks, plan.token)
 
     async def open(self, timeout_s: float | None) -> None:
         """Connect the pipes and wait until the command runs, or raise why it does not."""
@@ -268,7 +264,7 @@ class LaunchedProcess:
         if self._control is not None:
             # Tells the supervisor to leave alone, for now, what outlives the first process.
             os.write(self._control, b"T")
-        found = await asyncio.to_thread(process_tree.find_tree, self._identity)
+        found = await asyncio.to_thread(process_tree.find_tree, self.identity)
         above = self._plan.machinery
         commands = [each.process for each in found if each.depth is None or each.depth > above]
         sent = process_tree.send(commands, signal.SIGTERM)
@@ -279,7 +275,7 @@ class LaunchedProcess:
         if self._status.gone:
             # Reaped first, or the supervisor on its last instruction would count as remaining.
             await self._settle()
-        remaining = await asyncio.to_thread(process_tree.find_tree, self._identity)
+        remaining = await asyncio.to_thread(process_tree.find_tree, self.identity)
         return TreeEnd(
             confirmed=self._status.gone and not remaining,
             matched_target=bool(found),
@@ -350,7 +346,7 @@ class LaunchedProcess:
         return next(lines, None)
 
     def _sweep(self) -> None:
-        found = [each.process for each in process_tree.find_tree(self._identity)]
+        found = [each.process for each in process_tree.find_tree(self.identity)]
         if self._plan.group is not None:
             listed = (process_tree.read_process(pid) for pid in self._plan.group.pids())
             found += [process for process in listed if process is not None]

@@ -95,12 +95,9 @@ class Chosen:
     """The backend that passed, with what was tried before it."""
 
     def __init__(self, backend: Sandbox, *, reasons: Sequence[str]) -> None:
+        self.name = backend.name
         self._backend = backend
         self._reasons = tuple(reasons)
-
-    @property
-    def name(self) -> str:
-        return self._backend.name
 
     async def start(self, command: SandboxCommand) -> SandboxProcess:
         return await self._backend.start(command)

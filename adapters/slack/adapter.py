@@ -25,7 +25,7 @@ from adapters.slack.settings import SlackSettings
 from runtime.domain.errors import DeliveryRejected
 from runtime.domain.messages import ChatAddress, OutboundMessage, Receipt, undecided
 from runtime.domain.value import JsonObject
-from runtime.ports.chat import AdapterStatus, Capabilities, Files, Posted, Streams, Webhook
+from runtime.ports.chat import AdapterStatus, Capabilities, Posted
 from runtime.ports.clock import Clock
 from runtime.ports.gatehouse import Gatehouse
 
@@ -55,50 +55,30 @@ _CAPABILITIES = Capabilities(
 class SlackAdapter:
     """`ChatAdapter` over the Web API and one of Slack's two ways in. Close it."""
 
+    channel = CHANNEL
+    capabilities = _CAPABILITIES
+
     def __init__(self, settings: SlackSettings, clock: Clock) -> None:
         self._client = SlackClient(settings, clock)
         self._poster = Poster(self._client)
         self.reception = Reception(self._client, settings, clock)
-        self._streams = SlackStreams(self._client, self.reception, clock)
+        self.streams = SlackStreams(self._client, self.reception, clock)
         self._no_status = Refusals(clock)
-        self._files = SlackFiles(self._client, settings.api_url)
-
-    @property
-    def channel(self) -> str:
-        return CHANNEL
+        self.files = SlackFiles(self._client, settings.api_url)
+        self.webhook = self.reception.webhook
 
     @property
     def account(self) -> str:
         """The id of the workspace (its team); empty before `connect`."""
         return self.reception.bot.team_id if self.reception.bot is not None else ""
 
-    @property
-    def capabilities(self) -> Capabilities:
-        return _CAPABILITIES
-
-    @property
-    def streams(self) -> Streams | None:
-        return self._streams
-
-    @property
-    def files(self) -> Files | None:
-        return self._files
-
-    @property
-    def webhook(self) -> Webhook | None:
-        """None in Socket Mode."""
-        return self.reception.webhook
-
     def status(self) -> AdapterStatus:
-        """As `Reception.status`."""
         return self.reception.status()
 
     async def connect(self) -> None:
-        """As `Reception.connect`."""
         await self.reception.connect()
 
     async def listen(self, gatehouse: Gatehouse) -> None:
-        """As `Reception.listen`."""
         await self.reception.listen(gatehouse)
 
     async def send(

@@ -200,7 +200,8 @@ class SocketMode:
         self._address = address
         self._link: Link | None = None
         self._old: Link | None = None
-        self._trouble = ""
+        self.trouble = ""
+        """Why it is not connected, in a sentence; empty while nothing went wrong."""
         self._backoff = Backoff()
 
     @property
@@ -211,11 +212,6 @@ class SocketMode:
     def links(self) -> int:
         """How many sockets are open for it now: one, or two while one replaces the other."""
         return sum(link is not None and link.open for link in (self._link, self._old))
-
-    @property
-    def trouble(self) -> str:
-        """Why it is not connected, in a sentence; empty while nothing went wrong."""
-        return self._trouble
 
     async def run(self) -> None:
         """Receive until cancelled. A failing handler ends it; a failing connection never does."""
@@ -245,7 +241,7 @@ class SocketMode:
                 self._address = None
                 socket = await self._client.open_socket(address)
             except SlackFailure as failure:
-                self._trouble = str(connection_error(failure, "app"))
+                self.trouble = str(connection_error(failure, "app"))
                 log.warning("slack.unreachable", reason=str(failure))
                 named = failure.after_s if isinstance(failure, RateLimited) else None
                 await self._clock.sleep(max(named or 0.0, self._backoff.next()))
@@ -255,11 +251,11 @@ class SocketMode:
     def _note(self, reason: str) -> None:
         log.info("slack.socket_left", reason=reason or "cut")
         if reason in _REFUSALS:
-            self._trouble = _REFUSALS[reason]
+            self.trouble = _REFUSALS[reason]
         elif reason in _EXPECTED_ENDS:
-            self._trouble = "Slack asked for a new connection, which is being opened."
+            self.trouble = "Slack asked for a new connection, which is being opened."
         else:
-            self._trouble = "The connection to Slack was lost. Trying again."
+            self.trouble = "The connection to Slack was lost. Trying again."
 
 
 def _object(text: str) -> dict[str, JsonValue]:

@@ -41,19 +41,15 @@ class SlackWebhook:
         receiver: Callable[[], Awaitable[Receiver]],
     ) -> None:
         """`receiver` says who the bot is, asking Slack if need be; it raises as `connect` does."""
-        self._path = path
+        self.path = path
         self._secret = secret.get_secret_value().encode()
         self._clock = clock
         self._receiver = receiver
 
-    @property
-    def path(self) -> str:
-        return self._path
-
     async def receive(self, request: WebhookRequest, gatehouse: Gatehouse) -> WebhookResponse:
         """Check, store, answer. Raises `Unavailable`: Slack shall deliver it again."""
         if not self._is_slack(request):
-            log.warning("slack.unsigned_request", path=self._path)
+            log.warning("slack.unsigned_request", path=self.path)
             return WebhookResponse(401)
         read = _read(request)
         if read is None:

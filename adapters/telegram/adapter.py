@@ -34,7 +34,7 @@ from adapters.telegram.webhook import Registration, TelegramWebhook
 from runtime.domain.errors import DeliveryRejected, Forbidden, StoreUnavailable, Unavailable
 from runtime.domain.messages import ChatAddress, Move, OutboundMessage, Receipt
 from runtime.ports import chat
-from runtime.ports.chat import AdapterStatus, Capabilities, Files, Streams, Webhook
+from runtime.ports.chat import AdapterStatus, Capabilities, Webhook
 from runtime.ports.clock import Clock
 from runtime.ports.gatehouse import Gatehouse
 
@@ -67,14 +67,17 @@ _CAPABILITIES = Capabilities(
 class TelegramAdapter:
     """`ChatAdapter` over the Bot API, by long polling or by webhook. Close it."""
 
+    channel = CHANNEL
+    capabilities = _CAPABILITIES
+
     def __init__(self, settings: TelegramSettings, clock: Clock) -> None:
         self._settings = settings
         self._clock = clock
         self._client = TelegramClient(settings)
         seal = Seal(settings.token.get_secret_value())
         self._posting = Posting(self._client, clock, seal, self._chat_moved)
-        self.streams: Streams | None = TelegramStreams(self._client, self._posting, clock)
-        self.files: Files | None = TelegramFiles(self._client)
+        self.streams = TelegramStreams(self._client, self._posting, clock)
+        self.files = TelegramFiles(self._client)
         self._hearing = Hearing(self._client, clock, seal, greeting=settings.greeting)
         self._menu = Menu(self._client, clock, settings.commands)
         self.webhook: Webhook | None = None
@@ -86,16 +89,8 @@ class TelegramAdapter:
         self._trouble = "Not connected to Telegram yet."
 
     @property
-    def channel(self) -> str:
-        return CHANNEL
-
-    @property
     def account(self) -> str:
         return str(self._bot.id) if self._bot is not None else ""
-
-    @property
-    def capabilities(self) -> Capabilities:
-        return _CAPABILITIES
 
     def status(self) -> AdapterStatus:
         """Connected while Telegram answers the questions for updates, or gets through to us."""

@@ -89,17 +89,9 @@ class Poller:
         self._store = Backoff()
         self._no_webhook = False
         self._quick = True
-        self._connected = False
-        self._trouble = ""
-
-    @property
-    def connected(self) -> bool:
-        return self._connected
-
-    @property
-    def trouble(self) -> str:
+        self.connected = False
+        self.trouble = ""
         """Why it is not connected, in a sentence; empty while nothing went wrong."""
-        return self._trouble
 
     async def run(self, take: Take) -> None:
         """Receive until cancelled; a call in flight is closed with it."""
@@ -110,7 +102,7 @@ class Poller:
                 except TelegramFailure as failure:
                     await self._clock.sleep(self._troubled(failure))
         finally:
-            self._connected = False
+            self.connected = False
 
     async def _batch(self) -> list[Unit]:
         if not self._no_webhook:
@@ -141,9 +133,9 @@ class Poller:
         answer = await self._client.call("getUpdates", question, timeout_s=seconds + MARGIN_S)
         if not isinstance(answer, list):
             raise Unanswered("getUpdates gave no list")
-        if not self._connected:
+        if not self.connected:
             log.info("telegram.receiving")
-        self._connected, self._quick, self._trouble = True, False, ""
+        self.connected, self._quick, self.trouble = True, False, ""
         self._line.reset()
         return _numbered(answer)
 
@@ -176,8 +168,8 @@ class Poller:
         delay = self._line.next()
         if isinstance(failure, RateLimited):
             delay = max(delay, failure.after_s or 0.0)
-        self._connected = False
-        self._trouble = str(connection_error(failure))
+        self.connected = False
+        self.trouble = str(connection_error(failure))
         self._quick = True
         if isinstance(failure, Refused) and failure.code == 409:
             self._conflict(failure)
@@ -187,14 +179,14 @@ class Poller:
     def _conflict(self, failure: Refused) -> None:
         if failure.says("webhook"):
             self._no_webhook = False
-            self._trouble = (
+            self.trouble = (
                 "A webhook is set for this bot, so Telegram refuses long polling (409). "
                 "It will be removed; if it comes back, another program sets it."
             )
             return
         # A quick question would be answered beside the other program's, and look like peace.
         self._quick = False
-        self._trouble = (
+        self.trouble = (
             "Another program receives with this bot's token (409). Stop it, or get a bot of "
             "its own for this gateway from @BotFather. Waiting, then trying again."
         )

@@ -41,13 +41,9 @@ class TelegramWebhook:
     ) -> None:
         secret = settings.webhook_secret
         self._secret = secret.get_secret_value().encode() if secret is not None else b""
-        self._name = settings.name
+        self.path = f"{CHANNEL}/{settings.name}" if settings.name else CHANNEL
         self._identify = identify
         self._hearing = hearing
-
-    @property
-    def path(self) -> str:
-        return f"{CHANNEL}/{self._name}" if self._name else CHANNEL
 
     async def receive(self, request: WebhookRequest, gatehouse: Gatehouse) -> WebhookResponse:
         """401 without the secret; 200 once the update is stored. Raises `Unavailable`."""
@@ -71,17 +67,9 @@ class Registration:
         self._client = client
         self._clock = clock
         self._line = Backoff()
-        self._connected = False
-        self._trouble = ""
-
-    @property
-    def connected(self) -> bool:
-        return self._connected
-
-    @property
-    def trouble(self) -> str:
+        self.connected = False
+        self.trouble = ""
         """Why Telegram does not get through, in a sentence; empty while nothing went wrong."""
-        return self._trouble
 
     async def run(self) -> None:
         """Set the webhook, and look after it until cancelled.
@@ -94,7 +82,7 @@ class Registration:
                 await self._clock.sleep(LOOK_S)
                 await self._until_done(self._look)
         finally:
-            self._connected = False
+            self.connected = False
 
     async def _until_done(self, step: Callable[[], Awaitable[None]]) -> None:
         while True:
@@ -104,8 +92,8 @@ class Registration:
                 delay = self._line.next()
                 if isinstance(failure, RateLimited):
                     delay = max(delay, failure.after_s or 0.0)
-                self._connected = False
-                self._trouble = str(connection_error(failure))
+                self.connected = False
+                self.trouble = str(connection_error(failure))
                 log.warning("telegram.webhook_not_set", reason=str(failure), again_in_s=delay)
                 await self._clock.sleep(delay)
             else:
@@ -114,7 +102,7 @@ class Registration:
 
     async def _set(self) -> None:
         await self._client.call("setWebhook", webhook_payload(self._settings))
-        self._connected, self._trouble = True, ""
+        self.connected, self.trouble = True, ""
         log.info("telegram.webhook_set")
 
     async def _look(self) -> None:
@@ -123,7 +111,7 @@ class Registration:
         if text_of(info, "url") != self._settings.webhook_url:
             log.warning("telegram.webhook_taken", reason="another program uses this bot's token")
             await self._set()
-            self._trouble = (
+            self.trouble = (
                 "Another program set or removed this bot's webhook. It was set again; stop that "
                 "program, or get a bot of its own for this gateway from @BotFather."
             )
@@ -132,8 +120,8 @@ class Registration:
             number_of(info, "pending_update_count"),
             text_of(info, "last_error_message"),
         )
-        self._connected = not (waiting and error)
-        self._trouble = "" if self._connected else f"Telegram cannot call the webhook: {error}."
+        self.connected = not (waiting and error)
+        self.trouble = "" if self.connected else f"Telegram cannot call the webhook: {error}."
 
 
 def webhook_payload(settings: TelegramSettings) -> JsonObject:

@@ -12,7 +12,7 @@ from typing import Final
 from adapters.web.egress import message_event
 from runtime.domain.messages import ChatAddress, OutboundMessage, Receipt
 from runtime.ports.bus import LIVE, Bus
-from runtime.ports.chat import AdapterStatus, Capabilities, Files, Posted, Streams, Webhook
+from runtime.ports.chat import AdapterStatus, Capabilities, Posted
 from runtime.ports.gatehouse import Gatehouse
 
 ACCOUNT: Final = "local"
@@ -32,41 +32,21 @@ _CAPABILITIES = Capabilities(
 
 
 class WebAdapter:
-    """One of the local channels."""
+    """One of the local channels. The page follows the live events itself, comes in through the
+    gateway's own server, and uploads files with the message."""
+
+    account = ACCOUNT
+    capabilities = _CAPABILITIES
+    streams = None
+    files = None
+    webhook = None
 
     def __init__(self, bus: Bus, *, channel: str = "web") -> None:
         if channel not in CHANNELS:
             raise ValueError(f"{channel} is no local channel")
         self._bus = bus
-        self._channel = channel
+        self.channel = channel
         self._connected = False
-
-    @property
-    def channel(self) -> str:
-        return self._channel
-
-    @property
-    def account(self) -> str:
-        return ACCOUNT
-
-    @property
-    def capabilities(self) -> Capabilities:
-        return _CAPABILITIES
-
-    @property
-    def streams(self) -> Streams | None:
-        """The page follows the live events itself."""
-        return None
-
-    @property
-    def files(self) -> Files | None:
-        """They were uploaded with the message."""
-        return None
-
-    @property
-    def webhook(self) -> Webhook | None:
-        """The page comes in through the gateway's own server."""
-        return None
 
     def status(self) -> AdapterStatus:
         """Connected from `connect` to `close`: there is no other side that could be away."""
