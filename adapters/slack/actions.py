@@ -9,6 +9,7 @@ import json
 import re
 from dataclasses import dataclass
 
+from adapters.platforms.json_fields import object_of, text_of
 from adapters.slack.ingress import Ignored
 from runtime.domain.printable import quoted
 from runtime.domain.value import JsonObject
@@ -81,61 +82,50 @@ def _press(payload: JsonObject) -> Press | Ignored:
     action = actions[0] if isinstance(actions, list) and actions else None
     if not isinstance(action, dict):
         return Ignored("press without an action")
-    name = _text(action, "action_id").partition(":")[0]
+    name = text_of(action, "action_id").partition(":")[0]
     if name not in (PRESS, WRITE):
         return Ignored(f"press of a button that is not ours: {quoted(name)}")
-    call, _, choice = _text(action, "value").partition(" ")
-    person, container = _object(payload, "user"), _object(payload, "container")
-    chat = _text(container, "channel_id") or _text(_object(payload, "channel"), "id")
-    if _text(container, "type") == "view":
+    call, _, choice = text_of(action, "value").partition(" ")
+    person, container = object_of(payload, "user"), object_of(payload, "container")
+    chat = text_of(container, "channel_id") or text_of(object_of(payload, "channel"), "id")
+    if text_of(container, "type") == "view":
         chat = HOME
-    user, moment = _text(person, "id"), _text(action, "action_ts")
+    user, moment = text_of(person, "id"), text_of(action, "action_ts")
     if not (_CALL.fullmatch(call) and user and chat):
         return Ignored("press of a button whose value is not ours")
     return Press(
         call=call,
         choice=choice,
         user=user,
-        user_name=_text(person, "name"),
+        user_name=text_of(person, "name"),
         chat=chat,
-        thread=_text(container, "thread_ts") or None,
+        thread=text_of(container, "thread_ts") or None,
         press_id=f"{user}:{moment}",
-        trigger=_text(payload, "trigger_id"),
+        trigger=text_of(payload, "trigger_id"),
         form=name == WRITE,
     )
 
 
 def _submission(payload: JsonObject) -> Submission | Ignored:
-    view, person = _object(payload, "view"), _object(payload, "user")
-    if _text(view, "callback_id") != FORM:
+    view, person = object_of(payload, "view"), object_of(payload, "user")
+    if text_of(view, "callback_id") != FORM:
         return Ignored("form that is not ours")
     try:
-        state = json.loads(_text(view, "private_metadata"))
+        state = json.loads(text_of(view, "private_metadata"))
     except ValueError:
         state = None
     if not isinstance(state, dict):
         return Ignored("form that carries nothing")
-    call, user = _text(state, "call"), _text(person, "id")
+    call, user = text_of(state, "call"), text_of(person, "id")
     if not (_CALL.fullmatch(call) and user):
         return Ignored("form whose call is not ours")
-    fields = _object(_object(_object(view, "state"), "values"), FIELD)
+    fields = object_of(object_of(object_of(view, "state"), "values"), FIELD)
     return Submission(
         call=call,
-        choice=_text(state, "choice"),
-        text=_text(_object(fields, FIELD), "value").strip(),
+        choice=text_of(state, "choice"),
+        text=text_of(object_of(fields, FIELD), "value").strip(),
         user=user,
-        user_name=_text(person, "name"),
-        chat=_text(state, "chat") or HOME,
-        press_id=_text(view, "id"),
+        user_name=text_of(person, "name"),
+        chat=text_of(state, "chat") or HOME,
+        press_id=text_of(view, "id"),
     )
-
-
-def _text(source: JsonObject, key: str) -> str:
-    """The string of a field, or an empty one. Lone surrogates, which no store keeps, become "?"."""
-    value = source.get(key)
-    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else ""
-
-
-def _object(source: JsonObject, key: str) -> JsonObject:
-    value = source.get(key)
-    return value if isinstance(value, dict) else {}

@@ -7,12 +7,12 @@ effort: a thread without prompts or a title works as well.
 import structlog
 from pydantic import JsonValue
 
+from adapters.platforms.recent_values import Recent
 from adapters.slack.ack_deadline import within
 from adapters.slack.client import SlackClient
 from adapters.slack.directory import Directory
 from adapters.slack.failures import SlackFailure
 from adapters.slack.ingress import COMMAND_PREFIX, Heard, ThreadOpened
-from adapters.slack.recent_values import Recent
 from runtime.domain.value import JsonObject
 from runtime.ports.clock import Clock
 

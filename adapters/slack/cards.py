@@ -6,6 +6,7 @@ name and no argument can format itself, ring somebody or look like a button.
 
 from collections.abc import Iterable, Sequence
 
+from adapters.platforms.cards import LABELS
 from adapters.rendering import utf16_length
 from adapters.slack.actions import FIELD, FORM, LONGEST_VALUE, PRESS, WRITE, form_state, value_of
 from runtime.domain.messages import ApprovalPart, ChatAddress, QuestionPart
@@ -15,12 +16,6 @@ from runtime.ports.gatehouse import Home, HomeSession
 LONGEST_LABEL = 75
 LONGEST_SECTION = 3000
 LONGEST_INPUT = 3000
-_LABELS = {
-    "once": "Allow once",
-    "session": "Allow for this session",
-    "approve": "Approve",
-    "deny": "Deny",
-}
 _STATES = {"idle": "", "queued": " · waiting", "running": " · working", "parked": " · asks you"}
 Button = tuple[str, str, str, str]
 """Action, label, value, style."""
@@ -28,7 +23,7 @@ Button = tuple[str, str, str, str]
 
 def approval_buttons(part: ApprovalPart) -> JsonObject | None:
     """The row below an approval's card; None where it offers nothing that is known."""
-    offered = [choice for choice in part.choices if choice in _LABELS]
+    offered = [choice for choice in part.choices if choice in LABELS]
     buttons: list[Button] = [
         (
             f"{PRESS}:{choice}",
@@ -36,7 +31,7 @@ def approval_buttons(part: ApprovalPart) -> JsonObject | None:
             value_of(part.open_call_id, choice),
             "primary" if choice == part.bright else "",
         )
-        for choice, label in _LABELS.items()
+        for choice, label in LABELS.items()
         if choice in offered
     ]
     if "deny" in offered and "approve" not in offered:

@@ -8,12 +8,13 @@ from collections.abc import Iterable, Mapping
 
 import structlog
 
+from adapters.platforms.json_fields import object_of, objects_of, text_of
+from adapters.platforms.recent_values import Expiring, Recent
 from adapters.slack.ack_deadline import within
 from adapters.slack.client import SlackClient
 from adapters.slack.failures import Refused, SlackFailure
 from adapters.slack.ingress import Bot, Heard
 from adapters.slack.message_text import people_in
-from adapters.slack.recent_values import Expiring, Recent
 from runtime.domain.value import JsonObject
 from runtime.ports.clock import Clock
 
@@ -58,10 +59,8 @@ class Directory:
         if known is None:
             try:
                 async with within(self._clock):
-                    found = (await self._client.read("conversations.info", {"channel": chat})).get(
-                        "channel"
-                    )
-                known = not isinstance(found, dict) or found.get("is_member") is not False
+                    answer = await self._client.read("conversations.info", {"channel": chat})
+                known = object_of(answer, "channel").get("is_member") is not False
             except Refused as refusal:
                 known = refusal.error != "channel_not_found"
             except (SlackFailure, TimeoutError):
@@ -101,7 +100,7 @@ class Directory:
             # Of another workspace, hidden, or the scope is missing: asking again does not help.
             self._names.put(each, "")
             return
-        self._names.put(each, _name(answer.get(key)))
+        self._names.put(each, _name(object_of(answer, key)))
 
     async def _look(self, chat: str, thread: str) -> bool:
         arguments: dict[str, str | int | bool] = {
@@ -115,7 +114,7 @@ class Directory:
             except Refused as refusal:
                 log.warning("slack.thread_unreadable", chat=chat, reason=str(refusal))
                 return False
-            if any(self._takes_part(message) for message in messages_of(page)):
+            if any(self._takes_part(message) for message in objects_of(page, "messages")):
                 return True
             cursor = next_cursor(page)
             if not cursor:
@@ -128,28 +127,13 @@ class Directory:
         return own or self._bot.user_id in people_in(str(message.get("text", "")))
 
 
-def messages_of(page: JsonObject) -> list[JsonObject]:
-    """The messages of one page of a history or a thread."""
-    found = page.get("messages")
-    return [m for m in found if isinstance(m, dict)] if isinstance(found, list) else []
-
-
 def next_cursor(page: JsonObject) -> str:
     """Where the next page begins; empty on the last one."""
-    metadata = page.get("response_metadata")
-    cursor = metadata.get("next_cursor") if isinstance(metadata, dict) else None
-    return cursor if isinstance(cursor, str) else ""
+    return text_of(object_of(page, "response_metadata"), "next_cursor")
 
 
-def _name(user: object) -> str:
-    if not isinstance(user, dict):
-        return ""
-    profile = user.get("profile")
-    sources = (profile if isinstance(profile, dict) else {}, user)
-    for key in ("display_name", "real_name", "name"):
-        for source in sources:
-            name = source.get(key)
-            if isinstance(name, str) and name:
-                # A lone surrogate could not be stored with the message.
-                return name.encode("utf-8", "replace").decode()
-    return ""
+def _name(user: JsonObject) -> str:
+    sources = (object_of(user, "profile"), user)
+    keys = ("display_name", "real_name", "name")
+    names = (text_of(source, key) for key in keys for source in sources)
+    return next(filter(None, names), "")

@@ -6,12 +6,13 @@ metadata, by which an unknown outcome is looked up (MSG-11). Text stays short of
 not fit one post makes the next.
 """
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from pydantic import JsonValue
 
+from adapters.platforms.cards import SCOPES, approval_text, code, question_text
+from adapters.platforms.json_fields import number_of, object_of, objects_of, text_of
 from adapters.rendering import SlackLimits, SlackPart, render_slack
 from adapters.slack.cards import approval_buttons, question_buttons
 from adapters.slack.ingress import COMMAND_PREFIX
@@ -29,7 +30,6 @@ from runtime.domain.value import JsonObject
 METADATA_TYPE = "gatehouse_outbox"
 # Cards are sections, so that a line for buttons can stand below; two blocks are kept free.
 _CARD = SlackLimits(markdown=0, blocks=48)
-_CHOICES = {"once": "once", "session": "for this session"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,15 +105,8 @@ def file_mark(outbox_id: str, number: int) -> str:
 
 def marks_of(posted: JsonObject) -> frozenset[str]:
     """The marks on a message of the history; none where it is no file of ours that has one."""
-    blocks = posted.get("blocks")
-    ids = (
-        [block.get("block_id") for block in blocks if isinstance(block, dict)]
-        if isinstance(blocks, list)
-        else []
-    )
-    return frozenset(
-        found for found in ids if isinstance(found, str) and found.startswith(f"{METADATA_TYPE}:")
-    )
+    ids = (text_of(block, "block_id") for block in objects_of(posted, "blocks"))
+    return frozenset(found for found in ids if found.startswith(f"{METADATA_TYPE}:"))
 
 
 def file_facts(part: FilePart) -> str:
@@ -123,19 +116,16 @@ def file_facts(part: FilePart) -> str:
 
 def file_not_sent(upload: Upload, reason: str) -> Post:
     """What stands where a file would that is not sent; its name is never lost."""
-    return _post(render_slack(f"File {_code(upload.name)} could not be sent: {reason}.")[0])
+    return _post(render_slack(f"File {code(upload.name)} could not be sent: {reason}.")[0])
 
 
 def part_number(posted: JsonObject, outbox_id: str) -> int | None:
     """Which post of the outbox row this message of the history is, if it is one."""
-    metadata = posted.get("metadata")
-    if not isinstance(metadata, dict) or metadata.get("event_type") != METADATA_TYPE:
+    metadata = object_of(posted, "metadata")
+    carried = object_of(metadata, "event_payload")
+    if metadata.get("event_type") != METADATA_TYPE or carried.get("outbox_id") != outbox_id:
         return None
-    carried = metadata.get("event_payload")
-    if not isinstance(carried, dict) or carried.get("outbox_id") != outbox_id:
-        return None
-    number = carried.get("part")
-    return number if isinstance(number, int) else None
+    return number_of(carried, "part")
 
 
 def status_line(state: str) -> str:
@@ -177,18 +167,11 @@ def _posts(part: OutboundPart) -> Iterable[Post | Upload]:
 
 
 def _approval(part: ApprovalPart) -> tuple[Post, ...]:
-    fence = _fence(part.arguments)
-    risk = f"**{part.risk.words}**\n\n" if part.risk else ""
-    reason = f"{part.reason}\n\n" if part.reason else ""
-    markdown = (
-        f"**Approval needed for** {_code(part.tool)}\n\n{risk}{reason}"
-        f"{fence}\n{part.arguments}\n{fence}"
-    )
     allow = f"{COMMAND_PREFIX}approve {part.code}"
     ways = [
-        f"`{allow}{'' if choice == 'once' else f' {choice}'}` ({_CHOICES[choice]})"
+        f"`{allow}{'' if choice == 'once' else f' {choice}'}` ({SCOPES[choice]})"
         for choice in part.choices
-        if choice in _CHOICES
+        if choice in SCOPES
     ]
     if "approve" in part.choices:
         ways.append(f"`{allow}`")
@@ -196,15 +179,14 @@ def _approval(part: ApprovalPart) -> tuple[Post, ...]:
         ways.append(f"`{COMMAND_PREFIX}deny {part.code}`")
     hint = f"Press a button, or reply {', '.join(ways)}, or use `/gatehouse approve {part.code}`."
     buttons = None if part.outcome else approval_buttons(part)
-    return card(markdown, part.outcome or hint, actions=buttons)
+    return card(approval_text(part), part.outcome or hint, actions=buttons)
 
 
 def _question(part: QuestionPart) -> tuple[Post, ...]:
-    options = "".join(f"\n{place}. {text}" for place, text in enumerate(part.options, start=1))
     hint = f"Press a button, or answer with `{COMMAND_PREFIX}answer {part.code} your answer`"
     hint += ", or with the number of an option." if part.options else "."
     buttons = None if part.outcome else question_buttons(part)
-    return card(f"{part.question}\n{options}", part.outcome or hint, actions=buttons)
+    return card(question_text(part), part.outcome or hint, actions=buttons)
 
 
 def _post(part: SlackPart) -> Post:
@@ -220,14 +202,3 @@ def _body(post: Post, *, plain: bool) -> JsonObject:
         return {"text": post.text}
     blocks: list[JsonValue] = list(post.blocks)
     return {"text": post.text, "blocks": blocks}
-
-
-def _code(text: str) -> str:
-    ticks = _fence(text, shortest=1)
-    return f"{ticks} {text} {ticks}" if "`" in text else f"`{text}`"
-
-
-def _fence(text: str, *, shortest: int = 3) -> str:
-    """Backticks that `text` cannot close."""
-    longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
-    return "`" * max(shortest, longest + 1)

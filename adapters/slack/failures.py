@@ -73,17 +73,13 @@ _WHERE = {
 
 
 class SlackFailure(Exception):
-    """A call had no good answer; never raised itself."""
+    """A call had no good answer; never raised itself. `after_s` are seconds that Slack named."""
+
+    after_s: float | None = None
 
 
-@dataclass(eq=False)
 class Unreachable(SlackFailure):
-    """Nothing reached Slack; `detail` says how far it came."""
-
-    detail: str
-
-    def __str__(self) -> str:
-        return self.detail
+    """Nothing reached Slack; the text says how far it came."""
 
 
 class NotServed(Unreachable):
@@ -113,14 +109,8 @@ class Refused(SlackFailure):
         return f"{self.error} ({self.needed})" if self.needed else self.error
 
 
-@dataclass(eq=False)
 class Unanswered(SlackFailure):
     """The request left, and no readable answer came back."""
-
-    detail: str
-
-    def __str__(self) -> str:
-        return self.detail
 
 
 def delivery_error(failure: SlackFailure) -> DeliveryError:

@@ -11,6 +11,7 @@ from urllib.parse import urljoin, urlsplit
 
 import aiohttp
 
+from adapters.platforms.json_fields import object_of, text_of
 from adapters.slack.client import SlackClient
 from adapters.slack.failures import Refused, SlackFailure
 from adapters.slack.ingress import FILE_ID
@@ -58,9 +59,8 @@ class SlackFiles:
             raise NotFound("file", attachment.name) from refusal
         except SlackFailure as failure:
             raise Unavailable(f"Slack does not say where {attachment.name} is.") from failure
-        found = answer.get("file")
-        address = found.get("url_private") if isinstance(found, dict) else None
-        if not isinstance(address, str):
+        address = text_of(object_of(answer, "file"), "url_private")
+        if not address:
             raise NotFound("file", attachment.name)
         return address
 

@@ -8,8 +8,9 @@ or, where Slack took none, by its name if only one unmarked file of that name wa
 import re
 from collections.abc import Sequence
 
+from adapters.platforms.json_fields import objects_of, text_of
 from adapters.slack.client import SlackClient
-from adapters.slack.directory import messages_of, next_cursor
+from adapters.slack.directory import next_cursor
 from adapters.slack.egress import Upload, file_mark, marks_of, part_number, posts_of
 from adapters.slack.failures import Refused, SlackFailure, lookup_error
 from adapters.slack.ingress import Bot
@@ -61,14 +62,13 @@ class _Look:
         number, ts = part_number(posted, self._outbox_id), posted.get("ts")
         if number is not None and isinstance(ts, str):
             self.numbered[number] = ts
-        files = posted.get("files")
         if self._bot is None or posted.get("bot_id") != self._bot.bot_id:
             return
         marks = marks_of(posted)
-        for file in files if isinstance(files, list) else []:
-            if isinstance(file, dict) and marks:
+        for file in objects_of(posted, "files"):
+            if marks:
                 self._marked.update(dict.fromkeys(marks, str(file.get("id"))))
-            elif isinstance(file, dict):
+            else:
                 self._files.append((str(file.get("id")), str(file.get("name"))))
 
     def file_of(self, upload: Upload, number: int, taken: Sequence[str]) -> str | None:
@@ -93,7 +93,7 @@ async def _look(client: SlackClient, message: OutboundMessage, look: _Look) -> N
             if refusal.error == "thread_not_found":
                 return
             raise
-        for posted in messages_of(page):
+        for posted in objects_of(page, "messages"):
             look.see(posted)
         cursor = next_cursor(page)
         if not cursor:
@@ -132,11 +132,11 @@ async def find_asker(client: SlackClient, message: OutboundMessage) -> Asker | N
         page = await client.read("conversations.replies", arguments)
     except SlackFailure:
         return None
-    found = next((one for one in messages_of(page) if one.get("ts") == asked), {})
-    user, team = found.get("user"), found.get("user_team") or found.get("team")
-    if not isinstance(user, str) or found.get("bot_id"):
+    found = next((one for one in objects_of(page, "messages") if one.get("ts") == asked), {})
+    user = text_of(found, "user")
+    if not user or found.get("bot_id"):
         return None
-    return Asker(user, team if isinstance(team, str) else "")
+    return Asker(user, text_of(found, "user_team") or text_of(found, "team"))
 
 
 async def find_stream(client: SlackClient, message: OutboundMessage, bot: Bot) -> str | None:
@@ -149,7 +149,7 @@ async def find_stream(client: SlackClient, message: OutboundMessage, bot: Bot) -
         page = await client.read(method, arguments)
     except SlackFailure as failure:
         raise lookup_error(failure) from failure
-    found = [posted for posted in messages_of(page) if _is_half(posted, bot)]
+    found = [posted for posted in objects_of(page, "messages") if _is_half(posted, bot)]
     ts = found[0].get("ts") if len(found) == 1 else None
     return ts if isinstance(ts, str) else None
 

@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from adapters.platforms.json_fields import object_of, objects_of, text_of
 from adapters.slack.message_text import (
     channels_in,
     people_in,
@@ -134,20 +135,20 @@ Happened = Heard | Ours | Deleted | Added | ThreadOpened | HomeOpened | Ignored
 
 def read_event(payload: JsonObject, bot: Bot, *, reply_in_thread: ReplyInThread) -> Happened:
     """The payload of an `events_api` envelope, or the body of an Events API request."""
-    event = _object(payload, "event")
-    kind = _text(event, "type")
+    event = object_of(payload, "event")
+    kind = text_of(event, "type")
     if _elsewhere(payload, bot):
         return Ignored("an event of another workspace: it needs an application of its own")
     if kind in ("message", "app_mention"):
         return _message(payload, event, bot, reply_in_thread)
     if kind == "member_joined_channel":
-        chat = _text(event, "channel")
-        ours = chat and _text(event, "user") == bot.user_id
+        chat = text_of(event, "channel")
+        ours = chat and text_of(event, "user") == bot.user_id
         return Added(chat) if ours else Ignored("somebody else joined")
     if kind in ("assistant_thread_started", "assistant_thread_context_changed"):
-        return _assistant_thread(_object(event, "assistant_thread"))
-    if kind == "app_home_opened" and _text(event, "tab") == "home" and _text(event, "user"):
-        return HomeOpened(_text(event, "user"))
+        return _assistant_thread(object_of(event, "assistant_thread"))
+    if kind == "app_home_opened" and text_of(event, "tab") == "home" and text_of(event, "user"):
+        return HomeOpened(text_of(event, "user"))
     return Ignored(f"event {kind or 'without a type'}")
 
 
@@ -165,15 +166,15 @@ def deletion(deleted: Deleted, bot: Bot, *, received_at_ms: int) -> Deletion:
 
 def read_command(payload: JsonObject, envelope_id: str) -> Heard | Ignored:
     """A slash command: `/gatehouse status` is the command `/status`."""
-    chat, user = _text(payload, "channel_id"), _text(payload, "user_id")
+    chat, user = text_of(payload, "channel_id"), text_of(payload, "user_id")
     if not (chat and user):
         return Ignored("slash command without a channel or a person")
-    words = _text(payload, "text").strip().removeprefix("/").removeprefix(COMMAND_PREFIX)
+    words = text_of(payload, "text").strip().removeprefix("/").removeprefix(COMMAND_PREFIX)
     return Heard(
         chat=chat,
         kind=_chat_kind("", chat),
         # Slack gives every use of a command a trigger of its own.
-        message_id=_text(payload, "trigger_id") or envelope_id,
+        message_id=text_of(payload, "trigger_id") or envelope_id,
         user=user,
         text=f"/{words or 'help'}",
         mentions_bot=True,
@@ -212,9 +213,9 @@ def inbound(
 def _message(
     payload: JsonObject, event: JsonObject, bot: Bot, reply_in_thread: ReplyInThread
 ) -> Happened:
-    subtype = _text(event, "subtype")
+    subtype = text_of(event, "subtype")
     if subtype == "message_deleted":
-        return _deleted(event, _text(event, "deleted_ts"), bot)
+        return _deleted(event, text_of(event, "deleted_ts"), bot)
     if subtype == "message_changed":
         heard = _edited(event, bot)
     elif subtype in _SPOKEN:
@@ -225,80 +226,78 @@ def _message(
         return heard
     return replace(
         heard,
-        event_id=_text(payload, "event_id"),
-        mentions_bot=heard.mentions_bot or _text(event, "type") == "app_mention",
+        event_id=text_of(payload, "event_id"),
+        mentions_bot=heard.mentions_bot or text_of(event, "type") == "app_mention",
         answer_thread=_answer_thread(heard, reply_in_thread),
     )
 
 
 def _elsewhere(payload: JsonObject, bot: Bot) -> bool:
     """Whether the event was sent to other installations of the application only."""
-    listed = payload.get("authorizations")
-    given = listed if isinstance(listed, list) else []
-    teams = [_text(one, "team_id") for one in given if isinstance(one, dict)]
+    teams = [text_of(one, "team_id") for one in objects_of(payload, "authorizations")]
     # An installation in a whole organisation names no workspace.
     return all(teams) and bool(teams) and bot.team_id not in teams
 
 
 def _assistant_thread(thread: JsonObject) -> ThreadOpened | Ignored:
-    chat, ts = _text(thread, "channel_id"), _text(thread, "thread_ts")
+    chat, ts = text_of(thread, "channel_id"), text_of(thread, "thread_ts")
     if not (chat and _TS.fullmatch(ts)):
         return Ignored("assistant thread without a channel or a time")
-    return ThreadOpened(chat, ts, _text(_object(thread, "context"), "channel_id"))
+    return ThreadOpened(chat, ts, text_of(object_of(thread, "context"), "channel_id"))
 
 
 def _deleted(event: JsonObject, ts: str, bot: Bot) -> Deleted | Ignored:
-    chat, before = _text(event, "channel"), _object(event, "previous_message")
+    chat, before = text_of(event, "channel"), object_of(event, "previous_message")
     if not (chat and _TS.fullmatch(ts)):
         return Ignored("deletion without a channel or a time")
     if _is_ours(before, bot):
         return Ignored("a message of ours was deleted")
-    return Deleted(chat, ts, _text(before, "user") or _text(before, "bot_id"))
+    return Deleted(chat, ts, text_of(before, "user") or text_of(before, "bot_id"))
 
 
 def _is_ours(message: JsonObject, bot: Bot) -> bool:
-    return bot.user_id == _text(message, "user") or bot.bot_id == _text(message, "bot_id")
+    return bot.user_id == text_of(message, "user") or bot.bot_id == text_of(message, "bot_id")
 
 
 def _spoken(event: JsonObject, message: JsonObject, bot: Bot) -> Heard | Ours | Ignored:
     """`event` says where, `message` says what: they differ in an edit only."""
-    chat, ts = _text(event, "channel"), _text(message, "ts")
-    user, bot_id = _text(message, "user"), _text(message, "bot_id")
+    chat, ts = text_of(event, "channel"), text_of(message, "ts")
+    user, bot_id = text_of(message, "user"), text_of(message, "bot_id")
     if not (chat and _TS.fullmatch(ts) and (user or bot_id)):
         return Ignored("message without a channel, a time or a sender")
-    thread, text = _text(message, "thread_ts"), _text(message, "text")
+    thread, text = text_of(message, "thread_ts"), text_of(message, "text")
     if _is_ours(message, bot):
         return Ours(chat, thread or None)
     return Heard(
         chat=chat,
-        kind=_chat_kind(_text(event, "channel_type"), chat),
+        kind=_chat_kind(text_of(event, "channel_type"), chat),
         message_id=ts,
         user=user or bot_id,
         text=text,
-        is_bot=bool(bot_id) or user == _SLACKBOT or _text(message, "subtype") == "bot_message",
-        name=_text(message, "username"),
-        team=_text(message, "user_team") or _text(message, "team"),
+        is_bot=bool(bot_id) or user == _SLACKBOT or text_of(message, "subtype") == "bot_message",
+        name=text_of(message, "username"),
+        team=text_of(message, "user_team") or text_of(message, "team"),
         # The first message of a thread carries its own time as its thread.
         thread=thread if _TS.fullmatch(thread) and thread != ts else None,
         mentions_bot=bot.user_id in people_in(text),
-        parent_is_bot=_text(message, "parent_user_id") == bot.user_id,
+        parent_is_bot=text_of(message, "parent_user_id") == bot.user_id,
         # A mention that was edited in arrives as an `app_mention` of its own, which says so.
-        edited_at=_text(_object(message, "edited"), "ts") or None,
+        edited_at=text_of(object_of(message, "edited"), "ts") or None,
         attachments=_attachments(message),
         sent_at_ms=_milliseconds(ts),
     )
 
 
 def _edited(event: JsonObject, bot: Bot) -> Happened:
-    message, before = _object(event, "message"), _object(event, "previous_message")
-    if _text(message, "subtype") == "tombstone":
+    message, before = object_of(event, "message"), object_of(event, "previous_message")
+    if text_of(message, "subtype") == "tombstone":
         # What is deleted at the head of a thread leaves its place there.
-        return _deleted(event, _text(message, "ts"), bot)
-    if _text(message, "subtype") not in _SPOKEN:
-        return Ignored(f"edit of a message of subtype {_text(message, 'subtype')}")
-    if before and _text(message, "text") == _text(before, "text"):
+        return _deleted(event, text_of(message, "ts"), bot)
+    if text_of(message, "subtype") not in _SPOKEN:
+        return Ignored(f"edit of a message of subtype {text_of(message, 'subtype')}")
+    if before and text_of(message, "text") == text_of(before, "text"):
         return Ignored("edit that leaves the words alone")
-    edited_at = _text(_object(message, "edited"), "ts")
+    edited_at = text_of(object_of(message, "edited"), "ts")
     if not edited_at:
         return Ignored("change without an edit by a person")
     heard = _spoken(event, message, bot)
@@ -319,23 +318,23 @@ def _chat_kind(channel_type: str, chat: str) -> ChatKind:
 
 
 def _attachments(message: JsonObject) -> tuple[Attachment, ...]:
-    files, user = message.get("files"), _text(message, "user")
+    user = text_of(message, "user")
     found = []
-    for file in files if isinstance(files, list) else []:
-        if not isinstance(file, dict) or not _text(file, "id"):
+    for file in objects_of(message, "files"):
+        if not text_of(file, "id"):
             continue
         size, length = file.get("size"), file.get("duration_ms")
-        voice = _text(file, "subtype") == "slack_audio"
+        voice = text_of(file, "subtype") == "slack_audio"
         found.append(
             Attachment(
-                name=_text(file, "name") or _text(file, "id"),
-                media_type=_text(file, "mimetype") or "application/octet-stream",
+                name=text_of(file, "name") or text_of(file, "id"),
+                media_type=text_of(file, "mimetype") or "application/octet-stream",
                 size_bytes=size if isinstance(size, int) else None,
                 duration_s=round(length / 1000) if isinstance(length, int) else None,
                 kind="voice message" if voice else "",
                 reference=_reference(file),
                 # Whoever shares a file again did not make it; without a name it is nobody's word.
-                own=bool(user) and _text(file, "user") == user,
+                own=bool(user) and text_of(file, "user") == user,
             )
         )
     return tuple(found)
@@ -344,23 +343,12 @@ def _attachments(message: JsonObject) -> tuple[Attachment, ...]:
 def _reference(file: JsonObject) -> str:
     """Where its bytes are; a file of a shared channel comes with its id alone, and one that is
     kept by somebody else has no bytes in Slack."""
-    if file.get("is_external") is True or _text(file, "mode") == "external":
+    if file.get("is_external") is True or text_of(file, "mode") == "external":
         return ""
-    address = _text(file, "url_private_download") or _text(file, "url_private")
-    return address or f"{FILE_ID}{_text(file, 'id')}"
+    address = text_of(file, "url_private_download") or text_of(file, "url_private")
+    return address or f"{FILE_ID}{text_of(file, 'id')}"
 
 
 def _milliseconds(ts: str) -> int:
     seconds, _, fraction = ts.partition(".")
     return int(seconds) * 1000 + int(fraction.ljust(6, "0")) // 1000
-
-
-def _text(source: JsonObject, key: str) -> str:
-    """The string of a field, or an empty one. Lone surrogates, which no store keeps, become "?"."""
-    value = source.get(key)
-    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else ""
-
-
-def _object(source: JsonObject, key: str) -> JsonObject:
-    value = source.get(key)
-    return value if isinstance(value, dict) else {}

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import structlog
 
+from adapters.platforms.recent_values import Recent
 from adapters.slack import egress
 from adapters.slack.client import SlackClient
 from adapters.slack.connection import Reception
@@ -26,7 +27,6 @@ from adapters.slack.failures import (
 from adapters.slack.history import find_asker, find_posts, find_stream
 from adapters.slack.posts import Poster
 from adapters.slack.rate_refusals import Refusals, UseLimit
-from adapters.slack.recent_values import Recent
 from runtime.domain.errors import DeliveryRejected, DeliveryRetry, DeliveryUnknown
 from runtime.domain.messages import ChatAddress, OutboundMessage, Receipt, TextPart
 from runtime.domain.value import JsonObject

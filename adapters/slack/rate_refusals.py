@@ -9,8 +9,8 @@ from collections import deque
 
 import structlog
 
+from adapters.platforms.recent_values import Expiring, Recent
 from adapters.slack.failures import RateLimited, Refused, SlackFailure, refuses_method
-from adapters.slack.recent_values import Expiring, Recent
 from runtime.domain.messages import ChatAddress
 from runtime.ports.clock import Clock
 

@@ -16,10 +16,11 @@ from functools import partial
 
 import structlog
 from aiohttp import ClientWebSocketResponse, WSMsgType
-from pydantic import JsonValue
 
+from adapters.platforms.backoff import LONGEST_DELAY_S, Backoff
+from adapters.platforms.json_fields import object_in
 from adapters.slack.client import SlackClient
-from adapters.slack.failures import RateLimited, SlackFailure, connection_error
+from adapters.slack.failures import SlackFailure, connection_error
 from runtime.domain.value import JsonObject
 from runtime.ports.clock import Clock
 
@@ -33,7 +34,6 @@ STABLE_S = 30.0
 MOST_AT_WORK = 500
 """Envelopes of a socket that are being stored at once. What comes beyond is left unacknowledged:
 Slack delivers it again, and meanwhile the store or Slack's own answers may be there again."""
-LONGEST_DELAY_S = 60.0
 _EXPECTED_ENDS = frozenset({"warning", "refresh_requested"})
 _REFUSALS = {
     "link_disabled": "Socket Mode is switched off in the settings of the Slack application.",
@@ -61,26 +61,6 @@ Handler = Callable[[Envelope], Awaitable[Ack | None]]
 """None leaves the envelope unacknowledged, so that Slack delivers it again."""
 Counter = Callable[[int], None]
 """Told how many sockets of the application Slack counts, at each greeting."""
-
-
-class Backoff:
-    """Seconds before the next attempt: at once, then 1, 2, 4 ... up to a minute."""
-
-    def __init__(self) -> None:
-        self._failures = 0
-
-    def next(self) -> float:
-        self._failures += 1
-        if self._failures == 1:
-            return 0.0
-        return min(LONGEST_DELAY_S, 2.0 ** min(self._failures - 2, 10))
-
-    def reset(self) -> None:
-        self._failures = 0
-
-    def ease(self) -> None:
-        """What failed before a connection that worked, if only for a moment, counts no more."""
-        self._failures = min(self._failures, 1)
 
 
 class Link:
@@ -133,7 +113,7 @@ class Link:
                 return
 
     def _take(self, text: str, group: asyncio.TaskGroup) -> None:
-        frame = _object(text)
+        frame = object_in(text) or {}
         match frame.get("type"), frame.get("envelope_id"), frame.get("payload"):
             case "hello", _, _:
                 self.ready = self.greeted = True
@@ -202,7 +182,7 @@ class SocketMode:
         self._old: Link | None = None
         self.trouble = ""
         """Why it is not connected, in a sentence; empty while nothing went wrong."""
-        self._backoff = Backoff()
+        self._backoff = Backoff(at_once=True)
 
     @property
     def connected(self) -> bool:
@@ -243,8 +223,7 @@ class SocketMode:
             except SlackFailure as failure:
                 self.trouble = str(connection_error(failure, "app"))
                 log.warning("slack.unreachable", reason=str(failure))
-                named = failure.after_s if isinstance(failure, RateLimited) else None
-                await self._clock.sleep(max(named or 0.0, self._backoff.next()))
+                await self._clock.sleep(self._backoff.next(failure.after_s))
             else:
                 return Link(socket, self._handler, self._clock, self._count)
 
@@ -256,11 +235,3 @@ class SocketMode:
             self.trouble = "Slack asked for a new connection, which is being opened."
         else:
             self.trouble = "The connection to Slack was lost. Trying again."
-
-
-def _object(text: str) -> dict[str, JsonValue]:
-    try:
-        found = json.loads(text)
-    except (ValueError, RecursionError):
-        return {}
-    return found if isinstance(found, dict) else {}

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from adapters.slack.recent_values import Recent
+from adapters.platforms.recent_values import Recent
 
 
 @dataclass(frozen=True, slots=True)

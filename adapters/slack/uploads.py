@@ -13,6 +13,7 @@ from typing import BinaryIO
 import structlog
 from pydantic import JsonValue
 
+from adapters.platforms.json_fields import object_of
 from adapters.slack.client import SlackClient
 from adapters.slack.egress import Upload
 from adapters.slack.failures import (
@@ -107,10 +108,10 @@ class Uploader:
 
     async def _is_in(self, target: ChatAddress, file_id: str) -> bool:
         try:
-            found = (await self._client.read("files.info", {"file": file_id})).get("file")
+            found = object_of(await self._client.read("files.info", {"file": file_id}), "file")
         except SlackFailure:
             return False
-        listed = [found.get(place) for place in _PLACES] if isinstance(found, dict) else []
+        listed = map(found.get, _PLACES)
         return any(isinstance(chats, list) and target.chat_id in chats for chats in listed)
 
 

@@ -14,6 +14,7 @@ from urllib.parse import parse_qsl
 import structlog
 from pydantic import SecretStr
 
+from adapters.platforms.json_fields import object_in
 from adapters.slack.event_intake import Receiver
 from adapters.slack.failures import SlackFailure
 from adapters.slack.socket_mode import Ack, Envelope
@@ -95,7 +96,7 @@ def _read(request: WebhookRequest) -> Envelope | str | None:
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind == _FORM:
         return _read_form(request.body)
-    payload = _object(request.body)
+    payload = object_in(request.body)
     if payload is None:
         return None
     if payload.get("type") == "url_verification":
@@ -114,15 +115,7 @@ def _read_form(body: bytes) -> Envelope | str | None:
     if "ssl_check" in fields:
         return ""
     if "payload" in fields:
-        payload = _object(fields["payload"].encode())
+        payload = object_in(fields["payload"])
         return None if payload is None else Envelope("", "interactive", payload)
     command: JsonObject = {**fields}
     return Envelope(fields.get("trigger_id", ""), "slash_commands", command)
-
-
-def _object(text: bytes) -> JsonObject | None:
-    try:
-        found = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-    return found if isinstance(found, dict) else None

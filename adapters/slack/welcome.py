@@ -6,9 +6,9 @@ the channel is asked for it first.
 
 import structlog
 
+from adapters.platforms.json_fields import object_of, objects_of
 from adapters.slack.ack_deadline import within
 from adapters.slack.client import SlackClient
-from adapters.slack.directory import messages_of
 from adapters.slack.failures import SlackFailure
 from runtime.domain.value import JsonObject
 from runtime.ports.clock import Clock
@@ -40,7 +40,7 @@ class Greeting:
             "conversations.history",
             {"channel": chat, "limit": _LOOKED_AT, "include_all_metadata": True},
         )
-        if not any(_is_greeting(message) for message in messages_of(page)):
+        if not any(_is_greeting(message) for message in objects_of(page, "messages")):
             await self._client.write("chat.postMessage", self._line(chat))
 
     def _line(self, chat: str) -> JsonObject:
@@ -58,5 +58,4 @@ class Greeting:
 
 
 def _is_greeting(message: JsonObject) -> bool:
-    metadata = message.get("metadata")
-    return isinstance(metadata, dict) and metadata.get("event_type") == MARK
+    return object_of(message, "metadata").get("event_type") == MARK

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import structlog
 from pydantic import JsonValue
 
+from adapters.platforms.json_fields import number_of, text_of
 from adapters.telegram.albums import Unit
 from adapters.telegram.callbacks import Seal
 from adapters.telegram.client import TelegramClient
@@ -22,11 +23,9 @@ from adapters.telegram.failures import (
 )
 from adapters.telegram.files import TelegramFiles
 from adapters.telegram.ingress import CHANNEL, Bot
-from adapters.telegram.json_fields import number_of, text_of
 from adapters.telegram.message_streams import TelegramStreams
 from adapters.telegram.polling import Poller
 from adapters.telegram.post_sender import Posting
-from adapters.telegram.send_progress import Journal
 from adapters.telegram.settings import TelegramSettings
 from adapters.telegram.update_intake import Hearing
 from adapters.telegram.uploads import MOST_FILE_BYTES
@@ -139,9 +138,7 @@ class TelegramAdapter:
     async def send(
         self, message: OutboundMessage, *, posted: Sequence[str], on_posted: chat.Posted
     ) -> Receipt:
-        journal = Journal(posted, on_posted)
-        await self._posting.send(message, posted, journal.note)
-        return journal.receipt
+        return await self._posting.send(message, posted, on_posted)
 
     async def edit(self, message: OutboundMessage, receipt: Receipt) -> None:
         """Raises `DeliveryRetry`, or `DeliveryRejected` where it will never work."""

@@ -10,19 +10,13 @@ from dataclasses import replace
 import regex
 from pydantic import JsonValue
 
+from adapters.platforms.cards import LABELS, SCOPES, approval_text, question_text
 from adapters.rendering import clean, utf16_length
 from adapters.telegram.callbacks import Chosen, Seal
-from adapters.telegram.posts import Post, code, fence, rendered
+from adapters.telegram.posts import Post, rendered
 from runtime.domain.messages import ApprovalPart, QuestionPart
 from runtime.domain.value import JsonObject
 
-_CHOICES = {"once": "once", "session": "for this session"}
-_LABELS = {
-    "once": "Allow once",
-    "session": "Allow for this session",
-    "approve": "Approve",
-    "deny": "Deny",
-}
 # What a phone shows of a button in a row of its own.
 _LABEL_GRAPHEMES = 40
 # The Bot API takes 100 buttons; a list of so many is better read and answered by its number.
@@ -53,19 +47,13 @@ def decided(markdown: str, outcome: str) -> tuple[Post, ...]:
 
 def approval(part: ApprovalPart, seal: Seal) -> tuple[Post, ...]:
     """Which call, with what exactly, and why it is asked."""
-    tick = fence(part.arguments)
-    risk = f"**{part.risk.words}**\n\n" if part.risk else ""
-    reason = f"{part.reason}\n\n" if part.reason else ""
-    markdown = (
-        f"**Approval needed for** {code(part.tool)}\n\n{risk}{reason}"
-        f"{tick}\n{part.arguments}\n{tick}"
-    )
+    markdown = approval_text(part)
     if part.outcome:
         return decided(markdown, part.outcome)
     buttons = [
-        _button(_LABELS[choice], seal.write(Chosen(part.open_call_id, choice)))
+        _button(LABELS[choice], seal.write(Chosen(part.open_call_id, choice)))
         for choice in part.choices
-        if choice in _LABELS
+        if choice in LABELS
     ]
     hint = f"Press a button, or send {', or '.join(_ways(part))}."
     return card(markdown, hint, keyboard=_keyboard(buttons))
@@ -73,8 +61,7 @@ def approval(part: ApprovalPart, seal: Seal) -> tuple[Post, ...]:
 
 def question(part: QuestionPart, seal: Seal) -> tuple[Post, ...]:
     """What is asked, and the options; an answer may always be another."""
-    options = "".join(f"\n{number}. {text}" for number, text in enumerate(part.options, start=1))
-    markdown = f"{part.question}\n{options}"
+    markdown = question_text(part)
     if part.outcome:
         return decided(markdown, part.outcome)
     buttons = [
@@ -92,9 +79,9 @@ def _ways(part: ApprovalPart) -> Iterable[str]:
         yield f"`/deny {part.code}`"
         return
     for choice in part.choices:
-        if choice in _CHOICES:
+        if choice in SCOPES:
             scope = "" if choice == "once" else f" {choice}"
-            yield f"`/approve {part.code}{scope}` ({_CHOICES[choice]})"
+            yield f"`/approve {part.code}{scope}` ({SCOPES[choice]})"
     if "deny" in part.choices:
         yield f"`/deny {part.code} reason`"
         yield "reply `deny` and why"

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 import structlog
 from pydantic import JsonValue
 
+from adapters.platforms.backoff import Backoff
+from adapters.platforms.json_fields import objects_of
 from adapters.telegram.client import TelegramClient
-from adapters.telegram.failures import RateLimited, Refused, TelegramFailure
-from adapters.telegram.json_fields import objects_of
-from adapters.telegram.polling import Backoff
+from adapters.telegram.failures import Refused, TelegramFailure
 from adapters.telegram.settings import BotCommand
 from runtime.domain.value import JsonObject
 from runtime.ports.clock import Clock
@@ -55,9 +55,7 @@ class Menu:
                     log.warning("telegram.menu_refused", scope=scope, reason=str(refusal))
                     break
                 except TelegramFailure as failure:
-                    delay = line.next()
-                    if isinstance(failure, RateLimited):
-                        delay = max(delay, failure.after_s or 0.0)
+                    delay = line.next(failure.after_s)
                     log.info("telegram.menu_waits", reason=str(failure), again_in_s=delay)
                     await self._clock.sleep(delay)
 

@@ -4,9 +4,9 @@ import asyncio
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
+from adapters.platforms.json_fields import number_of, text_of
+from adapters.telegram.admin import WebhookAdmin
 from adapters.telegram.client import TelegramClient
-from adapters.telegram.failures import TelegramFailure, connection_error
-from adapters.telegram.json_fields import number_of, text_of
 from adapters.telegram.settings import TelegramSettings
 from runtime.domain.errors import Forbidden
 
@@ -25,17 +25,10 @@ async def way_in(settings: TelegramSettings, *, within_s: float) -> WayIn:
 
     Raises `Forbidden` for a wrong token, `Unavailable` or TimeoutError where nothing is learnt.
     """
-    client = TelegramClient(settings)
-    if not client.token_is_plausible:
+    if not TelegramClient(settings).token_is_plausible:
         raise Forbidden("the token does not look like one")
-    try:
-        async with asyncio.timeout(within_s):
-            answer = await client.call("getWebhookInfo", {})
-    except TelegramFailure as failure:
-        raise connection_error(failure) from failure
-    finally:
-        await client.close()
-    info = answer if isinstance(answer, dict) else {}
+    async with asyncio.timeout(within_s):
+        info = await WebhookAdmin(settings).info()
     set_to, error = text_of(info, "url"), text_of(info, "last_error_message")
     waiting = number_of(info, "pending_update_count") or 0
     if not settings.webhook_url:

@@ -10,9 +10,9 @@ Telegram publishes no list of descriptions, so they are matched by their stable 
 Shapes: "Making requests" and `ResponseParameters` of the Bot API.
 """
 
-import json
 from dataclasses import dataclass
 
+from adapters.platforms.json_fields import object_in, object_of
 from runtime.domain.errors import (
     DeliveryError,
     DeliveryRejected,
@@ -48,17 +48,13 @@ _DELETE_IN_VAIN = ("message to delete not found", "can't be deleted")
 
 
 class TelegramFailure(Exception):
-    """A call had no good answer; never raised itself."""
+    """A call had no good answer; never raised itself. `after_s` are seconds that Telegram named."""
+
+    after_s: float | None = None
 
 
-@dataclass(eq=False)
 class Unreachable(TelegramFailure):
-    """Nothing reached the Bot API; `detail` says how far it came."""
-
-    detail: str
-
-    def __str__(self) -> str:
-        return self.detail
+    """Nothing reached the Bot API; the text says how far it came."""
 
 
 @dataclass(eq=False)
@@ -91,19 +87,13 @@ class Refused(TelegramFailure):
         return any(word in description for word in words)
 
 
-@dataclass(eq=False)
 class Unanswered(TelegramFailure):
     """The request left, and no readable answer came back."""
-
-    detail: str
-
-    def __str__(self) -> str:
-        return self.detail
 
 
 def failure_in(status: int, body: bytes) -> TelegramFailure | None:
     """What an HTTP answer says went wrong; None for `ok: true`."""
-    answer = _object(body)
+    answer = object_in(body) or {}
     if answer.get("ok") is True and "result" in answer:
         return None
     if answer.get("ok") is False:
@@ -199,8 +189,7 @@ def delete_in_vain(refusal: Refused) -> bool:
 def _refusal(status: int, answer: JsonObject) -> TelegramFailure:
     code, description = answer.get("error_code"), answer.get("description")
     number = code if isinstance(code, int) else status
-    found = answer.get("parameters")
-    parameters = found if isinstance(found, dict) else {}
+    parameters = object_of(answer, "parameters")
     retry_after = parameters.get("retry_after")
     if number == 429:
         return RateLimited(float(retry_after) if isinstance(retry_after, int | float) else None)
@@ -210,11 +199,3 @@ def _refusal(status: int, answer: JsonObject) -> TelegramFailure:
         description if isinstance(description, str) else f"HTTP {status}",
         str(moved) if isinstance(moved, int) else None,
     )
-
-
-def _object(body: bytes) -> JsonObject:
-    try:
-        found = json.loads(body)
-    except ValueError:
-        return {}
-    return found if isinstance(found, dict) else {}

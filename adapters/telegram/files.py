@@ -7,9 +7,9 @@ Source: "File" of the Bot API.
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 
+from adapters.platforms.json_fields import text_of
 from adapters.telegram.client import TelegramClient
 from adapters.telegram.failures import Refused, TelegramFailure, connection_error
-from adapters.telegram.json_fields import text_of
 from runtime.domain.errors import Forbidden, NotFound, Unavailable
 from runtime.domain.messages import Attachment
 

@@ -8,8 +8,8 @@ units.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from adapters.platforms.json_fields import fields_of, number_of, object_of, objects_of, text_of
 from adapters.rendering import clean
-from adapters.telegram.json_fields import fields_of, number_of, object_of, objects_of, text_of
 from adapters.telegram.media import attachments_of
 from adapters.telegram.message_text import authorship_of, read_wording
 from runtime.domain.messages import Attachment, ChatKind, InboundMessage, Move

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 import structlog
 
+from adapters.platforms.recent_values import Expiring, Recent
 from adapters.telegram import egress
 from adapters.telegram.client import TelegramClient
 from adapters.telegram.failures import (
@@ -26,7 +27,6 @@ from adapters.telegram.failures import (
 )
 from adapters.telegram.post_sender import Posting
 from adapters.telegram.posts import Post, as_plain, read_posted, rendered
-from adapters.telegram.send_progress import Journal
 from runtime.domain.errors import DeliveryRejected, DeliveryRetry
 from runtime.domain.messages import ChatAddress, OutboundMessage, Receipt, TextPart
 from runtime.ports import chat
@@ -55,8 +55,8 @@ class TelegramStreams:
         self._client = client
         self._posting = posting
         self._clock = clock
-        self._refused: dict[str, float] = {}
-        self._no_draft_before: dict[str, float] = {}
+        self._refused: Expiring[str, bool] = Expiring(clock, REFUSED_S, _MANY)
+        self._no_draft_before: Recent[str, float] = Recent(_MANY)
 
     def interval_s(self, target: ChatAddress) -> float | None:
         """Every chat gets a stream; groups a slow one."""
@@ -74,16 +74,12 @@ class TelegramStreams:
 
     def _takes_drafts(self, target: ChatAddress) -> bool:
         """Whether a draft may be shown there: in private, where none was refused not long ago."""
-        now, places = self._clock.monotonic(), (EVERY_CHAT, target.chat_id)
-        refused = any(now < self._refused.get(place, now) for place in places)
+        refused = any(map(self._refused.get, (EVERY_CHAT, target.chat_id)))
         return target.chat_kind == "direct" and not refused
 
     def _believe(self, refusal: Refused, chat: str) -> None:
         """Keep that no draft is shown, so that nobody tries again with the next message."""
-        if len(self._refused) >= _MANY:
-            self._refused.clear()
-        place = EVERY_CHAT if no_method(refusal) else chat
-        self._refused[place] = self._clock.monotonic() + REFUSED_S
+        self._refused.put(EVERY_CHAT if no_method(refusal) else chat, True)
         log.warning("telegram.no_drafts", reason=str(refusal), chat=chat)
 
     async def open(self, message: OutboundMessage) -> str:
@@ -124,10 +120,8 @@ class TelegramStreams:
         on_posted: chat.Posted,
     ) -> Receipt:
         """The reply in the place of the growing post, or as posts of its own after a draft."""
-        journal = Journal(posted, on_posted)
         over = read_posted(stream) if stream else None
-        await self._posting.send(message, posted, journal.note, over=over)
-        return journal.receipt
+        return await self._posting.send(message, posted, on_posted, over=over)
 
     async def find(self, message: OutboundMessage) -> str | None:  # noqa: ARG002 - the port's
         """None: a bot cannot look into a chat."""
@@ -148,14 +142,12 @@ class TelegramStreams:
     async def _draft(self, message: OutboundMessage) -> None:
         """Flood control of drafts is kept here and not told on: a reply need not wait for it."""
         chat, now = message.target.chat_id, self._clock.monotonic()
-        if now < self._no_draft_before.get(chat, now):
+        if now < (self._no_draft_before.get(chat) or now):
             raise DeliveryRetry("Telegram limits the rate of drafts")
         try:
             await self._show(message)
         except RateLimited as flood:
-            if len(self._no_draft_before) >= _MANY:
-                self._no_draft_before.clear()
-            self._no_draft_before[chat] = now + (flood.after_s or DIRECT_INTERVAL_S)
+            self._no_draft_before.put(chat, now + (flood.after_s or DIRECT_INTERVAL_S))
             raise DeliveryRetry(str(flood)) from flood
 
     async def _show(self, message: OutboundMessage) -> None:

@@ -10,17 +10,17 @@ from collections.abc import Awaitable, Callable
 import structlog
 from pydantic import JsonValue
 
+from adapters.platforms.backoff import Backoff
+from adapters.platforms.json_fields import number_of
 from adapters.telegram import albums
 from adapters.telegram.albums import Unit
 from adapters.telegram.client import TelegramClient
 from adapters.telegram.failures import (
-    RateLimited,
     Refused,
     TelegramFailure,
     Unanswered,
     connection_error,
 )
-from adapters.telegram.json_fields import number_of
 from adapters.telegram.settings import TelegramSettings
 from runtime.domain.errors import Unavailable
 from runtime.domain.value import JsonObject
@@ -33,7 +33,6 @@ UPDATES = ("message", "edited_message", "callback_query", "my_chat_member")
 # How long the parts of an album are waited for after the last of them, and how often.
 ALBUM_PAUSE_S = 0.7
 _ALBUM_PAUSES = 5
-LONGEST_DELAY_S = 60.0
 # Telegram holds a question open until there is something. What answers in its place at once, as
 # some proxies do, is asked no more often than this.
 EARLY_S = 1.0
@@ -42,20 +41,6 @@ MARGIN_S = 15.0
 
 Take = Callable[[Unit], Awaitable[None]]
 """Stores an update, or an album. Raises `Unavailable`: it is not confirmed and comes again."""
-
-
-class Backoff:
-    """Seconds before the next attempt: 1, 2, 4 ... up to a minute."""
-
-    def __init__(self) -> None:
-        self._failures = 0
-
-    def next(self) -> float:
-        self._failures += 1
-        return min(LONGEST_DELAY_S, 2.0 ** min(self._failures - 1, 10))
-
-    def reset(self) -> None:
-        self._failures = 0
 
 
 class Offset:
@@ -165,9 +150,7 @@ class Poller:
 
     def _troubled(self, failure: TelegramFailure) -> float:
         """Note the state and answer with the seconds to wait."""
-        delay = self._line.next()
-        if isinstance(failure, RateLimited):
-            delay = max(delay, failure.after_s or 0.0)
+        delay = self._line.next(failure.after_s)
         self.connected = False
         self.trouble = str(connection_error(failure))
         self._quick = True

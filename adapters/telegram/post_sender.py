@@ -29,14 +29,32 @@ from adapters.telegram.uploads import Uploads
 from runtime.domain.errors import DeliveryRejected, DeliveryRetry
 from runtime.domain.messages import ChatAddress, OutboundMessage, Receipt, undecided
 from runtime.domain.value import JsonObject
+from runtime.ports.chat import Posted as OnPosted
 from runtime.ports.clock import Clock
 
 log = structlog.get_logger(__name__)
 
-Note = Callable[[Posted, bool], Awaitable[None]]
-"""Awaited after each post; the flag says whether it was the last."""
 Moved = Callable[[str, str], Awaitable[None]]
 """Told the old and the new id of a chat once something was posted in the new one."""
+
+
+class _Journal:
+    """What a send has posted so far; it goes on after the posts of an earlier attempt."""
+
+    def __init__(self, posted: Sequence[str], on_posted: OnPosted) -> None:
+        self._ids = list(posted)
+        self._on_posted = on_posted
+
+    @property
+    def receipt(self) -> Receipt:
+        """Everything that is there now."""
+        return Receipt(message_ids=tuple(self._ids))
+
+    async def note(self, post: Posted, last: bool) -> None:
+        """The last is not told: it is in the receipt, and nothing waits for its turn behind it."""
+        self._ids.append(str(post))
+        if not last:
+            await self._on_posted(str(post))
 
 
 class Posting:
@@ -54,25 +72,28 @@ class Posting:
         self,
         message: OutboundMessage,
         posted: Sequence[str],
-        note: Note,
+        on_posted: OnPosted,
         *,
         over: Posted | None = None,
-    ) -> None:
-        """Post what is not among `posted`, and `note` each post. Raises `DeliveryError`.
+    ) -> Receipt:
+        """Post what is not among `posted`. Raises `DeliveryError`.
 
         The first post takes the place of `over`, which stands there already and is ours.
         """
+        journal = _Journal(posted, on_posted)
         whole, pieces = progress(posted)
         posts = egress.posts_of(message, self._seal)
         if over is not None and not posted and await self._instead(message.target, over, posts):
             whole = 1
-            await note(over, len(posts) == 1)
+            await journal.note(over, len(posts) == 1)
         for number in range(whole, len(posts)):
             post, last = posts[number], number + 1 == len(posts)
             reply_to = message.reply_to if number == 0 else None
-            if pieces or not await self._formatted(message.target, post, reply_to, note, last=last):
-                await self._plain(message.target, post, pieces, note, last=last)
+            target = message.target
+            if pieces or not await self._formatted(target, post, reply_to, journal, last=last):
+                await self._plain(target, post, pieces, journal, last=last)
             pieces = 0
+        return journal.receipt
 
     async def edit(self, message: OutboundMessage, receipt: Receipt) -> None:
         """Replace each post that changes; posts that are left over are deleted. Safe to repeat.
@@ -120,7 +141,13 @@ class Posting:
             raise repeatable_error(failure) from failure
 
     async def _formatted(
-        self, target: ChatAddress, post: Post, reply_to: str | None, note: Note, *, last: bool
+        self,
+        target: ChatAddress,
+        post: Post,
+        reply_to: str | None,
+        journal: _Journal,
+        *,
+        last: bool,
     ) -> bool:
         """False where Telegram dislikes the formatting or the length; nothing was posted then."""
         try:
@@ -133,11 +160,11 @@ class Posting:
             return False
         except TelegramFailure as failure:
             raise delivery_error(failure) from failure
-        await note(there, last)
+        await journal.note(there, last)
         return True
 
     async def _plain(
-        self, target: ChatAddress, post: Post, begun: int, note: Note, *, last: bool
+        self, target: ChatAddress, post: Post, begun: int, journal: _Journal, *, last: bool
     ) -> None:
         pieces = plain_posts(post)
         for place in range(begun, len(pieces)):
@@ -146,7 +173,7 @@ class Posting:
                 there = await self.post(target, pieces[place], None)
             except TelegramFailure as failure:
                 raise delivery_error(failure) from failure
-            await note(Posted(there.number, there.chat, more), last and not more)
+            await journal.note(Posted(there.number, there.chat, more), last and not more)
 
     async def _instead(self, target: ChatAddress, over: Posted, posts: Sequence[Post]) -> bool:
         """Whether `over` is the first of `posts` now. Where it cannot be, it is taken away."""

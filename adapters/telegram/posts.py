@@ -85,18 +85,6 @@ def as_plain(post: Post) -> Post:
     return pieces[0] if len(pieces) == 1 else replace(post, entities=())
 
 
-def code(text: str) -> str:
-    """`text` as Markdown's code inside a line."""
-    ticks = fence(text, shortest=1)
-    return f"{ticks} {text} {ticks}" if "`" in text else f"`{text}`"
-
-
-def fence(text: str, *, shortest: int = 3) -> str:
-    """Backticks that `text` cannot close."""
-    longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
-    return "`" * max(shortest, longest + 1)
-
-
 def _pieces(text: str) -> Iterable[str]:
     """`text` cut between lines, else words, else graphemes, into at most `PIECE_UNITS` each."""
     while utf16_length(text) > PIECE_UNITS:

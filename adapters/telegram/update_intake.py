@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 import structlog
 
+from adapters.platforms.recent_values import Recent
 from adapters.telegram import ingress
 from adapters.telegram.callbacks import Seal
 from adapters.telegram.client import TelegramClient
@@ -41,8 +42,8 @@ class Hearing:
         self._greeting = greeting
         self._clock = clock
         self._seal = seal
-        self._greeted: dict[str, None] = {}
-        self._addressed: dict[tuple[str, str], None] = {}
+        self._greeted: Recent[str, bool] = Recent(_MANY)
+        self._addressed: Recent[tuple[str, str], bool] = Recent(_MANY)
 
     async def take(self, updates: Sequence[JsonObject], bot: Bot, gatehouse: Gatehouse) -> None:
         """One update, or all the parts of an album. Raises `Unavailable`: it must come again."""
@@ -81,10 +82,8 @@ class Hearing:
             return part
         album = (part.chat_id, part.album)
         if part.mentions_bot or part.replies_to_bot:
-            if len(self._addressed) >= _MANY:
-                self._addressed.clear()
-            self._addressed[album] = None
-        elif album in self._addressed:
+            self._addressed.put(album, True)
+        elif self._addressed.get(album):
             return part.model_copy(update={"mentions_bot": True})
         return part
 
@@ -123,11 +122,9 @@ class Hearing:
 
     async def _greet(self, joined: Joined, bot: Bot) -> None:
         """Once: Telegram tells of the same joining again until it was confirmed."""
-        if not self._greeting or joined.chat_id in self._greeted:
+        if not self._greeting or self._greeted.get(joined.chat_id):
             return
-        if len(self._greeted) >= _MANY:
-            self._greeted.clear()
-        self._greeted[joined.chat_id] = None
+        self._greeted.put(joined.chat_id, True)
         text = (
             f"Hello. Mention me as @{bot.username}, or reply to me, and I answer. If I stay "
             f"silent, my owner has to allow this group first: its id is {joined.chat_id}."

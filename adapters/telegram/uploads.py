@@ -6,16 +6,18 @@ Limits: "Sending files" of the Bot API.
 
 import asyncio
 import errno
+from functools import partial
 from pathlib import Path
 
 import structlog
 from pydantic import JsonValue
 
+from adapters.platforms.cards import code
 from adapters.rendering import Entity, utf16_length
 from adapters.telegram import egress
 from adapters.telegram.client import TelegramClient
 from adapters.telegram.failures import Refused, about_post, about_shape, about_text
-from adapters.telegram.posts import Post, as_plain, code, rendered
+from adapters.telegram.posts import Post, as_plain, rendered
 from runtime.domain.messages import ChatAddress, FilePart
 
 log = structlog.get_logger(__name__)
@@ -68,22 +70,22 @@ class Uploads:
     async def _upload(
         self, target: ChatAddress, post: Post, field: str, size: int, reply_to: str | None
     ) -> JsonValue:
-        method = f"send{field.capitalize()}"
         if post.file is None:
             raise ValueError("the post has no file")
+        upload = partial(
+            self._client.upload,
+            f"send{field.capitalize()}",
+            field=field,
+            file=post.file,
+            size=size,
+        )
         try:
-            payload = egress.file_payload(target, post, reply_to)
-            return await self._client.upload(
-                method, payload, field=field, file=post.file, size=size
-            )
+            return await upload(egress.file_payload(target, post, reply_to))
         except Refused as refusal:
             if not post.entities or not about_text(refusal):
                 raise
             log.warning("telegram.sent_plain", reason=str(refusal))
-            payload = egress.file_payload(target, as_plain(post), reply_to)
-            return await self._client.upload(
-                method, payload, field=field, file=post.file, size=size
-            )
+            return await upload(egress.file_payload(target, as_plain(post), reply_to))
 
     async def _instead(
         self, target: ChatAddress, post: Post, why: str, reply_to: str | None

@@ -6,16 +6,16 @@ order within a chat. Shapes: `setWebhook` and `WebhookInfo` of the Bot API.
 """
 
 import hmac
-import json
 from collections.abc import Awaitable, Callable
 
 import structlog
 
+from adapters.platforms.backoff import Backoff
+from adapters.platforms.json_fields import number_of, object_in, text_of
 from adapters.telegram.client import TelegramClient
-from adapters.telegram.failures import RateLimited, TelegramFailure, connection_error
+from adapters.telegram.failures import TelegramFailure, connection_error
 from adapters.telegram.ingress import CHANNEL, Bot
-from adapters.telegram.json_fields import number_of, text_of
-from adapters.telegram.polling import UPDATES, Backoff
+from adapters.telegram.polling import UPDATES
 from adapters.telegram.settings import TelegramSettings
 from adapters.telegram.update_intake import Hearing
 from runtime.domain.value import JsonObject
@@ -51,8 +51,8 @@ class TelegramWebhook:
         if not self._secret or not hmac.compare_digest(given, self._secret):
             log.warning("telegram.webhook_without_secret", path=self.path)
             return WebhookResponse(401, "The secret token is missing or wrong.")
-        update = _update(request.body)
-        if update is None:
+        update = object_in(request.body)
+        if update is None or "update_id" not in update:
             log.warning("telegram.webhook_without_update")
             return WebhookResponse(400, "This is no update.")
         await self._hearing.take([update], await self._identify(), gatehouse)
@@ -89,9 +89,7 @@ class Registration:
             try:
                 await step()
             except TelegramFailure as failure:
-                delay = self._line.next()
-                if isinstance(failure, RateLimited):
-                    delay = max(delay, failure.after_s or 0.0)
+                delay = self._line.next(failure.after_s)
                 self.connected = False
                 self.trouble = str(connection_error(failure))
                 log.warning("telegram.webhook_not_set", reason=str(failure), again_in_s=delay)
@@ -133,11 +131,3 @@ def webhook_payload(settings: TelegramSettings) -> JsonObject:
         "allowed_updates": list(UPDATES),
         "max_connections": settings.webhook_connections,
     }
-
-
-def _update(body: bytes) -> JsonObject | None:
-    try:
-        found = json.loads(body)
-    except (ValueError, RecursionError):
-        return None
-    return found if isinstance(found, dict) and "update_id" in found else None

@@ -4,10 +4,11 @@ import json
 
 import pytest
 
+from adapters.platforms.backoff import Backoff
 from adapters.telegram import failures
 from adapters.telegram.failures import RateLimited, Refused, Unanswered, failure_in
 from adapters.telegram.group_limit import GroupWindow
-from adapters.telegram.polling import Backoff, Offset
+from adapters.telegram.polling import Offset
 from runtime.domain.errors import DeliveryRejected, DeliveryRetry, Forbidden, Unavailable
 from tests.fakes.clock import FakeClock
 

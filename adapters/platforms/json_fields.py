@@ -1,6 +1,17 @@
 """Careful looks into JSON from outside: a field of another type reads as absent. Pure."""
 
+import json
+
 from runtime.domain.value import JsonObject
+
+
+def object_in(text: str | bytes) -> JsonObject | None:
+    """The object that a text is as JSON, or None where it is nothing of the kind."""
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
 
 
 def fields_of(source: JsonObject) -> frozenset[str]:

@@ -1,4 +1,4 @@
-"""What was used last, at most so much of it and for so long: the adapter's only kind of memory.
+"""What was used last, at most so much of it and for so long: an adapter's only kind of memory.
 
 Everything in it can be asked for again or done without; it is never the truth about anything.
 """

@@ -1,0 +1,1 @@
+"""What the adapters of chat platforms have in common."""
