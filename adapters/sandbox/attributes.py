@@ -16,6 +16,9 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
+from adapters.sandbox import process_calls
+from adapters.sandbox.process_calls import leader_of
+
 _AT_FDCWD = -100
 _AT_SYMLINK_NOFOLLOW, _AT_EMPTY_PATH = 0x100, 0x1000
 _IN_DONT_FOLLOW = 0x02000000
@@ -37,21 +40,10 @@ class Rights(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
-    """One question: who asks (a thread of this host), which call, and its six arguments.
+class Call(process_calls.Call):
+    """A question about a file; `rules` say where its command may read and write."""
 
-    `still_asked` raises `OSError` when the caller is gone, and its pid perhaps another's.
-    """
-
-    pid: int
-    name: str
-    arguments: list[int]
     rules: dict[str, Rights]
-    still_asked: Callable[[], None]
-
-    def number(self, index: int) -> int:
-        """An argument as the C int that it is."""
-        return ctypes.c_int(self.arguments[index]).value
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,9 +220,7 @@ def _watch(call: Call, file: int) -> int:
 
 def _descriptor_of(thread: int, descriptor: int) -> int:
     """A copy of another process's descriptor."""
-    text = Path(f"/proc/{thread}/status").read_text("utf-8", "replace")
-    process = int(text.partition("\nTgid:")[2].split(None, 1)[0])
-    handle = os.pidfd_open(process)
+    handle = os.pidfd_open(leader_of(thread))
     try:
         copy: int = _LIBC.syscall(_PIDFD_GETFD, handle, descriptor, 0)
         if copy < 0:

@@ -4,9 +4,10 @@ import os
 import secrets
 import tempfile
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from typing import ClassVar
 
 from adapters.sandbox.cgroups import Cgroups
 from adapters.sandbox.closed_folders import SYSTEM_CLOSED, ClosedPaths
@@ -50,29 +51,25 @@ class Common:
         )
 
 
+@dataclass(eq=False)
 class Backend(ABC):
-    """A `Sandbox` that plans a launch and hands it to the supervisor."""
+    """A `Sandbox` that plans a launch and hands it to the supervisor.
 
-    name: str
-    confines: bool = True
-    asks_forks: bool = True
+    Each command's disk is measured every `disk_interval_s` seconds.
+    """
+
+    name: ClassVar[str]
+    confines: ClassVar[bool] = True
+    asks_forks: ClassVar[bool] = True
     """Whether its filter can ask the supervisor at each fork."""
 
-    def __init__(
-        self,
-        clock: Clock,
-        *,
-        cgroups: Cgroups,
-        closed: ClosedPaths = SYSTEM_CLOSED,
-        disk_interval_s: float = DISK_INTERVAL_S,
-    ) -> None:
-        """Each command's disk is measured every `disk_interval_s` seconds."""
-        self._clock = clock
-        self._cgroups = cgroups
-        self._closed = closed
-        self._disk_interval_s = disk_interval_s
-        # What each session was charged, and since when.
-        self._disk: dict[str, DiskUse] = {}
+    clock: Clock
+    _: KW_ONLY
+    cgroups: Cgroups
+    closed: ClosedPaths = SYSTEM_CLOSED
+    disk_interval_s: float = DISK_INTERVAL_S
+    # What each session was charged, and since when.
+    _disk: dict[str, DiskUse] = field(default_factory=dict, init=False)
 
     @abstractmethod
     def plan(self, command: SandboxCommand) -> Plan:
@@ -84,15 +81,15 @@ class Backend(ABC):
 
     async def start(self, command: SandboxCommand) -> LaunchedProcess:
         if self.confines:
-            await self._closed.refresh(self._clock.monotonic())
+            await self.closed.refresh(self.clock.monotonic())
         plan = self.plan(command)
         if command.session is not None:
             plan = replace(plan, charge=partial(self._charge, command.session))
-        return await launch_command(plan, command, clock=self._clock)
+        return await launch_command(plan, command, clock=self.clock)
 
     def view(self, command: SandboxCommand) -> View:
         """What `command` sees; raises `InvalidInput` as `view_of` does."""
-        return view_of(command, self._closed.paths())
+        return view_of(command, self.closed.paths())
 
     def _charge(self, session: str, use: DiskUse) -> None:
         """Add what a command of a session used; the least recent sessions are forgotten."""
@@ -117,17 +114,15 @@ class Backend(ABC):
             reserve=limits.free_bytes,
             charged=use.written if use else 0,
             since_ns=use.since_ns if use else None,
-            interval_s=self._disk_interval_s,
+            interval_s=self.disk_interval_s,
         )
 
     async def end_tree(self, identity: ProcessIdentity, grace_s: float) -> TreeEnd:
-        return await end_tree(identity, grace_s=grace_s, clock=self._clock)
+        return await end_tree(identity, grace_s=grace_s, clock=self.clock)
 
     def describe(self) -> str:
-        return f"{self.name}: {self.confinement()} {self._described_limits()}"
-
-    def _described_limits(self) -> str:
-        return describe_limits(self._cgroups, asks_forks=self.asks_forks)
+        limits = describe_limits(self.cgroups, asks_forks=self.asks_forks)
+        return f"{self.name}: {self.confinement()} {limits}"
 
     def common(self, command: SandboxCommand, *, temporary: str, overhead: int = 0) -> Common:
         """Raises `InvalidInput` for a bad command, variable or directory."""
@@ -139,7 +134,7 @@ class Backend(ABC):
             token=token,
             disk=self._disk_spec(command, temporary),
             # Last, because it makes what has to be removed again.
-            held=hold(command.limits, self._cgroups, overhead=overhead, asks_forks=self.asks_forks),
+            held=hold(command.limits, self.cgroups, overhead=overhead, asks_forks=self.asks_forks),
         )
 
 

@@ -36,7 +36,7 @@ class Broker:
         asked = (question.pid, name, question.arguments)
         change = attributes.CHANGES.get(name)
         if change is not None:
-            return change(attributes.Call(*asked, self.rules, question.still_asked))
+            return change(attributes.Call(*asked, question.still_asked, self.rules))
         judge = process_calls.JUDGES.get(name)
         if judge is None:
             raise OSError(errno.ENOSYS, "not a call that is asked about")

@@ -6,18 +6,17 @@ import shutil
 import subprocess
 from collections.abc import Mapping
 from contextlib import ExitStack
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 from adapters.sandbox import seccomp
 from adapters.sandbox.backend import SHARED_TMP, Backend, Common
-from adapters.sandbox.cgroups import Cgroups
-from adapters.sandbox.closed_folders import SYSTEM_CLOSED, ClosedPaths, closed_tables
+from adapters.sandbox.closed_folders import closed_tables
 from adapters.sandbox.command_process import Plan
 from adapters.sandbox.file_view import Entry, View
-from adapters.sandbox.launch_spec import DISK_INTERVAL_S, LaunchSpec
+from adapters.sandbox.launch_spec import LaunchSpec
 from runtime.domain.errors import InvalidInput
-from runtime.ports.clock import Clock
 from runtime.ports.sandbox import TASK_TOKEN, SandboxCommand, SandboxUnavailable
 
 # Root without capabilities still owns these, and bwrap covers only what looks writable from above:
@@ -39,27 +38,18 @@ _DEVICES = tuple(f"/dev/{name}" for name in ("full", "null", "random", "tty", "u
 # bwrap itself and the reaper that is pid 1 inside.
 _MACHINERY = 2
 _BIND_FD = "--ro-bind-fd"
+_MACHINE = platform.machine()
 _FOLDER = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
+@dataclass(eq=False)
 class Bubblewrap(Backend):
     """`Sandbox` by the program `bwrap`."""
 
     name = "bubblewrap"
+    asks_forks = seccomp.supported(_MACHINE)
 
-    def __init__(
-        self,
-        clock: Clock,
-        *,
-        cgroups: Cgroups,
-        closed: ClosedPaths = SYSTEM_CLOSED,
-        disk_interval_s: float = DISK_INTERVAL_S,
-        program: str = "bwrap",
-    ) -> None:
-        super().__init__(clock, cgroups=cgroups, closed=closed, disk_interval_s=disk_interval_s)
-        self._program = shutil.which(program)
-        self._machine = platform.machine()
-        self.asks_forks = seccomp.supported(self._machine)
+    program: str = "bwrap"
 
     def available(self) -> SandboxUnavailable | None:
         """Why it cannot be used here, or None."""
@@ -81,7 +71,7 @@ class Bubblewrap(Backend):
             undo.pop_all()
         argv = [self._program, *self._arguments(command, view, common, held)]
         keep = tuple(held.values())
-        if seccomp.supported(self._machine):
+        if seccomp.supported(_MACHINE):
             descriptor = self._filter(network=command.network)
             argv += ["--seccomp", str(descriptor)]
             keep = (*keep, descriptor)
@@ -92,7 +82,7 @@ class Bubblewrap(Backend):
             limits=common.limits(),
             keep_fds=keep,
             # Over all of bwrap, beside the filter that bwrap sets for the command.
-            seccomp=seccomp.forks(self._machine) if common.held.tasks is not None else None,
+            seccomp=seccomp.forks(_MACHINE) if common.held.tasks is not None else None,
             asks_supervisor=common.held.tasks is not None,
             # Only root owns them, and only root may mount here.
             fixed_devices=_DEVICES if os.geteuid() == 0 else (),
@@ -106,13 +96,17 @@ class Bubblewrap(Backend):
         )
 
     def confinement(self) -> str:
-        calls = "" if seccomp.supported(self._machine) else f" No call filter for {self._machine}."
+        calls = "" if seccomp.supported(_MACHINE) else f" No call filter for {_MACHINE}."
         return (
             "own namespaces for files, processes, network, users and IPC; no capabilities; only "
             "the workspace is writable and /tmp is the command's own; without a network, "
             "sockets in folders that are granted can be connected to; the processor is shared, at "
             f"a low priority.{calls}"
         )
+
+    @cached_property
+    def _program(self) -> str | None:
+        return shutil.which(self.program)
 
     @cached_property
     def _binds_descriptors(self) -> bool:
@@ -167,7 +161,7 @@ class Bubblewrap(Backend):
             # command's own may have AF_UNIX.
             families = (seccomp.AF_UNIX, *families)
         descriptor = os.memfd_create("gatehouse-seccomp", os.MFD_CLOEXEC)
-        os.write(descriptor, seccomp.program(self._machine, seccomp.Filter(families)))
+        os.write(descriptor, seccomp.program(_MACHINE, seccomp.Filter(families)))
         os.lseek(descriptor, 0, os.SEEK_SET)
         return descriptor
 

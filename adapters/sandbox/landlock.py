@@ -8,16 +8,15 @@ through the supervisor (`broker`).
 
 import os
 import platform
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from adapters.sandbox import power_drop, seccomp
 from adapters.sandbox.backend import Backend, Common, private_directory
-from adapters.sandbox.cgroups import Cgroups
-from adapters.sandbox.closed_folders import SYSTEM_CLOSED, ClosedPaths, shown_tables
+from adapters.sandbox.closed_folders import shown_tables
 from adapters.sandbox.command_process import Plan
 from adapters.sandbox.file_view import Access, View, flatten
-from adapters.sandbox.launch_spec import DISK_INTERVAL_S, LandlockSpec, LaunchSpec
-from runtime.ports.clock import Clock
+from adapters.sandbox.launch_spec import LandlockSpec, LaunchSpec
 from runtime.ports.sandbox import SandboxCommand, SandboxUnavailable
 
 LEAST_ABI = 3
@@ -41,6 +40,7 @@ _WRITE = _ALL_OF_ABI_3 & ~(_MAKE_CHAR | _MAKE_BLOCK)
 _RIGHTS: dict[Access, int] = {"write": _WRITE, "read": _READ, "list": _READ_DIR}
 _TCP = 0x3
 _ABSTRACT_SOCKETS_AND_SIGNALS = 0x3
+_MACHINE = platform.machine()
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty")
 
 
@@ -51,34 +51,23 @@ def known_limits() -> str:
     return f"{KNOWN_LIMITS} {COMMAND_LINES} {SHARED_PROCESSOR}"
 
 
+@dataclass(eq=False)
 class Landlock(Backend):
-    """`Sandbox` by the Linux security module; see `available`."""
+    """`Sandbox` by the Linux security module; see `available`. `abi` is how much of it is used."""
 
     name = "landlock"
 
-    def __init__(
-        self,
-        clock: Clock,
-        *,
-        cgroups: Cgroups,
-        closed: ClosedPaths = SYSTEM_CLOSED,
-        disk_interval_s: float = DISK_INTERVAL_S,
-        abi: int | None = None,
-    ) -> None:
-        """`abi` is how much of Landlock to use: all that the kernel has, if it is None."""
-        super().__init__(clock, cgroups=cgroups, closed=closed, disk_interval_s=disk_interval_s)
-        self._abi = power_drop.landlock_abi() if abi is None else abi
-        self._machine = platform.machine()
+    abi: int = field(default_factory=power_drop.landlock_abi)
 
     def available(self) -> SandboxUnavailable | None:
         """Why it cannot be used here, or None."""
-        if self._abi < LEAST_ABI:
+        if self.abi < LEAST_ABI:
             return SandboxUnavailable(
-                f"Landlock version {self._abi} is too old or switched off.",
+                f"Landlock version {self.abi} is too old or switched off.",
                 hint="Linux 6.2 or newer with Landlock among its security modules is needed.",
             )
-        if not seccomp.supported(self._machine):
-            return SandboxUnavailable(f"There is no system call filter for {self._machine}.")
+        if not seccomp.supported(_MACHINE):
+            return SandboxUnavailable(f"There is no system call filter for {_MACHINE}.")
         return None
 
     def plan(self, command: SandboxCommand) -> Plan:
@@ -99,16 +88,16 @@ class Landlock(Backend):
             limits=common.limits(),
             drop_capabilities=True,
             landlock=self._rules(view, temporary, network=command.network),
-            seccomp=seccomp.program(self._machine, self._filter(command, common)),
+            seccomp=seccomp.program(_MACHINE, self._filter(command, common)),
             asks_supervisor=True,
             temporary=temporary,
         )
         return Plan(spec=spec, token=common.token, group=common.held.group, temporary=temporary)
 
     def confinement(self) -> str:
-        signals = "Landlock" if self._abi >= _SCOPES_SIGNALS else "its supervisor"
+        signals = "Landlock" if self.abi >= _SCOPES_SIGNALS else "its supervisor"
         return (
-            f"files by Landlock version {self._abi}, system calls and sockets by seccomp, "
+            f"files by Landlock version {self.abi}, system calls and sockets by seccomp, "
             f"capabilities dropped; signals are kept inside by {signals}. /tmp is not private but "
             "closed: TMPDIR names a directory of the command's own. There is no System V and no "
             f"POSIX IPC. {known_limits()}"
@@ -121,7 +110,7 @@ class Landlock(Backend):
         return seccomp.Filter(
             networked if command.network else (),
             namespaces=False,
-            signals_scoped=self._abi >= _SCOPES_SIGNALS,
+            signals_scoped=self.abi >= _SCOPES_SIGNALS,
             asks_forks=common.held.tasks is not None,
         )
 
@@ -134,8 +123,8 @@ class Landlock(Backend):
         for entry in flatten(view):
             rules.append((entry.path, _RIGHTS[entry.access]))
         return LandlockSpec(
-            handled_fs=_ALL_OF_ABI_3 | (_IOCTL_DEV if self._abi >= 5 else 0),
-            handled_net=_TCP if self._abi >= 4 and not network else 0,
-            scoped=_ABSTRACT_SOCKETS_AND_SIGNALS if self._abi >= _SCOPES_SIGNALS else 0,
+            handled_fs=_ALL_OF_ABI_3 | (_IOCTL_DEV if self.abi >= 5 else 0),
+            handled_net=_TCP if self.abi >= 4 and not network else 0,
+            scoped=_ABSTRACT_SOCKETS_AND_SIGNALS if self.abi >= _SCOPES_SIGNALS else 0,
             rules=tuple(rules),
         )

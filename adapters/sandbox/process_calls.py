@@ -13,6 +13,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from adapters.sandbox import threads
+
 _MOST_GENERATIONS = 100_000
 # PRIO_PROCESS and IOPRIO_WHO_PROCESS.
 _ONE_PROCESS = {"setpriority": 0, "ioprio_set": 1, "ioprio_get": 1}
@@ -20,7 +22,10 @@ _ONE_PROCESS = {"setpriority": 0, "ioprio_set": 1, "ioprio_get": 1}
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One question: who asks (a thread of this host), which call, and its six arguments."""
+    """One question: who asks (a thread of this host), which call, and its six arguments.
+
+    `still_asked` raises `OSError` when the caller is gone, and its pid perhaps another's.
+    """
 
     pid: int
     name: str
@@ -41,10 +46,9 @@ class _Process:
 def _process(pid: int) -> _Process:
     """Raises `ProcessLookupError` when there is none."""
     try:
-        text = Path(f"/proc/{pid}/stat").read_bytes()
+        fields = threads.stat_fields(f"/proc/{pid}")
     except OSError:
         raise ProcessLookupError(errno.ESRCH, "no such process") from None
-    fields = text.rpartition(b")")[2].split()
     return _Process(parent=int(fields[1]), group=int(fields[2]))
 
 
@@ -72,7 +76,7 @@ def _require_own(pid: int) -> None:
         raise PermissionError(errno.EPERM, "not a process of this command")
 
 
-def _leader(pid: int) -> int:
+def leader_of(pid: int) -> int:
     """The process that a thread belongs to."""
     try:
         text = Path(f"/proc/{pid}/status").read_text("utf-8", "replace")
@@ -103,9 +107,9 @@ def _kill(call: Call) -> int:
     target, number = call.number(0), call.number(1)
     call.still_asked()
     if target > 0:
-        _send(_leader(target), number)
+        _send(leader_of(target), number)
         return 0
-    caller = _leader(call.pid)
+    caller = leader_of(call.pid)
     if target == -1:
         members = list(_members(group=None, besides=caller))
     else:
@@ -123,13 +127,13 @@ def _signal_thread(call: Call) -> int | None:
     """tkill(tid, sig) and those that name the process first, as tgkill(tgid, tid, sig)."""
     at = 0 if call.name in ("tkill", "rt_sigqueueinfo") else 1
     thread = call.number(at)
-    if _leader(thread) == _leader(call.pid):
+    if leader_of(thread) == leader_of(call.pid):
         # Its own, so it lives as long as the question: nobody else can have got the number.
         return None
     if call.name == "rt_tgsigqueueinfo":
         raise PermissionError(errno.EPERM, "only threads of its own")
     call.still_asked()
-    _send(_leader(thread), call.number(at + 1))
+    _send(leader_of(thread), call.number(at + 1))
     return 0
 
 

@@ -40,7 +40,9 @@ def sandbox_of(name: str) -> Candidate:
     clock = SystemClock()
     if name == "bubblewrap":
         return Bubblewrap(clock, cgroups=Cgroups())
-    return Landlock(clock, cgroups=Cgroups(), abi=5 if name == "landlock-5" else None)
+    if name == "landlock-5":
+        return Landlock(clock, cgroups=Cgroups(), abi=5)
+    return Landlock(clock, cgroups=Cgroups())
 
 
 def make_place() -> Path:
