@@ -235,7 +235,8 @@ def _unpack(archive: Path, staging: Path, files: Path) -> tuple[Manifest, Path]:
 async def _check_free(config: Config, database: DatabaseBackup, *, force: bool) -> None:
     if force:
         return
-    taken = [str(config.workspace)] if _filled(config.workspace) else []
+    workspace = config.workspace
+    taken = [str(workspace)] if workspace.is_dir() and any(workspace.iterdir()) else []
     if await database.occupied():
         taken.insert(0, "the database" if database.file is None else str(database.file))
     if taken:
@@ -243,10 +244,6 @@ async def _check_free(config: Config, database: DatabaseBackup, *, force: bool) 
             f"Data exists already: {' and '.join(taken)}. With --force it is replaced and kept "
             "under another name."
         )
-
-
-def _filled(folder: Path) -> bool:
-    return folder.is_dir() and any(folder.iterdir())
 
 
 def _finish_files(files: Path, manifest: Manifest) -> None:

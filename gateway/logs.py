@@ -77,7 +77,7 @@ def setup(
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
-        drop_texts if number > logging.DEBUG else keep,
+        *([drop_texts] if number > logging.DEBUG else []),
         structlog.processors.format_exc_info,
         redactor,
     ]
@@ -99,11 +99,6 @@ def drop_texts(_logger: object, _name: str, event: EventDict) -> EventDict:
     for key in _TEXTS & event.keys():
         value = event[key]
         event[key] = f"[{len(value)} characters]" if isinstance(value, str) else "[not logged]"
-    return event
-
-
-def keep(_logger: object, _name: str, event: EventDict) -> EventDict:
-    """Leave a line as it is."""
     return event
 
 

@@ -79,7 +79,9 @@ class Telemetry:
             id_generator=self._ids,
             shutdown_on_exit=False,
         )
-        sends = exporter or OTLPSpanExporter(endpoint=_traces_of(settings.endpoint))
+        base = settings.endpoint
+        traces = None if base is None else f"{base.rstrip('/')}/v1/traces"
+        sends = exporter or OTLPSpanExporter(endpoint=traces)
         self._provider.add_span_processor(_Bounded(sends, count))
         self._tracer = self._provider.get_tracer("gatehouse", settings.version)
 
@@ -247,7 +249,3 @@ class _Counting(SpanExporter):
 def _fail(span: Span, kind: str) -> None:
     span.set_attribute("error.type", kind)
     span.set_status(Status(StatusCode.ERROR))
-
-
-def _traces_of(endpoint: str | None) -> str | None:
-    return None if endpoint is None else f"{endpoint.rstrip('/')}/v1/traces"

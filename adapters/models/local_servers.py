@@ -4,27 +4,14 @@ It asks only where the answer decides which model is taken, and never fails. An 
 named is waited for 300 ms; a server that the operator named, two seconds.
 """
 
-import asyncio
 from typing import Final
 from urllib.parse import urlsplit
-
-import aiohttp
-from pydantic import BaseModel, ValidationError
 
 from adapters.models import model_lists, names
 from adapters.models.settings import ModelSettings
 
 LOCAL_OLLAMA: Final = "http://127.0.0.1:11434"
 BOUND_S: Final = 0.3
-_MAX_BYTES: Final = 1_000_000
-
-
-class _Tag(BaseModel):
-    name: str
-
-
-class _Tags(BaseModel):
-    models: list[_Tag] = []
 
 
 async def discover(settings: ModelSettings, *, local: str = LOCAL_OLLAMA) -> ModelSettings:
@@ -75,24 +62,9 @@ def _without_password(url: str) -> str:
 
 
 async def _ollama(settings: ModelSettings, url: str) -> ModelSettings:
-    body = await _ask(f"{url.rstrip('/')}/api/tags")
-    try:
-        found = _Tags.model_validate_json(body).models
-    except ValidationError:
+    asked = settings.model_copy(update={"ollama_url": url})
+    listed = await model_lists.ask("ollama", asked, within_s=BOUND_S, by_proxy=False)
+    if not listed.names:
         return settings
-    if not found:
-        return settings
-    name = settings.ollama_model or found[0].name
-    return settings.model_copy(update={"ollama_url": url, "ollama_model": name})
-
-
-async def _ask(url: str) -> bytes:
-    try:
-        async with (
-            asyncio.timeout(BOUND_S),
-            aiohttp.ClientSession() as session,
-            session.get(url, allow_redirects=False) as response,
-        ):
-            return await model_lists.whole(response, _MAX_BYTES) if response.status == 200 else b""
-    except (aiohttp.ClientError, OSError, TimeoutError, ValueError):
-        return b""
+    name = settings.ollama_model or listed.names[0]
+    return asked.model_copy(update={"ollama_model": name})

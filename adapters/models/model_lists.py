@@ -52,18 +52,26 @@ class Listed:
     trouble: str = ""
 
 
-async def ask(provider: Provider, settings: ModelSettings) -> Listed:
-    """The models that a provider lists, within `BOUND_S`. Never fails."""
+async def ask(
+    provider: Provider,
+    settings: ModelSettings,
+    *,
+    within_s: float = BOUND_S,
+    by_proxy: bool = True,
+) -> Listed:
+    """The models that a provider lists, within so many seconds. Never fails.
+
+    It is asked by the machine's proxy, as the providers' own libraries ask for answers.
+    """
     url, headers = _request(provider, settings)
     try:
         async with (
-            asyncio.timeout(BOUND_S),
-            # By the machine's proxy, as the providers' own libraries ask for answers.
-            aiohttp.ClientSession(headers=headers, trust_env=True) as session,
+            asyncio.timeout(within_s),
+            aiohttp.ClientSession(headers=headers, trust_env=by_proxy) as session,
             # A key goes nowhere but to the address that it was given for.
             session.get(url, allow_redirects=False) as response,
         ):
-            status, body = response.status, await whole(response, _MAX_BYTES)
+            status, body = response.status, await _whole(response)
     except TimeoutError:
         return Listed(trouble="it did not answer in time")
     except (aiohttp.ClientError, OSError, ValueError):
@@ -76,10 +84,10 @@ async def ask(provider: Provider, settings: ModelSettings) -> Listed:
     return Listed(names=found or (), unlisted=found is None)
 
 
-async def whole(response: aiohttp.ClientResponse, most: int) -> bytes:
-    """The body, at most `most` bytes of it. One reading alone gives no more than what has come."""
+async def _whole(response: aiohttp.ClientResponse) -> bytes:
+    """The body, as far as it is taken. One reading alone gives no more than what has come."""
     try:
-        return await response.content.readexactly(most)
+        return await response.content.readexactly(_MAX_BYTES)
     except asyncio.IncompleteReadError as end:
         return end.partial
 

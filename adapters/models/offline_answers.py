@@ -203,7 +203,4 @@ def _fenced(text: str) -> str:
     content = text.strip("\n")
     if not content.strip():
         return ""
-    shown = _cut(content)
-    longest = max((len(run) for run in re.findall(r"`{3,}", shown)), default=2)
-    fence = "`" * (longest + 1)
-    return f"\n\n{fence}\n{shown}\n{fence}"
+    return f"\n\n{offline_batches.fenced(_cut(content))}"

@@ -139,7 +139,7 @@ def _summary(name: str, text: str) -> str:
     size = f"{counted(len(shown.splitlines()), 'line')}, {counted(len(shown.split()), 'word')}"
     if more is not None:
         size += f" and {int(more['count']):,} more characters"
-    return f"`{name}` found {size}. This is how it begins:\n\n{_begin(shown)}"
+    return f"`{name}` found {size}. This is how it begins:\n\n{fenced(shown[:_SHOWN].rstrip())}"
 
 
 def _plainly(text: str) -> str:
@@ -147,8 +147,8 @@ def _plainly(text: str) -> str:
     return " ".join(_FENCE.sub("", text).split())[:_SHOWN]
 
 
-def _begin(text: str) -> str:
-    shown = text[:_SHOWN].rstrip()
+def fenced(shown: str) -> str:
+    """A text in a fence that it cannot close."""
     longest = max((len(run) for run in re.findall(r"`{3,}", shown)), default=2)
     fence = "`" * (longest + 1)
     return f"{fence}\n{shown}\n{fence}"

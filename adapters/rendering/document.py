@@ -7,6 +7,7 @@ dropped. It renders nothing and measures nothing.
 """
 
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING
@@ -252,20 +253,14 @@ class _Table:
 _ALIGNS = {"None": "", "Left": "left", "Center": "center", "Right": "right"}
 
 
-class _Handlers(dict[str, Callable[[], object]]):
-    """What to do at each tag, nothing where the tag is not named."""
-
-    def __missing__(self, tag: str) -> Callable[[], object]:
-        return _nothing
-
-
 def _nothing() -> None:
-    pass
+    """What is done at a tag that no handler is named for."""
 
 
-def _opened(blocks: _Blocks) -> _Handlers:
+def _opened(blocks: _Blocks) -> defaultdict[str, Callable[[], object]]:
     inline = blocks.inline
-    return _Handlers(
+    return defaultdict(
+        lambda: _nothing,
         {
             "Strong": partial(inline.open_style, Style.BOLD),
             "Emphasis": partial(inline.open_style, Style.ITALIC),
@@ -276,13 +271,14 @@ def _opened(blocks: _Blocks) -> _Handlers:
             "TableHead": lambda: blocks.table.rows.append([]),
             "TableRow": lambda: blocks.table.rows.append([]),
             "Subscript": partial(inline.add, "~"),
-        }
+        },
     )
 
 
-def _closed(blocks: _Blocks) -> _Handlers:
+def _closed(blocks: _Blocks) -> defaultdict[str, Callable[[], object]]:
     inline = blocks.inline
-    return _Handlers(
+    return defaultdict(
+        lambda: _nothing,
         {
             "Strong": inline.close_style,
             "Emphasis": inline.close_style,
@@ -299,5 +295,5 @@ def _closed(blocks: _Blocks) -> _Handlers:
             "Link": inline.close_link,
             "Image": inline.close_image,
             "Subscript": partial(inline.add, "~"),
-        }
+        },
     )

@@ -64,7 +64,7 @@ def _line(leaf: Leaf) -> str:
         style = group[0].style & ~Style.CODE
         if any(span.style != group[0].style for span in group):
             style = Style.PLAIN
-        pieces.append(_marked(linked, style | always))
+        pieces.append(marked(linked, _MARKS[style | always]))
     return "".join(pieces)
 
 
@@ -74,16 +74,16 @@ def _span(span: Span, always: int) -> str:
     if style & Style.CODE:
         return text if "`" in text or not text.strip() else f"`{text}`"
     style |= always
-    return _marked(text, style) if style else text
+    return marked(text, _MARKS[style]) if style else text
 
 
-def _marked(text: str, style: int) -> str:
+def marked(text: str, mark: tuple[str, str]) -> str:
+    """`text` between two marks, the white space at its ends outside of them."""
     inside = text.strip()
-    before, after = _MARKS[style]
-    if not after or not inside:
+    if not inside or not mark[0]:
         return text
-    marked = f"{before}{inside}{after}"
-    return marked if inside == text else text.replace(inside, marked, 1)
+    with_marks = f"{mark[0]}{inside}{mark[1]}"
+    return with_marks if inside == text else text.replace(inside, with_marks, 1)
 
 
 def _escape(text: str) -> str:

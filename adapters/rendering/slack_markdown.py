@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from adapters.rendering.leaves import Gutter, Kind, Leaf, links
 from adapters.rendering.mentions import WORD_JOINER, defuse, defuse_url
+from adapters.rendering.mrkdwn import marked
 from adapters.rendering.nodes import Span, Style
 
 LONGEST_FENCE = 8
@@ -98,15 +99,15 @@ def _span(group: Sequence[Span], index: int) -> str:
     text, style, _ = group[index]
     if style & Style.CODE:
         code = _inline_code(text)
-        return code if style == Style.CODE else _marked(code, _MARKS[style])
+        return code if style == Style.CODE else marked(code, _MARKS[style])
     text = _escape(text)
     if not style & Style.ITALIC:
-        return _marked(text, _MARKS[style])
+        return marked(text, _MARKS[style])
     before = group[index - 1].text[-1:] if index else ""
     after = group[index + 1].text[:1] if index + 1 < len(group) else ""
     # An underscore inside a word marks nothing.
     inside_word = before.isalnum() or after.isalnum()
-    return _marked(text, _MARKS_IN_WORD[style] if inside_word else _MARKS[style])
+    return marked(text, _MARKS_IN_WORD[style] if inside_word else _MARKS[style])
 
 
 def _escape(text: str) -> str:
@@ -130,14 +131,6 @@ def _inline_code(text: str) -> str:
     fence = "`" * (max(map(len, _RUN.findall(code))) + 1)
     pad = " " if code[0] in "` " or code[-1] in "` " else ""
     return f"{fence}{pad}{code}{pad}{fence}"
-
-
-def _marked(text: str, mark: tuple[str, str]) -> str:
-    inside = text.strip()
-    if not inside or not mark[0]:
-        return text
-    marked = f"{mark[0]}{inside}{mark[1]}"
-    return marked if inside == text else text.replace(inside, marked, 1)
 
 
 def _marks(style: int, italic: str) -> tuple[str, str]:

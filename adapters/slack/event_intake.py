@@ -116,10 +116,9 @@ class Receiver:
                 case Ours():
                     if event.thread is not None:
                         self._directory.joined(event.chat, event.thread)
-                case Added() if self._settings.greeting:
-                    await self._greeting.greet(event.chat)
                 case Added():
-                    pass
+                    if self._settings.greeting:
+                        await self._greeting.greet(event.chat)
                 case ThreadOpened():
                     await self._assistant.opened(event)
 

@@ -142,7 +142,8 @@ class ChatApp(App[None]):
             return
         card = cards[0]
         if len(cards) > 1:
-            self._tell(f"Several calls wait. Name one: {_codes('/approve', cards)}.")
+            named = ", ".join(f"/approve {card.code}" for card in cards)
+            self._tell(f"Several calls wait. Name one: {named}.")
         elif decision not in card.choices:
             self._tell(f"This card offers {', '.join(card.choices)}.")
         else:
@@ -190,10 +191,6 @@ class ChatApp(App[None]):
 def _open_cards(conversation: Conversation, kind: str) -> list[Card]:
     cards = [entry.card for entry in conversation.entries]
     return [card for card in cards if card and card.open and card.kind == kind]
-
-
-def _codes(command: str, cards: Sequence[Card]) -> str:
-    return ", ".join(f"{command} {card.code}" for card in cards)
 
 
 def _option(card: Card, text: str) -> str:

@@ -3,8 +3,6 @@
 Text of models and people is stripped of everything that steers a terminal before it is rendered.
 """
 
-from collections.abc import Sequence
-
 from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.styled import Styled
@@ -24,11 +22,6 @@ _KEYS = {
 _MARKS = {"ok": "✓", "error": "✗", "denied": "✗", "unknown": "?"}
 
 
-def markdown(text: str) -> TerminalMarkdown:
-    """Markdown of a model. Links show their address: a terminal must not hide where they lead."""
-    return TerminalMarkdown(text)
-
-
 def entry(one: Entry) -> RenderableType:
     """One thing that was said; struck through where its turn was taken back."""
     shown = _entry(one)
@@ -44,15 +37,10 @@ def _entry(one: Entry) -> RenderableType:
     if one.kind == "user":
         return _said(one)
     if one.text.strip():
-        body = markdown(one.text)
+        body = TerminalMarkdown(one.text)
         parts.append(body if one.kind == "assistant" else Padding(body, (0, 0, 0, 2)))
-    parts += steps(one.calls)
+    parts += [_step(call) for call in one.calls]
     return Group(*parts)
-
-
-def steps(calls: Sequence[Call]) -> list[RenderableType]:
-    """Tool calls, a line each."""
-    return [_step(call) for call in calls]
 
 
 def card(one: Card) -> RenderableType:

@@ -3,6 +3,7 @@
 from textual.containers import VerticalScroll
 from textual.widgets import Static
 
+from adapters.rendering.terminal import TerminalMarkdown
 from adapters.terminal import entry_views
 from adapters.terminal.conversation import Conversation, Entry
 
@@ -34,7 +35,7 @@ class ConversationLog(VerticalScroll):
         before: Static | None = None
         for one in entries:
             before = await self._paint_entry(one, after=before)
-        self._live.update(entry_views.markdown(conversation.live))
+        self._live.update(TerminalMarkdown(conversation.live))
         self._live.display = bool(conversation.live)
 
     async def _paint_entry(self, one: Entry, *, after: Static | None) -> Static:

@@ -271,11 +271,11 @@ def _print(entries: "list[Entry]") -> None:
         from rich.console import Console
 
         # The same, of ours.
-        from adapters.terminal.entry_views import markdown
+        from adapters.rendering.terminal import TerminalMarkdown
 
         console = Console()
         for one in entries:
-            console.print(markdown(one.text))
+            console.print(TerminalMarkdown(one.text))
     else:
         for one in entries:
             say(plain(one.text))

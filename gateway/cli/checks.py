@@ -280,8 +280,8 @@ def _permissions(config: Config) -> Check:
     private += [one for one in (http.admin_token_file, http.read_only_token_file) if one]
     if config.file is not None and _holds_secrets(config, config.file):
         private.append(config.file)
-    open_ones = [path for path in private if _open_to_others(path)]
-    if _written_by_others(config.home):
+    open_ones = [path for path in private if _lets(path, 0o077)]
+    if _lets(config.home, 0o022):
         fix = f"chmod 700 {config.home}"
         return Check("permissions", "fail", f"others may write in {config.home}", fix)
     if open_ones:
@@ -298,16 +298,10 @@ def _holds_secrets(config: Config, file: Path) -> bool:
     )
 
 
-def _open_to_others(path: Path) -> bool:
+def _lets(path: Path, others: int) -> bool:
+    """Whether a path has any of these bits of a mode; what cannot be looked at has none."""
     try:
-        return bool(stat.S_IMODE(path.stat().st_mode) & 0o077)
-    except OSError:
-        return False
-
-
-def _written_by_others(folder: Path) -> bool:
-    try:
-        return bool(stat.S_IMODE(folder.stat().st_mode) & 0o022)
+        return bool(stat.S_IMODE(path.stat().st_mode) & others)
     except OSError:
         return False
 

@@ -187,11 +187,7 @@ def escaped(text: str) -> str:
     """
     if text.isascii() and "\x7f" not in text:
         return text
-    return "".join(one if _can_be_seen(one) else json.dumps(one)[1:-1] for one in text)
-
-
-def _can_be_seen(one: str) -> bool:
-    return one == "\n" or not is_hidden(one)
+    return "".join(json.dumps(one)[1:-1] if is_hidden(one) and one != "\n" else one for one in text)
 
 
 def table(rows: Iterable[Mapping[str, "Json"]], columns: Mapping[str, str], empty: str) -> None:

@@ -1,6 +1,7 @@
 """`init`, `migrate`, `version`: the commands that need no running gateway."""
 
 import asyncio
+from dataclasses import asdict
 from typing import Annotated
 
 import typer
@@ -56,14 +57,7 @@ def migrate(context: typer.Context, as_json: AsJson = False) -> None:
     except (Unavailable, InvalidInput) as error:
         fail(str(error))
     if as_json:
-        print_json(
-            {
-                "before": report.before,
-                "after": report.after,
-                "applied": list(report.applied),
-                "ahead": report.ahead,
-            }
-        )
+        print_json(asdict(report))
     elif report.ahead:
         say(f"the database is at {report.after}, which is newer than this version: left alone")
     elif report.applied:

@@ -17,6 +17,7 @@ import aiohttp
 from pydantic import SecretStr
 from rich.console import Console, RenderableType
 
+from adapters.rendering.terminal import TerminalMarkdown
 from adapters.system.clock import SystemClock
 from adapters.terminal import entry_views
 from adapters.web.adapter import WebAdapter
@@ -235,7 +236,7 @@ def _shown(part: JsonObject, channel: str) -> str:
         return str(part["name"])
     if part["kind"] == "text":
         text = str(part["markdown"])
-        return _printed(entry_views.markdown(text)) if channel == "terminal" else text
+        return _printed(TerminalMarkdown(text)) if channel == "terminal" else text
     names = ("code", "tool", "arguments", "reason", "outcome")
     risk = part["risk"]["words"] if isinstance(part["risk"], dict) else ""
     card = Card(**{name: str(part[name]) for name in names}, risk=str(risk))

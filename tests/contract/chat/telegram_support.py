@@ -9,7 +9,8 @@ import pytest_asyncio
 from aiohttp import web
 from pydantic import SecretStr
 
-from adapters.telegram import TelegramAdapter, TelegramSettings
+from adapters.telegram.adapter import TelegramAdapter
+from adapters.telegram.settings import TelegramSettings
 from gateway.http.hooks import HookRoutes
 from gateway.http.problems import problems
 from runtime.domain.messages import (

@@ -10,7 +10,8 @@ import pytest_asyncio
 from aiohttp import web
 from pydantic import SecretStr
 
-from adapters.telegram import TelegramAdapter, TelegramSettings
+from adapters.telegram.adapter import TelegramAdapter
+from adapters.telegram.settings import TelegramSettings
 from runtime.domain.errors import DeliveryRetry, DeliveryUnknown
 from tests.contract.chat.telegram_support import Progress, WatchedClock, to
 from tests.fakes.gatehouse import FakeGatehouse

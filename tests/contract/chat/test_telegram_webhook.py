@@ -7,7 +7,7 @@ import aiohttp
 import pytest
 from pydantic import SecretStr, ValidationError
 
-from adapters.telegram import TelegramSettings
+from adapters.telegram.settings import TelegramSettings
 from runtime.ports.gatehouse import Pressed
 from tests.contract.chat.telegram_support import SECRET, Desk, desk, to
 from tests.contract.chat.test_telegram_buttons import approval
