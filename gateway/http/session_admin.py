@@ -1,11 +1,11 @@
-"""Whole conversations: named, put aside, given a model, exported, deleted (RUN-6, WEB-3)."""
+"""Whole conversations: named, put aside, exported, deleted; the models for them (RUN-6, WEB-3)."""
 
 import json
 from typing import Final
 
 from aiohttp import web
 
-from gateway.http.request_bodies import RevisionRequest, RoutePolicyRequest, body
+from gateway.http.request_bodies import RevisionRequest, body
 from gateway.http.responses import answer, listing, session_of
 from gateway.http.services import HttpServices
 from runtime.domain.errors import InvalidInput
@@ -31,8 +31,6 @@ class KeepingRoutes:
             web.patch(one, self._revise),
             web.delete(one, self._delete),
             web.get(f"{one}/export", self._export),
-            web.put(f"{one}/route-policy", self._route_policy),
-            web.delete(f"{one}/route-policy", self._no_route_policy),
         ]
 
     async def _models(self, _request: web.Request) -> web.Response:
@@ -49,14 +47,6 @@ class KeepingRoutes:
     async def _delete(self, request: web.Request) -> web.Response:
         await self._control.sessions.delete(session_of(request))
         return web.Response(status=204)
-
-    async def _route_policy(self, request: web.Request) -> web.Response:
-        asked = await body(request, RoutePolicyRequest)
-        changed = {"model": asked.model}
-        return answer(await self._control.change_session(session_of(request), changed))
-
-    async def _no_route_policy(self, request: web.Request) -> web.Response:
-        return answer(await self._control.change_session(session_of(request), {"model": None}))
 
     async def _export(self, request: web.Request) -> web.Response:
         """All of a conversation as a file, ``format`` is ``markdown`` or ``json``."""

@@ -1,6 +1,7 @@
 """`/v1/sessions`: conversations, what was said in them, and what is said next (RUN-1)."""
 
-from functools import lru_cache
+from functools import lru_cache, partial
+from typing import Final
 
 from aiohttp import web
 
@@ -8,6 +9,7 @@ from gateway.http.request_bodies import (
     ModeRequest,
     PermissionModeRequest,
     QueueModeRequest,
+    RoutePolicyRequest,
     RunRequest,
     SessionRequest,
     body,
@@ -23,6 +25,7 @@ from gateway.http.responses import (
     session_of,
 )
 from gateway.http.services import HttpServices
+from runtime.domain.value import Value
 from runtime.intake.control import NewConversation
 from runtime.views.models import MessageView, Page
 
@@ -30,6 +33,14 @@ MOST_SOUGHT = 200
 """Characters of a title that are looked for."""
 RENDERED = 1_024
 """Messages whose HTML is remembered: a page reads the same ones again and again."""
+_CHANGES: Final[dict[str, type[Value]]] = {
+    "mode": ModeRequest,
+    "queue-mode": QueueModeRequest,
+    "permission-mode": PermissionModeRequest,
+    "route-policy": RoutePolicyRequest,
+}
+"""Parts of a session that are set alone, by the end of their path. The key of each body is what
+`Control.change_session` calls it."""
 
 
 class SessionRoutes:
@@ -50,10 +61,12 @@ class SessionRoutes:
             web.post(f"{one}/runs", self._submit),
             web.post(f"{one}/interrupt", self._interrupt),
             web.post(f"{one}/end", self._end),
-            web.put(f"{one}/mode", self._mode),
-            web.put(f"{one}/queue-mode", self._queue_mode),
-            web.put(f"{one}/permission-mode", self._permission_mode),
-            web.delete(f"{one}/permission-mode", self._no_permission_mode),
+            *(
+                web.put(f"{one}/{name}", partial(self._change, model=model))
+                for name, model in _CHANGES.items()
+            ),
+            web.delete(f"{one}/permission-mode", partial(self._clear, name="permission_mode")),
+            web.delete(f"{one}/route-policy", partial(self._clear, name="model")),
         ]
 
     async def _list(self, request: web.Request) -> web.Response:
@@ -121,20 +134,9 @@ class SessionRoutes:
     async def _end(self, request: web.Request) -> web.Response:
         return answer(await self._control.end_session(session_of(request)))
 
-    async def _mode(self, request: web.Request) -> web.Response:
-        asked = await body(request, ModeRequest)
-        return await self._change(request, "mode", asked.mode.value)
+    async def _change(self, request: web.Request, *, model: type[Value]) -> web.Response:
+        changed = (await body(request, model)).model_dump(mode="json")
+        return answer(await self._control.change_session(session_of(request), changed))
 
-    async def _queue_mode(self, request: web.Request) -> web.Response:
-        asked = await body(request, QueueModeRequest)
-        return await self._change(request, "queue_mode", asked.queue_mode)
-
-    async def _permission_mode(self, request: web.Request) -> web.Response:
-        asked = await body(request, PermissionModeRequest)
-        return await self._change(request, "permission_mode", asked.permission_mode.value)
-
-    async def _no_permission_mode(self, request: web.Request) -> web.Response:
-        return await self._change(request, "permission_mode", None)
-
-    async def _change(self, request: web.Request, name: str, value: str | None) -> web.Response:
-        return answer(await self._control.change_session(session_of(request), {name: value}))
+    async def _clear(self, request: web.Request, *, name: str) -> web.Response:
+        return answer(await self._control.change_session(session_of(request), {name: None}))
