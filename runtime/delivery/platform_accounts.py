@@ -15,9 +15,9 @@ from runtime.ports.clock import Clock
 from runtime.ports.gatehouse import Gatehouse
 from runtime.process.due_poll import Looks
 from runtime.process.lease_keeper import LeaseKeeper
+from runtime.process.supervisor import Supervisor
 from runtime.sessions.claims import Holder
 from runtime.store import leases
-from runtime.supervisor import Supervisor
 
 log = structlog.get_logger(__name__)
 

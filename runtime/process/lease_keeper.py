@@ -13,10 +13,10 @@ import structlog
 
 from runtime.domain.errors import StoreUnavailable
 from runtime.ports.clock import Clock
+from runtime.process.supervisor import Supervisor
 from runtime.process.wakeup import Wake
 from runtime.sessions.claims import Holder
 from runtime.store import Database, leases
-from runtime.supervisor import Supervisor
 
 log = structlog.get_logger(__name__)
 

@@ -38,7 +38,7 @@ OWNERS: dict[str, tuple[str, ...]] = {
     "rich": ("adapters/rendering/terminal.py", "adapters/terminal/", "gateway/cli/"),
     "slack_bolt": ("adapters/slack/",),
     "slack_sdk": ("adapters/slack/",),
-    "sqlite3": ("runtime/backup/", "runtime/store/"),
+    "sqlite3": ("runtime/store/",),
     "telegram": ("adapters/telegram/",),
     "textual": ("adapters/terminal/", "gateway/cli/"),
     "tomllib": ("gateway/config.py",),

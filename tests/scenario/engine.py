@@ -15,8 +15,8 @@ from runtime.bus.memory import MemoryBus
 from runtime.domain.errors import StoreUnavailable
 from runtime.domain.messages import Authorship, ButtonPress, ChatKind, InboundMessage
 from runtime.domain.people import Sender
-from runtime.engine import Engine, EngineParts, EngineSettings
-from runtime.feature import Feature, ToolServices, kinds_of, tools_of
+from runtime.engine.engine import Engine, EngineParts, EngineSettings
+from runtime.engine.feature import Feature, ToolServices, kinds_of, tools_of
 from runtime.features.subagents.settings import ChildSettings
 from runtime.intake.access import ChannelAccess
 from runtime.ports.clock import Clock

@@ -18,8 +18,8 @@ from gateway.features import FEATURES
 from gateway.http.app import AdapterView, HttpServices, HttpSettings, build_app
 from gateway.http.server import serve
 from runtime.bus.memory import MemoryBus
-from runtime.engine import Engine, EngineParts, EngineSettings
-from runtime.feature import ToolServices, tools_of
+from runtime.engine.engine import Engine, EngineParts, EngineSettings
+from runtime.engine.feature import ToolServices, tools_of
 from runtime.intake.control import Control, ControlServices, ControlSettings
 from runtime.intake.logins import Logins
 from runtime.ports.bus import Bus

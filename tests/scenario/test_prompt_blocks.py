@@ -11,7 +11,7 @@ from gateway.explain import Explainer
 from runtime.agent.prompt_blocks import Audience, PromptBlock, prompt_block
 from runtime.domain.messages import ChatKind
 from runtime.domain.people import Trust
-from runtime.feature import Feature
+from runtime.engine.feature import Feature
 from runtime.store import Connection
 from runtime.store.tables import accounts
 from runtime.views.reader import Views

@@ -9,14 +9,15 @@ from pathlib import Path
 from sqlalchemy import Connection
 
 from gateway.config import Config, load
-from runtime.backup.backup import DatabaseBackup
 from runtime.domain.messages import ChatAddress, InboundMessage, OutboundMessage, TextPart
 from runtime.domain.people import Sender, Speaker, Trust
 from runtime.sessions import outbox
 from runtime.sessions.lanes import NewSession
 from runtime.sessions.outbox import NewRow
 from runtime.sessions.queue_modes import enqueue
+from runtime.sessions.restored_rows import settle_restored
 from runtime.sessions.unit import Unit
+from runtime.store.backup.backup import DatabaseBackup
 from runtime.store.migrate import MIGRATIONS
 from runtime.store.revisions import Revisions
 from tests.contract.store_support import StillClock
@@ -39,7 +40,9 @@ def place(path: Path, **variables: str) -> Config:
 
 def base(config: Config, *, scripts: Path = MIGRATIONS) -> DatabaseBackup:
     """The database's side, by a version with these migrations."""
-    return DatabaseBackup(config.database_url, clock=StillClock(NOW), scripts=scripts)
+    return DatabaseBackup(
+        config.database_url, clock=StillClock(NOW), settle=settle_restored, scripts=scripts
+    )
 
 
 def next_version(folder: Path) -> Path:

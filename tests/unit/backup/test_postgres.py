@@ -65,7 +65,7 @@ async def test_a_dump_under_write_load_has_the_rows_that_its_manifest_counts(
     await shared.close()
     done = await backup.restore(there, base(there), made.file, force=True, resend=False)
     assert done.database.kept == "schema before_restore_1"
-    assert done.database.unfinished == made.manifest.counts["runs"]
+    assert done.database.settled.unfinished == made.manifest.counts["runs"]
     assert await _count(there, "inputs") == made.manifest.counts["inputs"]
     assert await _count(there, "before_restore_1.inputs") == written
 
@@ -108,7 +108,7 @@ async def test_it_is_migrated_and_what_waited_is_held_back(
         # The second time what is replaced has the later version's tables already.
         done = await backup.restore(there, later, made.file, force=True, resend=False)
         assert (done.database.before, done.database.after) == (Revisions(MIGRATIONS).head, "9999")
-        assert (done.database.held, done.database.unfinished) == (1, 1)
+        assert (done.database.settled.held, done.database.settled.unfinished) == (1, 1)
         assert await _count(there, "outbox WHERE state = 'unknown'") == 1
 
 
@@ -139,7 +139,7 @@ async def test_the_table_of_a_feature_that_was_not_imported_is_ours_too(
         "import asyncio, sys; from runtime.store import tables\n"
         "import runtime.store.tables_agents\n"
         "tables.metadata.remove(tables.metadata.tables['personas'])\n"
-        "from runtime.backup.backup_postgres import occupied\n"
+        "from runtime.store.backup.postgres_copy import occupied\n"
         "from runtime.store.dialect import database_url\n"
         "assert asyncio.run(occupied(database_url(sys.argv[1])))"
     )

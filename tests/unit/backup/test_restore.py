@@ -115,7 +115,7 @@ async def test_a_damaged_database_is_replaced_and_kept_with_its_log(
 @pytest.mark.requirement("OPS-6", "MSG-11")
 async def test_what_waited_to_be_sent_is_held_back_and_said(config: Config, archive: Path) -> None:
     done = await backup.restore(config, base(config), archive, force=True, resend=False)
-    assert (done.database.held, done.database.unfinished) == (2, 1)
+    assert (done.database.settled.held, done.database.settled.unfinished) == (2, 1)
     states, told, log = await _outcome(config)
     assert states == {
         "out_1": ("unknown", "restored from a backup"),
@@ -129,7 +129,7 @@ async def test_what_waited_to_be_sent_is_held_back_and_said(config: Config, arch
 @pytest.mark.requirement("OPS-6")
 async def test_resend_leaves_what_waited_as_after_a_restart(config: Config, archive: Path) -> None:
     done = await backup.restore(config, base(config), archive, force=True, resend=True)
-    assert done.database.held == 0
+    assert done.database.settled.held == 0
     states, told, _ = await _outcome(config)
     assert {name: state for name, (state, _) in states.items()} == {
         "out_1": "pending",
