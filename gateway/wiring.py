@@ -47,6 +47,7 @@ from gateway.wiring_chats import (
     transcriber_of,
 )
 from gateway.workspaces import canary_grants, open_workspace
+from runtime.agent.sending import sending_by_rows
 from runtime.bus.memory import MemoryBus
 from runtime.delivery.platform_accounts import Account
 from runtime.domain.errors import InvalidInput
@@ -71,7 +72,6 @@ from runtime.store.integrity import AT_START, examine
 from runtime.store.migrate import MigrationReport, migrate, schema
 from runtime.store.observed_database import ObservedDatabase, count_commits
 from runtime.tools.builtin import builtin_tools
-from runtime.tools.outgoing_files import sending_by_rows
 from runtime.tools.registry import Registry
 from runtime.views.reader import Views
 

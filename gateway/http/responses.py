@@ -7,9 +7,9 @@ from typing import Final, TypeVar
 
 from aiohttp import web
 
+from runtime.domain.cursors import Page
 from runtime.domain.errors import InvalidInput, NotFound
 from runtime.domain.value import JsonObject, Value
-from runtime.views.models import Page
 
 V = TypeVar("V", bound=Value)
 MAX_LIMIT = 200

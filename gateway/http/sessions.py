@@ -15,8 +15,9 @@ from gateway.http.request_bodies import (
 )
 from gateway.http.responses import answer, cursor_of, flag_of, limit_of, listing, number_of, path_id
 from gateway.http.services import HttpServices
+from runtime.domain.cursors import Page
 from runtime.intake.control import NewConversation
-from runtime.views.models import MessageView, Page
+from runtime.views.models import MessageView
 
 MOST_SOUGHT = 200
 """Characters of a title that are looked for."""

@@ -8,8 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from runtime.commands import answers, models
-from runtime.commands.answers import Picked
+from runtime.commands import models
 from runtime.commands.lookups import Lookups
 from runtime.commands.parse import Unknown, Words, command_of, unknown_of
 from runtime.domain.budgets import BudgetSettings, budgets_of, spender_of, standing_lines
@@ -24,6 +23,7 @@ from runtime.domain.rates import RateSettings, limits_of_runs, rate_lines
 from runtime.domain.value import JsonObject
 from runtime.ports.model import ModelListing
 from runtime.sessions import (
+    answers,
     budgets,
     lanes,
     open_calls,
@@ -34,6 +34,7 @@ from runtime.sessions import (
     totals,
     undo,
 )
+from runtime.sessions.answers import Picked
 from runtime.sessions.approvals import Choice
 from runtime.sessions.approvers import REFUSED, may_answer, permitted
 from runtime.sessions.lanes import Lane

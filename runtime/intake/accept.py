@@ -1,7 +1,5 @@
 """Accepting a message: one unit decides access, dedupes, then enqueues it or applies it (MSG-1)."""
 
-from runtime.commands import answers
-from runtime.commands.answers import Picked
 from runtime.commands.parse import Unknown, Words
 from runtime.commands.table import Call, Commands
 from runtime.domain.errors import Conflict
@@ -22,7 +20,8 @@ from runtime.intake.rate_checks import Limits, Over
 from runtime.intake.reception import BeginAnew, Reception
 from runtime.intake.settings import IntakeSettings
 from runtime.ports.gatehouse import Accepted
-from runtime.sessions import erasure, open_calls, people, sessions
+from runtime.sessions import answers, erasure, open_calls, people, sessions
+from runtime.sessions.answers import Picked
 from runtime.sessions.approvers import REFUSED, may_answer
 from runtime.sessions.idempotency import first_time, was_seen
 from runtime.sessions.lanes import Lane

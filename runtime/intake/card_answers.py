@@ -13,11 +13,10 @@ somebody who answers the other way round.
 from collections.abc import Sequence
 from typing import Final
 
-from runtime.commands import answers
-from runtime.commands.answers import NONE, Picked
 from runtime.commands.parse import Words
 from runtime.domain.messages import ChatAddress, InboundMessage
-from runtime.sessions import open_calls, outbox, sessions
+from runtime.sessions import answers, open_calls, outbox, sessions
+from runtime.sessions.answers import NONE, Picked
 from runtime.sessions.open_calls import APPROVAL, QUESTION, OpenCall
 from runtime.store import Connection
 

@@ -2,11 +2,11 @@
 
 from runtime.domain.errors import Conflict
 from runtime.domain.events import EventKind
+from runtime.domain.personas import Persona
 from runtime.domain.value import JsonObject
 from runtime.sessions import audit, persona_rows, runs, sessions
 from runtime.sessions.lanes import Lane
 from runtime.store import Connection
-from runtime.workspace.personas import Persona
 
 
 def bind(conn: Connection, lane: Lane, persona: Persona | None, *, by: str) -> None:

@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Final, Literal
 
+from runtime.domain import cursors
 from runtime.domain.errors import NotFound
 from runtime.domain.messages import OutboundMessage, TextPart, message_identity
 from runtime.domain.transcript import AssistantMessage, NoticeMessage, UserMessage
@@ -13,7 +14,6 @@ from runtime.sessions.listings import INPUT, MESSAGE, POST, Place, Post, SaidInp
 from runtime.sessions.outbox import LIVE_CARD
 from runtime.sessions.transcripts import Line
 from runtime.store import Connection
-from runtime.views import cursor as cursors
 from runtime.views.files import file_views
 from runtime.views.models import CallView, MessageView, TranscriptView
 from runtime.views.shapes import open_call_view

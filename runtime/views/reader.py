@@ -6,6 +6,8 @@ Each method is one read of one snapshot. They raise `NotFound` for an id that na
 
 from collections.abc import Mapping, Sequence
 
+from runtime.domain import cursors
+from runtime.domain.cursors import Page
 from runtime.domain.runs import TERMINAL, RunState
 from runtime.sessions import events, inputs, listings, open_calls, outbox, persona_rows, totals
 from runtime.sessions import people as people_store
@@ -15,7 +17,6 @@ from runtime.sessions.listings import RunFilter, SessionFilter, SessionLine
 from runtime.sessions.open_calls import APPROVAL, QUESTION, OpenCall
 from runtime.store import Connection, Database, leases
 from runtime.views import conversation
-from runtime.views import cursor as cursors
 from runtime.views.files import FilesReader
 from runtime.views.models import (
     DeliveryProblemView,
@@ -23,7 +24,6 @@ from runtime.views.models import (
     LeaseView,
     LoadView,
     OpenCallView,
-    Page,
     PairingView,
     PersonView,
     RunView,

@@ -17,6 +17,7 @@ from gateway.explain import Explainer
 from gateway.features import FEATURES
 from gateway.http.app import AdapterView, HttpServices, HttpSettings, build_app
 from gateway.http.server import serve
+from runtime.agent.sending import sending_by_rows
 from runtime.bus.memory import MemoryBus
 from runtime.engine.engine import Engine, EngineParts, EngineSettings
 from runtime.engine.feature import ToolServices, tools_of
@@ -30,7 +31,7 @@ from runtime.store import Connection, Database, open_database
 from runtime.tools.base import AnyTool
 from runtime.tools.builtin import builtin_tools
 from runtime.tools.builtin.shell import ExecSettings
-from runtime.tools.outgoing_files import SendLimits, sending_by_rows
+from runtime.tools.outgoing_files import SendLimits
 from runtime.tools.registry import Registry
 from runtime.views.reader import Views
 from runtime.workspace.scaffold import find_template, scaffold
