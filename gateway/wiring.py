@@ -368,7 +368,7 @@ async def assemble(
         clock=clock,
         catalog=catalog,
         sandbox=sandbox,
-        views=Views(database),
+        views=Views(database, engine.units.kinds),
         logins=Logins(database, clock),
         metrics=metrics,
         end_traces=end_traces,

@@ -171,7 +171,7 @@ class RunBudget:
         spender = replace(self._spender, run_id=payer.run_id, session_id=payer.session_id)
         held = budgets_of(settings, spender, lane.now_ms)
         own = kind.budgets(conn, run.session_id) if self._bounded else ()
-        return budgets.reserve(conn, wanted, (*own, *held))
+        return budgets.reserve(conn, wanted, (*own, *held), unit.kinds.paid_by)
 
 
 def over_budget(state: TurnState, line: str) -> Finish:

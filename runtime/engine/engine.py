@@ -148,7 +148,7 @@ class Engine:
             for one, name in zip(parts.adapters, _names(parts.adapters), strict=True)
         ]
         root = Layout.of(parts.workspace.root)
-        self._places = Places(parts.database, Site(root, settings.roots))
+        self._places = Places(self.units, Site(root, settings.roots))
         self.blocks = PromptBlocks(parts.database, blocks_of(parts.features))
         self._features = [one.parts(self._feature_services()) for one in parts.features]
         self.turns = TurnWorker(

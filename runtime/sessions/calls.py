@@ -12,9 +12,9 @@ from sqlalchemy import Connection, Row, bindparam, insert, select, update
 
 from runtime.domain.decisions import Decision
 from runtime.domain.tools import Effect, ToolCall, ToolResult
+from runtime.sessions.tables import tool_calls
 from runtime.store.payloads import kept
 from runtime.store.statements import hot
-from runtime.store.tables import tool_calls
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,10 +19,10 @@ from runtime.domain.messages import InboundMessage
 from runtime.domain.people import Speaker, Trust
 from runtime.sessions import idempotency
 from runtime.sessions.runs import QUEUED
+from runtime.sessions.tables import inputs, lanes, runs, sessions
 from runtime.store.insert_once import insert_new
 from runtime.store.payloads import kept, quoted
 from runtime.store.statements import hot
-from runtime.store.tables import inputs, lanes, runs, sessions
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,13 +31,12 @@ from runtime.domain.transcript import TranscriptMessage, message_tokens
 from runtime.domain.value import JsonObject
 from runtime.sessions import events, lane_writes
 from runtime.sessions.lane_writes import FIELDS, FIXED
-from runtime.sessions.runs import QUEUED, RUNNING
+from runtime.sessions.runs import QUEUED, RUNNING, worker_is_dead
+from runtime.sessions.tables import lanes, runs, sessions
 from runtime.store.database import DIALECTS, STORE_TIME, DialectName, clock_ms, now_ms
 from runtime.store.dialect import dialect_name, lock_rows, timed
 from runtime.store.insert_once import insert_new
-from runtime.store.leases import worker_is_dead
 from runtime.store.statements import Hot, hot
-from runtime.store.tables import lanes, runs, sessions
 
 Ts = TypeVarTuple("Ts")
 

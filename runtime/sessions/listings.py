@@ -7,7 +7,7 @@ answers, and messages that still wait for their run.
 
 import json
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from sqlalchemy import (
@@ -29,10 +29,9 @@ from sqlalchemy import (
 from runtime.domain.messages import InboundMessage, OutboundMessage
 from runtime.domain.people import Speaker
 from runtime.sessions.outbox import LIVE_CARD
+from runtime.sessions.tables import events, inputs, lanes, messages, outbox, runs, sessions
 from runtime.sessions.transcripts import Line
 from runtime.store.payloads import kept, kept_message
-from runtime.store.tables import events, inputs, lanes, messages, outbox, runs, sessions
-from runtime.store.tables_agents import agent_cards, agents
 
 INPUT, MESSAGE, POST = 0, 1, 2
 """The order of things of the same millisecond."""
@@ -70,12 +69,14 @@ class SessionLine:
 class SessionFilter:
     """Which sessions are wanted. `children`: those of subagents too. `title` is a part of the
     title, in letters of either case. `archived`: None for all.
-    A `key` is the whole key of one session: it alone is wanted, whatever the rest says."""
+    A `key` is the whole key of one session: it alone is wanted, whatever the rest says. `unlisted`
+    are conditions of those that no list shows (`SessionKind.unlisted`)."""
 
     children: bool = True
     title: str = ""
     key: str = ""
     archived: bool | None = None
+    unlisted: tuple[ColumnElement[bool], ...] = field(default=(), compare=False)
 
 
 EVERY_SESSION: Final = SessionFilter()
@@ -141,14 +142,6 @@ _SESSIONS = (
 )
 
 
-_CLOSED = exists().where(
-    agents.c.session_id == sessions.c.id,
-    agents.c.retention == "close_on_settle",
-    agents.c.settled_ms.is_not(None),
-)
-"""Subagents that were to be listed only while they work; who has the id still finds them."""
-
-
 _NO_CHILD: Final = lanes.c.parent_id.is_(None)
 
 
@@ -188,7 +181,9 @@ def _session_line(row: Row[tuple[str, int, str | None, bool]]) -> SessionLine:
 def _listed(wanted: SessionFilter) -> list[ColumnElement[bool]]:
     if wanted.key:
         return [sessions.c.key == wanted.key]
-    found = [~_CLOSED if wanted.children else _NO_CHILD]
+    found: list[ColumnElement[bool]] = [_NO_CHILD]
+    if wanted.children:
+        found = [~one for one in wanted.unlisted]
     if wanted.title:
         title = func.lower(sessions.c.title)
         found.append(title.contains(wanted.title.lower(), autoescape=True))
@@ -284,7 +279,9 @@ def posts_before(
     What subagents ask and send stands in the chat of their root as well (APR-7).
     """
     failed = exists().where(runs.c.id == outbox.c.run_id, runs.c.state == "failed")
-    below = select(agents.c.session_id).where(agents.c.tree_id == session_id)
+    below = select(lanes.c.session_id).where(
+        lanes.c.root_id == session_id, lanes.c.parent_id.is_not(None)
+    )
     of_tree = union_all(select(literal(session_id)), below).scalar_subquery()
     query = (
         select(outbox)
@@ -437,12 +434,3 @@ def _inputs(conn: Connection, query: Select[*tuple[object, ...]]) -> Sequence[Sa
         )
         for row in conn.execute(query)
     ]
-
-
-def live_card_text(conn: Connection, card_id: str) -> str:
-    """What a card that changes in place says by now; empty where there is none.
-
-    It is kept beside the messages: a chat that shows no such cards is sent no change of one.
-    """
-    query = select(agent_cards.c.shown).where(agent_cards.c.id == card_id)
-    return conn.execute(query).scalar_one_or_none() or ""

@@ -6,8 +6,8 @@ from runtime.domain.messages import InboundMessage
 from runtime.domain.people import Speaker
 from runtime.sessions import idempotency
 from runtime.sessions.inputs import PENDING, Input
+from runtime.sessions.tables import inputs
 from runtime.store.payloads import kept
-from runtime.store.tables import inputs
 
 NOTE = "note"
 """The origin of an input that says what became of an earlier one; it makes no run of its own."""

@@ -21,10 +21,10 @@ from sqlalchemy import (
 )
 
 from runtime.domain.messages import FilePart, OutboundMessage
+from runtime.sessions.tables import open_calls, outbox
 from runtime.store.database import now_ms
 from runtime.store.payloads import kept
 from runtime.store.statements import hot
-from runtime.store.tables import open_calls, outbox
 
 UNSETTLED = ("pending", "sending", "streaming")
 _NOT_SENT = ("state IN ('pending','sending','streaming')", "state IN ('dead','unknown')")

@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from sqlalchemy import Connection, select
 
 from runtime.domain.errors import NotFound
+from runtime.sessions.tables import personas
 from runtime.store.database import now_ms
 from runtime.store.insert_once import insert_new
-from runtime.store.tables_agents import personas
 
 
 def keep(conn: Connection, digest: str, files: Mapping[str, str]) -> None:

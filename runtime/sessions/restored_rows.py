@@ -9,8 +9,8 @@ from runtime.domain.events import EventKind
 from runtime.domain.runs import TERMINAL
 from runtime.sessions import audit, lanes
 from runtime.sessions.outbox import UNSETTLED
+from runtime.sessions.tables import outbox, runs
 from runtime.store.database import now_ms
-from runtime.store.tables import outbox, runs
 
 RESTORED: Final = "restored from a backup"
 

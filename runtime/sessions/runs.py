@@ -6,6 +6,7 @@ from functools import cache
 
 from sqlalchemy import (
     BindParameter,
+    ColumnElement,
     Connection,
     Row,
     Text,
@@ -22,12 +23,13 @@ from runtime.domain.errors import NotFound, StaleLease
 from runtime.domain.messages import ChatAddress
 from runtime.domain.people import Speaker
 from runtime.domain.runs import TERMINAL, RunKind, RunState, Usage, check_transition
-from runtime.store.database import DIALECTS, clock_ms
+from runtime.sessions.tables import runs
+from runtime.store.database import DIALECTS, STORE_TIME, DialectName, clock_ms
 from runtime.store.dialect import dialect_name, one_of
-from runtime.store.leases import worker_is_dead
+from runtime.store.leases import PROCESS
 from runtime.store.payloads import kept
 from runtime.store.statements import Hot, hot
-from runtime.store.tables import runs
+from runtime.store.tables import leases
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +121,19 @@ _REQUEUE = hot(
     .where(runs.c.id == bindparam("run"))
     .values(state=RunState.QUEUED.value, worker=None, fence=None, attempt=bindparam("tried"))
 )
+
+
+def worker_is_dead(on: DialectName) -> ColumnElement[bool]:
+    """Whether the worker of a row of `runs` has no unexpired process lease; for a WHERE clause."""
+    # Read once: a time of its own for each row could not be looked for in an index.
+    now = select(STORE_TIME[on]).scalar_subquery()
+    return ~exists().where(
+        leases.c.holder == runs.c.worker,
+        leases.c.name.startswith(literal_column(f"'{PROCESS}'", Text())),
+        leases.c.expires_ms > now,
+    )
+
+
 _ABANDONED = {
     name: hot(
         select(runs).where(

@@ -12,10 +12,10 @@ from runtime.domain.messages import OutboundMessage
 from runtime.domain.runs import RunState
 from runtime.domain.transcript import AssistantMessage
 from runtime.sessions.outbox import GROWS, IN_CHAT, OPEN, OutboxRow, Stream, place_of, row_of
+from runtime.sessions.tables import lanes, messages, outbox, runs
 from runtime.store.database import now_ms
 from runtime.store.payloads import kept_message
 from runtime.store.statements import hot
-from runtime.store.tables import lanes, messages, outbox, runs
 
 LOOKED_BACK = 500
 """How far from the end of a transcript the last words of a run are looked for."""

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, bindparam, exists, select
 
 from runtime.domain.transcript import TranscriptMessage
+from runtime.sessions.tables import messages, runs
 from runtime.store.payloads import kept_message
-from runtime.store.tables import messages, runs
 
 
 @dataclass(frozen=True, slots=True)

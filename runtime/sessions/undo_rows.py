@@ -14,9 +14,9 @@ from runtime.sessions import message_edits, runs
 from runtime.sessions.inputs import PERSON, Input
 from runtime.sessions.outbox import OPEN
 from runtime.sessions.runs import Run
+from runtime.sessions.tables import inputs, outbox, tool_calls
+from runtime.sessions.tables import runs as runs_table
 from runtime.store.payloads import kept
-from runtime.store.tables import inputs, outbox, tool_calls
-from runtime.store.tables import runs as runs_table
 
 UNDONE = "undone"
 

@@ -9,21 +9,17 @@ from dataclasses import dataclass
 
 from sqlalchemy import (
     BigInteger,
-    ColumnElement,
     Connection,
-    Text,
     bindparam,
-    exists,
-    literal_column,
     select,
     update,
 )
 
-from runtime.store.database import DIALECTS, STORE_TIME, DialectName, clock_ms, now_ms
+from runtime.store.database import DIALECTS, STORE_TIME, clock_ms, now_ms
 from runtime.store.dialect import dialect_name, one_of
 from runtime.store.insert_once import insert_new
 from runtime.store.statements import hot
-from runtime.store.tables import leases, runs
+from runtime.store.tables import leases
 
 PROCESS = "process:"
 
@@ -133,17 +129,6 @@ def holds(conn: Connection, *, name: str, holder: str, fence: int) -> bool:
         and row.holder == holder
         and row.fence == fence
         and row.expires_ms > row.at_ms
-    )
-
-
-def worker_is_dead(on: DialectName) -> ColumnElement[bool]:
-    """Whether the worker of a row of `runs` has no unexpired process lease; for a WHERE clause."""
-    # Read once: a time of its own for each row could not be looked for in an index.
-    now = select(STORE_TIME[on]).scalar_subquery()
-    return ~exists().where(
-        leases.c.holder == runs.c.worker,
-        leases.c.name.startswith(literal_column(f"'{PROCESS}'", Text())),
-        leases.c.expires_ms > now,
     )
 
 

@@ -7,8 +7,8 @@ from sqlalchemy import Connection, func, select
 
 from runtime.domain.errors import NotFound
 from runtime.sessions import persona_rows
+from runtime.sessions.tables import personas as table
 from runtime.store import Database
-from runtime.store.tables_agents import personas as table
 
 FILES = {"SOUL.md": "Be kind \u00e4 \U0001f600 \x00 \\u0000.\n", "USER.md": ""}
 

@@ -13,10 +13,10 @@ from runtime.domain.messages import ChatAddress, OutboundMessage, Receipt
 from runtime.sessions import outbox, runs, streams
 from runtime.sessions.claims import Holder
 from runtime.sessions.outbox import NewRow, OutboxRow, Stream
+from runtime.sessions.tables import audit
+from runtime.sessions.tables import outbox as table
 from runtime.store import Database, leases
-from runtime.store.tables import audit
 from runtime.store.tables import leases as lease_table
-from runtime.store.tables import outbox as table
 from tests.contract.test_store_chats import accept, said
 from tests.kinds import unit_of
 

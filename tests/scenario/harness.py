@@ -299,7 +299,7 @@ def _services(plan: Plan, engine: Engine, database: Database, tokens: list[str])
     known = tuple(dict.fromkeys((plan.models.default, *plan.models.names())))
     control = ControlSettings(workspace=plan.workspace, queue_mode="followup", models=known)
     clock = plan.http_clock or plan.clock
-    views = Views(database)
+    views = Views(database, KINDS)
     services = HttpServices(
         settings=HttpSettings(admin_tokens=lambda: tuple(tokens), **settings),
         views=views,

@@ -18,8 +18,8 @@ from runtime.sessions import events, listings, runs, transcripts
 from runtime.sessions.claims import Claimed, Holder
 from runtime.sessions.listings import RunFilter
 from runtime.sessions.runs import Run
+from runtime.sessions.tables import outbox
 from runtime.store import Connection
-from runtime.store.tables import outbox
 from runtime.views.reader import Views
 from tests.conftest import FailAfter
 from tests.contract.store_support import postgres_server

@@ -14,7 +14,7 @@ from runtime.domain.errors import DeliveryRejected, DeliveryRetry, DeliveryUnkno
 from runtime.process.wakeup import Wake
 from runtime.sessions.claims import Holder
 from runtime.sessions.outbox import OutboxRow, Stream
-from runtime.store.tables import outbox as outbox_rows
+from runtime.sessions.tables import outbox as outbox_rows
 from tests import audit_log
 from tests.fakes.chat import FAST, FakeChat, FakeStreams
 from tests.fakes.model import Gate

@@ -136,18 +136,17 @@ async def test_the_table_of_a_feature_that_was_not_imported_is_ours_too(
     fail_after: FailAfter,
 ) -> None:
     script = (
-        "import asyncio, sys; from runtime.store import tables\n"
-        "import runtime.store.tables_agents\n"
-        "tables.metadata.remove(tables.metadata.tables['personas'])\n"
+        "import asyncio, sys; from runtime.store.metadata import metadata\n"
         "from runtime.store.backup.postgres_copy import occupied\n"
         "from runtime.store.dialect import database_url\n"
+        "assert 'agents' not in metadata.tables\n"
         "assert asyncio.run(occupied(database_url(sys.argv[1])))"
     )
     server = postgres_server()
     async with fail_after(), postgres_database(server, migrated=False) as name:
         opened = open_database(server.url(name), clock=StillClock(NOW))
         await opened.start()
-        made = "CREATE TABLE personas (digest text)"
+        made = "CREATE TABLE agents (session_id text)"
         await opened.write(lambda conn: conn.exec_driver_sql(made).close(), name="made")
         await opened.close()
         process = await asyncio.create_subprocess_exec(

@@ -12,11 +12,11 @@ from gateway import backup
 from gateway.config import Config
 from runtime.domain.errors import Conflict, StoreUnavailable, Unavailable
 from runtime.domain.events import EventKind
+from runtime.sessions.tables import audit, events, inputs, outbox
 from runtime.store import Connection, Database, open_database
 from runtime.store.filelock import gateway_lock
 from runtime.store.migrate import MIGRATIONS
 from runtime.store.revisions import Revisions
-from runtime.store.tables import audit, events, inputs, outbox
 from tests.contract.store_support import StillClock
 from tests.unit.backup.support import NOW, base, next_version, place, raw, reply, say
 
