@@ -21,7 +21,6 @@ from runtime.agent.context import (
     fenced,
     people_in,
 )
-from runtime.agent.crash_recovery import settle_crashed
 from runtime.agent.guest import Guests
 from runtime.agent.model_call import ModelCaller
 from runtime.agent.prompt_blocks import Audience, PromptBlocks
@@ -34,7 +33,7 @@ from runtime.agent.wait_requests import Parking
 from runtime.domain.errors import ModelRejected, ModelRetry
 from runtime.domain.messages import ChatAddress, OutboundMessage
 from runtime.domain.people import Trust
-from runtime.domain.runs import RunState, Usage
+from runtime.domain.runs import Holder, RunState, Usage
 from runtime.domain.transcript import (
     AssistantMessage,
     NoticeMessage,
@@ -50,7 +49,8 @@ from runtime.ports.model import ModelRequest, ModelResponse
 from runtime.ports.tracing import NO_TRACER, Tracer
 from runtime.sessions import run_steps
 from runtime.sessions.bounds import PolicySettings, bounds_for
-from runtime.sessions.claims import Claimed, Holder
+from runtime.sessions.calls import settle_crashed
+from runtime.sessions.claims import Claimed
 from runtime.sessions.live_text import LiveStep
 from runtime.sessions.run_steps import Finish, Finished, ModelStep
 from runtime.sessions.runs import Run

@@ -27,13 +27,12 @@ from runtime.domain.budgets import (
 )
 from runtime.domain.capabilities import Spend
 from runtime.domain.messages import TextPart
-from runtime.domain.runs import RunState, Usage
+from runtime.domain.runs import Holder, RunState, Usage
 from runtime.domain.transcript import AssistantMessage, estimate_tokens, message_tokens
 from runtime.ports.clock import Clock
 from runtime.ports.model import ModelRequest, ModelResponse
 from runtime.sessions import budgets, runs
 from runtime.sessions.budgets import Charge, Refusal, Reservation, charge_of
-from runtime.sessions.claims import Holder
 from runtime.sessions.run_steps import OVER_BUDGET, Finish
 from runtime.sessions.runs import Run
 from runtime.sessions.unit import Unit, Units
@@ -162,7 +161,7 @@ class RunBudget:
     ) -> Refusal | None:
         run_id, holder = self._spender.run_id, self._holder
         conn, lane = unit.conn, unit.lane_of_run(run_id)
-        run = runs.owned(conn, run_id, worker=holder.worker, fence=holder.fence)
+        run = runs.owned(conn, run_id, holder)
         # An earlier call of this run: its worker died, or its response was of no use.
         budgets.settle(conn, run_id, self._unsettled)
         wanted = Reservation(run_id, step, amount, lane.now_ms)

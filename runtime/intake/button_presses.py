@@ -5,7 +5,7 @@ from runtime.domain.messages import ButtonPress, InboundMessage
 from runtime.domain.people import Speaker, Trust
 from runtime.intake import access_requests
 from runtime.intake.access import speaker_of, trust_of
-from runtime.intake.cards import choice_of
+from runtime.intake.card_replies import choice_of
 from runtime.intake.reception import Reception
 from runtime.ports.bus import OUTBOX
 from runtime.ports.gatehouse import Pressed

@@ -22,7 +22,7 @@ from sqlalchemy import (
 from runtime.domain.errors import NotFound, StaleLease
 from runtime.domain.messages import ChatAddress
 from runtime.domain.people import Speaker
-from runtime.domain.runs import TERMINAL, RunKind, RunState, Usage, check_transition
+from runtime.domain.runs import TERMINAL, Holder, RunKind, RunState, Usage, check_transition
 from runtime.sessions.tables import runs
 from runtime.store.database import DIALECTS, STORE_TIME, DialectName, clock_ms
 from runtime.store.dialect import dialect_name, one_of
@@ -186,10 +186,13 @@ def get(conn: Connection, run_id: str) -> Run:
     return _run(row)
 
 
-def owned(conn: Connection, run_id: str, *, worker: str, fence: int) -> Run:
-    """The run, if it is still this worker's under this fence. Raises `StaleLease` (I6)."""
+def owned(conn: Connection, run_id: str, holder: Holder) -> Run:
+    """The run, if it is still the holder's. Raises `StaleLease` (I6)."""
     run = get(conn, run_id)
-    if run.state is not RunState.RUNNING or run.worker != worker or run.fence != fence:
+    if run.state is not RunState.RUNNING or (run.worker, run.fence) != (
+        holder.worker,
+        holder.fence,
+    ):
         raise StaleLease(f"run {run_id}")
     return run
 
@@ -217,7 +220,7 @@ def heads(conn: Connection, session_ids: Sequence[str]) -> Mapping[str, Run]:
     return {run.session_id: run for run in map(_run, rows)}
 
 
-def claimed(run: Run, *, worker: str, fence: int, transcript: int, now: int) -> Run:
+def claimed(run: Run, holder: Holder, *, transcript: int, now: int) -> Run:
     """A queued run in a worker's hands; one that begins now speaks in `transcript`."""
     check_transition(run.id, run.state, RunState.RUNNING)
     return replace(
@@ -225,8 +228,8 @@ def claimed(run: Run, *, worker: str, fence: int, transcript: int, now: int) -> 
         state=RunState.RUNNING,
         collecting=False,
         transcript=run.transcript or transcript,
-        worker=worker,
-        fence=fence,
+        worker=holder.worker,
+        fence=holder.fence,
         started_ms=run.started_ms if run.started_ms is not None else now,
     )
 

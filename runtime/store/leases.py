@@ -15,6 +15,7 @@ from sqlalchemy import (
     update,
 )
 
+from runtime.domain.runs import Holder
 from runtime.store.database import DIALECTS, STORE_TIME, clock_ms, now_ms
 from runtime.store.dialect import dialect_name, one_of
 from runtime.store.insert_once import insert_new
@@ -121,13 +122,12 @@ def void_all(conn: Connection) -> None:
     conn.execute(update(leases).values(expires_ms=0))
 
 
-def holds(conn: Connection, *, name: str, holder: str, fence: int) -> bool:
-    """Whether a lease is ours at this moment, by the store's time."""
+def holds(conn: Connection, name: str, holder: Holder) -> bool:
+    """Whether a lease is the holder's at this moment, by the store's time."""
     row = _SELECT[dialect_name(conn)].first(conn, lease_name=name, clock_ms=clock_ms(conn))
     return (
         row is not None
-        and row.holder == holder
-        and row.fence == fence
+        and (row.holder, row.fence) == (holder.worker, holder.fence)
         and row.expires_ms > row.at_ms
     )
 

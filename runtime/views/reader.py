@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from runtime.domain import cursors
 from runtime.domain.cursors import Page
 from runtime.domain.runs import TERMINAL, RunState
-from runtime.sessions import events, inputs, listings, open_calls, outbox, persona_rows, totals
+from runtime.sessions import events, inputs, listings, open_calls, outbox, personas, totals
 from runtime.sessions import people as people_store
 from runtime.sessions import runs as run_store
 from runtime.sessions import sessions as session_store
@@ -64,7 +64,7 @@ class PersonasReader:
 
     async def files(self, digest: str) -> Mapping[str, str]:
         """Its files as they were then, texts by name. Raises `NotFound`."""
-        return await self._database.read(lambda conn: persona_rows.files(conn, digest))
+        return await self._database.read(lambda conn: personas.files_of(conn, digest))
 
 
 class Views:

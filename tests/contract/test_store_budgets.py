@@ -21,11 +21,10 @@ from runtime.domain.budgets import (
 from runtime.domain.errors import StaleLease
 from runtime.domain.messages import ChatAddress
 from runtime.domain.people import Speaker, Trust
-from runtime.domain.runs import RunKind, RunState, Usage
+from runtime.domain.runs import Holder, RunKind, RunState, Usage
 from runtime.ports.model import ModelRequest
 from runtime.sessions import budgets, lanes, runs, tables
 from runtime.sessions.budgets import Charge, Refusal, Reservation
-from runtime.sessions.claims import Holder
 from runtime.sessions.lanes import NewSession
 from runtime.sessions.runs import Run
 from runtime.sessions.unit import Units

@@ -11,6 +11,7 @@ from sqlalchemy import Connection
 from gateway.config import Config, load
 from runtime.domain.messages import ChatAddress, InboundMessage, OutboundMessage, TextPart
 from runtime.domain.people import Sender, Speaker, Trust
+from runtime.domain.runs import Holder
 from runtime.sessions import outbox
 from runtime.sessions.lanes import NewSession
 from runtime.sessions.outbox import NewRow
@@ -81,7 +82,7 @@ def say(conn: Connection, number: int) -> str:
     return unit_of(work)(conn)
 
 
-def reply(conn: Connection, number: int, session_id: str, claim: tuple[str, int] | None) -> str:
+def reply(conn: Connection, number: int, session_id: str, claim: Holder | None) -> str:
     """A reply that waits to be sent, or is being sent; its id."""
     name = f"out_{number}"
     message = OutboundMessage(

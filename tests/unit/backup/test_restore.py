@@ -12,6 +12,7 @@ from gateway import backup
 from gateway.config import Config
 from runtime.domain.errors import Conflict, StoreUnavailable, Unavailable
 from runtime.domain.events import EventKind
+from runtime.domain.runs import Holder
 from runtime.sessions.tables import audit, events, inputs, outbox
 from runtime.store import Connection, Database, open_database
 from runtime.store.filelock import gateway_lock
@@ -28,7 +29,7 @@ async def archive(config: Config, database: Database, tmp_path: Path) -> Path:
     def unit(conn: Connection) -> None:
         session = say(conn, 1)
         reply(conn, 1, session, None)
-        reply(conn, 2, session, ("worker", 1))
+        reply(conn, 2, session, Holder("worker", 1))
         reply(conn, 3, session, None)
         conn.execute(text("UPDATE outbox SET state = 'sent' WHERE id = 'out_3'"))
 
