@@ -38,7 +38,7 @@ _SPOOL_BYTES: Final = 4 * 1024 * 1024
 
 
 class DatabaseBackup(Protocol):
-    """The database's side, as `runtime.backup.backup` has it; errors are the store's."""
+    """The database's side, as `runtime.store.backup.backup` has it; errors are the store's."""
 
     kind: DatabaseKind
 

@@ -14,7 +14,7 @@ from runtime.domain.errors import InvalidInput
 from runtime.domain.people import Approvers, Trust
 from runtime.domain.rates import Rate, RateSettings
 from runtime.domain.value import JsonObject
-from runtime.engine import EngineSettings
+from runtime.engine.engine import EngineSettings
 from runtime.features.subagents.settings import ChildModels, ChildSettings
 from runtime.features.subagents.settings import Limits as SpawnLimits
 from runtime.intake.access import ChannelAccess

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from runtime.feature import Feature, commands_of
+from runtime.engine.feature import Feature, commands_of
 from runtime.features.personas.feature import PERSONAS
 from runtime.features.subagents.feature import FACES as OF_SUBAGENTS
 from runtime.features.subagents.feature import USUAL, subagents

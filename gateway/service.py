@@ -34,7 +34,7 @@ from runtime.domain.errors import (
     StoreUnavailable,
     Unavailable,
 )
-from runtime.engine import Role
+from runtime.engine.engine import Role
 from runtime.intake.home_tokens import RENEW_S
 
 log = structlog.get_logger(__name__)

@@ -47,12 +47,13 @@ from gateway.wiring_chats import (
     transcriber_of,
 )
 from gateway.workspaces import canary_grants, open_workspace
+from runtime.agent.sending import sending_by_rows
 from runtime.bus.memory import MemoryBus
 from runtime.delivery.platform_accounts import Account
 from runtime.domain.errors import InvalidInput
 from runtime.domain.schemas import Schema
-from runtime.engine import ALL_ROLES, Engine, EngineParts, Role
-from runtime.feature import ToolServices, kinds_of, tools_of
+from runtime.engine.engine import ALL_ROLES, Engine, EngineParts, Role
+from runtime.engine.feature import ToolServices, kinds_of, tools_of
 from runtime.intake import pairing
 from runtime.intake.control import Control, ControlServices, ControlSettings
 from runtime.intake.logins import Logins
@@ -61,6 +62,7 @@ from runtime.ports.chat import ChatAdapter
 from runtime.ports.clock import Clock
 from runtime.ports.metrics import Observer
 from runtime.ports.sandbox import Sandbox
+from runtime.process.supervisor import Supervisor
 from runtime.sessions.unit import Units
 from runtime.store import open_database
 from runtime.store.checkpoints import make_room
@@ -69,14 +71,12 @@ from runtime.store.filelock import gateway_lock
 from runtime.store.integrity import AT_START, examine
 from runtime.store.migrate import MigrationReport, migrate, schema
 from runtime.store.observed_database import ObservedDatabase, count_commits
-from runtime.supervisor import Supervisor
 from runtime.tools.builtin import builtin_tools
-from runtime.tools.outgoing_files import sending_by_rows
 from runtime.tools.registry import Registry
 from runtime.views.reader import Views
 
 if TYPE_CHECKING:
-    from runtime.backup.backup import DatabaseBackup
+    from runtime.store.backup.backup import DatabaseBackup
 
 
 class Current:
@@ -278,9 +278,10 @@ def alone(config: Config) -> Iterator[None]:
 def database_backup(config: Config, clock: Clock) -> "DatabaseBackup":
     """Copies of the database (OPS-6). Raises `InvalidInput` for a URL that names none."""
     # Lazy: no gateway makes a copy; the command does, and it needs both databases.
-    from runtime.backup.backup import DatabaseBackup
+    from runtime.sessions.restored_rows import settle_restored
+    from runtime.store.backup.backup import DatabaseBackup
 
-    return DatabaseBackup(config.database_url, clock=clock)
+    return DatabaseBackup(config.database_url, clock=clock, settle=settle_restored)
 
 
 def database_file(config: Config) -> Path | None:
@@ -369,7 +370,7 @@ async def assemble(
         clock=clock,
         catalog=catalog,
         sandbox=sandbox,
-        views=Views(database),
+        views=Views(database, engine.units.kinds),
         logins=Logins(database, clock),
         metrics=metrics,
         end_traces=end_traces,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, select
 
 from runtime.domain.value import JsonObject
-from runtime.store.tables import audit
+from runtime.sessions.tables import audit
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Final, TypeVar
 
 from gateway.features import COMMANDS, FEATURES
-from runtime.feature import kinds_of
+from runtime.engine.feature import kinds_of
 from runtime.sessions.unit import Kinds, Unit, in_unit
 from runtime.store import Connection
 

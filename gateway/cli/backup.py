@@ -109,7 +109,7 @@ def restore(
         return await backup.restore(config, base, file, force=force, resend=resend)
 
     done = _run(config, work)
-    database = done.database
+    database, settled = done.database, done.database.settled
     if as_json:
         print_json(
             {
@@ -117,8 +117,8 @@ def restore(
                 "workspace_kept": done.workspace_kept and str(done.workspace_kept),
                 "revision_before": database.before,
                 "revision_after": database.after,
-                "messages_held_back": database.held,
-                "unfinished_runs": database.unfinished,
+                "messages_held_back": settled.held,
+                "unfinished_runs": settled.unfinished,
                 **_facts(done.manifest),
             }
         )
@@ -129,15 +129,15 @@ def restore(
     for kept in (database.kept, done.workspace_kept):
         if kept is not None:
             say(f"kept the earlier one as {kept}")
-    if database.held:
+    if settled.held:
         say(
-            f"{counted(database.held, 'message')} had not been sent when the backup was made. "
+            f"{counted(settled.held, 'message')} had not been sent when the backup was made. "
             "What was not sent is marked unknown and will not be sent, because it may have been "
             "sent since then."
         )
-    if database.unfinished:
+    if settled.unfinished:
         say(
-            f"{counted(database.unfinished, 'run')} had not ended when the backup was made. What "
+            f"{counted(settled.unfinished, 'run')} had not ended when the backup was made. What "
             "had not ended goes on when the gateway starts, and may answer a second time."
         )
 

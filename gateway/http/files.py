@@ -14,7 +14,7 @@ from aiohttp import web
 from gateway.http.problems import HttpProblem
 from gateway.http.responses import path_id
 from gateway.http.services import HttpServices
-from runtime.tools.outgoing_files import open_copy
+from runtime.delivery.file_copies import open_copy
 
 POLICY: Final = "default-src 'none'; sandbox; frame-ancestors 'none'; form-action 'none'"
 _PLAIN: Final = re.compile(r"[^A-Za-z0-9._ -]")

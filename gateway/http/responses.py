@@ -8,9 +8,9 @@ from typing import Final, TypeVar
 from aiohttp import web
 from pydantic import JsonValue
 
+from runtime.domain.cursors import Page
 from runtime.domain.errors import InvalidInput, NotFound
 from runtime.domain.value import JsonObject, Value
-from runtime.views.models import Page
 
 V = TypeVar("V", bound=Value)
 C = TypeVar("C", bound=str)

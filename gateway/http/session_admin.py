@@ -8,10 +8,11 @@ from aiohttp import web
 from gateway.http.request_bodies import RevisionRequest, body
 from gateway.http.responses import answer, listing, session_of
 from gateway.http.services import HttpServices
+from runtime.domain.cursors import Page
 from runtime.domain.errors import InvalidInput
 from runtime.intake.sessions import Revision
 from runtime.views.export import as_markdown
-from runtime.views.models import MessageView, ModelView, Page, SessionView
+from runtime.views.models import MessageView, ModelView, SessionView
 
 PAGE: Final = 200
 _TYPES: Final = {"markdown": ("md", "text/markdown"), "json": ("json", "application/json")}

@@ -25,9 +25,10 @@ from gateway.http.responses import (
     session_of,
 )
 from gateway.http.services import HttpServices
+from runtime.domain.cursors import Page
 from runtime.domain.value import Value
 from runtime.intake.control import NewConversation
-from runtime.views.models import MessageView, Page
+from runtime.views.models import MessageView
 
 MOST_SOUGHT = 200
 """Characters of a title that are looked for."""

@@ -3,6 +3,11 @@
 Each file is a step of its own: its content is on the disk under its digest before the line that
 says so is durable, so whoever takes the run up after a crash fetches what has no line yet and
 nothing twice. Whatever goes wrong with a file becomes a line too; the run goes on.
+
+The newest files go along with a request themselves, within bounds (CTX-3). A bound that slid with
+every new picture would change what stands before it, and providers' caches with it. So the files
+grow to the bound and then the older half is left out at once; what is left out stays as a line with
+its path.
 """
 
 import asyncio
@@ -10,23 +15,22 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Final, Protocol
 
 import structlog
 
 from runtime.agent import attachment_text
 from runtime.agent.attachment_download import Allowance, Fetcher, Missing, narrowest, within
 from runtime.agent.attachment_text import Heard
-from runtime.agent.request_files import Bound, enclosed
 from runtime.agent.settings import AgentSettings
 from runtime.domain.errors import Forbidden, ToolError, Unavailable
 from runtime.domain.files import ReceivedFile, safe_name, size_text
 from runtime.domain.messages import Attachment
+from runtime.domain.runs import Holder
 from runtime.domain.transcript import NoticeMessage, TranscriptMessage, UserMessage
 from runtime.ports.clock import Clock
 from runtime.ports.transcription import Transcriber
-from runtime.sessions.attachment_notices import received
-from runtime.sessions.claims import Holder
+from runtime.sessions.received_files import keep_facts
 from runtime.sessions.runs import Run
 from runtime.sessions.transcripts import Line
 from runtime.sessions.unit import Units
@@ -34,6 +38,9 @@ from runtime.tools import upload_folders as shelf
 from runtime.tools.file_types import Contents, recognise
 
 log = structlog.get_logger(__name__)
+
+MOST_BYTES: Final = 16 * 1024 * 1024
+"""Of all enclosed files, before base64: the narrowest provider takes 32 MB a request."""
 
 
 class KeptFor(Protocol):
@@ -257,7 +264,7 @@ class RunFiles:
     async def _keep(self, notice: NoticeMessage) -> Line:
         run_id, holder = self._run.id, self._holder
         return await self._services.units.run(
-            lambda unit: received(unit, holder, run_id, notice), name="file"
+            lambda unit: keep_facts(unit, holder, run_id, notice), name="file"
         )
 
 
@@ -299,3 +306,43 @@ def _kept_before(attachment: Attachment, lines: Sequence[Line]) -> ReceivedFile 
 def _files(lines: Sequence[Line]) -> list[ReceivedFile]:
     found = [line.message.file for line in lines if isinstance(line.message, NoticeMessage)]
     return [file for file in found if file is not None]
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """At most so many `files`, `tokens` and `bytes` together."""
+
+    files: int
+    tokens: int
+    size: int = MOST_BYTES
+
+    def holds(self, files: Sequence[ReceivedFile]) -> bool:
+        """Whether these may go along together."""
+        return (
+            len(files) <= self.files
+            and sum(one.tokens for one in files) <= self.tokens
+            and sum(one.size_bytes for one in files) <= self.size
+        )
+
+    @property
+    def half(self) -> "Bound":
+        """What is kept when the bound is passed."""
+        return Bound(-(-self.files // 2), self.tokens // 2, self.size // 2)
+
+
+def enclosed(messages: Sequence[TranscriptMessage], bound: Bound) -> tuple[ReceivedFile, ...]:
+    """The files that go along, in order; each content once, where it came first."""
+    found = {
+        one.file.digest: one.file
+        for one in reversed(messages)
+        if isinstance(one, NoticeMessage) and one.file is not None and one.file.shown
+    }
+    going: list[ReceivedFile] = []
+    for file in reversed(found.values()):
+        going.append(file)
+        if not bound.holds(going):
+            while len(going) > 1 and not bound.half.holds(going):
+                going.pop(0)
+            if not bound.holds(going):
+                going.clear()
+    return tuple(going)

@@ -4,7 +4,7 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Final
 
-from runtime.sessions import persona_rows
+from runtime.sessions import personas
 from runtime.sessions.sessions import Bound
 from runtime.store import Database
 from runtime.workspace.content import WorkspaceSnapshot, with_persona
@@ -35,7 +35,7 @@ class Identity:
     async def _files(self, digest: str) -> Mapping[str, str]:
         found = self._kept.get(digest)
         if found is None:
-            found = await self._database.read(lambda conn: persona_rows.files(conn, digest))
+            found = await self._database.read(lambda conn: personas.files_of(conn, digest))
             self._kept[digest] = found
             if len(self._kept) > MOST:
                 self._kept.popitem(last=False)

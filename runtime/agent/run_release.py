@@ -10,8 +10,8 @@ from functools import partial
 import structlog
 
 from runtime.domain.errors import StaleLease
+from runtime.domain.runs import Holder
 from runtime.sessions import claims, runs
-from runtime.sessions.claims import Holder
 from runtime.sessions.unit import Unit, Units
 
 log = structlog.get_logger(__name__)
@@ -37,7 +37,7 @@ class Returns:
         """Put a run back to the head of its lane. Raises `StoreUnavailable`."""
 
         def work(unit: Unit) -> None:
-            run = runs.owned(unit.conn, run_id, worker=holder.worker, fence=holder.fence)
+            run = runs.owned(unit.conn, run_id, holder)
             claims.release(unit, run, died=False)
 
         try:

@@ -17,6 +17,7 @@ from runtime.agent.wait_requests import wait_of
 from runtime.agent.working_folders import Places
 from runtime.domain.decisions import Decision
 from runtime.domain.messages import ChatAddress
+from runtime.domain.runs import Holder
 from runtime.domain.tools import Effect, ToolCall, ToolResult, ToolSpec
 from runtime.domain.transcript import ToolMessage, has_untrusted
 from runtime.policy.decide import Bounds
@@ -25,7 +26,6 @@ from runtime.ports.metrics import UNKNOWN_TOOL, Observer
 from runtime.ports.tracing import NO_TRACER, Span, Tracer
 from runtime.sessions import run_steps
 from runtime.sessions.calls import CallRow
-from runtime.sessions.claims import Holder
 from runtime.sessions.live_text import LiveStep
 from runtime.sessions.run_steps import Ended
 from runtime.sessions.sessions import Session

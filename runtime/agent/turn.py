@@ -21,20 +21,19 @@ from runtime.agent.context import (
     fenced,
     people_in,
 )
-from runtime.agent.crash_recovery import settle_crashed
 from runtime.agent.guest import Guests
 from runtime.agent.model_call import ModelCaller
 from runtime.agent.prompt_blocks import Audience, PromptBlocks
 from runtime.agent.prompt_identity import Identity
 from runtime.agent.settings import AgentSettings
 from runtime.agent.tool_step import StepRunner
-from runtime.agent.turn_budget import Budgets, over_budget
+from runtime.agent.turn_budget import Budgets
 from runtime.agent.turn_ends import TurnState
 from runtime.agent.wait_requests import Parking
 from runtime.domain.errors import ModelRejected, ModelRetry
 from runtime.domain.messages import ChatAddress, OutboundMessage
 from runtime.domain.people import Trust
-from runtime.domain.runs import RunState, Usage
+from runtime.domain.runs import Holder, RunState, Usage
 from runtime.domain.transcript import (
     AssistantMessage,
     NoticeMessage,
@@ -50,7 +49,8 @@ from runtime.ports.model import ModelRequest, ModelResponse
 from runtime.ports.tracing import NO_TRACER, Tracer
 from runtime.sessions import run_steps
 from runtime.sessions.bounds import PolicySettings, bounds_for
-from runtime.sessions.claims import Claimed, Holder
+from runtime.sessions.calls import settle_crashed
+from runtime.sessions.claims import Claimed
 from runtime.sessions.live_text import LiveStep
 from runtime.sessions.run_steps import Finish, Finished, ModelStep
 from runtime.sessions.runs import Run
@@ -271,7 +271,7 @@ class Turn:
         chosen = self._session.model
         over = await self._budget.reserve(request, services.caller.order(chosen))
         if over is not None:
-            return over_budget(state, over)
+            return turn_ends.over_budget(state, over)
         return await services.caller.respond(request, chosen=chosen, on_text=self.live.write)
 
     async def _told_by_features(self) -> tuple[str, ...]:

@@ -15,17 +15,18 @@ from runtime.agent.run_release import Returns
 from runtime.agent.turn import Turn, TurnServices
 from runtime.domain.errors import StaleLease, StoreUnavailable
 from runtime.domain.messages import ChatAddress, OutboundMessage
+from runtime.domain.runs import Holder
 from runtime.ports.bus import CANCEL, RUNS
 from runtime.process.due_poll import Looks
+from runtime.process.supervisor import Supervisor
 from runtime.process.wakeup import TICK_S, Wake
 from runtime.sessions import claims, lanes, runs
 from runtime.sessions.bounds import PolicySettings
-from runtime.sessions.claims import Claimed, Holder
+from runtime.sessions.claims import Claimed
 from runtime.sessions.due_work import Due
 from runtime.sessions.live_text import SNAPSHOT
 from runtime.sessions.unit import Unit
 from runtime.sessions.window import WindowCache
-from runtime.supervisor import Supervisor
 
 log = structlog.get_logger(__name__)
 

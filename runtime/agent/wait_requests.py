@@ -8,10 +8,10 @@ from runtime.agent.settings import AgentSettings
 from runtime.domain.grants import GrantKind
 from runtime.domain.people import Approvers
 from runtime.domain.printable import printable_name
+from runtime.domain.runs import Holder
 from runtime.policy.decide import Bounds
 from runtime.sessions import approvals
 from runtime.sessions.approvals import CardOpening, Parked
-from runtime.sessions.claims import Holder
 from runtime.sessions.open_calls import APPROVAL, FOR_PEOPLE
 from runtime.sessions.runs import Run
 from runtime.sessions.sessions import Session

@@ -14,7 +14,7 @@ from typing import Final, TypeVar
 
 from runtime.sessions import seen_files
 from runtime.sessions.seen_files import Record, Stamp
-from runtime.store import Database
+from runtime.sessions.unit import Units
 from runtime.tools.seen_versions import Seen, SeenFiles
 from runtime.workspace.layout import Layout
 
@@ -46,8 +46,8 @@ class _Known:
 class Places:
     """The places of the sessions of a process."""
 
-    def __init__(self, database: Database, site: Site) -> None:
-        self._database = database
+    def __init__(self, units: Units, site: Site) -> None:
+        self._units = units
         self._site = site
         self._known: OrderedDict[str, _Known] = OrderedDict()
         self._records: OrderedDict[str, tuple[str, bool]] = OrderedDict()
@@ -87,7 +87,8 @@ class Places:
         known = self._records.get(session_id)
         if known is not None and not known[1]:
             return
-        found = await self._database.read(partial(seen_files.record, session_id=session_id))
+        work = partial(seen_files.record, kinds=self._units.kinds, session_id=session_id)
+        found = await self._units.database.read(work)
         self._records[session_id] = (found.owner, found.shared)
         _bound(self._records)
         record = self._of(found.owner)
@@ -106,10 +107,10 @@ class Places:
         # One after the other: in one unit they could wait for another's in a circle.
         if gone:
             unit = partial(seen_files.keep, session_id=owner, files={}, gone=gone)
-            await self._database.write(unit, name="files-seen")
+            await self._units.database.write(unit, name="files-seen")
         if fresh:
             unit = partial(seen_files.keep, session_id=owner, files=fresh)
-            await self._database.write(unit, name="files-seen")
+            await self._units.database.write(unit, name="files-seen")
         record.rows = dict(now)
 
     def _of(self, owner: str) -> _Known:

@@ -14,7 +14,7 @@ from runtime.bus.replicated import ReplicatedBus
 from runtime.bus.signal_queue import MAX_WAITING
 from runtime.domain.errors import Unavailable
 from runtime.ports.clock import Clock
-from runtime.supervisor import Supervisor
+from runtime.process.supervisor import Supervisor
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -19,7 +19,7 @@ from runtime.domain.errors import Unavailable
 from runtime.domain.value import JsonObject
 from runtime.ports.bus import Signal
 from runtime.ports.clock import Clock
-from runtime.supervisor import Supervisor
+from runtime.process.supervisor import Supervisor
 
 log = structlog.get_logger(__name__)
 

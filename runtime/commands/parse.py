@@ -96,13 +96,5 @@ def unknown(text: str, prefix: str, names: frozenset[str]) -> Unknown | None:
     return Unknown(f"{found['mark']}{found['name'][:_LONGEST]}", tuple(near))
 
 
-def spelled(text: str, *, names: frozenset[str], prefix: str) -> str:
-    """A text of ours with each command between backticks as people type it: from `prefix` on."""
-    if prefix == "/":
-        return text
-    listed = "|".join(sorted(names))
-    return re.sub(rf"`/(?=(?:{listed})\b)", f"`{prefix}", text)
-
-
 # An open call's id, or its last characters: they hold a digit nearly always, words do not.
 _CODE = re.compile(r"(?:(?:apr|que)_)?(?=[0-9a-z]*[0-9])[0-9a-z]{6,26}", re.IGNORECASE)

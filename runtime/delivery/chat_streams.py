@@ -16,12 +16,12 @@ from runtime.delivery.rate_limiter import Buckets
 from runtime.delivery.stream_edits import GrowingText, Showing
 from runtime.delivery.typing_signals import FORGET_AFTER_S
 from runtime.domain.messages import ChatAddress
+from runtime.domain.runs import Holder
 from runtime.domain.value import JsonObject
 from runtime.ports.bus import LIVE
 from runtime.ports.chat import ChatAdapter
 from runtime.process.wakeup import Wake
 from runtime.sessions import streams
-from runtime.sessions.claims import Holder
 from runtime.sessions.live_text import SNAPSHOT
 from runtime.sessions.outbox import OutboxRow, Stream
 
@@ -114,8 +114,7 @@ class GrowingTexts:
                 conn,
                 channel=adapter.channel,
                 account=adapter.account,
-                worker=holder.worker,
-                fence=holder.fence,
+                holder=holder,
             )
         )
 

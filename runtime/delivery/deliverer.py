@@ -17,16 +17,16 @@ from runtime.delivery.rate_limiter import Buckets
 from runtime.delivery.sender import DeliveryServices, Sender
 from runtime.domain.errors import StoreUnavailable
 from runtime.domain.messages import ChatAddress, OutboundMessage
+from runtime.domain.runs import Holder
 from runtime.ports.bus import OUTBOX
 from runtime.ports.chat import ChatAdapter
 from runtime.process.due_poll import Looks
+from runtime.process.supervisor import Supervisor
 from runtime.process.wakeup import Wake
 from runtime.sessions import outbox
-from runtime.sessions.claims import Holder
 from runtime.sessions.due_work import Due
 from runtime.sessions.outbox import OutboxRow
 from runtime.store import Connection, now_ms
-from runtime.supervisor import Supervisor
 
 log = structlog.get_logger(__name__)
 

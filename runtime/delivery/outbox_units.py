@@ -9,9 +9,9 @@ from runtime.domain.errors import StaleLease
 from runtime.domain.events import EventKind
 from runtime.domain.ids import made_at_ms
 from runtime.domain.messages import OutboundMessage, Receipt
+from runtime.domain.runs import Holder
 from runtime.domain.value import JsonObject
 from runtime.sessions import audit, lanes, outbox
-from runtime.sessions.claims import Holder
 from runtime.sessions.outbox import OutboxRow
 from runtime.store import Connection, leases
 from runtime.store.database import now_ms
@@ -46,14 +46,9 @@ def claim(conn: Connection, rows: Sequence[OutboxRow], holder: Holder) -> Sequen
 
     Nothing is taken under a lease that ran out: its next holder may be at work (I6).
     """
-    if not rows or not _delivers(conn, rows[0].message, holder):
+    if not rows or not delivers(conn, rows[0].message, holder):
         return ()
-    ids = outbox.claim(
-        conn,
-        [row.message.outbox_id for row in rows],
-        worker=holder.worker,
-        fence=holder.fence,
-    )
+    ids = outbox.claim(conn, [row.message.outbox_id for row in rows], holder)
     return [
         replace(
             row,
@@ -75,8 +70,7 @@ def adopt(conn: Connection, rows: Sequence[OutboxRow], holder: Holder) -> Sequen
     return [
         row
         for row in rows
-        if (row.fence is None or row.fence <= holder.fence)
-        and outbox.adopt(conn, row, worker=holder.worker, fence=holder.fence)
+        if (row.fence is None or row.fence <= holder.fence) and outbox.adopt(conn, row, holder)
     ]
 
 
@@ -86,7 +80,7 @@ def begin(conn: Connection, message: OutboundMessage, holder: Holder) -> None:
     Nothing begins under a lease that ran out while the database was away: the next deliverer finds
     that nothing was handed over, and sends the message, instead of calling its fate unknown.
     """
-    if not _delivers(conn, message, holder):
+    if not delivers(conn, message, holder):
         raise StaleLease(f"message {message.outbox_id}")
     _change(conn, message, {"begun_ms": now_ms(conn)}, holder)
 
@@ -102,15 +96,7 @@ def sent(conn: Connection, message: OutboundMessage, receipt: Receipt, holder: H
     """Keep the receipt. Raises `StaleLease`."""
     # The lane first, like every unit; it also knows the time.
     at = _record(conn, message, EventKind.DELIVERY_SENT, "")
-    kept = outbox.sent(
-        conn,
-        message.outbox_id,
-        receipt.message_ids,
-        worker=holder.worker,
-        fence=holder.fence,
-        at=at,
-    )
-    if not kept:
+    if not outbox.sent(conn, message.outbox_id, receipt.message_ids, holder, at=at):
         raise StaleLease(f"message {message.outbox_id}")
 
 
@@ -176,18 +162,16 @@ def unfenced(conn: Connection, message: OutboundMessage, posted: Sequence[str]) 
     return True
 
 
-def _delivers(conn: Connection, message: OutboundMessage, holder: Holder) -> bool:
+def delivers(conn: Connection, message: OutboundMessage, holder: Holder) -> bool:
+    """Whether the lease of the account that a message goes out by is the holder's now."""
     name = leases.delivery(message.target.channel, message.target.account)
-    return leases.holds(conn, name=name, holder=holder.worker, fence=holder.fence)
+    return leases.holds(conn, name, holder)
 
 
 def _change(
     conn: Connection, message: OutboundMessage, values: dict[str, object], holder: Holder
 ) -> None:
-    changed = outbox.change_owned(
-        conn, message.outbox_id, values, worker=holder.worker, fence=holder.fence
-    )
-    if not changed:
+    if not outbox.change_owned(conn, message.outbox_id, values, holder):
         raise StaleLease(f"message {message.outbox_id}")
 
 

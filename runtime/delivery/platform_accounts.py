@@ -10,14 +10,14 @@ from runtime.delivery.sender import DeliveryServices
 from runtime.delivery.typing_signals import TypingSignals
 from runtime.domain.errors import Forbidden, Unavailable
 from runtime.domain.messages import ChatAddress, OutboundMessage
+from runtime.domain.runs import Holder
 from runtime.ports.chat import AdapterStatus, ChatAdapter
 from runtime.ports.clock import Clock
 from runtime.ports.gatehouse import Gatehouse
 from runtime.process.due_poll import Looks
 from runtime.process.lease_keeper import LeaseKeeper
-from runtime.sessions.claims import Holder
+from runtime.process.supervisor import Supervisor
 from runtime.store import leases
-from runtime.supervisor import Supervisor
 
 log = structlog.get_logger(__name__)
 

@@ -18,13 +18,13 @@ from runtime.delivery.rate_limiter import Buckets
 from runtime.delivery.undeliverable_files import intact
 from runtime.domain.errors import DeliveryRejected, StaleLease, StoreUnavailable
 from runtime.domain.messages import OutboundMessage, Receipt
+from runtime.domain.runs import Holder
 from runtime.ports.bus import Bus
 from runtime.ports.chat import ChatAdapter, Posted
 from runtime.ports.clock import Clock
 from runtime.ports.metrics import NO_OBSERVER, Observer
 from runtime.ports.tracing import NO_TRACER, Tracer
 from runtime.sessions import outbox
-from runtime.sessions.claims import Holder
 from runtime.sessions.outbox import LIVE_CARD, OutboxRow, Stream
 from runtime.sessions.unit import Units
 from runtime.store import Connection, Database

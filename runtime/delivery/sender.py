@@ -27,12 +27,12 @@ from runtime.domain.errors import (
 )
 from runtime.domain.ids import made_at_ms
 from runtime.domain.messages import Receipt
+from runtime.domain.runs import Holder
 from runtime.ports import tracing
 from runtime.ports.bus import EVENTS
 from runtime.ports.chat import ChatAdapter
 from runtime.ports.metrics import DeliveryResult
 from runtime.ports.tracing import Span, Tracer, Value
-from runtime.sessions.claims import Holder
 from runtime.sessions.outbox import OutboxRow, Stream
 from runtime.store import now_ms
 

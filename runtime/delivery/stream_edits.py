@@ -23,9 +23,9 @@ from runtime.domain.errors import (
     StoreUnavailable,
 )
 from runtime.domain.messages import ChatAddress, OutboundMessage, TextPart
+from runtime.domain.runs import Holder
 from runtime.ports.chat import ChatAdapter, Streams
 from runtime.process.wakeup import Wake
-from runtime.sessions.claims import Holder
 from runtime.sessions.outbox import OutboxRow, Stream
 
 log = structlog.get_logger(__name__)

@@ -6,17 +6,15 @@ The row comes before the stream is opened, so that whatever dies in between is f
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from runtime.delivery.outbox_units import delivers
 from runtime.domain.errors import NotFound, StaleLease
-from runtime.domain.ids import IdPrefix, new_id
 from runtime.domain.messages import OutboundMessage
-from runtime.domain.runs import RunState
+from runtime.domain.runs import Holder, RunState
 from runtime.sessions import audit, outbox, runs, streams
 from runtime.sessions import stream_ends as ended
-from runtime.sessions.claims import Holder
 from runtime.sessions.outbox import OutboxRow, Stream
-from runtime.sessions.runs import Run
 from runtime.sessions.unit import Unit
-from runtime.store import Connection, leases
+from runtime.store import Connection
 from runtime.store.database import now_ms
 
 
@@ -36,14 +34,14 @@ def begin(unit: Unit, run_id: str, holder: Holder) -> OutboxRow | None:
         return None
     if run.state is not RunState.RUNNING or run.cancel is not None:
         return None
-    message = _message(conn, run)
-    if not _delivers(conn, message, holder):
+    message = outbox.message_of(run, (), now=now_ms(conn), final=True)
+    if not delivers(conn, message, holder):
         return None
     row = streams.of_run(conn, message)
     if row is None:
         if outbox.busy(conn, message):
             return None
-        streams.add(conn, message, worker=holder.worker, fence=holder.fence)
+        streams.add(conn, message, holder)
         row = outbox.get(conn, message.outbox_id)
     elif (row.worker, row.fence) != (holder.worker, holder.fence):
         return None
@@ -58,8 +56,7 @@ def keep(conn: Connection, message: OutboundMessage, stream: Stream | None, hold
 
     Raises `StaleLease`.
     """
-    kept = streams.keep(conn, message.outbox_id, stream, worker=holder.worker, fence=holder.fence)
-    if not kept:
+    if not streams.keep(conn, message.outbox_id, stream, holder):
         raise StaleLease(f"message {message.outbox_id}")
 
 
@@ -99,9 +96,7 @@ def care(conn: Connection, rows: Sequence[OutboxRow], holder: Holder) -> Cared:
         mine = (row.worker, row.fence) == (holder.worker, holder.fence)
         if not mine:
             earlier = row.fence is None or row.fence <= holder.fence
-            if not earlier or not streams.adopt(
-                conn, row, worker=holder.worker, fence=holder.fence
-            ):
+            if not earlier or not outbox.adopt(conn, row, holder):
                 continue
             row = replace(row, worker=holder.worker, fence=holder.fence)
         run = runs.get(conn, row.message.run_id or "")
@@ -113,20 +108,3 @@ def care(conn: Connection, rows: Sequence[OutboxRow], holder: Holder) -> Cared:
         if now is not None and now.state == "sending":
             closing.append(now)
     return Cared(tuple(growing), tuple(closing))
-
-
-def _message(conn: Connection, run: Run) -> OutboundMessage:
-    return OutboundMessage(
-        outbox_id=new_id(IdPrefix.OUTBOX, now_ms(conn)),
-        target=run.target,
-        reply_to=run.reply_to,
-        parts=(),
-        run_id=run.id,
-        session_id=run.session_id,
-        final=True,
-    )
-
-
-def _delivers(conn: Connection, message: OutboundMessage, holder: Holder) -> bool:
-    name = leases.delivery(message.target.channel, message.target.account)
-    return leases.holds(conn, name=name, holder=holder.worker, fence=holder.fence)

@@ -1,16 +1,16 @@
 """Files on their way out: what a platform cannot take is named instead."""
 
 import asyncio
+import re
 from collections.abc import Callable
 from pathlib import Path
 
 import structlog
 
-from runtime.commands.parse import spelled
+from runtime.delivery.file_copies import located, open_copy
 from runtime.domain.files import safe_name, size_text
 from runtime.domain.messages import FilePart, OutboundMessage, OutboundPart, TextPart
 from runtime.ports.chat import Capabilities
-from runtime.tools.outgoing_files import located, open_copy
 
 log = structlog.get_logger(__name__)
 
@@ -45,6 +45,14 @@ def _in_its_spelling(
         for part in message.parts
     )
     return message if parts == message.parts else message.model_copy(update={"parts": parts})
+
+
+def spelled(text: str, *, names: frozenset[str], prefix: str) -> str:
+    """A text of ours with each command between backticks as people type it: from `prefix` on."""
+    if prefix == "/":
+        return text
+    listed = "|".join(sorted(names))
+    return re.sub(rf"`/(?=(?:{listed})\b)", f"`{prefix}", text)
 
 
 async def intact(message: OutboundMessage, workspace: Path) -> OutboundMessage:

@@ -60,14 +60,19 @@ class DatabaseCopy:
 
 
 @dataclass(frozen=True, slots=True)
-class RestoredDatabase:
-    """`kept` names what was there before, if anything was; `before` and `after` are revisions.
+class Settled:
+    """What was done to restored rows: `held` counts the messages that will not be sent,
+    `unfinished` the runs that go on."""
 
-    `held` counts the messages that will not be sent, `unfinished` the runs that go on.
-    """
+    held: int
+    unfinished: int
+
+
+@dataclass(frozen=True, slots=True)
+class RestoredDatabase:
+    """`kept` names what was there before, if anything was; `before` and `after` are revisions."""
 
     before: str
     after: str
     kept: str | None
-    held: int
-    unfinished: int
+    settled: Settled

@@ -1,10 +1,19 @@
 """Runs: one turn of an agent over one or more inputs, and the states it may pass through."""
 
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
 from runtime.domain.errors import IllegalTransition
 from runtime.domain.value import Value
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """Who writes for a run or a message: a process under the fence of its lease."""
+
+    worker: str
+    fence: int
 
 
 class RunState(StrEnum):

@@ -35,13 +35,16 @@ class ToolCall(Value):
     arguments: str
 
 
+ResultStatus = Literal["ok", "error", "denied", "unknown", "cancelled"]
+
+
 class ToolResult(Value):
     """What the model is told of a call. ``untrusted`` marks content from outside (TOOL-11);
     ``outside`` says that the model, or what it commands, did not write it (POL-10)."""
 
     call_id: str
     name: str
-    status: Literal["ok", "error", "denied", "unknown", "cancelled"] = "ok"
+    status: ResultStatus = "ok"
     content: str
     untrusted: bool = False
     outside: bool = False

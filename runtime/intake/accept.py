@@ -1,7 +1,5 @@
 """Accepting a message: one unit decides access, dedupes, then enqueues it or applies it (MSG-1)."""
 
-from runtime.commands import answers
-from runtime.commands.answers import Picked
 from runtime.commands.parse import Unknown, Words
 from runtime.commands.table import Call, Commands
 from runtime.domain.errors import Conflict
@@ -10,19 +8,20 @@ from runtime.domain.people import Speaker, Trust
 from runtime.intake import (
     access_requests,
     bot_loop_guard,
-    card_answers,
+    card_references,
     full_lane,
     late_messages,
     pairing,
 )
 from runtime.intake.access import LOCAL, decide_access, speaker_of
 from runtime.intake.applied_messages import duplicate_of, keep
-from runtime.intake.cards import said_to, waits_behind
-from runtime.intake.rate_checks import Limits, Over
+from runtime.intake.card_replies import said_to, waits_behind
+from runtime.intake.limits import Limits, Over
 from runtime.intake.reception import BeginAnew, Reception
 from runtime.intake.settings import IntakeSettings
 from runtime.ports.gatehouse import Accepted
-from runtime.sessions import erasure, open_calls, people, sessions
+from runtime.sessions import answers, erasure, open_calls, people, sessions
+from runtime.sessions.answers import Picked
 from runtime.sessions.approvers import REFUSED, may_answer
 from runtime.sessions.idempotency import first_time, was_seen
 from runtime.sessions.lanes import Lane
@@ -124,7 +123,7 @@ class Accepting(Reception):
         conn = unit.conn
         key = self.key_of(message.address, message.sender)
         words = self.commands.named_in(message)
-        meant = card_answers.meant_by(conn, message, words, key)
+        meant = card_references.meant_by(conn, message, words, key)
         lane, session = self._locked(unit, message, meant)
         self._know(conn, message, speaker, known)
         ended = bot_loop_guard.over(conn, lane, message, speaker)
@@ -136,7 +135,7 @@ class Accepting(Reception):
         unknown = self.commands.mistyped_in(message)
         if words is not None:
             return self._command(unit, lane, message, speaker, words, meant)
-        if unknown is not None and card_answers.card_replied_to(conn, message) is None:
+        if unknown is not None and card_references.card_replied_to(conn, message) is None:
             return self._command(unit, lane, message, speaker, unknown, meant)
         answered = self._answer(unit, lane, message, speaker, meant)
         if answered is not None:
@@ -321,7 +320,7 @@ class Accepting(Reception):
             # Somebody may have answered it before its lane was ours.
             call = open_calls.get(conn, call.id)
         given = None if call is None or call.state != "open" else said_to(call, message.own_words)
-        if call is None or given is None or card_answers.is_older(message, call):
+        if call is None or given is None or card_references.is_older(message, call):
             return None
         input_id = keep(conn, lane, message, speaker, "answer", run_id=call.run_id)
         if input_id is None:

@@ -1,16 +1,15 @@
 """A pressed button: who pressed, whether they may, and what it means (APR-2, APR-6)."""
 
-from runtime.commands import answers
 from runtime.domain.errors import Conflict
 from runtime.domain.messages import ButtonPress, InboundMessage
 from runtime.domain.people import Speaker, Trust
 from runtime.intake import access_requests
 from runtime.intake.access import speaker_of, trust_of
-from runtime.intake.cards import choice_of
+from runtime.intake.card_replies import choice_of
 from runtime.intake.reception import Reception
 from runtime.ports.bus import OUTBOX
 from runtime.ports.gatehouse import Pressed
-from runtime.sessions import open_calls, people
+from runtime.sessions import answers, open_calls, people
 from runtime.sessions.approvers import REFUSED, may_answer
 from runtime.sessions.unit import Unit
 from runtime.store import Connection

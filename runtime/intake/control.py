@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 from runtime.commands import models
-from runtime.domain.decisions import PermissionMode, SessionMode
+from runtime.domain.decisions import PermissionMode, SessionMode, narrower
 from runtime.domain.errors import Conflict, Forbidden, InvalidInput
 from runtime.domain.events import EventKind
 from runtime.domain.messages import ChatAddress
@@ -22,7 +22,6 @@ from runtime.intake import access_requests, api_decisions, pairing
 from runtime.intake.api_decisions import Actor, Reply, Resolution
 from runtime.intake.sessions import SessionControl
 from runtime.intake.submissions import ACCOUNT, OWNER, Item, Key, Submitted, Submitter, key_of
-from runtime.policy.decide import narrower
 from runtime.ports.bus import EVENTS, OUTBOX
 from runtime.ports.clock import Clock
 from runtime.ports.gatehouse import Gatehouse

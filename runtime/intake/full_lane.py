@@ -7,7 +7,7 @@ What is refused is not kept, so that a flood fills nothing.
 from typing import Final
 
 from runtime.domain.messages import InboundMessage
-from runtime.sessions import inputs, lane_capacity
+from runtime.sessions import inputs
 from runtime.sessions.idempotency import first_time
 from runtime.sessions.lanes import Lane
 from runtime.store import Connection
@@ -20,11 +20,20 @@ FULL: Final = (
 
 
 def is_full(conn: Connection, lane: Lane, message: InboundMessage, *, most: int) -> bool:
-    """Whether a message finds no room any more; one that was taken before is a duplicate."""
-    return (
-        lane_capacity.is_full(conn, lane, most=most)
-        and inputs.known(conn, message.identity) is None
-    )
+    """Whether `most` messages wait already. One that was taken before is a duplicate."""
+    return _holds(conn, lane, most) and inputs.known(conn, message.identity) is None
+
+
+def _holds(conn: Connection, lane: Lane, most: int) -> bool:
+    """Whether `most` messages wait in a locked lane.
+
+    Counted from the first that waits to the newest input, commands and answers between them too,
+    so that a lane never has more and nothing is counted one by one.
+    """
+    if lane.is_idle or lane.input_seq < most:
+        return False
+    first = inputs.oldest_waiting(conn, lane.session_id, at_work=lane.active_run)
+    return first is not None and lane.input_seq - first + 1 >= most
 
 
 def tells(conn: Connection, lane: Lane) -> bool:

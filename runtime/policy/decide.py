@@ -14,7 +14,6 @@ from runtime.domain.decisions import (
     PermissionMode,
     SessionMode,
     Verdict,
-    narrower,
 )
 from runtime.domain.grants import Grant
 from runtime.domain.people import Trust
@@ -24,7 +23,7 @@ from runtime.policy.code_files import code_files
 from runtime.policy.read_only_commands import not_read_only
 from runtime.policy.rules import Rule
 
-__all__ = ["Bounds", "CallFacts", "RuleLists", "decide", "narrower"]
+__all__ = ["Bounds", "CallFacts", "RuleLists", "decide"]
 
 INSTRUCTION = "instruction"
 """The bound that asks before something is written that acts later."""

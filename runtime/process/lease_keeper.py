@@ -12,11 +12,11 @@ from functools import partial
 import structlog
 
 from runtime.domain.errors import StoreUnavailable
+from runtime.domain.runs import Holder
 from runtime.ports.clock import Clock
+from runtime.process.supervisor import Supervisor
 from runtime.process.wakeup import Wake
-from runtime.sessions.claims import Holder
 from runtime.store import Database, leases
-from runtime.supervisor import Supervisor
 
 log = structlog.get_logger(__name__)
 
@@ -74,14 +74,10 @@ class LeaseKeeper:
         self._database = database
         self._clock = clock
         self._settings = settings
-        self._fence: int | None = None
+        self.holder: Holder | None = None
+        """What this process writes under; None while its own lease is not held."""
         self._held: dict[str, _Held] = {}
         self.worker = worker
-
-    @property
-    def holder(self) -> Holder | None:
-        """What this process writes under; None while its own lease is not held."""
-        return None if self._fence is None else Holder(self.worker, self._fence)
 
     def holds(self, name: str) -> bool:
         """Whether a lease is surely still ours, by this process's clock.
@@ -96,11 +92,11 @@ class LeaseKeeper:
         `group`; that one is taken anew whenever it was lost."""
 
         async def body(fence: int) -> None:
-            self._fence = fence
+            self.holder = Holder(self.worker, fence)
             try:
                 await asyncio.Event().wait()
             finally:
-                self._fence = None
+                self.holder = None
 
         name = f"{leases.PROCESS}{self.worker}"
         self._supervisor.start(group, "lease renewal", self._renew)

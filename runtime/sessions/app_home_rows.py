@@ -7,8 +7,8 @@ from sqlalchemy import Connection, exists, or_, select
 
 from runtime.domain.messages import ChatAddress, escape_component
 from runtime.sessions.inputs import LOOKED_BACK
+from runtime.sessions.tables import inputs, lanes, runs, sessions
 from runtime.store.payloads import kept, quoted
-from runtime.store.tables import inputs, lanes, runs, sessions
 
 NEWEST = 100
 """Sessions of an account that are looked at."""

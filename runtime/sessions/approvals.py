@@ -25,7 +25,7 @@ from runtime.domain.messages import (
 )
 from runtime.domain.people import Approvers, Trust
 from runtime.domain.printable import printable
-from runtime.domain.runs import RunState
+from runtime.domain.runs import Holder, RunState
 from runtime.domain.tools import ToolResult
 from runtime.domain.value import JsonObject
 from runtime.ports.bus import OUTBOX, RUNS
@@ -43,7 +43,6 @@ from runtime.sessions import (
     stream_ends,
 )
 from runtime.sessions.calls import CallRow
-from runtime.sessions.claims import Holder
 from runtime.sessions.keys import OF_USER, place_of
 from runtime.sessions.lanes import Lane
 from runtime.sessions.open_calls import APPROVAL, FOR_PEOPLE, QUESTION, OpenCall
@@ -111,7 +110,7 @@ def park(
     """
     conn, waits = unit.conn, unit.kinds.waits
     lane = unit.lane_of_run(run_id)
-    run = runs.owned(conn, run_id, worker=holder.worker, fence=holder.fence)
+    run = runs.owned(conn, run_id, holder)
     if run.cancel is not None:
         end_as_asked(unit, lane, run, run.cancel)
         lane.active_run = None

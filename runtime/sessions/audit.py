@@ -5,9 +5,9 @@ import json
 from sqlalchemy import Connection, insert
 
 from runtime.domain.value import JsonObject
+from runtime.sessions.tables import audit
 from runtime.store.database import now_ms
 from runtime.store.statements import hot
-from runtime.store.tables import audit
 
 _INSERT = hot(insert(audit))
 

@@ -6,7 +6,7 @@ do not wait for each other. This module decides nothing about limits but whether
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sqlalchemy import Connection, Row, and_, bindparam, delete, insert, select, update
@@ -23,10 +23,10 @@ from runtime.domain.budgets import (
 )
 from runtime.domain.runs import RunState, Usage
 from runtime.sessions import totals
+from runtime.sessions.tables import budget_reservations, budgets, runs
 from runtime.store.dialect import lock_rows
 from runtime.store.insert_once import insert_new
 from runtime.store.statements import hot
-from runtime.store.tables import budget_reservations, budgets, runs
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +54,14 @@ class Refusal:
     budget: Budget
     unit: Unit
     wait: bool
+
+
+PaidBy = Callable[[Connection, str], Sequence[str]]
+"""The sessions that spend on the account of a run, besides its own."""
+
+
+def _by_none(_conn: Connection, _run_id: str) -> Sequence[str]:
+    return ()
 
 
 _KEY = and_(
@@ -103,7 +111,9 @@ _TAKE_IDLE = (
 )
 
 
-def reserve(conn: Connection, wanted: Reservation, held: Sequence[Budget]) -> Refusal | None:
+def reserve(
+    conn: Connection, wanted: Reservation, held: Sequence[Budget], paid_by: PaidBy = _by_none
+) -> Refusal | None:
     """Reserve for one call on each of the budgets, or on none: then the refusal.
 
     The run has no open reservation; `settle` before this takes an earlier one away.
@@ -111,7 +121,8 @@ def reserve(conn: Connection, wanted: Reservation, held: Sequence[Budget]) -> Re
     if not held:
         return None
     standings = {
-        budget.key: _locked(conn, budget.key) for budget in sorted(held, key=lambda one: one.key)
+        budget.key: _locked(conn, budget.key, paid_by)
+        for budget in sorted(held, key=lambda one: one.key)
     }
     refusal = _refusal(held, standings)
     if refusal is not None:
@@ -161,12 +172,14 @@ def release_idle(conn: Connection) -> int:
     return len(rows)
 
 
-def standings(conn: Connection, keys: Iterable[BudgetKey]) -> Mapping[BudgetKey, Standing]:
+def standings(
+    conn: Connection, keys: Iterable[BudgetKey], paid_by: PaidBy = _by_none
+) -> Mapping[BudgetKey, Standing]:
     """Where budgets stand; one that nobody used yet stands where it would begin."""
     found = {}
     for key in keys:
         row = _ONE.first(conn, of_scope=key.scope.value, of_id=key.id, of_day=key.day)
-        found[key] = Standing(_before(conn, key)) if row is None else _standing(row)
+        found[key] = Standing(_before(conn, key, paid_by)) if row is None else _standing(row)
     return found
 
 
@@ -190,11 +203,11 @@ def _refusal(held: Sequence[Budget], standings: Mapping[BudgetKey, Standing]) ->
     return waiting
 
 
-def _locked(conn: Connection, key: BudgetKey) -> Standing:
+def _locked(conn: Connection, key: BudgetKey, paid_by: PaidBy) -> Standing:
     names = {"of_scope": key.scope.value, "of_id": key.id, "of_day": key.day}
     row = _LOCK.first(conn, **names)
     if row is None:
-        before = _before(conn, key)
+        before = _before(conn, key, paid_by)
         insert_new(
             conn,
             budgets,
@@ -212,13 +225,13 @@ def _locked(conn: Connection, key: BudgetKey) -> Standing:
     return _standing(row)
 
 
-def _before(conn: Connection, key: BudgetKey) -> Amount:
+def _before(conn: Connection, key: BudgetKey, paid_by: PaidBy) -> Amount:
     """What was used before the first limit was set: a session and a run count from their start,
-    with all that their subagents used."""
+    with all that others used on their account."""
     if key.scope is Scope.SESSION:
         return charge_of(totals.of_tree(conn, key.id)).amount
     if key.scope is Scope.RUN:
-        return charge_of(totals.of_payer(conn, key.id)).amount
+        return charge_of(totals.of_payer(conn, key.id, paid_by(conn, key.id))).amount
     return Amount()
 
 

@@ -6,15 +6,16 @@ after a crash may have had its effect (MSG-8).
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Final
 
 from sqlalchemy import Connection, Row, bindparam, insert, select, update
 
 from runtime.domain.decisions import Decision
-from runtime.domain.tools import Effect, ToolCall, ToolResult
+from runtime.domain.tools import Effect, ResultStatus, ToolCall, ToolResult
+from runtime.sessions.tables import tool_calls
 from runtime.store.payloads import kept
 from runtime.store.statements import hot
-from runtime.store.tables import tool_calls
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +31,28 @@ class CallRow:
     digest: str
     decision: Decision | None = None
     result: ToolResult | None = None
+
+    def ended(self, status: ResultStatus, content: str) -> ToolResult:
+        """A result of it that no tool gave."""
+        return ToolResult(call_id=self.call.id, name=self.call.name, status=status, content=content)
+
+
+UNKNOWN: Final = (
+    "The gateway stopped while this ran, so its outcome is unknown: it may have taken effect, "
+    "fully or in part. "
+    "Check before you do it again."
+)
+
+
+def settle_crashed(rows: Sequence[CallRow]) -> tuple[CallRow, ...]:
+    """The rows of a step whose process died: calls that must not run again get a result (MSG-8)."""
+    return tuple(_settle(row) for row in rows)
+
+
+def _settle(row: CallRow) -> CallRow:
+    if row.state != "started" or row.effect is not Effect.ONCE or row.result is not None:
+        return row
+    return replace(row, result=row.ended("unknown", UNKNOWN))
 
 
 _INSERT = hot(insert(tool_calls))

@@ -14,8 +14,8 @@ from runtime.domain.messages import (
 )
 from runtime.domain.runs import TERMINAL
 from runtime.sessions.outbox import UNSETTLED
+from runtime.sessions.tables import accounts, inputs, open_calls, outbox, pairings, runs, sessions
 from runtime.store.payloads import kept
-from runtime.store.tables import accounts, inputs, open_calls, outbox, pairings, runs, sessions
 
 _ENDED = tuple(state.value for state in TERMINAL)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from runtime.domain.counts import counted
 from runtime.domain.errors import StaleLease
 from runtime.domain.events import EventKind
-from runtime.domain.runs import RunState
+from runtime.domain.runs import Holder, RunState
 from runtime.ports.bus import EVENTS, RUNS
 from runtime.sessions import calls, lanes, runs, sessions, steering, transcripts
 from runtime.sessions.calls import CallRow
@@ -25,14 +25,6 @@ MAX_ATTEMPTS = 5
 """A run whose worker died so often is not tried again: it may be what kills the workers."""
 AT_ONCE = 100
 """Runs that are taken over in one unit: more would hold their lanes for long."""
-
-
-@dataclass(frozen=True, slots=True)
-class Holder:
-    """Who writes for a run: a process under the fence of its lease."""
-
-    worker: str
-    fence: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +46,7 @@ def claim(unit: Unit, holder: Holder, *, most: int, cache: WindowCache) -> Seque
     """
     conn = unit.conn
     name = f"{leases.PROCESS}{holder.worker}"
-    if not leases.holds(conn, name=name, holder=holder.worker, fence=holder.fence):
+    if not leases.holds(conn, name, holder):
         return ()
     ready = unit.hold(lanes.lock_ready(conn, most=most))
     if not ready:
@@ -95,13 +87,7 @@ def _take(
             transcripts.since(conn, lane.session_id, transcript=lane.transcript, first=first)
         )
     lines.extend(_take_inputs(conn, lane, run))
-    claimed = runs.claimed(
-        run,
-        worker=holder.worker,
-        fence=holder.fence,
-        transcript=lane.transcript,
-        now=lane.now_ms,
-    )
+    claimed = runs.claimed(run, holder, transcript=lane.transcript, now=lane.now_ms)
     lane.active_run, lane.ready_ms = run.id, None
     kind = EventKind.RUN_RESUMED if resumed else EventKind.RUN_STARTED
     lane.record(kind, run.id, {"step": run.step, "attempt": run.attempt})
@@ -166,7 +152,7 @@ def release(unit: Unit, run: Run, *, died: bool = True) -> None:
     """Put a running run back to the head of its lane, or end it where that is due."""
     conn, lane = unit.conn, unit.lane(run.session_id)
     # Another unit may have ended it, or given it to somebody else, before the lane was ours.
-    run = runs.owned(conn, run.id, worker=run.worker or "", fence=run.fence or 0)
+    run = runs.owned(conn, run.id, Holder(run.worker or "", run.fence or 0))
     attempt = run.attempt + 1 if died else run.attempt
     values: dict[str, object] = {"worker": None, "fence": None, "attempt": attempt}
     runs.move(conn, run, RunState.QUEUED, values)

@@ -25,11 +25,11 @@ from sqlalchemy import (
 )
 
 from runtime.sessions.outbox import OPEN
+from runtime.sessions.runs import worker_is_dead
+from runtime.sessions.tables import lanes, open_calls, outbox, runs
 from runtime.store.database import STORE_TIME, DialectName, clock_ms
 from runtime.store.dialect import dialect_name
-from runtime.store.leases import worker_is_dead
 from runtime.store.statements import Hot, hot
-from runtime.store.tables import lanes, open_calls, outbox, runs
 
 Place = tuple[str, str]
 """A platform's account: its channel and its name there."""

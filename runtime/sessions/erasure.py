@@ -11,8 +11,7 @@ from sqlalchemy import ColumnElement, Connection, Table, delete, exists, select,
 
 from runtime.domain.messages import FilePart, OutboundMessage
 from runtime.domain.people import Speaker
-from runtime.store.payloads import kept
-from runtime.store.tables import (
+from runtime.sessions.tables import (
     audit,
     events,
     inputs,
@@ -24,6 +23,7 @@ from runtime.store.tables import (
     sessions,
     tool_calls,
 )
+from runtime.store.payloads import kept
 
 DELETED = "deleted"
 _UNSETTLED = ("pending", "sending", "streaming")

@@ -13,10 +13,10 @@ from typing import Final
 from sqlalchemy import Connection, Row, bindparam, func, insert, or_, select
 
 from runtime.domain.events import Event, EventKind
+from runtime.sessions.tables import events
 from runtime.store.database import DIALECTS, now_ms
 from runtime.store.dialect import NO_BOUND, dialect_name, settled_below, transaction_id
 from runtime.store.statements import hot
-from runtime.store.tables import events
 
 HOLE_MS: Final = 10_000
 """Twice what the server lets a unit pause (`runtime.store.postgres`)."""

@@ -6,9 +6,9 @@ from sqlalchemy import Connection, select
 
 from runtime.domain.errors import Conflict
 from runtime.domain.value import JsonObject
+from runtime.sessions.tables import idempotency
 from runtime.store.database import now_ms
 from runtime.store.insert_once import insert_new
-from runtime.store.tables import idempotency
 
 
 def first_time(conn: Connection, key: str) -> bool:

@@ -11,10 +11,10 @@ from typing import Final
 from sqlalchemy import Connection, bindparam, insert, update
 
 from runtime.sessions import events
+from runtime.sessions.tables import events as events_table
+from runtime.sessions.tables import lanes, messages
 from runtime.store.dialect import dialect_name, transaction_id
 from runtime.store.statements import Hot, hot
-from runtime.store.tables import events as events_table
-from runtime.store.tables import lanes, messages
 
 Values = Mapping[str, object]
 

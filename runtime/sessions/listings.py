@@ -7,14 +7,13 @@ answers, and messages that still wait for their run.
 
 import json
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from sqlalchemy import (
     ColumnElement,
     Connection,
     Row,
-    Select,
     and_,
     case,
     exists,
@@ -26,13 +25,12 @@ from sqlalchemy import (
     union_all,
 )
 
-from runtime.domain.messages import InboundMessage, OutboundMessage
-from runtime.domain.people import Speaker
-from runtime.sessions.outbox import LIVE_CARD
-from runtime.sessions.transcripts import Line
-from runtime.store.payloads import kept, kept_message
-from runtime.store.tables import events, inputs, lanes, messages, outbox, runs, sessions
-from runtime.store.tables_agents import agent_cards, agents
+from runtime.domain.messages import OutboundMessage
+from runtime.sessions.inputs import Input, input_of
+from runtime.sessions.outbox import LIVE_CARD, OutboxRow, row_of
+from runtime.sessions.tables import events, inputs, lanes, messages, outbox, runs, sessions
+from runtime.sessions.transcripts import Line, line_of
+from runtime.store.payloads import kept
 
 INPUT, MESSAGE, POST = 0, 1, 2
 """The order of things of the same millisecond."""
@@ -70,41 +68,17 @@ class SessionLine:
 class SessionFilter:
     """Which sessions are wanted. `children`: those of subagents too. `title` is a part of the
     title, in letters of either case. `archived`: None for all.
-    A `key` is the whole key of one session: it alone is wanted, whatever the rest says."""
+    A `key` is the whole key of one session: it alone is wanted, whatever the rest says. `unlisted`
+    are conditions of those that no list shows (`SessionKind.unlisted`)."""
 
     children: bool = True
     title: str = ""
     key: str = ""
     archived: bool | None = None
+    unlisted: tuple[ColumnElement[bool], ...] = field(default=(), compare=False)
 
 
 EVERY_SESSION: Final = SessionFilter()
-
-
-@dataclass(frozen=True, slots=True)
-class SaidInput:
-    """What a person wrote that is in no transcript, or not yet; `state` as in `inputs`."""
-
-    id: str
-    seq: int
-    run_id: str | None
-    state: str
-    speaker: Speaker
-    message: InboundMessage
-
-
-@dataclass(frozen=True, slots=True)
-class Post:
-    """A row of the outbox as it is shown; `error` says what became of it where it failed."""
-
-    position: int
-    kind: str
-    message: OutboundMessage
-    open_call_id: str | None
-    state: str
-    error: str | None
-    created_ms: int
-    settled_ms: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,14 +113,6 @@ _SESSIONS = (
     .select_from(_LISTED)
     .order_by(_last_activity.desc(), sessions.c.id.desc())
 )
-
-
-_CLOSED = exists().where(
-    agents.c.session_id == sessions.c.id,
-    agents.c.retention == "close_on_settle",
-    agents.c.settled_ms.is_not(None),
-)
-"""Subagents that were to be listed only while they work; who has the id still finds them."""
 
 
 _NO_CHILD: Final = lanes.c.parent_id.is_(None)
@@ -188,7 +154,9 @@ def _session_line(row: Row[tuple[str, int, str | None, bool]]) -> SessionLine:
 def _listed(wanted: SessionFilter) -> list[ColumnElement[bool]]:
     if wanted.key:
         return [sessions.c.key == wanted.key]
-    found = [~_CLOSED if wanted.children else _NO_CHILD]
+    found: list[ColumnElement[bool]] = [_NO_CHILD]
+    if wanted.children:
+        found = [~one for one in wanted.unlisted]
     if wanted.title:
         title = func.lower(sessions.c.title)
         found.append(title.contains(wanted.title.lower(), autoescape=True))
@@ -262,29 +230,21 @@ def lines_before(
     )
     if before is not None:
         query = query.where(_earlier(messages.c.created_ms, messages.c.seq, MESSAGE, before))
-    return [
-        Line(
-            row.seq,
-            row.run_id,
-            row.step,
-            row.tokens,
-            row.created_ms,
-            kept_message(row.payload),
-        )
-        for row in conn.execute(query)
-    ]
+    return [line_of(row) for row in conn.execute(query)]
 
 
 def posts_before(
     conn: Connection, session_id: str, span: Span, *, before: Place | None, limit: int
-) -> Sequence[Post]:
+) -> Sequence[OutboxRow]:
     """Notices, cards (also those of agents at work), files and the last words of failed runs in
     front of a place, newest first.
 
     What subagents ask and send stands in the chat of their root as well (APR-7).
     """
     failed = exists().where(runs.c.id == outbox.c.run_id, runs.c.state == "failed")
-    below = select(agents.c.session_id).where(agents.c.tree_id == session_id)
+    below = select(lanes.c.session_id).where(
+        lanes.c.root_id == session_id, lanes.c.parent_id.is_not(None)
+    )
     of_tree = union_all(select(literal(session_id)), below).scalar_subquery()
     query = (
         select(outbox)
@@ -299,12 +259,12 @@ def posts_before(
     )
     if before is not None:
         query = query.where(_earlier(outbox.c.created_ms, outbox.c.position, POST, before))
-    return _posts(conn, query)
+    return [row_of(row) for row in conn.execute(query)]
 
 
 def inputs_before(
     conn: Connection, session_id: str, span: Span, *, before: Place | None, limit: int
-) -> Sequence[SaidInput]:
+) -> Sequence[Input]:
     """What was applied at once, or stopped before its run began, newest first."""
     stopped = exists().where(runs.c.id == inputs.c.run_id, runs.c.state.in_(_OVER))
     query = (
@@ -323,10 +283,10 @@ def inputs_before(
     )
     if before is not None:
         query = query.where(_earlier(inputs.c.received_ms, inputs.c.seq, INPUT, before))
-    return _inputs(conn, query)
+    return [input_of(row) for row in conn.execute(query)]
 
 
-def inputs_waiting(conn: Connection, session_id: str) -> Sequence[SaidInput]:
+def inputs_waiting(conn: Connection, session_id: str) -> Sequence[Input]:
     """Messages whose run has not begun, oldest first."""
     query = (
         select(inputs)
@@ -339,7 +299,7 @@ def inputs_waiting(conn: Connection, session_id: str) -> Sequence[SaidInput]:
         .order_by(inputs.c.seq)
         .limit(200)
     )
-    return _inputs(conn, query)
+    return [input_of(row) for row in conn.execute(query)]
 
 
 def outcomes(conn: Connection, open_call_ids: Sequence[str]) -> Mapping[str, str]:
@@ -373,7 +333,7 @@ def undone(conn: Connection, run_ids: Collection[str]) -> frozenset[str]:
     return frozenset(conn.execute(query).scalars())
 
 
-def problems(conn: Connection, *, limit: int, before: int | None) -> Sequence[Post]:
+def problems(conn: Connection, *, limit: int, before: int | None) -> Sequence[OutboxRow]:
     """Messages that were given up or may have been sent twice or never, newest first (I7)."""
     query = (
         select(outbox)
@@ -383,7 +343,7 @@ def problems(conn: Connection, *, limit: int, before: int | None) -> Sequence[Po
     )
     if before is not None:
         query = query.where(outbox.c.position < before)
-    return _posts(conn, query)
+    return [row_of(row) for row in conn.execute(query)]
 
 
 def lane_figures(conn: Connection) -> LaneFigures:
@@ -407,42 +367,3 @@ def _earlier(
     if rank > place.rank:
         return time < place.at_ms
     return or_(time < place.at_ms, and_(time == place.at_ms, number < place.number))
-
-
-def _posts(conn: Connection, query: Select[*tuple[object, ...]]) -> Sequence[Post]:
-    return [
-        Post(
-            position=row.position,
-            kind=row.kind,
-            message=kept(OutboundMessage, row.message),
-            open_call_id=row.open_call_id,
-            state=row.state,
-            error=row.error,
-            created_ms=row.created_ms,
-            settled_ms=row.settled_ms,
-        )
-        for row in conn.execute(query)
-    ]
-
-
-def _inputs(conn: Connection, query: Select[*tuple[object, ...]]) -> Sequence[SaidInput]:
-    return [
-        SaidInput(
-            id=row.id,
-            seq=row.seq,
-            run_id=row.run_id,
-            state=row.state,
-            speaker=kept(Speaker, row.speaker),
-            message=kept(InboundMessage, row.message),
-        )
-        for row in conn.execute(query)
-    ]
-
-
-def live_card_text(conn: Connection, card_id: str) -> str:
-    """What a card that changes in place says by now; empty where there is none.
-
-    It is kept beside the messages: a chat that shows no such cards is sent no change of one.
-    """
-    query = select(agent_cards.c.shown).where(agent_cards.c.id == card_id)
-    return conn.execute(query).scalar_one_or_none() or ""

@@ -18,9 +18,9 @@ from sqlalchemy import (
 )
 
 from runtime.domain.value import JsonObject
+from runtime.sessions.tables import lanes, open_calls
 from runtime.store.database import now_ms
 from runtime.store.statements import hot
-from runtime.store.tables import lanes, open_calls
 
 APPROVAL = "approval"
 QUESTION = "question"

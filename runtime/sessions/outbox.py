@@ -20,11 +20,14 @@ from sqlalchemy import (
     update,
 )
 
-from runtime.domain.messages import FilePart, OutboundMessage
+from runtime.domain.ids import IdPrefix, new_id
+from runtime.domain.messages import FilePart, OutboundMessage, OutboundPart
+from runtime.domain.runs import Holder
+from runtime.sessions.runs import Run
+from runtime.sessions.tables import open_calls, outbox
 from runtime.store.database import now_ms
 from runtime.store.payloads import kept
 from runtime.store.statements import hot
-from runtime.store.tables import open_calls, outbox
 
 UNSETTLED = ("pending", "sending", "streaming")
 _NOT_SENT = ("state IN ('pending','sending','streaming')", "state IN ('dead','unknown')")
@@ -74,7 +77,7 @@ class NewRow:
     message: OutboundMessage
     rank: int = 0
     open_call_id: str | None = None
-    claim: tuple[str, int] | None = None
+    claim: Holder | None = None
 
 
 LIVE_CARD = "batch"
@@ -153,6 +156,21 @@ _SENT = hot(
 )
 
 
+def message_of(
+    run: Run, parts: tuple[OutboundPart, ...], *, now: int, final: bool = False
+) -> OutboundMessage:
+    """A new message of a run, to the chat that it answers."""
+    return OutboundMessage(
+        outbox_id=new_id(IdPrefix.OUTBOX, now),
+        target=run.target,
+        reply_to=run.reply_to,
+        parts=parts,
+        run_id=run.id,
+        session_id=run.session_id,
+        final=final,
+    )
+
+
 def add(conn: Connection, new: NewRow, *, now: int | None = None) -> bool:
     """Put a message into the outbox; True when it was given to `claim`'s deliverer at once.
 
@@ -160,8 +178,7 @@ def add(conn: Connection, new: NewRow, *, now: int | None = None) -> bool:
     """
     message = new.message
     now = now_ms(conn) if now is None else now
-    claimed = new.claim is not None and not busy(conn, message)
-    worker, fence = new.claim if claimed and new.claim is not None else (None, None)
+    holder = new.claim if new.claim is not None and not busy(conn, message) else None
     _INSERT.change(
         conn,
         id=message.outbox_id,
@@ -173,15 +190,15 @@ def add(conn: Connection, new: NewRow, *, now: int | None = None) -> bool:
         chat=message.target.chat_id,
         message=message.model_dump_json(),
         open_call_id=new.open_call_id,
-        state="sending" if claimed else "pending",
+        state="sending" if holder else "pending",
         rank=new.rank,
         next_ms=now,
-        worker=worker,
-        fence=fence,
+        worker=holder and holder.worker,
+        fence=holder and holder.fence,
         posted="[]",
         created_ms=now,
     )
-    return claimed
+    return holder is not None
 
 
 def place_of(message: OutboundMessage) -> dict[str, object]:
@@ -208,12 +225,17 @@ def due(conn: Connection, *, channel: str, account: str, most: int) -> Sequence[
     return [row_of(row) for row in rows]
 
 
-def claim(conn: Connection, ids: Sequence[str], *, worker: str, fence: int) -> frozenset[str]:
+def claim(conn: Connection, ids: Sequence[str], holder: Holder) -> frozenset[str]:
     """Give pending rows to a deliverer; the ids of those that it got."""
     taken = conn.execute(
         update(outbox)
         .where(outbox.c.id.in_(ids), outbox.c.state == "pending")
-        .values(state="sending", worker=worker, fence=fence, attempt=outbox.c.attempt + 1)
+        .values(
+            state="sending",
+            worker=holder.worker,
+            fence=holder.fence,
+            attempt=outbox.c.attempt + 1,
+        )
         .returning(outbox.c.id)
     )
     return frozenset(taken.scalars())
@@ -234,30 +256,30 @@ def in_hand(conn: Connection, *, channel: str, account: str) -> Sequence[OutboxR
     return [row_of(row) for row in rows]
 
 
-def adopt(conn: Connection, row: OutboxRow, *, worker: str, fence: int) -> bool:
+def adopt(conn: Connection, row: OutboxRow, holder: Holder) -> bool:
     """Take a row over from an earlier deliverer; False when it has moved on since it was read."""
     taken = conn.execute(
         update(outbox)
         .where(
             outbox.c.id == row.message.outbox_id,
-            outbox.c.state == "sending",
+            outbox.c.state == row.state,
             outbox.c.worker == row.worker,
             outbox.c.fence == row.fence,
         )
-        .values(worker=worker, fence=fence)
+        .values(worker=holder.worker, fence=holder.fence)
     )
     return taken.rowcount == 1
 
 
 def sent(
-    conn: Connection, outbox_id: str, posted: Sequence[str], *, worker: str, fence: int, at: int
+    conn: Connection, outbox_id: str, posted: Sequence[str], holder: Holder, *, at: int
 ) -> bool:
     """Record the receipt; False when the row is another deliverer's by now."""
     changed = _SENT.change(
         conn,
         row_id=outbox_id,
-        by=worker,
-        under=fence,
+        by=holder.worker,
+        under=holder.fence,
         receipt=json.dumps(list(posted)),
         at=at,
     )
@@ -265,12 +287,12 @@ def sent(
 
 
 def change_owned(
-    conn: Connection, outbox_id: str, values: Mapping[str, object], *, worker: str, fence: int
+    conn: Connection, outbox_id: str, values: Mapping[str, object], holder: Holder
 ) -> bool:
     """Change a row in hand; False when it is another deliverer's by now."""
     changed = conn.execute(
         update(outbox).where(_OWNED).values(**values),
-        {"row_id": outbox_id, "by": worker, "under": fence},
+        {"row_id": outbox_id, "by": holder.worker, "under": holder.fence},
     )
     return changed.rowcount == 1
 

@@ -7,11 +7,11 @@ from sqlalchemy import Connection, RowMapping, bindparam, delete, func, insert, 
 
 from runtime.domain.messages import ChatAddress
 from runtime.domain.people import Speaker, Trust
+from runtime.sessions.tables import accounts, pairings
 from runtime.store.database import now_ms
 from runtime.store.insert_once import insert_new
 from runtime.store.payloads import kept
 from runtime.store.statements import hot
-from runtime.store.tables import accounts, pairings
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,12 +1,24 @@
-"""Giving a session a persona, and taking it away: between its runs only (CTX-11)."""
+"""Giving a session a persona, and taking it away: between its runs only (CTX-11).
 
-from runtime.domain.errors import Conflict
+The texts are kept once for each content, as they were when they were bound. Their row is never
+changed and never removed: sessions, and the children that they had, point to it.
+"""
+
+import json
+from collections.abc import Mapping
+
+from sqlalchemy import select
+
+from runtime.domain.errors import Conflict, NotFound
 from runtime.domain.events import EventKind
+from runtime.domain.personas import Persona
 from runtime.domain.value import JsonObject
-from runtime.sessions import audit, persona_rows, runs, sessions
+from runtime.sessions import audit, runs, sessions
 from runtime.sessions.lanes import Lane
+from runtime.sessions.tables import personas
 from runtime.store import Connection
-from runtime.workspace.personas import Persona
+from runtime.store.database import now_ms
+from runtime.store.insert_once import insert_new
 
 
 def bind(conn: Connection, lane: Lane, persona: Persona | None, *, by: str) -> None:
@@ -23,7 +35,7 @@ def bind(conn: Connection, lane: Lane, persona: Persona | None, *, by: str) -> N
     name = persona.name if persona else None
     digest = persona.digest if persona else None
     if persona is not None:
-        persona_rows.keep(conn, persona.digest, persona.files)
+        _keep(conn, persona.digest, persona.files)
     sessions.change(conn, lane.session_id, {"persona": name, "persona_digest": digest})
     data: JsonObject = {"persona": name, "persona_digest": digest}
     lane.record(EventKind.SESSION_CHANGED, None, data)
@@ -34,3 +46,19 @@ def _state(conn: Connection, lane: Lane) -> str:
     if lane.active_run is not None:
         return runs.get(conn, lane.active_run).state.value
     return "queued" if runs.queued(conn, lane.session_id) else "idle"
+
+
+def _keep(conn: Connection, digest: str, files: Mapping[str, str]) -> None:
+    """Keep the files of a persona, where the same were not kept before."""
+    # As ASCII: PostgreSQL takes no NUL in a text, and a file may hold one.
+    row = {"digest": digest, "files": json.dumps(dict(files)), "created_ms": now_ms(conn)}
+    insert_new(conn, personas, row)
+
+
+def files_of(conn: Connection, digest: str) -> Mapping[str, str]:
+    """The texts by file name. Raises `NotFound`."""
+    found = conn.execute(select(personas.c.files).where(personas.c.digest == digest)).scalar()
+    if found is None:
+        raise NotFound("persona", digest)
+    texts: dict[str, str] = json.loads(found)
+    return texts

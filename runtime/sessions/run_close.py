@@ -3,12 +3,11 @@
 from collections.abc import Sequence
 
 from runtime.domain.events import EventKind
-from runtime.domain.ids import IdPrefix, new_id
-from runtime.domain.messages import OutboundMessage, TextPart
+from runtime.domain.messages import TextPart
 from runtime.domain.runs import RunState
 from runtime.domain.tools import Effect, ToolResult
-from runtime.domain.transcript import ToolMessage, message_tokens
-from runtime.sessions import attachment_problems, calls, outbox, runs, stream_ends, transcripts
+from runtime.domain.transcript import ToolMessage
+from runtime.sessions import calls, outbox, received_files, runs, stream_ends, transcripts
 from runtime.sessions.calls import CallRow
 from runtime.sessions.lanes import Lane
 from runtime.sessions.outbox import FINAL_RANK, NewRow
@@ -38,9 +37,7 @@ def close_step(conn: Connection, lane: Lane, run: Run, reason: str) -> Sequence[
         if row.result is None:
             calls.end(conn, row, result, None, now=lane.now_ms)
     message = ToolMessage(results=tuple(results))
-    seq = lane.say(message, run_id=run.id, step=run.step, transcript=run.transcript)
-    tokens = message_tokens(message)
-    return (Line(seq, run.id, run.step, tokens, lane.now_ms, message),)
+    return (lane.say(message, run_id=run.id, step=run.step, transcript=run.transcript),)
 
 
 def end_as_asked(
@@ -55,7 +52,7 @@ def end_as_asked(
     close_step(conn, lane, run, reason)
     if kind.speaks:
         stream_ends.cut(conn, run)
-        attachment_problems.tell(conn, lane, run)
+        received_files.tell_problems(conn, lane, run)
     ending = asked_ending(run) if replaced is None else _ENDINGS[replaced]
     runs.move(conn, run, ending, {"ended_ms": lane.now_ms, "cancel": reason})
     lane.record(EventKind(f"run.{ending.value}"), run.id, {"reason": reason})
@@ -88,24 +85,14 @@ def _has_results(conn: Connection, lane: Lane, run: Run) -> bool:
 def _given_up(row: CallRow, reason: str) -> ToolResult:
     if row.state == "started" and row.effect is not Effect.READ:
         content = f"{reason} This had begun, so it may have taken effect, fully or in part."
-        return ToolResult(
-            call_id=row.call.id, name=row.call.name, status="unknown", content=content
-        )
-    return ToolResult(call_id=row.call.id, name=row.call.name, status="cancelled", content=reason)
+        return row.ended("unknown", content)
+    return row.ended("cancelled", reason)
 
 
 def last_word(unit: Unit, lane: Lane, run: Run, text: str) -> None:
     """Put the final reply of a run that no turn will finish into the outbox, where it has one."""
     if not unit.kind(lane).speaks:
         return
-    message = OutboundMessage(
-        outbox_id=new_id(IdPrefix.OUTBOX, lane.now_ms),
-        target=run.target,
-        reply_to=run.reply_to,
-        parts=(TextPart(markdown=text),),
-        run_id=run.id,
-        session_id=run.session_id,
-        final=True,
-    )
+    message = outbox.message_of(run, (TextPart(markdown=text),), now=lane.now_ms, final=True)
     if stream_ends.become(unit.conn, message) is None:
         outbox.add(unit.conn, NewRow(kind="final", message=message, rank=FINAL_RANK))

@@ -5,21 +5,20 @@ from dataclasses import dataclass, replace
 
 from runtime.domain.decisions import Decision
 from runtime.domain.events import EventKind
-from runtime.domain.ids import IdPrefix, new_id
 from runtime.domain.messages import Dispatch, OutboundMessage, OutboundPart
-from runtime.domain.runs import RunState, Usage
+from runtime.domain.runs import Holder, RunState, Usage
 from runtime.domain.tools import ToolResult
 from runtime.domain.transcript import AssistantMessage, NoticeMessage, ToolMessage
 from runtime.domain.value import JsonObject
 from runtime.ports.bus import OUTBOX, RUNS
 from runtime.sessions import (
-    attachment_problems,
     audit,
     budgets,
     calls,
     dispatches,
     lanes,
     outbox,
+    received_files,
     runs,
     sessions,
     steering,
@@ -27,7 +26,6 @@ from runtime.sessions import (
 )
 from runtime.sessions.budgets import Charge
 from runtime.sessions.calls import CallRow
-from runtime.sessions.claims import Holder
 from runtime.sessions.lanes import Lane
 from runtime.sessions.outbox import FINAL_RANK, NewRow
 from runtime.sessions.run_close import asked_ending, close_step
@@ -104,7 +102,7 @@ class Finished:
 def commit_model(unit: Unit, holder: Holder, run_id: str, step: ModelStep) -> Line:
     """Keep a response and its calls; the calls marked ``started`` may run once this is durable."""
     conn, lane = unit.conn, unit.lane_of_run(run_id)
-    run = runs.owned(conn, run_id, worker=holder.worker, fence=holder.fence)
+    run = runs.owned(conn, run_id, holder)
     number = run.step + 1
     line = _say(lane, run, step.message, step=number)
     calls.add(conn, step.rows, now=lane.now_ms)
@@ -122,7 +120,7 @@ def start_calls(
 ) -> None:
     """Record that further calls of a step begin now."""
     conn, lane = unit.conn, unit.lane_of_run(run_id)
-    run = runs.owned(conn, run_id, worker=holder.worker, fence=holder.fence)
+    run = runs.owned(conn, run_id, holder)
     for row, decision in decided:
         calls.start(conn, row, decision, now=lane.now_ms)
         _audit_decision(conn, run, row, decision)
@@ -145,7 +143,7 @@ def commit_results(
     So does the session, because its mode holds from the next step on (POL-2).
     """
     conn, lane = unit.conn, unit.lane_of_run(run_id)
-    run = runs.owned(conn, run_id, worker=holder.worker, fence=holder.fence)
+    run = runs.owned(conn, run_id, holder)
     for one in ended:
         calls.end(conn, one.row, one.result, one.decision, now=lane.now_ms)
         if one.sends is not None:
@@ -177,7 +175,7 @@ def finish(
     on: they were told that it is the run which answers them (RUN-4).
     """
     conn, lane = unit.conn, unit.lane_of_run(run_id)
-    run = runs.owned(conn, run_id, worker=holder.worker, fence=holder.fence)
+    run = runs.owned(conn, run_id, holder)
     answered = end.state is RunState.COMPLETED and end.reason != OVER_BUDGET
     if answered and steering.is_owed(unit, lane, run):
         return _go_on(unit, lane, run, end)
@@ -253,7 +251,7 @@ def _go_on(unit: Unit, lane: Lane, run: Run, end: Finish) -> Finished:
     model = end.message.model if end.message is not None else ""
     runs.change(conn, run.id, {"step": number, **_usage(run, end.usage, model)})
     _keep_window(lane, run, end.window_from)
-    answer = _outbound(run, end, final=False, now=lane.now_ms)
+    answer = outbox.message_of(run, end.parts, now=lane.now_ms)
     if stream_ends.answer(conn, answer) is None:
         row = NewRow(kind=stream_ends.SAID, message=answer, rank=FINAL_RANK)
         outbox.add(conn, row, now=lane.now_ms)
@@ -268,39 +266,25 @@ def _go_on(unit: Unit, lane: Lane, run: Run, end: Finish) -> Finished:
     return Finished(tuple(lines), answer, claimed=False, lane_ready=False, state=run.state)
 
 
-def _outbound(run: Run, end: Finish, *, final: bool, now: int) -> OutboundMessage:
-    return OutboundMessage(
-        outbox_id=new_id(IdPrefix.OUTBOX, now),
-        target=run.target,
-        reply_to=run.reply_to,
-        parts=end.parts,
-        run_id=run.id,
-        session_id=run.session_id,
-        final=final,
-    )
-
-
 def _reply(
     conn: Connection, lane: Lane, run: Run, end: Finish, *, claim: Holder | None
 ) -> tuple[OutboundMessage | None, bool]:
     if not end.parts:
         stream_ends.cut(conn, run, end.message.text if end.message else None)
-        attachment_problems.tell(conn, lane, run)
+        received_files.tell_problems(conn, lane, run)
         return None, False
-    reply = _outbound(run, end, final=True, now=lane.now_ms)
+    reply = outbox.message_of(run, end.parts, now=lane.now_ms, final=True)
     grown = stream_ends.become(conn, reply)
     if grown is not None:
         return grown, False
-    given = None if claim is None else (claim.worker, claim.fence)
-    row = NewRow(kind="final", message=reply, rank=FINAL_RANK, claim=given)
+    row = NewRow(kind="final", message=reply, rank=FINAL_RANK, claim=claim)
     return reply, outbox.add(conn, row, now=lane.now_ms)
 
 
 def _say(
     lane: Lane, run: Run, message: AssistantMessage | ToolMessage | NoticeMessage, *, step: int
 ) -> Line:
-    seq = lane.say(message, run_id=run.id, step=step, transcript=run.transcript)
-    return Line(seq, run.id, step, int(str(lane.new_messages[-1]["tokens"])), lane.now_ms, message)
+    return lane.say(message, run_id=run.id, step=step, transcript=run.transcript)
 
 
 def _keep_window(lane: Lane, run: Run, window_from: int) -> None:

@@ -6,6 +6,7 @@ from functools import cache
 
 from sqlalchemy import (
     BindParameter,
+    ColumnElement,
     Connection,
     Row,
     Text,
@@ -21,13 +22,14 @@ from sqlalchemy import (
 from runtime.domain.errors import NotFound, StaleLease
 from runtime.domain.messages import ChatAddress
 from runtime.domain.people import Speaker
-from runtime.domain.runs import TERMINAL, RunKind, RunState, Usage, check_transition
-from runtime.store.database import DIALECTS, clock_ms
+from runtime.domain.runs import TERMINAL, Holder, RunKind, RunState, Usage, check_transition
+from runtime.sessions.tables import runs
+from runtime.store.database import DIALECTS, STORE_TIME, DialectName, clock_ms
 from runtime.store.dialect import dialect_name, one_of
-from runtime.store.leases import worker_is_dead
+from runtime.store.leases import PROCESS
 from runtime.store.payloads import kept
 from runtime.store.statements import Hot, hot
-from runtime.store.tables import runs
+from runtime.store.tables import leases
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +121,19 @@ _REQUEUE = hot(
     .where(runs.c.id == bindparam("run"))
     .values(state=RunState.QUEUED.value, worker=None, fence=None, attempt=bindparam("tried"))
 )
+
+
+def worker_is_dead(on: DialectName) -> ColumnElement[bool]:
+    """Whether the worker of a row of `runs` has no unexpired process lease; for a WHERE clause."""
+    # Read once: a time of its own for each row could not be looked for in an index.
+    now = select(STORE_TIME[on]).scalar_subquery()
+    return ~exists().where(
+        leases.c.holder == runs.c.worker,
+        leases.c.name.startswith(literal_column(f"'{PROCESS}'", Text())),
+        leases.c.expires_ms > now,
+    )
+
+
 _ABANDONED = {
     name: hot(
         select(runs).where(
@@ -171,10 +186,13 @@ def get(conn: Connection, run_id: str) -> Run:
     return _run(row)
 
 
-def owned(conn: Connection, run_id: str, *, worker: str, fence: int) -> Run:
-    """The run, if it is still this worker's under this fence. Raises `StaleLease` (I6)."""
+def owned(conn: Connection, run_id: str, holder: Holder) -> Run:
+    """The run, if it is still the holder's. Raises `StaleLease` (I6)."""
     run = get(conn, run_id)
-    if run.state is not RunState.RUNNING or run.worker != worker or run.fence != fence:
+    if run.state is not RunState.RUNNING or (run.worker, run.fence) != (
+        holder.worker,
+        holder.fence,
+    ):
         raise StaleLease(f"run {run_id}")
     return run
 
@@ -202,7 +220,7 @@ def heads(conn: Connection, session_ids: Sequence[str]) -> Mapping[str, Run]:
     return {run.session_id: run for run in map(_run, rows)}
 
 
-def claimed(run: Run, *, worker: str, fence: int, transcript: int, now: int) -> Run:
+def claimed(run: Run, holder: Holder, *, transcript: int, now: int) -> Run:
     """A queued run in a worker's hands; one that begins now speaks in `transcript`."""
     check_transition(run.id, run.state, RunState.RUNNING)
     return replace(
@@ -210,8 +228,8 @@ def claimed(run: Run, *, worker: str, fence: int, transcript: int, now: int) -> 
         state=RunState.RUNNING,
         collecting=False,
         transcript=run.transcript or transcript,
-        worker=worker,
-        fence=fence,
+        worker=holder.worker,
+        fence=holder.fence,
         started_ms=run.started_ms if run.started_ms is not None else now,
     )
 

@@ -7,10 +7,12 @@ child was given at its spawn, and the record of a session that shares it with ch
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, Row, bindparam, delete, insert, select
+from sqlalchemy import Connection, bindparam, delete, exists, insert, select
 
+from runtime.sessions.tables import lanes, seen_files
+from runtime.sessions.unit import Kinds
 from runtime.store.dialect import upsert
-from runtime.store.tables_agents import agents, seen_files
+from runtime.store.statements import hot
 
 Stamp = tuple[int, int, str]
 """When a file was changed last, in ns, its size in bytes, and the digest of its content."""
@@ -26,28 +28,26 @@ class Record:
     files: Mapping[str, Stamp]
 
 
-def record(conn: Connection, session_id: str) -> Record:
-    """The record of a session: its own, or that of the agent that it shares one with."""
-    own = above = _above(conn, session_id)
-    owner = session_id
-    while above is not None and above.isolation == "shared":
-        owner = above.parent_id
-        above = _above(conn, owner)
-    shares = select(agents.c.session_id).where(
-        agents.c.tree_id == (own.tree_id if own else session_id),
-        agents.c.parent_id == session_id,
-        agents.c.isolation == "shared",
-    )
-    shared = owner != session_id or conn.execute(shares.limit(1)).first() is not None
-    if own is None and not shared:
-        return Record(owner, shared, {})
-    return Record(owner, shared, _of(conn, owner))
+_below = lanes.alias("below")
+_TREE = hot(
+    select(
+        lanes.c.parent_id,
+        exists()
+        .where(_below.c.root_id == lanes.c.root_id, _below.c.parent_id == lanes.c.session_id)
+        .label("delegates"),
+    ).where(lanes.c.session_id == bindparam("the_session"))
+)
 
 
-def _above(conn: Connection, session_id: str) -> Row[str, str, str] | None:
-    """A subagent's parent, its tree, and what it shares with that; None for another session."""
-    query = select(agents.c.parent_id, agents.c.tree_id, agents.c.isolation)
-    return conn.execute(query.where(agents.c.session_id == session_id)).first()
+def record(conn: Connection, kinds: Kinds, session_id: str) -> Record:
+    """The record of a session: its own, or the one that it shares with another of its tree."""
+    tree = _TREE.first(conn, the_session=session_id)
+    if tree is None or (tree.parent_id is None and not tree.delegates):
+        return Record(session_id, False, {})
+    found = kinds.sharing(conn, session_id)
+    if tree.parent_id is None and not found.shared:
+        return Record(session_id, False, {})
+    return Record(found.owner, found.shared, _of(conn, found.owner))
 
 
 def _of(conn: Connection, owner: str) -> Mapping[str, Stamp]:

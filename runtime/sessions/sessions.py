@@ -11,11 +11,11 @@ from runtime.domain.decisions import PermissionMode, SessionMode, narrower
 from runtime.domain.errors import NotFound
 from runtime.domain.grants import Grant
 from runtime.domain.messages import ChatAddress
+from runtime.sessions.tables import lanes, sessions
 from runtime.store.database import DIALECTS, now_ms
 from runtime.store.dialect import dialect_name, one_of
 from runtime.store.payloads import kept
 from runtime.store.statements import hot
-from runtime.store.tables import lanes, sessions
 
 
 @dataclass(frozen=True, slots=True)

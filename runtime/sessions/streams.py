@@ -9,13 +9,13 @@ from collections.abc import Sequence
 from sqlalchemy import Connection, bindparam, insert, select, text, update
 
 from runtime.domain.messages import OutboundMessage
-from runtime.domain.runs import RunState
+from runtime.domain.runs import Holder, RunState
 from runtime.domain.transcript import AssistantMessage
 from runtime.sessions.outbox import GROWS, IN_CHAT, OPEN, OutboxRow, Stream, place_of, row_of
+from runtime.sessions.tables import lanes, messages, outbox, runs
 from runtime.store.database import now_ms
 from runtime.store.payloads import kept_message
 from runtime.store.statements import hot
-from runtime.store.tables import lanes, messages, outbox, runs
 
 LOOKED_BACK = 500
 """How far from the end of a transcript the last words of a run are looked for."""
@@ -34,7 +34,7 @@ def of_run(conn: Connection, message: OutboundMessage) -> OutboxRow | None:
     return None if found is None else row_of(found)
 
 
-def add(conn: Connection, message: OutboundMessage, *, worker: str, fence: int) -> None:
+def add(conn: Connection, message: OutboundMessage, holder: Holder) -> None:
     """Put a text that will grow into the outbox, for a deliverer that opens its stream next."""
     now = now_ms(conn)
     conn.execute(
@@ -50,16 +50,14 @@ def add(conn: Connection, message: OutboundMessage, *, worker: str, fence: int) 
             state="streaming",
             rank=0,
             next_ms=now,
-            worker=worker,
-            fence=fence,
+            worker=holder.worker,
+            fence=holder.fence,
             created_ms=now,
         )
     )
 
 
-def keep(
-    conn: Connection, outbox_id: str, stream: Stream | None, *, worker: str, fence: int
-) -> bool:
+def keep(conn: Connection, outbox_id: str, stream: Stream | None, holder: Holder) -> bool:
     """Keep what is known of a stream's post, also once its run ended; False when the row is
     another deliverer's by now."""
     kept = None if stream is None else json.dumps(stream.id)
@@ -68,27 +66,12 @@ def keep(
         .where(
             outbox.c.id == outbox_id,
             outbox.c.state.in_(("streaming", "sending")),
-            outbox.c.worker == worker,
-            outbox.c.fence == fence,
+            outbox.c.worker == holder.worker,
+            outbox.c.fence == holder.fence,
         )
         .values(stream=kept)
     )
     return changed.rowcount == 1
-
-
-def adopt(conn: Connection, row: OutboxRow, *, worker: str, fence: int) -> bool:
-    """Take a growing text over; False when the row has moved on since it was read."""
-    taken = conn.execute(
-        update(outbox)
-        .where(
-            outbox.c.id == row.message.outbox_id,
-            outbox.c.state == "streaming",
-            outbox.c.worker == row.worker,
-            outbox.c.fence == row.fence,
-        )
-        .values(worker=worker, fence=fence)
-    )
-    return taken.rowcount == 1
 
 
 def end(
@@ -106,9 +89,7 @@ def end(
     )
 
 
-def ended(
-    conn: Connection, *, channel: str, account: str, worker: str, fence: int
-) -> Sequence[OutboxRow]:
+def ended(conn: Connection, *, channel: str, account: str, holder: Holder) -> Sequence[OutboxRow]:
     """A deliverer's rows whose stream is to be closed; oldest first."""
     rows = conn.execute(
         select(outbox)
@@ -116,8 +97,8 @@ def ended(
             *_OF_ACCOUNT,
             outbox.c.state == "sending",
             outbox.c.stream.is_not(None),
-            outbox.c.worker == worker,
-            outbox.c.fence == fence,
+            outbox.c.worker == holder.worker,
+            outbox.c.fence == holder.fence,
         )
         .order_by(outbox.c.position),
         {"of_channel": channel, "of_account": account},

@@ -4,7 +4,7 @@
 what is open now, however many sessions and runs there ever were.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from sqlalchemy import (
@@ -20,8 +20,7 @@ from sqlalchemy import (
 
 from runtime.domain.runs import ACTIVE, RunState, Usage
 from runtime.sessions.runs import QUEUED
-from runtime.store.tables import lanes, open_calls, runs
-from runtime.store.tables_agents import agents
+from runtime.sessions.tables import lanes, open_calls, runs
 
 # Written out, and in the order of the index: a partial index is used for what it says itself.
 _ACTIVE = [literal_column(f"'{state.value}'", Text) for state in RunState if state in ACTIVE]
@@ -61,10 +60,9 @@ def of_tree(conn: Connection, session_id: str) -> Usage:
     )
 
 
-def of_payer(conn: Connection, run_id: str) -> Usage:
-    """The same of a run and of the subagents that count on its budget."""
-    children = select(agents.c.session_id).where(agents.c.payer == run_id)
-    return _sum(conn, or_(runs.c.id == run_id, runs.c.session_id.in_(children)))
+def of_payer(conn: Connection, run_id: str, paid: Collection[str]) -> Usage:
+    """The same of a run and of the sessions that spend on its account."""
+    return _sum(conn, or_(runs.c.id == run_id, runs.c.session_id.in_(paid)))
 
 
 def _below(session_id: str) -> Select[str]:

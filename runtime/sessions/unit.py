@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final, Literal, Protocol, TypeVar
 
+from sqlalchemy import ColumnElement
+
 from runtime.domain.budgets import Budget
 from runtime.domain.runs import RunState
 from runtime.domain.value import JsonObject
@@ -212,6 +214,8 @@ class SessionKind:
     name: str = CONVERSATION
     speaks: bool = True
     """Whether the words of its runs go to its chat. Else they are for whoever delegated to it."""
+    unlisted: ColumnElement[bool] | None = None
+    """Of a row of `sessions`: whether lists leave it out. Who has its id finds it all the same."""
 
     def standing(self, conn: Connection, session: Session) -> Session:  # noqa: ARG002 - a hook
         """The session with the mode and the grants that hold for it now."""
@@ -264,6 +268,14 @@ class Delegation:
         return self.run_id in run_ids or self.payer in run_ids
 
 
+@dataclass(frozen=True, slots=True)
+class Sharing:
+    """The session whose record of files a session uses. `shared`: another one uses it too."""
+
+    owner: str
+    shared: bool = False
+
+
 class Delegations(Protocol):
     """What a feature knows of the work that sessions give others. Reads only."""
 
@@ -273,6 +285,18 @@ class Delegations(Protocol):
 
     def sender_of(self, conn: Connection, heard: Input) -> str | None:
         """The session that an input tells of, where it tells of such work."""
+        ...
+
+    def paid_by(self, conn: Connection, run_id: str) -> Sequence[str]:
+        """The sessions of such work that spend on the account of a run."""
+        ...
+
+    def sharing(self, conn: Connection, session_id: str) -> Sharing:
+        """Whose record of files a session uses that has others above or below it (SUB-17)."""
+        ...
+
+    def card_text(self, conn: Connection, card_id: str) -> str:
+        """What a card that shows such work says by now; empty for a card that is none."""
         ...
 
     def erase(self, conn: Connection, session_ids: Sequence[str]) -> None:
@@ -317,6 +341,26 @@ class Kinds:
         found = (each.sender_of(conn, heard) for each in self.delegating)
         return next((one for one in found if one is not None), None)
 
+    def paid_by(self, conn: Connection, run_id: str) -> Sequence[str]:
+        """The sessions that spend on the account of a run, besides its own."""
+        return [one for each in self.delegating for one in each.paid_by(conn, run_id)]
+
+    def sharing(self, conn: Connection, session_id: str) -> Sharing:
+        """Whose record of files a session uses that has others above or below it."""
+        found = (each.sharing(conn, session_id) for each in self.delegating)
+        return next((one for one in found if one.shared), Sharing(session_id))
+
+    def card_text(self, conn: Connection, card_id: str) -> str:
+        """What a card that changes in place says by now; empty where there is none."""
+        found = (each.card_text(conn, card_id) for each in self.delegating)
+        return next((text for text in found if text), "")
+
+    @property
+    def unlisted(self) -> tuple[ColumnElement[bool], ...]:
+        """Conditions on rows of `sessions`; lists leave out those that meet one."""
+        found = (kind.unlisted for kind in self.sessions.values())
+        return tuple(one for one in found if one is not None)
+
     def erase(self, conn: Connection, session_ids: Sequence[str]) -> None:
         """Remove what features keep of sessions that are deleted."""
         for each in self.delegating:
@@ -329,6 +373,8 @@ class _Unknown(SessionKind):
 
 _CONVERSATION: Final = SessionKind()
 _UNKNOWN: Final = _Unknown()
+NO_KINDS: Final = Kinds(waits=MappingProxyType({}))
+"""For whoever reads without any feature."""
 
 
 class Units:

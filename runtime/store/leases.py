@@ -9,21 +9,18 @@ from dataclasses import dataclass
 
 from sqlalchemy import (
     BigInteger,
-    ColumnElement,
     Connection,
-    Text,
     bindparam,
-    exists,
-    literal_column,
     select,
     update,
 )
 
-from runtime.store.database import DIALECTS, STORE_TIME, DialectName, clock_ms, now_ms
+from runtime.domain.runs import Holder
+from runtime.store.database import DIALECTS, STORE_TIME, clock_ms, now_ms
 from runtime.store.dialect import dialect_name, one_of
 from runtime.store.insert_once import insert_new
 from runtime.store.statements import hot
-from runtime.store.tables import leases, runs
+from runtime.store.tables import leases
 
 PROCESS = "process:"
 
@@ -125,25 +122,13 @@ def void_all(conn: Connection) -> None:
     conn.execute(update(leases).values(expires_ms=0))
 
 
-def holds(conn: Connection, *, name: str, holder: str, fence: int) -> bool:
-    """Whether a lease is ours at this moment, by the store's time."""
+def holds(conn: Connection, name: str, holder: Holder) -> bool:
+    """Whether a lease is the holder's at this moment, by the store's time."""
     row = _SELECT[dialect_name(conn)].first(conn, lease_name=name, clock_ms=clock_ms(conn))
     return (
         row is not None
-        and row.holder == holder
-        and row.fence == fence
+        and (row.holder, row.fence) == (holder.worker, holder.fence)
         and row.expires_ms > row.at_ms
-    )
-
-
-def worker_is_dead(on: DialectName) -> ColumnElement[bool]:
-    """Whether the worker of a row of `runs` has no unexpired process lease; for a WHERE clause."""
-    # Read once: a time of its own for each row could not be looked for in an index.
-    now = select(STORE_TIME[on]).scalar_subquery()
-    return ~exists().where(
-        leases.c.holder == runs.c.worker,
-        leases.c.name.startswith(literal_column(f"'{PROCESS}'", Text())),
-        leases.c.expires_ms > now,
     )
 
 

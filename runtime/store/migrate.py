@@ -43,10 +43,10 @@ from runtime.domain.errors import StoreCorrupt, StoreUnavailable
 from runtime.domain.schemas import Schema, Standing
 from runtime.store.dialect import advisory_lock, database_url, sqlite_path
 from runtime.store.filelock import hold, holder_of, lock_file
+from runtime.store.metadata import metadata
 from runtime.store.revisions import Revisions
 from runtime.store.sqlite import BUSY_TIMEOUT_MS, create_file, driver_errors, writing_engine
 from runtime.store.tables import settings
-from runtime.store.tables_agents import metadata
 from runtime.store.writer import driver_connection
 
 MIGRATIONS: Final = Path(__file__).parent / "migrations"

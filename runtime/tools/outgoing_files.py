@@ -1,8 +1,9 @@
 """Files on their way into a chat: copies as they were when the tool ran, and how many may go.
 
 A copy lies below the folder of kept outputs, of which tools and commands see only their own
-session's part, so nothing that they do later changes what is sent. It carries its digest, which is
-compared once more before it goes out. `sweep` takes old ones away. What touches files blocks.
+session's part, so nothing that they do later changes what is sent. It carries its digest, which
+delivery compares once more before it goes out. `sweep` takes old ones away. What touches files
+blocks.
 """
 
 import hashlib
@@ -13,18 +14,16 @@ from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import Final
 
 from runtime.domain.errors import ToolError
 from runtime.domain.files import UNKNOWN_TYPE, safe_name
 from runtime.domain.messages import FilePart
 from runtime.ports.chat import Capabilities
-from runtime.sessions import calls, runs
-from runtime.store import Connection, Database
+from runtime.sessions.recipients import RecipientsOf, nobody
 from runtime.tools.binary_files import is_binary
 from runtime.tools.file_types import TEXT, recognise
 from runtime.tools.hidden_paths import OUTPUTS, outputs_folder
-from runtime.tools.recipients import RecipientsOf, nobody, recipients_by_rows
 
 SENT: Final = "sent"
 """The folder of copies, beside those that hold one session's outputs."""
@@ -34,7 +33,6 @@ _OVERLAP: Final = 4096
 """Bytes of the piece before that are looked at again: a secret may lie across the border."""
 _HEAD: Final = 64 * 1024
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _WRITE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -75,24 +73,6 @@ class Sending:
     room: RoomOf
     redact: Callable[[str], str] = str
     recipients: RecipientsOf = nobody
-
-
-def sending_by_rows(
-    database: Database, limits: SendLimits, *, redact: Callable[[str], str] = str
-) -> Sending:
-    """What a run sent is read from its rows, so that a crash forgets no file."""
-
-    def read(conn: Connection, run_id: str) -> tuple[str, int]:
-        rows = calls.of_run(conn, run_id)
-        done = [row for row in rows if row.call.name == TOOL and row.result is not None]
-        sent = sum(row.result is not None and row.result.status == "ok" for row in done)
-        return runs.get(conn, run_id).target.channel, sent
-
-    async def room(run_id: str) -> Room:
-        channel, sent = await database.read(lambda conn: read(conn, run_id))
-        return room_for(limits, channel, sent)
-
-    return Sending(room, redact, recipients_by_rows(database))
 
 
 def room_for(limits: SendLimits, channel: str, sent: int) -> Room:
@@ -169,41 +149,6 @@ def sweep(workspace: Path, *, before_ms: int, needed: Collection[str]) -> int:
         # Nothing was ever sent, or somebody else is sweeping too: the next round finds the rest.
         return removed
     return removed
-
-
-def located(workspace: Path, part: FilePart) -> FilePart:
-    """The part with an absolute path. A path of the workspace follows it when it is moved; rows of
-    older versions hold absolute ones, which stay as they are."""
-    return part.model_copy(update={"path": str(workspace.resolve() / part.path)})
-
-
-def open_copy(workspace: Path, part: FilePart) -> BinaryIO | None:
-    """A copy, open at its start, if it still is what was copied; None where it is not."""
-    with ExitStack() as stack:
-        try:
-            handle = os.open(located(workspace, part).path, _READ)
-            content = stack.enter_context(os.fdopen(handle, "rb"))
-            if not _is_whole(handle, part):
-                return None
-        except OSError:
-            return None
-        stack.pop_all()
-        return content
-
-
-def _is_whole(handle: int, part: FilePart) -> bool:
-    status = os.fstat(handle)
-    if not stat.S_ISREG(status.st_mode):
-        return False
-    if not part.digest:
-        return True
-    found = hashlib.sha256()
-    if status.st_size != part.size_bytes:
-        return False
-    while piece := os.read(handle, _PIECE):
-        found.update(piece)
-    os.lseek(handle, 0, os.SEEK_SET)
-    return found.hexdigest() == part.digest
 
 
 def _copied(

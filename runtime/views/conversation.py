@@ -4,16 +4,18 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Final, Literal
 
+from runtime.domain import cursors
 from runtime.domain.errors import NotFound
 from runtime.domain.messages import OutboundMessage, TextPart, message_identity
 from runtime.domain.transcript import AssistantMessage, NoticeMessage, UserMessage
 from runtime.sessions import calls, events, inputs, listings, open_calls, sessions
 from runtime.sessions.calls import CallRow
-from runtime.sessions.listings import INPUT, MESSAGE, POST, Place, Post, SaidInput, Span
-from runtime.sessions.outbox import LIVE_CARD
+from runtime.sessions.inputs import Input
+from runtime.sessions.listings import INPUT, MESSAGE, POST, Place, Span
+from runtime.sessions.outbox import LIVE_CARD, OutboxRow
 from runtime.sessions.transcripts import Line
+from runtime.sessions.unit import Kinds
 from runtime.store import Connection
-from runtime.views import cursor as cursors
 from runtime.views.files import file_views
 from runtime.views.models import CallView, MessageView, TranscriptView
 from runtime.views.shapes import open_call_view
@@ -27,7 +29,13 @@ _Placed = tuple[Place, MessageView]
 
 
 def read(
-    conn: Connection, session_id: str, *, transcript: int | None, before: str | None, limit: int
+    conn: Connection,
+    kinds: Kinds,
+    session_id: str,
+    *,
+    transcript: int | None,
+    before: str | None,
+    limit: int,
 ) -> TranscriptView:
     """The newest page in front of the cursor `before`. Raises `NotFound`, `InvalidInput`."""
     session = sessions.get(conn, session_id)
@@ -37,7 +45,7 @@ def read(
     begun = listings.spans(conn, session_id)
     span = Span(begun.get(number, 0), begun.get(number + 1, 2**62))
     place = None if before is None else _place(before)
-    found = _placed(conn, session_id, number, span, before=place, limit=limit + 1)
+    found = _placed(conn, kinds, session_id, number, span=span, before=place, limit=limit + 1)
     found.sort(key=lambda one: (one[0].at_ms, one[0].rank, one[0].number))
     more = len(found) > limit
     found = found[-limit:]
@@ -64,7 +72,14 @@ def _place(cursor: str) -> Place:
 
 
 def _placed(
-    conn: Connection, session_id: str, number: int, span: Span, *, before: Place | None, limit: int
+    conn: Connection,
+    kinds: Kinds,
+    session_id: str,
+    number: int,
+    *,
+    span: Span,
+    before: Place | None,
+    limit: int,
 ) -> list[_Placed]:
     lines = listings.lines_before(conn, session_id, transcript=number, before=before, limit=limit)
     posts = listings.posts_before(conn, session_id, span, before=before, limit=limit)
@@ -73,7 +88,7 @@ def _placed(
     return [
         *((Place(one.created_ms, MESSAGE, one.seq), _line_view(conn, one)) for one in lines),
         *(
-            (Place(one.created_ms, POST, one.position), _post_view(conn, one, results))
+            (Place(one.created_ms, POST, one.position), _post_view(conn, kinds, one, results))
             for one in posts
         ),
         *((Place(one.message.received_at_ms, INPUT, one.seq), _input_view(one)) for one in said),
@@ -163,14 +178,16 @@ def _unfenced(content: str) -> str:
     return found["inside"] if found else content
 
 
-def _post_view(conn: Connection, post: Post, results: Mapping[str, str]) -> MessageView:
+def _post_view(
+    conn: Connection, kinds: Kinds, post: OutboxRow, results: Mapping[str, str]
+) -> MessageView:
     if post.kind == LIVE_CARD:
         return MessageView(
             key=post.message.outbox_id,
             kind="agents",
             at_ms=post.created_ms,
             run_id=post.message.run_id,
-            text=listings.live_card_text(conn, post.open_call_id or ""),
+            text=kinds.card_text(conn, post.open_call_id or ""),
             delivery=post.state,
         )
     call = None if post.open_call_id is None else open_calls.get(conn, post.open_call_id)
@@ -210,7 +227,7 @@ def _behind_their_messages(items: Sequence[MessageView]) -> list[MessageView]:
     return [items[place] for _, _, place in sorted(ordered)]
 
 
-def _input_view(one: SaidInput, *, waiting: bool = False) -> MessageView:
+def _input_view(one: Input, *, waiting: bool = False) -> MessageView:
     return MessageView(
         key=one.id,
         kind="user",

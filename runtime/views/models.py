@@ -1,24 +1,12 @@
 """The shapes of what is read. Times are milliseconds since the epoch; nothing here is secret."""
 
-from dataclasses import dataclass
-from typing import Generic, Literal, TypeVar
+from typing import Literal
 
 from runtime.domain.decisions import Risk
 from runtime.domain.messages import Attachment, ChatAddress
 from runtime.domain.people import Trust
 from runtime.domain.runs import RunKind, RunState, Usage
 from runtime.domain.value import JsonObject, Value
-
-T = TypeVar("T", bound=Value)
-
-
-@dataclass(frozen=True, slots=True)
-class Page(Generic[T]):
-    """One page of a list. `next_cursor` is opaque; None at the end."""
-
-    items: tuple[T, ...]
-    next_cursor: str | None = None
-    total_count: int | None = None
 
 
 class PersonaView(Value):

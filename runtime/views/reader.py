@@ -6,16 +6,18 @@ Each method is one read of one snapshot. They raise `NotFound` for an id that na
 
 from collections.abc import Mapping, Sequence
 
+from runtime.domain import cursors
+from runtime.domain.cursors import Page
 from runtime.domain.runs import TERMINAL, RunState
-from runtime.sessions import events, inputs, listings, open_calls, outbox, persona_rows, totals
+from runtime.sessions import events, inputs, listings, open_calls, outbox, personas, totals
 from runtime.sessions import people as people_store
 from runtime.sessions import runs as run_store
 from runtime.sessions import sessions as session_store
 from runtime.sessions.listings import RunFilter, SessionFilter, SessionLine
 from runtime.sessions.open_calls import APPROVAL, QUESTION, OpenCall
+from runtime.sessions.unit import NO_KINDS, Kinds
 from runtime.store import Connection, Database, leases
 from runtime.views import conversation
-from runtime.views import cursor as cursors
 from runtime.views.files import FilesReader
 from runtime.views.models import (
     DeliveryProblemView,
@@ -23,7 +25,6 @@ from runtime.views.models import (
     LeaseView,
     LoadView,
     OpenCallView,
-    Page,
     PairingView,
     PersonView,
     RunView,
@@ -63,14 +64,15 @@ class PersonasReader:
 
     async def files(self, digest: str) -> Mapping[str, str]:
         """Its files as they were then, texts by name. Raises `NotFound`."""
-        return await self._database.read(lambda conn: persona_rows.files(conn, digest))
+        return await self._database.read(lambda conn: personas.files_of(conn, digest))
 
 
 class Views:
     """The read side of the engine."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, kinds: Kinds = NO_KINDS) -> None:
         self.database = database
+        self._kinds = kinds
         self.load = LoadReader(database)
         self.files = FilesReader(database)
         self.personas = PersonasReader(database)
@@ -88,7 +90,7 @@ class Views:
         """Newest activity first; those of subagents where `children` are wanted. `title` is a part
         of the title in letters of either case, `archived` None wants all. `key` asks for the one
         session with this key, whatever the rest says."""
-        wanted = SessionFilter(children=children, title=title, key=key, archived=archived)
+        wanted = SessionFilter(children, title, key, archived, self._kinds.unlisted)
         before = None
         if cursor is not None:
             last, seen = cursors.decode(cursor, int, str)
@@ -120,7 +122,12 @@ class Views:
         """A page of a conversation; `transcript` counts from 1, None is the present one."""
         return await self.database.read(
             lambda conn: conversation.read(
-                conn, session_id, transcript=transcript, before=before, limit=limit
+                conn,
+                self._kinds,
+                session_id,
+                transcript=transcript,
+                before=before,
+                limit=limit,
             )
         )
 

@@ -10,12 +10,12 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Final
 
 from runtime.domain.errors import InvalidInput
+from runtime.domain.personas import Persona
 from runtime.workspace.content import IDENTITY_FILES, PERSONAS_FOLDER
 from runtime.workspace.text_files import Skipped, read_text, real
 
@@ -28,16 +28,6 @@ _NAME: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
 _RULE: Final = (
     "must be the name of a folder in personas/: lower-case letters, digits and hyphens, at most 64"
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Persona:
-    """A persona as its files are now: texts by file name, at least one. `digest` is of the files
-    alone, so that two personas that say the same share one."""
-
-    name: str
-    files: Mapping[str, str]
-    digest: str
 
 
 def read_persona(root: Path, name: str) -> Persona:

@@ -49,8 +49,6 @@ SMALL: dict[str, str] = {
     "gateway/http/personas.py": _EQUALS,
     "gateway/owner.py": "whoever a home belongs to is no matter of wiring",
     "gateway/tracing.py": "nothing of OpenTelemetry is imported without it",
-    "runtime/agent/crash_recovery.py": _SEARCHED,
-    "runtime/agent/request_files.py": _PURE,
     "runtime/features/subagents/delegations.py": "every feature may have one, under this name",
     "runtime/features/subagents/spawn/inherited_history.py": _SEARCHED,
     "runtime/intake/bot_loop_guard.py": _SEARCHED,

@@ -38,7 +38,7 @@ OWNERS: dict[str, tuple[str, ...]] = {
     "rich": ("adapters/rendering/terminal.py", "adapters/terminal/", "gateway/cli/"),
     "slack_bolt": ("adapters/slack/",),
     "slack_sdk": ("adapters/slack/",),
-    "sqlite3": ("runtime/backup/", "runtime/store/"),
+    "sqlite3": ("runtime/store/",),
     "telegram": ("adapters/telegram/",),
     "textual": ("adapters/terminal/", "gateway/cli/"),
     "tomllib": ("gateway/config.py",),
@@ -51,7 +51,7 @@ READS_THE_ENVIRONMENT = ("gateway/config.py", "adapters/sandbox/canary.py")
 # Their texts go out by `Unit.say`, or in a part with `names_commands`.
 SPELLS_COMMANDS = (
     "runtime/commands/",
-    "runtime/intake/cards.py",
+    "runtime/intake/card_replies.py",
     "runtime/intake/late_messages.py",
     "runtime/features/*/commands.py",
     "runtime/features/subagents/cards/batch_card.py",

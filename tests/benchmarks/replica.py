@@ -21,7 +21,7 @@ import structlog
 
 from gateway.cli import event_loop
 from runtime.bus.postgres import PostgresBus
-from runtime.engine import Engine
+from runtime.engine.engine import Engine
 from runtime.store import open_database
 from runtime.workspace.scaffold import find_template, scaffold
 from runtime.workspace.snapshot import Workspace

@@ -17,7 +17,7 @@ from sqlalchemy import text
 from runtime.bus.memory import MemoryBus
 from runtime.domain.ids import code_of
 from runtime.domain.messages import InboundMessage
-from runtime.domain.runs import RunState, Usage
+from runtime.domain.runs import Holder, RunState, Usage
 from runtime.domain.tools import Effect, ToolCall
 from runtime.domain.transcript import AssistantMessage
 from runtime.intake.gatehouse import Intake
@@ -25,7 +25,6 @@ from runtime.ports.gatehouse import Accepted
 from runtime.sessions import approvals, claims, open_calls, run_steps, runs
 from runtime.sessions.approvals import CardOpening
 from runtime.sessions.calls import CallRow
-from runtime.sessions.claims import Holder
 from runtime.sessions.open_calls import QUESTION, OpenCall
 from runtime.sessions.run_steps import ModelStep
 from runtime.sessions.unit import Unit, Units

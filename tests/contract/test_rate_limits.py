@@ -20,12 +20,13 @@ from runtime.domain.rates import Rate, RateSettings, Tally, Window
 from runtime.intake.access import ChannelAccess
 from runtime.intake.gatehouse import Intake, IntakeSettings
 from runtime.ports.gatehouse import Accepted
-from runtime.sessions import budgets, rates
+from runtime.sessions import budgets, rates, tables
 from runtime.sessions.budgets import Charge, Reservation
 from runtime.sessions.settings import put, remove
 from runtime.sessions.unit import Units
-from runtime.store import Database, open_database, tables
+from runtime.store import Database, open_database
 from runtime.store.database import now_ms
+from runtime.store.metadata import metadata
 from tests.conftest import FailAfter
 from tests.contract.store_support import Gate, StillClock
 from tests.kinds import KINDS
@@ -110,7 +111,7 @@ class Door:
         return [(row.message, row.chat) for row in rows]
 
     async def count(self, table: str) -> int:
-        query = select(tables.metadata.tables[table])
+        query = select(metadata.tables[table])
         return len(await self.database.read(lambda conn: conn.execute(query).all()))
 
 
@@ -359,7 +360,7 @@ async def test_replicas_that_race_for_a_new_row_count_each_other(
     database: Database, database_url: str, gate: Gate, fail_after: FailAfter
 ) -> None:
     """The first holds its transaction open with the row that it made; the others wait for it."""
-    await database.write(tables.metadata.create_all, name="schema")
+    await database.write(metadata.create_all, name="schema")
     other = database
     if database.dialect == "postgresql":
         other = open_database(database_url, clock=StillClock())

@@ -10,12 +10,12 @@ from runtime.features.subagents.cards import batch_card
 from runtime.features.subagents.rows import agents
 from runtime.features.subagents.rows.agents import Agent, Outcome, Totals
 from runtime.features.subagents.rows.agents_due import SUBAGENTS_DUE
+from runtime.features.subagents.tables import agent_cards
 from runtime.sessions import due_work, lanes, runs
 from runtime.sessions.due_work import Wanted
 from runtime.sessions.lanes import NewSession
+from runtime.sessions.tables import outbox
 from runtime.store import Database
-from runtime.store.tables import outbox
-from runtime.store.tables_agents import agent_cards
 from tests.contract.store_support import StillClock
 from tests.stateful.arriving import deliver
 from tests.stateful.bench import ACCOUNT, CHANNEL, CHATS

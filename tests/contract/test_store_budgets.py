@@ -21,15 +21,15 @@ from runtime.domain.budgets import (
 from runtime.domain.errors import StaleLease
 from runtime.domain.messages import ChatAddress
 from runtime.domain.people import Speaker, Trust
-from runtime.domain.runs import RunKind, RunState, Usage
+from runtime.domain.runs import Holder, RunKind, RunState, Usage
 from runtime.ports.model import ModelRequest
-from runtime.sessions import budgets, lanes, runs
+from runtime.sessions import budgets, lanes, runs, tables
 from runtime.sessions.budgets import Charge, Refusal, Reservation
-from runtime.sessions.claims import Holder
 from runtime.sessions.lanes import NewSession
 from runtime.sessions.runs import Run
 from runtime.sessions.unit import Units
-from runtime.store import Database, open_database, tables
+from runtime.store import Database, open_database
+from runtime.store.metadata import metadata
 from tests.conftest import FailAfter
 from tests.contract.store_support import Gate, StillClock
 from tests.fakes.clock import FakeClock
@@ -121,7 +121,7 @@ async def test_two_replicas_race_for_the_last_of_a_budget(
     database: Database, database_url: str, gate: Gate, fail_after: FailAfter
 ) -> None:
     """The first holds its transaction open with the row that it made; the others wait for it."""
-    await database.write(tables.metadata.create_all, name="schema")
+    await database.write(metadata.create_all, name="schema")
     other = database
     if database.dialect == "postgresql":
         other = open_database(database_url, clock=StillClock())

@@ -7,13 +7,12 @@ from runtime.bus.memory import MemoryBus
 from runtime.delivery import stream_units
 from runtime.domain.messages import Deletion, InboundMessage, Move
 from runtime.domain.people import Sender
-from runtime.domain.runs import RunState
+from runtime.domain.runs import Holder, RunState
 from runtime.intake.access import ChannelAccess
 from runtime.intake.gatehouse import Intake
 from runtime.intake.settings import IntakeSettings
 from runtime.ports.gatehouse import Accepted
 from runtime.sessions import inputs, message_edits, outbox, runs, sessions, streams
-from runtime.sessions.claims import Holder
 from runtime.sessions.outbox import Stream
 from runtime.sessions.unit import Units, in_unit
 from runtime.store import Database, leases
@@ -140,5 +139,5 @@ async def test_a_growing_text_is_one_row_until_its_end(store: Database) -> None:
     cared = await store.write(lambda conn: stream_units.care(conn, rows, later), name="care")
     (closing,) = cared.closing
     assert (closing.kind, closing.state, closing.stream) == ("said", "sending", Stream("p1"))
-    found = await store.read(lambda conn: streams.ended(conn, **asked, worker="w2", fence=2))
+    found = await store.read(lambda conn: streams.ended(conn, **asked, holder=later))
     assert [row.message.outbox_id for row in found] == [outbox_id]

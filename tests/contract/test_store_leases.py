@@ -5,6 +5,7 @@ import asyncio
 import pytest
 from sqlalchemy import Connection
 
+from runtime.domain.runs import Holder
 from runtime.process.lease_keeper import BodyEnded, LeaseKeeper, LeaseSettings
 from runtime.store import Database, leases
 from tests.contract.store_support import Points, StillClock
@@ -39,7 +40,7 @@ async def holds(store: Database, holder: str, fence: int) -> bool:
     """Whether the lease is theirs at this moment."""
 
     def ask(conn: Connection) -> bool:
-        return leases.holds(conn, name=NAME, holder=holder, fence=fence)
+        return leases.holds(conn, NAME, Holder(holder, fence))
 
     return await store.read(ask)
 

@@ -7,10 +7,10 @@ from sqlalchemy import Connection
 
 from runtime.bus.memory import MemoryBus
 from runtime.domain.errors import StaleLease
-from runtime.domain.runs import RunState
+from runtime.domain.runs import Holder, RunState
 from runtime.intake.accept import Accepting
 from runtime.sessions import claims, due_work, runs
-from runtime.sessions.claims import AT_ONCE, MAX_ATTEMPTS, Holder
+from runtime.sessions.claims import AT_ONCE, MAX_ATTEMPTS
 from runtime.sessions.due_work import Wanted
 from runtime.sessions.unit import Units, in_unit
 from runtime.sessions.window import WindowCache
@@ -82,9 +82,7 @@ async def test_hundreds_of_runs_of_a_dead_worker_go_back_in_a_few_units(
 
     assert await store.read(look) == [(RunState.QUEUED, 1)] * MANY
     with pytest.raises(StaleLease):
-        await store.read(
-            lambda conn: runs.owned(conn, lost[0], worker=DEAD.worker, fence=DEAD.fence)
-        )
+        await store.read(lambda conn: runs.owned(conn, lost[0], DEAD))
     again = await store.write(lambda conn: claim(conn, LIVING, MANY), name="claim")
     assert sorted(again) == sorted(lost), "each is ready, and once"
     assert not set(kept) & set(again)

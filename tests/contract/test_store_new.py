@@ -10,9 +10,9 @@ from alembic.migration import MigrationContext
 from sqlalchemy import Connection, text
 
 from runtime.store.dialect import sqlite_path
+from runtime.store.metadata import metadata
 from runtime.store.migrate import default_differs, migrate, schema
 from runtime.store.revisions import Revisions
-from runtime.store.tables_agents import metadata
 from tests.contract.test_store_migrations import KNOWN, MIGRATE, every_step, inside, next_version
 
 
@@ -98,7 +98,8 @@ def test_the_tables_of_the_migrations_are_those_that_the_gateway_knows(tmp_path:
 async def test_a_database_that_would_lack_a_feature_s_table_is_not_made(database_url: str) -> None:
     """As in a process that never imported the feature."""
     script = (
-        "from runtime.store.migrate import TablesMissing; from runtime.store.tables import metadata"
+        "from runtime.store.migrate import TablesMissing"
+        "\nfrom runtime.store.metadata import metadata"
         "\nmetadata.remove(metadata.tables['personas'])"
         "\ntry:"
         "\n    asyncio.run(migrate(sys.argv[1]))"

@@ -10,13 +10,13 @@ from runtime.delivery import outbox_units, stream_units
 from runtime.domain.errors import StaleLease
 from runtime.domain.ids import IdPrefix, new_id
 from runtime.domain.messages import ChatAddress, OutboundMessage, Receipt
+from runtime.domain.runs import Holder
 from runtime.sessions import outbox, runs, streams
-from runtime.sessions.claims import Holder
 from runtime.sessions.outbox import NewRow, OutboxRow, Stream
+from runtime.sessions.tables import audit
+from runtime.sessions.tables import outbox as table
 from runtime.store import Database, leases
-from runtime.store.tables import audit
 from runtime.store.tables import leases as lease_table
-from runtime.store.tables import outbox as table
 from tests.contract.test_store_chats import accept, said
 from tests.kinds import unit_of
 
@@ -77,7 +77,7 @@ def put(conn: Connection, state: str, by: Holder) -> OutboxRow:
     """A row in a deliverer's hands; in the chat it is alone."""
     conn.execute(update(table).values(state="sent"))
     message = message_of()
-    assert outbox.add(conn, NewRow(kind="notice", message=message, claim=(by.worker, by.fence)))
+    assert outbox.add(conn, NewRow(kind="notice", message=message, claim=by))
     conn.execute(update(table).where(table.c.id == message.outbox_id).values(state=state))
     row = outbox.get(conn, message.outbox_id)
     assert row is not None
@@ -95,7 +95,7 @@ async def test_a_message_is_taken_over_from_an_earlier_deliverer_alone(store: Da
 
     def in_later_hands(conn: Connection) -> None:
         leases.acquire(conn, name=leases.delivery("test", "A1"), holder="d1", ttl_ms=60_000)
-        new = NewRow(kind="notice", message=message, claim=(LATER.worker, LATER.fence))
+        new = NewRow(kind="notice", message=message, claim=LATER)
         assert outbox.add(conn, new)
 
     def adopt(conn: Connection, holder: Holder) -> int:
@@ -119,7 +119,7 @@ async def test_a_growing_text_is_taken_over_from_an_earlier_deliverer_alone(
 
     def in_later_hands(conn: Connection) -> None:
         runs.change(conn, run_id, {"state": "running", "worker": "w1", "fence": 1})
-        streams.add(conn, message_of(run_id), worker=LATER.worker, fence=LATER.fence)
+        streams.add(conn, message_of(run_id), LATER)
 
     def care(conn: Connection, holder: Holder) -> int:
         return len(stream_units.care(conn, held(conn), holder).growing)
@@ -176,12 +176,11 @@ async def test_no_send_begins_under_a_lease_that_ran_out_while_the_store_was_awa
 async def test_a_row_that_moved_on_since_it_was_read_is_not_taken_over(
     store: Database, state: str, moved: str
 ) -> None:
-    adopt = outbox.adopt if state == "sending" else streams.adopt
 
     def late(conn: Connection, values: dict[str, object]) -> bool:
         row = put(conn, state, EARLIER)
         move(conn, row, values)
-        return adopt(conn, row, worker=LATER.worker, fence=LATER.fence)
+        return outbox.adopt(conn, row, LATER)
 
     assert not await store.write(lambda conn: late(conn, MOVED[moved]), name="late")
     assert await store.write(lambda conn: late(conn, {"state": state}), name="in time")
@@ -194,7 +193,7 @@ async def test_a_text_that_another_took_meanwhile_is_not_cared_for(store: Databa
 
     def both_look(conn: Connection) -> int:
         runs.change(conn, run_id, {"state": "running", "worker": "w1", "fence": 1})
-        streams.add(conn, message_of(run_id), worker=EARLIER.worker, fence=EARLIER.fence)
+        streams.add(conn, message_of(run_id), EARLIER)
         rows = held(conn)
         assert len(stream_units.care(conn, rows, LAST).growing) == 1
         return len(stream_units.care(conn, rows, LATER).growing)
@@ -210,8 +209,7 @@ async def test_a_reply_behind_another_of_its_chat_is_not_given_away_at_once(
 ) -> None:
     def behind(conn: Connection) -> bool:
         put(conn, "sending", LATER)
-        claim = (LATER.worker, LATER.fence)
-        return outbox.add(conn, NewRow(kind="final", message=message_of(), claim=claim))
+        return outbox.add(conn, NewRow(kind="final", message=message_of(), claim=LATER))
 
     assert not await store.write(behind, name="behind")
     assert len(await store.read(held)) == 1
@@ -279,7 +277,7 @@ async def test_a_text_grows_for_the_deliverer_that_has_it_alone(store: Database)
 
     def running(conn: Connection) -> None:
         runs.change(conn, run_id, {"state": "running", "worker": "w1", "fence": 1})
-        streams.add(conn, message_of(run_id), worker=EARLIER.worker, fence=EARLIER.fence)
+        streams.add(conn, message_of(run_id), EARLIER)
         name = leases.delivery("test", "A1")
         leases.acquire(conn, name=name, holder=EARLIER.worker, ttl_ms=60_000)
         leases.release(conn, name=name, holder=EARLIER.worker, fence=EARLIER.fence)
@@ -298,7 +296,7 @@ async def test_a_text_grows_for_the_deliverer_that_has_it_alone(store: Database)
 @pytest.mark.requirement("REN-4", "SCALE-2")
 async def test_a_stream_is_closed_by_the_deliverer_that_has_it_alone(store: Database) -> None:
     def ended(conn: Connection, worker: str, fence: int) -> int:
-        found = streams.ended(conn, channel="test", account="A1", worker=worker, fence=fence)
+        found = streams.ended(conn, channel="test", account="A1", holder=Holder(worker, fence))
         return len(found)
 
     def grown(conn: Connection) -> list[int]:

@@ -15,14 +15,13 @@ from runtime.bus.memory import MemoryBus
 from runtime.domain.errors import Conflict
 from runtime.domain.messages import ButtonPress, Deletion, InboundMessage, Move, TextPart
 from runtime.domain.people import Sender
-from runtime.domain.runs import RunState, Usage
+from runtime.domain.runs import Holder, RunState, Usage
 from runtime.domain.transcript import AssistantMessage, UserMessage
 from runtime.intake.control import Control, ControlServices, ControlSettings, NewConversation
 from runtime.intake.gatehouse import Intake, IntakeSettings
 from runtime.intake.submissions import Submitted
 from runtime.ports.gatehouse import Accepted, Home, Pressed
 from runtime.sessions import claims, run_steps, run_stop, transcripts
-from runtime.sessions.claims import Holder
 from runtime.sessions.run_steps import Finish
 from runtime.sessions.unit import Units, in_unit
 from runtime.sessions.window import WindowCache

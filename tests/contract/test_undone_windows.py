@@ -5,12 +5,11 @@ from collections.abc import Callable
 import pytest
 from sqlalchemy import Connection
 
-from runtime.domain.runs import RunState, Usage
+from runtime.domain.runs import Holder, RunState, Usage
 from runtime.domain.transcript import AssistantMessage, UserMessage
 from runtime.intake.accept import Accepting
 from runtime.ports.gatehouse import Accepted
 from runtime.sessions import claims, run_steps
-from runtime.sessions.claims import Holder
 from runtime.sessions.run_steps import Finish
 from runtime.sessions.transcripts import Line
 from runtime.sessions.window import Window, WindowCache

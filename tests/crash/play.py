@@ -20,8 +20,8 @@ from sqlalchemy import Connection, select
 
 from adapters.system.clock import SystemClock
 from runtime.domain.runs import TERMINAL, RunState
+from runtime.sessions.tables import audit
 from runtime.store import Database, open_database
-from runtime.store.tables import audit
 from tests.crash.growing import whole
 from tests.crash.platform import GROUP, OUTSIDE, Platform, Post
 from tests.crash.process import ANY_PHASE, Kill, Order, main

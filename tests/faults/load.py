@@ -17,8 +17,8 @@ from sqlalchemy import Connection, func, select
 from adapters.system.clock import SystemClock
 from runtime.domain.runs import TERMINAL
 from runtime.sessions.stream_ends import CUT
+from runtime.sessions.tables import open_calls, outbox, runs
 from runtime.store import Database, open_database
-from runtime.store.tables import open_calls, outbox, runs
 from tests.crash.growing import whole
 from tests.crash.platform import Platform, Post
 from tests.crash.play import Gateway, orphans

@@ -17,8 +17,9 @@ from sqlalchemy import Connection, select
 
 from adapters.system.clock import SystemClock
 from runtime.sessions import lanes
+from runtime.sessions.tables import audit
 from runtime.store import Database, open_database
-from runtime.store.tables import audit, leases
+from runtime.store.tables import leases
 from tests.contract.store_support import postgres_server
 from tests.crash.judging import MESSAGES
 from tests.crash.places import on_postgres

@@ -11,12 +11,13 @@ from typing import Any, TypedDict, Unpack
 
 from adapters.system.clock import SystemClock
 from gateway.features import features_of
+from runtime.agent.sending import sending_by_rows
 from runtime.bus.memory import MemoryBus
 from runtime.domain.errors import StoreUnavailable
 from runtime.domain.messages import Authorship, ButtonPress, ChatKind, InboundMessage
 from runtime.domain.people import Sender
-from runtime.engine import Engine, EngineParts, EngineSettings
-from runtime.feature import Feature, ToolServices, kinds_of, tools_of
+from runtime.engine.engine import Engine, EngineParts, EngineSettings
+from runtime.engine.feature import Feature, ToolServices, kinds_of, tools_of
 from runtime.features.subagents.settings import ChildSettings
 from runtime.intake.access import ChannelAccess
 from runtime.ports.clock import Clock
@@ -30,7 +31,7 @@ from runtime.store import Database, Point, no_point, open_database
 from runtime.tools.base import AnyTool
 from runtime.tools.builtin import builtin_tools
 from runtime.tools.builtin.shell import ExecSettings
-from runtime.tools.outgoing_files import SendLimits, sending_by_rows
+from runtime.tools.outgoing_files import SendLimits
 from runtime.tools.registry import Registry
 from runtime.workspace.scaffold import find_template, scaffold
 from runtime.workspace.snapshot import Workspace

@@ -18,9 +18,10 @@ from gateway.features import FEATURES
 from gateway.http.app import build_app
 from gateway.http.server import serve
 from gateway.http.services import AdapterView, HttpServices, HttpSettings
+from runtime.agent.sending import sending_by_rows
 from runtime.bus.memory import MemoryBus
-from runtime.engine import Engine, EngineParts, EngineSettings
-from runtime.feature import ToolServices, tools_of
+from runtime.engine.engine import Engine, EngineParts, EngineSettings
+from runtime.engine.feature import ToolServices, tools_of
 from runtime.intake.control import Control, ControlServices, ControlSettings
 from runtime.intake.logins import Logins
 from runtime.ports.bus import Bus
@@ -31,7 +32,7 @@ from runtime.store import Connection, Database, open_database
 from runtime.tools.base import AnyTool
 from runtime.tools.builtin import builtin_tools
 from runtime.tools.builtin.shell import ExecSettings
-from runtime.tools.outgoing_files import SendLimits, sending_by_rows
+from runtime.tools.outgoing_files import SendLimits
 from runtime.tools.registry import Registry
 from runtime.views.reader import Views
 from runtime.workspace.scaffold import find_template, scaffold
@@ -299,7 +300,7 @@ def _services(plan: Plan, engine: Engine, database: Database, tokens: list[str])
     known = tuple(dict.fromkeys((plan.models.default, *plan.models.names())))
     control = ControlSettings(workspace=plan.workspace, queue_mode="followup", models=known)
     clock = plan.http_clock or plan.clock
-    views = Views(database)
+    views = Views(database, KINDS)
     services = HttpServices(
         settings=HttpSettings(admin_tokens=lambda: tuple(tokens), **settings),
         views=views,

@@ -11,10 +11,10 @@ from runtime.delivery.deliverer import Deliverer
 from runtime.delivery.sender import DeliveryServices, DeliverySettings
 from runtime.domain.ids import IdPrefix, new_id
 from runtime.domain.messages import ChatAddress, OutboundMessage, Receipt, TextPart
+from runtime.domain.runs import Holder
 from runtime.ports.bus import OUTBOX
 from runtime.ports.chat import Posted
 from runtime.sessions import outbox
-from runtime.sessions.claims import Holder
 from runtime.sessions.outbox import FINAL_RANK, NewRow, OutboxRow
 from runtime.sessions.unit import Units
 from runtime.store import Database, leases, no_point, open_database
@@ -127,7 +127,7 @@ class Post:
             kind="final" if final else "notice",
             message=message,
             rank=FINAL_RANK if final else 0,
-            claim=None if claim is None else (claim.worker, claim.fence),
+            claim=claim,
         )
         claimed = await self.database.write(lambda conn: outbox.add(conn, row), name="put")
         assert claimed is (claim is not None)

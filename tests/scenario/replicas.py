@@ -18,7 +18,8 @@ from sqlalchemy import Connection, select
 
 from runtime.domain.errors import StoreUnavailable
 from runtime.ports.model import Model
-from runtime.store import Database, leases, open_database, tables
+from runtime.sessions import tables
+from runtime.store import Database, leases, open_database
 from runtime.workspace.scaffold import find_template, scaffold
 from runtime.workspace.snapshot import Workspace
 from tests.contract.store_support import PostgresServer

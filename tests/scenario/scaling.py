@@ -19,7 +19,7 @@ from sqlalchemy import ColumnElement, Connection, Engine, Table, event, insert, 
 from sqlalchemy.pool import Pool
 
 from runtime.ports.model import Model
-from runtime.store import tables
+from runtime.sessions import tables
 from runtime.store.writer import GuardedConnection
 from tests.contract.store_support import postgres_server
 from tests.fakes.clock import FakeClock

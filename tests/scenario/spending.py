@@ -11,8 +11,8 @@ from sqlalchemy import select
 
 from runtime.domain.budgets import BudgetSettings, Limit
 from runtime.domain.runs import RunState
-from runtime.sessions import runs
-from runtime.store import Database, tables
+from runtime.sessions import runs, tables
+from runtime.store import Database
 from tests.fakes.model import USAGE, ScriptedModel
 from tests.scenario.engine import Setup, World
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from runtime.delivery.sender import DeliverySettings
 from runtime.sessions import outbox
+from runtime.sessions.tables import outbox as outbox_rows
 from runtime.store import Connection, Point, no_point
-from runtime.store.tables import outbox as outbox_rows
 from tests import audit_log
 from tests.fakes.chat import FAST, FakeChat, FakeStreams
 from tests.fakes.clock import FakeClock

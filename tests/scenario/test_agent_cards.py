@@ -12,7 +12,7 @@ from sqlalchemy import Connection, select
 
 from runtime.domain.messages import TextPart
 from runtime.features.subagents.cards.batch_card import DIRECT_MS
-from runtime.store.tables import outbox
+from runtime.sessions.tables import outbox
 from tests.contract.store_support import dialect, migrated_url, schema_templates
 from tests.fakes.chat import FAST, FakeChat
 from tests.fakes.clock import FakeClock

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing_extensions import override
 
 from runtime.ports.gatehouse import Gatehouse
-from runtime.supervisor import FIRST_DELAY_S, STABLE_S
+from runtime.process.supervisor import FIRST_DELAY_S, STABLE_S
 from tests.conftest import FailAfter
 from tests.fakes.chat import FakeChat
 from tests.fakes.clock import FakeClock

@@ -9,7 +9,8 @@ from sqlalchemy import select
 
 from runtime.domain.budgets import Limit
 from runtime.ports.model import ModelRequest
-from runtime.store import Database, tables
+from runtime.sessions import tables
+from runtime.store import Database
 from tests.conftest import FailAfter
 from tests.contract.store_support import postgres_server
 from tests.fakes.chat import FakeChat

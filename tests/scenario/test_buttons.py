@@ -14,8 +14,8 @@ from runtime.intake.settings import MAX_FORM_TEXT
 from runtime.ports.gatehouse import Home, Pressed
 from runtime.sessions import people
 from runtime.sessions.people import Pairing
+from runtime.sessions.tables import pairings
 from runtime.store import Connection
-from runtime.store.tables import pairings
 from tests.fakes.model import Said, ScriptedModel
 from tests.scenario.cards import (
     MEMBER,

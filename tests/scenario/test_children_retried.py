@@ -10,12 +10,12 @@ from sqlalchemy import text
 from runtime.domain.errors import ModelRejected, ModelRetry
 from runtime.domain.transcript import ToolMessage
 from runtime.features.subagents.rows.agents import Agent
+from runtime.features.subagents.tables import agent_slots
 from runtime.ports.model import ModelRequest
 from runtime.sessions import lanes
 from runtime.sessions.lanes import SHUT, Lane
+from runtime.sessions.tables import runs
 from runtime.store import Connection
-from runtime.store.tables import runs
-from runtime.store.tables_agents import agent_slots
 from tests.contract.store_support import dialect, migrated_url, schema_templates
 from tests.fakes.model import Gate, Said
 from tests.scenario.children import engine, grown, name_of, settled, spawn, told, tree

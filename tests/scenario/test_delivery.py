@@ -14,8 +14,8 @@ from runtime.domain.errors import (
     StoreUnavailable,
 )
 from runtime.domain.messages import ChatAddress
+from runtime.domain.runs import Holder
 from runtime.sessions import outbox
-from runtime.sessions.claims import Holder
 from runtime.store import leases
 from tests.fakes.clock import FakeClock
 from tests.fakes.model import Gate

@@ -14,7 +14,7 @@ from runtime.ports.model import ModelRequest
 from runtime.sessions import audit
 from runtime.sessions.unit import Units
 from runtime.store import Connection
-from runtime.store.tables_agents import metadata
+from runtime.store.metadata import metadata
 from runtime.views.reader import Views
 from tests import audit_log
 from tests.contract.store_support import dialect, migrated_url, schema_templates

@@ -9,7 +9,7 @@ import pytest
 
 from runtime.domain.errors import CommitUnknown
 from runtime.process.lease_keeper import LeaseSettings
-from runtime.supervisor import FIRST_DELAY_S, SETTLED_S
+from runtime.process.supervisor import FIRST_DELAY_S, SETTLED_S
 from tests.conftest import FailAfter
 from tests.fakes.clock import FakeClock
 from tests.fakes.model import Gate, Said, ScriptedModel, ScriptedModels

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, func, select
 from runtime.ports.model import ModelRequest
 from runtime.sessions import sessions
 from runtime.sessions.sessions import Bound
-from runtime.store.tables_agents import personas
+from runtime.sessions.tables import personas
 from tests import audit_log
 from tests.contract.store_support import dialect, migrated_url, schema_templates
 from tests.fakes.model import Gate, Said, ScriptedModel

@@ -7,7 +7,7 @@ import pytest
 
 from runtime.domain.messages import ChatKind
 from runtime.domain.tools import Effect, Touches
-from runtime.feature import Feature
+from runtime.engine.feature import Feature
 from runtime.policy.decide import Bounds
 from runtime.tools.base import Arguments, Tool, ToolContext, ToolOutput
 from tests.fakes.model import Said, ScriptedModel

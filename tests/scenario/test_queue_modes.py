@@ -10,16 +10,16 @@ from sqlalchemy import select
 
 from runtime.domain.events import Event
 from runtime.domain.messages import TextPart
-from runtime.domain.runs import RunState
+from runtime.domain.runs import Holder, RunState
 from runtime.domain.transcript import AssistantMessage, NoticeMessage, ToolMessage, UserMessage
 from runtime.domain.value import JsonObject
 from runtime.ports.model import ModelRequest
 from runtime.sessions import events, listings, runs, transcripts
-from runtime.sessions.claims import Claimed, Holder
+from runtime.sessions.claims import Claimed
 from runtime.sessions.listings import RunFilter
 from runtime.sessions.runs import Run
+from runtime.sessions.tables import outbox
 from runtime.store import Connection
-from runtime.store.tables import outbox
 from runtime.views.reader import Views
 from tests.conftest import FailAfter
 from tests.contract.store_support import postgres_server

@@ -11,10 +11,10 @@ import pytest
 from runtime.delivery.rate_limiter import Buckets
 from runtime.delivery.stream_edits import GrowingText, Showing
 from runtime.domain.errors import DeliveryRejected, DeliveryRetry, DeliveryUnknown
+from runtime.domain.runs import Holder
 from runtime.process.wakeup import Wake
-from runtime.sessions.claims import Holder
 from runtime.sessions.outbox import OutboxRow, Stream
-from runtime.store.tables import outbox as outbox_rows
+from runtime.sessions.tables import outbox as outbox_rows
 from tests import audit_log
 from tests.fakes.chat import FAST, FakeChat, FakeStreams
 from tests.fakes.model import Gate

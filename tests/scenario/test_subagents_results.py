@@ -11,7 +11,7 @@ from sqlalchemy import Connection, select
 from runtime.domain.results import SPOOLED
 from runtime.domain.tools import ToolResult
 from runtime.ports.model import ModelRequest
-from runtime.store.tables import runs
+from runtime.sessions.tables import runs
 from tests.contract.store_support import dialect, migrated_url, schema_templates
 from tests.fakes.model import Gate, Said
 from tests.scenario.cast import Cast, after, ask, got_to, played, spawn, tree

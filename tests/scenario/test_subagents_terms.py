@@ -12,6 +12,7 @@ from runtime.features.subagents.rows.agents import Share
 from runtime.views.reader import Views
 from tests.contract.store_support import dialect, migrated_url, schema_templates
 from tests.fakes.model import Gate, Said, ScriptedModel, ScriptedModels
+from tests.kinds import KINDS
 from tests.scenario.cast import Cast, ask, got_to, played, spawn, tree
 from tests.scenario.children import grown
 from tests.scenario.engine import World, setup_at, world
@@ -138,7 +139,7 @@ async def test_a_child_may_be_shown_what_was_said_before_and_no_more(
         await at.sees(1)
         session = (await at.says("dive")).session_id or ""
         await at.sees(2)
-        shown = await Views(at.database).transcript(session)
+        shown = await Views(at.database, KINDS).transcript(session)
     first = cast.words(0, "one")
     lead, fenced = first.split("as background for your task:")
     assert "<untrusted" not in lead
@@ -246,7 +247,7 @@ async def test_a_settled_child_may_be_listed_no_more_and_is_still_there(
     )
     closes = retention == "close_on_settle"
     async with played(tmp_path, url, cast) as at:
-        views = Views(at.database)
+        views = Views(at.database, KINDS)
         session = (await at.says("dive")).session_id
         await at.sees(1)
         await got_to(work)

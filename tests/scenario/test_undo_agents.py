@@ -11,7 +11,7 @@ from runtime.features.subagents.settings import ChildSettings
 from runtime.ports.model import ModelRequest
 from runtime.sessions import undo
 from runtime.sessions.unit import Unit
-from runtime.store import tables
+from runtime.store.metadata import metadata
 from tests.contract.store_support import dialect, migrated_url, schema_templates
 from tests.fakes.model import Gate, Said, ScriptedModel
 from tests.scenario.cards import MEMBER, policy, results
@@ -134,7 +134,7 @@ async def test_what_an_agent_was_told_in_a_turn_goes_with_that_turn(start: Start
 async def handed(at: World, name: str, gates: dict[str, Gate]) -> str:
     """The run that was told of an agent's last end, once it is over."""
     gates[name].open.set()
-    table = tables.metadata.tables["agents"].c
+    table = metadata.tables["agents"].c
     ended = select(table.session_id).where(table.name == name, table.settled_ms.is_not(None))
     await until(at, lambda conn: conn.execute(ended).first() is not None)
     await quiet(at)

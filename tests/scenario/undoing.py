@@ -13,9 +13,10 @@ from runtime.domain.decisions import PermissionMode
 from runtime.domain.people import Speaker, Trust
 from runtime.domain.runs import RunState
 from runtime.ports.model import ModelRequest
+from runtime.sessions import tables
 from runtime.sessions.bounds import PolicySettings
 from runtime.sessions.outbox import OPEN as ON_ITS_WAY
-from runtime.store import tables
+from runtime.store.metadata import metadata
 from tests.fakes.model import ScriptedModel, ScriptedModels
 from tests.scenario.cards import MEMBER, reaches
 from tests.scenario.conftest import intake
@@ -54,7 +55,7 @@ def told(request: ModelRequest) -> str:
 
 async def rows(at: World, table: str) -> Rows:
     """A whole table, in the order of its keys."""
-    found = tables.metadata.tables[table]
+    found = metadata.tables[table]
     query = select(found).order_by(*found.primary_key.columns)
     return await at.database.read(lambda conn: [dict(row._mapping) for row in conn.execute(query)])
 

@@ -9,10 +9,10 @@ from sqlalchemy import Connection
 
 from runtime.domain.messages import ChatAddress, InboundMessage
 from runtime.domain.people import Sender, Speaker, Trust
+from runtime.domain.runs import Holder
 from runtime.process.timers import expire_due
 from runtime.sessions import claims, due_work
 from runtime.sessions.calls import CallRow
-from runtime.sessions.claims import Holder
 from runtime.sessions.due_work import Due, Wanted
 from runtime.sessions.outbox import OutboxRow
 from runtime.sessions.window import WindowCache

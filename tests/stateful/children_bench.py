@@ -5,10 +5,10 @@ from typing import Final, TypeVar
 
 from sqlalchemy import Connection
 
+from runtime.domain.runs import Holder
 from runtime.features.subagents.settings import Limits
 from runtime.features.subagents.spawn.child_lifecycle import Profile, SpawnOrder
 from runtime.features.subagents.spawn.spawn_requests import AgentRequest, SpawnRequest
-from runtime.sessions.claims import Holder
 from runtime.sessions.window import WindowCache
 from runtime.store import leases
 from tests.stateful import children_rows

@@ -11,8 +11,8 @@ from sqlalchemy import Connection, select
 
 from runtime.domain.runs import ACTIVE, WAITING, RunState
 from runtime.features.subagents.spawn.spawn_requests import AgentRequest
+from runtime.features.subagents.tables import agent_slots, agents
 from runtime.sessions.lanes import OPEN, SHUT
-from runtime.store.tables_agents import agent_slots, agents
 from tests.stateful import invariants, snapshot
 from tests.stateful.snapshot import Record, Snapshot
 

@@ -8,8 +8,8 @@ from hypothesis.stateful import precondition, rule
 from runtime.delivery import outbox_units, stream_units
 from runtime.domain.errors import StaleLease
 from runtime.domain.messages import OutboundMessage, Receipt
+from runtime.domain.runs import Holder
 from runtime.sessions import outbox, streams
-from runtime.sessions.claims import Holder
 from runtime.sessions.outbox import OutboxRow, Stream
 from runtime.store import Connection, leases
 from tests.kinds import unit_of
@@ -72,9 +72,7 @@ class Delivering(Bench):
         """Whether these hands hold the account's lease at this moment."""
         holder = hands.holder
         return holder is not None and self.units.run(
-            lambda conn: leases.holds(
-                conn, name=DELIVERY_LEASE, holder=holder.worker, fence=holder.fence
-            )
+            lambda conn: leases.holds(conn, DELIVERY_LEASE, holder)
         )
 
     @precondition(lambda self: any(ghost.rows for ghost in self.ghosts))
@@ -155,7 +153,7 @@ class Delivering(Bench):
             found = outbox.in_hand(conn, channel=CHANNEL, account=ACCOUNT)
             stream_units.care(conn, [row for row in found if row.state == "streaming"], holder)
             return streams.ended(
-                conn, channel=CHANNEL, account=ACCOUNT, worker=who, fence=holder.fence
+                conn, channel=CHANNEL, account=ACCOUNT, holder=Holder(who, holder.fence)
             )
 
         for row in self.run(work):

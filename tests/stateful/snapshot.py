@@ -11,7 +11,7 @@ from sqlalchemy import Connection, Table, select
 
 from runtime.domain.runs import RunState
 from runtime.domain.transcript import TRANSCRIPT_MESSAGE, TranscriptMessage
-from runtime.store.tables import (
+from runtime.sessions.tables import (
     events,
     inputs,
     lanes,

@@ -17,7 +17,7 @@ from runtime.features.subagents.waits.clarifications import ClarificationOpening
 from runtime.sessions import approvals, open_calls, run_steps, runs, seen_files, sessions
 from runtime.sessions.run_steps import AT_LIMIT, Finish
 from tests.contract.store_support import schema_templates
-from tests.kinds import unit_of
+from tests.kinds import KINDS, unit_of
 from tests.stateful.children_bench import FOREVER_MS, KIND, agent, spawning
 from tests.stateful.test_children_known import Begin, Play, play
 
@@ -237,7 +237,7 @@ def test_who_shares_with_one_that_shares_has_the_record_of_the_first(play: Begin
     at.spawns(run, spawning(agent("c"), mode="background"))
 
     def owners(conn: Connection) -> dict[str, str]:
-        return {name: seen_files.record(conn, at.session(name)).owner for name in "abc"}
+        return {name: seen_files.record(conn, KINDS, at.session(name)).owner for name in "abc"}
 
     assert at.run(owners) == {"a": session, "b": session, "c": at.session("c")}
     at.rests()

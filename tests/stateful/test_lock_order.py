@@ -16,8 +16,8 @@ from sqlalchemy import Connection, select
 
 from runtime.domain.messages import ChatAddress
 from runtime.sessions.lanes import Lane, NewSession
+from runtime.sessions.tables import lanes as lane_rows
 from runtime.sessions.unit import LockOrderBroken, Unit
-from runtime.store.tables import lanes as lane_rows
 from tests.contract.store_support import schema_templates
 from tests.kinds import unit_of
 from tests.stateful.playing import assert_holds

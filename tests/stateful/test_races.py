@@ -16,9 +16,8 @@ from sqlalchemy import Connection, text
 
 from runtime.domain.errors import StaleLease
 from runtime.domain.people import Trust
-from runtime.domain.runs import RunState
+from runtime.domain.runs import Holder, RunState
 from runtime.sessions import claims, run_stop, runs
-from runtime.sessions.claims import Holder
 from runtime.sessions.run_steps import finish
 from runtime.sessions.window import WindowCache
 from runtime.store import Database, leases

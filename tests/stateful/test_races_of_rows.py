@@ -16,13 +16,13 @@ from runtime.domain.errors import Conflict, StaleLease
 from runtime.domain.ids import IdPrefix, new_id
 from runtime.domain.messages import InboundMessage, OutboundMessage, TextPart
 from runtime.domain.people import Sender, Trust
-from runtime.domain.runs import RunState
+from runtime.domain.runs import Holder, RunState
 from runtime.intake import pairing
 from runtime.intake.pairing import OWNER_CODE, new_owner_code
 from runtime.sessions import budgets, claims, lanes, outbox, people, runs, settings, streams
 from runtime.sessions import stream_ends as growing
 from runtime.sessions.budgets import Charge, Refusal, Reservation
-from runtime.sessions.claims import Claimed, Holder
+from runtime.sessions.claims import Claimed
 from runtime.sessions.people import Pairing
 from runtime.sessions.run_steps import finish
 from runtime.sessions.window import WindowCache
@@ -160,7 +160,7 @@ async def test_a_text_that_became_a_reply_is_not_cut_by_whoever_waited(race: Rac
         assert growing.become(conn, message(conn, TextPart(markdown="done"))) is not None
 
     await race.store.write(
-        lambda conn: streams.add(conn, message(conn), worker="d0", fence=1), name="grows"
+        lambda conn: streams.add(conn, message(conn), Holder("d0", 1)), name="grows"
     )
     await race.run(becomes, lambda conn: growing.cut(conn, runs.get(conn, run_id)))
     row = await race.store.read(lambda conn: outbox.get(conn, outbox_id))

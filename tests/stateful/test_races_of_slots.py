@@ -5,10 +5,10 @@ from sqlalchemy import Connection, select
 
 from runtime.domain.messages import ChatAddress
 from runtime.features.subagents.rows import slots
+from runtime.features.subagents.tables import agent_slots
 from runtime.sessions import lanes
 from runtime.sessions.lanes import OPEN, SHUT, NewSession
-from runtime.store.tables import lanes as lane_rows
-from runtime.store.tables_agents import agent_slots
+from runtime.sessions.tables import lanes as lane_rows
 from tests.contract.store_support import clock, migrated_url, points, schema_templates, store
 from tests.stateful.test_races import Race, dialect, race
 

@@ -14,8 +14,8 @@ from sqlalchemy import Connection
 
 from runtime.store import Database, open_database
 from runtime.store.database import CLOCK_OPTION
+from runtime.store.metadata import metadata
 from runtime.store.sqlite import writing_engine
-from runtime.store.tables_agents import metadata
 from tests.contract.store_support import StillClock
 
 T = TypeVar("T")

@@ -7,19 +7,18 @@ import hypothesis.strategies as st
 from hypothesis.stateful import precondition, rule
 from sqlalchemy import Connection
 
-from runtime.agent.crash_recovery import settle_crashed
 from runtime.delivery import outbox_units
 from runtime.domain.decisions import Decision
 from runtime.domain.errors import StaleLease
 from runtime.domain.grants import Grant, GrantKind
 from runtime.domain.messages import TextPart
-from runtime.domain.runs import RunState, Usage
+from runtime.domain.runs import Holder, RunState, Usage
 from runtime.domain.tools import Effect, ToolCall, ToolResult
 from runtime.domain.transcript import AssistantMessage, ToolMessage
 from runtime.sessions import approvals, claims, run_steps
 from runtime.sessions.approvals import CardOpening
-from runtime.sessions.calls import CallRow
-from runtime.sessions.claims import Claimed, Holder
+from runtime.sessions.calls import CallRow, settle_crashed
+from runtime.sessions.claims import Claimed
 from runtime.sessions.open_calls import APPROVAL, QUESTION
 from runtime.sessions.run_steps import Ended, Finish, ModelStep
 from runtime.sessions.unit import Unit, in_unit
@@ -154,12 +153,7 @@ class Working(Bench):
     def lease_is_live(self, holder: Holder) -> bool:
         """Whether a process would still believe that it may work."""
         return self.units.run(
-            lambda conn: leases.holds(
-                conn,
-                name=f"{leases.PROCESS}{holder.worker}",
-                holder=holder.worker,
-                fence=holder.fence,
-            )
+            lambda conn: leases.holds(conn, f"{leases.PROCESS}{holder.worker}", holder)
         )
 
     def model_responds(self, holder: Holder, held: Held, kinds: list[str]) -> None:

@@ -116,7 +116,7 @@ async def _people(url: str, folder: Path) -> None:
         return replace(setup, settings=replace(setup.settings, intake=intake))
 
     async with world(_setup(url, folder, ScriptedModel(lambda _: "yes"), strict)) as at:
-        control, views = _control(at), Views(at.database)
+        control, views = _control(at), Views(at.database, KINDS)
         for user in ("U-stranger", "U-other"):
             await at.says("let me in", user=user)
             await at.says("please", user=user)
@@ -170,7 +170,7 @@ async def _waiting(url: str, folder: Path) -> None:
         denied = await at.says("deny", chat_id="D-2")
         await reaches(at, denied.run_id, RunState.WAITING_FOR_APPROVAL)
         await at.says("/deny", chat_id="D-2")
-        for waiting in (await Views(at.database).approvals()).items:
+        for waiting in (await Views(at.database, KINDS).approvals()).items:
             await at.presses(waiting.request_id, "deny")
         await _done(at, denied.run_id)
         parked = await at.says("park", chat_id="D-3")
@@ -217,7 +217,7 @@ async def _sending(url: str, folder: Path) -> None:
         DeliveryUnknown("the line broke"),
     ]
     async with world(_setup(url, folder, ScriptedModel(lambda _: "yes")), chat) as at:
-        views = Views(at.database)
+        views = Views(at.database, KINDS)
         for number in range(3):
             await _done(at, (await at.says("hi", chat_id=f"D-out{number}")).run_id)
         # One is tried again and arrives, one is dead, one is unknown.
@@ -300,7 +300,7 @@ def _control(at: World) -> Control:
 
 async def _owning(url: str, folder: Path) -> None:
     async with world(_setup(url, folder, ScriptedModel(lambda _: "yes"))) as at:
-        control, views = _control(at), Views(at.database)
+        control, views = _control(at), Views(at.database, KINDS)
         new = NewConversation(title="Plans", key="room-1")
         made, _ = await control.create_session(new, idempotency_key="one")
         await control.create_session(new, idempotency_key="one")

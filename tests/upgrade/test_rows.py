@@ -20,6 +20,7 @@ from runtime.views.reader import Views
 from tests.architecture.source import python_files, report
 from tests.contract.store_support import StillClock
 from tests.fakes.model import ScriptedModel, ScriptedModels
+from tests.kinds import KINDS
 from tests.scenario.cards import reaches
 from tests.scenario.engine import setup_at, world
 from tests.scenario.tools import Note
@@ -75,7 +76,7 @@ async def everything_is_read(url: str) -> int:
     database = open_database(url, clock=StillClock())
     await database.start()
     try:
-        views, shown = Views(database), 0
+        views, shown = Views(database, KINDS), 0
         for session in (await views.sessions(limit=200)).items:
             shown += len((await views.transcript(session.id, limit=200)).items)
         for run in (await views.runs(limit=200)).items:

@@ -4,9 +4,9 @@ import re
 
 import pytest
 
+from runtime.store.metadata import metadata
 from runtime.store.migrate import MIGRATIONS
 from runtime.store.revisions import Revisions
-from runtime.store.tables_agents import metadata
 from tests.upgrade.check import check
 from tests.upgrade.corpus import Corpus, Dialect, read, released
 

@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from runtime.commands.lookups import Lookups
-from runtime.commands.table import Call, Command
+from runtime.commands.table import Call, Command, Lookups
 from runtime.domain.errors import Conflict, InvalidInput
+from runtime.domain.personas import Persona
 from runtime.domain.printable import quoted
 from runtime.sessions.personas import bind
 from runtime.sessions.sessions import Session
-from runtime.workspace.personas import MOST_NAMED, Persona, persona_names, read_persona
+from runtime.workspace.personas import MOST_NAMED, persona_names, read_persona
 
 OFF: Final = "off"
 UNREAD: Final = "The workspace cannot be read here."

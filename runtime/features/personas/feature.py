@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from runtime.feature import Feature
+from runtime.engine.feature import Feature
 from runtime.features.personas.commands import PERSONA
 
 PERSONAS: Final = Feature(name="personas", commands=(PERSONA,))

@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 
-from runtime.features.subagents.rows import agent_erasure, agents
+from runtime.features.subagents.rows import agent_erasure, agents, batch_cards, tree_facts
 from runtime.features.subagents.rows.agents import Agent
 from runtime.sessions import open_calls
 from runtime.sessions.inputs import Input
-from runtime.sessions.unit import Delegation
+from runtime.sessions.unit import Delegation, Sharing
 from runtime.store import Connection
 
 
@@ -24,6 +24,18 @@ class SubagentDelegations:
             asked = open_calls.get(conn, rest)
             return asked.session_id if asked else None
         return rest.partition(":")[0] if kind == "handoff" else None
+
+    def paid_by(self, conn: Connection, run_id: str) -> Sequence[str]:
+        """The agents that count on a run's budget."""
+        return tree_facts.paid_by(conn, run_id)
+
+    def sharing(self, conn: Connection, session_id: str) -> Sharing:
+        """The record of files of the nearest one above that shares with nobody."""
+        return tree_facts.sharing(conn, session_id)
+
+    def card_text(self, conn: Connection, card_id: str) -> str:
+        """What the card of a batch says by now."""
+        return batch_cards.shown(conn, card_id)
 
     def erase(self, conn: Connection, session_ids: Sequence[str]) -> None:
         """Remove the agents among sessions that are deleted, and what they left."""

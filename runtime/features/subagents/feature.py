@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Final
 
-from runtime.feature import (
+from runtime.engine.feature import (
     Feature,
     FeatureParts,
     FeatureServices,

@@ -9,7 +9,7 @@ from typing_extensions import override
 from runtime.domain.budgets import Budget, BudgetKey, Limit, Scope
 from runtime.domain.runs import RunState
 from runtime.features.subagents.ends import child_end
-from runtime.features.subagents.rows import agents, inherited_grants, slots
+from runtime.features.subagents.rows import agents, inherited_grants, slots, tree_facts
 from runtime.features.subagents.rows.agents import SUBAGENT
 from runtime.features.subagents.spawn import spawn_call
 from runtime.features.subagents.waits import agent_waits, clarifications
@@ -31,6 +31,7 @@ class SubagentKind(SessionKind):
 
     name: str = SUBAGENT
     speaks: bool = False
+    unlisted = tree_facts.CLOSED
 
     @override
     def standing(self, conn: Connection, session: Session) -> Session:

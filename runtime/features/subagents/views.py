@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final, Literal
 
+from runtime.domain import cursors
+from runtime.domain.cursors import Page
 from runtime.domain.runs import RunState
 from runtime.domain.value import Value
 from runtime.features.subagents.agent_selectors import standing
@@ -16,8 +18,6 @@ from runtime.sessions.sessions import Session
 from runtime.sessions.told_text import Heard, heard
 from runtime.store import Connection, Database
 from runtime.store.database import now_ms
-from runtime.views import cursor as cursors
-from runtime.views.models import Page
 
 PREVIEW: Final = 240
 """Characters of what an agent said last."""

@@ -6,8 +6,8 @@ belongs to the process.
 
 from alembic import context
 
+from runtime.store.metadata import metadata
 from runtime.store.migrate import default_differs
-from runtime.store.tables_agents import metadata
 
 connection = context.config.attributes["connection"]
 context.configure(

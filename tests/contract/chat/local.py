@@ -191,7 +191,7 @@ class _Place:
         )
         return HttpServices(
             settings=HttpSettings(admin_tokens=lambda: (TOKEN,), port=0),
-            views=Views(self.database),
+            views=Views(self.database, KINDS),
             control=Control(services),
             logins=Logins(self.database, clock),
             bus=self.bus,

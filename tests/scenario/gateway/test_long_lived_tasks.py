@@ -24,7 +24,7 @@ from gateway.config import Config, load
 from gateway.logs import MASK, Redactor
 from gateway.service import WATCH_S, Start, Started, running
 from runtime.process.lease_keeper import LeaseSettings
-from runtime.supervisor import FIRST_DELAY_S, SETTLED_S, Body, Supervisor, TaskHealth
+from runtime.process.supervisor import FIRST_DELAY_S, SETTLED_S, Body, Supervisor, TaskHealth
 from tests.conftest import FailAfter
 from tests.contract.store_support import BOTH, postgres_server
 from tests.fakes.clock import FakeClock

@@ -10,8 +10,8 @@ from gateway.cli.client import GatewayClient
 from gateway.cli.sessions import pages_of
 from runtime.domain.worktrees import folder_of
 from runtime.features.subagents.rows import agents
+from runtime.features.subagents.tables import agents as table
 from runtime.ports.model import ModelRequest
-from runtime.store.tables_agents import agents as table
 from tests.fakes.model import Said, ScriptedModel, ScriptedModels
 from tests.scenario.children import name_of, told
 from tests.scenario.harness import ADMIN, Plan, Site

@@ -7,7 +7,7 @@ import pytest
 
 from runtime.ports.model import ModelRequest
 from runtime.store import Connection
-from runtime.store.tables_agents import metadata
+from runtime.store.metadata import metadata
 from tests.fakes.model import DEFAULT_NAME, Said, ScriptedModel, ScriptedModels
 from tests.scenario.children import name_of, spawn, told
 from tests.scenario.harness import ADMIN, READER, Plan, Site

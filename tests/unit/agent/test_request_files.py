@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.agent.request_files import Bound, enclosed
+from runtime.agent.attachments import Bound, enclosed
 from runtime.domain.files import ReceivedFile
 from runtime.domain.transcript import NoticeMessage, UserMessage
 

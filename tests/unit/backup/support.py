@@ -9,14 +9,16 @@ from pathlib import Path
 from sqlalchemy import Connection
 
 from gateway.config import Config, load
-from runtime.backup.backup import DatabaseBackup
 from runtime.domain.messages import ChatAddress, InboundMessage, OutboundMessage, TextPart
 from runtime.domain.people import Sender, Speaker, Trust
+from runtime.domain.runs import Holder
 from runtime.sessions import outbox
 from runtime.sessions.lanes import NewSession
 from runtime.sessions.outbox import NewRow
 from runtime.sessions.queue_modes import enqueue
+from runtime.sessions.restored_rows import settle_restored
 from runtime.sessions.unit import Unit
+from runtime.store.backup.backup import DatabaseBackup
 from runtime.store.migrate import MIGRATIONS
 from runtime.store.revisions import Revisions
 from tests.contract.store_support import StillClock
@@ -39,7 +41,9 @@ def place(path: Path, **variables: str) -> Config:
 
 def base(config: Config, *, scripts: Path = MIGRATIONS) -> DatabaseBackup:
     """The database's side, by a version with these migrations."""
-    return DatabaseBackup(config.database_url, clock=StillClock(NOW), scripts=scripts)
+    return DatabaseBackup(
+        config.database_url, clock=StillClock(NOW), settle=settle_restored, scripts=scripts
+    )
 
 
 def next_version(folder: Path) -> Path:
@@ -78,7 +82,7 @@ def say(conn: Connection, number: int) -> str:
     return unit_of(work)(conn)
 
 
-def reply(conn: Connection, number: int, session_id: str, claim: tuple[str, int] | None) -> str:
+def reply(conn: Connection, number: int, session_id: str, claim: Holder | None) -> str:
     """A reply that waits to be sent, or is being sent; its id."""
     name = f"out_{number}"
     message = OutboundMessage(

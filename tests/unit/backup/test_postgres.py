@@ -65,7 +65,7 @@ async def test_a_dump_under_write_load_has_the_rows_that_its_manifest_counts(
     await shared.close()
     done = await backup.restore(there, base(there), made.file, force=True, resend=False)
     assert done.database.kept == "schema before_restore_1"
-    assert done.database.unfinished == made.manifest.counts["runs"]
+    assert done.database.settled.unfinished == made.manifest.counts["runs"]
     assert await _count(there, "inputs") == made.manifest.counts["inputs"]
     assert await _count(there, "before_restore_1.inputs") == written
 
@@ -108,7 +108,7 @@ async def test_it_is_migrated_and_what_waited_is_held_back(
         # The second time what is replaced has the later version's tables already.
         done = await backup.restore(there, later, made.file, force=True, resend=False)
         assert (done.database.before, done.database.after) == (Revisions(MIGRATIONS).head, "9999")
-        assert (done.database.held, done.database.unfinished) == (1, 1)
+        assert (done.database.settled.held, done.database.settled.unfinished) == (1, 1)
         assert await _count(there, "outbox WHERE state = 'unknown'") == 1
 
 
@@ -136,18 +136,17 @@ async def test_the_table_of_a_feature_that_was_not_imported_is_ours_too(
     fail_after: FailAfter,
 ) -> None:
     script = (
-        "import asyncio, sys; from runtime.store import tables\n"
-        "import runtime.store.tables_agents\n"
-        "tables.metadata.remove(tables.metadata.tables['personas'])\n"
-        "from runtime.backup.backup_postgres import occupied\n"
+        "import asyncio, sys; from runtime.store.metadata import metadata\n"
+        "from runtime.store.backup.postgres_copy import occupied\n"
         "from runtime.store.dialect import database_url\n"
+        "assert 'agents' not in metadata.tables\n"
         "assert asyncio.run(occupied(database_url(sys.argv[1])))"
     )
     server = postgres_server()
     async with fail_after(), postgres_database(server, migrated=False) as name:
         opened = open_database(server.url(name), clock=StillClock(NOW))
         await opened.start()
-        made = "CREATE TABLE personas (digest text)"
+        made = "CREATE TABLE agents (session_id text)"
         await opened.write(lambda conn: conn.exec_driver_sql(made).close(), name="made")
         await opened.close()
         process = await asyncio.create_subprocess_exec(

@@ -12,11 +12,12 @@ from gateway import backup
 from gateway.config import Config
 from runtime.domain.errors import Conflict, StoreUnavailable, Unavailable
 from runtime.domain.events import EventKind
+from runtime.domain.runs import Holder
+from runtime.sessions.tables import audit, events, inputs, outbox
 from runtime.store import Connection, Database, open_database
 from runtime.store.filelock import gateway_lock
 from runtime.store.migrate import MIGRATIONS
 from runtime.store.revisions import Revisions
-from runtime.store.tables import audit, events, inputs, outbox
 from tests.contract.store_support import StillClock
 from tests.unit.backup.support import NOW, base, next_version, place, raw, reply, say
 
@@ -28,7 +29,7 @@ async def archive(config: Config, database: Database, tmp_path: Path) -> Path:
     def unit(conn: Connection) -> None:
         session = say(conn, 1)
         reply(conn, 1, session, None)
-        reply(conn, 2, session, ("worker", 1))
+        reply(conn, 2, session, Holder("worker", 1))
         reply(conn, 3, session, None)
         conn.execute(text("UPDATE outbox SET state = 'sent' WHERE id = 'out_3'"))
 
@@ -115,7 +116,7 @@ async def test_a_damaged_database_is_replaced_and_kept_with_its_log(
 @pytest.mark.requirement("OPS-6", "MSG-11")
 async def test_what_waited_to_be_sent_is_held_back_and_said(config: Config, archive: Path) -> None:
     done = await backup.restore(config, base(config), archive, force=True, resend=False)
-    assert (done.database.held, done.database.unfinished) == (2, 1)
+    assert (done.database.settled.held, done.database.settled.unfinished) == (2, 1)
     states, told, log = await _outcome(config)
     assert states == {
         "out_1": ("unknown", "restored from a backup"),
@@ -129,7 +130,7 @@ async def test_what_waited_to_be_sent_is_held_back_and_said(config: Config, arch
 @pytest.mark.requirement("OPS-6")
 async def test_resend_leaves_what_waited_as_after_a_restart(config: Config, archive: Path) -> None:
     done = await backup.restore(config, base(config), archive, force=True, resend=True)
-    assert done.database.held == 0
+    assert done.database.settled.held == 0
     states, told, _ = await _outcome(config)
     assert {name: state for name, (state, _) in states.items()} == {
         "out_1": "pending",

@@ -6,12 +6,12 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from runtime import supervisor
 from runtime.bus import replicated
 from runtime.bus.replicated import HEARTBEAT_S, ReplicatedBus
 from runtime.bus.signal_format import Decoder, Encoder, to_json
 from runtime.domain.errors import Unavailable
 from runtime.ports.bus import RUNS, Signal
+from runtime.process import supervisor
 from tests.conftest import FailAfter
 from tests.fakes.clock import FakeClock, settle
 

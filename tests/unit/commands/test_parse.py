@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.commands.parse import Unknown, Words, parse, spelled, unknown, unknown_of
+from runtime.commands.parse import Unknown, Words, parse, unknown, unknown_of
+from runtime.delivery.undeliverable_files import spelled
 from runtime.domain.messages import Attachment, InboundMessage
 from runtime.domain.people import Sender
 from tests.kinds import COMMANDS

@@ -17,7 +17,7 @@ from gateway.http.services import AdapterView, HttpServices, HttpSettings
 from runtime.bus.memory import MemoryBus
 from runtime.domain.messages import InboundMessage
 from runtime.domain.people import Sender
-from runtime.engine import Engine, EngineParts, EngineSettings
+from runtime.engine.engine import Engine, EngineParts, EngineSettings
 from runtime.intake.access import ChannelAccess
 from runtime.intake.control import Control, ControlServices, ControlSettings
 from runtime.intake.logins import Logins

@@ -15,7 +15,7 @@ from gateway.config_engine import (
 )
 from runtime.domain.decisions import PermissionMode
 from runtime.domain.value import JsonObject
-from runtime.engine import EngineSettings
+from runtime.engine.engine import EngineSettings
 from runtime.features.subagents.settings import ChildSettings, Limits
 from runtime.tools.builtin.shell import ExecArguments
 from tests.fakes.clock import FakeClock

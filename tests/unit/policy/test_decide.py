@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.domain.decisions import PermissionMode, SessionMode
+from runtime.domain.decisions import PermissionMode, SessionMode, narrower
 from runtime.domain.grants import Grant, GrantKind
 from runtime.domain.people import Trust
 from runtime.domain.tools import Effect, Touches
-from runtime.policy.decide import Bounds, CallFacts, decide, narrower
+from runtime.policy.decide import Bounds, CallFacts, decide
 from runtime.policy.rules import Rule
 from runtime.sessions.bounds import PolicySettings, rule_lists
 from tests.unit.policy import cases

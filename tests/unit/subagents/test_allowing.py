@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runtime.domain.capabilities import Capabilities, Need, Scope, allows
-from runtime.domain.decisions import Decision, PermissionMode, SessionMode
+from runtime.domain.decisions import Decision, PermissionMode, SessionMode, narrower
 from runtime.domain.grants import Grant, GrantKind
 from runtime.domain.people import Trust
 from runtime.domain.tools import Effect, Touches
@@ -20,7 +20,7 @@ from runtime.features.subagents.spawn.child_capabilities import (
     endow,
     problems,
 )
-from runtime.policy.decide import Bounds, CallFacts, decide, narrower
+from runtime.policy.decide import Bounds, CallFacts, decide
 from runtime.sessions.bounds import PolicySettings
 from runtime.workspace.layout import Layout
 from tests.unit.domain.lattice import needs, sets

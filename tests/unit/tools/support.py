@@ -22,12 +22,12 @@ from runtime.ports.sandbox import (
     SandboxProcess,
     TreeEnd,
 )
+from runtime.sessions.recipients import Recipient
 from runtime.tools.base import AnyTool, ToolContext, ToolOutput
 from runtime.tools.builtin import builtin_tools
 from runtime.tools.builtin.shell import ExecSettings
 from runtime.tools.outgoing_files import Room, Sending, SendLimits, room_for
 from runtime.tools.output import to_result
-from runtime.tools.recipients import Recipient
 from runtime.tools.registry import Registry
 from runtime.tools.seen_versions import SeenFiles
 from runtime.workspace.layout import FILES, Layout

@@ -8,21 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from runtime.delivery.file_copies import located, open_copy
 from runtime.domain.errors import ToolError
 from runtime.domain.messages import Dispatch, FilePart, TextPart
 from runtime.domain.tools import Effect
 from runtime.ports.chat import Capabilities
 from runtime.tools.base import ToolOutput
 from runtime.tools.builtin.send_file import SendFile
-from runtime.tools.outgoing_files import (
-    SENT,
-    SendLimits,
-    kind_of,
-    located,
-    open_copy,
-    room_for,
-    sweep,
-)
+from runtime.tools.outgoing_files import SENT, SendLimits, kind_of, room_for, sweep
 from runtime.workspace.layout import FILES
 from tests.unit.tools.support import Desk
 

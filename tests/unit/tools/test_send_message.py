@@ -5,7 +5,7 @@ import pytest
 from runtime.domain.errors import ToolError
 from runtime.domain.messages import ChatAddress, Dispatch, TextPart
 from runtime.domain.tools import Effect
-from runtime.tools.recipients import Recipient
+from runtime.sessions.recipients import Recipient
 from tests.unit.tools.support import Desk, call
 
 pytestmark = pytest.mark.requirement("TOOL-14")

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from runtime.agent.sending import sending_by_rows
 from runtime.domain.errors import NotFound
 from runtime.domain.messages import ChatAddress
 from runtime.domain.people import Speaker, Trust
@@ -17,7 +18,7 @@ from runtime.sessions.calls import CallRow
 from runtime.sessions.lanes import NewSession
 from runtime.sessions.runs import Run
 from runtime.store import Connection, Database, open_database
-from runtime.tools.outgoing_files import TOOL, SendLimits, sending_by_rows
+from runtime.tools.outgoing_files import TOOL, SendLimits
 from tests.contract.store_support import StillClock
 from tests.templates import make_database
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from runtime.domain.cursors import decode, encode, number
 from runtime.domain.errors import InvalidInput
-from runtime.views.cursor import decode, encode, number
 from tests.profiles import examples
 
 PARTS = st.lists(st.integers(-(2**62), 2**62) | st.text(), max_size=4)

@@ -8,7 +8,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from runtime.domain.errors import Unavailable
-from runtime.supervisor import (
+from runtime.process.supervisor import (
     FIRST_DELAY_S,
     LONGEST_DELAY_S,
     SETTLED_S,

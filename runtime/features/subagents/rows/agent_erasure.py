@@ -4,14 +4,8 @@ from collections.abc import Sequence
 
 from sqlalchemy import Connection, delete, select
 
-from runtime.store.tables import runs
-from runtime.store.tables_agents import (
-    agent_cards,
-    agent_results,
-    agent_waits,
-    agents,
-    seen_files,
-)
+from runtime.features.subagents.tables import agent_cards, agent_results, agent_waits, agents
+from runtime.sessions.tables import runs, seen_files
 
 
 def erase(conn: Connection, session_ids: Sequence[str]) -> None:

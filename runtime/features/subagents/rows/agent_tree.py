@@ -18,14 +18,14 @@ from sqlalchemy import (
 from runtime.domain.runs import RunState
 from runtime.domain.transcript import AssistantMessage
 from runtime.features.subagents.rows.agents import COLUMNS, LIVE, Agent
+from runtime.features.subagents.tables import agents
 from runtime.sessions.inputs import PENDING
 from runtime.sessions.open_calls import APPROVAL, CLARIFICATION, QUESTION
 from runtime.sessions.runs import QUEUED
+from runtime.sessions.tables import inputs, lanes, messages, open_calls, runs, tool_calls
 from runtime.store.payloads import kept_message
 from runtime.store.row_values import quick
 from runtime.store.statements import hot
-from runtime.store.tables import inputs, lanes, messages, open_calls, runs, tool_calls
-from runtime.store.tables_agents import agents
 
 
 @quick

@@ -19,11 +19,11 @@ from sqlalchemy import (
 )
 
 from runtime.domain.errors import NotFound
+from runtime.features.subagents.tables import agent_waits, agents
 from runtime.sessions.runs import Run
+from runtime.sessions.tables import runs, tool_calls
 from runtime.store.row_values import quick
 from runtime.store.statements import hot
-from runtime.store.tables import runs, tool_calls
-from runtime.store.tables_agents import agent_waits, agents
 
 Mode = Literal["await", "background"]
 Status = Literal["completed", "failed", "cancelled", "timed_out", "forced"]

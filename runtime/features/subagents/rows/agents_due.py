@@ -6,9 +6,9 @@ from sqlalchemy import ColumnElement, exists, or_, text
 
 from runtime.features.subagents.rows.agents import ENDING, STARTABLE
 from runtime.features.subagents.rows.deadlines import TIMED
+from runtime.features.subagents.tables import agent_cards, agents
 from runtime.sessions.due_work import DueCheck
-from runtime.store.tables import lanes
-from runtime.store.tables_agents import agent_cards, agents
+from runtime.sessions.tables import lanes
 
 
 def _due(now: ColumnElement[int]) -> ColumnElement[bool]:

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, bindparam, exists, insert, select, text, update
 
 from runtime.features.subagents.rows.agents import AT_ONCE, LIVE, Agent
+from runtime.features.subagents.tables import agent_cards, agents
 from runtime.sessions.outbox import OPEN
+from runtime.sessions.tables import outbox
 from runtime.store.database import now_ms
 from runtime.store.dialect import lock_rows
 from runtime.store.statements import hot
-from runtime.store.tables import outbox
-from runtime.store.tables_agents import agent_cards, agents
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +57,15 @@ def lock(conn: Connection, card_id: str) -> AgentCard | None:
     if row is None:
         return None
     return AgentCard(row.id, row.run_id, row.step, row.shown, row.created_ms, row.next_ms)
+
+
+def shown(conn: Connection, card_id: str) -> str:
+    """What a card says by now; empty where there is none.
+
+    It is kept beside the messages: a chat that shows no such cards is sent no change of one.
+    """
+    query = select(agent_cards.c.shown).where(agent_cards.c.id == card_id)
+    return conn.execute(query).scalar_one_or_none() or ""
 
 
 def change(conn: Connection, card: AgentCard, *, shown: str, next_ms: int | None) -> None:

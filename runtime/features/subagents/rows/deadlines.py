@@ -6,9 +6,9 @@ from typing import Final
 from sqlalchemy import Connection, bindparam, select, text, update
 
 from runtime.features.subagents.rows.agents import AT_ONCE
+from runtime.features.subagents.tables import agents
 from runtime.store.database import now_ms
 from runtime.store.statements import hot
-from runtime.store.tables_agents import agents
 
 TIMED: Final = "deadline_ms IS NOT NULL AND settled_ms IS NULL AND stop IS NULL"
 """Live ones that end at a moment; the very words of the index."""

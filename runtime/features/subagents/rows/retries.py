@@ -11,11 +11,11 @@ from runtime.domain.messages import InboundMessage
 from runtime.domain.people import Speaker
 from runtime.domain.runs import RunKind
 from runtime.domain.tools import Effect, ToolResult
+from runtime.features.subagents.tables import agents
 from runtime.sessions.inputs import PERSON, Input
+from runtime.sessions.tables import inputs, runs, tool_calls
 from runtime.store.payloads import kept
 from runtime.store.statements import hot
-from runtime.store.tables import inputs, runs, tool_calls
-from runtime.store.tables_agents import agents
 
 HANDOFF: Final = "handoff:"
 """How the identities of inputs begin that tell of a child's end."""

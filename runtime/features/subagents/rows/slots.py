@@ -9,14 +9,14 @@ from typing import Final
 
 from sqlalchemy import Connection, bindparam, func, select, text, update
 
+from runtime.features.subagents.tables import agent_slots
 from runtime.sessions import lanes
 from runtime.sessions.lanes import OPEN, SHUT, Lane
+from runtime.sessions.tables import lanes as lanes_table
 from runtime.store.database import now_ms
 from runtime.store.dialect import lock_rows
 from runtime.store.insert_once import insert_new
 from runtime.store.statements import hot
-from runtime.store.tables import lanes as lanes_table
-from runtime.store.tables_agents import agent_slots
 
 AT_ONCE: Final = 32
 """Lanes that one unit lets run."""

@@ -6,7 +6,7 @@ from typing import Final
 from sqlalchemy import Connection, exists, literal_column, select, text, update
 
 from runtime.features.subagents.rows.agents import TreeState
-from runtime.store.tables_agents import agents
+from runtime.features.subagents.tables import agents
 
 LEFT: Final = "agents.tree_state IN ('open', 'clean') AND agents.settled_ms IS NOT NULL"
 _other = agents.alias("other")

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from runtime.features.subagents.rows import tree_facts
 from runtime.features.subagents.rows.agents import Agent, Isolation
 from runtime.features.subagents.spawn.spawn_requests import Problem
 from runtime.sessions import seen_files
@@ -66,5 +67,5 @@ def give_seen(conn: Connection, agent: Agent, placing: Placing) -> None:
     if agent.isolation != "shared":
         seen_files.give(conn, agent.session_id, placing.seen)
         return
-    owner = seen_files.record(conn, agent.parent_id).owner
+    owner = tree_facts.sharing(conn, agent.parent_id).owner
     seen_files.keep(conn, owner, placing.seen)

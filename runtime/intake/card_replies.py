@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Final
 
-from runtime.commands import answers
 from runtime.domain.messages import ButtonPress
 from runtime.intake.settings import MAX_FORM_TEXT
+from runtime.sessions import answers
 from runtime.sessions.approvals import Choice
 from runtime.sessions.open_calls import QUESTION, OpenCall
 

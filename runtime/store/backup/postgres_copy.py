@@ -16,9 +16,9 @@ from typing import Final
 from sqlalchemy import URL, Connection, inspect, text
 from sqlalchemy.exc import ProgrammingError
 
-from runtime.backup.backup_units import compare, counts, revision
 from runtime.domain.backups import DatabaseCopy, Manifest
 from runtime.domain.errors import StoreCorrupt, StoreUnavailable
+from runtime.store.backup.copy_facts import compare, counts, revision
 from runtime.store.dialect import advisory_lock
 from runtime.store.migrate import MIGRATIONS
 from runtime.store.postgres import postgres_engine, server_errors, server_name

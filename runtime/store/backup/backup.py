@@ -7,14 +7,16 @@ Nothing here waits for a gateway: copying goes on beside one, restoring refuses 
 import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
-from runtime.backup import backup_postgres, backup_sqlite
-from runtime.backup.backup_units import settle_restored
-from runtime.domain.backups import DatabaseCopy, DatabaseKind, Manifest, RestoredDatabase
+from sqlalchemy import Connection
+
+from runtime.domain.backups import DatabaseCopy, DatabaseKind, Manifest, RestoredDatabase, Settled
 from runtime.domain.errors import Conflict
 from runtime.ports.clock import Clock
+from runtime.store.backup import postgres_copy, sqlite_copy
 from runtime.store.dialect import database_url, sqlite_path
 from runtime.store.filelock import gateway_lock
 from runtime.store.migrate import MIGRATIONS, migrate
@@ -28,17 +30,26 @@ COPY_NAMES: Final[dict[DatabaseKind, str]] = {
 }
 
 
+class Settle(Protocol):
+    """Makes the rows of a restored database fit to go on, in one unit; the store knows no rows."""
+
+    def __call__(self, conn: Connection, *, resend: bool) -> Settled: ...
+
+
 class DatabaseBackup:
     """Copies of one database, the one that `url` names. Raises InvalidInput for a wrong URL.
 
-    `scripts` are the migrations of this version.
+    `scripts` are the migrations of this version; `settle` runs once a copy was put back.
     """
 
-    def __init__(self, url: str, *, clock: Clock, scripts: Path = MIGRATIONS) -> None:
+    def __init__(
+        self, url: str, *, clock: Clock, settle: Settle, scripts: Path = MIGRATIONS
+    ) -> None:
         self._text = url
         self._url = database_url(url)
         self._path = sqlite_path(self._url)
         self._clock = clock
+        self._settle = settle
         self._scripts = scripts
         self.kind: DatabaseKind = "postgresql" if self._path is None else "sqlite"
 
@@ -65,9 +76,9 @@ class DatabaseBackup:
         """
         target = folder / COPY_NAMES[self.kind]
         if self._path is None:
-            copy = await backup_postgres.snapshot(self._url, target)
+            copy = await postgres_copy.snapshot(self._url, target)
         else:
-            copy = await backup_sqlite.snapshot(self._path, target)
+            copy = await sqlite_copy.snapshot(self._path, target)
         _check_known(copy.revision, self._scripts)
         return copy
 
@@ -79,15 +90,15 @@ class DatabaseBackup:
         """
         _check_known(manifest.revision, self._scripts)
         if manifest.database == "sqlite":
-            await asyncio.to_thread(backup_sqlite.check, copy, manifest)
+            await asyncio.to_thread(sqlite_copy.check, copy, manifest)
         else:
-            await backup_postgres.check(copy)
+            await postgres_copy.check(copy)
 
     async def occupied(self) -> bool:
         """Whether there is something that a restore would replace."""
         if self._path is None:
-            return await backup_postgres.occupied(self._url)
-        return await asyncio.to_thread(backup_sqlite.occupied, self._path)
+            return await postgres_copy.occupied(self._url)
+        return await asyncio.to_thread(sqlite_copy.occupied, self._path)
 
     async def restore(self, copy: Path, manifest: Manifest, *, resend: bool) -> RestoredDatabase:
         """Put a checked copy of this kind in the database's place, at this version's schema.
@@ -104,44 +115,39 @@ class DatabaseBackup:
     ) -> RestoredDatabase:
         report = await migrate(f"sqlite:///{copy}", scripts=self._scripts)
         database = SqliteDatabase(copy, clock=self._clock)
-        held, unfinished = await _settle(database, resend)
-        kept = await asyncio.to_thread(backup_sqlite.put, path, copy)
+        settled = await self._settled(database, resend)
+        kept = await asyncio.to_thread(sqlite_copy.put, path, copy)
         return RestoredDatabase(
             before=manifest.revision,
             after=report.after or manifest.revision,
             kept=None if kept is None else str(kept),
-            held=held,
-            unfinished=unfinished,
+            settled=settled,
         )
 
     async def _restore_postgres(
         self, copy: Path, manifest: Manifest, resend: bool
     ) -> RestoredDatabase:
-        kept = await backup_postgres.put(self._url, copy, manifest)
+        kept = await postgres_copy.put(self._url, copy, manifest)
         try:
             report = await migrate(self._text, scripts=self._scripts)
             database = PostgresDatabase(self._url, clock=self._clock, pool_size=2)
-            held, unfinished = await _settle(database, resend)
+            settled = await self._settled(database, resend)
         except BaseException:
-            await backup_postgres.put_back(self._url, kept)
+            await postgres_copy.put_back(self._url, kept)
             raise
         return RestoredDatabase(
             before=manifest.revision,
             after=report.after or manifest.revision,
             kept=None if kept is None else f"schema {kept}",
-            held=held,
-            unfinished=unfinished,
+            settled=settled,
         )
 
-
-async def _settle(database: SqliteDatabase | PostgresDatabase, resend: bool) -> tuple[int, int]:
-    await database.start()
-    try:
-        return await database.write(
-            lambda conn: settle_restored(conn, resend=resend), name="restore"
-        )
-    finally:
-        await database.close()
+    async def _settled(self, database: SqliteDatabase | PostgresDatabase, resend: bool) -> Settled:
+        await database.start()
+        try:
+            return await database.write(partial(self._settle, resend=resend), name="restore")
+        finally:
+            await database.close()
 
 
 def _check_known(revision: str, scripts: Path) -> None:

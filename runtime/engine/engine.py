@@ -28,13 +28,13 @@ from runtime.agent.turn_budget import Budgets, Price, no_price
 from runtime.agent.turn_worker import TurnWorker
 from runtime.agent.wait_requests import Parking
 from runtime.agent.working_folders import Places, Site
-from runtime.commands.lookups import Lookups
+from runtime.commands.table import Lookups
 from runtime.delivery.file_sources import FileSources
 from runtime.delivery.platform_accounts import Account, LocalDeliverers
 from runtime.delivery.sender import DeliveryServices, DeliverySettings
 from runtime.domain.budgets import BudgetSettings
 from runtime.domain.ids import IdPrefix, new_id
-from runtime.feature import Feature, FeatureServices, blocks_of, commands_of, kinds_of
+from runtime.engine.feature import Feature, FeatureServices, blocks_of, commands_of, kinds_of
 from runtime.intake.gatehouse import Intake, IntakeSettings
 from runtime.ports.bus import Bus
 from runtime.ports.chat import ChatAdapter
@@ -46,13 +46,13 @@ from runtime.ports.tracing import NO_TRACER, Tracer
 from runtime.ports.transcription import Transcriber
 from runtime.process.due_poll import Looks
 from runtime.process.lease_keeper import LeaseKeeper, LeaseSettings
+from runtime.process.supervisor import Supervisor
 from runtime.process.timers import Takeovers, Timers
 from runtime.process.wakeup import TICK_S
 from runtime.sessions.bounds import PolicySettings
 from runtime.sessions.unit import Units
 from runtime.sessions.window import WindowCache
 from runtime.store import Database, Point, leases, no_point
-from runtime.supervisor import Supervisor
 from runtime.tools.registry import Registry
 from runtime.workspace.layout import Layout
 from runtime.workspace.snapshot import Workspace
@@ -148,7 +148,7 @@ class Engine:
             for one, name in zip(parts.adapters, _names(parts.adapters), strict=True)
         ]
         root = Layout.of(parts.workspace.root)
-        self._places = Places(parts.database, Site(root, settings.roots))
+        self._places = Places(self.units, Site(root, settings.roots))
         self.blocks = PromptBlocks(parts.database, blocks_of(parts.features))
         self._features = [one.parts(self._feature_services()) for one in parts.features]
         self.turns = TurnWorker(

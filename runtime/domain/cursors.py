@@ -1,9 +1,23 @@
-"""Cursors of lists: where the next page begins, opaque to whoever holds one. Pure."""
+"""Pages of lists, and their cursors: where the next one begins, opaque to others. Pure."""
 
 import base64
 import json
+from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 from runtime.domain.errors import InvalidInput
+from runtime.domain.value import Value
+
+T = TypeVar("T", bound=Value)
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Generic[T]):
+    """One page of a list. `next_cursor` is opaque; None at the end."""
+
+    items: tuple[T, ...]
+    next_cursor: str | None = None
+    total_count: int | None = None
 
 
 def encode(*parts: int | str) -> str:

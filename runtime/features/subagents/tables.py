@@ -1,5 +1,4 @@
-"""The tables of subagents: children of sessions, whom they wait for, and what they run in; and the
-personas that a session gives to its children.
+"""The tables of subagents: children of sessions, whom they wait for, and what they run in.
 
 A child is a session with a lane; what makes it a child stands in one row of `agents` (decision 23).
 """
@@ -18,18 +17,7 @@ from sqlalchemy import (
     text,
 )
 
-from runtime.store.tables import lanes, metadata, partial_index
-
-__all__ = [
-    "agent_cards",
-    "agent_results",
-    "agent_slots",
-    "agent_waits",
-    "agents",
-    "metadata",
-    "personas",
-    "seen_files",
-]
+from runtime.store.metadata import metadata, partial_index
 
 _LIVE = "settled_ms IS NULL"
 _HELD = "held_ms IS NOT NULL"
@@ -38,8 +26,6 @@ _ENDING = "stop IS NOT NULL AND settled_ms IS NULL"
 _ASKED = "request_key IS NOT NULL"
 _TIMED = "deadline_ms IS NOT NULL AND settled_ms IS NULL AND stop IS NULL"
 _LEFT = "tree_state IN ('open', 'clean') AND settled_ms IS NOT NULL"
-
-partial_index("ix_lanes_wants", lanes.c.wants_ms, where="wants_ms IS NOT NULL")
 
 agents = Table(
     "agents",
@@ -152,25 +138,4 @@ agent_slots = Table(
     metadata,
     Column("number", Integer, primary_key=True, autoincrement=False),
     Column("session_id", Text, unique=True),
-)
-
-# The files of a persona as they were when it was bound, by the digest of what they hold.
-personas = Table(
-    "personas",
-    metadata,
-    Column("digest", Text, primary_key=True),
-    Column("files", Text, nullable=False),
-    Column("created_ms", BigInteger, nullable=False),
-)
-
-# What a session saw of its files, where that must outlive its process: a child's view of what its
-# parent had seen, and the record that a parent shares with its children.
-seen_files = Table(
-    "seen_files",
-    metadata,
-    Column("session_id", ForeignKey("sessions.id"), primary_key=True),
-    Column("path", Text, primary_key=True),
-    Column("mtime_ns", BigInteger, nullable=False),
-    Column("size", BigInteger, nullable=False),
-    Column("digest", Text, nullable=False),
 )

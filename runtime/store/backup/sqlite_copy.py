@@ -17,9 +17,9 @@ from typing import Final
 import aiosqlite
 from sqlalchemy import Connection
 
-from runtime.backup.backup_units import compare, counts, revision
 from runtime.domain.backups import DatabaseCopy, Manifest
 from runtime.domain.errors import StoreCorrupt, StoreUnavailable
+from runtime.store.backup.copy_facts import compare, counts, revision
 from runtime.store.integrity import examine_file
 from runtime.store.sqlite import BUSY_TIMEOUT_MS, create_file, driver_errors, writing_engine
 

@@ -2,7 +2,7 @@
 
 A command names a card by its code or replies to it. Other words answer the card that they reply to;
 in a direct chat where one question is open they answer that. An approval is never given by them:
-`cards.said_to` says what a reply may do.
+`card_replies.said_to` says what a reply may do.
 
 A card may be another session's: that of a child, whose cards stand in the chat of its root (APR-7),
 or of any other whose card somebody names by its code. So it is looked for before any lane is
@@ -13,11 +13,10 @@ somebody who answers the other way round.
 from collections.abc import Sequence
 from typing import Final
 
-from runtime.commands import answers
-from runtime.commands.answers import NONE, Picked
 from runtime.commands.parse import Words
 from runtime.domain.messages import ChatAddress, InboundMessage
-from runtime.sessions import open_calls, outbox, sessions
+from runtime.sessions import answers, open_calls, outbox, sessions
+from runtime.sessions.answers import NONE, Picked
 from runtime.sessions.open_calls import APPROVAL, QUESTION, OpenCall
 from runtime.store import Connection
 
