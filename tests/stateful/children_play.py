@@ -4,9 +4,9 @@ from functools import partial
 
 from runtime.domain.people import Trust
 from runtime.domain.runs import RunState
-from runtime.features.subagents import agent_messages
+from runtime.features.subagents import agent_messages, slots
 from runtime.features.subagents.agent_messages import How, Word
-from runtime.features.subagents.rows import agents, slots
+from runtime.features.subagents.rows import agents
 from runtime.features.subagents.settings import Limits
 from runtime.features.subagents.spawn import child_lifecycle
 from runtime.sessions import run_stop
@@ -62,7 +62,7 @@ class ChildrenPlay(ChildrenAtWork):
 
     def grants(self) -> int:
         """The keeper gives out slots; how many."""
-        given = self.run(lambda conn: slots.grant(conn, most=self.most))
+        given = self.run(unit_of(partial(slots.grant, most=self.most)))
         self.holds()
         return given
 

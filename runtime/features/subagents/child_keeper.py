@@ -12,12 +12,14 @@ from functools import partial
 import structlog
 
 from runtime.domain.errors import StoreUnavailable
+from runtime.features.subagents import slots
 from runtime.features.subagents.cards import batch_card
-from runtime.features.subagents.rows import agents, batch_cards, deadlines, slots
+from runtime.features.subagents.rows import agents, batch_cards, deadlines
+from runtime.features.subagents.rows import slots as slot_rows
 from runtime.features.subagents.rows.agents_due import SUBAGENTS_DUE
 from runtime.features.subagents.spawn import child_lifecycle
 from runtime.features.subagents.waits import agent_waits
-from runtime.ports.bus import CHILDREN, OUTBOX, RUNS
+from runtime.ports.bus import CHILDREN, OUTBOX
 from runtime.ports.clock import Clock
 from runtime.process.due_poll import Looks
 from runtime.process.wakeup import Wake
@@ -48,7 +50,7 @@ def _look(conn: Connection) -> _Found:
         stopped=agents.stopped(conn),
         startable=agents.startable(conn),
         waited=agent_waits.over(conn),
-        wanted=slots.wanted(conn),
+        wanted=slot_rows.wanted(conn),
         cards=batch_cards.due(conn),
     )
 
@@ -106,20 +108,13 @@ class ChildKeeper:
         for call in found.waited:
             await units.run(partial(agent_waits.end, call=call), name="child-waited")
         if found.wanted or found.startable:
-            did = await self._grant() or did
+            grant = partial(slots.grant, most=self._most)
+            # A whole round of them may have left others that want one.
+            did = await units.run(grant, name="child-slots") == slots.AT_ONCE or did
         for card_id in found.cards:
             if await database.write(partial(batch_card.care, card_id=card_id), name="child-card"):
                 units.bus.publish(OUTBOX, {})
         return did
-
-    async def _grant(self) -> bool:
-        """Give out slots; True where there may be more to give at once."""
-        granted = await self._units.database.write(
-            lambda conn: slots.grant(conn, most=self._most), name="child-slots"
-        )
-        if granted:
-            self._units.bus.publish(RUNS, {})
-        return granted == slots.AT_ONCE
 
     async def _stop(self, session_id: str) -> bool:
         """End one child; False where its worker was told to before, and is still at it, and so

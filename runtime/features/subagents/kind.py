@@ -8,8 +8,9 @@ from typing_extensions import override
 
 from runtime.domain.budgets import Budget, BudgetKey, Limit, Scope
 from runtime.domain.runs import RunState
+from runtime.features.subagents import slots
 from runtime.features.subagents.ends import child_end
-from runtime.features.subagents.rows import agents, inherited_grants, slots
+from runtime.features.subagents.rows import agents, inherited_grants
 from runtime.features.subagents.rows.agents import SUBAGENT
 from runtime.features.subagents.spawn import spawn_call
 from runtime.features.subagents.waits import agent_waits, clarifications
@@ -38,8 +39,7 @@ class SubagentKind(SessionKind):
 
     @override
     def parked(self, unit: Unit, lane: Lane) -> None:
-        slots.give_back(unit.conn, lane)
-        unit.say(AGENTS)
+        slots.give_back(unit, lane)
 
     @override
     def asked_to_end(self, unit: Unit, lane: Lane, reason: str) -> None:

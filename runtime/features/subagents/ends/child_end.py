@@ -10,9 +10,10 @@ from runtime.domain.events import EventKind
 from runtime.domain.results import plain, shortened
 from runtime.domain.runs import RunState
 from runtime.domain.tools import ToolResult
+from runtime.features.subagents import slots
 from runtime.features.subagents.cards import card_text
 from runtime.features.subagents.ends import child_retry, handoff_text, handoffs
-from runtime.features.subagents.rows import agents, results, retries, slots
+from runtime.features.subagents.rows import agents, results, retries
 from runtime.features.subagents.rows.agents import Agent, Outcome, Status, Totals
 from runtime.features.subagents.rows.deadlines import OVER
 from runtime.ports.bus import CHILDREN as AGENTS
@@ -39,8 +40,8 @@ AGENT_ENDED: Final = "the agent ended"
 def ended(unit: Unit, lane: Lane, run: Run, end: RunEnd) -> None:
     """A run of a child's locked lane is over: a child that has nothing more to do settles."""
     conn = unit.conn
-    slots.give_back(conn, lane)
-    for topic in (RUNS, OUTBOX, AGENTS):
+    slots.give_back(unit, lane)
+    for topic in (RUNS, OUTBOX):
         unit.say(topic)
     agent = agents.find(conn, lane.session_id)
     if agent is None or agent.settled_ms is not None:
