@@ -6,7 +6,8 @@ from typing import Final, TypeVar
 from sqlalchemy import Connection
 
 from runtime.features.subagents.settings import Limits
-from runtime.features.subagents.spawn.child_lifecycle import Profile, SpawnOrder
+from runtime.features.subagents.spawn.agent_types import Profile, Types
+from runtime.features.subagents.spawn.children import SpawnOrder
 from runtime.features.subagents.spawn.spawn_requests import AgentRequest, SpawnRequest
 from runtime.sessions.claims import Holder
 from runtime.sessions.window import WindowCache
@@ -32,13 +33,16 @@ LIMITS: Final = Limits(
 FOREVER_MS: Final = 10**12
 
 
+def types_of(profile: Profile) -> Types:
+    """The one type that there is."""
+    return Types({KIND: profile}, frozenset({KIND}), {KIND: ""}, {KIND: ""})
+
+
 def order(request: SpawnRequest, *, on_failure: str = "fail") -> SpawnOrder:
     """A spawn with all that was looked up for it."""
     return SpawnOrder(
         request=request,
-        profiles={KIND: Profile((), read_only=False)},
-        may=frozenset({KIND}),
-        known={KIND: ""},
+        types=types_of(Profile((), read_only=False)),
         limits=LIMITS,
         on_failure=on_failure,
         await_ms=FOREVER_MS,

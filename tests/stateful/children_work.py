@@ -9,7 +9,7 @@ from runtime.domain.runs import RunState, Usage
 from runtime.domain.tools import Effect, ToolCall
 from runtime.domain.transcript import AssistantMessage, ToolMessage
 from runtime.features.subagents.ends.child_retry import Retry
-from runtime.features.subagents.spawn.child_lifecycle import SpawnOrder
+from runtime.features.subagents.spawn.children import SpawnOrder
 from runtime.features.subagents.spawn.spawn_call import SpawnOpening
 from runtime.features.subagents.spawn.spawn_requests import AgentRequest
 from runtime.sessions import approvals, calls, claims, run_steps

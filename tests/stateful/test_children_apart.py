@@ -7,7 +7,7 @@ import pytest
 
 from runtime.domain.people import Trust
 from runtime.features.subagents.rows import agents
-from runtime.features.subagents.spawn.spawn_terms import Terms
+from runtime.features.subagents.spawn.spawn_requests import Terms
 from tests.contract.store_support import schema_templates
 from tests.stateful.children_bench import agent, spawning
 from tests.stateful.test_children_known import Begin, Play, play

@@ -7,7 +7,7 @@ import pytest
 from runtime.domain.people import Trust
 from runtime.domain.runs import RunState, Usage
 from runtime.domain.transcript import AssistantMessage
-from runtime.features.subagents.spawn.spawn_terms import Terms
+from runtime.features.subagents.spawn.spawn_requests import Terms
 from runtime.features.subagents.turn_guest import STUCK
 from runtime.sessions import run_steps
 from runtime.sessions.run_steps import AT_LIMIT, Finish

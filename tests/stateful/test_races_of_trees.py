@@ -9,8 +9,8 @@ from sqlalchemy import Connection
 
 from runtime.domain.people import Trust
 from runtime.features.subagents.rows import agents
-from runtime.features.subagents.spawn import child_lifecycle
-from runtime.features.subagents.spawn.child_lifecycle import Spawned
+from runtime.features.subagents.spawn import children
+from runtime.features.subagents.spawn.children import Spawned
 from runtime.sessions import runs
 from runtime.sessions.unit import Unit
 from tests.contract.store_support import clock, migrated_url, points, schema_templates, store
@@ -32,7 +32,7 @@ def spawns(run_id: str, name: str) -> Callable[[Connection], Spawned]:
 
     def work(unit: Unit) -> Spawned:
         lane, run = unit.lane_of_run(run_id), runs.get(unit.conn, run_id)
-        return child_lifecycle.spawn(unit, lane, run, step=1, place=0, order=order)
+        return children.spawn(unit, lane, run, step=1, place=0, order=order)
 
     return unit_of(work)
 

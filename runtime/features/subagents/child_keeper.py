@@ -14,10 +14,11 @@ import structlog
 from runtime.domain.errors import StoreUnavailable
 from runtime.features.subagents import slots
 from runtime.features.subagents.cards import batch_card
+from runtime.features.subagents.ends import child_stop
 from runtime.features.subagents.rows import agents, batch_cards, deadlines
 from runtime.features.subagents.rows import slots as slot_rows
 from runtime.features.subagents.rows.agents_due import SUBAGENTS_DUE
-from runtime.features.subagents.spawn import child_lifecycle
+from runtime.features.subagents.spawn import children
 from runtime.features.subagents.waits import agent_waits
 from runtime.ports.bus import CHILDREN, OUTBOX
 from runtime.ports.clock import Clock
@@ -103,7 +104,7 @@ class ChildKeeper:
         for session_id in found.stopped:
             did = await self._stop(session_id) or did
         for session_id in found.startable:
-            work = partial(child_lifecycle.start, session_id=session_id)
+            work = partial(children.start, session_id=session_id)
             did = await units.run(work, name="child-start") or did
         for call in found.waited:
             await units.run(partial(agent_waits.end, call=call), name="child-waited")
@@ -119,6 +120,6 @@ class ChildKeeper:
     async def _stop(self, session_id: str) -> bool:
         """End one child; False where its worker was told to before, and is still at it, and so
         were its own children."""
-        work = partial(child_lifecycle.stop, session_id=session_id)
+        work = partial(child_stop.stop, session_id=session_id)
         stopped = await self._units.run(work, name="child-stop")
         return not stopped.running or stopped.elsewhere > 0

@@ -7,7 +7,7 @@ from runtime.commands.table import Call, Command
 from runtime.domain.counts import counted
 from runtime.features.subagents.agent_selectors import in_words, standing
 from runtime.features.subagents.cards.card_text import labelled, took, used
-from runtime.features.subagents.ends.handoff_text import retried
+from runtime.features.subagents.ends.result_text import retried
 from runtime.features.subagents.rows import agent_tree, agents
 from runtime.features.subagents.rows.agent_tree import AgentRow
 from runtime.store import Connection

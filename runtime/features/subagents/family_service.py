@@ -9,12 +9,13 @@ from typing import Final
 from runtime.agent.settings import AgentSettings
 from runtime.features.subagents import agent_messages
 from runtime.features.subagents.agent_messages import How, Word
+from runtime.features.subagents.ends import child_stop
 from runtime.features.subagents.family import Detail, Household, TypeLine, TypesSeen
 from runtime.features.subagents.rows import agent_tree, agents, results
 from runtime.features.subagents.rows.agent_tree import AgentRow
 from runtime.features.subagents.rows.agents import Agent
 from runtime.features.subagents.settings import ChildSettings
-from runtime.features.subagents.spawn.child_lifecycle import ROOT
+from runtime.features.subagents.spawn.children import ROOT
 from runtime.features.subagents.spawn.type_book import TypeBook
 from runtime.ports.bus import CHILDREN, EVENTS, Signal
 from runtime.ports.clock import Clock
@@ -84,11 +85,8 @@ class AgentFamily:
 
     async def stop(self, session_id: str, reason: str) -> bool:
         """Ask an agent to end; False where it had ended, or was asked before."""
-        unit = partial(agents.ask_to_stop, session_id=session_id, reason=reason)
-        asked = await self.units.database.write(unit, name="agent-stop")
-        self.units.bus.publish(CHILDREN, {})
-        self.units.bus.publish(EVENTS, {"session_id": session_id})
-        return asked
+        unit = partial(child_stop.ask_one, session_id=session_id, reason=reason)
+        return await self.units.run(unit, name="agent-stop")
 
     async def types(self, session_id: str, tools: Sequence[AnyTool]) -> TypesSeen:
         """What a session may spawn, where `tools` are all that there are."""

@@ -14,12 +14,13 @@ from runtime.feature import (
 from runtime.features.subagents.child_keeper import ChildKeeper
 from runtime.features.subagents.commands import AGENTS
 from runtime.features.subagents.delegations import SubagentDelegations
+from runtime.features.subagents.ends.child_stop import stop_children
 from runtime.features.subagents.family_service import AgentFamily
 from runtime.features.subagents.files.result_files import ResultFiles
 from runtime.features.subagents.files.work_places import WorkPlaces
 from runtime.features.subagents.files.worktree_keeper import WorktreeKeeper
 from runtime.features.subagents.files.worktrees import Worktrees
-from runtime.features.subagents.kind import WAITS, SubagentKind, stop_children
+from runtime.features.subagents.kind import WAITS, SubagentKind
 from runtime.features.subagents.openings import SpawnOpenings
 from runtime.features.subagents.rows.agents import SUBAGENT
 from runtime.features.subagents.settings import ChildSettings

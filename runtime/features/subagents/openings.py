@@ -13,10 +13,9 @@ from runtime.features.subagents.files.work_places import WorkPlaces
 from runtime.features.subagents.settings import ChildSettings
 from runtime.features.subagents.spawn.agent_types import Types
 from runtime.features.subagents.spawn.child_capabilities import Held
-from runtime.features.subagents.spawn.child_lifecycle import SpawnOrder
+from runtime.features.subagents.spawn.children import SpawnOrder
 from runtime.features.subagents.spawn.spawn_call import SpawnOpening
-from runtime.features.subagents.spawn.spawn_requests import SpawnRequest
-from runtime.features.subagents.spawn.spawn_terms import Terms
+from runtime.features.subagents.spawn.spawn_requests import SpawnRequest, Terms
 from runtime.features.subagents.spawn.type_book import TypeBook
 from runtime.features.subagents.tools.spawn_tool import SpawnArguments
 from runtime.features.subagents.tools.subagents_tools import SubagentsArguments
@@ -70,9 +69,7 @@ class SpawnOpenings:
         layout = self.places.places.site(session.id).layout
         order = SpawnOrder(
             request=_request(arguments, types),
-            profiles=dict(types.profiles),
-            may=types.may,
-            known=dict(types.known),
+            types=types,
             limits=children.limits,
             models=children.models.offered,
             label=arguments.label,

@@ -13,7 +13,7 @@ from runtime.domain.runs import TERMINAL
 from runtime.features.subagents.rows import agent_tree, agents
 from runtime.features.subagents.rows.agents import HELD, Agent
 from runtime.features.subagents.settings import Limits
-from runtime.features.subagents.spawn import child_lifecycle
+from runtime.features.subagents.spawn import children
 from runtime.features.subagents.spawn.spawn_requests import attended, crowded
 from runtime.sessions import runs
 from runtime.sessions.lanes import Lane
@@ -75,13 +75,13 @@ def _check_group(conn: Connection, agent: Agent, everybody: Sequence[Agent]) -> 
 def _check_bounds(
     conn: Connection, agent: Agent, everybody: Sequence[Agent], speaker: Run, limits: Limits
 ) -> None:
-    tree = child_lifecycle.tree_of(conn, agent.tree_id, everybody)
+    tree = children.tree_of(conn, agent.tree_id, everybody)
     circle = tree.path(agent.name, agent.name)
     if circle is not None:
         detail = f"{agent.name} settled, and would wait for itself: {' -> '.join(circle)}"
         raise Conflict(detail, "settled")
-    unattended = child_lifecycle.unattended(conn, speaker.session_id, agent.tree_id)
-    parent = tree.nodes[agent.name].parent or child_lifecycle.ROOT
+    unattended = children.unattended(conn, speaker.session_id, agent.tree_id)
+    parent = tree.nodes[agent.name].parent or children.ROOT
     # It is one of the live ones already.
     wrong = (*crowded(tree, parent, limits, more=0), *attended(unattended, limits))
     if wrong:

@@ -6,14 +6,13 @@ tools, modes and steps at most, and a type that only reads does so whoever descr
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final, Literal, Protocol
 
 from runtime.domain.decisions import PermissionMode
 from runtime.domain.patterns import named
 from runtime.domain.tools import Effect
 from runtime.features.subagents.settings import ChildSettings
-from runtime.features.subagents.spawn.child_lifecycle import Profile
 from runtime.features.subagents.spawn.isolation import Defined
 from runtime.features.subagents.spawn.spawn_requests import SPAWN
 from runtime.tools.builtin.skills import USE_SKILL
@@ -85,6 +84,24 @@ class Caller:
     depth: int = 0
     tools: frozenset[str] | None = None
     max_steps: int = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """What a child of a type is given: the names of its tools, whether it only reads or writes no
+    files, and its own instructions. Its mode is the narrower of its parent's and this one; its runs
+    take `max_steps` at most (None: what the operator lets every run take). `background` says how it
+    runs where its spawn does not."""
+
+    tools: tuple[str, ...]
+    read_only: bool
+    prompt: str = ""
+    model: str | None = None
+    no_writing: bool = False
+    max_steps: int | None = None
+    permission_mode: PermissionMode | None = None
+    background: bool = False
+    isolation: Defined = field(default_factory=Defined)
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,14 +202,10 @@ def _refined(base: Profile, one: Definition, surface: _Surface, caller: Caller) 
         max_steps=min(one.max_turns, caller.max_steps),
         permission_mode=one.permission_mode,
         background=one.background,
-        isolation=_isolated(one),
+        isolation=(
+            Defined(worktree=True) if one.isolation == "worktree" else Defined(one.isolation)
+        ),
     )
-
-
-def _isolated(one: Definition) -> Defined:
-    if one.isolation == "worktree":
-        return Defined(None, worktree=True)
-    return Defined(one.isolation)
 
 
 def _prompt(one: Definition, tools: Sequence[str]) -> str:

@@ -1,4 +1,4 @@
-"""What a spawn asks for, and all that is wrong with it at once (SUB-5, SUB-13, SUB-14).
+"""What a spawn asks for, and all that is wrong with it at once (SUB-5, SUB-6, SUB-13 to SUB-16).
 
 Nothing is started before every rule has been looked at: a caller gets the whole list, each line
 with the field that breaks a rule, and can mend all of it in one further call.
@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache
 from itertools import chain, islice
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final
 
 from pydantic import Field, StringConstraints
 
 from runtime.domain.value import Value
+from runtime.features.subagents.rows.agents import Mode, Retention, Share
 from runtime.features.subagents.settings import Limits
 from runtime.features.subagents.spawn.wait_graph import Node, Tree, circles, path
 
@@ -34,7 +35,10 @@ Task = Annotated[str, StringConstraints(strip_whitespace=True, max_length=100_00
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")]
 TypeName = Annotated[str, StringConstraints(min_length=1, max_length=64)]
 ModelName = Annotated[str, StringConstraints(min_length=1, max_length=200)]
-Mode = Literal["await", "background"]
+RequestKey = Annotated[str, StringConstraints(pattern=r"^[ -~]{1,200}$")]
+SHARES: Final[tuple[Share, ...]] = ("isolated", "handoff", "inherit-readonly")
+"""From the narrowest to the widest."""
+SETTING: Final = "tools.subagents.memory_share_mode"
 
 
 class AgentRequest(Value):
@@ -67,6 +71,45 @@ class SpawnRequest(Value):
 
 
 @dataclass(frozen=True, slots=True)
+class Problem:
+    """A rule that a request breaks: `field` names the argument, `rule` what to do."""
+
+    field: str
+    rule: str
+
+    def __str__(self) -> str:
+        return f"{self.field}: {self.rule}"
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What a spawn says about all of its agents. `widest` is what the setting allows, and holds
+    where `share` says nothing. `key` and `digest` make it repeatable: who sends the same key again
+    gets the same agents, if all else that was sent is the same too."""
+
+    share: Share | None = None
+    widest: Share = "handoff"
+    retention: Retention = "retain"
+    key: str | None = None
+    digest: str | None = None
+
+    @property
+    def shared(self) -> Share:
+        """What holds."""
+        return self.share or self.widest
+
+    def problems(self) -> tuple[Problem, ...]:
+        """Every rule that is broken."""
+        if SHARES.index(self.shared) <= SHARES.index(self.widest):
+            return ()
+        rule = (
+            f"{self.shared} is wider than {SETTING}, which is {self.widest}; "
+            "choose one that is not wider"
+        )
+        return (Problem("memory_share_mode", rule),)
+
+
+@dataclass(frozen=True, slots=True)
 class Spawner:
     """Who spawns. ``may`` are the types that it may spawn, ``known`` all there are, with the reason
     why one cannot be used, "" where it can. ``in_run`` and ``in_minute`` count what was spawned,
@@ -79,17 +122,6 @@ class Spawner:
     in_minute: int = 0
     models: Collection[str] = ()
     unattended: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """A rule that a request breaks: `field` names the argument, `rule` what to do."""
-
-    field: str
-    rule: str
-
-    def __str__(self) -> str:
-        return f"{self.field}: {self.rule}"
 
 
 def check(

@@ -17,11 +17,11 @@ from runtime.features.subagents.spawn.spawn_requests import (
     AgentRequest,
     ModelName,
     Name,
+    RequestKey,
     SpawnRequest,
     Task,
     TypeName,
 )
-from runtime.features.subagents.spawn.spawn_terms import RequestKey
 from runtime.sessions.open_calls import CHILDREN
 from runtime.tools.base import Arguments, Tool, ToolContext, ToolOutput, WaitsFor
 

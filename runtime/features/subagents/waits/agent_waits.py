@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from runtime.domain.errors import InvalidInput
-from runtime.domain.ids import IdPrefix, new_id
+from runtime.domain.value import JsonObject
+from runtime.features.subagents import waiting_calls
 from runtime.features.subagents.agent_selectors import below, select
 from runtime.features.subagents.rows import agents
-from runtime.ports.bus import CHILDREN as SIGNAL
-from runtime.ports.bus import EVENTS, RUNS
+from runtime.ports.bus import CHILDREN, EVENTS, RUNS
 from runtime.sessions import calls, open_calls, run_resume
 from runtime.sessions.lanes import Lane
 from runtime.sessions.open_calls import AGENTS, CLARIFICATION, OpenCall
@@ -43,20 +43,8 @@ def begin(unit: Unit, lane: Lane, _run: Run, opening: Opening) -> None:
     if _is_over(conn, waited):
         calls.set_state(conn, row, "approved")
         return
-    call = OpenCall(
-        id=new_id(IdPrefix.AGENT, lane.now_ms),
-        session_id=lane.session_id,
-        run_id=row.run_id,
-        step=row.step,
-        place=row.place,
-        kind=AGENTS,
-        digest=row.digest,
-        payload={WAITED: list(waited)},
-        created_ms=lane.now_ms,
-        expires_ms=lane.now_ms + opening.most_ms,
-    )
-    open_calls.add(conn, call)
-    calls.set_state(conn, row, "waiting")
+    about: JsonObject = {WAITED: list(waited)}
+    waiting_calls.begin(conn, lane, row, AGENTS, about, lasts_ms=opening.most_ms)
 
 
 def over(conn: Connection) -> Sequence[OpenCall]:
@@ -70,11 +58,10 @@ def end(unit: Unit, call: OpenCall) -> None:
     conn, lane = unit.conn, unit.lane(call.session_id)
     if not open_calls.settle(conn, call, state="answered", answer={}, by=None):
         return
-    rows = calls.of_step(conn, call.run_id, call.step)
-    calls.set_state(conn, next(row for row in rows if row.place == call.place), "approved")
+    calls.set_state(conn, waiting_calls.row_of(conn, call), "approved")
     run_resume.resume(conn, lane, call.run_id)
     unit.say(RUNS)
-    unit.say(SIGNAL)
+    unit.say(CHILDREN)
     unit.say(EVENTS, {"session_id": call.session_id})
 
 

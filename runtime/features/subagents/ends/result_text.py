@@ -14,6 +14,7 @@ from runtime.domain.counts import counted
 from runtime.domain.fence import fence
 from runtime.domain.printable import printable_name
 from runtime.domain.results import SPOOLED, cut, path_of, plain
+from runtime.features.subagents.notices import Told
 from runtime.features.subagents.rows import agents, results
 from runtime.features.subagents.rows.agents import Agent
 from runtime.sessions import inputs
@@ -61,9 +62,8 @@ def told(conn: Connection, agent: Agent, *, reader: str, most: int = SPOOLED) ->
     return "\n".join(parts)
 
 
-def together(conn: Connection, there: Sequence[Agent]) -> tuple[str, bool]:
-    """What a call is told of its children that settled, within the cap of a tool's output; and
-    whether any of it is tainted."""
+def together(conn: Connection, there: Sequence[Agent]) -> Told:
+    """What a call is told of its children that settled, within the cap of a tool's output."""
     most = max(AWAITED // max(1, len(there)) - AROUND, LEAST)
     said = [
         stands(one)
@@ -76,7 +76,7 @@ def together(conn: Connection, there: Sequence[Agent]) -> tuple[str, bool]:
         said.insert(0, f"{len(there)} subagents: {done} completed, {len(there) - done} did not.")
     open_ones = [one for one in there if one.share != "isolated"]
     tainted = any(agents.totals(conn, one.session_id).tainted for one in open_ones)
-    return "\n\n".join(said), tainted
+    return Told("\n\n".join(said), tainted)
 
 
 def reply(conn: Connection, agent: Agent) -> str:
