@@ -4,13 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from runtime.agent.settings import AgentSettings
 from runtime.agent.wait_requests import Asking, OpeningOf
 from runtime.domain.capabilities import Capabilities, Scope, meet
 from runtime.domain.decisions import PermissionMode
 from runtime.domain.people import Trust
 from runtime.features.subagents.files.work_places import WorkPlaces
-from runtime.features.subagents.settings import ChildSettings
 from runtime.features.subagents.spawn.agent_types import Types
 from runtime.features.subagents.spawn.child_capabilities import Held
 from runtime.features.subagents.spawn.children import SpawnOrder
@@ -24,26 +22,20 @@ from runtime.features.subagents.waits.clarifications import ClarificationOpening
 from runtime.policy.decide import Bounds
 from runtime.sessions.open_calls import AGENTS, CHILDREN, CLARIFICATION
 from runtime.sessions.unit import Opening
-from runtime.store import Database
 from runtime.tools.base import Arguments
 from runtime.tools.executor import Planned
 from runtime.tools.hidden_paths import canonical
 from runtime.tools.registry import Registry
-from runtime.workspace.definitions import DefinitionShelf
 from runtime.workspace.layout import Layout
 
 
 @dataclass(frozen=True, slots=True)
 class SpawnOpenings:
-    """Makes the openings of calls that spawn children, wait for them, or ask the parent. Without a
-    `shelf` there are the built-in types alone."""
+    """Makes the openings of calls that spawn children, wait for them, or ask the parent."""
 
-    database: Database
+    book: TypeBook
     registry: Registry
-    settings: AgentSettings
-    children: ChildSettings
     places: WorkPlaces
-    shelf: DefinitionShelf | None = None
 
     @property
     def by_kind(self) -> Mapping[str, OpeningOf]:
@@ -56,13 +48,8 @@ class SpawnOpenings:
 
     async def spawn(self, one: Planned, asking: Asking) -> Opening:
         """A spawn with the types, the rights and the places that it may give."""
-        arguments, session, children = (
-            _of(one, SpawnArguments),
-            asking.session,
-            self.children,
-        )
-        book = TypeBook(self.database, self.settings, self.children, self.shelf)
-        types = await book.of(session.id, self.registry.tools)
+        arguments, session, children = _of(one, SpawnArguments), asking.session, self.book.children
+        types = await self.book.of(session.id, self.registry.tools)
         if asking.run.speaker.trust not in (Trust.OWNER, Trust.MEMBER):
             # A guest causes no side effects, and would take slots and money from everybody.
             types = replace(types, may=frozenset())
@@ -99,7 +86,7 @@ class SpawnOpenings:
     async def clarify(self, one: Planned, asking: Asking) -> Opening:  # noqa: ARG002
         """A question to the parent."""
         question = "" if one.waits_for is None else one.waits_for.question
-        expires_in_ms = self.children.clarify_ms
+        expires_in_ms = self.book.children.clarify_ms
         return ClarificationOpening(row=one.row, question=question, expires_in_ms=expires_in_ms)
 
 

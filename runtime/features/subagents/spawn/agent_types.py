@@ -118,6 +118,12 @@ class Types:
     able: bool = True
     levels: int = 0
 
+    @property
+    def offered(self) -> Mapping[str, Profile]:
+        """Those that can be spawned here and now."""
+        there = self.profiles.items() if self.able else ()
+        return {name: one for name, one in there if name in self.may and not self.known[name]}
+
 
 @dataclass(frozen=True, slots=True)
 class _Surface:

@@ -17,7 +17,7 @@ from runtime.domain.tools import Effect, Touches
 from runtime.domain.value import JsonObject
 from runtime.features.subagents.agent_messages import How, Word
 from runtime.features.subagents.agent_selectors import below, select, standing
-from runtime.features.subagents.family import Family, Household
+from runtime.features.subagents.family import AgentFamily, Household
 from runtime.features.subagents.rows.agent_tree import AgentRow
 from runtime.features.subagents.rows.agents import Agent
 from runtime.sessions.open_calls import AGENTS
@@ -60,7 +60,7 @@ class Subagents(Tool[SubagentsArguments]):
     effect = Effect.READ
     example = '{"action": "steer", "agent": "explore-1", "text": "Look at the tests as well."}'
 
-    def __init__(self, family: Family) -> None:
+    def __init__(self, family: AgentFamily) -> None:
         self._family = family
 
     @override
@@ -191,7 +191,7 @@ class Subagents(Tool[SubagentsArguments]):
             "status": agent.status,
             "started_at_ms": agent.created_ms,
             "steps": row.steps,
-            "tool_calls": detail.used.tool_calls,
+            "tool_calls": row.tool_calls,
             "tokens": row.tokens,
             "cost": row.cost_usd,
             "success": done,
@@ -216,7 +216,7 @@ class AgentsList(Tool[NoArguments]):
     effect = Effect.READ
     example = "{}"
 
-    def __init__(self, family: Family, there: Sequence[AnyTool]) -> None:
+    def __init__(self, family: AgentFamily, there: Sequence[AnyTool]) -> None:
         self._family = family
         self._there = there
 
@@ -226,15 +226,15 @@ class AgentsList(Tool[NoArguments]):
 
     @override
     async def run(self, arguments: NoArguments, context: ToolContext) -> ToolOutput:
-        seen = await self._family.types(context.session_id, self._there)
-        lines = [] if seen.may else ["You may spawn no subagents."]
-        for one in seen.may:
+        types = await self._family.types(context.session_id, self._there)
+        lines = [] if types.offered else ["You may spawn no subagents."]
+        for name, one in types.offered.items():
             model = f", model {one.model}" if one.model else ""
             only = ", only reads" if one.read_only else ""
-            lines.append(f"- {one.name}{only}{model}: {one.about or 'no description'}")
+            lines.append(f"- {name}{only}{model}: {types.about[name] or 'no description'}")
             lines.append(f"  tools: {', '.join(one.tools) or 'none'}")
-        if seen.problems:
-            lines += ["Problems of the definitions:", *(f"- {one}" for one in seen.problems)]
+        if types.problems:
+            lines += ["Problems of the definitions:", *(f"- {one}" for one in types.problems)]
         return ToolOutput("\n".join(lines))
 
 
