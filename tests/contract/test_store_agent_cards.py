@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import Connection, select
 
 from runtime.domain.people import Trust
-from runtime.features.subagents.cards import batch_card
+from runtime.features.subagents import batch_card
 from runtime.features.subagents.rows import agents
 from runtime.features.subagents.rows.agents import Agent, Outcome, Totals
 from runtime.features.subagents.rows.agents_due import SUBAGENTS_DUE

@@ -62,7 +62,7 @@ def tell(unit: Unit, word: Word, *, limits: Limits = USUAL) -> How:
     if known or open_calls.answered_by(conn, word.session_id, identity):
         return "repeated"
     agent, speaker = agents.get(conn, word.session_id), runs.get(conn, word.run_id)
-    settled = agent.settled_ms is not None
+    settled = agent.settled
     if not settled and agent.stop is not None:
         raise Conflict(f"{agent.name} is being stopped", "stopping")
     if _answered(conn, lane, word, speaker, identity):

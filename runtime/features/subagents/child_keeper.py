@@ -12,8 +12,7 @@ from functools import partial
 import structlog
 
 from runtime.domain.errors import StoreUnavailable
-from runtime.features.subagents import slots
-from runtime.features.subagents.cards import batch_card
+from runtime.features.subagents import batch_card, slots
 from runtime.features.subagents.ends import child_stop
 from runtime.features.subagents.rows import agents, batch_cards, deadlines
 from runtime.features.subagents.rows import slots as slot_rows

@@ -39,6 +39,6 @@ def _delegation(agent: Agent) -> Delegation:
         run_id=agent.run_id,
         created_ms=agent.created_ms,
         payer=agent.payer,
-        live=agent.settled_ms is None,
+        live=not agent.settled,
         unfinished="a subagent's worktree is still there: settle it first" if there else "",
     )

@@ -142,7 +142,7 @@ def _runs_of(agent: Agent) -> set[str]:
 def _live(conn: Connection, session_ids: Collection[str]) -> tuple[Sequence[str], bool]:
     """Those that have not settled, and whether one of them waits for an answer."""
     found = [agents.find(conn, one) for one in session_ids]
-    left = [one.session_id for one in found if one is not None and one.settled_ms is None]
+    left = [one.session_id for one in found if one is not None and not one.settled]
     opened = (open_calls.open_ones(conn, session_id=one, kind=CLARIFICATION) for one in left)
     return left, any(opened)
 

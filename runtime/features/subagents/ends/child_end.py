@@ -9,8 +9,7 @@ from typing import Final
 from runtime.domain.events import EventKind
 from runtime.domain.results import plain, shortened
 from runtime.domain.runs import RunState
-from runtime.features.subagents import slots
-from runtime.features.subagents.cards import card_text
+from runtime.features.subagents import batch_card, slots
 from runtime.features.subagents.ends import child_retry, parent_results, result_text
 from runtime.features.subagents.notices import Told
 from runtime.features.subagents.rows import agents, results, retries
@@ -43,7 +42,7 @@ def ended(unit: Unit, lane: Lane, run: Run, end: RunEnd) -> None:
     for topic in (RUNS, OUTBOX):
         unit.say(topic)
     agent = agents.find(conn, lane.session_id)
-    if agent is None or agent.settled_ms is not None:
+    if agent is None or agent.settled:
         return
     if not end.text:
         end = replace(end, text=_partial(conn, run, end.why))
@@ -103,7 +102,7 @@ def settle(unit: Unit, lane: Lane, agent: Agent, status: Status, text: str) -> N
     seen_files.forget(conn, agent.session_id)
     lane.record(EventKind.AGENT_SETTLED, None, {"agent": agent.name, "status": status})
     agent = agents.get(conn, agent.session_id)
-    card_text.settled(conn, agent, now=lane.now_ms)
+    batch_card.settled(conn, agent, now=lane.now_ms)
     parent.record(
         EventKind.AGENT_SETTLED,
         agent.run_id,
@@ -149,7 +148,7 @@ def _settle_behind(unit: Unit, lane: Lane) -> None:
     """The last isolated child of an agent settled: what that answered before is its result."""
     conn = unit.conn
     agent = agents.find(conn, lane.session_id)
-    if agent is None or agent.settled_ms is not None or agent.status is None:
+    if agent is None or agent.settled or agent.status is None:
         return
     busy = lane.active_run is not None or runs.queued(conn, lane.session_id)
     if agent.stop is None and not busy and not agents.live_children(conn, lane.session_id):

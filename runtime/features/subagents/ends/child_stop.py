@@ -40,11 +40,11 @@ def stop(unit: Unit, session_id: str) -> Stopped:
     """End a child that is marked, and mark its own children."""
     conn, lane = unit.conn, unit.lane(session_id)
     agent = agents.get(conn, session_id)
-    if agent.settled_ms is not None or agent.stop is None:
+    if agent.settled or agent.stop is None:
         return Stopped((), ())
     stopped = run_stop.stop_session(unit, session_id, by="system", reason=agent.stop)
     agent = agents.get(conn, session_id)
-    if not stopped.running and agent.settled_ms is None:
+    if not stopped.running and not agent.settled:
         # Nothing of it ran or waited: it had answered, and its own children were at work.
         child_end.settle(unit, lane, agent, "cancelled", agent.result)
     unit.say(bus.EVENTS, {"session_id": session_id})

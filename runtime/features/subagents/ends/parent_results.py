@@ -37,7 +37,7 @@ def complete_call(conn: Connection, parent: Lane, agent: Agent) -> None:
     there = agents.of_call(conn, agent.run_id, agent.step, agent.call_place)
     # One that was spoken to after its end is awaited no longer: its next end is a notice.
     siblings = [one for one in there if one.mode == "await"]
-    if all(one.settled_ms is not None for one in siblings):
+    if all(one.settled for one in siblings):
         _complete(conn, parent, call, result_text.together(conn, siblings))
 
 
@@ -55,11 +55,11 @@ def go_on(conn: Connection, lane: Lane, call: OpenCall, lead: Told | None = None
     result begins with the `lead`."""
     agents.to_background(conn, call.run_id, call.step, call.place)
     there = agents.of_call(conn, call.run_id, call.step, call.place)
-    names = ", ".join(one.name for one in there if one.settled_ms is None)
+    names = ", ".join(one.name for one in there if not one.settled)
     text = f"Still at work, in the background from now on: {names}. You will be told the results."
     if any(one.share == "isolated" for one in there):
         text += " Read the results of isolated ones with subagents, action output."
-    ended = [one for one in there if one.settled_ms is not None and one.mode == "await"]
+    ended = [one for one in there if one.settled and one.mode == "await"]
     parts = (lead or Told(""), Told(text), result_text.together(conn, ended))
     text = "\n\n".join(part.text for part in parts if part.text)
     _complete(conn, lane, call, Told(text, any(part.tainted for part in parts)))

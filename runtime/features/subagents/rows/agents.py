@@ -99,6 +99,15 @@ class Agent:
     description: str = ""
     deadline_ms: int | None = None
 
+    @property
+    def settled(self) -> bool:
+        """Whether it has ended, and nobody told it to go on since."""
+        return self.settled_ms is not None
+
+    def lasted_ms(self, now: int) -> int:
+        """How long it was there until it settled, or until `now`."""
+        return max(0, (now if self.settled_ms is None else self.settled_ms) - self.created_ms)
+
 
 @dataclass(frozen=True, slots=True)
 class Totals:

@@ -31,7 +31,7 @@ def reopen(unit: Unit, lane: Lane, agent: Agent, speaker: Run, limits: Limits) -
     conn = unit.conn
     unit.lanes((agent.parent_id, speaker.session_id, agent.tree_id))
     parent = agents.find(conn, agent.parent_id)
-    if parent is not None and (parent.settled_ms is not None or parent.stop is not None):
+    if parent is not None and (parent.settled or parent.stop is not None):
         detail = (
             f"{agent.name} settled, and so did {parent.name}, which spawned it: "
             f"send the message to {parent.name}"
@@ -62,7 +62,7 @@ def _check_group(conn: Connection, agent: Agent, everybody: Sequence[Agent]) -> 
     ahead = {one.session_id for _, one in agents.in_front(conn, agent.session_id)}
     for one in everybody:
         same = one.group_name == agent.group_name and one.session_id != agent.session_id
-        if not same or one.settled_ms is not None:
+        if not same or one.settled:
             continue
         if agent.held_ms is not None and one.session_id in ahead:
             continue

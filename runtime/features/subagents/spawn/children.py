@@ -153,7 +153,7 @@ def tree_of(conn: Connection, tree_id: str, everybody: Sequence[Agent]) -> Tree:
     needs = agents.waits(conn, tree_id)
     awaits: dict[str, list[str]] = {}
     for one in everybody:
-        if one.settled_ms is None:
+        if not one.settled:
             awaits.setdefault(one.parent_id, []).append(one.name)
     nodes = [Node(id=ROOT, awaits=tuple(awaits.get(tree_id, ())))]
     nodes += [
@@ -164,7 +164,7 @@ def tree_of(conn: Connection, tree_id: str, everybody: Sequence[Agent]) -> Tree:
             group=one.group_name,
             place=one.place,
             awaits=tuple(awaits.get(one.session_id, ())),
-            settled=one.settled_ms is not None,
+            settled=one.settled,
             began=one.held_ms is None,
         )
         for one in everybody
@@ -244,7 +244,7 @@ def _behind(one: Agent, wanted: AgentRequest, everybody: Sequence[Agent]) -> Map
     found = {other.session_id: DEPENDENCY for other in everybody if other.name in needed}
     for other in everybody:
         same = one.group_name is not None and other.group_name == one.group_name
-        if same and other.place < one.place and other.settled_ms is None:
+        if same and other.place < one.place and not other.settled:
             found.setdefault(other.session_id, "group")
     return found
 
@@ -298,7 +298,7 @@ def start(unit: Unit, session_id: str) -> bool:
     conn, lane = unit.conn, unit.lane(session_id)
     agent = agents.get(conn, session_id)
     front = agents.in_front(conn, session_id)
-    if lane.gate != HELD or agent.settled_ms or any(not one.settled_ms for _, one in front):
+    if lane.gate != HELD or agent.settled or any(not one.settled for _, one in front):
         return False
     needed = [one for kind, one in front if kind == DEPENDENCY]
     broken = [one for one in needed if one.status != "completed"]

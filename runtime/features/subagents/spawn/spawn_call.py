@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from runtime.domain.value import JsonObject
-from runtime.features.subagents import waiting_calls
-from runtime.features.subagents.cards import batch_card
+from runtime.features.subagents import batch_card, waiting_calls
 from runtime.features.subagents.ends import result_text
 from runtime.features.subagents.notices import Told
 from runtime.features.subagents.rows import agents
@@ -96,8 +95,8 @@ def _repeat(
         text = f"Nothing was started:\n- spawn_request_id: {wrong} (it started {names})"
         waiting_calls.end(conn, lane, row, Told(text), "error")
         return
-    live = [one for one in there if one.settled_ms is None]
-    said = result_text.together(conn, [one for one in there if one.settled_ms is not None])
+    live = [one for one in there if not one.settled]
+    said = result_text.together(conn, [one for one in there if one.settled])
     rest = SILENT if any(one.share == "isolated" for one in live) else TOLD
     parts = [f"{BEFORE} {rest}" if live else BEFORE]
     parts += [result_text.reply(conn, one) for one in live]

@@ -16,7 +16,8 @@ from runtime.domain.fence import fence
 from runtime.domain.tools import Effect, Touches
 from runtime.domain.value import JsonObject
 from runtime.features.subagents.agent_messages import How, Word
-from runtime.features.subagents.agent_selectors import below, select, standing
+from runtime.features.subagents.agent_selectors import below, select
+from runtime.features.subagents.agent_words import standing
 from runtime.features.subagents.family import AgentFamily, Household
 from runtime.features.subagents.rows.agent_tree import AgentRow
 from runtime.features.subagents.rows.agents import Agent
@@ -177,7 +178,7 @@ class Subagents(Tool[SubagentsArguments]):
 
     async def _output(self, row: AgentRow, house: Household) -> ToolOutput:
         agent = row.agent
-        if agent.settled_ms is None:
+        if not agent.settled:
             state = {"agent_id": agent.name, "status": standing(row)}
             return ToolOutput(f"not_ready\n{json.dumps(state)}")
         detail = await self._family.detail(row)
@@ -257,7 +258,6 @@ def _rows(rows: Sequence[AgentRow], house: Household, *, said: str = "") -> Tool
 
 def _row(row: AgentRow, house: Household) -> JsonObject:
     agent = row.agent
-    ended = house.now_ms if agent.settled_ms is None else agent.settled_ms
     parents = {one.session_id: one.name for one in house.agents}
     shown: JsonObject = {
         "agent_id": agent.name,
@@ -278,7 +278,7 @@ def _row(row: AgentRow, house: Household) -> JsonObject:
         "tokens": row.tokens,
         "cost": row.cost_usd,
         "retries": agent.retries or None,
-        "elapsed_s": round((ended - agent.created_ms) / 1000, 1),
+        "elapsed_s": round(agent.lasted_ms(house.now_ms) / 1000, 1),
         "last_activity_at_ms": row.active_ms,
         "last_error": _words(agent, (row.error or "")[:PREVIEW], tainted=row.tainted) or None,
         "last_output_preview": _words(agent, _preview(row), tainted=row.tainted) or None,
@@ -311,7 +311,7 @@ def _given_to(row: AgentRow, words: str, house: Household) -> str:
 
 def _preview(row: AgentRow) -> str:
     """The beginning of what it gave, or said last while it is at work."""
-    words = row.said if row.agent.settled_ms is None else row.agent.result
+    words = row.said if not row.agent.settled else row.agent.result
     return words.strip()[:PREVIEW]
 
 

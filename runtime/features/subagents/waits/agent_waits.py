@@ -81,7 +81,7 @@ def _waited(conn: Connection, session_id: str, selector: str) -> Sequence[str]:
 
 def _is_over(conn: Connection, waited: Sequence[str]) -> bool:
     found = [agents.find(conn, one) for one in waited]
-    left = [one.session_id for one in found if one is not None and one.settled_ms is None]
+    left = [one.session_id for one in found if one is not None and not one.settled]
     asks = (open_calls.open_ones(conn, session_id=one, kind=CLARIFICATION) for one in left)
     return not left or any(asks)
 
