@@ -8,7 +8,7 @@ from sqlalchemy import Connection
 from runtime.domain.runs import RunState, Usage
 from runtime.domain.transcript import AssistantMessage
 from runtime.features.subagents.ends import child_stop, parent_results
-from runtime.features.subagents.rows import agents
+from runtime.features.subagents.rows import agents, agents_due
 from runtime.features.subagents.spawn import children
 from runtime.features.subagents.spawn.agent_types import Profile
 from runtime.features.subagents.spawn.isolation import Placing
@@ -123,7 +123,7 @@ def test_who_was_stopped_between_the_look_and_the_start_is_not_started(play: Beg
     at.turns()
     at.child_ends("a")
     b = at.session("b")
-    assert at.units.run(agents.startable) == [b]
+    assert at.units.run(agents_due.startable) == [b]
     at.stops(b)
     at.ends_stopped()
     assert at.statuses()["b"] == "cancelled"

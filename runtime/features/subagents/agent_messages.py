@@ -11,7 +11,7 @@ from runtime.domain.events import EventKind
 from runtime.domain.ids import IdPrefix, new_id
 from runtime.domain.runs import RunKind
 from runtime.features.subagents.notices import notice, queue_run
-from runtime.features.subagents.rows import agent_tree, agents
+from runtime.features.subagents.rows import agents, retries
 from runtime.features.subagents.settings import Limits
 from runtime.features.subagents.spawn import agent_reopening
 from runtime.features.subagents.waits import clarifications
@@ -74,7 +74,7 @@ def tell(unit: Unit, word: Word, *, limits: Limits = USUAL) -> How:
     said = SAYS.format(by=word.by, text=word.text)
     if settled:
         agent_reopening.reopen(unit, lane, agent, speaker, limits)
-        for earlier in agent_tree.unheard_runs(conn, agent.session_id):
+        for earlier in retries.unheard_runs(conn, agent.session_id):
             inputs.hand_over(conn, earlier, to=run_id)
         how = "continued"
     new = notice(lane, speaker, said, identity, run_id=run_id)

@@ -14,7 +14,7 @@ import structlog
 from runtime.domain.errors import StoreUnavailable
 from runtime.features.subagents import batch_card, slots
 from runtime.features.subagents.ends import child_stop
-from runtime.features.subagents.rows import agents, batch_cards, deadlines
+from runtime.features.subagents.rows import agents_due, batch_cards
 from runtime.features.subagents.rows import slots as slot_rows
 from runtime.features.subagents.rows.agents_due import SUBAGENTS_DUE
 from runtime.features.subagents.spawn import children
@@ -46,9 +46,9 @@ class _Found:
 def _look(conn: Connection) -> _Found:
     """In one reading, because it is the way from a spawn to the child's first step."""
     return _Found(
-        late=deadlines.overdue(conn),
-        stopped=agents.stopped(conn),
-        startable=agents.startable(conn),
+        late=agents_due.overdue(conn),
+        stopped=agents_due.stopped(conn),
+        startable=agents_due.startable(conn),
         waited=agent_waits.over(conn),
         wanted=slot_rows.wanted(conn),
         cards=batch_cards.due(conn),
@@ -58,14 +58,7 @@ def _look(conn: Connection) -> _Found:
 class ChildKeeper:
     """Runs in every process that has turns. `most` children run at once, 0: any number."""
 
-    def __init__(
-        self,
-        units: Units,
-        clock: Clock,
-        looks: Looks,
-        *,
-        most: int,
-    ) -> None:
+    def __init__(self, units: Units, clock: Clock, looks: Looks, *, most: int) -> None:
         self._units = units
         self._looks = looks
         self._most = most
@@ -98,7 +91,7 @@ class ChildKeeper:
         units, database, did = self._units, self._units.database, False
         found = await database.read(_look)
         for session_id in found.late:
-            work = partial(deadlines.end, session_id=session_id)
+            work = partial(agents_due.end_late, session_id=session_id)
             did = await database.write(work, name="child-late") or did
         for session_id in found.stopped:
             did = await self._stop(session_id) or did

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from runtime.features.subagents.rows import agent_erasure, agents
+from runtime.features.subagents.rows import agents
 from runtime.features.subagents.rows.agents import Agent
 from runtime.sessions import open_calls
 from runtime.sessions.inputs import Input
@@ -27,7 +27,7 @@ class SubagentDelegations:
 
     def erase(self, conn: Connection, session_ids: Sequence[str]) -> None:
         """Remove the agents among sessions that are deleted, and what they left."""
-        agent_erasure.erase(conn, session_ids)
+        agents.erase(conn, session_ids)
 
 
 def _delegation(agent: Agent) -> Delegation:

@@ -4,13 +4,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Final
 
-from runtime.feature import (
-    Feature,
-    FeatureParts,
-    FeatureServices,
-    FeatureWorker,
-    ToolServices,
-)
+from runtime.feature import Feature, FeatureParts, FeatureServices, FeatureWorker, ToolServices
 from runtime.features.subagents.child_keeper import ChildKeeper
 from runtime.features.subagents.commands import AGENTS
 from runtime.features.subagents.delegations import SubagentDelegations

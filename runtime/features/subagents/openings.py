@@ -40,11 +40,7 @@ class SpawnOpenings:
     @property
     def by_kind(self) -> Mapping[str, OpeningOf]:
         """Each maker by its kind of wait."""
-        return {
-            CHILDREN: self.spawn,
-            AGENTS: self.wait,
-            CLARIFICATION: self.clarify,
-        }
+        return {CHILDREN: self.spawn, AGENTS: self.wait, CLARIFICATION: self.clarify}
 
     async def spawn(self, one: Planned, asking: Asking) -> Opening:
         """A spawn with the types, the rights and the places that it may give."""

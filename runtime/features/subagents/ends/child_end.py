@@ -13,8 +13,8 @@ from runtime.features.subagents import batch_card, slots
 from runtime.features.subagents.ends import child_retry, parent_results, result_text
 from runtime.features.subagents.notices import Told
 from runtime.features.subagents.rows import agents, results, retries
-from runtime.features.subagents.rows.agents import Agent, Outcome, Status, Totals
-from runtime.features.subagents.rows.deadlines import OVER
+from runtime.features.subagents.rows.agents import Agent, Status, Totals
+from runtime.features.subagents.rows.agents_due import OVER
 from runtime.features.subagents.rows.retries import HANDOFF
 from runtime.ports.bus import CHILDREN, EVENTS, OUTBOX, RUNS
 from runtime.sessions import runs, seen_files
@@ -135,8 +135,7 @@ def _close(
     if short.digest is not None:
         results.keep(conn, agent.session_id, short.digest, words, now=now)
     files = results.written(conn, agent.session_id) if used.tool_calls else ()
-    end = Outcome(status, short.preview, short.size, short.digest, files, used, now)
-    agents.settle(conn, agent.session_id, end)
+    agents.settle(conn, agent.session_id, status, short, artifacts=files, used=used, now=now)
 
 
 def _isolated(agent: Agent) -> bool:

@@ -5,25 +5,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Final, Literal
 
-from sqlalchemy import (
-    Connection,
-    bindparam,
-    exists,
-    func,
-    insert,
-    literal_column,
-    or_,
-    select,
-    text,
-    update,
-)
+from sqlalchemy import Connection, bindparam, case, delete, func, insert, or_, select, text, update
 
 from runtime.domain.errors import NotFound
+from runtime.domain.results import Shortened
 from runtime.sessions.runs import Run
 from runtime.store.row_values import quick
 from runtime.store.statements import hot
 from runtime.store.tables import runs, tool_calls
-from runtime.store.tables_agents import agent_waits, agents
+from runtime.store.tables_agents import agent_cards, agent_results, agent_waits, agents, seen_files
 
 Mode = Literal["await", "background"]
 Status = Literal["completed", "failed", "cancelled", "timed_out", "forced"]
@@ -38,7 +28,6 @@ SUBAGENT: Final = "subagent"
 ROOT: Final = "root"
 """What the session at the top of a tree is called in it."""
 LIVE: Final = "settled_ms IS NULL"
-ENDING: Final = "stop IS NOT NULL AND settled_ms IS NULL"
 
 
 @quick
@@ -283,39 +272,6 @@ def ask_to_stop(conn: Connection, session_id: str, reason: str) -> bool:
     return changed.rowcount == 1
 
 
-AT_ONCE: Final = 100
-"""Agents that one look finds."""
-_STOPPED = hot(
-    select(agents.c.session_id)
-    .where(text(ENDING))
-    .order_by(agents.c.created_ms, agents.c.depth)
-    .limit(AT_ONCE)
-)
-
-
-def stopped(conn: Connection) -> Sequence[str]:
-    """Sessions of live agents that are to end, parents before their children."""
-    return [row[0] for row in _STOPPED.rows(conn)]
-
-
-_other = agents.alias("other")
-_UNSETTLED = exists().where(
-    agent_waits.c.session_id == agents.c.session_id,
-    _other.c.session_id == agent_waits.c.other_id,
-    literal_column("other.settled_ms").is_(None),
-)
-STARTABLE = select(agents.c.session_id).where(text("agents.held_ms IS NOT NULL"), ~_UNSETTLED)
-"""Those who waited for others, of whom none is left."""
-
-
-_STARTABLE = hot(STARTABLE.order_by(agents.c.held_ms, agents.c.place).limit(AT_ONCE))
-
-
-def startable(conn: Connection) -> Sequence[str]:
-    """Sessions of agents that wait for nobody any more and do not know it yet."""
-    return [row[0] for row in _STARTABLE.rows(conn)]
-
-
 def totals(conn: Connection, session_id: str) -> Totals:
     """What a session's runs used so far."""
     row = conn.execute(
@@ -345,53 +301,66 @@ def totals(conn: Connection, session_id: str) -> Totals:
     )
 
 
-def release(conn: Connection, session_id: str) -> None:
-    """It waits for others no longer."""
-    conn.execute(update(agents).where(agents.c.session_id == session_id).values(held_ms=None))
+def change(conn: Connection, session_id: str, **values: object) -> None:
+    """Change columns of one."""
+    conn.execute(update(agents).where(agents.c.session_id == session_id).values(**values))
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What came of an agent: how it ended, what it gave (`digest` of the whole where `result` is
-    its beginning; `size` in bytes), the paths of the files it wrote, what it used, and when."""
-
-    status: Status
-    result: str
-    size: int
-    digest: str | None
-    artifacts: Sequence[str]
-    used: Totals
-    now: int
-
-
-def settle(conn: Connection, session_id: str, end: Outcome) -> None:
-    """Keep what came of one; its mode may have changed since it was spawned."""
-    conn.execute(
-        update(agents)
-        .where(agents.c.session_id == session_id)
-        .values(
-            status=end.status,
-            result=end.result,
-            result_bytes=end.size,
-            result_digest=end.digest,
-            artifacts=json.dumps(list(end.artifacts)),
-            steps=end.used.steps,
-            tool_calls=end.used.tool_calls,
-            input_tokens=end.used.input_tokens,
-            output_tokens=end.used.output_tokens,
-            cost_usd=end.used.cost_usd,
-            held_ms=None,
-            settled_ms=end.now,
-        )
+def settle(
+    conn: Connection,
+    session_id: str,
+    status: Status,
+    result: Shortened,
+    *,
+    artifacts: Sequence[str],
+    used: Totals,
+    now: int,
+) -> None:
+    """Keep what came of one: how it ended, what it gave, the paths of the files that it wrote, and
+    what it used."""
+    change(
+        conn,
+        session_id,
+        status=status,
+        result=result.preview,
+        result_bytes=result.size,
+        result_digest=result.digest,
+        artifacts=json.dumps(list(artifacts)),
+        steps=used.steps,
+        tool_calls=used.tool_calls,
+        input_tokens=used.input_tokens,
+        output_tokens=used.output_tokens,
+        cost_usd=used.cost_usd,
+        held_ms=None,
+        settled_ms=now,
     )
 
 
 def answer(conn: Connection, session_id: str, *, status: Status, result: str) -> None:
     """Keep what a live agent gave, that settles once its children have."""
-    conn.execute(
-        update(agents)
-        .where(agents.c.session_id == session_id)
-        .values(status=status, result=result, result_digest=None)
+    change(conn, session_id, status=status, result=result, result_digest=None)
+
+
+def reopen(conn: Connection, session_id: str, *, held_ms: int | None, payer: str) -> None:
+    """Let an agent that settled be live again; whoever locked its lane gives it something to do.
+
+    Nobody awaits it any more, so its next end is told in the background. One that ended while it
+    waited for others waits for them again since `held_ms`. It counts on the budget of `payer`. The
+    time that it was given was for its task.
+    """
+    change(
+        conn,
+        session_id,
+        settled_ms=None,
+        status=None,
+        stop=None,
+        quiet=False,
+        mode="background",
+        held_ms=held_ms,
+        deadline_ms=None,
+        payer=payer,
+        # Its worktree is looked at again, and made again where it is gone.
+        tree_state=case((agents.c.tree_state.is_not(None), "open")),
     )
 
 
@@ -407,3 +376,13 @@ def to_background(conn: Connection, run_id: str, step: int, place: int) -> None:
         )
         .values(mode="background")
     )
+
+
+def erase(conn: Connection, session_ids: Sequence[str]) -> None:
+    """Delete what is kept of these sessions as agents, and of what they spawned."""
+    own = select(runs.c.id).where(runs.c.session_id.in_(session_ids))
+    conn.execute(delete(agent_cards).where(agent_cards.c.run_id.in_(own)))
+    either = agent_waits.c.session_id.in_(session_ids) | agent_waits.c.other_id.in_(session_ids)
+    conn.execute(delete(agent_waits).where(either))
+    for table in (seen_files, agent_results, agents):
+        conn.execute(delete(table).where(table.c.session_id.in_(session_ids)))

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from runtime.domain.errors import Conflict
 from runtime.domain.runs import TERMINAL
-from runtime.features.subagents.rows import agent_tree, agents
+from runtime.features.subagents.rows import agents
 from runtime.features.subagents.rows.agents import HELD, Agent
 from runtime.features.subagents.settings import Limits
 from runtime.features.subagents.spawn import children
@@ -51,7 +51,7 @@ def reopen(unit: Unit, lane: Lane, agent: Agent, speaker: Run, limits: Limits) -
     _check_group(conn, again, everybody)
     _check_bounds(conn, again, everybody, speaker, limits)
     payer = agents.payer_of(conn, speaker)
-    agent_tree.reopen(conn, agent.session_id, held_ms=held_ms, payer=payer)
+    agents.reopen(conn, agent.session_id, held_ms=held_ms, payer=payer)
 
 
 def _check_group(conn: Connection, agent: Agent, everybody: Sequence[Agent]) -> None:

@@ -314,7 +314,7 @@ def start(unit: Unit, session_id: str) -> bool:
         child_end.settle(unit, lane, agent, "failed", text)
         lanes.settle(conn, lane)
         return True
-    agents.release(conn, session_id)
+    agents.change(conn, session_id, held_ms=None)
     if needed:
         told = [result_text.told(conn, one, reader=session_id) for one in needed]
         if any(agents.totals(conn, one.session_id).tainted for one in needed):
