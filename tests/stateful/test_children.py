@@ -115,7 +115,7 @@ class Children(ChildrenPlay, RuleBasedStateMachine):
             pool = [*reversed(known[-6:]), *(one for one in names if one != name)] or [name]
             needed = [WRONG.get(need) or pick(pool, need) for need in needs]
             wanted.append(agent(name, *dict.fromkeys(needed), group=group))
-        return spawning(*wanted, mode=mode, on_failure=on_failure)
+        return spawning(*wanted, mode=mode, on_dependency_failure=on_failure)
 
     @rule(most=st.integers(1, 3))
     def everybody_gets_a_turn(self, most: int) -> None:

@@ -12,7 +12,6 @@ from runtime.features.subagents.rows import agents, agents_due
 from runtime.features.subagents.spawn import children
 from runtime.features.subagents.spawn.agent_types import Profile
 from runtime.features.subagents.spawn.isolation import Placing
-from runtime.features.subagents.spawn.spawn_requests import Terms
 from runtime.features.subagents.waits.clarifications import ClarificationOpening
 from runtime.sessions import approvals, open_calls, run_steps, runs, seen_files, sessions
 from runtime.sessions.run_steps import AT_LIMIT, Finish
@@ -102,7 +101,7 @@ def test_a_dependant_falls_with_every_end_that_is_no_completion(
     at, _, root = play(2)
     at.spawns(root, spawning(agent("a"), mode="background"))
     after = spawning(
-        agent("b", "a"), mode="background", on_failure="continue" if goes_on else "fail"
+        agent("b", "a"), mode="background", on_dependency_failure="continue" if goes_on else "fail"
     )
     at.spawns(root, after)
     at.turns()
@@ -216,12 +215,12 @@ def test_why_an_agent_is_to_end_is_what_was_said_first(play: Begin) -> None:
 @pytest.mark.requirement("SUB-6")
 def test_a_key_is_that_of_the_session_that_spawns(play: Begin) -> None:
     at, _, root = play(2)
-    keyed = Terms(key="k", digest="of the root")
-    at.spawns(root, replace(spawning(agent("a"), mode="background"), terms=keyed))
+    keyed = spawning(agent("a"), mode="background", spawn_request_id="k")
+    at.spawns(root, replace(keyed, digest="of the root"))
     at.turns()
     run = at.at_work_on(at.session("a"))
-    keyed = Terms(key="k", digest="of a")
-    at.spawns(run, replace(spawning(agent("b"), mode="background"), terms=keyed))
+    keyed = spawning(agent("b"), mode="background", spawn_request_id="k")
+    at.spawns(run, replace(keyed, digest="of a"))
     assert at.statuses() == {"a": None, "b": None}
     at.rests()
 

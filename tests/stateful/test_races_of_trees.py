@@ -16,7 +16,7 @@ from runtime.sessions.unit import Unit
 from tests.contract.store_support import clock, migrated_url, points, schema_templates, store
 from tests.kinds import unit_of
 from tests.stateful.arriving import deliver
-from tests.stateful.children_bench import LIMITS, agent, spawning
+from tests.stateful.children_bench import LIMITS, agent, spawning, within
 from tests.stateful.test_races import Race, dialect, race
 
 __all__ = ["clock", "dialect", "migrated_url", "points", "race", "schema_templates", "store"]
@@ -27,8 +27,8 @@ ROOM: Final = 2
 
 def spawns(run_id: str, name: str) -> Callable[[Connection], Spawned]:
     """A run spawns one agent of this name, where the tree has room."""
-    order = spawning(agent(name), mode="background")
-    order = replace(order, limits=replace(LIMITS, live_per_tree=ROOM))
+    limits = replace(LIMITS, live_per_tree=ROOM)
+    order = within(spawning(agent(name), mode="background"), limits)
 
     def work(unit: Unit) -> Spawned:
         lane, run = unit.lane_of_run(run_id), runs.get(unit.conn, run_id)

@@ -12,10 +12,9 @@ from runtime.features.subagents.files.work_places import WorkPlaces
 from runtime.features.subagents.spawn.agent_types import Types
 from runtime.features.subagents.spawn.child_capabilities import Held
 from runtime.features.subagents.spawn.children import SpawnOrder
+from runtime.features.subagents.spawn.spawn_arguments import SpawnArguments
 from runtime.features.subagents.spawn.spawn_call import SpawnOpening
-from runtime.features.subagents.spawn.spawn_requests import SpawnRequest, Terms
 from runtime.features.subagents.spawn.type_book import TypeBook
-from runtime.features.subagents.tools.spawn_tool import SpawnArguments
 from runtime.features.subagents.tools.subagents_tools import SubagentsArguments
 from runtime.features.subagents.waits.agent_waits import AgentsOpening
 from runtime.features.subagents.waits.clarifications import ClarificationOpening
@@ -44,31 +43,18 @@ class SpawnOpenings:
 
     async def spawn(self, one: Planned, asking: Asking) -> Opening:
         """A spawn with the types, the rights and the places that it may give."""
-        arguments, session, children = _of(one, SpawnArguments), asking.session, self.book.children
+        arguments, session = _of(one, SpawnArguments), asking.session
         types = await self.book.of(session.id, self.registry.tools)
         if asking.run.speaker.trust not in (Trust.OWNER, Trust.MEMBER):
             # A guest causes no side effects, and would take slots and money from everybody.
             types = replace(types, may=frozenset())
         layout = self.places.places.site(session.id).layout
         order = SpawnOrder(
-            request=_request(arguments, types),
+            arguments=_with_mode(arguments, types),
             types=types,
-            limits=children.limits,
-            models=children.models.offered,
-            label=arguments.label,
-            description=arguments.description,
-            timeout_ms=arguments.timeout_s and arguments.timeout_s * 1000,
-            on_failure=arguments.on_dependency_failure,
-            await_ms=children.await_ms,
-            terms=Terms(
-                share=arguments.memory_share_mode,
-                widest=children.share,
-                retention=arguments.retention,
-                key=arguments.spawn_request_id,
-                digest=one.row.digest,
-            ),
+            settings=self.book.children,
+            digest=one.row.digest,
             held=held_by(asking.bounds, levels=types.levels, layout=layout),
-            asked=arguments.asked,
             placing=await self.places.placing(arguments, types, session.id),
         )
         return SpawnOpening(row=one.row, order=order)
@@ -96,13 +82,12 @@ def _of(one: Planned, kind: type[A]) -> A:
     return arguments
 
 
-def _request(arguments: SpawnArguments, types: Types) -> SpawnRequest:
-    """What a call asks for; where it names no mode, its types may all want the background."""
-    request = arguments.request
-    profiles = [types.profiles.get(one.type) for one in request.wanted]
+def _with_mode(arguments: SpawnArguments, types: Types) -> SpawnArguments:
+    """Where a call names no mode, its types may all want the background."""
+    profiles = [types.profiles.get(one.type) for one in arguments.wanted]
     if "mode" not in arguments.model_fields_set and all(one and one.background for one in profiles):
-        return request.model_copy(update={"mode": "background"})
-    return request
+        return arguments.model_copy(update={"mode": "background"})
+    return arguments
 
 
 def held_by(bounds: Bounds, *, levels: int, layout: Layout | None) -> Held:

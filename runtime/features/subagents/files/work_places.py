@@ -11,7 +11,7 @@ from runtime.features.subagents.rows import agents, worktree_states
 from runtime.features.subagents.rows.agents import Agent, TreeState
 from runtime.features.subagents.spawn.agent_types import Types
 from runtime.features.subagents.spawn.isolation import Defined, Placing, wants_worktree
-from runtime.features.subagents.tools.spawn_tool import SpawnArguments
+from runtime.features.subagents.spawn.spawn_arguments import SpawnArguments
 from runtime.store import Connection, Database
 
 
@@ -57,7 +57,7 @@ class WorkPlaces:
         one is asked for at all."""
         seen = self.places.seen(session_id)
         asked = Placing(arguments.isolation, arguments.place, seen)
-        kinds = [types.profiles.get(one.type) for one in arguments.request.wanted]
+        kinds = [types.profiles.get(one.type) for one in arguments.wanted]
         if not any(wants_worktree(asked, one.isolation if one else Defined()) for one in kinds):
             return asked
         own = await self.database.read(partial(agents.find, session_id=session_id))

@@ -14,7 +14,7 @@ from runtime.domain.patterns import named
 from runtime.domain.tools import Effect
 from runtime.features.subagents.settings import ChildSettings
 from runtime.features.subagents.spawn.isolation import Defined
-from runtime.features.subagents.spawn.spawn_requests import SPAWN
+from runtime.features.subagents.spawn.spawn_arguments import SPAWN
 from runtime.tools.builtin.skills import USE_SKILL
 from runtime.workspace.definitions import Definition, Definitions
 

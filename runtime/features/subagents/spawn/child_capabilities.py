@@ -7,24 +7,18 @@ definition leaves out is taken away without a word. Nothing here can add.
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
-from typing import Annotated, Final
+from typing import Final
 
-from pydantic import Field, PositiveInt, StringConstraints, ValidationError
+from pydantic import ValidationError
 
-from runtime.domain.budgets import micro_usd
 from runtime.domain.capabilities import Axis, Capabilities, Scope, Spend, meet, widenings
 from runtime.domain.decisions import PermissionMode
 from runtime.domain.patterns import named
 from runtime.domain.printable import quoted
 from runtime.domain.value import Value
-from runtime.features.subagents.spawn.spawn_requests import Problem
+from runtime.features.subagents.spawn.spawn_arguments import Asked, Problem
 from runtime.workspace.layout import Layout
 
-MOST: Final = 64
-"""Patterns of one axis in a request."""
-Pattern = Annotated[str, StringConstraints(min_length=1, max_length=500)]
-Patterns = Annotated[tuple[Pattern, ...], Field(max_length=MOST)]
-Folder = Annotated[str, StringConstraints(min_length=1, max_length=500)]
 _WILD: Final = re.compile(r"[*?\[]")
 _FIELDS: Final[dict[Axis, str]] = {
     "tools": "allowed_tools",
@@ -32,43 +26,6 @@ _FIELDS: Final[dict[Axis, str]] = {
     "spend": "budget",
 }
 """What an axis is called in a call, where it has another name there."""
-
-
-class SpendAsked(Value):
-    """What each child may use at most: tokens and US dollars with all agents below it, and steps of
-    its own. None is no bound of its own."""
-
-    tokens: PositiveInt | None = None
-    usd: Annotated[float, Field(gt=0, le=1_000_000, allow_inf_nan=False)] | None = None
-    steps: PositiveInt | None = None
-
-    @property
-    def spend(self) -> Spend:
-        """As a bound of the lattice."""
-        money = None if self.usd is None else max(1, micro_usd(self.usd))
-        return Spend(tokens=self.tokens, micro_usd=money, steps=self.steps)
-
-
-class Asked(Value):
-    """What a spawn asks for its children. None asks nothing of that axis: the child gets what its
-    parent has. An empty list is nothing at all. Paths are files or folders, absolute or in the
-    workspace, with all below them, and a `folder` is one of these; hosts as in `Capabilities`."""
-
-    permission_mode: PermissionMode | None = None
-    allowed_tools: Patterns | None = None
-    denied_tools: Patterns = ()
-    paths: Patterns | None = None
-    folder: Folder | None = None
-    network: Patterns | None = None
-    budget: SpendAsked | None = None
-
-    @property
-    def asks(self) -> bool:
-        """Whether anything is asked at all."""
-        return self != NOTHING_ASKED
-
-
-NOTHING_ASKED: Final = Asked()
 
 
 ANYWHERE: Final = Layout(Path("/"), Path("/"), ())

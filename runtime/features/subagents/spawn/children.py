@@ -15,20 +15,19 @@ from runtime.domain.runs import RunKind, RunState
 from runtime.features.subagents.ends import child_end, result_text
 from runtime.features.subagents.notices import Told, notice, queue_run
 from runtime.features.subagents.rows import agents, inherited_grants, retries
-from runtime.features.subagents.rows.agents import HELD, SUBAGENT, Agent
-from runtime.features.subagents.settings import Limits
+from runtime.features.subagents.rows.agents import HELD, SUBAGENT, Agent, Share
+from runtime.features.subagents.settings import ChildSettings
 from runtime.features.subagents.spawn import child_capabilities, inherited_history, isolation
 from runtime.features.subagents.spawn.agent_types import Types
-from runtime.features.subagents.spawn.child_capabilities import HELD_ALL, NOTHING_ASKED, Asked, Held
+from runtime.features.subagents.spawn.child_capabilities import HELD_ALL, Held
 from runtime.features.subagents.spawn.isolation import Defined, Placing
-from runtime.features.subagents.spawn.spawn_requests import (
+from runtime.features.subagents.spawn.spawn_arguments import (
+    NOTHING_ASKED,
     AgentRequest,
     Problem,
-    Spawner,
-    SpawnRequest,
-    Terms,
-    check,
+    SpawnArguments,
 )
+from runtime.features.subagents.spawn.spawn_requests import Spawner, check, too_wide
 from runtime.features.subagents.spawn.wait_graph import Node, Tree
 from runtime.ports.bus import EVENTS
 from runtime.sessions import inputs, lanes, runs, sessions
@@ -51,23 +50,21 @@ ABOUT: Final = (
 
 @dataclass(frozen=True, slots=True)
 class SpawnOrder:
-    """A spawn with all that was looked up for it. `types` are those that the spawner may use,
-    `models` as in `Spawner`; `held` is what it has itself, `asked` what its children are to have of
-    it. `timeout_ms` after the spawn they end, None: nothing says when."""
+    """The `arguments` of a spawn, and what was looked up for them: the `types` that the spawner may
+    use, what it `held` itself, and where its children are to be. The `digest` is of the call as it
+    was sent."""
 
-    request: SpawnRequest
+    arguments: SpawnArguments
     types: Types
-    limits: Limits
-    label: str = ""
-    description: str = ""
-    timeout_ms: int | None = None
-    on_failure: str = "fail"
-    await_ms: int = 120_000
-    terms: Terms = field(default_factory=Terms)
-    models: frozenset[str] = frozenset()
+    settings: ChildSettings
+    digest: str | None = None
     held: Held = HELD_ALL
-    asked: Asked = NOTHING_ASKED
     placing: Placing = field(default_factory=Placing)
+
+    @property
+    def share(self) -> Share:
+        """How much of memory its children share."""
+        return self.arguments.memory_share_mode or self.settings.share
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,13 +89,13 @@ def spawn(unit: Unit, lane: Lane, run: Run, *, step: int, place: int, order: Spa
         conn, run_id=run.id, tree_id=tree_id, since_ms=lane.now_ms - MINUTE_MS
     )
     alone = unattended(conn, lane.session_id, tree_id)
-    spawner = Spawner(
-        own, order.types.may, order.types.known, in_run, in_minute, order.models, alone
-    )
+    types, settings = order.types, order.settings
+    models = settings.models.offered
+    spawner = Spawner(own, types.may, types.known, in_run, in_minute, models, alone)
     there = tree_of(conn, tree_id, everybody)
     problems = (
-        *check(order.request, there, spawner, order.limits),
-        *order.terms.problems(),
+        *check(order.arguments, there, spawner, settings.limits),
+        *too_wide(order.share, settings.share),
         *_widenings(order),
         *_places(order),
     )
@@ -110,7 +107,7 @@ def spawn(unit: Unit, lane: Lane, run: Run, *, step: int, place: int, order: Spa
         agents.add(conn, one)
         isolation.give_seen(conn, one, order.placing)
     everybody = (*everybody, *made)
-    for one, wanted in zip(made, order.request.wanted, strict=True):
+    for one, wanted in zip(made, order.arguments.wanted, strict=True):
         agents.wait(conn, one.session_id, _behind(one, wanted, everybody))
         lane.record(
             EventKind.AGENT_SPAWNED,
@@ -128,21 +125,21 @@ def unattended(conn: Connection, session_id: str, tree_id: str) -> int:
 
 def _widenings(order: SpawnOrder) -> tuple[Problem, ...]:
     """What of a spawn asks for more than the spawner or a type has (POL-5)."""
-    if not order.asked.asks:
-        return ()
     found: dict[Problem, None] = {}
-    for kind in dict.fromkeys(wanted.type for wanted in order.request.wanted):
+    asked = order.arguments.asked
+    if asked == NOTHING_ASKED:
+        return ()
+    for kind in dict.fromkeys(wanted.type for wanted in order.arguments.wanted):
         profile = order.types.profiles.get(kind)
         if profile is not None:
-            found |= dict.fromkeys(
-                child_capabilities.problems(order.held, order.asked, profile.tools)
-            )
+            wrong = child_capabilities.problems(order.held, asked, profile.tools)
+            found |= dict.fromkeys(wrong)
     return tuple(found)
 
 
 def _places(order: SpawnOrder) -> Sequence[Problem]:
     """What is wrong with where the children are to be; a type that nobody knows says nothing."""
-    profiles = [order.types.profiles.get(wanted.type) for wanted in order.request.wanted]
+    profiles = [order.types.profiles.get(wanted.type) for wanted in order.arguments.wanted]
     kinds = [profile.isolation if profile else Defined() for profile in profiles]
     return isolation.problems(order.placing, kinds)
 
@@ -182,11 +179,12 @@ def _made(
     step: int,
     place: int,
 ) -> Sequence[Agent]:
+    asked = order.arguments
     taken = {ROOT, *(one.name for one in everybody)}
-    taken |= {wanted.id for wanted in order.request.wanted if wanted.id is not None}
+    taken |= {wanted.id for wanted in asked.wanted if wanted.id is not None}
     last = max((one.place for one in everybody), default=0)
     found: list[Agent] = []
-    for number, wanted in enumerate(order.request.wanted, start=last + 1):
+    for number, wanted in enumerate(asked.wanted, start=last + 1):
         name = wanted.id or _name(wanted.type, number, taken)
         taken.add(name)
         profile = order.types.profiles[wanted.type]
@@ -198,22 +196,22 @@ def _made(
             place=number,
             depth=lane.depth + 1,
             type=wanted.type,
-            label="" if order.request.agents else one_line(plain(order.label)),
+            label="" if asked.agents else one_line(plain(asked.label)),
             task=plain(wanted.task),
-            mode=order.request.mode,
-            on_failure=order.on_failure,
+            mode=asked.mode,
+            on_failure=asked.on_dependency_failure,
             group_name=wanted.group,
             prompt=profile.prompt,
             payer=(parent.payer or parent.run_id) if parent else run.id,
             run_id=run.id,
             step=step,
             call_place=place,
-            request_key=order.terms.key,
-            request_digest=order.terms.digest,
-            description=one_line(plain(order.description)),
+            request_key=asked.spawn_request_id,
+            request_digest=order.digest,
+            description=one_line(plain(asked.description)),
             deadline_ms=_deadline(order, parent, lane.now_ms),
-            share=order.terms.shared,
-            retention=order.terms.retention,
+            share=order.share,
+            retention=asked.retention,
             created_ms=lane.now_ms,
             held_ms=lane.now_ms,
         )
@@ -223,7 +221,8 @@ def _made(
 
 def _deadline(order: SpawnOrder, parent: Agent | None, now: int) -> int | None:
     """When a new child ends at the latest: with its parent, or before."""
-    own = None if order.timeout_ms is None else now + order.timeout_ms
+    seconds = order.arguments.timeout_s
+    own = None if seconds is None else now + seconds * 1000
     return _least(own, parent.deadline_ms if parent else None)
 
 
@@ -254,9 +253,8 @@ def _session(unit: Unit, one: Agent, parent: Lane, run: Run, order: SpawnOrder) 
     conn = unit.conn
     above = inherited_grants.reached(conn, sessions.get(conn, parent.session_id))
     profile = order.types.profiles[one.type]
-    given = child_capabilities.endow(
-        order.held, order.asked, profile.tools, profile.permission_mode
-    )
+    asked, mode = order.arguments.asked, profile.permission_mode
+    given = child_capabilities.endow(order.held, asked, profile.tools, mode)
     new = NewSession(
         key=f"{SUBAGENT}:{one.session_id}",
         address=above.address,
@@ -275,7 +273,7 @@ def _session(unit: Unit, one: Agent, parent: Lane, run: Run, order: SpawnOrder) 
         no_writing=profile.no_writing or above.no_writing,
         capabilities=given.capabilities,
     )
-    model = order.request.model or profile.model
+    model = order.arguments.model or profile.model
     sessions.inherit(conn, one.session_id, above, Inheritance(one.type, scope, model, given.mode))
     lane.gate = HELD
     first = queue_run(conn, lane, run, RunKind.MAILBOX_DELIVERY)

@@ -14,10 +14,8 @@ from runtime.features.subagents.rows import agents
 from runtime.features.subagents.rows.agents import Agent
 from runtime.features.subagents.spawn import children
 from runtime.features.subagents.spawn.children import SpawnOrder
-from runtime.features.subagents.spawn.spawn_requests import Terms
 from runtime.ports import bus
 from runtime.sessions import runs
-from runtime.sessions.calls import CallRow
 from runtime.sessions.lanes import Lane
 from runtime.sessions.open_calls import CHILDREN
 from runtime.sessions.runs import Run
@@ -50,9 +48,10 @@ def begin(unit: Unit, lane: Lane, run: Run, opening: Opening) -> None:
     if not isinstance(opening, SpawnOpening):
         raise TypeError(f"children are not spawned by {type(opening).__name__}")
     conn, row, order = unit.conn, opening.row, opening.order
-    known = agents.of_request(conn, run.session_id, order.terms.key) if order.terms.key else ()
+    key = order.arguments.spawn_request_id
+    known = agents.of_request(conn, run.session_id, key) if key else ()
     if known:
-        _repeat(conn, lane, run, row, order.terms, known)
+        _repeat(conn, lane, run, opening, known)
         return
     made = children.spawn(unit, lane, run, step=row.step, place=row.place, order=order)
     if made.problems:
@@ -63,13 +62,13 @@ def begin(unit: Unit, lane: Lane, run: Run, opening: Opening) -> None:
         unit.say(topic)
     # One card for all that a step spawns: it is posted when every call of the step was opened.
     unit.last("card", lambda conn: batch_card.begin(conn, lane, run, row.step))
-    if order.request.mode == "background":
-        isolated = order.terms.shared == "isolated"
+    if order.arguments.mode == "background":
+        isolated = order.share == "isolated"
         text = f"{_started(conn, made.agents)}\n{ISOLATED if isolated else BACKGROUND}"
         waiting_calls.end(conn, lane, row, Told(text))
         return
     names: JsonObject = {"agents": [one.name for one in made.agents]}
-    waiting_calls.begin(conn, lane, row, CHILDREN, names, lasts_ms=order.await_ms)
+    waiting_calls.begin(conn, lane, row, CHILDREN, names, lasts_ms=order.settings.await_ms)
 
 
 def _started(conn: Connection, made: Sequence[Agent]) -> str:
@@ -80,7 +79,7 @@ def _started(conn: Connection, made: Sequence[Agent]) -> str:
 
 
 def _repeat(
-    conn: Connection, lane: Lane, run: Run, row: CallRow, terms: Terms, there: Sequence[Agent]
+    conn: Connection, lane: Lane, run: Run, opening: SpawnOpening, there: Sequence[Agent]
 ) -> None:
     """End a call that was sent before with the same key: it is told of the agents that are `there`
     since then.
@@ -89,7 +88,7 @@ def _repeat(
     for it: so it is the same spawn after a restart, and whatever its parent inherited or was
     granted meanwhile.
     """
-    wrong = _conflict(conn, there[0], run, terms)
+    row, wrong = opening.row, _conflict(conn, there[0], run, opening.order)
     if wrong:
         names = ", ".join(one.name for one in there)
         text = f"Nothing was started:\n- spawn_request_id: {wrong} (it started {names})"
@@ -105,13 +104,14 @@ def _repeat(
     waiting_calls.end(conn, lane, row, Told("\n".join(parts), said.tainted))
 
 
-def _conflict(conn: Connection, first: Agent, run: Run, terms: Terms) -> str:
-    if first.request_digest != terms.digest:
+def _conflict(conn: Connection, first: Agent, run: Run, order: SpawnOrder) -> str:
+    key = order.arguments.spawn_request_id
+    if first.request_digest != order.digest:
         return (
-            f"{terms.key} is the key of a spawn with other arguments; send the same ones again, "
+            f"{key} is the key of a spawn with other arguments; send the same ones again, "
             "or use another key"
         )
     # Nobody is told what somebody with other rights asked for.
     if runs.get(conn, first.run_id).speaker.trust is not run.speaker.trust:
-        return f"{terms.key} is the key of a spawn for somebody else; use another key"
+        return f"{key} is the key of a spawn for somebody else; use another key"
     return ""
