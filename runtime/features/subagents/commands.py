@@ -25,8 +25,7 @@ MOST: Final = 40
 
 def tree_text(conn: Connection, session_id: str, *, now_ms: int) -> str:
     """Each agent of the tree that a session is in, below the one that spawned it, and the sums."""
-    own = agents.find(conn, session_id)
-    rows = agent_tree.of_tree(conn, own.tree_id if own else session_id)
+    rows = agent_tree.of_tree(conn, agents.tree_of(conn, session_id))
     if not rows:
         return NONE
     live = sum(not row.agent.settled for row in rows)

@@ -1,9 +1,9 @@
 """The subagents of a tree, for the tools about them: reads, words, stops, and a bounded wait."""
 
 import asyncio
-from collections.abc import AsyncIterator, Collection, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Final
 
 from runtime.features.subagents import agent_messages
@@ -27,7 +27,7 @@ TICK_S: Final = 1.0
 """How late a lost signal may be noticed (MSG-21)."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Household:
     """A tree as one member sees it: all agents in the order of spawning, what the member is called
     in it, and the time in ms."""
@@ -40,6 +40,11 @@ class Household:
     def agents(self) -> Sequence[Agent]:
         """All of them, without what they used."""
         return [row.agent for row in self.rows]
+
+    @cached_property
+    def by_session(self) -> Mapping[str, Agent]:
+        """Each by its session."""
+        return {one.session_id: one for one in self.agents}
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,6 @@ from runtime.features.subagents.tools.clarification_tool import RequestParentCla
 from runtime.features.subagents.tools.spawn_tool import SessionsSpawn
 from runtime.features.subagents.tools.subagents_tools import AgentsList, Subagents
 from runtime.features.subagents.turn_guest import ChildGuests
-from runtime.sessions.runs import Run
 from runtime.tools.base import AnyTool, Face
 
 FACES: Final = tuple(
@@ -79,12 +78,9 @@ def _parts(settings: ChildSettings, services: FeatureServices) -> FeatureParts:
         trees = WorktreeKeeper(units.database, units.bus, worktrees)
         workers.append(FeatureWorker("worktrees", trees.run, needed=False))
 
-    def results(run: Run) -> ResultFiles:
-        return ResultFiles(units.database, run)
-
     return FeatureParts(
         openings=openings.by_kind,
         guests={SUBAGENT: ChildGuests(units.database, agent, settings, places).of},
-        kept_for=(results,),
+        kept_for=(partial(ResultFiles, units.database),),
         workers=tuple(workers),
     )

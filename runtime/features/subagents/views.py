@@ -158,8 +158,7 @@ def _rows(conn: Connection, scope: AgentScope) -> Sequence[AgentRow]:
     if scope.session_id is None:
         found = agent_tree.at_work(conn)
     else:
-        own = agents.find(conn, scope.session_id)
-        found = agent_tree.of_tree(conn, own.tree_id if own else scope.session_id)
+        found = agent_tree.of_tree(conn, agents.tree_of(conn, scope.session_id))
         if not found:
             # A session without subagents has an empty tree; one that does not exist has none.
             sessions.get(conn, scope.session_id)

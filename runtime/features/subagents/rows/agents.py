@@ -156,6 +156,12 @@ def get(conn: Connection, session_id: str) -> Agent:
     return found
 
 
+def tree_of(conn: Connection, session_id: str) -> str:
+    """The session at the root of the tree that one is in, or that it is the root of."""
+    own = find(conn, session_id)
+    return session_id if own is None else own.tree_id
+
+
 def path(conn: Connection, session_id: str) -> str:
     """The names from the root to an agent, as ``root > explore-1``; empty for nobody's child."""
     names: list[str] = []

@@ -53,8 +53,7 @@ class Endowment(Value):
 
 def problems(held: Held, asked: Asked, tools: Sequence[str]) -> Iterator[Problem]:
     """All that is wrong with what is asked for a child of a type with these `tools`."""
-    for field, rule in _unclear(asked, tools):
-        yield Problem(field, rule)
+    yield from _unclear(asked, tools)
     try:
         wanted = _point(held, asked)
     except ValidationError as error:
@@ -95,23 +94,25 @@ def endow(
     return Endowment(tools=kept, capabilities=bare, mode=pinned)
 
 
-def _unclear(asked: Asked, tools: Sequence[str]) -> Iterator[tuple[str, str]]:
+def _unclear(asked: Asked, tools: Sequence[str]) -> Iterator[Problem]:
     for name in asked.allowed_tools or ():
         if _WILD.search(name) and not named((name,), *tools):
-            yield "allowed_tools", f"{name} names no tool that a child of this type has"
+            rule = f"{name} names no tool that a child of this type has"
+            yield Problem("allowed_tools", rule)
         elif not _WILD.search(name) and name not in tools:
             there = ", ".join(sorted(tools)) or "none"
-            yield (
-                "allowed_tools",
+            rule = (
                 f"wider on the axis tools: {name} is no tool that a child of this type can have "
-                f"from this agent; there are: {there}",
+                f"from this agent; there are: {there}"
             )
+            yield Problem("allowed_tools", rule)
     named_paths = [("paths", one) for one in asked.paths or ()]
     if asked.folder is not None:
         named_paths.append(("workspace", asked.folder))
     for field, path in named_paths:
         if not _clear(path):
-            yield field, f"{quoted(path)} must be a file or a folder, without .., * and ?"
+            rule = f"{quoted(path)} must be a file or a folder, without .., * and ?"
+            yield Problem(field, rule)
 
 
 def _point(held: Held, asked: Asked) -> Capabilities:
@@ -122,7 +123,8 @@ def _point(held: Held, asked: Asked) -> Capabilities:
     bounds = [] if asked.paths is None else [asked.paths]
     if asked.folder is not None:
         bounds.append((asked.folder,))
-    paths = tuple(tuple(_absolute(held, one) for one in each if _clear(one)) for each in bounds)
+    locate = held.layout.locate
+    paths = tuple(tuple(str(locate(one)) for one in each if _clear(one)) for each in bounds)
     return Capabilities(
         paths=Scope(lists=paths) if paths else None,
         network=None if asked.network is None else Scope.of(*(n.lower() for n in asked.network)),
@@ -134,7 +136,3 @@ def _point(held: Held, asked: Asked) -> Capabilities:
 def _clear(path: str) -> bool:
     """Whether it can be one file or folder."""
     return not (_WILD.search(path) or "\0" in path or ".." in PurePosixPath(path).parts)
-
-
-def _absolute(held: Held, path: str) -> str:
-    return str(held.layout.locate(path))

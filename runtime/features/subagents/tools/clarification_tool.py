@@ -1,7 +1,5 @@
 """Asking the agent that one works for: the run parks until that answers (AGT-4)."""
 
-from typing import Final
-
 from pydantic import Field
 from typing_extensions import override
 
@@ -10,8 +8,6 @@ from runtime.domain.tools import Effect, Touches
 from runtime.policy.decide import Bounds
 from runtime.sessions.open_calls import CLARIFICATION
 from runtime.tools.base import Arguments, Tool, ToolContext, ToolOutput, WaitsFor
-
-CLARIFY: Final = "request_parent_clarification"
 
 
 class ClarifyArguments(Arguments):
@@ -22,7 +18,7 @@ class RequestParentClarification(Tool[ClarifyArguments]):
     """The turn hands it to the unit that parks; only children are offered it:
     their tools are named."""
 
-    name = CLARIFY
+    name = "request_parent_clarification"
     description = "Ask the agent that started you, and wait for its answer."
     arguments = ClarifyArguments
     effect = Effect.READ

@@ -132,9 +132,7 @@ class Subagents(Tool[SubagentsArguments]):
         if arguments.action == "stop":
             asked = await self._family.stop(agent.session_id, f"stopped by {house.own}")
             gone = agent.status or "is being stopped already"
-            return ToolOutput(
-                f"{agent.name} is being stopped." if asked else f"{agent.name} {gone}."
-            )
+            return ToolOutput(f"{agent.name} {'is being stopped' if asked else gone}.")
         text = arguments.text.strip()
         if not text and arguments.action != "decline":
             raise InvalidInput("text", "say what the agent is to hear")
@@ -161,7 +159,7 @@ class Subagents(Tool[SubagentsArguments]):
             "group": agent.group_name,
             "depends_on": list(detail.needs),
             "waits_for": list(detail.open),
-            "asks": [_words(agent, one, tainted=row.tainted) for one in detail.asks],
+            "asks": [_words(row, one) for one in detail.asks],
             "started_at_ms": agent.created_ms,
             "settled_at_ms": agent.settled_ms,
             "memory_share_mode": agent.share,
@@ -170,11 +168,12 @@ class Subagents(Tool[SubagentsArguments]):
             "spawn_request_id": _given_to(row, agent.request_key or "", house),
             "prompt_summary": _line(agent.prompt),
             "tools": list(detail.tools),
-            "said": _words(agent, detail.said, tainted=row.tainted),
+            "said": _words(row, detail.said),
         }
-        return _given(
-            row, {key: value for key, value in shown.items() if value not in (None, "", [])}
-        )
+        told: JsonObject = {
+            key: value for key, value in shown.items() if value not in (None, "", [])
+        }
+        return _given(row, told)
 
     async def _output(self, row: AgentRow, house: Household) -> ToolOutput:
         agent = row.agent
@@ -182,12 +181,10 @@ class Subagents(Tool[SubagentsArguments]):
             state = {"agent_id": agent.name, "status": standing(row)}
             return ToolOutput(f"not_ready\n{json.dumps(state)}")
         detail = await self._family.detail(row)
-        done = agent.status == "completed"
+        about = agent.description or agent.label or _line(agent.task)
         shown: JsonObject = {
             "agent_id": agent.name,
-            "description": _given_to(
-                row, agent.description or agent.label or _line(agent.task), house
-            ),
+            "description": _given_to(row, about, house),
             "type": agent.type,
             "status": agent.status,
             "started_at_ms": agent.created_ms,
@@ -195,9 +192,9 @@ class Subagents(Tool[SubagentsArguments]):
             "tool_calls": row.tool_calls,
             "tokens": row.tokens,
             "cost": row.cost_usd,
-            "success": done,
+            "success": agent.status == "completed",
         }
-        words = _words(agent, detail.result, tainted=row.tainted)
+        words = _words(row, detail.result)
         if words:
             shown["error" if agent.status == "failed" else "output"] = words
         return _given(row, shown)
@@ -251,19 +248,18 @@ def _must_be_below(agent: Agent, there: Sequence[Agent]) -> None:
 def _rows(rows: Sequence[AgentRow], house: Household, *, said: str = "") -> ToolOutput:
     """A line for each; tainted words and tasks among them make the whole untrusted (SUB-9)."""
     text = "\n".join(json.dumps(_row(row, house), ensure_ascii=False) for row in rows)
-    return ToolOutput(
-        f"{said}{text}", untrusted=any(row.tainted for row in rows), source="subagents"
-    )
+    tainted = any(row.tainted for row in rows)
+    return ToolOutput(f"{said}{text}", untrusted=tainted, source="subagents")
 
 
 def _row(row: AgentRow, house: Household) -> JsonObject:
     agent = row.agent
-    parents = {one.session_id: one.name for one in house.agents}
+    parent = house.by_session.get(agent.parent_id)
     shown: JsonObject = {
         "agent_id": agent.name,
         "session_id": agent.session_id,
         "label": _given_to(row, agent.label, house) or None,
-        "parent": parents.get(agent.parent_id),
+        "parent": parent.name if parent else None,
         "type": agent.type,
         "status": standing(row),
         "mode": agent.mode,
@@ -280,17 +276,16 @@ def _row(row: AgentRow, house: Household) -> JsonObject:
         "retries": agent.retries or None,
         "elapsed_s": round(agent.lasted_ms(house.now_ms) / 1000, 1),
         "last_activity_at_ms": row.active_ms,
-        "last_error": _words(agent, (row.error or "")[:PREVIEW], tainted=row.tainted) or None,
-        "last_output_preview": _words(agent, _preview(row), tainted=row.tainted) or None,
+        "last_error": _words(row, (row.error or "")[:PREVIEW]) or None,
+        "last_output_preview": _words(row, _preview(row)) or None,
     }
     return {key: value for key, value in shown.items() if value is not None}
 
 
 def _path(agent: Agent, house: Household) -> str:
     """The names from the top of the tree down to an agent."""
-    by_session = {one.session_id: one for one in house.agents}
     names = [agent.name]
-    while (above := by_session.get(agent.parent_id)) is not None:
+    while (above := house.by_session.get(agent.parent_id)) is not None:
         names.append(above.name)
         agent = above
     return "/".join(reversed(names))
@@ -299,14 +294,13 @@ def _path(agent: Agent, house: Household) -> str:
 def _given_to(row: AgentRow, words: str, house: Household) -> str:
     """Words that whoever spawned an agent gave it, such as its task; they are data too, unless that
     is the caller, or somebody for whom the caller works."""
-    by_session = {one.session_id: one for one in house.agents}
     own = next((one for one in house.agents if one.name == house.own), None)
     above = {row.agent.tree_id}
     while own is not None:
         above.add(own.session_id)
-        own = by_session.get(own.parent_id)
+        own = house.by_session.get(own.parent_id)
     ours = row.agent.parent_id in above
-    return words if ours else _words(row.agent, words, tainted=row.tainted)
+    return words if ours else _words(row, words)
 
 
 def _preview(row: AgentRow) -> str:
@@ -320,11 +314,11 @@ def _line(task: str) -> str:
     return first if len(first) <= LINE else f"{first[:LINE]}..."
 
 
-def _words(agent: Agent, words: str, *, tainted: bool) -> str:
+def _words(row: AgentRow, words: str) -> str:
     """A child's words are data; where they are tainted, all that is shown of it is fenced."""
-    if tainted or not words.strip():
+    if row.tainted or not words.strip():
         return words
-    return fence(words, f"subagent {agent.name}")
+    return fence(words, f"subagent {row.agent.name}")
 
 
 def _given(row: AgentRow, shown: JsonObject) -> ToolOutput:

@@ -66,8 +66,7 @@ def end(unit: Unit, call: OpenCall) -> None:
 
 
 def _waited(conn: Connection, session_id: str, selector: str) -> Sequence[str]:
-    own = agents.find(conn, session_id)
-    everybody = agents.of_tree(conn, own.tree_id if own else session_id)
+    everybody = agents.of_tree(conn, agents.tree_of(conn, session_id))
     there = below(everybody, session_id)
     if selector:
         try:
