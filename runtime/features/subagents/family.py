@@ -157,7 +157,7 @@ def _detail(conn: Connection, row: AgentRow) -> Detail:
     opened = open_calls.open_ones(conn, session_id=session_id)
     return Detail(
         said="" if row.run_id is None else last_said(conn, session_id, row.run_id),
-        needs=[one.name for kind, one in agents.in_front(conn, session_id) if kind != "group"],
+        needs=[one.agent.name for one in agents.in_front(conn, session_id) if one.needed],
         open=[one.kind for one in opened],
         result=results.result_of(conn, row.agent),
         tools=sorted(sessions.get(conn, session_id).tools or ()),

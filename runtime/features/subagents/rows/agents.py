@@ -27,6 +27,8 @@ SUBAGENT: Final = "subagent"
 """The kind of an agent's session; its key begins with it too."""
 ROOT: Final = "root"
 """What the session at the top of a tree is called in it."""
+DEPENDENCY: Final = "dependency"
+"""Why one waits for another whose result it needs; else it is an earlier one of its group."""
 LIVE: Final = "settled_ms IS NULL"
 
 
@@ -207,7 +209,7 @@ _LIVE_CHILDREN = hot(
 _WAITS = hot(
     select(agent_waits.c.session_id, agent_waits.c.other_id)
     .join(agents, agents.c.session_id == agent_waits.c.session_id)
-    .where(agents.c.tree_id == bindparam("the_tree"), agent_waits.c.kind == "dependency")
+    .where(agents.c.tree_id == bindparam("the_tree"), agent_waits.c.kind == DEPENDENCY)
 )
 
 
@@ -224,15 +226,24 @@ def waits(conn: Connection, tree_id: str) -> Mapping[str, Sequence[str]]:
     return found
 
 
-def in_front(conn: Connection, session_id: str) -> Sequence[tuple[str, Agent]]:
-    """(kind, agent) of everybody whom one waits for or waited for, in the order of spawning."""
+@dataclass(frozen=True, slots=True)
+class Ahead:
+    """Somebody whom an agent waits for or waited for. It is `needed` where its result is; else it
+    is an earlier one of the same group."""
+
+    agent: Agent
+    needed: bool
+
+
+def in_front(conn: Connection, session_id: str) -> Sequence[Ahead]:
+    """Everybody who stands in front of an agent, in the order of spawning."""
     rows = conn.execute(
         select(*COLUMNS, agent_waits.c.kind)
         .join(agent_waits, agent_waits.c.other_id == agents.c.session_id)
         .where(agent_waits.c.session_id == session_id)
         .order_by(agents.c.place)
     )
-    return [(row.kind, Agent(*row[:-1])) for row in rows]
+    return [Ahead(Agent(*row[:-1]), row.kind == DEPENDENCY) for row in rows]
 
 
 _OF_RUN = hot(select(func.count()).where(agents.c.run_id == bindparam("the_run")))
@@ -243,11 +254,14 @@ _OF_TIME = hot(
 )
 
 
-def spawned(conn: Connection, *, run_id: str, tree_id: str, since_ms: int) -> tuple[int, int]:
-    """How many a run spawned, and how many came into a tree since a moment."""
-    of_run = _OF_RUN.rows(conn, the_run=run_id)
-    of_time = _OF_TIME.rows(conn, the_tree=tree_id, since_ms=since_ms)
-    return of_run[0][0], of_time[0][0]
+def spawned_by(conn: Connection, run_id: str) -> int:
+    """How many a run spawned."""
+    return _OF_RUN.rows(conn, the_run=run_id)[0][0]
+
+
+def spawned_since(conn: Connection, tree_id: str, moment_ms: int) -> int:
+    """How many came into a tree since a moment."""
+    return _OF_TIME.rows(conn, the_tree=tree_id, since_ms=moment_ms)[0][0]
 
 
 def mark_stopped(

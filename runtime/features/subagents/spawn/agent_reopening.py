@@ -59,17 +59,20 @@ def _check_group(conn: Connection, agent: Agent, everybody: Sequence[Agent]) -> 
     began, and those that never began and stand behind it."""
     if agent.group_name is None:
         return
-    ahead = {one.session_id for _, one in agents.in_front(conn, agent.session_id)}
+    ahead = _sessions_ahead(conn, agent)
     for one in everybody:
         same = one.group_name == agent.group_name and one.session_id != agent.session_id
         if not same or one.settled:
             continue
         if agent.held_ms is not None and one.session_id in ahead:
             continue
-        behind = {other.session_id for _, other in agents.in_front(conn, one.session_id)}
-        if one.held_ms is None or agent.session_id not in behind:
+        if one.held_ms is None or agent.session_id not in _sessions_ahead(conn, one):
             detail = f"{agent.name} settled, and {one.name} of its group is at work: wait for it"
             raise Conflict(detail, "settled")
+
+
+def _sessions_ahead(conn: Connection, agent: Agent) -> frozenset[str]:
+    return frozenset(one.agent.session_id for one in agents.in_front(conn, agent.session_id))
 
 
 def _check_bounds(

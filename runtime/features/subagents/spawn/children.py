@@ -40,7 +40,6 @@ from runtime.store import Connection
 
 ROOT: Final = agents.ROOT
 MINUTE_MS: Final = 60_000
-DEPENDENCY: Final = "dependency"
 ABOUT: Final = (
     "You are the subagent {name} of type {type}. Do the task that follows. What you say last is "
     "your result: it is handed to the agent that started you, and nobody else reads it."
@@ -85,9 +84,8 @@ def spawn(unit: Unit, lane: Lane, run: Run, *, step: int, place: int, order: Spa
     unit.lane(tree_id)
     everybody = agents.of_tree(conn, tree_id)
     own = parent.name if parent else ROOT
-    in_run, in_minute = agents.spawned(
-        conn, run_id=run.id, tree_id=tree_id, since_ms=lane.now_ms - MINUTE_MS
-    )
+    in_run = agents.spawned_by(conn, run.id)
+    in_minute = agents.spawned_since(conn, tree_id, lane.now_ms - MINUTE_MS)
     alone = unattended(conn, lane.session_id, tree_id)
     types, settings = order.types, order.settings
     models = settings.models.offered
@@ -240,7 +238,7 @@ def _name(kind: str, number: int, taken: set[str]) -> str:
 def _behind(one: Agent, wanted: AgentRequest, everybody: Sequence[Agent]) -> Mapping[str, str]:
     """Whom an agent stands behind: those whose results it needs, and earlier ones of its group."""
     needed = set(wanted.depends_on)
-    found = {other.session_id: DEPENDENCY for other in everybody if other.name in needed}
+    found = {other.session_id: agents.DEPENDENCY for other in everybody if other.name in needed}
     for other in everybody:
         same = one.group_name is not None and other.group_name == one.group_name
         if same and other.place < one.place and not other.settled:
@@ -296,9 +294,9 @@ def start(unit: Unit, session_id: str) -> bool:
     conn, lane = unit.conn, unit.lane(session_id)
     agent = agents.get(conn, session_id)
     front = agents.in_front(conn, session_id)
-    if lane.gate != HELD or agent.settled or any(not one.settled for _, one in front):
+    if lane.gate != HELD or agent.settled or any(not one.agent.settled for one in front):
         return False
-    needed = [one for kind, one in front if kind == DEPENDENCY]
+    needed = [one.agent for one in front if one.needed]
     broken = [one for one in needed if one.status != "completed"]
     (run, *_) = runs.queued(conn, session_id)
     lane.gate = SHUT

@@ -3,16 +3,13 @@
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 
 from runtime.agent.settings import AgentSettings
 from runtime.features.subagents.rows import agents
-from runtime.features.subagents.rows.agents import Agent
 from runtime.features.subagents.settings import ChildSettings
 from runtime.features.subagents.spawn.agent_types import Caller, Face, Types, types_for
 from runtime.sessions import sessions
-from runtime.sessions.sessions import Session
-from runtime.store import Connection, Database
+from runtime.store import Database
 from runtime.workspace.definitions import NONE, DefinitionShelf, Known
 
 
@@ -32,7 +29,9 @@ class TypeBook:
         if self.shelf is not None:
             known = Known([tool.name for tool in tools], children.models.offered)
             found = await asyncio.to_thread(self.shelf.load, known)
-        session, own = await self.database.read(partial(_caller, session_id=session_id))
+        session, own = await self.database.read(
+            lambda conn: (sessions.get(conn, session_id), agents.find(conn, session_id))
+        )
         caller = Caller(
             type=own.type if own else "",
             depth=own.depth if own else 0,
@@ -40,7 +39,3 @@ class TypeBook:
             max_steps=self.settings.steps_of(session.max_steps),
         )
         return types_for(tools, found, caller, children)
-
-
-def _caller(conn: Connection, session_id: str) -> tuple[Session, Agent | None]:
-    return sessions.get(conn, session_id), agents.find(conn, session_id)
