@@ -13,7 +13,7 @@ from runtime.features.subagents.family import AgentFamily
 from runtime.features.subagents.rows import agents
 from runtime.features.subagents.rows.agents import Agent
 from runtime.features.subagents.settings import ChildSettings
-from runtime.features.subagents.spawn.type_book import TypeBook
+from runtime.features.subagents.spawn.agent_types import TypeBook
 from runtime.ports.clock import Clock
 from runtime.ports.model import ModelRequest
 from runtime.sessions.unit import Units

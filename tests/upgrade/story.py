@@ -25,7 +25,7 @@ from runtime.domain.runs import TERMINAL, RunState
 from runtime.domain.tools import Effect
 from runtime.features.personas.control import PersonaControl
 from runtime.features.subagents.rows import agents_due
-from runtime.features.subagents.tools.spawn_tool import SessionsSpawn
+from runtime.features.subagents.tools import SessionsSpawn
 from runtime.intake.control import Control, ControlServices, ControlSettings, NewConversation
 from runtime.intake.gatehouse import IntakeSettings
 from runtime.intake.logins import Credential, Logins

@@ -12,8 +12,8 @@ from runtime.features.subagents.ends import child_stop
 from runtime.features.subagents.rows import agent_tree, agents, results
 from runtime.features.subagents.rows.agent_tree import AgentRow
 from runtime.features.subagents.rows.agents import ROOT, Agent
-from runtime.features.subagents.spawn.agent_types import Types
-from runtime.features.subagents.spawn.type_book import TypeBook
+from runtime.features.subagents.spawn.agent_types import TypeBook, Types
+from runtime.features.subagents.waits.agent_waits import waited_for
 from runtime.ports.bus import CHILDREN, EVENTS, Signal
 from runtime.ports.clock import Clock
 from runtime.sessions import listings, open_calls, sessions
@@ -83,7 +83,7 @@ class AgentFamily:
         """Return when these agents have settled, when one of them asks its parent, or after
         `seconds`; those that have not settled."""
         ends = self.clock.monotonic() + seconds
-        wake = asyncio.Event()
+        wake, look = asyncio.Event(), partial(waited_for, session_ids=session_ids)
         async with (
             self.units.bus.subscribe(CHILDREN, EVENTS) as signals,
             asyncio.TaskGroup() as group,
@@ -91,12 +91,10 @@ class AgentFamily:
             hears = group.create_task(_hear(signals, frozenset(session_ids), wake), name="wait")
             try:
                 while True:
-                    left, asks = await self.units.database.read(
-                        partial(_live, session_ids=session_ids)
-                    )
+                    waited = await self.units.database.read(look)
                     rest = ends - self.clock.monotonic()
-                    if not left or asks or rest <= 0:
-                        return left
+                    if waited.over or rest <= 0:
+                        return waited.left
                     timer = self.clock.call_later(min(rest, TICK_S), wake.set)
                     try:
                         await wake.wait()
@@ -142,14 +140,6 @@ def _tree(conn: Connection, session_id: str) -> tuple[str, Sequence[AgentRow]]:
 def _runs_of(agent: Agent) -> set[str]:
     """The runs that spawned an agent, or told it to go on."""
     return {agent.run_id, agent.payer}
-
-
-def _live(conn: Connection, session_ids: Collection[str]) -> tuple[Sequence[str], bool]:
-    """Those that have not settled, and whether one of them waits for an answer."""
-    found = [agents.find(conn, one) for one in session_ids]
-    left = [one.session_id for one in found if one is not None and not one.settled]
-    opened = (open_calls.open_ones(conn, session_id=one, kind=CLARIFICATION) for one in left)
-    return left, any(opened)
 
 
 def _detail(conn: Connection, row: AgentRow) -> Detail:

@@ -18,10 +18,13 @@ from runtime.features.subagents.kind import WAITS, SubagentKind
 from runtime.features.subagents.openings import SpawnOpenings
 from runtime.features.subagents.rows.agents import SUBAGENT
 from runtime.features.subagents.settings import ChildSettings
-from runtime.features.subagents.spawn.type_book import TypeBook
-from runtime.features.subagents.tools.clarification_tool import RequestParentClarification
-from runtime.features.subagents.tools.spawn_tool import SessionsSpawn
-from runtime.features.subagents.tools.subagents_tools import AgentsList, Subagents
+from runtime.features.subagents.spawn.agent_types import TypeBook
+from runtime.features.subagents.tools import (
+    AgentsList,
+    RequestParentClarification,
+    SessionsSpawn,
+    Subagents,
+)
 from runtime.features.subagents.turn_guest import ChildGuests
 from runtime.tools.base import AnyTool, Face
 

@@ -9,13 +9,12 @@ from runtime.domain.capabilities import Capabilities, Scope, meet
 from runtime.domain.decisions import PermissionMode
 from runtime.domain.people import Trust
 from runtime.features.subagents.files.work_places import WorkPlaces
-from runtime.features.subagents.spawn.agent_types import Types
+from runtime.features.subagents.spawn.agent_types import TypeBook, Types
 from runtime.features.subagents.spawn.child_capabilities import Held
 from runtime.features.subagents.spawn.children import SpawnOrder
 from runtime.features.subagents.spawn.spawn_arguments import SpawnArguments
 from runtime.features.subagents.spawn.spawn_call import SpawnOpening
-from runtime.features.subagents.spawn.type_book import TypeBook
-from runtime.features.subagents.tools.subagents_tools import SubagentsArguments
+from runtime.features.subagents.tools import SubagentsArguments
 from runtime.features.subagents.waits.agent_waits import AgentsOpening
 from runtime.features.subagents.waits.clarifications import ClarificationOpening
 from runtime.policy.decide import Bounds

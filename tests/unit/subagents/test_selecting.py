@@ -12,7 +12,7 @@ from runtime.features.subagents.agent_selectors import below, select
 from runtime.features.subagents.agent_words import standing
 from runtime.features.subagents.rows.agent_tree import AgentRow
 from runtime.features.subagents.rows.agents import HELD, Agent, Status
-from runtime.features.subagents.tools.subagents_tools import TOLD
+from runtime.features.subagents.tools import TOLD
 
 pytestmark = pytest.mark.requirement("SUB-4")
 

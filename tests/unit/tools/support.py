@@ -12,9 +12,12 @@ from runtime.features.subagents.agent_messages import How, Word
 from runtime.features.subagents.family import AgentFamily, Detail, Household
 from runtime.features.subagents.rows.agent_tree import AgentRow
 from runtime.features.subagents.spawn.agent_types import Types
-from runtime.features.subagents.tools.clarification_tool import RequestParentClarification
-from runtime.features.subagents.tools.spawn_tool import SessionsSpawn
-from runtime.features.subagents.tools.subagents_tools import AgentsList, Subagents
+from runtime.features.subagents.tools import (
+    AgentsList,
+    RequestParentClarification,
+    SessionsSpawn,
+    Subagents,
+)
 from runtime.ports.clock import Timer
 from runtime.ports.sandbox import (
     ProcessIdentity,

@@ -4,7 +4,7 @@ The call runs once it has something to tell: all of them have settled, one asks 
 time is over. Until then it has not begun, and its run is parked like one that awaits.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -34,13 +34,35 @@ class AgentsOpening(Opening):
     most_ms: int
 
 
+@dataclass(frozen=True, slots=True)
+class Waited:
+    """Of agents that somebody waits for, those that have not settled; `asks` where one of these
+    waits for its parent's answer."""
+
+    left: Sequence[str]
+    asks: bool
+
+    @property
+    def over(self) -> bool:
+        """Whether there is something to tell."""
+        return self.asks or not self.left
+
+
+def waited_for(conn: Connection, session_ids: Collection[str]) -> Waited:
+    """How agents stand that somebody waits for."""
+    found = [agents.find(conn, one) for one in session_ids]
+    left = [one.session_id for one in found if one is not None and not one.settled]
+    asks = (open_calls.open_ones(conn, session_id=one, kind=CLARIFICATION) for one in left)
+    return Waited(left, any(asks))
+
+
 def begin(unit: Unit, lane: Lane, _run: Run, opening: Opening) -> None:
     """Open the call where there is somebody to wait for, else let it run. The lane is held."""
     if not isinstance(opening, AgentsOpening):
         raise TypeError(f"a wait for agents is not opened by {type(opening).__name__}")
     conn, row = unit.conn, opening.row
     waited = _waited(conn, lane.session_id, opening.agent)
-    if _is_over(conn, waited):
+    if waited_for(conn, waited).over:
         calls.set_state(conn, row, "approved")
         return
     about: JsonObject = {WAITED: list(waited)}
@@ -50,7 +72,7 @@ def begin(unit: Unit, lane: Lane, _run: Run, opening: Opening) -> None:
 def over(conn: Connection) -> Sequence[OpenCall]:
     """Such calls that have something to tell."""
     found = open_calls.for_agents(conn)
-    return [one for one in found if _is_over(conn, _sessions(one))]
+    return [one for one in found if waited_for(conn, _sessions(one)).over]
 
 
 def end(unit: Unit, call: OpenCall) -> None:
@@ -76,13 +98,6 @@ def _waited(conn: Connection, session_id: str, selector: str) -> Sequence[str]:
             return ()
         there = [one for one in there if one.session_id == chosen.session_id]
     return [one.session_id for one in there]
-
-
-def _is_over(conn: Connection, waited: Sequence[str]) -> bool:
-    found = [agents.find(conn, one) for one in waited]
-    left = [one.session_id for one in found if one is not None and not one.settled]
-    asks = (open_calls.open_ones(conn, session_id=one, kind=CLARIFICATION) for one in left)
-    return not left or any(asks)
 
 
 def _sessions(call: OpenCall) -> Sequence[str]:

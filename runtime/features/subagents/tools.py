@@ -1,4 +1,5 @@
-"""Looking after subagents: what they do, what they found, and what they are told (SUB-3, SUB-4).
+"""The tools by which a model starts subagents and looks after them, and asks its own parent (SUB-3,
+SUB-4, SUB-7, AGT-4).
 
 Everybody in a tree may look at all of it. Only those below the caller may be waited for, told or
 stopped: an agent must not steer one that has more tools than itself.
@@ -21,7 +22,9 @@ from runtime.features.subagents.agent_words import standing
 from runtime.features.subagents.family import AgentFamily, Household
 from runtime.features.subagents.rows.agent_tree import AgentRow
 from runtime.features.subagents.rows.agents import Agent
-from runtime.sessions.open_calls import AGENTS
+from runtime.features.subagents.spawn.spawn_arguments import SPAWN, SpawnArguments
+from runtime.policy.decide import Bounds
+from runtime.sessions.open_calls import AGENTS, CHILDREN, CLARIFICATION
 from runtime.tools.base import AnyTool, Arguments, Tool, ToolContext, ToolOutput, WaitsFor
 
 MOST_WAIT_S: Final = 60
@@ -39,6 +42,62 @@ TOLD: Final[Mapping[How, str]] = {
     "repeated": "It was told this already.",
     "answered": "It waited for this and continues. You get its result later.",
 }
+
+
+class SessionsSpawn(Tool[SpawnArguments]):
+    """The turn hands it to the unit that parks or answers the call."""
+
+    name = SPAWN
+    own_words = True
+    description = (
+        "Start subagents for parts of the work: await their results, or go on and get them later."
+    )
+    arguments = SpawnArguments
+    effect = Effect.READ
+    example = '{"task": "Find where retries are configured.", "type": "explore"}'
+
+    @override
+    def touches(self, arguments: SpawnArguments, context: ToolContext) -> Touches:
+        return Touches(delegates=True, spawns=True, subject=arguments.type)
+
+    @override
+    def waits_for(self, arguments: SpawnArguments, context: ToolContext) -> WaitsFor:
+        return WaitsFor(CHILDREN)
+
+    @override
+    async def run(self, arguments: SpawnArguments, context: ToolContext) -> ToolOutput:
+        raise ToolError("no subagent can be started here")
+
+
+class ClarifyArguments(Arguments):
+    question: str = Field(min_length=1, max_length=4000)
+
+
+class RequestParentClarification(Tool[ClarifyArguments]):
+    """The turn hands it to the unit that parks; only children are offered it:
+    their tools are named."""
+
+    name = "request_parent_clarification"
+    description = "Ask the agent that started you, and wait for its answer."
+    arguments = ClarifyArguments
+    effect = Effect.READ
+    example = '{"question": "Which of the two folders do you mean?"}'
+
+    @override
+    def offered(self, bounds: Bounds) -> bool:
+        return bounds.tools is not None and super().offered(bounds)
+
+    @override
+    def touches(self, arguments: ClarifyArguments, context: ToolContext) -> Touches:
+        return Touches(subject=arguments.question)
+
+    @override
+    def waits_for(self, arguments: ClarifyArguments, context: ToolContext) -> WaitsFor:
+        return WaitsFor(CLARIFICATION, arguments.question)
+
+    @override
+    async def run(self, arguments: ClarifyArguments, context: ToolContext) -> ToolOutput:
+        raise ToolError("nobody can be asked here; go on with what is known")
 
 
 class SubagentsArguments(Arguments):
