@@ -23,7 +23,7 @@ from gateway.http.problems import Handler
 from gateway.http.services import AdapterView, HttpServices
 from runtime.domain.errors import StoreUnavailable
 from runtime.domain.runs import ACTIVE, TERMINAL, WAITING, RunState
-from runtime.supervisor import TaskHealth
+from runtime.process.supervisor import TaskHealth
 from runtime.views.models import LoadView
 
 OUTBOX_STATES: Final = ("pending", "sending", "streaming", "dead", "unknown")

@@ -14,7 +14,7 @@ from runtime.ports.bus import Bus
 from runtime.ports.chat import Webhook
 from runtime.ports.clock import Clock
 from runtime.ports.gatehouse import Gatehouse
-from runtime.supervisor import TaskHealth
+from runtime.process.supervisor import TaskHealth
 from runtime.views.reader import Views
 
 Tokens = Callable[[], Sequence[str]]

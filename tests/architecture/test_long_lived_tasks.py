@@ -40,7 +40,7 @@ ALLOWED = {
     ("gateway/cli/local_gateway.py", "model library"): ENDS,
     ("gateway/service.py", "model library"): ENDS,
     ("gateway/service.py", "model discovery"): ENDS,
-    ("runtime/features/subagents/family_service.py", "wait"): "it ends with the call that waits",
+    ("runtime/features/subagents/family.py", "wait"): "it ends with the call that waits",
     ("runtime/agent/tool_step.py", "call "): ENDS,
     ("runtime/features/subagents/files/worktrees.py", "git"): ENDS,
     ("runtime/bus/nats.py", "bus flush"): ENDS,

@@ -54,7 +54,7 @@ SPELLS_COMMANDS = (
     "runtime/intake/card_replies.py",
     "runtime/intake/late_messages.py",
     "runtime/features/*/commands.py",
-    "runtime/features/subagents/cards/batch_card.py",
+    "runtime/features/subagents/batch_card.py",
 )
 SLASH_WORD = re.compile(rf"`/(?:{'|'.join(sorted(COMMANDS.names))})\b")
 TOPS = "|".join(sorted({module.partition(".")[0] for module in OWNERS}))

@@ -6,9 +6,10 @@ import pytest
 from sqlalchemy import Connection, select
 
 from runtime.domain.people import Trust
-from runtime.features.subagents.cards import batch_card
+from runtime.domain.results import Shortened
+from runtime.features.subagents import batch_card
 from runtime.features.subagents.rows import agents
-from runtime.features.subagents.rows.agents import Agent, Outcome, Totals
+from runtime.features.subagents.rows.agents import Agent, Totals
 from runtime.features.subagents.rows.agents_due import SUBAGENTS_DUE
 from runtime.features.subagents.tables import agent_cards
 from runtime.sessions import due_work, lanes, runs
@@ -69,8 +70,8 @@ class Batch:
 
         def work(conn: Connection) -> None:
             one, now = self.members[place], self.clock.now_ms()
-            end = Outcome("completed", "x", 1, None, (), Totals(), now)
-            agents.settle(conn, one.session_id, end)
+            gave, used = Shortened("x", 1), Totals()
+            agents.settle(conn, one.session_id, "completed", gave, artifacts=(), used=used, now=now)
 
         await self.store.write(work, name="settle")
 

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, Engine, event
 
 from runtime.domain.messages import ChatAddress
 from runtime.features.subagents.commands import tree_text
-from runtime.features.subagents.rows import agent_tree, agents, deadlines
+from runtime.features.subagents.rows import agents, agents_due
 from runtime.features.subagents.rows.agents import SUBAGENT, Agent
 from runtime.features.subagents.rows.agents_due import SUBAGENTS_DUE
 from runtime.features.subagents.views import AgentScope, AgentsReader
@@ -121,17 +121,17 @@ async def test_one_is_late_once_and_is_given_no_time_when_it_goes_on(store: Data
         return lane.session_id
 
     late = await store.write(timed, name="timed")
-    assert await store.read(deadlines.overdue) == [late]
+    assert await store.read(agents_due.overdue) == [late]
     wanted = Wanted(features=(SUBAGENTS_DUE,))
     assert (await store.read(lambda conn: look(conn, wanted))).features
-    assert await store.write(lambda conn: deadlines.end(conn, late), name="end")
-    assert await store.read(deadlines.overdue) == []
-    assert not await store.write(lambda conn: deadlines.end(conn, late), name="end")
-    assert (await store.read(lambda conn: agents.get(conn, late))).stop == deadlines.OVER
+    assert await store.write(lambda conn: agents_due.end_late(conn, late), name="end")
+    assert await store.read(agents_due.overdue) == []
+    assert not await store.write(lambda conn: agents_due.end_late(conn, late), name="end")
+    assert (await store.read(lambda conn: agents.get(conn, late))).stop == agents_due.OVER
 
     def again(conn: Connection) -> None:
-        agent_tree.reopen(conn, late, held_ms=None, payer="")
+        agents.reopen(conn, late, held_ms=None, payer="")
 
     await store.write(again, name="again")
-    assert await store.read(deadlines.overdue) == []
+    assert await store.read(agents_due.overdue) == []
     assert (await store.read(lambda conn: agents.get(conn, late))).deadline_ms is None

@@ -26,7 +26,7 @@ from runtime.domain.messages import (
 )
 from runtime.domain.tools import Effect, Touches
 from runtime.domain.transcript import ToolMessage, UserMessage
-from runtime.features.subagents.tools.spawn_tool import SessionsSpawn
+from runtime.features.subagents.tools import SessionsSpawn
 from runtime.ports.chat import AdapterStatus, Capabilities, Posted
 from runtime.ports.gatehouse import Gatehouse
 from runtime.ports.model import ModelRequest

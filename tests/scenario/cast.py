@@ -9,9 +9,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from runtime.domain.transcript import ToolMessage
+from runtime.features.subagents.family import AgentFamily
 from runtime.features.subagents.rows import agents
 from runtime.features.subagents.rows.agents import Agent
+from runtime.features.subagents.settings import ChildSettings
+from runtime.features.subagents.spawn.agent_types import TypeBook
+from runtime.ports.clock import Clock
 from runtime.ports.model import ModelRequest
+from runtime.sessions.unit import Units
 from runtime.store import Connection
 from tests.fakes.model import Gate, Said, ScriptedModel, ScriptedModels
 from tests.scenario.engine import World, setup_at, world
@@ -30,6 +35,12 @@ def ask(action: str, **arguments: object) -> tuple[str, str]:
 def after(gate: Gate) -> Gate:
     """Holds a response until another one is being written."""
     return Gate(open=gate.reached)
+
+
+def family_of(at: World, units: Units, clock: Clock) -> AgentFamily:
+    """The tools' way to the agents of a world, on a clock and a bus of its own."""
+    book = TypeBook(at.database, at.engine.settings.agent, ChildSettings())
+    return AgentFamily(units, clock, book)
 
 
 async def got_to(gate: Gate) -> None:

@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import Connection, select
 
 from runtime.domain.messages import TextPart
-from runtime.features.subagents.cards.batch_card import DIRECT_MS
+from runtime.features.subagents.batch_card import DIRECT_MS
 from runtime.sessions.tables import outbox
 from tests.contract.store_support import dialect, migrated_url, schema_templates
 from tests.fakes.chat import FAST, FakeChat

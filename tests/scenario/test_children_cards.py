@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from runtime.domain.messages import ApprovalPart, OutboundPart, QuestionPart
-from runtime.features.subagents.tools.spawn_tool import SessionsSpawn
+from runtime.features.subagents.tools import SessionsSpawn
 from runtime.ports.model import ModelRequest
 from runtime.tools.builtin.ask import AskUser
 from tests.contract.store_support import dialect, migrated_url, schema_templates

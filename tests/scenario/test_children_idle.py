@@ -12,7 +12,7 @@ from runtime.domain.errors import ModelRejected, ModelRetry
 from runtime.domain.tools import Effect, Touches
 from runtime.features.subagents.rows.agents import Agent
 from runtime.features.subagents.settings import ChildSettings
-from runtime.features.subagents.tools.spawn_tool import SessionsSpawn
+from runtime.features.subagents.tools import SessionsSpawn
 from runtime.ports.model import ModelRequest
 from runtime.sessions.bounds import rule_lists
 from runtime.tools.base import Arguments, Tool, ToolContext, ToolOutput

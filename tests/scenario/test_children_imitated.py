@@ -8,7 +8,7 @@ import pytest
 
 from runtime.domain.messages import ApprovalPart
 from runtime.domain.results import path_of
-from runtime.features.subagents.tools.spawn_tool import SessionsSpawn
+from runtime.features.subagents.tools import SessionsSpawn
 from runtime.sessions import open_calls
 from runtime.tools.base import AnyTool
 from tests.contract.store_support import dialect, migrated_url, schema_templates

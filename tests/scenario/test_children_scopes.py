@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from runtime.domain.decisions import PermissionMode
-from runtime.features.subagents.tools.spawn_tool import SessionsSpawn
+from runtime.features.subagents.tools import SessionsSpawn
 from runtime.ports.fetch import Page
 from runtime.ports.model import ModelRequest
 from runtime.sessions.bounds import PolicySettings

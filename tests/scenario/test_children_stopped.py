@@ -13,7 +13,7 @@ from runtime.domain.runs import RunState
 from runtime.domain.tools import Effect, Touches
 from runtime.features.subagents.rows import agents
 from runtime.features.subagents.rows.agents import Agent
-from runtime.features.subagents.tools.spawn_tool import SessionsSpawn
+from runtime.features.subagents.tools import SessionsSpawn
 from runtime.intake.control import Control, ControlServices, ControlSettings
 from runtime.ports.model import ModelRequest
 from runtime.sessions import runs

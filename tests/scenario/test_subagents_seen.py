@@ -6,18 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from adapters.rendering import render_slack
-from runtime.agent.settings import AgentSettings
+from adapters.rendering import render_html, render_slack
 from runtime.bus.memory import MemoryBus
-from runtime.features.subagents.family_service import AgentFamily
 from runtime.ports.bus import CHILDREN
 from runtime.sessions.unit import Units
 from tests.contract.store_support import dialect, migrated_url, schema_templates
 from tests.fakes.clock import FakeClock, settle
 from tests.fakes.model import Gate, Said, ScriptedModel, ScriptedModels
 from tests.kinds import KINDS
-from tests.rendering.texts import render_html
-from tests.scenario.cast import Cast, got_to, played, spawn, tree
+from tests.scenario.cast import Cast, family_of, got_to, played, spawn, tree
 from tests.scenario.engine import Drain, setup_at, world
 from tests.scenario.test_agent_cards import platform
 
@@ -114,7 +111,7 @@ async def test_a_wait_ends_at_its_time_and_at_a_tick_where_a_signal_was_lost(
         child = (await tree(at, said.session_id))["one"].session_id
         clock, deaf = FakeClock(), MemoryBus()
         clock.drain = Drain(at.database)
-        family = AgentFamily(Units(at.database, deaf, KINDS), clock, AgentSettings())
+        family = family_of(at, Units(at.database, deaf, KINDS), clock)
         waits = asyncio.create_task(family.wait([child], 60), name="waits")
         async with asyncio.timeout(20):
             while not waits.done():
@@ -143,7 +140,7 @@ async def test_a_signal_ends_a_wait_before_the_tick(tmp_path: Path, migrated_url
         await got_to(work)
         child = (await tree(at, said.session_id))["one"].session_id
         clock, bus = FakeClock(), MemoryBus()
-        family = AgentFamily(Units(at.database, bus, KINDS), clock, AgentSettings())
+        family = family_of(at, Units(at.database, bus, KINDS), clock)
         waits = asyncio.create_task(family.wait([child], 60), name="waits")
         async with asyncio.timeout(20):
             while not clock.sleeping:

@@ -6,11 +6,10 @@ from pathlib import Path
 import pytest
 
 from runtime.features.subagents.agent_messages import Word
-from runtime.features.subagents.family_service import AgentFamily
 from runtime.sessions import runs
 from tests.contract.store_support import dialect, migrated_url, schema_templates
 from tests.fakes.model import Gate, Said
-from tests.scenario.cast import Cast, after, ask, got_to, played, spawn, tree
+from tests.scenario.cast import Cast, after, ask, family_of, got_to, played, spawn, tree
 
 __all__ = ["dialect", "migrated_url", "schema_templates"]
 
@@ -309,8 +308,7 @@ async def test_a_call_that_runs_again_says_nothing_twice(tmp_path: Path, migrate
         said = await at.says("look")
         await at.sees(1)
         await got_to(work)
-        parts = at.engine.parts
-        family = AgentFamily(at.engine.units, parts.clock, at.engine.settings.agent)
+        family = family_of(at, at.engine.units, at.engine.parts.clock)
         child = (await tree(at, said.session_id))["one"].session_id
         word = Word(child, said.run_id or "", "call_1", "root", "Look at b.")
         assert [await family.tell(word), await family.tell(word)] == ["queued", "repeated"]

@@ -14,7 +14,7 @@ from adapters.sandbox.probe import try_backend
 from adapters.system.clock import SystemClock
 from runtime.domain.decisions import PermissionMode, SessionMode
 from runtime.domain.messages import FilePart
-from runtime.features.subagents.tools.spawn_tool import SessionsSpawn
+from runtime.features.subagents.tools import SessionsSpawn
 from runtime.sessions.bounds import PolicySettings, rule_lists
 from runtime.tools.builtin.files import WriteFile
 from runtime.tools.builtin.shell import Exec, ExecSettings

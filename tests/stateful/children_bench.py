@@ -1,14 +1,16 @@
 """What the plays of a tree of agents share: the units, and the look after each of them."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Final, TypeVar
 
 from sqlalchemy import Connection
 
-from runtime.domain.runs import Holder
-from runtime.features.subagents.settings import Limits
-from runtime.features.subagents.spawn.child_lifecycle import Profile, SpawnOrder
-from runtime.features.subagents.spawn.spawn_requests import AgentRequest, SpawnRequest
+from runtime.features.subagents.settings import ChildSettings, Limits
+from runtime.features.subagents.spawn.agent_types import Profile, Types
+from runtime.features.subagents.spawn.children import SpawnOrder
+from runtime.features.subagents.spawn.spawn_arguments import AgentRequest, SpawnArguments
+from runtime.sessions.claims import Holder
 from runtime.sessions.window import WindowCache
 from runtime.store import leases
 from tests.stateful import children_rows
@@ -30,19 +32,12 @@ LIMITS: Final = Limits(
 )
 """The root and three levels below it."""
 FOREVER_MS: Final = 10**12
+SETTINGS: Final = ChildSettings(limits=LIMITS, await_ms=FOREVER_MS)
 
 
-def order(request: SpawnRequest, *, on_failure: str = "fail") -> SpawnOrder:
-    """A spawn with all that was looked up for it."""
-    return SpawnOrder(
-        request=request,
-        profiles={KIND: Profile((), read_only=False)},
-        may=frozenset({KIND}),
-        known={KIND: ""},
-        limits=LIMITS,
-        on_failure=on_failure,
-        await_ms=FOREVER_MS,
-    )
+def types_of(profile: Profile) -> Types:
+    """The one type that there is."""
+    return Types({KIND: profile}, frozenset({KIND}), {KIND: ""}, {KIND: ""})
 
 
 def agent(identifier: str, *needs: str, group: str | None = None) -> AgentRequest:
@@ -50,10 +45,15 @@ def agent(identifier: str, *needs: str, group: str | None = None) -> AgentReques
     return AgentRequest(task="look", id=identifier, depends_on=needs, group=group)
 
 
-def spawning(*wanted: AgentRequest, mode: str, on_failure: str = "fail") -> SpawnOrder:
-    """A batch of agents in a mode."""
-    request = SpawnRequest.model_validate({"mode": mode, "agents": wanted})
-    return order(request, on_failure=on_failure)
+def spawning(*wanted: AgentRequest, **arguments: object) -> SpawnOrder:
+    """A batch of agents, with all that was looked up for it."""
+    said = SpawnArguments.model_validate({"agents": wanted, **arguments})
+    return SpawnOrder(said, types_of(Profile((), read_only=False)), SETTINGS)
+
+
+def within(order: SpawnOrder, limits: Limits) -> SpawnOrder:
+    """The same spawn under other limits."""
+    return replace(order, settings=replace(order.settings, limits=limits))
 
 
 class ChildrenBench:

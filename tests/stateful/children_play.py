@@ -4,11 +4,12 @@ from functools import partial
 
 from runtime.domain.people import Trust
 from runtime.domain.runs import RunState
-from runtime.features.subagents import agent_messages
+from runtime.features.subagents import agent_messages, slots
 from runtime.features.subagents.agent_messages import How, Word
-from runtime.features.subagents.rows import agents, slots
+from runtime.features.subagents.ends import child_stop
+from runtime.features.subagents.rows import agents_due
 from runtime.features.subagents.settings import Limits
-from runtime.features.subagents.spawn import child_lifecycle
+from runtime.features.subagents.spawn import children
 from runtime.sessions import run_stop
 from runtime.sessions.queue_modes import enqueue
 from runtime.sessions.unit import Unit
@@ -47,30 +48,30 @@ class ChildrenPlay(ChildrenAtWork):
 
     def starts(self) -> int:
         """The keeper lets those go on who wait for nobody; how many."""
-        found = self.units.run(agents.startable)
+        found = self.units.run(agents_due.startable)
         for session in found:
-            assert self.run(unit_of(partial(child_lifecycle.start, session_id=session)))
+            assert self.run(unit_of(partial(children.start, session_id=session)))
             self.holds()
         return len(found)
 
     def starts_too_early(self) -> None:
         """What one look found may be over when it is acted on: nobody else is started by it."""
-        found = self.units.run(agents.startable)
+        found = self.units.run(agents_due.startable)
         for session in self.now.live - {*found}:
-            assert not self.run(unit_of(partial(child_lifecycle.start, session_id=session)))
+            assert not self.run(unit_of(partial(children.start, session_id=session)))
         self.holds()
 
     def grants(self) -> int:
         """The keeper gives out slots; how many."""
-        given = self.run(lambda conn: slots.grant(conn, most=self.most))
+        given = self.run(unit_of(partial(slots.grant, most=self.most)))
         self.holds()
         return given
 
     def ends_stopped(self) -> int:
         """The keeper ends those that are to end; how many are over."""
         ended = 0
-        for session in sorted(self.units.run(agents.stopped), key=lambda one: self.seen[one]):
-            self.run(unit_of(partial(child_lifecycle.stop, session_id=session)))
+        for session in sorted(self.units.run(agents_due.stopped), key=lambda one: self.seen[one]):
+            self.run(unit_of(partial(child_stop.stop, session_id=session)))
             self.holds()
             ended += session not in self.now.live
         return ended

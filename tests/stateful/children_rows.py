@@ -10,7 +10,7 @@ from functools import cached_property
 from sqlalchemy import Connection, select
 
 from runtime.domain.runs import ACTIVE, WAITING, RunState
-from runtime.features.subagents.spawn.spawn_requests import AgentRequest
+from runtime.features.subagents.spawn.spawn_arguments import AgentRequest
 from runtime.features.subagents.tables import agent_slots, agents
 from runtime.sessions.lanes import OPEN, SHUT
 from tests.stateful import invariants, snapshot

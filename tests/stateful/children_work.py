@@ -9,9 +9,9 @@ from runtime.domain.runs import RunState, Usage
 from runtime.domain.tools import Effect, ToolCall
 from runtime.domain.transcript import AssistantMessage, ToolMessage
 from runtime.features.subagents.ends.child_retry import Retry
-from runtime.features.subagents.spawn.child_lifecycle import SpawnOrder
+from runtime.features.subagents.spawn.children import SpawnOrder
+from runtime.features.subagents.spawn.spawn_arguments import AgentRequest
 from runtime.features.subagents.spawn.spawn_call import SpawnOpening
-from runtime.features.subagents.spawn.spawn_requests import AgentRequest
 from runtime.sessions import approvals, calls, claims, run_steps
 from runtime.sessions.calls import CallRow
 from runtime.sessions.run_steps import Finish, ModelStep
@@ -132,7 +132,7 @@ class ChildrenAtWork(ChildrenBench):
         ]
         if not made:
             return False
-        for session, one in zip(made, begins.order.request.wanted, strict=True):
+        for session, one in zip(made, begins.order.arguments.wanted, strict=True):
             self.asked[session] = self.as_asked(session, one)
         return True
 
@@ -145,7 +145,7 @@ class ChildrenAtWork(ChildrenBench):
         assert result["content"].startswith(REFUSED)
         if any(word in result["content"] for word in CIRCLES):
             session = self.now.all.run[row.run_id]["session_id"]
-            would = self.now.would_wait(session, begins.order.request.wanted)
+            would = self.now.would_wait(session, begins.order.arguments.wanted)
             assert circle(would), "this would have ended"
 
     def as_asked(self, session: str, wanted: AgentRequest) -> Asked:

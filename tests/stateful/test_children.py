@@ -16,8 +16,8 @@ from hypothesis.stateful import (
 
 from runtime.domain.errors import Conflict
 from runtime.domain.runs import TERMINAL, RunState
-from runtime.features.subagents.ends import child_end
-from runtime.features.subagents.spawn.child_lifecycle import ROOT, SpawnOrder
+from runtime.features.subagents.ends import parent_results
+from runtime.features.subagents.spawn.children import ROOT, SpawnOrder
 from runtime.sessions import open_calls
 from runtime.sessions.open_calls import CHILDREN
 from tests.contract.store_support import schema_templates
@@ -115,7 +115,7 @@ class Children(ChildrenPlay, RuleBasedStateMachine):
             pool = [*reversed(known[-6:]), *(one for one in names if one != name)] or [name]
             needed = [WRONG.get(need) or pick(pool, need) for need in needs]
             wanted.append(agent(name, *dict.fromkeys(needed), group=group))
-        return spawning(*wanted, mode=mode, on_failure=on_failure)
+        return spawning(*wanted, mode=mode, on_dependency_failure=on_failure)
 
     @rule(most=st.integers(1, 3))
     def everybody_gets_a_turn(self, most: int) -> None:
@@ -179,7 +179,7 @@ class Children(ChildrenPlay, RuleBasedStateMachine):
         row = pick(self.in_order(self.now.all.open_calls), which)
         call = self.units.run(lambda conn: open_calls.get(conn, row["id"]))
         assert call is not None
-        self.run(unit_of(lambda unit: child_end.let_go(unit, call)))
+        self.run(unit_of(lambda unit: parent_results.let_go(unit, call)))
         self.holds()
         assert call.id not in {one["id"] for one in self.now.all.open_of(row["run_id"])}
 

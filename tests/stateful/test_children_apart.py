@@ -1,13 +1,10 @@
 """A child that answered while an isolated child of its own works settles with that, if nothing
 else is left to do (SUB-16)."""
 
-from dataclasses import replace
-
 import pytest
 
 from runtime.domain.people import Trust
 from runtime.features.subagents.rows import agents
-from runtime.features.subagents.spawn.spawn_terms import Terms
 from tests.contract.store_support import schema_templates
 from tests.stateful.children_bench import agent, spawning
 from tests.stateful.test_children_known import Begin, Play, play
@@ -22,7 +19,7 @@ def answered(play: Begin) -> tuple[Play, str]:
     at, _, root = play(2)
     at.spawns(root, spawning(agent("a"), mode="background"))
     at.turns()
-    alone = replace(spawning(agent("b"), mode="background"), terms=Terms(share="isolated"))
+    alone = spawning(agent("b"), mode="background", memory_share_mode="isolated")
     at.spawns(at.at_work_on(at.session("a")), alone)
     at.turns()
     at.child_ends("a")

@@ -1,13 +1,10 @@
 """What a child that goes in circles leaves behind when its run is ended: its own words, or work."""
 
-from dataclasses import replace
-
 import pytest
 
 from runtime.domain.people import Trust
 from runtime.domain.runs import RunState, Usage
 from runtime.domain.transcript import AssistantMessage
-from runtime.features.subagents.spawn.spawn_terms import Terms
 from runtime.features.subagents.turn_guest import STUCK
 from runtime.sessions import run_steps
 from runtime.sessions.run_steps import AT_LIMIT, Finish
@@ -78,7 +75,7 @@ def test_it_settles_as_forced_also_where_it_waits_for_children_that_tell_it_noth
     at.spawns(root, spawning(agent("a"), mode="background"))
     at.turns()
     first = at.at_work_on(at.session("a"))
-    alone = replace(spawning(agent("b"), mode="background"), terms=Terms(share="isolated"))
+    alone = spawning(agent("b"), mode="background", memory_share_mode="isolated")
     at.spawns(first, alone)
     at.turns()
     cut_short(at, first, AT_LIMIT)

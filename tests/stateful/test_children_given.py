@@ -7,23 +7,22 @@ from sqlalchemy import Connection
 
 from runtime.domain.runs import RunState, Usage
 from runtime.domain.transcript import AssistantMessage
-from runtime.features.subagents.ends import child_end
-from runtime.features.subagents.rows import agents
-from runtime.features.subagents.spawn import child_lifecycle
-from runtime.features.subagents.spawn.child_lifecycle import Profile
+from runtime.features.subagents.ends import child_stop, parent_results
+from runtime.features.subagents.rows import agents, agents_due
+from runtime.features.subagents.spawn import children
+from runtime.features.subagents.spawn.agent_types import Profile
 from runtime.features.subagents.spawn.isolation import Placing
-from runtime.features.subagents.spawn.spawn_terms import Terms
 from runtime.features.subagents.waits.clarifications import ClarificationOpening
 from runtime.sessions import approvals, open_calls, run_steps, runs, seen_files, sessions
 from runtime.sessions.run_steps import AT_LIMIT, Finish
 from tests.contract.store_support import schema_templates
 from tests.kinds import KINDS, unit_of
-from tests.stateful.children_bench import FOREVER_MS, KIND, agent, spawning
+from tests.stateful.children_bench import FOREVER_MS, agent, spawning, types_of
 from tests.stateful.test_children_known import Begin, Play, play
 
 __all__ = ["play", "schema_templates"]
 
-NO_WRITING = {KIND: Profile((), read_only=False, no_writing=True)}
+NO_WRITING = types_of(Profile((), read_only=False, no_writing=True))
 
 
 def first_run_is_tainted(at: Play, name: str) -> bool:
@@ -67,7 +66,7 @@ def test_what_a_dependant_is_told_of_the_untrusted_is_untrusted(play: Begin) -> 
 @pytest.mark.requirement("SUB-18", "POL-5")
 def test_who_is_started_by_one_that_writes_no_files_writes_none(play: Begin) -> None:
     at, _, root = play(2)
-    at.spawns(root, replace(spawning(agent("a"), mode="background"), profiles=NO_WRITING))
+    at.spawns(root, replace(spawning(agent("a"), mode="background"), types=NO_WRITING))
     at.turns()
     at.spawns(at.at_work_on(at.session("a")), spawning(agent("b"), mode="background"))
 
@@ -102,7 +101,7 @@ def test_a_dependant_falls_with_every_end_that_is_no_completion(
     at, _, root = play(2)
     at.spawns(root, spawning(agent("a"), mode="background"))
     after = spawning(
-        agent("b", "a"), mode="background", on_failure="continue" if goes_on else "fail"
+        agent("b", "a"), mode="background", on_dependency_failure="continue" if goes_on else "fail"
     )
     at.spawns(root, after)
     at.turns()
@@ -123,11 +122,11 @@ def test_who_was_stopped_between_the_look_and_the_start_is_not_started(play: Beg
     at.turns()
     at.child_ends("a")
     b = at.session("b")
-    assert at.units.run(agents.startable) == [b]
+    assert at.units.run(agents_due.startable) == [b]
     at.stops(b)
     at.ends_stopped()
     assert at.statuses()["b"] == "cancelled"
-    assert not at.run(unit_of(lambda unit: child_lifecycle.start(unit, b)))
+    assert not at.run(unit_of(lambda unit: children.start(unit, b)))
     at.rests()
 
 
@@ -152,7 +151,7 @@ def test_who_is_not_to_end_any_more_is_not_ended(play: Begin) -> None:
     at.turns()
     a = at.session("a")
     run = at.at_work_on(a)
-    assert at.run(unit_of(lambda unit: child_lifecycle.stop(unit, a))).running == ()
+    assert at.run(unit_of(lambda unit: child_stop.stop(unit, a))).running == ()
     at.holds()
     assert at.now.all.run[run]["cancel"] is None
     at.rests()
@@ -216,12 +215,12 @@ def test_why_an_agent_is_to_end_is_what_was_said_first(play: Begin) -> None:
 @pytest.mark.requirement("SUB-6")
 def test_a_key_is_that_of_the_session_that_spawns(play: Begin) -> None:
     at, _, root = play(2)
-    keyed = Terms(key="k", digest="of the root")
-    at.spawns(root, replace(spawning(agent("a"), mode="background"), terms=keyed))
+    keyed = spawning(agent("a"), mode="background", spawn_request_id="k")
+    at.spawns(root, replace(keyed, digest="of the root"))
     at.turns()
     run = at.at_work_on(at.session("a"))
-    keyed = Terms(key="k", digest="of a")
-    at.spawns(run, replace(spawning(agent("b"), mode="background"), terms=keyed))
+    keyed = spawning(agent("b"), mode="background", spawn_request_id="k")
+    at.spawns(run, replace(keyed, digest="of a"))
     assert at.statuses() == {"a": None, "b": None}
     at.rests()
 
@@ -253,7 +252,7 @@ def test_who_waits_no_longer_is_told_of_those_that_are_back(play: Begin, untrust
         taint(at, at.at_work_on(at.session("a")))
     at.child_ends("a")
     (call,) = at.run(lambda conn: open_calls.of_run(conn, root, state="open"))
-    at.run(unit_of(lambda unit: child_end.let_go(unit, call)))
+    at.run(unit_of(lambda unit: parent_results.let_go(unit, call)))
     at.look()
     said = at.last_result(root)
     assert "in the background from now on: b." in said

@@ -193,7 +193,7 @@ def test_two_agents_whose_children_need_the_other_agent(play: Begin, mode: str) 
 def test_a_failure_goes_down_the_graph_and_stops_where_one_may_go_on(play: Begin) -> None:
     at, _, root = play(3)
     at.spawns(root, spawning(agent("a"), agent("b", "a"), agent("c", "b"), mode="background"))
-    at.spawns(root, spawning(agent("d", "b"), mode="background", on_failure="continue"))
+    at.spawns(root, spawning(agent("d", "b"), mode="background", on_dependency_failure="continue"))
     at.turns()
     at.child_ends("a", RunState.FAILED)
     while at.starts():

@@ -15,7 +15,7 @@ from runtime.sessions import run_stop, runs
 from tests.contract.store_support import schema_templates
 from tests.kinds import unit_of
 from tests.stateful.arriving import deliver
-from tests.stateful.children_bench import LIMITS, agent, spawning
+from tests.stateful.children_bench import LIMITS, agent, spawning, within
 from tests.stateful.children_work import REFUSED
 from tests.stateful.test_children_known import Play, beginning
 
@@ -213,7 +213,7 @@ def test_results_alone_start_somebody_only_so_often(play: Begin, unheard: bool) 
     order = spawning(agent("a"), mode="background")
     names = ["a", "b", "c", "d"]
     for name in names:
-        order = replace(spawning(agent(name), mode="background"), limits=limits)
+        order = within(spawning(agent(name), mode="background"), limits)
         at.spawns(run, order)
         if at.last_result(run).startswith(REFUSED):
             break

@@ -17,9 +17,9 @@ from runtime.domain.errors import Conflict
 from runtime.domain.runs import RunState, Usage
 from runtime.features.subagents import agent_messages
 from runtime.features.subagents.agent_messages import Word
-from runtime.features.subagents.ends import child_end
+from runtime.features.subagents.ends import child_stop, parent_results
 from runtime.features.subagents.rows import agents
-from runtime.features.subagents.spawn import child_lifecycle
+from runtime.features.subagents.spawn import children
 from runtime.sessions import claims, open_calls, run_stop
 from runtime.sessions.run_steps import Finish, finish
 from runtime.store import open_database
@@ -150,7 +150,7 @@ async def test_a_child_is_stopped_while_it_is_awaited_no_longer(meeting: Meeting
     def let_go(unit: Unit) -> None:
         call = open_calls.get(unit.conn, row["id"])
         assert call is not None
-        child_end.let_go(unit, call)
+        parent_results.let_go(unit, call)
 
     child = meeting.at.session("a")
     await meeting.of(first=unit_of(let_go), second=meeting.stop(child))
@@ -171,7 +171,7 @@ async def test_a_child_ends_with_what_it_depends_on_while_its_parent_is_stopped(
     child = meeting.at.session("b")
     await meeting.of(
         first=meeting.stop(meeting.root),
-        second=unit_of(lambda unit: child_lifecycle.start(unit, child)),
+        second=unit_of(lambda unit: children.start(unit, child)),
     )
     await rests(meeting, "b")
     assert meeting.at.statuses() == dict.fromkeys("ab", "failed")
@@ -221,7 +221,7 @@ async def test_a_child_settles_while_its_parent_is_stopped(meeting: Meeting) -> 
     child = meeting.at.session("a")
     await meeting.of(
         first=meeting.stop(meeting.root),
-        second=unit_of(lambda unit: child_lifecycle.stop(unit, child)),
+        second=unit_of(lambda unit: child_stop.stop(unit, child)),
     )
     await rests(meeting, "a", "b")
     assert meeting.at.statuses() == dict.fromkeys("ab", "cancelled")

@@ -1,15 +1,18 @@
 """Two replicas give out slots at once: never are more children at work than there are slots."""
 
+from functools import partial
+
 import pytest
 from sqlalchemy import Connection, select
 
 from runtime.domain.messages import ChatAddress
-from runtime.features.subagents.rows import slots
+from runtime.features.subagents import slots
 from runtime.features.subagents.tables import agent_slots
 from runtime.sessions import lanes
 from runtime.sessions.lanes import OPEN, SHUT, NewSession
 from runtime.sessions.tables import lanes as lane_rows
 from tests.contract.store_support import clock, migrated_url, points, schema_templates, store
+from tests.kinds import unit_of
 from tests.stateful.test_races import Race, dialect, race
 
 __all__ = ["clock", "dialect", "migrated_url", "points", "race", "schema_templates", "store"]
@@ -33,10 +36,9 @@ async def test_replicas_that_give_out_slots_at_once_give_out_no_more_than_there_
     race: Race,
 ) -> None:
     await race.store.write(wanting, name="wanting")
-    await race.store.write(lambda conn: slots.grant(conn, most=1), name="first")
-    await race.run(
-        lambda conn: slots.grant(conn, most=MOST), lambda conn: slots.grant(conn, most=MOST)
-    )
+    await race.store.write(unit_of(partial(slots.grant, most=1)), name="first")
+    grant = unit_of(partial(slots.grant, most=MOST))
+    await race.run(grant, grant)
 
     def look(conn: Connection) -> tuple[list[str], list[str]]:
         at_work = select(lane_rows.c.session_id).where(lane_rows.c.gate == OPEN)

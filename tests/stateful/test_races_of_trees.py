@@ -9,14 +9,14 @@ from sqlalchemy import Connection
 
 from runtime.domain.people import Trust
 from runtime.features.subagents.rows import agents
-from runtime.features.subagents.spawn import child_lifecycle
-from runtime.features.subagents.spawn.child_lifecycle import Spawned
+from runtime.features.subagents.spawn import children
+from runtime.features.subagents.spawn.children import Spawned
 from runtime.sessions import runs
 from runtime.sessions.unit import Unit
 from tests.contract.store_support import clock, migrated_url, points, schema_templates, store
 from tests.kinds import unit_of
 from tests.stateful.arriving import deliver
-from tests.stateful.children_bench import LIMITS, agent, spawning
+from tests.stateful.children_bench import LIMITS, agent, spawning, within
 from tests.stateful.test_races import Race, dialect, race
 
 __all__ = ["clock", "dialect", "migrated_url", "points", "race", "schema_templates", "store"]
@@ -27,12 +27,12 @@ ROOM: Final = 2
 
 def spawns(run_id: str, name: str) -> Callable[[Connection], Spawned]:
     """A run spawns one agent of this name, where the tree has room."""
-    order = spawning(agent(name), mode="background")
-    order = replace(order, limits=replace(LIMITS, live_per_tree=ROOM))
+    limits = replace(LIMITS, live_per_tree=ROOM)
+    order = within(spawning(agent(name), mode="background"), limits)
 
     def work(unit: Unit) -> Spawned:
         lane, run = unit.lane_of_run(run_id), runs.get(unit.conn, run_id)
-        return child_lifecycle.spawn(unit, lane, run, step=1, place=0, order=order)
+        return children.spawn(unit, lane, run, step=1, place=0, order=order)
 
     return unit_of(work)
 

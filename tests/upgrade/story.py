@@ -24,8 +24,8 @@ from runtime.domain.people import Trust
 from runtime.domain.runs import TERMINAL, RunState
 from runtime.domain.tools import Effect
 from runtime.features.personas.control import PersonaControl
-from runtime.features.subagents.rows import agents
-from runtime.features.subagents.tools.spawn_tool import SessionsSpawn
+from runtime.features.subagents.rows import agents_due
+from runtime.features.subagents.tools import SessionsSpawn
 from runtime.intake.control import Control, ControlServices, ControlSettings, NewConversation
 from runtime.intake.gatehouse import IntakeSettings
 from runtime.intake.logins import Credential, Logins
@@ -269,7 +269,7 @@ async def _spawning(url: str, folder: Path) -> None:
         await gate.reached.wait()
         await at.says("/stop", chat_id="D-stopping")
         async with at.engine.parts.bus.subscribe(EVENTS) as signals:
-            while await at.database.read(lambda conn: bool(agents.stopped(conn))):
+            while await at.database.read(lambda conn: bool(agents_due.stopped(conn))):
                 await anext(aiter(signals))
 
 

@@ -9,14 +9,13 @@ from typing import Final, Literal
 from runtime.domain.errors import Conflict
 from runtime.domain.events import EventKind
 from runtime.domain.ids import IdPrefix, new_id
-from runtime.domain.runs import RunKind, RunState
-from runtime.features.subagents.ends.handoffs import notice
-from runtime.features.subagents.rows import agent_tree, agents
+from runtime.domain.runs import RunKind
+from runtime.features.subagents.notices import notice, queue_run
+from runtime.features.subagents.rows import agents, retries
 from runtime.features.subagents.settings import Limits
 from runtime.features.subagents.spawn import agent_reopening
 from runtime.features.subagents.waits import clarifications
-from runtime.ports.bus import CHILDREN as AGENTS
-from runtime.ports.bus import EVENTS, RUNS
+from runtime.ports.bus import CHILDREN, EVENTS, RUNS
 from runtime.sessions import inputs, lanes, open_calls, runs, steering
 from runtime.sessions.lanes import Lane
 from runtime.sessions.runs import Run
@@ -55,7 +54,7 @@ def tell(unit: Unit, word: Word, *, limits: Limits = USUAL) -> How:
     nothing is to get no answer.
     """
     conn, lane = unit.conn, unit.lane(word.session_id)
-    unit.say(AGENTS)
+    unit.say(CHILDREN)
     unit.say(RUNS)
     unit.say(EVENTS, {"session_id": word.session_id})
     identity = f"word:{word.run_id}:{word.call_id}"
@@ -63,7 +62,7 @@ def tell(unit: Unit, word: Word, *, limits: Limits = USUAL) -> How:
     if known or open_calls.answered_by(conn, word.session_id, identity):
         return "repeated"
     agent, speaker = agents.get(conn, word.session_id), runs.get(conn, word.run_id)
-    settled = agent.settled_ms is not None
+    settled = agent.settled
     if not settled and agent.stop is not None:
         raise Conflict(f"{agent.name} is being stopped", "stopping")
     if _answered(conn, lane, word, speaker, identity):
@@ -75,13 +74,14 @@ def tell(unit: Unit, word: Word, *, limits: Limits = USUAL) -> How:
     said = SAYS.format(by=word.by, text=word.text)
     if settled:
         agent_reopening.reopen(unit, lane, agent, speaker, limits)
-        for earlier in agent_tree.unheard_runs(conn, agent.session_id):
+        for earlier in retries.unheard_runs(conn, agent.session_id):
             inputs.hand_over(conn, earlier, to=run_id)
         how = "continued"
     new = notice(lane, speaker, said, identity, run_id=run_id)
     inputs.add(conn, new)
     if run is None:
-        _begin(conn, lane, speaker, run_id)
+        queue_run(conn, lane, speaker, RunKind.MAILBOX_DELIVERY, run_id)
+        lanes.settle(conn, lane)
     elif how == "steered":
         runs.change(conn, run_id, {"steered": True})
     if speaker.tainted:
@@ -97,8 +97,9 @@ def _answered(conn: Connection, lane: Lane, word: Word, speaker: Run, identity: 
         return False
     if speaker.tainted:
         runs.change(conn, call.run_id, {"tainted": True})
-    say = clarifications.decline if word.declines else clarifications.answer
-    say(conn, lane, call, by=word.by, text=word.text, identity=identity)
+    clarifications.answer(
+        conn, lane, call, by=word.by, text=word.text, identity=identity, declines=word.declines
+    )
     return True
 
 
@@ -116,24 +117,3 @@ def _hearer(conn: Connection, lane: Lane, speaker: Run, *, steer: bool) -> tuple
     if last is not None and last.started_ms is None and last.speaker.trust is trust:
         return last, "joined"
     return None, "queued"
-
-
-def _begin(conn: Connection, lane: Lane, speaker: Run, run_id: str) -> None:
-    lane.run_seq += 1
-    run = Run(
-        id=run_id,
-        session_id=lane.session_id,
-        seq=lane.run_seq,
-        kind=RunKind.MAILBOX_DELIVERY,
-        state=RunState.QUEUED,
-        collecting=False,
-        ready_ms=lane.now_ms,
-        target=speaker.target,
-        reply_to=speaker.reply_to,
-        speaker=speaker.speaker,
-        created_ms=lane.now_ms,
-    )
-    runs.add(conn, run)
-    lane.record(EventKind.RUN_QUEUED, run_id, {"kind": run.kind.value})
-    if lane.active_run is None:
-        lanes.settle(conn, lane)

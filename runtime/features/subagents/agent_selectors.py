@@ -1,4 +1,4 @@
-"""Which agent of a tree somebody means, who is below whom, and where each stands in one word. Pure.
+"""Which agent of a tree somebody means, and who is below whom. Pure.
 
 A selector is an id, the id of the session, a label, `last`, or the beginning of an id that no other
 begins with, looked for in that order. What fits several is an error that lists them (SUB-4).
@@ -10,18 +10,11 @@ from typing import Final
 
 from runtime.domain.errors import InvalidInput
 from runtime.domain.printable import quoted
-from runtime.domain.runs import RunState
-from runtime.features.subagents.rows.agent_tree import AgentRow
-from runtime.features.subagents.rows.agents import HELD, Agent
+from runtime.features.subagents.rows.agents import Agent
 
 LAST: Final = "last"
 """The agent below the caller that was spawned last."""
 _SHOWN: Final = 10
-_AT_WORK: Final = {
-    RunState.RUNNING: "running",
-    RunState.WAITING_FOR_APPROVAL: "waiting_for_approval",
-    RunState.WAITING_FOR_USER_QUESTION: "waiting_for_user_input",
-}
 _COMPARED: Final = 200
 
 
@@ -59,28 +52,6 @@ def below(everybody: Sequence[Agent], session_id: str) -> Sequence[Agent]:
             family.add(one.session_id)
             found.append(one)
     return found
-
-
-def standing(row: AgentRow) -> str:
-    """Where an agent stands, for people and models: how it settled; else `waiting` (for others),
-    `queued` (for a slot), `running`, `awaiting` (its own children), `waiting_for_approval` and
-    `waiting_for_user_input` (a person, or its parent's answer, AGT-4), `stopping`."""
-    if row.agent.settled_ms is not None:
-        return row.agent.status or "settled"
-    if row.agent.stop is not None:
-        return "stopping"
-    if row.asks:
-        return "waiting_for_user_input"
-    if row.run is not None:
-        return _AT_WORK.get(row.run, "awaiting")
-    if row.gate == HELD:
-        return "waiting"
-    return "queued" if row.due else "awaiting"
-
-
-def in_words(status: str) -> str:
-    """How an agent stands or ended, as people read it."""
-    return status.replace("_", " ")
 
 
 def _listed(found: Sequence[Agent], caller: str) -> str:

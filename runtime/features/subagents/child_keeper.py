@@ -12,12 +12,14 @@ from functools import partial
 import structlog
 
 from runtime.domain.errors import StoreUnavailable
-from runtime.features.subagents.cards import batch_card
-from runtime.features.subagents.rows import agents, batch_cards, deadlines, slots
+from runtime.features.subagents import batch_card, slots
+from runtime.features.subagents.ends import child_stop
+from runtime.features.subagents.rows import agents_due, batch_cards
+from runtime.features.subagents.rows import slots as slot_rows
 from runtime.features.subagents.rows.agents_due import SUBAGENTS_DUE
-from runtime.features.subagents.spawn import child_lifecycle
+from runtime.features.subagents.spawn import children
 from runtime.features.subagents.waits import agent_waits
-from runtime.ports.bus import CHILDREN, OUTBOX, RUNS
+from runtime.ports.bus import CHILDREN, OUTBOX
 from runtime.ports.clock import Clock
 from runtime.process.due_poll import Looks
 from runtime.process.wakeup import Wake
@@ -44,11 +46,11 @@ class _Found:
 def _look(conn: Connection) -> _Found:
     """In one reading, because it is the way from a spawn to the child's first step."""
     return _Found(
-        late=deadlines.overdue(conn),
-        stopped=agents.stopped(conn),
-        startable=agents.startable(conn),
+        late=agents_due.overdue(conn),
+        stopped=agents_due.stopped(conn),
+        startable=agents_due.startable(conn),
         waited=agent_waits.over(conn),
-        wanted=slots.wanted(conn),
+        wanted=slot_rows.wanted(conn),
         cards=batch_cards.due(conn),
     )
 
@@ -56,14 +58,7 @@ def _look(conn: Connection) -> _Found:
 class ChildKeeper:
     """Runs in every process that has turns. `most` children run at once, 0: any number."""
 
-    def __init__(
-        self,
-        units: Units,
-        clock: Clock,
-        looks: Looks,
-        *,
-        most: int,
-    ) -> None:
+    def __init__(self, units: Units, clock: Clock, looks: Looks, *, most: int) -> None:
         self._units = units
         self._looks = looks
         self._most = most
@@ -96,34 +91,27 @@ class ChildKeeper:
         units, database, did = self._units, self._units.database, False
         found = await database.read(_look)
         for session_id in found.late:
-            work = partial(deadlines.end, session_id=session_id)
+            work = partial(agents_due.end_late, session_id=session_id)
             did = await database.write(work, name="child-late") or did
         for session_id in found.stopped:
             did = await self._stop(session_id) or did
         for session_id in found.startable:
-            work = partial(child_lifecycle.start, session_id=session_id)
+            work = partial(children.start, session_id=session_id)
             did = await units.run(work, name="child-start") or did
         for call in found.waited:
             await units.run(partial(agent_waits.end, call=call), name="child-waited")
         if found.wanted or found.startable:
-            did = await self._grant() or did
+            grant = partial(slots.grant, most=self._most)
+            # A whole round of them may have left others that want one.
+            did = await units.run(grant, name="child-slots") == slots.AT_ONCE or did
         for card_id in found.cards:
             if await database.write(partial(batch_card.care, card_id=card_id), name="child-card"):
                 units.bus.publish(OUTBOX, {})
         return did
 
-    async def _grant(self) -> bool:
-        """Give out slots; True where there may be more to give at once."""
-        granted = await self._units.database.write(
-            lambda conn: slots.grant(conn, most=self._most), name="child-slots"
-        )
-        if granted:
-            self._units.bus.publish(RUNS, {})
-        return granted == slots.AT_ONCE
-
     async def _stop(self, session_id: str) -> bool:
         """End one child; False where its worker was told to before, and is still at it, and so
         were its own children."""
-        work = partial(child_lifecycle.stop, session_id=session_id)
+        work = partial(child_stop.stop, session_id=session_id)
         stopped = await self._units.run(work, name="child-stop")
         return not stopped.running or stopped.elsewhere > 0

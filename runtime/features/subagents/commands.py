@@ -5,9 +5,15 @@ from typing import Final
 
 from runtime.commands.table import Call, Command
 from runtime.domain.counts import counted
-from runtime.features.subagents.agent_selectors import in_words, standing
-from runtime.features.subagents.cards.card_text import labelled, took, used
-from runtime.features.subagents.ends.handoff_text import retried
+from runtime.features.subagents.agent_words import (
+    in_words,
+    labelled,
+    retried,
+    standing,
+    took,
+    total_cost,
+    used,
+)
 from runtime.features.subagents.rows import agent_tree, agents
 from runtime.features.subagents.rows.agent_tree import AgentRow
 from runtime.store import Connection
@@ -19,12 +25,12 @@ MOST: Final = 40
 
 def tree_text(conn: Connection, session_id: str, *, now_ms: int) -> str:
     """Each agent of the tree that a session is in, below the one that spawned it, and the sums."""
-    own = agents.find(conn, session_id)
-    rows = agent_tree.of_tree(conn, own.tree_id if own else session_id)
+    rows = agent_tree.of_tree(conn, agents.tree_of(conn, session_id))
     if not rows:
         return NONE
-    live = sum(row.agent.settled_ms is None for row in rows)
-    spent = used(sum(row.steps for row in rows), sum(row.tokens for row in rows), _cost(rows))
+    live = sum(not row.agent.settled for row in rows)
+    cost = total_cost(row.cost_usd for row in rows)
+    spent = used(sum(row.steps for row in rows), sum(row.tokens for row in rows), cost)
     spent += retried(sum(row.agent.retries for row in rows))
     lines = [f"{counted(len(rows), 'subagent')}, {live:,} at work: {spent}."]
     shown = {row.agent.session_id for row in rows[-MOST:]}
@@ -56,18 +62,11 @@ def _nested(rows: Sequence[AgentRow]) -> Sequence[AgentRow]:
 
 def _line(row: AgentRow, now_ms: int) -> str:
     agent = row.agent
-    ended = now_ms if agent.settled_ms is None else agent.settled_ms
     spent = used(row.steps, row.tokens, row.cost_usd) + retried(agent.retries)
-    lasted = took(max(0, ended - agent.created_ms) // 1000)
+    lasted = took(agent.lasted_ms(now_ms) // 1000)
     indent = "  " * (agent.depth - 1)
     called = f"`{agent.name}`{labelled(agent)} {agent.type}"
     return f"{indent}- {called}, {in_words(standing(row))}: {spent}, {lasted}"
-
-
-def _cost(rows: Sequence[AgentRow]) -> float | None:
-    """The sum of what is known; None where nothing is."""
-    known = [row.cost_usd for row in rows if row.cost_usd is not None]
-    return sum(known) if known else None
 
 
 def _tree(call: Call) -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from runtime.features.subagents.rows import agent_erasure, agents, batch_cards, tree_facts
+from runtime.features.subagents.rows import agents, batch_cards, tree_facts
 from runtime.features.subagents.rows.agents import Agent
 from runtime.sessions import open_calls
 from runtime.sessions.inputs import Input
@@ -39,7 +39,7 @@ class SubagentDelegations:
 
     def erase(self, conn: Connection, session_ids: Sequence[str]) -> None:
         """Remove the agents among sessions that are deleted, and what they left."""
-        agent_erasure.erase(conn, session_ids)
+        agents.erase(conn, session_ids)
 
 
 def _delegation(agent: Agent) -> Delegation:
@@ -51,6 +51,6 @@ def _delegation(agent: Agent) -> Delegation:
         run_id=agent.run_id,
         created_ms=agent.created_ms,
         payer=agent.payer,
-        live=agent.settled_ms is None,
+        live=not agent.settled,
         unfinished="a subagent's worktree is still there: settle it first" if there else "",
     )

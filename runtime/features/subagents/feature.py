@@ -14,20 +14,24 @@ from runtime.engine.feature import (
 from runtime.features.subagents.child_keeper import ChildKeeper
 from runtime.features.subagents.commands import AGENTS
 from runtime.features.subagents.delegations import SubagentDelegations
-from runtime.features.subagents.family_service import AgentFamily
+from runtime.features.subagents.ends.child_stop import stop_children
+from runtime.features.subagents.family import AgentFamily
 from runtime.features.subagents.files.result_files import ResultFiles
 from runtime.features.subagents.files.work_places import WorkPlaces
 from runtime.features.subagents.files.worktree_keeper import WorktreeKeeper
 from runtime.features.subagents.files.worktrees import Worktrees
-from runtime.features.subagents.kind import WAITS, SubagentKind, stop_children
+from runtime.features.subagents.kind import WAITS, SubagentKind
 from runtime.features.subagents.openings import SpawnOpenings
 from runtime.features.subagents.rows.agents import SUBAGENT
 from runtime.features.subagents.settings import ChildSettings
-from runtime.features.subagents.tools.clarification_tool import RequestParentClarification
-from runtime.features.subagents.tools.spawn_tool import SessionsSpawn
-from runtime.features.subagents.tools.subagents_tools import AgentsList, Subagents
+from runtime.features.subagents.spawn.agent_types import TypeBook
+from runtime.features.subagents.tools import (
+    AgentsList,
+    RequestParentClarification,
+    SessionsSpawn,
+    Subagents,
+)
 from runtime.features.subagents.turn_guest import ChildGuests
-from runtime.sessions.runs import Run
 from runtime.tools.base import AnyTool, Face
 
 FACES: Final = tuple(
@@ -53,9 +57,9 @@ def subagents(settings: ChildSettings = USUAL) -> Feature:
 
 
 def _tools(settings: ChildSettings, services: ToolServices) -> Sequence[AnyTool]:
-    family = AgentFamily(
-        services.units, services.clock, services.settings, settings, services.shelf
-    )
+    units = services.units
+    book = TypeBook(units.database, services.settings, settings, services.shelf)
+    family = AgentFamily(units, services.clock, book)
     # At the last depth nothing is spawned, and at most one level the first is the last (SUB-14).
     spawn = (SessionsSpawn(),) if settings.limits.max_depth > 1 else ()
     return (
@@ -72,9 +76,8 @@ def _parts(settings: ChildSettings, services: FeatureServices) -> FeatureParts:
     if services.sandbox is not None:
         worktrees = Worktrees(services.sandbox, root, services.clock)
     places = WorkPlaces(units.database, services.places, worktrees)
-    openings = SpawnOpenings(
-        units.database, services.registry, agent, settings, places, services.workspace.agents
-    )
+    book = TypeBook(units.database, agent, settings, services.workspace.agents)
+    openings = SpawnOpenings(book, services.registry, places)
     keeper = ChildKeeper(units, services.clock, services.looks, most=settings.concurrency)
     workers = [
         FeatureWorker("child signals", keeper.listen),
@@ -84,12 +87,9 @@ def _parts(settings: ChildSettings, services: FeatureServices) -> FeatureParts:
         trees = WorktreeKeeper(units.database, units.bus, worktrees)
         workers.append(FeatureWorker("worktrees", trees.run, needed=False))
 
-    def results(run: Run) -> ResultFiles:
-        return ResultFiles(units.database, run)
-
     return FeatureParts(
         openings=openings.by_kind,
         guests={SUBAGENT: ChildGuests(units.database, agent, settings, places).of},
-        kept_for=(results,),
+        kept_for=(partial(ResultFiles, units.database),),
         workers=tuple(workers),
     )

@@ -1,5 +1,5 @@
-"""What subagents are to the message path: a kind of session, what calls wait for because of them,
-and who hears that a session is stopped. Everything that happens to them begins here."""
+"""What subagents are to the message path: a kind of session, and what calls wait for because of
+them. Everything that happens to them begins here."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -8,16 +8,15 @@ from typing_extensions import override
 
 from runtime.domain.budgets import Budget, BudgetKey, Limit, Scope
 from runtime.domain.runs import RunState
-from runtime.features.subagents.ends import child_end
-from runtime.features.subagents.rows import agents, inherited_grants, slots, tree_facts
+from runtime.features.subagents import slots
+from runtime.features.subagents.ends import child_end, child_stop, parent_results
+from runtime.features.subagents.rows import agents, inherited_grants, tree_facts
 from runtime.features.subagents.rows.agents import SUBAGENT
 from runtime.features.subagents.spawn import spawn_call
 from runtime.features.subagents.waits import agent_waits, clarifications
-from runtime.ports.bus import CHILDREN as AGENTS
 from runtime.sessions import sessions
 from runtime.sessions.lanes import Lane
-from runtime.sessions.open_calls import AGENTS as FOR_AGENTS
-from runtime.sessions.open_calls import CHILDREN, CLARIFICATION
+from runtime.sessions.open_calls import AGENTS, CHILDREN, CLARIFICATION
 from runtime.sessions.run_end import RunEnd
 from runtime.sessions.runs import Run
 from runtime.sessions.sessions import Session
@@ -39,15 +38,11 @@ class SubagentKind(SessionKind):
 
     @override
     def parked(self, unit: Unit, lane: Lane) -> None:
-        slots.give_back(unit.conn, lane)
-        unit.say(AGENTS)
+        slots.give_back(unit, lane)
 
     @override
     def asked_to_end(self, unit: Unit, lane: Lane, reason: str) -> None:
-        # Also one that has nothing to do now: it would wait for children that tell it nothing.
-        # A unit that stops the parent has its lane first, and this child's row then.
-        unit.lane(agents.get(unit.conn, lane.session_id).parent_id)
-        agents.ask_to_stop(unit.conn, lane.session_id, reason)
+        child_stop.asked_to_end(unit, lane, reason)
 
     @override
     def ended(self, unit: Unit, lane: Lane, run: Run, end: RunEnd) -> None:
@@ -83,16 +78,6 @@ class SubagentKind(SessionKind):
         ]
 
 
-def stop_children(unit: Unit, session_id: str, reason: str, run_id: str | None) -> int:
-    """Let the children of a session, or of one run of it, end: each by a unit of its own (SUB-19).
-
-    Their rows are marked and no lane is locked, because theirs lie deeper."""
-    marked = agents.mark_stopped(unit.conn, session_id, reason, run_id=run_id)
-    if marked:
-        unit.say(AGENTS)
-    return marked
-
-
 WAITS: Final = (
     WaitKind(
         name=CLARIFICATION,
@@ -108,12 +93,12 @@ WAITS: Final = (
         state=RunState.WAITING_FOR_CHILDREN,
         rank=3,
         open=spawn_call.begin,
-        expire=child_end.let_go,
+        expire=parent_results.let_go,
         reach="root",
     ),
     # Behind the spawns: who is waited for may be spawned by the same step.
     WaitKind(
-        name=FOR_AGENTS,
+        name=AGENTS,
         state=RunState.WAITING_FOR_CHILDREN,
         rank=4,
         open=agent_waits.begin,

@@ -50,20 +50,19 @@ class ChildGuests:
 
 
 class ChildGuest(TurnGuest):
-    """Accompanies one turn of a child. `watch` is None until the turn entered."""
+    """Accompanies one turn of a child."""
 
     def __init__(self, services: ChildGuests, claimed: Claimed) -> None:
         self.idle_s = services.children.idle_s
         self._services = services
         self._session = claimed.session
         self._run = claimed.run
-        self._watch: Watch | None = None
+        self._watch = Watch()
         self._done = 0
 
     @override
     async def enter(self, state: TurnState) -> None:
         database, run = self._services.database, self._run
-        self._watch = Watch()
         if run.step > 0 or run.seq > 1:
             self._watch = await database.read(lambda conn: kept_watch(conn, run))
         if run.seq > 1 and self._session.spend.steps is not None:
@@ -122,7 +121,7 @@ class ChildGuest(TurnGuest):
         """An end by the child's own words is a step without tools, and judged as one."""
         if end.state is RunState.COMPLETED:
             await self._services.places.leave(self._session.id)
-        if self._watch is None or end.state is not RunState.COMPLETED or end.reason:
+        if end.state is not RunState.COMPLETED or end.reason:
             return end
         run, text = self._run, end.message.text if end.message else ""
         answers = await self._services.database.read(
@@ -136,11 +135,11 @@ class ChildGuest(TurnGuest):
 
     @property
     def _is_stuck(self) -> bool:
-        return self._watch is not None and self._watch.stage is Stage.FORCED
+        return self._watch.stage is Stage.FORCED
 
     def _advance(self, step: Signatures) -> tuple[str, ...]:
         """What the child is told behind a step."""
-        before = self._watch or Watch()
+        before = self._watch
         self._watch = before.after(step)
         words = WORDS.get(self._watch.stage)
         return (words,) if words is not None and self._watch.stage is not before.stage else ()

@@ -10,7 +10,7 @@ from runtime.domain import cursors
 from runtime.domain.cursors import Page
 from runtime.domain.runs import RunState
 from runtime.domain.value import Value
-from runtime.features.subagents.agent_selectors import standing
+from runtime.features.subagents.agent_words import standing
 from runtime.features.subagents.rows import agent_tree, agents, inherited_grants
 from runtime.features.subagents.rows.agent_tree import AgentRow
 from runtime.sessions import sessions
@@ -149,7 +149,7 @@ class AgentsReader:
 
 def status_of(row: AgentRow) -> AgentStatus:
     """Where an agent stands, in the words of the API."""
-    if row.agent.settled_ms is not None:
+    if row.agent.settled:
         return _SETTLED.get(row.agent.status or "", "failed")
     return "idle" if row.run is None else _AT_WORK.get(row.run, "idle")
 
@@ -158,22 +158,19 @@ def _rows(conn: Connection, scope: AgentScope) -> Sequence[AgentRow]:
     if scope.session_id is None:
         found = agent_tree.at_work(conn)
     else:
-        own = agents.find(conn, scope.session_id)
-        found = agent_tree.of_tree(conn, own.tree_id if own else scope.session_id)
+        found = agent_tree.of_tree(conn, agents.tree_of(conn, scope.session_id))
         if not found:
             # A session without subagents has an empty tree; one that does not exist has none.
             sessions.get(conn, scope.session_id)
     return [
         row
         for row in found
-        if scope.live in (None, row.agent.settled_ms is None)
-        and scope.status in (None, status_of(row))
+        if scope.live in (None, not row.agent.settled) and scope.status in (None, status_of(row))
     ]
 
 
 def _summary(row: AgentRow, names: Mapping[str, str], now: int) -> AgentSummary:
     agent, status = row.agent, status_of(row)
-    ended = now if agent.settled_ms is None else agent.settled_ms
     said = agent.result.strip()[:PREVIEW] or None
     return AgentSummary(
         agent_id=agent.name,
@@ -196,5 +193,5 @@ def _summary(row: AgentRow, names: Mapping[str, str], now: int) -> AgentSummary:
         last_error=said if status == "failed" else None,
         created_at_ms=agent.created_ms,
         settled_at_ms=agent.settled_ms,
-        elapsed_ms=max(0, ended - agent.created_ms),
+        elapsed_ms=agent.lasted_ms(now),
     )

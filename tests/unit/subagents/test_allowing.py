@@ -12,14 +12,8 @@ from runtime.domain.grants import Grant, GrantKind
 from runtime.domain.people import Trust
 from runtime.domain.tools import Effect, Touches
 from runtime.features.subagents.openings import held_by
-from runtime.features.subagents.spawn.child_capabilities import (
-    Asked,
-    Endowment,
-    Held,
-    SpendAsked,
-    endow,
-    problems,
-)
+from runtime.features.subagents.spawn.child_capabilities import Endowment, Held, endow, problems
+from runtime.features.subagents.spawn.spawn_arguments import Asked, SpendAsked
 from runtime.policy.decide import Bounds, CallFacts, decide
 from runtime.sessions.bounds import PolicySettings
 from runtime.workspace.layout import Layout

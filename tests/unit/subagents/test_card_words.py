@@ -5,8 +5,7 @@ from dataclasses import replace
 import pytest
 
 from runtime.domain.runs import RunState
-from runtime.features.subagents.cards.batch_card import words
-from runtime.features.subagents.cards.card_text import last_words
+from runtime.features.subagents.batch_card import last_words, words
 from runtime.features.subagents.rows.agents import Agent, Status
 from tests.unit.subagents.test_selecting import ROW, agent
 

@@ -7,16 +7,13 @@ import pytest
 from pydantic import ValidationError
 
 from runtime.features.subagents.settings import Limits
-from runtime.features.subagents.spawn.spawn_requests import (
+from runtime.features.subagents.spawn.spawn_arguments import (
     MAX_BATCH,
-    MOST_TOLD,
     AgentRequest,
-    Hints,
     Problem,
-    Spawner,
-    SpawnRequest,
-    check,
+    SpawnArguments,
 )
+from runtime.features.subagents.spawn.spawn_requests import MOST_TOLD, Hints, Spawner, check
 from runtime.features.subagents.spawn.wait_graph import Node, Tree
 
 TYPES = {"general": "", "explore": "", "plan": "", "broken": "its file has no body"}
@@ -30,13 +27,13 @@ def spawner(identifier: str = "root", **changes: Any) -> Spawner:
     )
 
 
-def one(**fields: Any) -> SpawnRequest:
+def one(**fields: Any) -> SpawnArguments:
     mode = fields.pop("mode", "await")
-    return SpawnRequest(mode=mode, one=AgentRequest(**({"task": "look"} | fields)))
+    return SpawnArguments(mode=mode, **({"task": "look"} | fields))
 
 
-def batch(*agents: AgentRequest, mode: Any = "await") -> SpawnRequest:
-    return SpawnRequest(mode=mode, agents=agents)
+def batch(*agents: AgentRequest, mode: Any = "await") -> SpawnArguments:
+    return SpawnArguments(mode=mode, agents=agents)
 
 
 def agent(identifier: str | None = None, *depends: str, group: str | None = None) -> AgentRequest:
@@ -48,7 +45,7 @@ def tree(*nodes: Node) -> Tree:
 
 
 def problems(
-    request: SpawnRequest,
+    request: SpawnArguments,
     known: Tree | None = None,
     by: Spawner | None = None,
     limits: Limits | None = None,
@@ -353,7 +350,7 @@ def test_who_goes_on_by_itself_for_long_starts_nobody_more() -> None:
 @pytest.mark.requirement("SUB-14")
 def test_a_storm_is_refused_whole() -> None:
     with pytest.raises(ValidationError, match="at most 64 items"):
-        SpawnRequest(agents=tuple(agent() for _ in range(1000)))
+        SpawnArguments(agents=tuple(agent() for _ in range(1000)))
     many = batch(*(agent() for _ in range(64)))
     assert {problem.split(" is ")[0] for problem in problems(many)} == {
         "agents: agents.live_per_parent",
@@ -380,5 +377,5 @@ def _names(found: Sequence[Problem]) -> list[str]:
 
 @pytest.mark.requirement("SUB-5")
 def test_a_batch_takes_the_place_of_the_single_task() -> None:
-    request = SpawnRequest(one=AgentRequest(task="", type="nobody"), agents=(agent(),))
+    request = SpawnArguments(task="", type="nobody", agents=(agent(),))
     assert _names(check(request, tree(), spawner(), Limits())) == []

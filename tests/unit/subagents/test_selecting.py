@@ -8,10 +8,11 @@ import pytest
 from runtime.domain.errors import InvalidInput
 from runtime.domain.runs import RunState
 from runtime.features.subagents.agent_messages import How
-from runtime.features.subagents.agent_selectors import below, select, standing
+from runtime.features.subagents.agent_selectors import below, select
+from runtime.features.subagents.agent_words import standing
 from runtime.features.subagents.rows.agent_tree import AgentRow
 from runtime.features.subagents.rows.agents import HELD, Agent, Status
-from runtime.features.subagents.tools.subagents_tools import TOLD
+from runtime.features.subagents.tools import TOLD
 
 pytestmark = pytest.mark.requirement("SUB-4")
 

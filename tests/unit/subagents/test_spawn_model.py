@@ -13,7 +13,8 @@ import pytest
 
 from runtime.domain.capabilities import Capabilities, Need, allows
 from runtime.domain.decisions import PermissionMode
-from runtime.features.subagents.spawn.child_capabilities import Asked, Held, endow, problems
+from runtime.features.subagents.spawn.child_capabilities import Held, endow, problems
+from runtime.features.subagents.spawn.spawn_arguments import Asked
 from runtime.workspace.layout import Layout
 
 Things = frozenset[str]

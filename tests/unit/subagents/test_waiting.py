@@ -9,12 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runtime.features.subagents.settings import Limits
-from runtime.features.subagents.spawn.spawn_requests import (
-    AgentRequest,
-    Spawner,
-    SpawnRequest,
-    check,
-)
+from runtime.features.subagents.spawn.spawn_arguments import AgentRequest, SpawnArguments
+from runtime.features.subagents.spawn.spawn_requests import Spawner, check
 from runtime.features.subagents.spawn.wait_graph import Node, Tree, circles
 from tests.profiles import examples
 
@@ -47,7 +43,7 @@ class Town:
             for name in names
         )
         mode = self.draw.choice(["await", "background"])
-        request = SpawnRequest(mode=mode, agents=agents)
+        request = SpawnArguments(mode=mode, agents=agents)
         spawner = Spawner(by, tuple(TYPES), TYPES)
         if check(request, self.tree, spawner, WIDE):
             self.refused += 1

@@ -9,11 +9,15 @@ from pydantic import JsonValue
 
 from runtime.domain.tools import ToolCall, ToolResult, Touches
 from runtime.features.subagents.agent_messages import How, Word
-from runtime.features.subagents.family import Detail, Family, Household, TypesSeen
+from runtime.features.subagents.family import AgentFamily, Detail, Household
 from runtime.features.subagents.rows.agent_tree import AgentRow
-from runtime.features.subagents.tools.clarification_tool import RequestParentClarification
-from runtime.features.subagents.tools.spawn_tool import SessionsSpawn
-from runtime.features.subagents.tools.subagents_tools import AgentsList, Subagents
+from runtime.features.subagents.spawn.agent_types import Types
+from runtime.features.subagents.tools import (
+    AgentsList,
+    RequestParentClarification,
+    SessionsSpawn,
+    Subagents,
+)
 from runtime.ports.clock import Timer
 from runtime.ports.sandbox import (
     ProcessIdentity,
@@ -99,7 +103,7 @@ class NoFamily:
     async def stop(self, session_id: str, reason: str) -> bool:
         raise AssertionError("nobody is stopped here")
 
-    async def types(self, session_id: str, tools: Sequence[AnyTool]) -> TypesSeen:
+    async def types(self, session_id: str, tools: Sequence[AnyTool]) -> Types:
         raise AssertionError("no types are asked for here")
 
 
@@ -134,7 +138,7 @@ class Desk:
     room: Room = field(default_factory=lambda: room_for(SendLimits(), "test", 0))
     redact: Callable[[str], str] = str
     recipients: tuple[Recipient, ...] = ()
-    family: Family = field(default_factory=NoFamily)
+    family: AgentFamily = field(default_factory=NoFamily)
     made: list[AnyTool] = field(default_factory=list)
 
     async def _recipients(self, _run_id: str, key: str) -> Sequence[Recipient]:

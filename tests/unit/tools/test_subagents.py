@@ -12,9 +12,10 @@ from runtime.domain.errors import Conflict, ToolError
 from runtime.domain.fence import fence
 from runtime.domain.runs import RunState
 from runtime.features.subagents.agent_messages import How, Word
-from runtime.features.subagents.family import Detail, Household, TypeLine, TypesSeen
+from runtime.features.subagents.family import Detail, Household
 from runtime.features.subagents.rows.agent_tree import AgentRow
-from runtime.features.subagents.rows.agents import Agent, Totals
+from runtime.features.subagents.rows.agents import Agent
+from runtime.features.subagents.spawn.agent_types import Profile, Types
 from runtime.tools.base import AnyTool
 from tests.unit.tools.support import Desk
 
@@ -66,6 +67,7 @@ TWO = settled(
 )
 THREE = settled(agent("three", settled_ms=2_000, status="completed", result="r" * 300))
 ALL = (ONE, TWO, THREE)
+NO_TYPES = Types({}, frozenset(), {}, {})
 
 
 @dataclass
@@ -74,11 +76,11 @@ class Kin:
 
     rows: Sequence[AgentRow] = ALL
     own: str = "root"
-    details: Detail = field(default_factory=lambda: Detail(Totals()))
+    details: Detail = field(default_factory=lambda: Detail())
     left: Sequence[str] = ()
     how: How = "steered"
     stopping: bool = True
-    seen: TypesSeen = field(default_factory=lambda: TypesSeen((), ()))
+    seen: Types = field(default_factory=lambda: NO_TYPES)
     words: list[Word] = field(default_factory=list)
     waits: list[tuple[set[str], float]] = field(default_factory=list)
     stops: list[tuple[str, str]] = field(default_factory=list)
@@ -107,7 +109,7 @@ class Kin:
         self.stops.append((session_id, reason))
         return self.stopping
 
-    async def types(self, session_id: str, tools: Sequence[AnyTool]) -> TypesSeen:
+    async def types(self, session_id: str, tools: Sequence[AnyTool]) -> Types:
         assert "read_file" in {tool.name for tool in tools}
         self.looked.append(session_id)
         return self.seen
@@ -186,7 +188,7 @@ async def test_a_list_has_a_line_for_each_with_what_is_known(tmp_path: Path) -> 
 
 
 async def test_letters_of_every_script_stay_as_they_are(tmp_path: Path) -> None:
-    kin = Kin([at_work(agent("one", label="море"))], details=Detail(Totals(), said="море"))
+    kin = Kin([at_work(agent("one", label="море"))], details=Detail(said="море"))
     for action in ("list", "show"):
         output = await desk_of(tmp_path, kin).run("subagents", action=action, agent="one")
         assert "море" in output.content
@@ -225,7 +227,7 @@ async def test_words_that_somebody_else_gave_an_agent_are_data(
 
 async def test_an_agent_that_asks_is_shown_with_the_run_that_asks(tmp_path: Path) -> None:
     asking = replace(ONE, asks=2, said="")
-    details = Detail(Totals(), asks=("Which?", "Why?"))
+    details = Detail(asks=("Which?", "Why?"))
     row = await shown(desk_of(tmp_path, Kin([asking], details=details)), "show", "one")
     assert row["pending_parent_clarification_count"] == 2
     assert row["pending_parent_clarification_run_ids"] == ["run_9"]
@@ -250,9 +252,7 @@ async def test_show_says_all_of_one_agent(tmp_path: Path) -> None:
     kin = Kin(
         [ONE, replace(TWO, agent=two, error=None)],
         own="one",
-        details=Detail(
-            Totals(), said="Half.", needs=("one",), open=("approval",), tools=("read_file",)
-        ),
+        details=Detail(said="Half.", needs=("one",), open=("approval",), tools=("read_file",)),
     )
     output = await desk_of(tmp_path, kin).run("subagents", action="show", agent="two")
     assert output.content.startswith('{\n "agent_id": "two"')
@@ -324,8 +324,8 @@ async def test_an_output_has_the_result_and_what_it_cost(
     tmp_path: Path, status: str, told: str, success: bool
 ) -> None:
     one = agent("one", settled_ms=2_000, status=status)
-    row = settled(one, steps=3, tokens=40, cost_usd=0.25)
-    details = Detail(Totals(tool_calls=7), result="Found.")
+    row = settled(one, steps=3, tokens=40, cost_usd=0.25, tool_calls=7)
+    details = Detail(result="Found.")
     kin = Kin([row], details=details)
     output = await desk_of(tmp_path, kin).run("subagents", action="output", agent="one")
     assert json.loads(output.content) == {
@@ -474,12 +474,17 @@ async def test_a_stop_says_what_became_of_it(
 
 async def test_types_are_listed_with_their_tools_and_problems(tmp_path: Path) -> None:
     kin = Kin(
-        seen=TypesSeen(
-            (
-                TypeLine("explore", "Looks.", ("read_file", "grep"), read_only=True),
-                TypeLine("general", "", (), read_only=False, model="small"),
-            ),
-            ("x.md: no name",),
+        seen=Types(
+            {
+                "explore": Profile(("read_file", "grep"), read_only=True),
+                "general": Profile((), read_only=False, model="small"),
+                "plan": Profile(("read_file",), read_only=True),
+                "broken": Profile((), read_only=False),
+            },
+            may=frozenset({"explore", "general", "broken"}),
+            known={"explore": "", "general": "", "plan": "", "broken": "it has no name"},
+            about={"explore": "Looks.", "general": "", "plan": "Plans.", "broken": ""},
+            problems=("x.md: no name",),
         )
     )
     output = await desk_of(tmp_path, kin).run("agents_list")
@@ -492,5 +497,6 @@ async def test_types_are_listed_with_their_tools_and_problems(tmp_path: Path) ->
         "- x.md: no name",
     ]
     assert kin.looked == ["ses_root"]
-    none = await desk_of(tmp_path, Kin()).run("agents_list")
-    assert none.content == "You may spawn no subagents."
+    for nobody in (NO_TYPES, replace(kin.seen, able=False, problems=())):
+        none = await desk_of(tmp_path, Kin(seen=nobody)).run("agents_list")
+        assert none.content == "You may spawn no subagents."

@@ -1,1 +1,1 @@
-"""How a child ends, and how its result reaches its parent (SUB-8)."""
+"""How a child ends, who stops it, and how its parent gets its result (SUB-8, SUB-19)."""

@@ -4,22 +4,21 @@ Lanes are locked from the child to the parent, never the other way.
 """
 
 from dataclasses import replace
-from typing import Final, Literal
+from typing import Final
 
 from runtime.domain.events import EventKind
 from runtime.domain.results import plain, shortened
 from runtime.domain.runs import RunState
-from runtime.domain.tools import ToolResult
-from runtime.features.subagents.cards import card_text
-from runtime.features.subagents.ends import child_retry, handoff_text, handoffs
-from runtime.features.subagents.rows import agents, results, retries, slots
-from runtime.features.subagents.rows.agents import Agent, Outcome, Status, Totals
-from runtime.features.subagents.rows.deadlines import OVER
-from runtime.ports.bus import CHILDREN as AGENTS
-from runtime.ports.bus import EVENTS, OUTBOX, RUNS
-from runtime.sessions import calls, open_calls, run_resume, runs, seen_files
+from runtime.features.subagents import batch_card, slots
+from runtime.features.subagents.ends import child_retry, parent_results, result_text
+from runtime.features.subagents.notices import Told
+from runtime.features.subagents.rows import agents, results, retries
+from runtime.features.subagents.rows.agents import Agent, Status, Totals
+from runtime.features.subagents.rows.agents_due import OVER
+from runtime.features.subagents.rows.retries import HANDOFF
+from runtime.ports.bus import CHILDREN, EVENTS, OUTBOX, RUNS
+from runtime.sessions import runs, seen_files
 from runtime.sessions.lanes import Lane
-from runtime.sessions.open_calls import CHILDREN, OpenCall
 from runtime.sessions.run_end import RunEnd
 from runtime.sessions.runs import Run
 from runtime.sessions.streams import last_said
@@ -39,11 +38,11 @@ AGENT_ENDED: Final = "the agent ended"
 def ended(unit: Unit, lane: Lane, run: Run, end: RunEnd) -> None:
     """A run of a child's locked lane is over: a child that has nothing more to do settles."""
     conn = unit.conn
-    slots.give_back(conn, lane)
-    for topic in (RUNS, OUTBOX, AGENTS):
+    slots.give_back(unit, lane)
+    for topic in (RUNS, OUTBOX):
         unit.say(topic)
     agent = agents.find(conn, lane.session_id)
-    if agent is None or agent.settled_ms is not None:
+    if agent is None or agent.settled:
         return
     if not end.text:
         end = replace(end, text=_partial(conn, run, end.why))
@@ -103,20 +102,22 @@ def settle(unit: Unit, lane: Lane, agent: Agent, status: Status, text: str) -> N
     seen_files.forget(conn, agent.session_id)
     lane.record(EventKind.AGENT_SETTLED, None, {"agent": agent.name, "status": status})
     agent = agents.get(conn, agent.session_id)
-    card_text.settled(conn, agent, now=lane.now_ms)
+    batch_card.settled(conn, agent, now=lane.now_ms)
     parent.record(
         EventKind.AGENT_SETTLED,
         agent.run_id,
         {"agent": agent.name, "session_id": agent.session_id, "status": status},
     )
     if agent.mode == "await":
-        _fill(conn, parent, agent)
+        parent_results.complete_call(conn, parent, agent)
     elif _isolated(agent):
         _settle_behind(unit, parent)
     elif not agent.quiet:
-        words = handoff_text.told(conn, agent, reader=agent.parent_id)
-        handoffs.hand_over(conn, parent, agent, words, tainted=used.tainted)
-    for topic in (RUNS, OUTBOX, AGENTS):
+        told = Told(result_text.told(conn, agent, reader=agent.parent_id), used.tainted)
+        # One that was spoken to after its end settles again, and is told again.
+        identity = f"{HANDOFF}{agent.session_id}:{agent.settled_ms}"
+        parent_results.notify(conn, parent, agent, told, identity)
+    for topic in (RUNS, OUTBOX, CHILDREN):
         unit.say(topic)
     unit.say(EVENTS, {"session_id": parent.session_id})
 
@@ -134,8 +135,7 @@ def _close(
     if short.digest is not None:
         results.keep(conn, agent.session_id, short.digest, words, now=now)
     files = results.written(conn, agent.session_id) if used.tool_calls else ()
-    end = Outcome(status, short.preview, short.size, short.digest, files, used, now)
-    agents.settle(conn, agent.session_id, end)
+    agents.settle(conn, agent.session_id, status, short, artifacts=files, used=used, now=now)
 
 
 def _isolated(agent: Agent) -> bool:
@@ -147,7 +147,7 @@ def _settle_behind(unit: Unit, lane: Lane) -> None:
     """The last isolated child of an agent settled: what that answered before is its result."""
     conn = unit.conn
     agent = agents.find(conn, lane.session_id)
-    if agent is None or agent.settled_ms is not None or agent.status is None:
+    if agent is None or agent.settled or agent.status is None:
         return
     busy = lane.active_run is not None or runs.queued(conn, lane.session_id)
     if agent.stop is None and not busy and not agents.live_children(conn, lane.session_id):
@@ -159,84 +159,3 @@ def _end_queued(conn: Connection, lane: Lane) -> None:
     for run in runs.queued(conn, lane.session_id):
         runs.move(conn, run, RunState.CANCELLED, {"ended_ms": lane.now_ms, "cancel": AGENT_ENDED})
         lane.record(EventKind.RUN_CANCELLED, run.id, {"reason": AGENT_ENDED})
-
-
-def _fill(conn: Connection, parent: Lane, agent: Agent) -> None:
-    """Give an awaiting call its result, once the last of its children has settled."""
-    call = awaiting(conn, agent)
-    if call is None:
-        return
-    there = agents.of_call(conn, agent.run_id, agent.step, agent.call_place)
-    # One that was spoken to after its end is awaited no longer: its next end is handed over.
-    siblings = [one for one in there if one.mode == "await"]
-    if any(one.settled_ms is None for one in siblings):
-        return
-    content, tainted = handoff_text.together(conn, siblings)
-    fill(conn, parent, call, "ok", content, untrusted=tainted)
-
-
-def fill(
-    conn: Connection,
-    lane: Lane,
-    call: OpenCall,
-    status: Literal["ok", "error", "cancelled"],
-    content: str,
-    *,
-    untrusted: bool = False,
-) -> None:
-    """End the call that awaited children, and let its run go on."""
-    if not open_calls.settle(conn, call, state="answered", answer={}, by=None):
-        return
-    rows = calls.of_step(conn, call.run_id, call.step)
-    row = next(one for one in rows if one.place == call.place)
-    result = ToolResult(
-        call_id=row.call.id,
-        name=row.call.name,
-        status=status,
-        content=content,
-        untrusted=untrusted,
-    )
-    calls.end(conn, row, result, None, now=lane.now_ms)
-    if untrusted:
-        runs.change(conn, call.run_id, {"tainted": True})
-    run_resume.resume(conn, lane, call.run_id)
-
-
-def awaiting(conn: Connection, agent: Agent) -> OpenCall | None:
-    """The open call of the run that awaits an agent; None where nobody does any more."""
-    waiting = open_calls.of_run(conn, agent.run_id, state="open")
-    return next(
-        (
-            one
-            for one in waiting
-            if (one.kind, one.step, one.place) == (CHILDREN, agent.step, agent.call_place)
-        ),
-        None,
-    )
-
-
-def let_go(unit: Unit, call: OpenCall) -> None:
-    """An awaited child that takes long is awaited no longer (SUB-7): its result comes later."""
-    lane = unit.lane(call.session_id)
-    if open_calls.get(unit.conn, call.id) is not None:
-        go_on(unit.conn, lane, call)
-        unit.say(RUNS)
-        unit.say(AGENTS)
-
-
-def go_on(
-    conn: Connection, lane: Lane, call: OpenCall, lead: str = "", *, tainted: bool = False
-) -> None:
-    """Let a run of a locked lane await the children of a call no longer: they go on in the
-    background. The call's result begins with the `lead`, which may be `tainted`."""
-    agents.to_background(conn, call.run_id, call.step, call.place)
-    there = agents.of_call(conn, call.run_id, call.step, call.place)
-    names = ", ".join(one.name for one in there if one.settled_ms is None)
-    text = f"Still at work, in the background from now on: {names}. You will be told the results."
-    if any(one.share == "isolated" for one in there):
-        text += " Read the results of isolated ones with subagents, action output."
-    ended = [one for one in there if one.settled_ms is not None and one.mode == "await"]
-    done, more = handoff_text.together(conn, ended)
-    text = "\n\n".join(part for part in (lead, text, done) if part)
-    tainted = tainted or more
-    fill(conn, lane, call, "ok", text, untrusted=tainted)

@@ -12,14 +12,14 @@ from typing import Final
 from runtime.domain.events import EventKind
 from runtime.domain.fence import fence
 from runtime.domain.ids import IdPrefix, new_id
-from runtime.domain.messages import InboundMessage
-from runtime.domain.people import Sender, trusted_less
-from runtime.domain.runs import RunKind, RunState
+from runtime.domain.people import trusted_less
+from runtime.domain.runs import RunKind
+from runtime.features.subagents.notices import new_run, notice
 from runtime.features.subagents.rows import agents, retries
 from runtime.features.subagents.rows.agents import Agent
 from runtime.features.subagents.rows.retries import Done
 from runtime.sessions import inputs, runs, steering
-from runtime.sessions.inputs import NOTICE, Input
+from runtime.sessions.inputs import Input
 from runtime.sessions.lanes import Lane
 from runtime.sessions.run_end import Retry
 from runtime.sessions.runs import Run
@@ -55,10 +55,11 @@ def again(conn: Connection, lane: Lane, agent: Agent, retry: Retry) -> bool:
     retries.count(conn, agent.session_id)
     lane.transcript += 1
     lane.transcript_from = lane.window_from = lane.message_seq + 1
-    run = _queued(conn, lane, said, ready_ms=lane.now_ms + retry.wait_ms(agent.retries))
+    run = replace(_new_run(conn, lane, said), ready_ms=lane.now_ms + retry.wait_ms(agent.retries))
+    runs.add(conn, run)
     if agents.totals(conn, agent.session_id).tainted:
         runs.change(conn, run.id, {"tainted": True})
-    for one in (*said, _told(conn, agent, said[-1])):
+    for one in said:
         lane.input_seq += 1
         copy = replace(
             one,
@@ -69,6 +70,8 @@ def again(conn: Connection, lane: Lane, agent: Agent, retry: Retry) -> bool:
             state="pending",
         )
         inputs.add(conn, copy)
+    identity = f"{_TRY}{agent.session_id}:{number}"
+    inputs.add(conn, notice(lane, run, _told(conn, agent), identity, run_id=run.id))
     lane.record(
         EventKind.RUN_QUEUED,
         run.id,
@@ -77,30 +80,17 @@ def again(conn: Connection, lane: Lane, agent: Agent, retry: Retry) -> bool:
     return True
 
 
-def _queued(conn: Connection, lane: Lane, said: Sequence[Input], *, ready_ms: int) -> Run:
+def _new_run(conn: Connection, lane: Lane, said: Sequence[Input]) -> Run:
     """The run of a new try. It has the rights of whoever is trusted least of those it answers."""
     before = runs.get(conn, said[-1].run_id or "")
     speaker = said[0].speaker
     for one in said[1:]:
         speaker = one.speaker if trusted_less(one.speaker.trust, speaker.trust) else speaker
-    run = Run(
-        id=new_id(IdPrefix.RUN, lane.now_ms),
-        session_id=lane.session_id,
-        seq=steering.make_way(conn, lane),
-        kind=RunKind.MAILBOX_DELIVERY,
-        state=RunState.QUEUED,
-        collecting=False,
-        ready_ms=ready_ms,
-        target=before.target,
-        reply_to=before.reply_to,
-        speaker=speaker,
-        created_ms=lane.now_ms,
-    )
-    runs.add(conn, run)
-    return run
+    seq = steering.make_way(conn, lane)
+    return new_run(lane, replace(before, speaker=speaker), RunKind.MAILBOX_DELIVERY, seq=seq)
 
 
-def _told(conn: Connection, agent: Agent, last: Input) -> Input:
+def _told(conn: Connection, agent: Agent) -> str:
     """What a new try is told of those before it, after the child's own words."""
     parts = [BEGUN_ANEW]
     done = retries.done(conn, agent.session_id)
@@ -111,20 +101,7 @@ def _told(conn: Connection, agent: Agent, last: Input) -> Input:
     names = [one.name for one in there if one.parent_id == agent.session_id]
     if names:
         parts.append(STARTED.format(names=", ".join(names)))
-    at = last.message
-    message = InboundMessage(
-        channel=at.channel,
-        account=at.account,
-        chat_id=at.chat_id,
-        chat_kind=at.chat_kind,
-        thread_id=at.thread_id,
-        message_id=at.message_id,
-        sender=Sender(id="gatehouse", name="Gatehouse"),
-        text="\n\n".join(parts),
-        received_at_ms=at.received_at_ms,
-    )
-    identity = f"{_TRY}{agent.session_id}"
-    return replace(last, identity=identity, origin=NOTICE, message=message)
+    return "\n\n".join(parts)
 
 
 def _listed(done: Sequence[Done]) -> str:

@@ -17,7 +17,7 @@ from runtime.domain.results import path_of
 from runtime.domain.transcript import NoticeMessage, ToolMessage, TranscriptMessage
 from runtime.features.subagents.rows import results
 from runtime.features.subagents.rows.results import Handed
-from runtime.features.subagents.spawn.spawn_requests import SPAWN
+from runtime.features.subagents.spawn.spawn_arguments import SPAWN
 from runtime.sessions.runs import Run
 from runtime.sessions.transcripts import Line
 from runtime.store import Connection, Database

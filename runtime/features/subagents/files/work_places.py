@@ -1,7 +1,7 @@
 """Where a child works: the workspace, or a git worktree, its own or one of an agent above it
 (SUB-17)."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from runtime.agent.working_folders import Places, Site
@@ -11,7 +11,7 @@ from runtime.features.subagents.rows import agents, worktree_states
 from runtime.features.subagents.rows.agents import Agent, TreeState
 from runtime.features.subagents.spawn.agent_types import Types
 from runtime.features.subagents.spawn.isolation import Defined, Placing, wants_worktree
-from runtime.features.subagents.tools.spawn_tool import SpawnArguments
+from runtime.features.subagents.spawn.spawn_arguments import SpawnArguments
 from runtime.store import Connection, Database
 
 
@@ -29,12 +29,6 @@ class WorkPlaces:
         worktree that cannot be had."""
         owner = await self.database.read(partial(_home, session_id=session_id))
         self.places.work_in(session_id, None if owner is None else await self._tree(owner))
-
-    async def base(self, above: str | None) -> str:
-        """The commit at which a worktree would begin. Raises `ToolError`."""
-        if self.worktrees is None:
-            raise ToolError("commands are not run by this process")
-        return await self.worktrees.base(above)
 
     async def leave(self, session_id: str) -> None:
         """Note whether anything changed in a child's own worktree, before its end is told."""
@@ -55,18 +49,17 @@ class WorkPlaces:
     async def placing(self, arguments: SpawnArguments, types: Types, session_id: str) -> Placing:
         """Isolation as a spawn says it, what its session saw, and where a worktree would begin, if
         one is asked for at all."""
-        seen = self.places.seen(session_id)
-        asked = Placing(arguments.isolation, arguments.place, seen)
-        kinds = [types.profiles.get(one.type) for one in arguments.request.wanted]
+        asked = Placing(arguments.isolation, arguments.place, self.places.seen(session_id))
+        kinds = [types.profiles.get(one.type) for one in arguments.wanted]
         if not any(wants_worktree(asked, one.isolation if one else Defined()) for one in kinds):
             return asked
         own = await self.database.read(partial(agents.find, session_id=session_id))
-        base, refused = None, ""
         try:
-            base = await self.base(own.worktree if own else None)
+            if self.worktrees is None:
+                raise ToolError("commands are not run by this process")
+            return replace(asked, base=await self.worktrees.base(own.worktree if own else None))
         except ToolError as error:
-            refused = f"there can be no worktree: {error}"
-        return Placing(arguments.isolation, arguments.place, seen, base, refused)
+            return replace(asked, refused=f"there can be no worktree: {error}")
 
     async def _tree(self, owner: Agent) -> Site:
         if self.worktrees is None:

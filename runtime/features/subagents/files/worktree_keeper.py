@@ -27,23 +27,23 @@ class WorktreeKeeper:
     async def run(self) -> None:
         """Care for worktrees until cancelled."""
         async with self._bus.subscribe(CHILDREN) as signals:
-            try:
-                await self._round()
-            except StoreUnavailable as error:
-                log.warning("worktrees_wait", reason=str(error))
+            await self._round()
             async for _signal in signals:
-                try:
-                    await self._round()
-                except StoreUnavailable as error:
-                    log.warning("worktrees_wait", reason=str(error))
+                await self._round()
 
     async def _round(self) -> None:
-        for session_id, base in await self._database.read(worktree_states.left_trees):
-            try:
-                await self._worktrees.finish(session_id, base, self)
-            except (ToolError, OSError) as error:
-                # It stays, which costs disk and loses nothing.
-                log.warning("worktree_left", session_id=session_id, reason=str(error))
+        try:
+            for session_id, base in await self._database.read(worktree_states.left_trees):
+                await self._finish(session_id, base)
+        except StoreUnavailable as error:
+            log.warning("worktrees_wait", reason=str(error))
+
+    async def _finish(self, session_id: str, base: str) -> None:
+        try:
+            await self._worktrees.finish(session_id, base, self)
+        except (ToolError, OSError) as error:
+            # It stays, which costs disk and loses nothing.
+            log.warning("worktree_left", session_id=session_id, reason=str(error))
 
     async def left(self, session_id: str) -> bool:
         """Whether nobody works in a worktree any more."""

@@ -12,17 +12,15 @@ from sqlalchemy import (
     func,
     select,
     text,
-    update,
 )
 
 from runtime.domain.runs import RunState
 from runtime.domain.transcript import AssistantMessage
 from runtime.features.subagents.rows.agents import COLUMNS, LIVE, Agent
 from runtime.features.subagents.tables import agents
-from runtime.sessions.inputs import PENDING
 from runtime.sessions.open_calls import APPROVAL, CLARIFICATION, QUESTION
 from runtime.sessions.runs import QUEUED
-from runtime.sessions.tables import inputs, lanes, messages, open_calls, runs, tool_calls
+from runtime.sessions.tables import lanes, messages, open_calls, runs, tool_calls
 from runtime.store.payloads import kept_message
 from runtime.store.row_values import quick
 from runtime.store.statements import hot
@@ -183,45 +181,6 @@ def of_step(conn: Connection, run_id: str, step: int) -> Sequence[AgentRow]:
 def at_work(conn: Connection) -> Sequence[AgentRow]:
     """Those of every tree in which somebody is at work."""
     return [_row(row) for row in _AT_WORK.rows(conn)]
-
-
-def reopen(conn: Connection, session_id: str, *, held_ms: int | None, payer: str) -> None:
-    """Let an agent that settled be live again; whoever locked its lane gives it something to do.
-
-    Nobody awaits it any more, so its next end is told in the background. One that ended while it
-    waited for others waits for them again since `held_ms`. It counts on the budget of `payer`. The
-    time that it was given was for its task.
-    """
-    conn.execute(
-        update(agents)
-        .where(agents.c.session_id == session_id)
-        .values(
-            settled_ms=None,
-            status=None,
-            stop=None,
-            quiet=False,
-            mode="background",
-            held_ms=held_ms,
-            deadline_ms=None,
-            payer=payer,
-            # Its worktree is looked at again, and made again where it is gone.
-            tree_state=case((agents.c.tree_state.is_not(None), "open")),
-        )
-    )
-
-
-def unheard_runs(conn: Connection, session_id: str) -> Sequence[str]:
-    """Runs of a session that have inputs which nobody took: those of a run that ended unbegun."""
-    rows = conn.execute(
-        select(inputs.c.run_id)
-        .where(
-            inputs.c.session_id == session_id,
-            inputs.c.state == PENDING,
-            inputs.c.run_id.is_not(None),
-        )
-        .distinct()
-    )
-    return list(rows.scalars())
 
 
 def _row(row: Sequence[Any]) -> AgentRow:

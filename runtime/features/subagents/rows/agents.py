@@ -5,23 +5,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Final, Literal
 
-from sqlalchemy import (
-    Connection,
-    bindparam,
-    exists,
-    func,
-    insert,
-    literal_column,
-    or_,
-    select,
-    text,
-    update,
-)
+from sqlalchemy import Connection, bindparam, case, delete, func, insert, or_, select, text, update
 
 from runtime.domain.errors import NotFound
-from runtime.features.subagents.tables import agent_waits, agents
+from runtime.domain.results import Shortened
+from runtime.features.subagents.tables import (
+    agent_cards,
+    agent_results,
+    agent_waits,
+    agents,
+)
 from runtime.sessions.runs import Run
-from runtime.sessions.tables import runs, tool_calls
+from runtime.sessions.tables import runs, seen_files, tool_calls
 from runtime.store.row_values import quick
 from runtime.store.statements import hot
 
@@ -37,8 +32,9 @@ SUBAGENT: Final = "subagent"
 """The kind of an agent's session; its key begins with it too."""
 ROOT: Final = "root"
 """What the session at the top of a tree is called in it."""
+DEPENDENCY: Final = "dependency"
+"""Why one waits for another whose result it needs; else it is an earlier one of its group."""
 LIVE: Final = "settled_ms IS NULL"
-ENDING: Final = "stop IS NOT NULL AND settled_ms IS NULL"
 
 
 @quick
@@ -99,6 +95,15 @@ class Agent:
     description: str = ""
     deadline_ms: int | None = None
 
+    @property
+    def settled(self) -> bool:
+        """Whether it has ended, and nobody told it to go on since."""
+        return self.settled_ms is not None
+
+    def lasted_ms(self, now: int) -> int:
+        """How long it was there until it settled, or until `now`."""
+        return max(0, (now if self.settled_ms is None else self.settled_ms) - self.created_ms)
+
 
 @dataclass(frozen=True, slots=True)
 class Totals:
@@ -158,6 +163,12 @@ def get(conn: Connection, session_id: str) -> Agent:
     return found
 
 
+def tree_of(conn: Connection, session_id: str) -> str:
+    """The session at the root of the tree that one is in, or that it is the root of."""
+    own = find(conn, session_id)
+    return session_id if own is None else own.tree_id
+
+
 def path(conn: Connection, session_id: str) -> str:
     """The names from the root to an agent, as ``root > explore-1``; empty for nobody's child."""
     names: list[str] = []
@@ -203,7 +214,7 @@ _LIVE_CHILDREN = hot(
 _WAITS = hot(
     select(agent_waits.c.session_id, agent_waits.c.other_id)
     .join(agents, agents.c.session_id == agent_waits.c.session_id)
-    .where(agents.c.tree_id == bindparam("the_tree"), agent_waits.c.kind == "dependency")
+    .where(agents.c.tree_id == bindparam("the_tree"), agent_waits.c.kind == DEPENDENCY)
 )
 
 
@@ -220,15 +231,24 @@ def waits(conn: Connection, tree_id: str) -> Mapping[str, Sequence[str]]:
     return found
 
 
-def in_front(conn: Connection, session_id: str) -> Sequence[tuple[str, Agent]]:
-    """(kind, agent) of everybody whom one waits for or waited for, in the order of spawning."""
+@dataclass(frozen=True, slots=True)
+class Ahead:
+    """Somebody whom an agent waits for or waited for. It is `needed` where its result is; else it
+    is an earlier one of the same group."""
+
+    agent: Agent
+    needed: bool
+
+
+def in_front(conn: Connection, session_id: str) -> Sequence[Ahead]:
+    """Everybody who stands in front of an agent, in the order of spawning."""
     rows = conn.execute(
         select(*COLUMNS, agent_waits.c.kind)
         .join(agent_waits, agent_waits.c.other_id == agents.c.session_id)
         .where(agent_waits.c.session_id == session_id)
         .order_by(agents.c.place)
     )
-    return [(row.kind, Agent(*row[:-1])) for row in rows]
+    return [Ahead(Agent(*row[:-1]), row.kind == DEPENDENCY) for row in rows]
 
 
 _OF_RUN = hot(select(func.count()).where(agents.c.run_id == bindparam("the_run")))
@@ -239,11 +259,14 @@ _OF_TIME = hot(
 )
 
 
-def spawned(conn: Connection, *, run_id: str, tree_id: str, since_ms: int) -> tuple[int, int]:
-    """How many a run spawned, and how many came into a tree since a moment."""
-    of_run = _OF_RUN.rows(conn, the_run=run_id)
-    of_time = _OF_TIME.rows(conn, the_tree=tree_id, since_ms=since_ms)
-    return of_run[0][0], of_time[0][0]
+def spawned_by(conn: Connection, run_id: str) -> int:
+    """How many a run spawned."""
+    return _OF_RUN.rows(conn, the_run=run_id)[0][0]
+
+
+def spawned_since(conn: Connection, tree_id: str, moment_ms: int) -> int:
+    """How many came into a tree since a moment."""
+    return _OF_TIME.rows(conn, the_tree=tree_id, since_ms=moment_ms)[0][0]
 
 
 def mark_stopped(
@@ -272,39 +295,6 @@ def ask_to_stop(conn: Connection, session_id: str, reason: str) -> bool:
         .values(stop=reason)
     )
     return changed.rowcount == 1
-
-
-AT_ONCE: Final = 100
-"""Agents that one look finds."""
-_STOPPED = hot(
-    select(agents.c.session_id)
-    .where(text(ENDING))
-    .order_by(agents.c.created_ms, agents.c.depth)
-    .limit(AT_ONCE)
-)
-
-
-def stopped(conn: Connection) -> Sequence[str]:
-    """Sessions of live agents that are to end, parents before their children."""
-    return [row[0] for row in _STOPPED.rows(conn)]
-
-
-_other = agents.alias("other")
-_UNSETTLED = exists().where(
-    agent_waits.c.session_id == agents.c.session_id,
-    _other.c.session_id == agent_waits.c.other_id,
-    literal_column("other.settled_ms").is_(None),
-)
-STARTABLE = select(agents.c.session_id).where(text("agents.held_ms IS NOT NULL"), ~_UNSETTLED)
-"""Those who waited for others, of whom none is left."""
-
-
-_STARTABLE = hot(STARTABLE.order_by(agents.c.held_ms, agents.c.place).limit(AT_ONCE))
-
-
-def startable(conn: Connection) -> Sequence[str]:
-    """Sessions of agents that wait for nobody any more and do not know it yet."""
-    return [row[0] for row in _STARTABLE.rows(conn)]
 
 
 def totals(conn: Connection, session_id: str) -> Totals:
@@ -336,53 +326,66 @@ def totals(conn: Connection, session_id: str) -> Totals:
     )
 
 
-def release(conn: Connection, session_id: str) -> None:
-    """It waits for others no longer."""
-    conn.execute(update(agents).where(agents.c.session_id == session_id).values(held_ms=None))
+def change(conn: Connection, session_id: str, **values: object) -> None:
+    """Change columns of one."""
+    conn.execute(update(agents).where(agents.c.session_id == session_id).values(**values))
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What came of an agent: how it ended, what it gave (`digest` of the whole where `result` is
-    its beginning; `size` in bytes), the paths of the files it wrote, what it used, and when."""
-
-    status: Status
-    result: str
-    size: int
-    digest: str | None
-    artifacts: Sequence[str]
-    used: Totals
-    now: int
-
-
-def settle(conn: Connection, session_id: str, end: Outcome) -> None:
-    """Keep what came of one; its mode may have changed since it was spawned."""
-    conn.execute(
-        update(agents)
-        .where(agents.c.session_id == session_id)
-        .values(
-            status=end.status,
-            result=end.result,
-            result_bytes=end.size,
-            result_digest=end.digest,
-            artifacts=json.dumps(list(end.artifacts)),
-            steps=end.used.steps,
-            tool_calls=end.used.tool_calls,
-            input_tokens=end.used.input_tokens,
-            output_tokens=end.used.output_tokens,
-            cost_usd=end.used.cost_usd,
-            held_ms=None,
-            settled_ms=end.now,
-        )
+def settle(
+    conn: Connection,
+    session_id: str,
+    status: Status,
+    result: Shortened,
+    *,
+    artifacts: Sequence[str],
+    used: Totals,
+    now: int,
+) -> None:
+    """Keep what came of one: how it ended, what it gave, the paths of the files that it wrote, and
+    what it used."""
+    change(
+        conn,
+        session_id,
+        status=status,
+        result=result.preview,
+        result_bytes=result.size,
+        result_digest=result.digest,
+        artifacts=json.dumps(list(artifacts)),
+        steps=used.steps,
+        tool_calls=used.tool_calls,
+        input_tokens=used.input_tokens,
+        output_tokens=used.output_tokens,
+        cost_usd=used.cost_usd,
+        held_ms=None,
+        settled_ms=now,
     )
 
 
 def answer(conn: Connection, session_id: str, *, status: Status, result: str) -> None:
     """Keep what a live agent gave, that settles once its children have."""
-    conn.execute(
-        update(agents)
-        .where(agents.c.session_id == session_id)
-        .values(status=status, result=result, result_digest=None)
+    change(conn, session_id, status=status, result=result, result_digest=None)
+
+
+def reopen(conn: Connection, session_id: str, *, held_ms: int | None, payer: str) -> None:
+    """Let an agent that settled be live again; whoever locked its lane gives it something to do.
+
+    Nobody awaits it any more, so its next end is told in the background. One that ended while it
+    waited for others waits for them again since `held_ms`. It counts on the budget of `payer`. The
+    time that it was given was for its task.
+    """
+    change(
+        conn,
+        session_id,
+        settled_ms=None,
+        status=None,
+        stop=None,
+        quiet=False,
+        mode="background",
+        held_ms=held_ms,
+        deadline_ms=None,
+        payer=payer,
+        # Its worktree is looked at again, and made again where it is gone.
+        tree_state=case((agents.c.tree_state.is_not(None), "open")),
     )
 
 
@@ -398,3 +401,13 @@ def to_background(conn: Connection, run_id: str, step: int, place: int) -> None:
         )
         .values(mode="background")
     )
+
+
+def erase(conn: Connection, session_ids: Sequence[str]) -> None:
+    """Delete what is kept of these sessions as agents, and of what they spawned."""
+    own = select(runs.c.id).where(runs.c.session_id.in_(session_ids))
+    conn.execute(delete(agent_cards).where(agent_cards.c.run_id.in_(own)))
+    either = agent_waits.c.session_id.in_(session_ids) | agent_waits.c.other_id.in_(session_ids)
+    conn.execute(delete(agent_waits).where(either))
+    for table in (seen_files, agent_results, agents):
+        conn.execute(delete(table).where(table.c.session_id.in_(session_ids)))

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, bindparam, exists, insert, select, text, update
 
-from runtime.features.subagents.rows.agents import AT_ONCE, LIVE, Agent
+from runtime.features.subagents.rows.agents import LIVE, Agent
+from runtime.features.subagents.rows.agents_due import AT_ONCE
 from runtime.features.subagents.tables import agent_cards, agents
 from runtime.sessions.outbox import OPEN
 from runtime.sessions.tables import outbox

@@ -60,12 +60,7 @@ _NEEDED = select(agent_waits.c.other_id).where(
 _HANDED = hot(
     select(agent_results.c.session_id, agent_results.c.digest, agent_results.c.size)
     .join(agents, agents.c.session_id == agent_results.c.session_id)
-    .where(
-        or_(
-            agents.c.parent_id == bindparam("the_session"),
-            agents.c.session_id.in_(_NEEDED),
-        )
-    )
+    .where(or_(agents.c.parent_id == bindparam("the_session"), agents.c.session_id.in_(_NEEDED)))
     .order_by(agent_results.c.created_ms.desc(), agents.c.place.desc())
     .limit(MOST_HANDED)
 )

@@ -5,14 +5,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from sqlalchemy import Connection, bindparam, exists, func, or_, select, update
+from sqlalchemy import Connection, bindparam, exists, func, or_, select
 
 from runtime.domain.messages import InboundMessage
 from runtime.domain.people import Speaker
 from runtime.domain.runs import RunKind
 from runtime.domain.tools import Effect, ToolResult
+from runtime.features.subagents.rows.agents import change
 from runtime.features.subagents.tables import agents
-from runtime.sessions.inputs import PERSON, Input
+from runtime.sessions.inputs import PENDING, PERSON, Input
 from runtime.sessions.tables import inputs, runs, tool_calls
 from runtime.store.payloads import kept
 from runtime.store.statements import hot
@@ -33,9 +34,7 @@ class Done:
 
 def count(conn: Connection, session_id: str) -> None:
     """One more try of an agent."""
-    conn.execute(
-        update(agents).where(agents.c.session_id == session_id).values(retries=agents.c.retries + 1)
-    )
+    change(conn, session_id, retries=agents.c.retries + 1)
 
 
 def heard(conn: Connection, session_id: str, *, transcript: int) -> Sequence[Input]:
@@ -65,6 +64,20 @@ def heard(conn: Connection, session_id: str, *, transcript: int) -> Sequence[Inp
         )
         for row in rows
     ]
+
+
+def unheard_runs(conn: Connection, session_id: str) -> Sequence[str]:
+    """Runs of a session that have inputs which nobody took: those of a run that ended unbegun."""
+    rows = conn.execute(
+        select(inputs.c.run_id)
+        .where(
+            inputs.c.session_id == session_id,
+            inputs.c.state == PENDING,
+            inputs.c.run_id.is_not(None),
+        )
+        .distinct()
+    )
+    return list(rows.scalars())
 
 
 def only_handoffs(conn: Connection, session_id: str, run_id: str) -> bool:

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Final
 
-from sqlalchemy import Connection, exists, literal_column, select, text, update
+from sqlalchemy import Connection, exists, literal_column, select, text
 
-from runtime.features.subagents.rows.agents import TreeState
+from runtime.features.subagents.rows.agents import TreeState, change
 from runtime.features.subagents.tables import agents
 
 LEFT: Final = "agents.tree_state IN ('open', 'clean') AND agents.settled_ms IS NOT NULL"
@@ -20,7 +20,7 @@ _LEFT_TREES = select(agents.c.session_id, agents.c.base).where(text(LEFT), ~_WOR
 
 def set_tree(conn: Connection, session_id: str, state: TreeState) -> None:
     """Keep what was found of an agent's own worktree."""
-    conn.execute(update(agents).where(agents.c.session_id == session_id).values(tree_state=state))
+    change(conn, session_id, tree_state=state)
 
 
 def left_trees(conn: Connection, *, limit: int = 20) -> Sequence[tuple[str, str]]:

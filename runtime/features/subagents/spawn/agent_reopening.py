@@ -10,10 +10,10 @@ from dataclasses import replace
 
 from runtime.domain.errors import Conflict
 from runtime.domain.runs import TERMINAL
-from runtime.features.subagents.rows import agent_tree, agents
+from runtime.features.subagents.rows import agents
 from runtime.features.subagents.rows.agents import HELD, Agent
 from runtime.features.subagents.settings import Limits
-from runtime.features.subagents.spawn import child_lifecycle
+from runtime.features.subagents.spawn import children
 from runtime.features.subagents.spawn.spawn_requests import attended, crowded
 from runtime.sessions import runs
 from runtime.sessions.lanes import Lane
@@ -31,7 +31,7 @@ def reopen(unit: Unit, lane: Lane, agent: Agent, speaker: Run, limits: Limits) -
     conn = unit.conn
     unit.lanes((agent.parent_id, speaker.session_id, agent.tree_id))
     parent = agents.find(conn, agent.parent_id)
-    if parent is not None and (parent.settled_ms is not None or parent.stop is not None):
+    if parent is not None and (parent.settled or parent.stop is not None):
         detail = (
             f"{agent.name} settled, and so did {parent.name}, which spawned it: "
             f"send the message to {parent.name}"
@@ -51,7 +51,7 @@ def reopen(unit: Unit, lane: Lane, agent: Agent, speaker: Run, limits: Limits) -
     _check_group(conn, again, everybody)
     _check_bounds(conn, again, everybody, speaker, limits)
     payer = agents.payer_of(conn, speaker)
-    agent_tree.reopen(conn, agent.session_id, held_ms=held_ms, payer=payer)
+    agents.reopen(conn, agent.session_id, held_ms=held_ms, payer=payer)
 
 
 def _check_group(conn: Connection, agent: Agent, everybody: Sequence[Agent]) -> None:
@@ -59,29 +59,32 @@ def _check_group(conn: Connection, agent: Agent, everybody: Sequence[Agent]) -> 
     began, and those that never began and stand behind it."""
     if agent.group_name is None:
         return
-    ahead = {one.session_id for _, one in agents.in_front(conn, agent.session_id)}
+    ahead = _sessions_ahead(conn, agent)
     for one in everybody:
         same = one.group_name == agent.group_name and one.session_id != agent.session_id
-        if not same or one.settled_ms is not None:
+        if not same or one.settled:
             continue
         if agent.held_ms is not None and one.session_id in ahead:
             continue
-        behind = {other.session_id for _, other in agents.in_front(conn, one.session_id)}
-        if one.held_ms is None or agent.session_id not in behind:
+        if one.held_ms is None or agent.session_id not in _sessions_ahead(conn, one):
             detail = f"{agent.name} settled, and {one.name} of its group is at work: wait for it"
             raise Conflict(detail, "settled")
+
+
+def _sessions_ahead(conn: Connection, agent: Agent) -> frozenset[str]:
+    return frozenset(one.agent.session_id for one in agents.in_front(conn, agent.session_id))
 
 
 def _check_bounds(
     conn: Connection, agent: Agent, everybody: Sequence[Agent], speaker: Run, limits: Limits
 ) -> None:
-    tree = child_lifecycle.tree_of(conn, agent.tree_id, everybody)
+    tree = children.tree_of(conn, agent.tree_id, everybody)
     circle = tree.path(agent.name, agent.name)
     if circle is not None:
         detail = f"{agent.name} settled, and would wait for itself: {' -> '.join(circle)}"
         raise Conflict(detail, "settled")
-    unattended = child_lifecycle.unattended(conn, speaker.session_id, agent.tree_id)
-    parent = tree.nodes[agent.name].parent or child_lifecycle.ROOT
+    unattended = children.unattended(conn, speaker.session_id, agent.tree_id)
+    parent = tree.nodes[agent.name].parent or children.ROOT
     # It is one of the live ones already.
     wrong = (*crowded(tree, parent, limits, more=0), *attended(unattended, limits))
     if wrong:

@@ -5,19 +5,23 @@ own, or makes a built-in one narrower. It can take away and never add: a child h
 tools, modes and steps at most, and a type that only reads does so whoever describes it anew.
 """
 
+import asyncio
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final, Literal, Protocol
 
+from runtime.agent.settings import AgentSettings
 from runtime.domain.decisions import PermissionMode
 from runtime.domain.patterns import named
 from runtime.domain.tools import Effect
+from runtime.features.subagents.rows import agents
 from runtime.features.subagents.settings import ChildSettings
-from runtime.features.subagents.spawn.child_lifecycle import Profile
 from runtime.features.subagents.spawn.isolation import Defined
-from runtime.features.subagents.spawn.spawn_requests import SPAWN
+from runtime.features.subagents.spawn.spawn_arguments import SPAWN
+from runtime.sessions import sessions
+from runtime.store import Database
 from runtime.tools.builtin.skills import USE_SKILL
-from runtime.workspace.definitions import Definition, Definitions
+from runtime.workspace.definitions import NONE, Definition, Definitions, DefinitionShelf, Known
 
 GENERAL: Final = "general"
 ASKS: Final = frozenset({"ask_user"})
@@ -88,6 +92,24 @@ class Caller:
 
 
 @dataclass(frozen=True, slots=True)
+class Profile:
+    """What a child of a type is given: the names of its tools, whether it only reads or writes no
+    files, and its own instructions. Its mode is the narrower of its parent's and this one; its runs
+    take `max_steps` at most (None: what the operator lets every run take). `background` says how it
+    runs where its spawn does not."""
+
+    tools: tuple[str, ...]
+    read_only: bool
+    prompt: str = ""
+    model: str | None = None
+    no_writing: bool = False
+    max_steps: int | None = None
+    permission_mode: PermissionMode | None = None
+    background: bool = False
+    isolation: Defined = field(default_factory=Defined)
+
+
+@dataclass(frozen=True, slots=True)
 class Types:
     """What one spawner may use: `profiles` by name, `may` and `known` as in `Spawner`, a line about
     each for people and models, and what is wrong with the definitions, a line each. `able` says
@@ -100,6 +122,12 @@ class Types:
     problems: tuple[str, ...] = ()
     able: bool = True
     levels: int = 0
+
+    @property
+    def offered(self) -> Mapping[str, Profile]:
+        """Those that can be spawned here and now."""
+        there = self.profiles.items() if self.able else ()
+        return {name: one for name, one in there if name in self.may and not self.known[name]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,14 +213,10 @@ def _refined(base: Profile, one: Definition, surface: _Surface, caller: Caller) 
         max_steps=min(one.max_turns, caller.max_steps),
         permission_mode=one.permission_mode,
         background=one.background,
-        isolation=_isolated(one),
+        isolation=(
+            Defined(worktree=True) if one.isolation == "worktree" else Defined(one.isolation)
+        ),
     )
-
-
-def _isolated(one: Definition) -> Defined:
-    if one.isolation == "worktree":
-        return Defined(None, worktree=True)
-    return Defined(one.isolation)
 
 
 def _prompt(one: Definition, tools: Sequence[str]) -> str:
@@ -219,3 +243,31 @@ def wider(one: Definition, tools: Sequence[Face]) -> Iterator[str]:
             yield f"tools: {name} is more than {one.name} may have"
     if kind.reach == "reads" and one.permission_mode in _WRITES:
         yield f"permissionMode: {one.name} only reads, so {one.permission_mode} has no effect"
+
+
+@dataclass(frozen=True, slots=True)
+class TypeBook:
+    """The types as sessions find them now. Without a `shelf` there are the built-in ones alone."""
+
+    database: Database
+    settings: AgentSettings
+    children: ChildSettings
+    shelf: DefinitionShelf | None = None
+
+    async def of(self, session_id: str, tools: Sequence[Face]) -> Types:
+        """What a session may spawn, where `tools` are all that there are. Raises `NotFound`."""
+        found = NONE
+        children = self.children
+        if self.shelf is not None:
+            known = Known([tool.name for tool in tools], children.models.offered)
+            found = await asyncio.to_thread(self.shelf.load, known)
+        session, own = await self.database.read(
+            lambda conn: (sessions.get(conn, session_id), agents.find(conn, session_id))
+        )
+        caller = Caller(
+            type=own.type if own else "",
+            depth=own.depth if own else 0,
+            tools=session.tools,
+            max_steps=self.settings.steps_of(session.max_steps),
+        )
+        return types_for(tools, found, caller, children)

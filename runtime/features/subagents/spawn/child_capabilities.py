@@ -7,24 +7,18 @@ definition leaves out is taken away without a word. Nothing here can add.
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
-from typing import Annotated, Final
+from typing import Final
 
-from pydantic import Field, PositiveInt, StringConstraints, ValidationError
+from pydantic import ValidationError
 
-from runtime.domain.budgets import micro_usd
 from runtime.domain.capabilities import Axis, Capabilities, Scope, Spend, meet, widenings
 from runtime.domain.decisions import PermissionMode
 from runtime.domain.patterns import named
 from runtime.domain.printable import quoted
 from runtime.domain.value import Value
-from runtime.features.subagents.spawn.spawn_requests import Problem
+from runtime.features.subagents.spawn.spawn_arguments import Asked, Problem
 from runtime.workspace.layout import Layout
 
-MOST: Final = 64
-"""Patterns of one axis in a request."""
-Pattern = Annotated[str, StringConstraints(min_length=1, max_length=500)]
-Patterns = Annotated[tuple[Pattern, ...], Field(max_length=MOST)]
-Folder = Annotated[str, StringConstraints(min_length=1, max_length=500)]
 _WILD: Final = re.compile(r"[*?\[]")
 _FIELDS: Final[dict[Axis, str]] = {
     "tools": "allowed_tools",
@@ -32,43 +26,6 @@ _FIELDS: Final[dict[Axis, str]] = {
     "spend": "budget",
 }
 """What an axis is called in a call, where it has another name there."""
-
-
-class SpendAsked(Value):
-    """What each child may use at most: tokens and US dollars with all agents below it, and steps of
-    its own. None is no bound of its own."""
-
-    tokens: PositiveInt | None = None
-    usd: Annotated[float, Field(gt=0, le=1_000_000, allow_inf_nan=False)] | None = None
-    steps: PositiveInt | None = None
-
-    @property
-    def spend(self) -> Spend:
-        """As a bound of the lattice."""
-        money = None if self.usd is None else max(1, micro_usd(self.usd))
-        return Spend(tokens=self.tokens, micro_usd=money, steps=self.steps)
-
-
-class Asked(Value):
-    """What a spawn asks for its children. None asks nothing of that axis: the child gets what its
-    parent has. An empty list is nothing at all. Paths are files or folders, absolute or in the
-    workspace, with all below them, and a `folder` is one of these; hosts as in `Capabilities`."""
-
-    permission_mode: PermissionMode | None = None
-    allowed_tools: Patterns | None = None
-    denied_tools: Patterns = ()
-    paths: Patterns | None = None
-    folder: Folder | None = None
-    network: Patterns | None = None
-    budget: SpendAsked | None = None
-
-    @property
-    def asks(self) -> bool:
-        """Whether anything is asked at all."""
-        return self != NOTHING_ASKED
-
-
-NOTHING_ASKED: Final = Asked()
 
 
 ANYWHERE: Final = Layout(Path("/"), Path("/"), ())
@@ -96,8 +53,7 @@ class Endowment(Value):
 
 def problems(held: Held, asked: Asked, tools: Sequence[str]) -> Iterator[Problem]:
     """All that is wrong with what is asked for a child of a type with these `tools`."""
-    for field, rule in _unclear(asked, tools):
-        yield Problem(field, rule)
+    yield from _unclear(asked, tools)
     try:
         wanted = _point(held, asked)
     except ValidationError as error:
@@ -138,23 +94,25 @@ def endow(
     return Endowment(tools=kept, capabilities=bare, mode=pinned)
 
 
-def _unclear(asked: Asked, tools: Sequence[str]) -> Iterator[tuple[str, str]]:
+def _unclear(asked: Asked, tools: Sequence[str]) -> Iterator[Problem]:
     for name in asked.allowed_tools or ():
         if _WILD.search(name) and not named((name,), *tools):
-            yield "allowed_tools", f"{name} names no tool that a child of this type has"
+            rule = f"{name} names no tool that a child of this type has"
+            yield Problem("allowed_tools", rule)
         elif not _WILD.search(name) and name not in tools:
             there = ", ".join(sorted(tools)) or "none"
-            yield (
-                "allowed_tools",
+            rule = (
                 f"wider on the axis tools: {name} is no tool that a child of this type can have "
-                f"from this agent; there are: {there}",
+                f"from this agent; there are: {there}"
             )
+            yield Problem("allowed_tools", rule)
     named_paths = [("paths", one) for one in asked.paths or ()]
     if asked.folder is not None:
         named_paths.append(("workspace", asked.folder))
     for field, path in named_paths:
         if not _clear(path):
-            yield field, f"{quoted(path)} must be a file or a folder, without .., * and ?"
+            rule = f"{quoted(path)} must be a file or a folder, without .., * and ?"
+            yield Problem(field, rule)
 
 
 def _point(held: Held, asked: Asked) -> Capabilities:
@@ -165,7 +123,8 @@ def _point(held: Held, asked: Asked) -> Capabilities:
     bounds = [] if asked.paths is None else [asked.paths]
     if asked.folder is not None:
         bounds.append((asked.folder,))
-    paths = tuple(tuple(_absolute(held, one) for one in each if _clear(one)) for each in bounds)
+    locate = held.layout.locate
+    paths = tuple(tuple(str(locate(one)) for one in each if _clear(one)) for each in bounds)
     return Capabilities(
         paths=Scope(lists=paths) if paths else None,
         network=None if asked.network is None else Scope.of(*(n.lower() for n in asked.network)),
@@ -177,7 +136,3 @@ def _point(held: Held, asked: Asked) -> Capabilities:
 def _clear(path: str) -> bool:
     """Whether it can be one file or folder."""
     return not (_WILD.search(path) or "\0" in path or ".." in PurePosixPath(path).parts)
-
-
-def _absolute(held: Held, path: str) -> str:
-    return str(held.layout.locate(path))

@@ -9,6 +9,7 @@ from typing import Final
 from runtime.domain.fence import fence
 from runtime.domain.results import cut, plain
 from runtime.domain.transcript import AssistantMessage, TranscriptMessage, UserMessage
+from runtime.features.subagents.notices import Told
 from runtime.sessions import runs, transcripts
 from runtime.sessions.lanes import Lane
 from runtime.store import Connection
@@ -20,9 +21,8 @@ MOST: Final = 8_000
 LEAD: Final = "What was said where you were started, as background for your task:"
 
 
-def snapshot(conn: Connection, parent: Lane) -> tuple[str, bool]:
-    """The parent's recent conversation for its child, and whether any of it came from a run that
-    read what is untrusted; "" where nothing was said."""
+def snapshot(conn: Connection, parent: Lane) -> Told:
+    """The parent's recent conversation for its child; no words where nothing was said."""
     lines = transcripts.page(
         conn,
         parent.session_id,
@@ -44,9 +44,9 @@ def snapshot(conn: Connection, parent: Lane) -> tuple[str, bool]:
         if left <= 0:
             break
     if not said:
-        return "", False
+        return Told("")
     tainted = runs.any_tainted(conn, sorted(shown))
-    return f"{LEAD}\n{fence(chr(10).join(said), 'conversation of the parent')}", tainted
+    return Told(f"{LEAD}\n{fence(chr(10).join(said), 'conversation of the parent')}", tainted)
 
 
 def _words(message: TranscriptMessage) -> str:

@@ -6,16 +6,13 @@ in that worktree, unless it asks for one of its own.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
 
 from runtime.features.subagents.rows import tree_facts
 from runtime.features.subagents.rows.agents import Agent, Isolation
-from runtime.features.subagents.spawn.spawn_requests import Problem
+from runtime.features.subagents.spawn.spawn_arguments import Problem, WorkspaceName
 from runtime.sessions import seen_files
 from runtime.sessions.seen_files import Stamp
 from runtime.store import Connection
-
-WorkspaceName = Literal["shared", "worktree"]
 
 
 @dataclass(frozen=True, slots=True)

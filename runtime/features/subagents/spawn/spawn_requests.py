@@ -1,4 +1,4 @@
-"""What a spawn asks for, and all that is wrong with it at once (SUB-5, SUB-13, SUB-14).
+"""What a spawn asks for, and all that is wrong with it at once (SUB-5, SUB-6, SUB-13 to SUB-16).
 
 Nothing is started before every rule has been looked at: a caller gets the whole list, each line
 with the field that breaks a rule, and can mend all of it in one further call.
@@ -10,17 +10,13 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache
 from itertools import chain, islice
-from typing import Annotated, Final, Literal
+from typing import Final
 
-from pydantic import Field, StringConstraints
-
-from runtime.domain.value import Value
+from runtime.features.subagents.rows.agents import Share
 from runtime.features.subagents.settings import Limits
+from runtime.features.subagents.spawn.spawn_arguments import AgentRequest, Problem, SpawnArguments
 from runtime.features.subagents.spawn.wait_graph import Node, Tree, circles, path
 
-SPAWN: Final = "sessions_spawn"
-"""The tool that spawns."""
-MAX_BATCH: Final = 64
 _CURES: Final = {
     "live_per_parent": "start fewer, or wait until some have ended",
     "live_per_tree": "start fewer, or wait until some have ended",
@@ -30,40 +26,9 @@ _CURES: Final = {
 """What to do where a limit is reached."""
 MOST_TOLD: Final = 64
 """Problems of a call that are told: a batch can have thousands."""
-Task = Annotated[str, StringConstraints(strip_whitespace=True, max_length=100_000)]
-Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")]
-TypeName = Annotated[str, StringConstraints(min_length=1, max_length=64)]
-ModelName = Annotated[str, StringConstraints(min_length=1, max_length=200)]
-Mode = Literal["await", "background"]
-
-
-class AgentRequest(Value):
-    """One agent of a batch."""
-
-    task: Task = ""
-    type: TypeName = "explore"
-    id: Name | None = None
-    depends_on: tuple[Name, ...] = Field(default=(), max_length=MAX_BATCH)
-    group: Name | None = None
-
-
-class SpawnRequest(Value):
-    """The arguments that decide what is started; where there are `agents`, the `one` is ignored.
-    The mode and the model hold for all of them."""
-
-    mode: Mode = "await"
-    model: ModelName | None = None
-    one: AgentRequest = AgentRequest()
-    agents: tuple[AgentRequest, ...] = Field(default=(), max_length=MAX_BATCH)
-
-    @property
-    def wanted(self) -> tuple[AgentRequest, ...]:
-        """What is to be started: the batch, or the one."""
-        return self.agents or (self.one,)
-
-    def where(self, place: int) -> str:
-        """What the field of the agent at `place` is called: ``agents[2].`` or nothing."""
-        return f"agents[{place}]." if self.agents else ""
+SHARES: Final[tuple[Share, ...]] = ("isolated", "handoff", "inherit-readonly")
+"""From the narrowest to the widest."""
+SHARED: Final = "tools.subagents.memory_share_mode"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,19 +46,8 @@ class Spawner:
     unattended: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """A rule that a request breaks: `field` names the argument, `rule` what to do."""
-
-    field: str
-    rule: str
-
-    def __str__(self) -> str:
-        return f"{self.field}: {self.rule}"
-
-
 def check(
-    request: SpawnRequest, tree: Tree, spawner: Spawner, limits: Limits
+    request: SpawnArguments, tree: Tree, spawner: Spawner, limits: Limits
 ) -> tuple[Problem, ...]:
     """The problems of a request, in the order of its agents, `MOST_TOLD` of a kind at most; none
     means that it may start."""
@@ -111,6 +65,13 @@ def check(
     )
 
 
+def too_wide(share: Share, widest: Share) -> Iterator[Problem]:
+    """What is wrong with sharing so much of memory, where the setting allows `widest`."""
+    if SHARES.index(share) > SHARES.index(widest):
+        rule = f"{share} is wider than {SHARED}, which is {widest}; choose one that is not wider"
+        yield Problem("memory_share_mode", rule)
+
+
 def _most(found: Iterator[Problem]) -> Iterator[Problem]:
     yield from islice(found, MOST_TOLD)
     if next(found, None) is not None:
@@ -118,7 +79,7 @@ def _most(found: Iterator[Problem]) -> Iterator[Problem]:
 
 
 def _of_one(
-    request: SpawnRequest,
+    request: SpawnArguments,
     place: int,
     wanted: AgentRequest,
     tree: Tree,
@@ -158,7 +119,7 @@ def _type(where: str, wanted: AgentRequest, spawner: Spawner, hints: "Hints") ->
         yield Problem(field, f"this agent may not spawn {name}; it may spawn: {allowed}")
 
 
-def _model(request: SpawnRequest, spawner: Spawner) -> Iterator[Problem]:
+def _model(request: SpawnArguments, spawner: Spawner) -> Iterator[Problem]:
     name = request.model
     if name is None or name in spawner.models:
         return
@@ -183,7 +144,7 @@ class Hints:
         return f"; near it: {', '.join(close)}" if close else ""
 
 
-def _repeated(request: SpawnRequest) -> Iterator[Problem]:
+def _repeated(request: SpawnArguments) -> Iterator[Problem]:
     counts = Counter(one.id for one in request.agents if one.id is not None)
     for name, count in counts.items():
         if count > 1:
@@ -191,7 +152,7 @@ def _repeated(request: SpawnRequest) -> Iterator[Problem]:
 
 
 def _limits(
-    request: SpawnRequest, tree: Tree, spawner: Spawner, limits: Limits
+    request: SpawnArguments, tree: Tree, spawner: Spawner, limits: Limits
 ) -> Iterator[Problem]:
     field, more = ("agents" if request.agents else "task"), len(request.wanted)
     if tree.depth(spawner.id) + 1 >= limits.max_depth:
@@ -238,7 +199,7 @@ def _beyond(counts: Sequence[tuple[str, int, str]], limits: Limits, more: int) -
             yield f"agents.{name} is {most}: {now} {what}{asked}; {_CURES[name]}"
 
 
-def _endless(request: SpawnRequest, tree: Tree, spawner: Spawner) -> Iterator[Problem]:
+def _endless(request: SpawnArguments, tree: Tree, spawner: Spawner) -> Iterator[Problem]:
     """Who would never start or never end. Waits that are wrong by themselves are not looked at,
     because each of them is a problem already."""
     field = "agents" if request.agents else "depends_on"
@@ -274,7 +235,7 @@ def _endless(request: SpawnRequest, tree: Tree, spawner: Spawner) -> Iterator[Pr
             yield Problem(field, rule)
 
 
-def _as_nodes(request: SpawnRequest, tree: Tree, spawner: Spawner) -> tuple[Node, ...]:
+def _as_nodes(request: SpawnArguments, tree: Tree, spawner: Spawner) -> tuple[Node, ...]:
     """The batch as agents of the tree. One without an id gets a name that nobody can depend on;
     one whose id another has too gets its place behind it, and stands for the id in the batch."""
     last = max((node.place for node in tree.nodes.values()), default=0)

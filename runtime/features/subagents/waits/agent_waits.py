@@ -4,16 +4,16 @@ The call runs once it has something to tell: all of them have settled, one asks 
 time is over. Until then it has not begun, and its run is parked like one that awaits.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from runtime.domain.errors import InvalidInput
-from runtime.domain.ids import IdPrefix, new_id
+from runtime.domain.value import JsonObject
+from runtime.features.subagents import waiting_calls
 from runtime.features.subagents.agent_selectors import below, select
 from runtime.features.subagents.rows import agents
-from runtime.ports.bus import CHILDREN as SIGNAL
-from runtime.ports.bus import EVENTS, RUNS
+from runtime.ports.bus import CHILDREN, EVENTS, RUNS
 from runtime.sessions import calls, open_calls, run_resume
 from runtime.sessions.lanes import Lane
 from runtime.sessions.open_calls import AGENTS, CLARIFICATION, OpenCall
@@ -34,35 +34,45 @@ class AgentsOpening(Opening):
     most_ms: int
 
 
+@dataclass(frozen=True, slots=True)
+class Waited:
+    """Of agents that somebody waits for, those that have not settled; `asks` where one of these
+    waits for its parent's answer."""
+
+    left: Sequence[str]
+    asks: bool
+
+    @property
+    def over(self) -> bool:
+        """Whether there is something to tell."""
+        return self.asks or not self.left
+
+
+def waited_for(conn: Connection, session_ids: Collection[str]) -> Waited:
+    """How agents stand that somebody waits for."""
+    found = [agents.find(conn, one) for one in session_ids]
+    left = [one.session_id for one in found if one is not None and not one.settled]
+    asks = (open_calls.open_ones(conn, session_id=one, kind=CLARIFICATION) for one in left)
+    return Waited(left, any(asks))
+
+
 def begin(unit: Unit, lane: Lane, _run: Run, opening: Opening) -> None:
     """Open the call where there is somebody to wait for, else let it run. The lane is held."""
     if not isinstance(opening, AgentsOpening):
         raise TypeError(f"a wait for agents is not opened by {type(opening).__name__}")
     conn, row = unit.conn, opening.row
     waited = _waited(conn, lane.session_id, opening.agent)
-    if _is_over(conn, waited):
+    if waited_for(conn, waited).over:
         calls.set_state(conn, row, "approved")
         return
-    call = OpenCall(
-        id=new_id(IdPrefix.AGENT, lane.now_ms),
-        session_id=lane.session_id,
-        run_id=row.run_id,
-        step=row.step,
-        place=row.place,
-        kind=AGENTS,
-        digest=row.digest,
-        payload={WAITED: list(waited)},
-        created_ms=lane.now_ms,
-        expires_ms=lane.now_ms + opening.most_ms,
-    )
-    open_calls.add(conn, call)
-    calls.set_state(conn, row, "waiting")
+    about: JsonObject = {WAITED: list(waited)}
+    waiting_calls.begin(conn, lane, row, AGENTS, about, lasts_ms=opening.most_ms)
 
 
 def over(conn: Connection) -> Sequence[OpenCall]:
     """Such calls that have something to tell."""
     found = open_calls.for_agents(conn)
-    return [one for one in found if _is_over(conn, _sessions(one))]
+    return [one for one in found if waited_for(conn, _sessions(one)).over]
 
 
 def end(unit: Unit, call: OpenCall) -> None:
@@ -70,17 +80,15 @@ def end(unit: Unit, call: OpenCall) -> None:
     conn, lane = unit.conn, unit.lane(call.session_id)
     if not open_calls.settle(conn, call, state="answered", answer={}, by=None):
         return
-    rows = calls.of_step(conn, call.run_id, call.step)
-    calls.set_state(conn, next(row for row in rows if row.place == call.place), "approved")
+    calls.set_state(conn, waiting_calls.row_of(conn, call), "approved")
     run_resume.resume(conn, lane, call.run_id)
     unit.say(RUNS)
-    unit.say(SIGNAL)
+    unit.say(CHILDREN)
     unit.say(EVENTS, {"session_id": call.session_id})
 
 
 def _waited(conn: Connection, session_id: str, selector: str) -> Sequence[str]:
-    own = agents.find(conn, session_id)
-    everybody = agents.of_tree(conn, own.tree_id if own else session_id)
+    everybody = agents.of_tree(conn, agents.tree_of(conn, session_id))
     there = below(everybody, session_id)
     if selector:
         try:
@@ -90,13 +98,6 @@ def _waited(conn: Connection, session_id: str, selector: str) -> Sequence[str]:
             return ()
         there = [one for one in there if one.session_id == chosen.session_id]
     return [one.session_id for one in there]
-
-
-def _is_over(conn: Connection, waited: Sequence[str]) -> bool:
-    found = [agents.find(conn, one) for one in waited]
-    left = [one.session_id for one in found if one is not None and one.settled_ms is None]
-    asks = (open_calls.open_ones(conn, session_id=one, kind=CLARIFICATION) for one in left)
-    return not left or any(asks)
 
 
 def _sessions(call: OpenCall) -> Sequence[str]:

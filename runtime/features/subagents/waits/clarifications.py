@@ -8,18 +8,18 @@ alone.
 
 import json
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal
 
 from runtime.domain.events import EventKind
 from runtime.domain.fence import fence
-from runtime.domain.ids import IdPrefix, new_id
-from runtime.domain.tools import ToolResult
-from runtime.features.subagents.ends import child_end, handoffs
+from runtime.domain.value import JsonObject
+from runtime.features.subagents import waiting_calls
+from runtime.features.subagents.ends import parent_results
+from runtime.features.subagents.notices import Told
 from runtime.features.subagents.rows import agents
 from runtime.features.subagents.rows.agents import Agent
-from runtime.ports.bus import CHILDREN as AGENTS
-from runtime.ports.bus import RUNS
-from runtime.sessions import calls, open_calls, run_resume
+from runtime.ports.bus import CHILDREN, RUNS
+from runtime.sessions import open_calls, run_resume
 from runtime.sessions.lanes import Lane
 from runtime.sessions.open_calls import CLARIFICATION, OpenCall
 from runtime.sessions.runs import Run
@@ -60,40 +60,30 @@ def ask(unit: Unit, lane: Lane, run: Run, opening: Opening) -> None:
     conn, row = unit.conn, opening.row
     agent = agents.find(conn, run.session_id)
     if agent is None:
-        result = ToolResult(call_id=row.call.id, name=row.call.name, status="error", content=NOBODY)
-        calls.end(conn, row, result, row.decision, now=lane.now_ms)
+        waiting_calls.end(conn, lane, row, Told(NOBODY), "error")
         return
-    call = OpenCall(
-        id=new_id(IdPrefix.QUESTION, lane.now_ms),
-        session_id=run.session_id,
-        run_id=run.id,
-        step=row.step,
-        place=row.place,
-        kind=CLARIFICATION,
-        digest=row.digest,
-        payload={"question": opening.question},
-        created_ms=lane.now_ms,
-        expires_ms=lane.now_ms + opening.expires_in_ms,
+    asked: JsonObject = {"question": opening.question}
+    call = waiting_calls.begin(
+        conn, lane, row, CLARIFICATION, asked, lasts_ms=opening.expires_in_ms
     )
-    open_calls.add(conn, call)
-    calls.set_state(conn, row, "waiting")
-    lane.record(EventKind.QUESTION_ASKED, run.id, {"request_id": call.id, **call.payload})
-    _tell(unit, agent, call, tainted=agents.totals(conn, agent.session_id).tainted)
-    for topic in (AGENTS, RUNS):
+    lane.record(EventKind.QUESTION_ASKED, run.id, {"request_id": call.id, **asked})
+    _tell(unit, agent, call)
+    for topic in (CHILDREN, RUNS):
         # It may have queued a run of the parent.
         unit.say(topic)
 
 
-def _tell(unit: Unit, agent: Agent, call: OpenCall, *, tainted: bool) -> None:
-    conn, parent = unit.conn, unit.lane(agent.parent_id)
-    awaited = child_end.awaiting(conn, agent) if agent.mode == "await" else None
+def _tell(unit: Unit, agent: Agent, call: OpenCall) -> None:
+    conn, tainted = unit.conn, agents.totals(unit.conn, agent.session_id).tainted
+    parent = unit.lane(agent.parent_id)
+    awaited = parent_results.awaiting(conn, agent) if agent.mode == "await" else None
     header = json.dumps({"status": NEEDED, "agent_id": agent.name, "request_id": call.id})
     question = fence(str(call.payload["question"]), f"subagent {agent.name}")
-    words = f"{header}\n{question}\n{HOW.format(name=agent.name)}"
+    told = Told(f"{header}\n{question}\n{HOW.format(name=agent.name)}", tainted)
     if awaited is not None:
-        child_end.go_on(conn, parent, awaited, words, tainted=tainted)
+        parent_results.go_on(conn, parent, awaited, told)
     elif not agent.quiet:
-        handoffs.put(conn, parent, agent, words, identity=f"asks:{call.id}", tainted=tainted)
+        parent_results.notify(conn, parent, agent, told, f"asks:{call.id}")
 
 
 def waiting(conn: Connection, lane: Lane) -> OpenCall | None:
@@ -105,18 +95,22 @@ def waiting(conn: Connection, lane: Lane) -> OpenCall | None:
 
 
 def answer(
-    conn: Connection, lane: Lane, call: OpenCall, *, by: str, text: str, identity: str
+    conn: Connection,
+    lane: Lane,
+    call: OpenCall,
+    *,
+    by: str,
+    text: str,
+    identity: str,
+    declines: bool,
 ) -> None:
-    """Give the child its parent's answer, and let it go on."""
-    _end(conn, lane, call, "ok", ANSWERED.format(by=by, text=text), identity)
-
-
-def decline(
-    conn: Connection, lane: Lane, call: OpenCall, *, by: str, text: str, identity: str
-) -> None:
-    """As `answer`, where the parent gives none; `text` may say why."""
-    why = f" It says: {text}" if text else ""
-    _end(conn, lane, call, "denied", DECLINED.format(by=by, why=why), identity)
+    """Give the child its parent's answer and let it go on; also where the parent `declines` to
+    answer, and says why in the `text`, or says nothing."""
+    if declines:
+        why = f" It says: {text}" if text else ""
+        _end(conn, lane, call, "denied", DECLINED.format(by=by, why=why), identity)
+    else:
+        _end(conn, lane, call, "ok", ANSWERED.format(by=by, text=text), identity)
 
 
 def expire(unit: Unit, call: OpenCall) -> None:
@@ -126,24 +120,20 @@ def expire(unit: Unit, call: OpenCall) -> None:
     if now is not None and now.state == "open":
         _end(unit.conn, lane, call, "denied", EXPIRED, None)
         unit.say(RUNS)
-        unit.say(AGENTS)
+        unit.say(CHILDREN)
 
 
 def _end(
-    conn: Connection, lane: Lane, call: OpenCall, status: str, content: str, by: str | None
+    conn: Connection,
+    lane: Lane,
+    call: OpenCall,
+    status: Literal["ok", "denied"],
+    content: str,
+    by: str | None,
 ) -> None:
     state = "expired" if by is None else "answered"
     if not open_calls.settle(conn, call, state=state, answer={"text": content}, by=by):
         return
-    row = next(
-        one for one in calls.of_step(conn, call.run_id, call.step) if one.place == call.place
-    )
-    result = ToolResult(
-        call_id=row.call.id,
-        name=row.call.name,
-        status="ok" if status == "ok" else "denied",
-        content=content,
-    )
-    calls.end(conn, row, result, None, now=lane.now_ms)
+    waiting_calls.end(conn, lane, waiting_calls.row_of(conn, call), Told(content), status)
     lane.record(EventKind.QUESTION_ANSWERED, call.run_id, {"request_id": call.id, "outcome": state})
     run_resume.resume(conn, lane, call.run_id)

@@ -1,4 +1,5 @@
-"""Looking after subagents: what they do, what they found, and what they are told (SUB-3, SUB-4).
+"""The tools by which a model starts subagents and looks after them, and asks its own parent (SUB-3,
+SUB-4, SUB-7, AGT-4).
 
 Everybody in a tree may look at all of it. Only those below the caller may be waited for, told or
 stopped: an agent must not steer one that has more tools than itself.
@@ -16,11 +17,14 @@ from runtime.domain.fence import fence
 from runtime.domain.tools import Effect, Touches
 from runtime.domain.value import JsonObject
 from runtime.features.subagents.agent_messages import How, Word
-from runtime.features.subagents.agent_selectors import below, select, standing
-from runtime.features.subagents.family import Family, Household
+from runtime.features.subagents.agent_selectors import below, select
+from runtime.features.subagents.agent_words import standing
+from runtime.features.subagents.family import AgentFamily, Household
 from runtime.features.subagents.rows.agent_tree import AgentRow
 from runtime.features.subagents.rows.agents import Agent
-from runtime.sessions.open_calls import AGENTS
+from runtime.features.subagents.spawn.spawn_arguments import SPAWN, SpawnArguments
+from runtime.policy.decide import Bounds
+from runtime.sessions.open_calls import AGENTS, CHILDREN, CLARIFICATION
 from runtime.tools.base import AnyTool, Arguments, Tool, ToolContext, ToolOutput, WaitsFor
 
 MOST_WAIT_S: Final = 60
@@ -38,6 +42,62 @@ TOLD: Final[Mapping[How, str]] = {
     "repeated": "It was told this already.",
     "answered": "It waited for this and continues. You get its result later.",
 }
+
+
+class SessionsSpawn(Tool[SpawnArguments]):
+    """The turn hands it to the unit that parks or answers the call."""
+
+    name = SPAWN
+    own_words = True
+    description = (
+        "Start subagents for parts of the work: await their results, or go on and get them later."
+    )
+    arguments = SpawnArguments
+    effect = Effect.READ
+    example = '{"task": "Find where retries are configured.", "type": "explore"}'
+
+    @override
+    def touches(self, arguments: SpawnArguments, context: ToolContext) -> Touches:
+        return Touches(delegates=True, spawns=True, subject=arguments.type)
+
+    @override
+    def waits_for(self, arguments: SpawnArguments, context: ToolContext) -> WaitsFor:
+        return WaitsFor(CHILDREN)
+
+    @override
+    async def run(self, arguments: SpawnArguments, context: ToolContext) -> ToolOutput:
+        raise ToolError("no subagent can be started here")
+
+
+class ClarifyArguments(Arguments):
+    question: str = Field(min_length=1, max_length=4000)
+
+
+class RequestParentClarification(Tool[ClarifyArguments]):
+    """The turn hands it to the unit that parks; only children are offered it:
+    their tools are named."""
+
+    name = "request_parent_clarification"
+    description = "Ask the agent that started you, and wait for its answer."
+    arguments = ClarifyArguments
+    effect = Effect.READ
+    example = '{"question": "Which of the two folders do you mean?"}'
+
+    @override
+    def offered(self, bounds: Bounds) -> bool:
+        return bounds.tools is not None and super().offered(bounds)
+
+    @override
+    def touches(self, arguments: ClarifyArguments, context: ToolContext) -> Touches:
+        return Touches(subject=arguments.question)
+
+    @override
+    def waits_for(self, arguments: ClarifyArguments, context: ToolContext) -> WaitsFor:
+        return WaitsFor(CLARIFICATION, arguments.question)
+
+    @override
+    async def run(self, arguments: ClarifyArguments, context: ToolContext) -> ToolOutput:
+        raise ToolError("nobody can be asked here; go on with what is known")
 
 
 class SubagentsArguments(Arguments):
@@ -60,7 +120,7 @@ class Subagents(Tool[SubagentsArguments]):
     effect = Effect.READ
     example = '{"action": "steer", "agent": "explore-1", "text": "Look at the tests as well."}'
 
-    def __init__(self, family: Family) -> None:
+    def __init__(self, family: AgentFamily) -> None:
         self._family = family
 
     @override
@@ -131,9 +191,7 @@ class Subagents(Tool[SubagentsArguments]):
         if arguments.action == "stop":
             asked = await self._family.stop(agent.session_id, f"stopped by {house.own}")
             gone = agent.status or "is being stopped already"
-            return ToolOutput(
-                f"{agent.name} is being stopped." if asked else f"{agent.name} {gone}."
-            )
+            return ToolOutput(f"{agent.name} {'is being stopped' if asked else gone}.")
         text = arguments.text.strip()
         if not text and arguments.action != "decline":
             raise InvalidInput("text", "say what the agent is to hear")
@@ -160,7 +218,7 @@ class Subagents(Tool[SubagentsArguments]):
             "group": agent.group_name,
             "depends_on": list(detail.needs),
             "waits_for": list(detail.open),
-            "asks": [_words(agent, one, tainted=row.tainted) for one in detail.asks],
+            "asks": [_words(row, one) for one in detail.asks],
             "started_at_ms": agent.created_ms,
             "settled_at_ms": agent.settled_ms,
             "memory_share_mode": agent.share,
@@ -169,34 +227,33 @@ class Subagents(Tool[SubagentsArguments]):
             "spawn_request_id": _given_to(row, agent.request_key or "", house),
             "prompt_summary": _line(agent.prompt),
             "tools": list(detail.tools),
-            "said": _words(agent, detail.said, tainted=row.tainted),
+            "said": _words(row, detail.said),
         }
-        return _given(
-            row, {key: value for key, value in shown.items() if value not in (None, "", [])}
-        )
+        told: JsonObject = {
+            key: value for key, value in shown.items() if value not in (None, "", [])
+        }
+        return _given(row, told)
 
     async def _output(self, row: AgentRow, house: Household) -> ToolOutput:
         agent = row.agent
-        if agent.settled_ms is None:
+        if not agent.settled:
             state = {"agent_id": agent.name, "status": standing(row)}
             return ToolOutput(f"not_ready\n{json.dumps(state)}")
         detail = await self._family.detail(row)
-        done = agent.status == "completed"
+        about = agent.description or agent.label or _line(agent.task)
         shown: JsonObject = {
             "agent_id": agent.name,
-            "description": _given_to(
-                row, agent.description or agent.label or _line(agent.task), house
-            ),
+            "description": _given_to(row, about, house),
             "type": agent.type,
             "status": agent.status,
             "started_at_ms": agent.created_ms,
             "steps": row.steps,
-            "tool_calls": detail.used.tool_calls,
+            "tool_calls": row.tool_calls,
             "tokens": row.tokens,
             "cost": row.cost_usd,
-            "success": done,
+            "success": agent.status == "completed",
         }
-        words = _words(agent, detail.result, tainted=row.tainted)
+        words = _words(row, detail.result)
         if words:
             shown["error" if agent.status == "failed" else "output"] = words
         return _given(row, shown)
@@ -216,7 +273,7 @@ class AgentsList(Tool[NoArguments]):
     effect = Effect.READ
     example = "{}"
 
-    def __init__(self, family: Family, there: Sequence[AnyTool]) -> None:
+    def __init__(self, family: AgentFamily, there: Sequence[AnyTool]) -> None:
         self._family = family
         self._there = there
 
@@ -226,15 +283,15 @@ class AgentsList(Tool[NoArguments]):
 
     @override
     async def run(self, arguments: NoArguments, context: ToolContext) -> ToolOutput:
-        seen = await self._family.types(context.session_id, self._there)
-        lines = [] if seen.may else ["You may spawn no subagents."]
-        for one in seen.may:
+        types = await self._family.types(context.session_id, self._there)
+        lines = [] if types.offered else ["You may spawn no subagents."]
+        for name, one in types.offered.items():
             model = f", model {one.model}" if one.model else ""
             only = ", only reads" if one.read_only else ""
-            lines.append(f"- {one.name}{only}{model}: {one.about or 'no description'}")
+            lines.append(f"- {name}{only}{model}: {types.about[name] or 'no description'}")
             lines.append(f"  tools: {', '.join(one.tools) or 'none'}")
-        if seen.problems:
-            lines += ["Problems of the definitions:", *(f"- {one}" for one in seen.problems)]
+        if types.problems:
+            lines += ["Problems of the definitions:", *(f"- {one}" for one in types.problems)]
         return ToolOutput("\n".join(lines))
 
 
@@ -250,20 +307,18 @@ def _must_be_below(agent: Agent, there: Sequence[Agent]) -> None:
 def _rows(rows: Sequence[AgentRow], house: Household, *, said: str = "") -> ToolOutput:
     """A line for each; tainted words and tasks among them make the whole untrusted (SUB-9)."""
     text = "\n".join(json.dumps(_row(row, house), ensure_ascii=False) for row in rows)
-    return ToolOutput(
-        f"{said}{text}", untrusted=any(row.tainted for row in rows), source="subagents"
-    )
+    tainted = any(row.tainted for row in rows)
+    return ToolOutput(f"{said}{text}", untrusted=tainted, source="subagents")
 
 
 def _row(row: AgentRow, house: Household) -> JsonObject:
     agent = row.agent
-    ended = house.now_ms if agent.settled_ms is None else agent.settled_ms
-    parents = {one.session_id: one.name for one in house.agents}
+    parent = house.by_session.get(agent.parent_id)
     shown: JsonObject = {
         "agent_id": agent.name,
         "session_id": agent.session_id,
         "label": _given_to(row, agent.label, house) or None,
-        "parent": parents.get(agent.parent_id),
+        "parent": parent.name if parent else None,
         "type": agent.type,
         "status": standing(row),
         "mode": agent.mode,
@@ -278,19 +333,18 @@ def _row(row: AgentRow, house: Household) -> JsonObject:
         "tokens": row.tokens,
         "cost": row.cost_usd,
         "retries": agent.retries or None,
-        "elapsed_s": round((ended - agent.created_ms) / 1000, 1),
+        "elapsed_s": round(agent.lasted_ms(house.now_ms) / 1000, 1),
         "last_activity_at_ms": row.active_ms,
-        "last_error": _words(agent, (row.error or "")[:PREVIEW], tainted=row.tainted) or None,
-        "last_output_preview": _words(agent, _preview(row), tainted=row.tainted) or None,
+        "last_error": _words(row, (row.error or "")[:PREVIEW]) or None,
+        "last_output_preview": _words(row, _preview(row)) or None,
     }
     return {key: value for key, value in shown.items() if value is not None}
 
 
 def _path(agent: Agent, house: Household) -> str:
     """The names from the top of the tree down to an agent."""
-    by_session = {one.session_id: one for one in house.agents}
     names = [agent.name]
-    while (above := by_session.get(agent.parent_id)) is not None:
+    while (above := house.by_session.get(agent.parent_id)) is not None:
         names.append(above.name)
         agent = above
     return "/".join(reversed(names))
@@ -299,19 +353,18 @@ def _path(agent: Agent, house: Household) -> str:
 def _given_to(row: AgentRow, words: str, house: Household) -> str:
     """Words that whoever spawned an agent gave it, such as its task; they are data too, unless that
     is the caller, or somebody for whom the caller works."""
-    by_session = {one.session_id: one for one in house.agents}
     own = next((one for one in house.agents if one.name == house.own), None)
     above = {row.agent.tree_id}
     while own is not None:
         above.add(own.session_id)
-        own = by_session.get(own.parent_id)
+        own = house.by_session.get(own.parent_id)
     ours = row.agent.parent_id in above
-    return words if ours else _words(row.agent, words, tainted=row.tainted)
+    return words if ours else _words(row, words)
 
 
 def _preview(row: AgentRow) -> str:
     """The beginning of what it gave, or said last while it is at work."""
-    words = row.said if row.agent.settled_ms is None else row.agent.result
+    words = row.said if not row.agent.settled else row.agent.result
     return words.strip()[:PREVIEW]
 
 
@@ -320,11 +373,11 @@ def _line(task: str) -> str:
     return first if len(first) <= LINE else f"{first[:LINE]}..."
 
 
-def _words(agent: Agent, words: str, *, tainted: bool) -> str:
+def _words(row: AgentRow, words: str) -> str:
     """A child's words are data; where they are tainted, all that is shown of it is fenced."""
-    if tainted or not words.strip():
+    if row.tainted or not words.strip():
         return words
-    return fence(words, f"subagent {agent.name}")
+    return fence(words, f"subagent {row.agent.name}")
 
 
 def _given(row: AgentRow, shown: JsonObject) -> ToolOutput:

@@ -1,39 +1,38 @@
-"""Children: spawned in the unit that parks or answers their parent's call, started when nothing
-stands in front of them any more, and stopped with their parent (SUB-5, SUB-7, SUB-11, SUB-19)."""
+"""Children: made in the unit that parks or answers their parent's call, and started when nothing
+stands in front of them any more (SUB-5, SUB-7, SUB-11)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from runtime.domain.decisions import PermissionMode, SessionMode
+from runtime.domain.decisions import SessionMode
 from runtime.domain.errors import Conflict
 from runtime.domain.events import EventKind
 from runtime.domain.ids import IdPrefix, new_id
 from runtime.domain.printable import one_line
 from runtime.domain.results import plain
 from runtime.domain.runs import RunKind, RunState
-from runtime.features.subagents.ends import child_end, handoff_text
-from runtime.features.subagents.ends.handoffs import notice
+from runtime.features.subagents.ends import child_end, result_text
+from runtime.features.subagents.notices import Told, notice, queue_run
 from runtime.features.subagents.rows import agents, inherited_grants, retries
-from runtime.features.subagents.rows.agents import HELD, SUBAGENT, Agent
-from runtime.features.subagents.settings import Limits
+from runtime.features.subagents.rows.agents import HELD, SUBAGENT, Agent, Share
+from runtime.features.subagents.settings import ChildSettings
 from runtime.features.subagents.spawn import child_capabilities, inherited_history, isolation
-from runtime.features.subagents.spawn.child_capabilities import HELD_ALL, NOTHING_ASKED, Asked, Held
+from runtime.features.subagents.spawn.agent_types import Types
+from runtime.features.subagents.spawn.child_capabilities import HELD_ALL, Held
 from runtime.features.subagents.spawn.isolation import Defined, Placing
-from runtime.features.subagents.spawn.spawn_requests import (
+from runtime.features.subagents.spawn.spawn_arguments import (
+    NOTHING_ASKED,
     AgentRequest,
     Problem,
-    Spawner,
-    SpawnRequest,
-    check,
+    SpawnArguments,
 )
-from runtime.features.subagents.spawn.spawn_terms import Terms
+from runtime.features.subagents.spawn.spawn_requests import Spawner, check, too_wide
 from runtime.features.subagents.spawn.wait_graph import Node, Tree
 from runtime.ports.bus import EVENTS
-from runtime.sessions import inputs, lanes, run_stop, runs, sessions
+from runtime.sessions import inputs, lanes, runs, sessions
 from runtime.sessions.inputs import PERSON
 from runtime.sessions.lanes import SHUT, Lane, NewSession
-from runtime.sessions.run_stop import Stopped
 from runtime.sessions.runs import Run
 from runtime.sessions.sessions import Inheritance, Scope
 from runtime.sessions.unit import Unit
@@ -41,7 +40,6 @@ from runtime.store import Connection
 
 ROOT: Final = agents.ROOT
 MINUTE_MS: Final = 60_000
-DEPENDENCY: Final = "dependency"
 ABOUT: Final = (
     "You are the subagent {name} of type {type}. Do the task that follows. What you say last is "
     "your result: it is handed to the agent that started you, and nobody else reads it."
@@ -50,44 +48,22 @@ ABOUT: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Profile:
-    """What a child of a type is given: the names of its tools, whether it only reads or writes no
-    files, and its own instructions. Its mode is the narrower of its parent's and this one; its runs
-    take `max_steps` at most (None: what the operator lets every run take). `background` says how it
-    runs where its spawn does not."""
-
-    tools: tuple[str, ...]
-    read_only: bool
-    prompt: str = ""
-    model: str | None = None
-    no_writing: bool = False
-    max_steps: int | None = None
-    permission_mode: PermissionMode | None = None
-    background: bool = False
-    isolation: Defined = field(default_factory=Defined)
-
-
-@dataclass(frozen=True, slots=True)
 class SpawnOrder:
-    """A spawn with all that was looked up for it. `profiles` are by the types' names; `may`,
-    `known` and `models` as in `Spawner`; `held` is what the spawner has itself, `asked` what its
-    children are to have of it. `timeout_ms` after the spawn they end, None: nothing says when."""
+    """The `arguments` of a spawn, and what was looked up for them: the `types` that the spawner may
+    use, what it `held` itself, and where its children are to be. The `digest` is of the call as it
+    was sent."""
 
-    request: SpawnRequest
-    profiles: dict[str, Profile]
-    may: frozenset[str]
-    known: dict[str, str]
-    limits: Limits
-    label: str = ""
-    description: str = ""
-    timeout_ms: int | None = None
-    on_failure: str = "fail"
-    await_ms: int = 120_000
-    terms: Terms = field(default_factory=Terms)
-    models: frozenset[str] = frozenset()
+    arguments: SpawnArguments
+    types: Types
+    settings: ChildSettings
+    digest: str | None = None
     held: Held = HELD_ALL
-    asked: Asked = NOTHING_ASKED
     placing: Placing = field(default_factory=Placing)
+
+    @property
+    def share(self) -> Share:
+        """How much of memory its children share."""
+        return self.arguments.memory_share_mode or self.settings.share
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,30 +84,28 @@ def spawn(unit: Unit, lane: Lane, run: Run, *, step: int, place: int, order: Spa
     unit.lane(tree_id)
     everybody = agents.of_tree(conn, tree_id)
     own = parent.name if parent else ROOT
-    in_run, in_minute = agents.spawned(
-        conn, run_id=run.id, tree_id=tree_id, since_ms=lane.now_ms - MINUTE_MS
-    )
+    in_run = agents.spawned_by(conn, run.id)
+    in_minute = agents.spawned_since(conn, tree_id, lane.now_ms - MINUTE_MS)
     alone = unattended(conn, lane.session_id, tree_id)
-    spawner = Spawner(own, order.may, order.known, in_run, in_minute, order.models, alone)
+    types, settings = order.types, order.settings
+    models = settings.models.offered
+    spawner = Spawner(own, types.may, types.known, in_run, in_minute, models, alone)
     there = tree_of(conn, tree_id, everybody)
     problems = (
-        *check(order.request, there, spawner, order.limits),
-        *order.terms.problems(),
+        *check(order.arguments, there, spawner, settings.limits),
+        *too_wide(order.share, settings.share),
         *_widenings(order),
         *_places(order),
     )
     if problems:
         return Spawned(problems=problems)
-    made = [
-        isolation.placed(one, parent, order.placing, order.profiles[one.type].isolation)
-        for one in _made(order, everybody, parent, run, (lane, tree_id, step, place))
-    ]
+    made = _made(order, lane, run, parent=parent, everybody=everybody, step=step, place=place)
     for one in made:
         _session(unit, one, lane, run, order)
         agents.add(conn, one)
         isolation.give_seen(conn, one, order.placing)
     everybody = (*everybody, *made)
-    for one, wanted in zip(made, order.request.wanted, strict=True):
+    for one, wanted in zip(made, order.arguments.wanted, strict=True):
         agents.wait(conn, one.session_id, _behind(one, wanted, everybody))
         lane.record(
             EventKind.AGENT_SPAWNED,
@@ -149,21 +123,21 @@ def unattended(conn: Connection, session_id: str, tree_id: str) -> int:
 
 def _widenings(order: SpawnOrder) -> tuple[Problem, ...]:
     """What of a spawn asks for more than the spawner or a type has (POL-5)."""
-    if not order.asked.asks:
-        return ()
     found: dict[Problem, None] = {}
-    for kind in dict.fromkeys(wanted.type for wanted in order.request.wanted):
-        profile = order.profiles.get(kind)
+    asked = order.arguments.asked
+    if asked == NOTHING_ASKED:
+        return ()
+    for kind in dict.fromkeys(wanted.type for wanted in order.arguments.wanted):
+        profile = order.types.profiles.get(kind)
         if profile is not None:
-            found |= dict.fromkeys(
-                child_capabilities.problems(order.held, order.asked, profile.tools)
-            )
+            wrong = child_capabilities.problems(order.held, asked, profile.tools)
+            found |= dict.fromkeys(wrong)
     return tuple(found)
 
 
 def _places(order: SpawnOrder) -> Sequence[Problem]:
     """What is wrong with where the children are to be; a type that nobody knows says nothing."""
-    profiles = [order.profiles.get(wanted.type) for wanted in order.request.wanted]
+    profiles = [order.types.profiles.get(wanted.type) for wanted in order.arguments.wanted]
     kinds = [profile.isolation if profile else Defined() for profile in profiles]
     return isolation.problems(order.placing, kinds)
 
@@ -174,7 +148,7 @@ def tree_of(conn: Connection, tree_id: str, everybody: Sequence[Agent]) -> Tree:
     needs = agents.waits(conn, tree_id)
     awaits: dict[str, list[str]] = {}
     for one in everybody:
-        if one.settled_ms is None:
+        if not one.settled:
             awaits.setdefault(one.parent_id, []).append(one.name)
     nodes = [Node(id=ROOT, awaits=tuple(awaits.get(tree_id, ())))]
     nodes += [
@@ -185,7 +159,7 @@ def tree_of(conn: Connection, tree_id: str, everybody: Sequence[Agent]) -> Tree:
             group=one.group_name,
             place=one.place,
             awaits=tuple(awaits.get(one.session_id, ())),
-            settled=one.settled_ms is not None,
+            settled=one.settled,
             began=one.held_ms is None,
         )
         for one in everybody
@@ -193,56 +167,60 @@ def tree_of(conn: Connection, tree_id: str, everybody: Sequence[Agent]) -> Tree:
     return Tree({node.id: node for node in nodes})
 
 
-Place = tuple[Lane, str, int, int]
-"""The parent's lane, its tree, and the step and the place of the call that spawns."""
-
-
 def _made(
-    order: SpawnOrder, everybody: Sequence[Agent], parent: Agent | None, run: Run, at: Place
-) -> list[Agent]:
-    lane, tree_id, step, place = at
+    order: SpawnOrder,
+    lane: Lane,
+    run: Run,
+    *,
+    parent: Agent | None,
+    everybody: Sequence[Agent],
+    step: int,
+    place: int,
+) -> Sequence[Agent]:
+    asked = order.arguments
     taken = {ROOT, *(one.name for one in everybody)}
-    taken |= {wanted.id for wanted in order.request.wanted if wanted.id is not None}
+    taken |= {wanted.id for wanted in asked.wanted if wanted.id is not None}
     last = max((one.place for one in everybody), default=0)
     found: list[Agent] = []
-    for number, wanted in enumerate(order.request.wanted, start=last + 1):
+    for number, wanted in enumerate(asked.wanted, start=last + 1):
         name = wanted.id or _name(wanted.type, number, taken)
         taken.add(name)
-        found.append(
-            Agent(
-                session_id=new_id(IdPrefix.SESSION, lane.now_ms),
-                tree_id=tree_id,
-                parent_id=lane.session_id,
-                name=name,
-                place=number,
-                depth=1 + (parent.depth if parent else 0),
-                type=wanted.type,
-                label="" if order.request.agents else one_line(plain(order.label)),
-                task=plain(wanted.task),
-                mode=order.request.mode,
-                on_failure=order.on_failure,
-                group_name=wanted.group,
-                prompt=order.profiles[wanted.type].prompt,
-                payer=(parent.payer or parent.run_id) if parent else run.id,
-                run_id=run.id,
-                step=step,
-                call_place=place,
-                request_key=order.terms.key,
-                request_digest=order.terms.digest,
-                description=one_line(plain(order.description)),
-                deadline_ms=_deadline(order, parent, lane.now_ms),
-                share=order.terms.shared,
-                retention=order.terms.retention,
-                created_ms=lane.now_ms,
-                held_ms=lane.now_ms,
-            )
+        profile = order.types.profiles[wanted.type]
+        made = Agent(
+            session_id=new_id(IdPrefix.SESSION, lane.now_ms),
+            tree_id=lane.root_id,
+            parent_id=lane.session_id,
+            name=name,
+            place=number,
+            depth=lane.depth + 1,
+            type=wanted.type,
+            label="" if asked.agents else one_line(plain(asked.label)),
+            task=plain(wanted.task),
+            mode=asked.mode,
+            on_failure=asked.on_dependency_failure,
+            group_name=wanted.group,
+            prompt=profile.prompt,
+            payer=(parent.payer or parent.run_id) if parent else run.id,
+            run_id=run.id,
+            step=step,
+            call_place=place,
+            request_key=asked.spawn_request_id,
+            request_digest=order.digest,
+            description=one_line(plain(asked.description)),
+            deadline_ms=_deadline(order, parent, lane.now_ms),
+            share=order.share,
+            retention=asked.retention,
+            created_ms=lane.now_ms,
+            held_ms=lane.now_ms,
         )
+        found.append(isolation.placed(made, parent, order.placing, profile.isolation))
     return found
 
 
 def _deadline(order: SpawnOrder, parent: Agent | None, now: int) -> int | None:
     """When a new child ends at the latest: with its parent, or before."""
-    own = None if order.timeout_ms is None else now + order.timeout_ms
+    seconds = order.arguments.timeout_s
+    own = None if seconds is None else now + seconds * 1000
     return _least(own, parent.deadline_ms if parent else None)
 
 
@@ -260,10 +238,10 @@ def _name(kind: str, number: int, taken: set[str]) -> str:
 def _behind(one: Agent, wanted: AgentRequest, everybody: Sequence[Agent]) -> Mapping[str, str]:
     """Whom an agent stands behind: those whose results it needs, and earlier ones of its group."""
     needed = set(wanted.depends_on)
-    found = {other.session_id: DEPENDENCY for other in everybody if other.name in needed}
+    found = {other.session_id: agents.DEPENDENCY for other in everybody if other.name in needed}
     for other in everybody:
         same = one.group_name is not None and other.group_name == one.group_name
-        if same and other.place < one.place and other.settled_ms is None:
+        if same and other.place < one.place and not other.settled:
             found.setdefault(other.session_id, "group")
     return found
 
@@ -272,10 +250,9 @@ def _session(unit: Unit, one: Agent, parent: Lane, run: Run, order: SpawnOrder) 
     """A session with a task in its lane, which is held until somebody looks who it waits for."""
     conn = unit.conn
     above = inherited_grants.reached(conn, sessions.get(conn, parent.session_id))
-    profile = order.profiles[one.type]
-    given = child_capabilities.endow(
-        order.held, order.asked, profile.tools, profile.permission_mode
-    )
+    profile = order.types.profiles[one.type]
+    asked, mode = order.arguments.asked, profile.permission_mode
+    given = child_capabilities.endow(order.held, asked, profile.tools, mode)
     new = NewSession(
         key=f"{SUBAGENT}:{one.session_id}",
         address=above.address,
@@ -294,36 +271,21 @@ def _session(unit: Unit, one: Agent, parent: Lane, run: Run, order: SpawnOrder) 
         no_writing=profile.no_writing or above.no_writing,
         capabilities=given.capabilities,
     )
-    model = order.request.model or profile.model
+    model = order.arguments.model or profile.model
     sessions.inherit(conn, one.session_id, above, Inheritance(one.type, scope, model, given.mode))
     lane.gate = HELD
-    lane.run_seq += 1
-    first = Run(
-        id=new_id(IdPrefix.RUN, lane.now_ms),
-        session_id=lane.session_id,
-        seq=lane.run_seq,
-        kind=RunKind.MAILBOX_DELIVERY,
-        state=RunState.QUEUED,
-        collecting=False,
-        ready_ms=lane.now_ms,
-        target=run.target,
-        reply_to=run.reply_to,
-        speaker=run.speaker,
-        created_ms=lane.now_ms,
-    )
-    runs.add(conn, first)
-    words, tainted = ("", False)
+    first = queue_run(conn, lane, run, RunKind.MAILBOX_DELIVERY)
+    shown = Told("")
     if one.share == "inherit-readonly":
-        words, tainted = inherited_history.snapshot(conn, parent)
-    if run.tainted or tainted:
+        shown = inherited_history.snapshot(conn, parent)
+    if run.tainted or shown.tainted:
         # Its task may hold what its parent read outside.
         runs.change(conn, first.id, {"tainted": True})
     about = ABOUT.format(name=one.name, type=one.type)
-    said = "\n\n".join(part for part in (about, profile.prompt, words) if part)
+    said = "\n\n".join(part for part in (about, profile.prompt, shown.text) if part)
     inputs.add(conn, notice(lane, first, said, f"agent:{one.session_id}", run_id=first.id))
-    task = notice(lane, first, one.task, f"{handoff_text.TASK}{one.session_id}", run_id=first.id)
+    task = notice(lane, first, one.task, f"{result_text.TASK}{one.session_id}", run_id=first.id)
     inputs.add(conn, replace(task, origin=PERSON))
-    lane.record(EventKind.RUN_QUEUED, first.id, {"kind": first.kind.value})
 
 
 def start(unit: Unit, session_id: str) -> bool:
@@ -332,9 +294,9 @@ def start(unit: Unit, session_id: str) -> bool:
     conn, lane = unit.conn, unit.lane(session_id)
     agent = agents.get(conn, session_id)
     front = agents.in_front(conn, session_id)
-    if lane.gate != HELD or agent.settled_ms or any(not one.settled_ms for _, one in front):
+    if lane.gate != HELD or agent.settled or any(not one.agent.settled for one in front):
         return False
-    needed = [one for kind, one in front if kind == DEPENDENCY]
+    needed = [one.agent for one in front if one.needed]
     broken = [one for one in needed if one.status != "completed"]
     (run, *_) = runs.queued(conn, session_id)
     lane.gate = SHUT
@@ -348,27 +310,12 @@ def start(unit: Unit, session_id: str) -> bool:
         child_end.settle(unit, lane, agent, "failed", text)
         lanes.settle(conn, lane)
         return True
-    agents.release(conn, session_id)
+    agents.change(conn, session_id, held_ms=None)
     if needed:
-        told = [handoff_text.told(conn, one, reader=session_id) for one in needed]
+        told = [result_text.told(conn, one, reader=session_id) for one in needed]
         if any(agents.totals(conn, one.session_id).tainted for one in needed):
             runs.change(conn, run.id, {"tainted": True})
         text = "What you depend on has settled:\n\n" + "\n\n".join(told)
         inputs.add(conn, notice(lane, run, text, f"needs:{session_id}", run_id=run.id))
     lanes.settle(conn, lane)
     return True
-
-
-def stop(unit: Unit, session_id: str) -> Stopped:
-    """End a child that is marked to be stopped, and mark its own children (SUB-19)."""
-    conn, lane = unit.conn, unit.lane(session_id)
-    agent = agents.get(conn, session_id)
-    if agent.settled_ms is not None or agent.stop is None:
-        return Stopped((), ())
-    stopped = run_stop.stop_session(unit, session_id, by="system", reason=agent.stop)
-    agent = agents.get(conn, session_id)
-    if not stopped.running and agent.settled_ms is None:
-        # Nothing of it ran or waited: it had answered, and its own children were at work.
-        child_end.settle(unit, lane, agent, "cancelled", agent.result)
-    unit.say(EVENTS, {"session_id": session_id})
-    return stopped

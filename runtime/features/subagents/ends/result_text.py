@@ -14,6 +14,8 @@ from runtime.domain.counts import counted
 from runtime.domain.fence import fence
 from runtime.domain.printable import printable_name
 from runtime.domain.results import SPOOLED, cut, path_of, plain
+from runtime.features.subagents.agent_words import in_words, retried
+from runtime.features.subagents.notices import Told
 from runtime.features.subagents.rows import agents, results
 from runtime.features.subagents.rows.agents import Agent
 from runtime.sessions import inputs
@@ -28,12 +30,6 @@ AROUND: Final = 1_024
 LEAST: Final = 200
 MOST_FILES: Final = 20
 _PATH: Final = 200
-_SAID: Final = {"timed_out": "timed out"}
-
-
-def retried(times: int) -> str:
-    """How often somebody began anew, behind other figures; empty where nobody did."""
-    return "" if not times else f", {counted(times, 'retry', 'retries')}"
 
 
 def told(conn: Connection, agent: Agent, *, reader: str, most: int = SPOOLED) -> str:
@@ -61,9 +57,8 @@ def told(conn: Connection, agent: Agent, *, reader: str, most: int = SPOOLED) ->
     return "\n".join(parts)
 
 
-def together(conn: Connection, there: Sequence[Agent]) -> tuple[str, bool]:
-    """What a call is told of its children that settled, within the cap of a tool's output; and
-    whether any of it is tainted."""
+def together(conn: Connection, there: Sequence[Agent]) -> Told:
+    """What a call is told of its children that settled, within the cap of a tool's output."""
     most = max(AWAITED // max(1, len(there)) - AROUND, LEAST)
     said = [
         stands(one)
@@ -76,14 +71,14 @@ def together(conn: Connection, there: Sequence[Agent]) -> tuple[str, bool]:
         said.insert(0, f"{len(there)} subagents: {done} completed, {len(there) - done} did not.")
     open_ones = [one for one in there if one.share != "isolated"]
     tainted = any(agents.totals(conn, one.session_id).tainted for one in open_ones)
-    return "\n\n".join(said), tainted
+    return Told("\n\n".join(said), tainted)
 
 
 def reply(conn: Connection, agent: Agent) -> str:
     """The line about an agent for the call that spawned it, in JSON: ``accepted`` while it works,
     then ``completed`` or ``failed``. The run is the one that the agent began with."""
     status = "accepted"
-    if agent.settled_ms is not None:
+    if agent.settled:
         status = "completed" if agent.status == "completed" else "failed"
     begun = inputs.known(conn, f"{TASK}{agent.session_id}")
     names = {"agent_id": agent.name, "session_id": agent.session_id}
@@ -98,11 +93,10 @@ def stands(agent: Agent) -> str:
 
 def header(agent: Agent) -> str:
     """Who ended, how, and what it used, in the gateway's own words."""
-    status = _SAID.get(agent.status or "", agent.status)
-    seconds = ((agent.settled_ms or agent.created_ms) - agent.created_ms) / 1000
+    ended = f"{in_words(agent.status or '')} after {agent.lasted_ms(agent.created_ms) / 1000:.1f} s"
     cost = "cost unknown" if agent.cost_usd is None else f"{agent.cost_usd:.4f} USD"
     return (
-        f"The subagent {agent.name} ({agent.type}) {status} after {seconds:.1f} s: "
+        f"The subagent {agent.name} ({agent.type}) {ended}: "
         f"{counted(agent.steps, 'step')}, {counted(agent.tool_calls, 'tool call')}, "
         f"{counted(agent.input_tokens + agent.output_tokens, 'token')}, {cost}"
         f"{retried(agent.retries)}."

@@ -1,1 +1,0 @@
-"""The card that shows a batch of agents at work."""

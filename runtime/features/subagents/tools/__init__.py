@@ -1,1 +1,0 @@
-"""The tools by which a model spawns, looks after and asks agents."""
