@@ -28,10 +28,9 @@ from runtime.sessions.unit import Opening
 from runtime.store import Database
 from runtime.tools.base import Arguments
 from runtime.tools.executor import Planned
-from runtime.tools.hidden_paths import canonical
 from runtime.tools.registry import Registry
 from runtime.workspace.definitions import DefinitionShelf
-from runtime.workspace.layout import Layout
+from runtime.workspace.layout import Layout, ResolvedLayout
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,5 +135,6 @@ def held_by(bounds: Bounds, *, levels: int, layout: Layout | None) -> Held:
     scope = own if bounds.scope is None else meet(own, bounds.scope)
     if layout is None:
         return Held(capabilities=scope)
-    real = replace(layout, home=canonical(layout.home), files=canonical(layout.files))
+    resolved = ResolvedLayout(layout)
+    real = replace(layout, home=resolved.home, files=resolved.files)
     return Held(capabilities=scope, layout=real)
