@@ -175,7 +175,10 @@ class _Ended(Exception):
 
 @dataclass(slots=True)
 class _Reader:
-    """One connection: writes what it wants, remembers how far it came."""
+    """One connection: writes what it wants, remembers how far it came.
+
+    `waiting` are live events. `behind`: something was committed since the database was last read.
+    """
 
     services: HttpServices
     response: web.StreamResponse
@@ -186,6 +189,7 @@ class _Reader:
     texts: Texts = field(default_factory=Texts)
     page: "_Page | None" = None
     waiting: deque[Signal] = field(default_factory=partial(deque[Signal], maxlen=WAITING))
+    behind: bool = False
     dropped: bool = False
     written: float = 0.0
     checked: float = 0.0
@@ -198,11 +202,14 @@ class _Reader:
     async def listen(self, signals: AsyncIterator[Signal]) -> None:
         """Take signals off the bus at once, whatever the reader's speed."""
         async for signal in signals:
-            if signal.topic == LIVE and not self.wanted.wants_live(signal.data):
-                self.dropped |= signal.gap
+            self.dropped |= signal.gap
+            if signal.topic == EVENTS:
+                self.behind = True
+            elif self.wanted.wants_live(signal.data):
+                self.dropped |= len(self.waiting) == WAITING
+                self.waiting.append(signal)
+            else:
                 continue
-            self.dropped |= signal.gap or len(self.waiting) == WAITING
-            self.waiting.append(signal)
             self.wake.set()
 
     async def run(self) -> None:
@@ -214,8 +221,12 @@ class _Reader:
             if self.dropped:
                 self.dropped = False
                 await self._lost()
-            while self.waiting:
-                await self._take(self.waiting.popleft())
+            if self.behind:
+                # One read tells of all that was committed before it began.
+                await self._durable()
+            await self._take_waiting()
+            if self.behind or self.waiting:
+                continue
             pause_s = TICK_S if self.page is None else await self.page.show()
             if not await self.wake.wait(pause_s) and pause_s == TICK_S:
                 await self._durable()
@@ -235,10 +246,14 @@ class _Reader:
         await self.write(self.gap("live events were dropped"))
         await self._ask_running()
 
+    async def _take_waiting(self) -> None:
+        """Pass on as many live events as wait now: what comes meanwhile waits for the next read."""
+        for _ in range(len(self.waiting)):
+            # A read may have passed them on.
+            if self.waiting:
+                await self._take(self.waiting.popleft())
+
     async def _take(self, signal: Signal) -> None:
-        if signal.topic == EVENTS:
-            await self._durable()
-            return
         if signal.data.get("type") == "activity" and signal.data.get("state") == "thinking":
             # A run began: its durable event comes first.
             await self._durable()
@@ -261,14 +276,13 @@ class _Reader:
 
     async def _overtaken(self) -> None:
         """Pass on the live events that were signalled before a step's end was committed."""
-        live = [signal for signal in self.waiting if signal.topic == LIVE]
-        kept = [signal for signal in self.waiting if signal.topic != LIVE]
+        live = list(self.waiting)
         self.waiting.clear()
-        self.waiting.extend(kept)
         for signal in live:
             await self._pass_on(signal.data)
 
     async def _durable(self) -> None:
+        self.behind = False
         while True:
             found = await self._read()
             for event in found:

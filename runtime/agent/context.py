@@ -173,7 +173,7 @@ def build_present(facts: PresentFacts) -> str:
     """The lines that go with the newest turn: time, mode, trust, people, what features tell, and
     recalled memory."""
     lines = [
-        f"Time: {_time(facts.now_ms, facts.zone)}",
+        f"Time: {_time(facts.now_ms // 60_000, facts.zone)}",
         f"Mode: {_MODES[facts.mode]}",
         f"Speaking: {_TRUST[facts.trust]}",
     ]
@@ -193,7 +193,7 @@ def build_present(facts: PresentFacts) -> str:
 
 def late_mark(sent_ms: int, zone: str) -> str:
     """The line above a message that arrived long after it was sent (MSG-17)."""
-    return f"[sent {_time(sent_ms, zone)}, arrived late]"
+    return f"[sent {_time(sent_ms // 60_000, zone)}, arrived late]"
 
 
 Budgets = tuple[tuple[str, int], ...] | None
@@ -335,7 +335,9 @@ def _bounded(text: str, limit: int) -> str:
     return text if len(text) <= limit else f"{text[:limit]}\n[cut here]"
 
 
-def _time(now_ms: int, zone: str) -> str:
+@lru_cache(maxsize=64)
+def _time(minute: int, zone: str) -> str:
+    """The minute since the epoch as people say it: every step of every turn in it says the same."""
     note = ""
     try:
         place = ZoneInfo(zone)
@@ -343,7 +345,7 @@ def _time(now_ms: int, zone: str) -> str:
         # A turn is worth more than its time zone; the words show what is wrong.
         place, note = ZoneInfo("UTC"), f"; the configured zone {quoted(zone, 40)} is unknown"
         zone = "UTC"
-    local = (_EPOCH + timedelta(milliseconds=now_ms)).astimezone(place)
+    local = (_EPOCH + timedelta(minutes=minute)).astimezone(place)
     offset = local.strftime("%z")
     day = _DAYS[local.weekday()]
     return f"{day} {local:%Y-%m-%d %H:%M} ({zone}, UTC{offset[:3]}:{offset[3:5]}{note})"

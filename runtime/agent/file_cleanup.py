@@ -16,6 +16,7 @@ from runtime.sessions import outbox, runs
 from runtime.store import Database
 from runtime.tools import outgoing_files, patch_notes
 from runtime.tools.paths import PathGuard
+from runtime.workspace.layout import ResolvedLayout
 
 log = structlog.get_logger(__name__)
 
@@ -65,7 +66,7 @@ class Leftovers:
         over = await self._database.read(partial(runs.ended, run_ids=left))
         if not over:
             return 0
-        guarded = PathGuard(self._site.layout, self._site.roots)
+        guarded = PathGuard(ResolvedLayout(self._site.layout), self._site.roots)
         removed = await asyncio.to_thread(patch_notes.sweep, guarded, over)
         log.info("staged_files_removed", files=removed)
         return removed

@@ -13,6 +13,7 @@ from functools import partial
 
 from runtime.agent import addresses, turn_spans
 from runtime.agent.guest import TurnGuest
+from runtime.agent.turn_ends import Pending
 from runtime.agent.wait_requests import wait_of
 from runtime.agent.working_folders import Places
 from runtime.domain.decisions import Decision
@@ -126,20 +127,24 @@ class StepRunner:
             context_for=contexts.__getitem__,
         )
 
-    def first_states(self, planned: Sequence[Planned]) -> tuple[CallRow, ...]:
-        """The rows as the response's unit stores them: refused calls have ended already, and the
+    def first_states(self, planned: Sequence[Planned]) -> tuple[Planned, ...]:
+        """With rows as the response's unit stores them: refused calls have ended already, and the
         first batch starts with it, which saves a transaction."""
         first = _first_batch(planned, self._units.kinds.waits)
+
+        def state(place: int, row: CallRow) -> str:
+            if row.result is not None:
+                return "ended"
+            return "started" if place in first else "proposed"
+
         return tuple(
-            replace(one.row, state="ended")
-            if one.row.result is not None
-            else replace(one.row, state="started" if place in first else "proposed")
+            replace(one, row=replace(one.row, state=state(place, one.row)))
             for place, one in enumerate(planned)
         )
 
     async def execute(
         self,
-        rows: Sequence[CallRow],
+        pending: Pending,
         *,
         holder: Holder,
         session_id: str,
@@ -150,10 +155,11 @@ class StepRunner:
     ) -> StepOutcome:
         """Run a step's calls until all have ended, or until one must wait.
 
+        Behind each batch the others are decided anew: what it did may change where they lead.
         `kept` is called after each unit, and told where it put something out: None is the chat of
         the run.
         """
-        run_id = rows[0].run_id
+        run_id = pending.rows[0].run_id
         work = _StepWork(
             self._units,
             self._executor,
@@ -164,10 +170,10 @@ class StepRunner:
             watch=self.watch,
         )
         await self.places.load(session_id)
-        current = list(rows)
-        hears, judge = guest.hears(rows[0].step), guest.after_step
+        current, planned = list(pending.rows), list(pending.planned)
+        hears, judge = guest.hears(current[0].step), guest.after_step
         while True:
-            planned = await work.replan(current, bounds)
+            planned = planned or await work.replan(current, bounds)
             batch = _next_batch(current, planned, self._units.kinds.waits)
             if batch.waits:
                 return StepOutcome(waits=batch.waits)
@@ -178,6 +184,7 @@ class StepRunner:
             ended = await work.run_batch([(current[p], planned[p]) for p in batch.places])
             for one in ended:
                 current[one.row.place] = replace(one.row, state="ended", result=one.result)
+            planned = []
             last = all(row.state == "ended" for row in current)
             whole = current if last else None
             lines, session = await work.commit(ended, whole, hears=hears, judge=judge)

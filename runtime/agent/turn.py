@@ -28,7 +28,7 @@ from runtime.agent.prompt_identity import Identity
 from runtime.agent.settings import AgentSettings
 from runtime.agent.tool_step import StepRunner
 from runtime.agent.turn_budget import Budgets
-from runtime.agent.turn_ends import TurnState
+from runtime.agent.turn_ends import NOTHING_PENDING, Pending, TurnState
 from runtime.agent.wait_requests import Parking
 from runtime.domain.errors import ModelRejected, ModelRetry
 from runtime.domain.messages import ChatAddress, OutboundMessage
@@ -143,7 +143,7 @@ class Turn:
             if line.run_id == claimed.run.id and isinstance(line.message, ToolMessage)
         }
         fresh = claimed.run.step and claimed.run.step not in done
-        pending = settle_crashed(claimed.calls) if fresh else ()
+        pending = Pending(settle_crashed(claimed.calls)) if fresh else NOTHING_PENDING
         state = TurnState(
             replace(claimed.window, lines=lines[start:]),
             window_from if start else claimed.window_from,
@@ -184,7 +184,7 @@ class Turn:
             self._services.steps.places.enter(self._session.id)
             await self._guest.enter(self._state)
             while True:
-                if self._state.pending:
+                if self._state.pending.rows:
                     if not await self._tools():
                         return None
                     continue
@@ -312,7 +312,8 @@ class Turn:
         planned = await services.steps.plan(
             message.tool_calls, self._session.id, self._run.id, state.step + 1, self._bounds
         )
-        rows = services.steps.first_states(planned)
+        planned = services.steps.first_states(planned)
+        rows = tuple(one.row for one in planned)
         charge = self._budget.charge(usage, message.model)
         step = ModelStep(message, rows, usage, state.window_from, charge)
         line = await services.units.run(
@@ -324,7 +325,7 @@ class Turn:
             state.texts.append(message.text)
         state.append(line)
         state.step += 1
-        state.pending = rows
+        state.pending = Pending(rows, planned)
         state.extra = []
         state.empty = 0
         self._events()
@@ -332,9 +333,10 @@ class Turn:
     async def _tools(self) -> bool:
         """Run what may run of the pending step; False when a person must answer first."""
         services, state = self._services, self._state
-        calls = [row.call for row in state.pending]
-        lines = state.window.lines
-        self._bounds = await services.steps.bounded(self._bounds, self._session, lines, calls)
+        if not state.pending.planned:
+            calls = [row.call for row in state.pending.rows]
+            lines = state.window.lines
+            self._bounds = await services.steps.bounded(self._bounds, self._session, lines, calls)
         outcome = await services.steps.execute(
             state.pending,
             holder=self._holder,
@@ -351,7 +353,7 @@ class Turn:
         if outcome.session is not None:
             self._session = outcome.session
             self._bounds = bounds_for(self._policy, outcome.session, self._run)
-        state.pending = ()
+        state.pending = NOTHING_PENDING
         return True
 
     async def _park(self, planned: Sequence[Planned]) -> bool:
@@ -367,7 +369,7 @@ class Turn:
         )
         self._events()
         if not parked.waits:
-            state.pending = tuple(parked.rows)
+            state.pending = Pending(tuple(parked.rows))
             return True
         self._remember(state.window.lines)
         return False

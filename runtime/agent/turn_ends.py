@@ -12,6 +12,19 @@ from runtime.sessions.calls import CallRow
 from runtime.sessions.run_steps import AT_LIMIT, OVER_BUDGET, Finish
 from runtime.sessions.transcripts import Line
 from runtime.sessions.window import Window, window_start
+from runtime.tools.executor import Planned
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """The calls of a step as they are kept. `planned` are the same as this turn has just decided
+    them; none where they are to be decided anew."""
+
+    rows: tuple[CallRow, ...]
+    planned: tuple[Planned, ...] = ()
+
+
+NOTHING_PENDING = Pending(())
 
 
 @dataclass(slots=True)
@@ -26,7 +39,7 @@ class TurnState:
     window: Window
     window_from: int
     step: int
-    pending: tuple[CallRow, ...] = ()
+    pending: Pending = NOTHING_PENDING
     extra: list[TranscriptMessage] = field(default_factory=list)
     texts: list[str] = field(default_factory=list)
     heard: int = 0

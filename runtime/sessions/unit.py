@@ -11,6 +11,7 @@ differ derives a kind of its own. What a call may wait for is a table of kinds a
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from types import MappingProxyType
 from typing import Final, Literal, Protocol, TypeVar
 
@@ -415,5 +416,4 @@ def _place(lane: Lane) -> tuple[int, str]:
     return (-lane.depth, lane.session_id)
 
 
-def _values(lane: Lane) -> tuple[object, ...]:
-    return tuple(getattr(lane, name) for name in FIELDS)
+_values: Callable[[Lane], tuple[object, ...]] = attrgetter(*FIELDS)

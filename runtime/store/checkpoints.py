@@ -66,6 +66,7 @@ class Checkpoints:
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self._folder = path.parent
         self._pages = 0
 
     def begin(self, raw: sqlite3.Connection) -> None:
@@ -79,8 +80,11 @@ class Checkpoints:
     def keep(self, raw: sqlite3.Connection) -> None:
         """Bound the log by the room that there is now; some microseconds on a local disk."""
         try:
-            room = room_on_disk(self._path.parent)
+            room = room_on_disk(self._folder)
         except OSError:
+            return
+        if self._pages == MOST_PAGES == pages_for(room):
+            # Nearly always: room enough, however large the log is.
             return
         pages = pages_for(room + _log_bytes(self._path))
         if pages == self._pages:

@@ -15,7 +15,8 @@ from runtime.policy.code_files import code_files
 from runtime.policy.code_programs import INTERPRETERS, SHELLS
 from runtime.policy.code_references import CodeFiles
 from runtime.tools.base import Prepared, ToolContext
-from runtime.tools.hidden_paths import canonical, canonical_texts, of_process
+from runtime.tools.hidden_paths import canonical_texts, of_process
+from runtime.workspace.layout import canonical
 
 _MOST_BYTES = 8 * 1024 * 1024
 """Of a file that is held to its content; what is larger cannot be allowed for a session."""
@@ -46,7 +47,7 @@ def action_of(call: ToolCall, prepared: Prepared, touches: Touches, context: Too
     return Action(
         tool=call.name,
         arguments=arguments,
-        folder=context.layout.name(folder),
+        folder=context.resolved.name(folder),
         files=files,
         known=code.known
         and len(named) <= _MOST_FILES
@@ -136,7 +137,7 @@ class _Look:
         return self._digests[real]
 
     def _file(self, path: Path, digest: str | None) -> CodeFile:
-        return CodeFile(path=str(path), name=self._context.layout.name(path), digest=digest)
+        return CodeFile(path=str(path), name=self._context.resolved.name(path), digest=digest)
 
 
 def _below(path: Path, folders: Iterable[Path]) -> bool:

@@ -5,10 +5,10 @@ A tool decides nothing about whether it may run: policy reads `touches`, the exe
 
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, Protocol, Self, TypeVar
 
 from pydantic import JsonValue
 from typing_extensions import override
@@ -20,7 +20,7 @@ from runtime.policy.decide import Bounds
 from runtime.tools.hidden_paths import Hidden
 from runtime.tools.schema import of_arguments
 from runtime.tools.seen_versions import SeenFiles
-from runtime.workspace.layout import Layout
+from runtime.workspace.layout import Layout, ResolvedLayout
 
 
 class Arguments(Value):
@@ -38,6 +38,14 @@ def _json_schema(arguments: type[Arguments]) -> JsonObject:
 
 def _nothing_to_compare() -> None:
     """For calls about which nothing was decided."""
+
+
+@dataclass(slots=True)
+class _Look:
+    """What the disk has said so far of the layout of a context."""
+
+    resolved: ResolvedLayout | None = None
+    hidden: dict[bool, Hidden] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +81,28 @@ class ToolContext:
     reads: tuple[Path, ...] = ()
     writes: tuple[str, ...] | None = None
     unchanged: Callable[[], None] = _nothing_to_compare
+    _look: _Look = field(default_factory=_Look, compare=False, repr=False)
+
+    def again(self) -> Self:
+        """The same context before its first look at the disk: links may have changed since."""
+        return replace(self, _look=_Look())
+
+    @property
+    def resolved(self) -> ResolvedLayout:
+        """The layout with its links followed: once for this context and what `replace` makes of
+        it, so that a call is decided in one look and runs in another."""
+        if self._look.resolved is None:
+            self._look.resolved = ResolvedLayout(self.layout)
+        return self._look.resolved
 
     @property
     def hidden(self) -> Hidden:
-        """What does not exist for this call; looks at links in the workspace."""
-        return Hidden.of(self.layout, self.session_id, notes=self.notes)
+        """What does not exist for this call; as `resolved`."""
+        found = self._look.hidden.get(self.notes)
+        if found is None:
+            found = Hidden.of(self.resolved, self.session_id, notes=self.notes)
+            self._look.hidden[self.notes] = found
+        return found
 
 
 @dataclass(frozen=True, slots=True)

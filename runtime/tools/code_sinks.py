@@ -18,8 +18,7 @@ from runtime.policy.decide import Bounds
 from runtime.tools.actions import code_paths
 from runtime.tools.base import ToolContext
 from runtime.tools.git_repositories import laid_out
-from runtime.tools.hidden_paths import canonical
-from runtime.workspace.layout import PLACES, Landmarks
+from runtime.workspace.layout import PLACES, canonical
 
 _MOST_ENTRIES = 20_000
 """Entries of the known places among which links are looked for."""
@@ -38,11 +37,10 @@ def written(touches: Touches, context: ToolContext, bounds: Bounds) -> Written:
     """What a call writes of these. Blocks on files."""
     if touches.command is not None or not touches.writes:
         return Written()
-    home = canonical(context.layout.home)
-    landmarks = Landmarks.of(home)
+    home, landmarks = context.resolved.home, context.resolved.landmarks
     links = {_folded(path) for path in _linked(home, _INSTRUCTING)}
     notes = {_folded(path) for path in _linked(home, _NOTES)}
-    code = {_folded(path) for path in _code(canonical(context.layout.files), bounds)}
+    code = {_folded(path) for path in _code(context.resolved.files, bounds)}
     written_now = frozenset(_folded(text) for text in touches.writes)
     sinks: dict[str, None] = {}
     memory = False
@@ -53,11 +51,13 @@ def written(touches: Touches, context: ToolContext, bounds: Bounds) -> Written:
         memory = memory or any(one.name == "memory" for one in found)
         repository = _repository(path, written_now)
         if repository is not None:
-            sinks[context.layout.name(repository)] = None
+            sinks[context.resolved.name(repository)] = None
         parents = {_folded(str(one)) for one in (path, *path.parents)}
         memory = memory or bool(parents & notes)
         if parents & (links | code):
-            sinks[touches.subject if len(touches.writes) == 1 else context.layout.name(path)] = None
+            sinks[touches.subject if len(touches.writes) == 1 else context.resolved.name(path)] = (
+                None
+            )
     return Written(tuple(sinks), memory)
 
 

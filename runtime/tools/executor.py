@@ -25,10 +25,8 @@ from runtime.sessions.calls import CallRow
 from runtime.tools.actions import action_of, code_paths
 from runtime.tools.base import ToolContext, ToolOutput, WaitsFor
 from runtime.tools.code_sinks import written
-from runtime.tools.hidden_paths import canonical
 from runtime.tools.output import LIMIT, error_result, to_result
 from runtime.tools.registry import Prepared, Registry
-from runtime.workspace.layout import Landmarks
 
 log = structlog.get_logger(__name__)
 UNFIT = Decision(
@@ -158,7 +156,7 @@ class Executor:
             raise ValueError(f"the call {call.id} was never prepared")
         output: ToolOutput | ToolError
         try:
-            held = await asyncio.to_thread(_as_allowed, planned, context)
+            held = await _held(planned, context)
             output = await planned.prepared.run(self._masked(held))
         except ToolError as error:
             output = ToolError(self._redact(error.detail))
@@ -184,9 +182,8 @@ def facts_of(
     action: Action, prepared: Prepared, touches: Touches, context: ToolContext, bounds: Bounds
 ) -> CallFacts:
     """What policy looks at. Blocks on files."""
-    landmarks = Landmarks.of(context.layout.home)
-    folder = canonical(context.layout.files)
-    inside = (canonical(context.layout.home), folder)
+    resolved = context.resolved
+    landmarks, inside = resolved.landmarks, (resolved.home, resolved.files)
     paths = [Path(path) for path in (*touches.reads, *touches.writes)]
     found = written(touches, context, bounds)
     return CallFacts(
@@ -198,7 +195,7 @@ def facts_of(
         sinks=found.sinks,
         memory=found.memory,
         action=action.digest(),
-        elsewhere=touches.folder is not None and touches.folder != str(folder),
+        elsewhere=touches.folder is not None and touches.folder != str(resolved.files),
     )
 
 
@@ -233,6 +230,13 @@ def _acting_files(action: Action, touches: Touches) -> tuple[str, ...]:
     return tuple(files)
 
 
+async def _held(planned: Planned, context: ToolContext) -> ToolContext:
+    """`_as_allowed`, in a thread where it looks at files."""
+    if planned.touches.folder is None and (planned.action is None or planned.action.folder is None):
+        return _as_allowed(planned, context)
+    return await asyncio.to_thread(_as_allowed, planned, context)
+
+
 def _as_allowed(planned: Planned, context: ToolContext) -> ToolContext:
     """The context in which the call writes only where it was decided that it may. Raises
     `ToolError` where what it would run is no longer what a person allowed. Blocks on files."""
@@ -252,7 +256,7 @@ def _as_allowed(planned: Planned, context: ToolContext) -> ToolContext:
 
 def _unchanged(planned: Planned, context: ToolContext) -> None:
     """Raises `ToolError` where the files of a command are not as they were allowed."""
-    prepared, action = planned.prepared, planned.action
+    prepared, action, context = planned.prepared, planned.action, context.again()
     if prepared is None or action is None:
         return
     now = action_of(planned.row.call, prepared, prepared.touches(context), context)

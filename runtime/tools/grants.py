@@ -12,7 +12,8 @@ from pathlib import Path
 
 from runtime.domain.worktrees import FOLDER as WORKTREES
 from runtime.tools.base import ToolContext
-from runtime.tools.hidden_paths import OUTPUTS, UPLOADS, canonical, file_name, is_folder
+from runtime.tools.hidden_paths import OUTPUTS, UPLOADS, file_name, is_folder
+from runtime.workspace.layout import canonical
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +28,7 @@ class Grants:
 
 def grants_of(context: ToolContext) -> Grants:
     """What a command of this call may write and read; looks at the files as they are now."""
+    context = context.again()
     roots = roots_of(context)
     beside = tuple(str(path) for path in _beside(context))
     return Grants(
@@ -47,7 +49,7 @@ def roots_of(context: ToolContext) -> tuple[str, ...]:
 
 
 def _beside(context: ToolContext) -> Iterator[Path]:
-    home = canonical(context.layout.home)
+    home = context.resolved.home
     for place in context.layout.names:
         path = home / place.name
         if not place.kept and (context.notes or not place.private) and _is_own(path):

@@ -14,7 +14,7 @@ from typing import Self
 
 from runtime.domain.ids import IdPrefix
 from runtime.domain.worktrees import FOLDER as WORKTREES
-from runtime.workspace.layout import PLACES, Layout
+from runtime.workspace.layout import ResolvedLayout
 
 PRIVATE = ".gatehouse"
 """The gateway's folder in the workspace: tools may read in it, never write."""
@@ -47,14 +47,13 @@ class Hidden:
     shown: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, layout: Layout, session_id: str, *, notes: bool) -> Self:
+    def of(cls, resolved: ResolvedLayout, session_id: str, *, notes: bool) -> Self:
         """For calls of a session; `notes` says that private notes exist for it. Reads links."""
-        home = canonical(layout.home)
-        files = canonical(layout.files)
+        layout, home, files = resolved.layout, resolved.home, resolved.files
         mine = file_name(session_id)
         outputs, uploads = home.joinpath(*OUTPUTS), home / UPLOADS
         worktrees = home / WORKTREES
-        found = () if notes else note_paths(home)
+        found = () if notes else resolved.landmarks.notes
         shelves = [
             (_folder(outputs).casefold(), _folder(outputs / mine)),
             # Files of versions that kept them without their session stay open to all.
@@ -65,7 +64,7 @@ class Hidden:
             shelves.append((_folder(worktrees).casefold(), _folder(files)))
         beside = [home / place.name for place in layout.names if place.name != PRIVATE]
         return cls(
-            masks=tuple(str(path) for path in found),
+            masks=found,
             trees=tuple(_folder(path).casefold() for path in found),
             shelves=tuple(shelves),
             home=_folder(home),
@@ -95,14 +94,6 @@ class Hidden:
     def below(self, folder: Path) -> Callable[[str], bool]:
         """`covers` for paths relative to the canonical `folder`."""
         return lambda path: self.covers(folder / path)
-
-
-def canonical(path: Path) -> Path:
-    """`path.resolve()` without the look for loops of links, which is one more question to the disk.
-
-    A path in a loop comes back as it was, and opens nowhere.
-    """
-    return Path(os.path.realpath(path))
 
 
 def canonical_texts(paths: Iterable[Path]) -> frozenset[str]:
@@ -143,15 +134,6 @@ def of_process(path: Path) -> bool:
             left += reversed(target.parts[target.is_absolute() :])
             links += 1
     return False
-
-
-def note_paths(workspace: Path) -> tuple[Path, ...]:
-    """Where the private notes of the canonical `workspace` are, and where links lead from there."""
-    named = [workspace / place.name for place in PLACES if place.private]
-    # The workspace is canonical, so that only the last part can be a link. `Path.is_symlink`
-    # raises where the folder may not be looked into.
-    led = [canonical(path) for path in named if os.path.islink(path)]  # noqa: PTH114
-    return tuple(dict.fromkeys([*named, *led]))
 
 
 def outputs_folder(workspace: Path) -> Path | None:

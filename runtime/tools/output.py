@@ -83,7 +83,7 @@ def _cut(content: str, limit: int) -> tuple[str, str]:
 def _where(path: str | None, context: ToolContext) -> str:
     if path is None:
         return "all of it could not be kept"
-    return f"all of it is in {context.layout.name(Path(path))}"
+    return f"all of it is in {context.resolved.name(Path(path))}"
 
 
 def _keep(raw: bytes, context: ToolContext) -> str | None:

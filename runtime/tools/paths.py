@@ -21,8 +21,8 @@ from typing import Self
 
 from runtime.domain.errors import ToolError
 from runtime.domain.printable import printable_name
-from runtime.tools.hidden_paths import Hidden, canonical
-from runtime.workspace.layout import PLACES, Layout
+from runtime.tools.hidden_paths import Hidden
+from runtime.workspace.layout import PLACES, Layout, ResolvedLayout, canonical
 from runtime.workspace.private_notes import NoteFiles
 
 _HOPS = 40
@@ -59,7 +59,7 @@ class PathGuard:
 
     def __init__(
         self,
-        layout: Layout,
+        resolved: ResolvedLayout,
         roots: Sequence[Path] = (),
         *,
         hidden: Hidden | None = None,
@@ -68,21 +68,21 @@ class PathGuard:
     ) -> None:
         self.within = within
         self.writes = None if writes is None else tuple(writes)
-        self.layout = layout
-        self.roots = (layout.files, *roots)
+        self.layout = resolved.layout
+        self.roots = (self.layout.files, *roots)
         self.hidden = hidden or Hidden()
         self.notes = NoteFiles(self.hidden.masks)
         self._real: dict[PurePosixPath, Path] = {}
-        self._home, self._files = canonical(layout.home), canonical(layout.files)
+        self._home, self._files = resolved.home, resolved.files
+        home = Path(os.path.normpath(self.layout.home))
         # The working folder may be a link of its owner's to another disk.
-        entered = (layout.home, self._files, *roots)
-        lexical = [Path(os.path.normpath(root)) for root in entered]
+        lexical = [home, self._files, *(Path(os.path.normpath(root)) for root in roots)]
         for root in lexical:
             # One inside another is reached through that one: on its own it could be swapped for
             # a link to anywhere by whoever may write in the outer one.
-            if any(outer in root.parents for outer in lexical):
+            if any(root.is_relative_to(outer) and root != outer for outer in lexical):
                 continue
-            real = canonical(root)
+            real = self._home if root == home else canonical(root)
             self._real[PurePosixPath(root)] = self._real[PurePosixPath(real)] = real
 
     @contextmanager
@@ -189,12 +189,12 @@ class PathGuard:
         return ToolError(f"{shown(text)} is outside of what may be reached: {named}")
 
 
-def foreign(path: Path, layout: Layout) -> bool:
+def foreign(path: Path, resolved: ResolvedLayout) -> bool:
     """Whether content at the canonical `path` is not the agent's own: that of other roots, kept
     outputs, uploads."""
-    if _inside(path, canonical(layout.files)):
+    if _inside(path, resolved.files):
         return False
-    home = canonical(layout.home)
+    home = resolved.home
     return not _inside(path, home) or _is_kept(path, home)
 
 

@@ -8,6 +8,7 @@ called ``files/NAME``.
 
 import os
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path, PurePath, PurePosixPath
 from typing import Final, Self
 
@@ -56,21 +57,25 @@ def place_named(name: str) -> Place | None:
 
 @dataclass(frozen=True, slots=True)
 class Landmarks:
-    """The known places of one workspace as canonical paths, with where links lead from there."""
+    """The known places of one workspace as canonical paths, with where links lead from there.
+
+    `notes` are those of the private ones.
+    """
 
     _spots: tuple[tuple[str, Place], ...]
+    notes: tuple[str, ...]
 
     @classmethod
-    def of(cls, home: Path) -> Self:
-        """For the workspace at `home`; looks at the links in it."""
-        top = os.path.realpath(home)
-        spots: list[tuple[str, Place]] = []
-        for place in PLACES:
-            path = f"{top}/{place.name}"
-            spots.append((_inside(path), place))
-            if os.path.islink(path):  # noqa: PTH114 - `Path.is_symlink` may raise
-                spots.append((_inside(os.path.realpath(path)), place))
-        return cls(tuple(spots))
+    def of(cls, top: str) -> Self:
+        """For the workspace at the canonical path `top`; looks at the links in it."""
+        paths = [(f"{top}/{place.name}", place) for place in PLACES]
+        # `Path.is_symlink` raises where the folder may not be looked into.
+        links = [(path, place) for path, place in paths if os.path.islink(path)]  # noqa: PTH114
+        paths += [(os.path.realpath(path), place) for path, place in links]
+        return cls(
+            tuple((_inside(path), place) for path, place in paths),
+            tuple(dict.fromkeys(path for path, place in paths if place.private)),
+        )
 
     def places(self, path: PurePath | str) -> tuple[Place, ...]:
         """The known places that the canonical `path` is, or lies in: none for ordinary files, and
@@ -128,25 +133,59 @@ class Layout:
             return path
         if path.parts[:1] == (FILES,):
             return PurePosixPath(os.path.normpath(self.files), *path.parts[1:])
-        top = self.home if self._reached(path.parts[:1]) else self.files
+        top = self.home if self.reached(path.parts[:1]) else self.files
         return PurePosixPath(os.path.normpath(top)) / path
 
-    def name(self, path: Path) -> str:
-        """The canonical `path` as tools write it: `locate` leads back to it."""
-        files, home = _real(self.files), _real(self.home)
-        if path.is_relative_to(files):
-            inside = path.relative_to(files)
-            taken = inside.parts[:1] == (FILES,) or self._reached(inside.parts[:1])
-            return str(Path(FILES, inside) if taken else inside)
-        if path.is_relative_to(home) and self._reached(path.relative_to(home).parts[:1]):
-            return str(path.relative_to(home))
-        return str(path)
-
-    def _reached(self, first: tuple[str, ...]) -> bool:
+    def reached(self, first: tuple[str, ...]) -> bool:
+        """Whether a path that begins so is reached by the name of a known place."""
         return any(first == (place.name,) for place in self.names)
 
 
-def _real(path: Path) -> Path:
+class ResolvedLayout:
+    """A layout with its links followed: the disk is asked once for each answer, when it is first
+    needed. Good for one look at a call, and no longer: links change."""
+
+    def __init__(self, layout: Layout) -> None:
+        self.layout = layout
+
+    @cached_property
+    def home(self) -> Path:
+        """The workspace's canonical path."""
+        return canonical(self.layout.home)
+
+    @cached_property
+    def files(self) -> Path:
+        """The working folder's canonical path."""
+        if self.layout.files != self.layout.home / FILES:
+            return canonical(self.layout.files)
+        # The way to the workspace has been followed already.
+        there = self.home / FILES
+        return canonical(there) if os.path.islink(there) else there  # noqa: PTH114 - as above
+
+    @cached_property
+    def landmarks(self) -> Landmarks:
+        """The known places of the workspace."""
+        return Landmarks.of(str(self.home))
+
+    def name(self, path: Path) -> str:
+        """The canonical `path` as tools write it: `Layout.locate` leads back to it."""
+        layout = self.layout
+        if path.is_relative_to(self.files):
+            inside = path.relative_to(self.files)
+            taken = inside.parts[:1] == (FILES,) or layout.reached(inside.parts[:1])
+            return str(Path(FILES, inside) if taken else inside)
+        if path.is_relative_to(self.home):
+            inside = path.relative_to(self.home)
+            if layout.reached(inside.parts[:1]):
+                return str(inside)
+        return str(path)
+
+
+def canonical(path: Path) -> Path:
+    """`path.resolve()` without the look for loops of links, which is one more question to the disk.
+
+    A path in a loop comes back as it was, and opens nowhere.
+    """
     return Path(os.path.realpath(path))
 
 

@@ -22,9 +22,8 @@ from runtime.sessions.open_calls import AGENTS, CHILDREN, CLARIFICATION
 from runtime.sessions.unit import Opening
 from runtime.tools.base import Arguments
 from runtime.tools.executor import Planned
-from runtime.tools.hidden_paths import canonical
 from runtime.tools.registry import Registry
-from runtime.workspace.layout import Layout
+from runtime.workspace.layout import Layout, ResolvedLayout
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,5 +99,6 @@ def held_by(bounds: Bounds, *, levels: int, layout: Layout | None) -> Held:
     scope = own if bounds.scope is None else meet(own, bounds.scope)
     if layout is None:
         return Held(capabilities=scope)
-    real = replace(layout, home=canonical(layout.home), files=canonical(layout.files))
+    resolved = ResolvedLayout(layout)
+    real = replace(layout, home=resolved.home, files=resolved.files)
     return Held(capabilities=scope, layout=real)

@@ -56,7 +56,7 @@ class ApplyPatch(Tool[PatchArguments]):
         changes = parse(arguments.patch)
         paths = {text: str(guarded.writable(text)) for change in changes for text in change.paths}
         read = [paths[change.path] for change in changes if change.kind != "add"]
-        subject, *also = (context.layout.name(Path(path)) for path in paths.values())
+        subject, *also = (context.resolved.name(Path(path)) for path in paths.values())
         return Touches(
             reads=tuple(read),
             writes=tuple(paths.values()),
@@ -280,13 +280,13 @@ def _refuse_large(steps: Sequence[Step]) -> None:
 
 
 def _line(change: FileChange, spots: Mapping[str, Spot], context: ToolContext) -> str:
-    name = context.layout.name(spots[change.path].path)
+    name = context.resolved.name(spots[change.path].path)
     if change.kind != "update":
         return f"{'added' if change.kind == 'add' else 'deleted'} {name}"
     hunks = f", {counted(len(change.hunks), 'hunk')}" if change.hunks else ""
     if change.moved_to is None:
         return f"updated {name}{hunks}"
-    return f"moved {name} to {context.layout.name(spots[change.moved_to].path)}{hunks}"
+    return f"moved {name} to {context.resolved.name(spots[change.moved_to].path)}{hunks}"
 
 
 def _staged(step: Step) -> Staged | None:

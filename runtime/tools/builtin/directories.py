@@ -118,7 +118,7 @@ class ResolvePath(Tool[ResolveArguments]):
     @override
     def touches(self, arguments: ResolveArguments, context: ToolContext) -> Touches:
         path = _of_kind(arguments, context)
-        return Touches(reads=(str(path),), subject=context.layout.name(path))
+        return Touches(reads=(str(path),), subject=context.resolved.name(path))
 
     @override
     async def run(self, arguments: ResolveArguments, context: ToolContext) -> ToolOutput:
@@ -153,7 +153,7 @@ def _folder(kind: str, context: ToolContext) -> str:
 
 def _reads(path: str, context: ToolContext) -> Touches:
     resolved = guard(context).resolve(path)
-    return Touches(reads=(str(resolved),), subject=context.layout.name(resolved))
+    return Touches(reads=(str(resolved),), subject=context.resolved.name(resolved))
 
 
 def _line(entry: Entry, guarded: PathGuard, folder: Path) -> str:

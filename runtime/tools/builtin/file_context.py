@@ -9,14 +9,13 @@ from runtime.domain.errors import ToolError
 from runtime.tools.base import ToolContext, ToolOutput
 from runtime.tools.hidden_paths import UPLOADS
 from runtime.tools.paths import PathGuard, foreign, os_error
-from runtime.workspace.layout import Landmarks
 
 T = TypeVar("T")
 
 
 def guard(context: ToolContext) -> PathGuard:
     return PathGuard(
-        context.layout,
+        context.resolved,
         context.roots,
         hidden=context.hidden,
         within=context.within,
@@ -38,19 +37,19 @@ def from_path(content: str, path: Path, context: ToolContext) -> ToolOutput:
     """Content that was found at `path`; what is not the agent's own is untrusted."""
     return ToolOutput(
         content,
-        untrusted=foreign(path, context.layout),
+        untrusted=foreign(path, context.resolved),
         outside=_kept_from_agent(path, context),
-        source=context.layout.name(path),
+        source=context.resolved.name(path),
     )
 
 
 def _kept_from_agent(path: Path, context: ToolContext) -> bool:
     """Whether the agent writes at `path` by asking alone, or never: what stands there is given."""
-    found = Landmarks.of(context.layout.home).places(path)
+    found = context.resolved.landmarks.places(path)
     return any(place.instructs or place.name == UPLOADS for place in found)
 
 
 def below(folder: Path, context: ToolContext) -> str:
     """What to put before a path relative to `folder`, so that other tools take it as it is."""
-    prefix = context.layout.name(folder)
+    prefix = context.resolved.name(folder)
     return "" if prefix == "." else f"{prefix}/"

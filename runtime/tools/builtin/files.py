@@ -37,12 +37,11 @@ class ReadFile(Tool[ReadArguments]):
     @override
     def touches(self, arguments: ReadArguments, context: ToolContext) -> Touches:
         path = guard(context).resolve(arguments.path)
-        return Touches(reads=(str(path),), subject=context.layout.name(path))
+        return Touches(reads=(str(path),), subject=context.resolved.name(path))
 
     @override
     async def run(self, arguments: ReadArguments, context: ToolContext) -> ToolOutput:
-        content, path = await off_loop(lambda: _read(arguments, context), arguments.path)
-        return from_path(content, path, context)
+        return await off_loop(lambda: _read(arguments, context), arguments.path)
 
 
 class WriteArguments(Arguments):
@@ -63,7 +62,7 @@ class WriteFile(Tool[WriteArguments]):
     @override
     def touches(self, arguments: WriteArguments, context: ToolContext) -> Touches:
         path = guard(context).writable(arguments.path)
-        return Touches(writes=(str(path),), subject=context.layout.name(path))
+        return Touches(writes=(str(path),), subject=context.resolved.name(path))
 
     @override
     async def run(self, arguments: WriteArguments, context: ToolContext) -> ToolOutput:
@@ -92,7 +91,7 @@ class EditFile(Tool[EditArguments]):
     @override
     def touches(self, arguments: EditArguments, context: ToolContext) -> Touches:
         path = str(guard(context).writable(arguments.path))
-        subject = context.layout.name(Path(path))
+        subject = context.resolved.name(Path(path))
         return Touches(reads=(path,), writes=(path,), subject=subject)
 
     @override
@@ -100,14 +99,15 @@ class EditFile(Tool[EditArguments]):
         return ToolOutput(await off_loop(lambda: _edit(arguments, context), arguments.path))
 
 
-def _read(arguments: ReadArguments, context: ToolContext) -> tuple[str, Path]:
+def _read(arguments: ReadArguments, context: ToolContext) -> ToolOutput:
     with guard(context).file(arguments.path) as (handle, spot):
         status = os.fstat(handle)
         ranged = arguments.limit is not None
         head = os.pread(handle, 64 * 1024, 0)
         if is_binary(head):
             context.files.note(spot.path, Seen.of(status, None))
-            return f"[no text: {describe(head, status.st_size)}]", spot.path
+            said = f"[no text: {describe(head, status.st_size)}]"
+            return from_path(said, spot.path, context)
         if status.st_size > HASHED and not ranged:
             raise ToolError(
                 f"{shown(arguments.path)} has {status.st_size:,} bytes, more than {HASHED:,}: "
@@ -116,7 +116,7 @@ def _read(arguments: ReadArguments, context: ToolContext) -> tuple[str, Path]:
         part = window(handle, arguments.offset, arguments.limit)
         whole = None if status.st_size > HASHED else _again(handle)
         context.files.note(spot.path, Seen.of(status, whole))
-    return _told(part, whole, arguments), spot.path
+    return from_path(_told(part, whole, arguments), spot.path, context)
 
 
 def _again(handle: int) -> bytes:
@@ -163,7 +163,7 @@ def _write(arguments: WriteArguments, context: ToolContext) -> str:
         seen = replace(spot, arguments.path, content, found and found[0])
         context.files.note(spot.path, seen)
         done = "created" if found is None else "replaced"
-        return f"{done} {context.layout.name(spot.path)}, {len(content):,} bytes"
+        return f"{done} {context.resolved.name(spot.path)}, {len(content):,} bytes"
 
 
 def _edit(arguments: EditArguments, context: ToolContext) -> str:
@@ -181,7 +181,7 @@ def _edit(arguments: EditArguments, context: ToolContext) -> str:
         seen = replace(spot, arguments.path, edited.encode(), found[0])
         context.files.note(spot.path, seen)
         times = "once" if done == 1 else f"{done} times"
-        return f"replaced {times} in {context.layout.name(spot.path)}"
+        return f"replaced {times} in {context.resolved.name(spot.path)}"
 
 
 def _refuse_root(spot: Spot, text: str) -> None:

@@ -53,7 +53,7 @@ class Grep(Tool[GrepArguments]):
     @override
     def touches(self, arguments: GrepArguments, context: ToolContext) -> Touches:
         path = guard(context).resolve(arguments.path)
-        return Touches(reads=(str(path),), subject=context.layout.name(path))
+        return Touches(reads=(str(path),), subject=context.resolved.name(path))
 
     @override
     async def run(self, arguments: GrepArguments, context: ToolContext) -> ToolOutput:

@@ -43,7 +43,7 @@ class SendFile(Tool[SendArguments]):
     @override
     def touches(self, arguments: SendArguments, context: ToolContext) -> Touches:
         path = guard(context).resolve(arguments.path)
-        return Touches(reads=(str(path),), replies=True, subject=context.layout.name(path))
+        return Touches(reads=(str(path),), replies=True, subject=context.resolved.name(path))
 
     @override
     async def run(self, arguments: SendArguments, context: ToolContext) -> ToolOutput:

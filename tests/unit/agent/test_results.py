@@ -7,7 +7,7 @@ import pytest
 from runtime.domain.results import path_of
 from runtime.tools import upload_folders as shelf
 from runtime.tools.hidden_paths import OUTPUTS, Hidden, file_name
-from runtime.workspace.layout import Layout
+from runtime.workspace.layout import Layout, ResolvedLayout
 
 READER, CHILD, DIGEST = "ses_0reader", "ses_0child", "ab" * 32
 
@@ -19,9 +19,9 @@ def test_the_file_is_in_the_readers_own_folder_and_absent_for_everybody_else(
     path = path_of(READER, CHILD, DIGEST)
     assert Path(path).parts[:3] == (*OUTPUTS, file_name(READER))
     whole = tmp_path.resolve() / path
-    assert not Hidden.of(Layout.of(tmp_path), READER, notes=False).covers(whole)
-    assert Hidden.of(Layout.of(tmp_path), "ses_0other", notes=False).covers(whole)
-    assert Hidden.of(Layout.of(tmp_path), CHILD, notes=True).covers(whole)
+    assert not Hidden.of(ResolvedLayout(Layout.of(tmp_path)), READER, notes=False).covers(whole)
+    assert Hidden.of(ResolvedLayout(Layout.of(tmp_path)), "ses_0other", notes=False).covers(whole)
+    assert Hidden.of(ResolvedLayout(Layout.of(tmp_path)), CHILD, notes=True).covers(whole)
 
 
 @pytest.mark.requirement("SUB-10")

@@ -20,8 +20,8 @@ from runtime.sessions.bounds import rule_lists
 from runtime.tools.base import Arguments, Tool, ToolContext, ToolOutput
 from runtime.tools.builtin.shell import Exec, ExecSettings
 from runtime.tools.executor import APPROVED, Executor, Planned
-from runtime.tools.hidden_paths import canonical
 from runtime.tools.registry import Registry
+from runtime.workspace.layout import canonical
 from tests.fakes.sandbox import FakeSandbox, FakeStdio
 from tests.unit.tools.support import Desk, StillClock
 

@@ -19,7 +19,7 @@ from runtime.tools.code_sinks import written
 from runtime.tools.patch_notes import NOTES_KEPT, note_of
 from runtime.tools.patches import MAX_FILES, parse
 from runtime.tools.paths import PathGuard, Spot
-from runtime.workspace.layout import Layout
+from runtime.workspace.layout import Layout, ResolvedLayout
 from tests.unit.tools.support import Desk
 from tests.unit.tools.test_seen_versions import leftovers
 
@@ -337,7 +337,7 @@ async def test_what_a_process_staged_that_died_is_known_until_its_run_has_ended(
     monkeypatch.setattr(patch_notes, "NOTES_KEPT", 0)
     await desk.run("apply_patch", patch=patch("*** Add File: x.md", "+x"))
     assert patch_notes.runs_that_left(desk.workspace) == {"run_1"}
-    guarded = PathGuard(Layout.of(desk.workspace))
+    guarded = PathGuard(ResolvedLayout(Layout.of(desk.workspace)))
     assert patch_notes.sweep(guarded, {"run_2"}) == 0
     assert patch_notes.sweep(guarded, {"run_1"}) == 3
     assert (staged(files), patch_notes.runs_that_left(desk.workspace)) == ([], frozenset())

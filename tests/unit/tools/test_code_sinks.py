@@ -9,7 +9,8 @@ from runtime.domain.tools import Touches
 from runtime.policy.decide import Bounds
 from runtime.tools import code_sinks
 from runtime.tools.code_sinks import Written, written
-from runtime.tools.hidden_paths import canonical, canonical_texts
+from runtime.tools.hidden_paths import canonical_texts
+from runtime.workspace.layout import canonical
 from tests.unit.tools.support import Desk
 
 pytestmark = pytest.mark.requirement("POL-9")

@@ -8,7 +8,7 @@ from pydantic import JsonValue
 
 from runtime.domain.errors import ToolError
 from runtime.tools.hidden_paths import Hidden, file_name
-from runtime.workspace.layout import Layout
+from runtime.workspace.layout import Layout, ResolvedLayout
 from tests.fakes.sandbox import FakeSandbox, FakeStdio
 from tests.unit.tools.support import Desk, Skills, StillClock
 
@@ -268,7 +268,7 @@ def test_an_id_becomes_one_part_of_a_path_and_no_two_the_same() -> None:
 
 
 def test_a_session_whose_name_begins_like_another_is_another(desk: Desk) -> None:
-    hidden = Hidden.of(Layout.of(desk.workspace), "ses_1", notes=True)
+    hidden = Hidden.of(ResolvedLayout(Layout.of(desk.workspace)), "ses_1", notes=True)
     shelf = desk.workspace / ".gatehouse/outputs"
     for path, covered in (("ses_1", False), ("ses_1/x", False), ("ses_10", True), ("SES_1", True)):
         assert hidden.covers(shelf / path) is covered
@@ -277,7 +277,7 @@ def test_a_session_whose_name_begins_like_another_is_another(desk: Desk) -> None
 
 
 def test_who_does_not_say_that_notes_are_open_does_not_see_them(desk: Desk) -> None:
-    hidden = Hidden.of(Layout.of(desk.workspace), "ses_1", notes=False)
+    hidden = Hidden.of(ResolvedLayout(Layout.of(desk.workspace)), "ses_1", notes=False)
     for path in ("USER.md", "memory", "memory/x", "personas", "personas/kind/USER.md"):
         assert hidden.covers(desk.workspace / path)
     for path in ("USER.md2", "memory2", "USER.md", "sub/memory", "."):
@@ -308,5 +308,5 @@ async def test_notes_that_are_checked_out_in_a_worktree_are_hidden_too(desk: Des
     with pytest.raises(ToolError, match="does not exist"):
         await shut.run("read_file", path=path)
     own = Layout.of_worktree(desk.workspace, folder)
-    assert not Hidden.of(own, "ses_1", notes=False).covers(folder / "MEMORY.md")
-    assert Hidden.of(own, "ses_1", notes=True).covers(folder.with_name("ses_8"))
+    assert not Hidden.of(ResolvedLayout(own), "ses_1", notes=False).covers(folder / "MEMORY.md")
+    assert Hidden.of(ResolvedLayout(own), "ses_1", notes=True).covers(folder.with_name("ses_8"))

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from runtime.domain.errors import ToolError
 from runtime.tools import paths
 from runtime.tools.paths import PathGuard
-from runtime.workspace.layout import Layout
+from runtime.workspace.layout import Layout, ResolvedLayout
 from tests.profiles import examples
 from tests.unit.tools.support import Desk
 
@@ -299,7 +299,7 @@ def test_a_worktree_in_the_gateways_folder_is_written_and_nothing_beside_it(tmp_
     home = tmp_path.resolve()
     files = home / ".gatehouse" / "worktrees" / "one"
     (files / "deep").mkdir(parents=True)
-    guard = PathGuard(Layout.of_worktree(home, files))
+    guard = PathGuard(ResolvedLayout(Layout.of_worktree(home, files)))
     assert guard.writable("deep/a.md") == files / "deep" / "a.md"
     with guard.parent(str(files / "new" / "b.md"), follow_last=False, make=True) as spot:
         assert spot.path == files / "new" / "b.md"
@@ -318,7 +318,7 @@ def test_a_path_has_a_bound_of_links_of_folders_and_of_characters(
     (deep / "d").mkdir(parents=True)
     for link, target in (("l1", "a"), ("l2", "l1"), ("l3", "l2")):
         (desk.folder / link).symlink_to(target)
-    guard = PathGuard(Layout.of(desk.workspace))
+    guard = PathGuard(ResolvedLayout(Layout.of(desk.workspace)))
     for path, real in (
         ("l2/b", deep.parent),
         ("a/b/c/d", deep / "d"),
@@ -339,7 +339,8 @@ def test_a_path_has_a_bound_of_links_of_folders_and_of_characters(
 
 def test_folders_on_the_way_are_made_where_it_was_decided_so(desk: Desk) -> None:
     guard = PathGuard(
-        Layout.of(desk.workspace), writes=(str(desk.folder / "new" / "deep" / "a.md"),)
+        ResolvedLayout(Layout.of(desk.workspace)),
+        writes=(str(desk.folder / "new" / "deep" / "a.md"),),
     )
     made: list[Path] = []
     with guard.parent("new/deep/a.md", make=True, made=made) as spot:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from runtime.workspace.content import IDENTITY_FILES
-from runtime.workspace.layout import FILES, PLACES, Landmarks, Layout, place_named
+from runtime.workspace.layout import FILES, PLACES, Layout, ResolvedLayout, place_named
 
 HOME = Path("/srv/agent")
 LAYOUT = Layout.of(HOME)
@@ -60,19 +60,19 @@ def test_an_absolute_path_stays_as_it_is() -> None:
     ],
 )
 def test_a_name_leads_back_to_its_path(path: str, name: str) -> None:
-    assert LAYOUT.name(HOME / path) == name
+    assert ResolvedLayout(LAYOUT).name(HOME / path) == name
     assert Path(LAYOUT.locate(name)) == HOME / path
 
 
 def test_a_worktree_has_identity_files_of_its_own() -> None:
     assert str(TREE.locate("AGENTS.md")) == f"{TREE.files}/AGENTS.md"
-    assert TREE.name(TREE.files / "AGENTS.md") == "AGENTS.md"
+    assert ResolvedLayout(TREE).name(TREE.files / "AGENTS.md") == "AGENTS.md"
     assert str(TREE.locate("uploads/x")) == f"{HOME}/uploads/x"
-    assert TREE.name(TREE.files / "uploads/x") == "files/uploads/x"
+    assert ResolvedLayout(TREE).name(TREE.files / "uploads/x") == "files/uploads/x"
 
 
 def test_landmarks_tell_what_a_path_is(tmp_path: Path) -> None:
-    marks = Landmarks.of(tmp_path)
+    marks = ResolvedLayout(Layout.of(tmp_path)).landmarks
     assert marks.instructs(tmp_path / "skills/a/SKILL.md")
     assert marks.instructs(tmp_path / "AGENTS.MD")
     assert marks.private(tmp_path / "memory/MEMORY.md")
@@ -89,7 +89,7 @@ def test_a_landmark_is_also_where_its_link_leads(tmp_path: Path) -> None:
     for name in ("AGENTS.md", "USER.md"):
         (tmp_path / name).symlink_to("files/both.md")
     (tmp_path / "TOOLS.md").symlink_to("memory/tools.md")
-    marks = Landmarks.of(tmp_path)
+    marks = ResolvedLayout(Layout.of(tmp_path)).landmarks
     assert marks.private(tmp_path / "files/both.md")
     assert marks.instructs(tmp_path / "files/both.md")
     assert marks.private(tmp_path / "memory/tools.md")
