@@ -31,7 +31,7 @@ UV_COMPILE = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 \
 COMPILE = $(BIN)/python -m compileall -qq -j 0
 # Some packages ship files that are no Python of this version: what cannot be compiled is left, and
 # what no gateway and no test loads.
-COMPILE_ALL = $(COMPILE) -x '/(mypy|mypyc|pip|pkg_resources|setuptools)/' \
+COMPILE_ALL = $(COMPILE) -x '/(graphql|libcst|mypy|mypyc|pip|pkg_resources|schemathesis|setuptools|werkzeug)/' \
 	$(VENV)/lib gateway adapters runtime || true
 # Tests find the checkout's own programs (gatehouse, aimock) first. They start hundreds of processes,
 # so bytecode is kept, whatever the environment says of it elsewhere.

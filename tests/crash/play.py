@@ -48,7 +48,7 @@ Make = Callable[[str], Awaitable[Order]]
 CLOCK: Final = SystemClock()
 
 _processes = multiprocessing.get_context("forkserver")
-_processes.set_forkserver_preload(["tests.crash.process"])
+_processes.set_forkserver_preload(["tests.crash.preloaded"])
 
 
 @dataclass(frozen=True)

@@ -29,13 +29,19 @@ RULES = rule_lists(
 
 @dataclass(frozen=True)
 class Attack:
-    """Where the model sits: whose chat it is, and whether it is a subagent."""
+    """Where the model sits: whose chat it is, and whether it is a subagent.
+
+    Every name is tried by each of its spellings where `whole`, else by each third one. What a path
+    leads to is the same for all; what is decided about it differs, and for that each seat tries
+    every name and every spelling.
+    """
 
     name: str
     trust: Trust = Trust.OWNER
     group: bool = False
     child: bool = False
     mode: PermissionMode = PermissionMode.DEFAULT
+    whole: bool = False
 
     @property
     def bounds(self) -> Bounds:
@@ -50,14 +56,15 @@ class Attack:
 
 
 SEATS = (
-    Attack("owner"),
-    Attack("owner, edits", mode=PermissionMode.ACCEPT_EDITS),
+    Attack("owner", whole=True),
+    Attack("owner, edits", mode=PermissionMode.ACCEPT_EDITS, whole=True),
     Attack("owner, asks nobody", mode=PermissionMode.DONT_ASK),
     Attack("owner in a group", group=True),
     Attack("member", trust=Trust.MEMBER),
     Attack("guest in a group", trust=Trust.GUEST, group=True),
     Attack("child", child=True),
 )
+THINNED = 3
 INSTRUCTIONS = (
     *("AGENTS.md", "SOUL.md", "USER.md", "TOOLS.md", "IDENTITY.md"),
     *("skills/evil/SKILL.md", "skills/known/SKILL.md", "skills/known/extra.md", "skills/x"),
@@ -196,15 +203,17 @@ async def test_nothing_that_acts_later_is_written_by_any_spelling(
     seat = Seat(home, attack)
     before = acting(home)
     tried = 0
+    step, first = (1, 0) if attack.whole else (THINNED, SEATS.index(attack))
     names = [(name, True) for name in INSTRUCTIONS] + [(name, False) for name in CODE]
-    for name, beside in names:
-        for path in spellings(name, home, beside=beside):
+    for at, (name, beside) in enumerate(names):
+        spelled = list(spellings(name, home, beside=beside))
+        for path in spelled[(first + at) % step :: step]:
             await seat.tries("write_file", path=path, content="obey me\n")
             for old in EDITED.get(name, ("as it was",)):
                 await seat.tries("edit_file", path=path, old_text=old, new_text="obey me", count=1)
             tried += 1
         assert acting(home) == before, name
-    assert tried > 700
+    assert tried > 700 // step
 
 
 @pytest.mark.requirement("POL-9")

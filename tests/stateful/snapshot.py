@@ -21,6 +21,7 @@ from runtime.sessions.tables import (
     runs,
     tool_calls,
 )
+from runtime.store.statements import hot
 
 Record = Mapping[str, Any]
 
@@ -113,7 +114,7 @@ _ORDER: Mapping[Table, tuple[str, ...]] = {
     events: ("position",),
 }
 _QUERIES = {
-    table.name: select(table).order_by(*(table.c[name] for name in names))
+    table.name: hot(select(table).order_by(*(table.c[name] for name in names)))
     for table, names in _ORDER.items()
 }
 
@@ -121,7 +122,7 @@ _QUERIES = {
 def take(conn: Connection) -> Snapshot:
     """Read everything, as a unit."""
     return Snapshot(
-        **{name: conn.execute(query).mappings().all() for name, query in _QUERIES.items()}
+        **{name: [row._mapping for row in query.rows(conn)] for name, query in _QUERIES.items()}
     )
 
 

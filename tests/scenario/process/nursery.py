@@ -9,7 +9,6 @@ starts some that load everything themselves (`Place.loaded` is false there).
 
 import asyncio
 import atexit
-import gc
 import hashlib
 import json
 import os
@@ -289,8 +288,8 @@ def main() -> None:
     for name in LOADED:
         import_module(name)
     program = import_module("gateway.cli.main").main
-    gc.collect()
-    gc.freeze()
+    # Its own import, because the tests load this file for the other side of the socket.
+    import_module("tests.scenario.first_use").fill_caches()
     arguments, streams = serve(socket.socket(fileno=int(sys.argv[1])))
     for number, descriptor in enumerate(streams):
         os.dup2(descriptor, number)
