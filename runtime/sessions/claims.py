@@ -8,7 +8,7 @@ from runtime.domain.counts import counted
 from runtime.domain.errors import StaleLease
 from runtime.domain.events import EventKind
 from runtime.domain.runs import Holder, RunState
-from runtime.ports.bus import EVENTS, RUNS
+from runtime.ports.bus import RUNS
 from runtime.sessions import calls, lanes, runs, sessions, steering, transcripts
 from runtime.sessions.calls import CallRow
 from runtime.sessions.lanes import Lane
@@ -63,7 +63,7 @@ def claim(unit: Unit, holder: Holder, *, most: int, cache: WindowCache) -> Seque
         else:
             session = unit.kind(lane).standing(conn, found[run.session_id])
             taken.append(_take(conn, lane, run, holder, cache=cache, session=session))
-            unit.say(EVENTS, {"session_id": lane.session_id})
+            unit.changed(lane.session_id)
     runs.keep_claims(conn, [one.run for one in taken])
     return taken
 
