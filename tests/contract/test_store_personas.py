@@ -20,7 +20,7 @@ def rows(conn: Connection) -> int:
 
 
 async def test_files_come_back_as_they_were(store: Database) -> None:
-    await store.write(lambda conn: personas._keep(conn, "d1", FILES), name="keep")
+    await store.write(lambda conn: personas.keep(conn, "d1", FILES), name="keep")
     assert await store.read(lambda conn: personas.files_of(conn, "d1")) == FILES
     with pytest.raises(NotFound):
         await store.read(lambda conn: personas.files_of(conn, "d2"))
@@ -28,8 +28,8 @@ async def test_files_come_back_as_they_were(store: Database) -> None:
 
 async def test_the_same_content_is_kept_once_by_units_that_come_together(store: Database) -> None:
     units = [
-        store.write(lambda conn: personas._keep(conn, "d1", FILES), name="keep") for _ in range(8)
+        store.write(lambda conn: personas.keep(conn, "d1", FILES), name="keep") for _ in range(8)
     ]
     await asyncio.gather(*units)
-    await store.write(lambda conn: personas._keep(conn, "d2", FILES), name="keep")
+    await store.write(lambda conn: personas.keep(conn, "d2", FILES), name="keep")
     assert await store.read(rows) == 2

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from adapters.rendering import render_html, render_slack
+from adapters.rendering import render_slack
 from runtime.bus.memory import MemoryBus
 from runtime.ports.bus import CHILDREN
 from runtime.sessions.unit import Units
@@ -14,6 +14,7 @@ from tests.contract.store_support import dialect, migrated_url, schema_templates
 from tests.fakes.clock import FakeClock, settle
 from tests.fakes.model import Gate, Said, ScriptedModel, ScriptedModels
 from tests.kinds import KINDS
+from tests.rendering.texts import render_html
 from tests.scenario.cast import Cast, family_of, got_to, played, spawn, tree
 from tests.scenario.engine import Drain, setup_at, world
 from tests.scenario.test_agent_cards import platform
