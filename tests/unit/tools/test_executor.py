@@ -1,7 +1,10 @@
 """How calls become rows: those that no step reads any more, and one that is decided again."""
 
 import json
+import os
+from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,6 +20,7 @@ from runtime.tools.base import Arguments, Tool, ToolContext, ToolOutput
 from runtime.tools.executor import MOST_CALLS, TOO_MANY, Executor, Planned, unfit_digest
 from runtime.tools.registry import Registry
 from tests.kinds import KINDS
+from tests.unit.tools import support
 from tests.unit.tools.support import Desk
 
 
@@ -184,3 +188,27 @@ def test_notes_are_private_by_where_a_path_leads(desk: Desk, bounds: Bounds) -> 
         one.row.decision and one.row.decision.verdict for one in planned_of(desk, calls, bounds)
     ]
     assert verdicts == ["deny", "deny", "allow"]
+
+
+async def test_a_call_asks_the_disk_about_its_folders_once_to_be_decided_and_once_to_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each question to the disk lets other threads go first, which costs more than the question."""
+    desk = Desk(tmp_path)
+    (desk.folder / "a.md").write_text("x")
+    asked: list[str] = []
+    lstat = os.lstat
+
+    def counted(path: Any, *rest: Any, **more: Any) -> os.stat_result:
+        asked.append(str(path))
+        return lstat(path, *rest, **more)
+
+    monkeypatch.setattr(os, "lstat", counted)
+    executor = Executor(desk.registry)
+    reading = support.call("read_file", {"path": "a.md"})
+    (planned,) = planned_of(desk, [reading], Bounds())
+    decided = Counter(asked)
+    assert decided[str(desk.workspace)] == decided[str(desk.workspace / "AGENTS.md")] == 1
+    asked.clear()
+    assert (await executor.run(planned, desk.context())).result.status == "ok"
+    assert Counter(asked)[str(desk.workspace)] == 1
