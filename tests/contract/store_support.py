@@ -23,6 +23,8 @@ from tests.templates import make_database, postgres_database, sqlite_schema, tem
 __all__ = ["NO_POSTGRES", "POSTGRES_VARIABLE", "PostgresServer", "postgres_server"]
 
 BOTH = ["sqlite", "postgresql"]
+on_sqlite = pytest.mark.parametrize("dialect", ["sqlite"])
+"""For a test that is no matter of rows, beside others that write the same ones on both."""
 
 
 class StillClock:

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -170,8 +171,16 @@ async def nothing(_stdio: FakeStdio) -> int:
 
 
 @pytest.mark.requirement("SUB-17")
-@pytest.mark.parametrize("restarted", [False, True])
-@pytest.mark.parametrize("isolation", ["full", "selective", "shared"])
+@pytest.mark.parametrize(
+    ("dialect", "isolation", "restarted"),
+    [
+        *product(["sqlite"], ["full", "selective", "shared"], [False, True]),
+        # Each isolation, and each way to go on.
+        ("postgresql", "full", True),
+        ("postgresql", "selective", False),
+        ("postgresql", "shared", True),
+    ],
+)
 async def test_what_a_parent_is_granted_later(
     tmp_path: Path, migrated_url: str, isolation: str, restarted: bool
 ) -> None:

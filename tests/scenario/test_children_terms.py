@@ -8,7 +8,7 @@ import pytest
 
 from runtime.domain.budgets import Limit
 from runtime.ports.model import ModelRequest
-from tests.contract.store_support import dialect, migrated_url, schema_templates
+from tests.contract.store_support import dialect, migrated_url, on_sqlite, schema_templates
 from tests.fakes.model import Gate, Said
 from tests.scenario.children import Script, name_of, settled, spawn, told, tree
 from tests.scenario.family import grown, results
@@ -193,6 +193,7 @@ async def test_a_budget_in_steps_counts_all_runs_of_a_child(tmp_path: Path, url:
         ({"timeout_s": 0}, "timeout_s"),
     ],
 )
+@on_sqlite
 async def test_wider_than_the_parent_is_refused(
     tmp_path: Path, url: str, inner: dict[str, object], problem: str
 ) -> None:

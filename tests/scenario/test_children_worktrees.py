@@ -15,7 +15,7 @@ from runtime.features.subagents.rows.agents import Agent
 from runtime.ports.model import ModelRequest
 from runtime.ports.sandbox import Sandbox
 from runtime.sessions.bounds import PolicySettings
-from tests.contract.store_support import dialect, migrated_url, schema_templates
+from tests.contract.store_support import dialect, migrated_url, on_sqlite, schema_templates
 from tests.fakes.model import Gate, Said, ScriptedModel, ScriptedModels
 from tests.scenario.cast import Cast, after, got_to, played, spawn
 from tests.scenario.children import settled, tree
@@ -100,6 +100,7 @@ async def test_a_worktree_without_changes_is_removed(
 
 @pytest.mark.requirement("SUB-17")
 @pytest.mark.parametrize("name", ["bubblewrap", "landlock"])
+@on_sqlite
 async def test_its_commands_write_in_its_worktree_alone(
     tmp_path: Path, migrated_url: str, name: str
 ) -> None:
@@ -242,6 +243,7 @@ async def test_one_that_is_spoken_to_again_has_its_worktree_again(
 
 
 @pytest.mark.requirement("SUB-17")
+@on_sqlite
 async def test_a_spawn_without_a_repository_is_refused(tmp_path: Path, migrated_url: str) -> None:
     cast = Cast([Said(calls=(start(),)), "I may not."])
     async with working(tmp_path, migrated_url, cast, await confined()) as at:
@@ -255,6 +257,7 @@ async def test_a_spawn_without_a_repository_is_refused(tmp_path: Path, migrated_
 
 
 @pytest.mark.requirement("SUB-5", "SUB-17")
+@on_sqlite
 async def test_a_worktree_that_cannot_be_is_told_with_all_else(
     tmp_path: Path, migrated_url: str
 ) -> None:
@@ -296,6 +299,7 @@ async def test_a_definition_may_ask_for_one(tmp_path: Path, migrated_url: str) -
 
 
 @pytest.mark.requirement("SUB-17")
+@on_sqlite
 async def test_without_a_sandbox_there_are_none(tmp_path: Path, migrated_url: str) -> None:
     repository(tmp_path)
     cast = Cast([Said(calls=(start(),)), "I may not."])
@@ -306,6 +310,7 @@ async def test_without_a_sandbox_there_are_none(tmp_path: Path, migrated_url: st
 
 
 @pytest.mark.requirement("SUB-17")
+@on_sqlite
 async def test_what_takes_the_repositorys_place_is_not_shown_to_its_commands(
     tmp_path: Path, migrated_url: str
 ) -> None:
@@ -335,6 +340,7 @@ async def test_what_takes_the_repositorys_place_is_not_shown_to_its_commands(
 
 
 @pytest.mark.requirement("SUB-17")
+@on_sqlite
 async def test_what_the_repository_names_does_not_run_for_a_new_worktree(
     tmp_path: Path, migrated_url: str
 ) -> None:
