@@ -19,7 +19,7 @@ from typing import Final
 
 from runtime.domain.runs import RunState
 from runtime.domain.tools import Effect
-from runtime.features.subagents.tools.spawn_tool import SessionsSpawn
+from runtime.features.subagents.tools import SessionsSpawn
 from runtime.ports.model import ModelRequest
 from runtime.workspace.snapshot import Workspace
 from tests.fakes.chat import FakeChat, FakeStreams
