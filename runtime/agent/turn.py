@@ -27,7 +27,7 @@ from runtime.agent.prompt_blocks import Audience, PromptBlocks
 from runtime.agent.prompt_identity import Identity
 from runtime.agent.settings import AgentSettings
 from runtime.agent.tool_step import StepRunner
-from runtime.agent.turn_budget import Budgets, over_budget
+from runtime.agent.turn_budget import Budgets
 from runtime.agent.turn_ends import TurnState
 from runtime.agent.wait_requests import Parking
 from runtime.domain.errors import ModelRejected, ModelRetry
@@ -271,7 +271,7 @@ class Turn:
         chosen = self._session.model
         over = await self._budget.reserve(request, services.caller.order(chosen))
         if over is not None:
-            return over_budget(state, over)
+            return turn_ends.over_budget(state, over)
         return await services.caller.respond(request, chosen=chosen, on_text=self.live.write)
 
     async def _told_by_features(self) -> tuple[str, ...]:

@@ -15,7 +15,6 @@ from typing import Final
 
 import structlog
 
-from runtime.agent.turn_ends import TurnState
 from runtime.domain.budgets import (
     Amount,
     BudgetSettings,
@@ -26,14 +25,13 @@ from runtime.domain.budgets import (
     spender_of,
 )
 from runtime.domain.capabilities import Spend
-from runtime.domain.messages import TextPart
 from runtime.domain.runs import Holder, RunState, Usage
-from runtime.domain.transcript import AssistantMessage, estimate_tokens, message_tokens
+from runtime.domain.transcript import estimate_tokens, message_tokens
 from runtime.ports.clock import Clock
 from runtime.ports.model import ModelRequest, ModelResponse
 from runtime.sessions import budgets, runs
 from runtime.sessions.budgets import Charge, Refusal, Reservation, charge_of
-from runtime.sessions.run_steps import OVER_BUDGET, Finish
+from runtime.sessions.run_steps import Finish
 from runtime.sessions.runs import Run
 from runtime.sessions.unit import Unit, Units
 
@@ -171,20 +169,6 @@ class RunBudget:
         held = budgets_of(settings, spender, lane.now_ms)
         own = kind.budgets(conn, run.session_id) if self._bounded else ()
         return budgets.reserve(conn, wanted, (*own, *held), unit.kinds.paid_by)
-
-
-def over_budget(state: TurnState, line: str) -> Finish:
-    """A budget is used up: what there is so far, and one line that says which and until when."""
-    text = f"{state.texts[-1]}\n\n({line})" if state.texts else line
-    return Finish(
-        RunState.COMPLETED,
-        Usage(),
-        state.window_from,
-        AssistantMessage(text=text),
-        (TextPart(markdown=text),),
-        reason=OVER_BUDGET,
-        cut_short=True,
-    )
 
 
 def prompt_tokens(request: ModelRequest) -> int:

@@ -9,7 +9,7 @@ from runtime.domain.messages import TextPart
 from runtime.domain.runs import RunState, Usage
 from runtime.domain.transcript import AssistantMessage, TranscriptMessage, UserMessage
 from runtime.sessions.calls import CallRow
-from runtime.sessions.run_steps import AT_LIMIT, Finish
+from runtime.sessions.run_steps import AT_LIMIT, OVER_BUDGET, Finish
 from runtime.sessions.transcripts import Line
 from runtime.sessions.window import Window, window_start
 
@@ -61,13 +61,23 @@ def at_limit(state: TurnState, limit: int) -> Finish:
     """The iteration limit: what there is so far, and a word that it ends here (MSG-15)."""
     so_far = state.texts[-1] if state.texts else "I have no result yet."
     text = f"{so_far}\n\n(I stopped here: this took more than {counted(limit, 'step')}.)"
+    return _cut_short(state, text, AT_LIMIT)
+
+
+def over_budget(state: TurnState, line: str) -> Finish:
+    """A budget is used up: what there is so far, and one line that says which and until when."""
+    text = f"{state.texts[-1]}\n\n({line})" if state.texts else line
+    return _cut_short(state, text, OVER_BUDGET)
+
+
+def _cut_short(state: TurnState, text: str, reason: str) -> Finish:
     return Finish(
         RunState.COMPLETED,
         Usage(),
         state.window_from,
         AssistantMessage(text=text),
         (TextPart(markdown=text),),
-        reason=AT_LIMIT,
+        reason=reason,
         cut_short=True,
     )
 

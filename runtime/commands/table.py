@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from runtime.commands import models
-from runtime.commands.lookups import Lookups
 from runtime.commands.parse import Unknown, Words, command_of, unknown_of
 from runtime.domain.budgets import BudgetSettings, budgets_of, spender_of, standing_lines
 from runtime.domain.counts import counted
@@ -21,7 +20,7 @@ from runtime.domain.people import Approvers, Speaker, Trust
 from runtime.domain.printable import quoted
 from runtime.domain.rates import RateSettings, limits_of_runs, rate_lines
 from runtime.domain.value import JsonObject
-from runtime.ports.model import ModelListing
+from runtime.ports.model import ModelListing, ModelLists
 from runtime.sessions import (
     answers,
     budgets,
@@ -42,6 +41,7 @@ from runtime.sessions.open_calls import APPROVAL, QUESTION
 from runtime.sessions.queue_modes import QUEUE_MODES
 from runtime.sessions.sessions import Session
 from runtime.sessions.unit import Unit
+from runtime.workspace.snapshot import Workspace
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +78,17 @@ class Call:
 
 
 Handler = Callable[[Call], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Lookups:
+    """Where commands look up what they need, before the unit that obeys them: a unit touches
+    neither the disk nor the network. What is None is not there."""
+
+    workspace: Workspace | None = None
+    models: ModelLists | None = None
+
+
 LookUp = Callable[[Lookups, str], Awaitable[object]]
 """Looks up what a command with these words needs to know."""
 

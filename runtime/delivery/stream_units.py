@@ -96,7 +96,7 @@ def care(conn: Connection, rows: Sequence[OutboxRow], holder: Holder) -> Cared:
         mine = (row.worker, row.fence) == (holder.worker, holder.fence)
         if not mine:
             earlier = row.fence is None or row.fence <= holder.fence
-            if not earlier or not streams.adopt(conn, row, holder):
+            if not earlier or not outbox.adopt(conn, row, holder):
                 continue
             row = replace(row, worker=holder.worker, fence=holder.fence)
         run = runs.get(conn, row.message.run_id or "")

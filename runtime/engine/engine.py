@@ -28,7 +28,7 @@ from runtime.agent.turn_budget import Budgets, Price, no_price
 from runtime.agent.turn_worker import TurnWorker
 from runtime.agent.wait_requests import Parking
 from runtime.agent.working_folders import Places, Site
-from runtime.commands.lookups import Lookups
+from runtime.commands.table import Lookups
 from runtime.delivery.file_sources import FileSources
 from runtime.delivery.platform_accounts import Account, LocalDeliverers
 from runtime.delivery.sender import DeliveryServices, DeliverySettings

@@ -107,6 +107,11 @@ def speaker_of(message: InboundMessage, known: Speaker | None, trust: Trust) -> 
     person = known.person_id if known else new_id(IdPrefix.PERSON, message.received_at_ms)
     if message.channel in LOCAL:
         person = "per_local_owner"
+    return speaker_named(person, message, trust)
+
+
+def speaker_named(person: str, message: InboundMessage, trust: Trust) -> Speaker:
+    """The person of this id, as the sender of a message."""
     return Speaker(
         person_id=person,
         channel=message.channel,

@@ -5,8 +5,7 @@ from typing import TypeVar
 
 import structlog
 
-from runtime.commands.lookups import Lookups
-from runtime.commands.table import Commands
+from runtime.commands.table import Commands, Lookups
 from runtime.domain.messages import ButtonPress, Deletion, InboundMessage, Move
 from runtime.domain.people import Approvers, Sender
 from runtime.intake.accept import Accepting

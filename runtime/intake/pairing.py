@@ -13,6 +13,7 @@ from runtime.domain.ids import IdPrefix, new_id
 from runtime.domain.messages import InboundMessage
 from runtime.domain.people import Speaker, Trust
 from runtime.domain.printable import person_name
+from runtime.intake.access import speaker_named
 from runtime.sessions import audit, people, settings
 from runtime.sessions.people import Pairing
 from runtime.store import Connection
@@ -100,7 +101,7 @@ def claim_owner(conn: Connection, message: InboundMessage) -> Speaker | None:
         conn, channel=message.channel, account=message.account, user_id=message.sender.id
     )
     person = known.speaker.person_id if known else new_id(IdPrefix.PERSON, now_ms(conn))
-    speaker = _speaker(message, person, Trust.OWNER)
+    speaker = speaker_named(person, message, Trust.OWNER)
     people.put(conn, speaker, direct_chat=message.address)
     audit.append(conn, actor=person, action="owner.claimed", data={"account": _place(speaker)})
     return speaker
@@ -204,17 +205,6 @@ def _told(code: str) -> str:
     return (
         "I do not know you yet. Ask the person who runs me to let you in: "
         f"`gatehouse pairing approve {code}` (the code works for one hour)."
-    )
-
-
-def _speaker(message: InboundMessage, person: str, trust: Trust) -> Speaker:
-    return Speaker(
-        person_id=person,
-        channel=message.channel,
-        account=message.account,
-        user_id=message.sender.id,
-        name=person_name(message.sender.name or message.sender.id),
-        trust=trust,
     )
 
 

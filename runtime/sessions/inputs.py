@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import (
     Connection,
+    Row,
     Text,
     bindparam,
     delete,
@@ -143,21 +144,25 @@ def known(conn: Connection, identity: str) -> KnownInput | None:
 def pending_of_run(conn: Connection, run_id: str, *, notes: str | None = None) -> Sequence[Input]:
     """What a run is to answer and has not taken into the transcript yet, in order; with the
     `notes` that the next run of its session takes (`sessions.message_edits`)."""
-    return [
-        Input(
-            id=row.id,
-            session_id=row.session_id,
-            seq=row.seq,
-            identity=row.identity,
-            origin=row.origin,
-            run_id=row.run_id,
-            state=row.state,
-            speaker=kept(Speaker, row.speaker),
-            message=kept(InboundMessage, row.message),
-            received_ms=row.received_ms,
-        )
-        for row in _OF_RUN.rows(conn, of_run=run_id, or_run=notes or run_id)
-    ]
+    rows = _OF_RUN.rows(conn, of_run=run_id, or_run=notes or run_id)
+    return [input_of(row) for row in rows]
+
+
+def input_of(row: Row[tuple[object, ...]]) -> Input:
+    """A row as it was read."""
+    found = row._mapping
+    return Input(
+        id=found["id"],
+        session_id=found["session_id"],
+        seq=found["seq"],
+        identity=found["identity"],
+        origin=found["origin"],
+        run_id=found["run_id"],
+        state=found["state"],
+        speaker=kept(Speaker, found["speaker"]),
+        message=kept(InboundMessage, found["message"]),
+        received_ms=found["received_ms"],
+    )
 
 
 def oldest_waiting(conn: Connection, session_id: str, *, at_work: str | None) -> int | None:

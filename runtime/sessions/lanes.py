@@ -33,6 +33,7 @@ from runtime.sessions import events, lane_writes
 from runtime.sessions.lane_writes import FIELDS, FIXED
 from runtime.sessions.runs import QUEUED, RUNNING, worker_is_dead
 from runtime.sessions.tables import lanes, runs, sessions
+from runtime.sessions.transcripts import Line
 from runtime.store.database import DIALECTS, STORE_TIME, DialectName, clock_ms, now_ms
 from runtime.store.dialect import dialect_name, lock_rows, timed
 from runtime.store.insert_once import insert_new
@@ -114,10 +115,10 @@ class Lane:
         run_id: str | None,
         step: int,
         transcript: int | None = None,
-    ) -> int:
-        """Append a message to the present transcript, or to an earlier one that its run began in;
-        its sequence number."""
+    ) -> Line:
+        """Append a message to the present transcript, or to an earlier one, where its run began."""
         self.message_seq += 1
+        tokens = message_tokens(message)
         self.new_messages.append(
             {
                 "session_id": self.session_id,
@@ -127,11 +128,11 @@ class Lane:
                 "step": step,
                 "role": message.role,
                 "payload": message.model_dump_json(),
-                "tokens": message_tokens(message),
+                "tokens": tokens,
                 "created_ms": self.now_ms,
             }
         )
-        return self.message_seq
+        return Line(self.message_seq, run_id, step, tokens, self.now_ms, message)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,6 @@ from sqlalchemy import (
     ColumnElement,
     Connection,
     Row,
-    Select,
     and_,
     case,
     exists,
@@ -26,12 +25,12 @@ from sqlalchemy import (
     union_all,
 )
 
-from runtime.domain.messages import InboundMessage, OutboundMessage
-from runtime.domain.people import Speaker
-from runtime.sessions.outbox import LIVE_CARD
+from runtime.domain.messages import OutboundMessage
+from runtime.sessions.inputs import Input, input_of
+from runtime.sessions.outbox import LIVE_CARD, OutboxRow, row_of
 from runtime.sessions.tables import events, inputs, lanes, messages, outbox, runs, sessions
-from runtime.sessions.transcripts import Line
-from runtime.store.payloads import kept, kept_message
+from runtime.sessions.transcripts import Line, line_of
+from runtime.store.payloads import kept
 
 INPUT, MESSAGE, POST = 0, 1, 2
 """The order of things of the same millisecond."""
@@ -80,32 +79,6 @@ class SessionFilter:
 
 
 EVERY_SESSION: Final = SessionFilter()
-
-
-@dataclass(frozen=True, slots=True)
-class SaidInput:
-    """What a person wrote that is in no transcript, or not yet; `state` as in `inputs`."""
-
-    id: str
-    seq: int
-    run_id: str | None
-    state: str
-    speaker: Speaker
-    message: InboundMessage
-
-
-@dataclass(frozen=True, slots=True)
-class Post:
-    """A row of the outbox as it is shown; `error` says what became of it where it failed."""
-
-    position: int
-    kind: str
-    message: OutboundMessage
-    open_call_id: str | None
-    state: str
-    error: str | None
-    created_ms: int
-    settled_ms: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,22 +230,12 @@ def lines_before(
     )
     if before is not None:
         query = query.where(_earlier(messages.c.created_ms, messages.c.seq, MESSAGE, before))
-    return [
-        Line(
-            row.seq,
-            row.run_id,
-            row.step,
-            row.tokens,
-            row.created_ms,
-            kept_message(row.payload),
-        )
-        for row in conn.execute(query)
-    ]
+    return [line_of(row) for row in conn.execute(query)]
 
 
 def posts_before(
     conn: Connection, session_id: str, span: Span, *, before: Place | None, limit: int
-) -> Sequence[Post]:
+) -> Sequence[OutboxRow]:
     """Notices, cards (also those of agents at work), files and the last words of failed runs in
     front of a place, newest first.
 
@@ -296,12 +259,12 @@ def posts_before(
     )
     if before is not None:
         query = query.where(_earlier(outbox.c.created_ms, outbox.c.position, POST, before))
-    return _posts(conn, query)
+    return [row_of(row) for row in conn.execute(query)]
 
 
 def inputs_before(
     conn: Connection, session_id: str, span: Span, *, before: Place | None, limit: int
-) -> Sequence[SaidInput]:
+) -> Sequence[Input]:
     """What was applied at once, or stopped before its run began, newest first."""
     stopped = exists().where(runs.c.id == inputs.c.run_id, runs.c.state.in_(_OVER))
     query = (
@@ -320,10 +283,10 @@ def inputs_before(
     )
     if before is not None:
         query = query.where(_earlier(inputs.c.received_ms, inputs.c.seq, INPUT, before))
-    return _inputs(conn, query)
+    return [input_of(row) for row in conn.execute(query)]
 
 
-def inputs_waiting(conn: Connection, session_id: str) -> Sequence[SaidInput]:
+def inputs_waiting(conn: Connection, session_id: str) -> Sequence[Input]:
     """Messages whose run has not begun, oldest first."""
     query = (
         select(inputs)
@@ -336,7 +299,7 @@ def inputs_waiting(conn: Connection, session_id: str) -> Sequence[SaidInput]:
         .order_by(inputs.c.seq)
         .limit(200)
     )
-    return _inputs(conn, query)
+    return [input_of(row) for row in conn.execute(query)]
 
 
 def outcomes(conn: Connection, open_call_ids: Sequence[str]) -> Mapping[str, str]:
@@ -370,7 +333,7 @@ def undone(conn: Connection, run_ids: Collection[str]) -> frozenset[str]:
     return frozenset(conn.execute(query).scalars())
 
 
-def problems(conn: Connection, *, limit: int, before: int | None) -> Sequence[Post]:
+def problems(conn: Connection, *, limit: int, before: int | None) -> Sequence[OutboxRow]:
     """Messages that were given up or may have been sent twice or never, newest first (I7)."""
     query = (
         select(outbox)
@@ -380,7 +343,7 @@ def problems(conn: Connection, *, limit: int, before: int | None) -> Sequence[Po
     )
     if before is not None:
         query = query.where(outbox.c.position < before)
-    return _posts(conn, query)
+    return [row_of(row) for row in conn.execute(query)]
 
 
 def lane_figures(conn: Connection) -> LaneFigures:
@@ -404,33 +367,3 @@ def _earlier(
     if rank > place.rank:
         return time < place.at_ms
     return or_(time < place.at_ms, and_(time == place.at_ms, number < place.number))
-
-
-def _posts(conn: Connection, query: Select[*tuple[object, ...]]) -> Sequence[Post]:
-    return [
-        Post(
-            position=row.position,
-            kind=row.kind,
-            message=kept(OutboundMessage, row.message),
-            open_call_id=row.open_call_id,
-            state=row.state,
-            error=row.error,
-            created_ms=row.created_ms,
-            settled_ms=row.settled_ms,
-        )
-        for row in conn.execute(query)
-    ]
-
-
-def _inputs(conn: Connection, query: Select[*tuple[object, ...]]) -> Sequence[SaidInput]:
-    return [
-        SaidInput(
-            id=row.id,
-            seq=row.seq,
-            run_id=row.run_id,
-            state=row.state,
-            speaker=kept(Speaker, row.speaker),
-            message=kept(InboundMessage, row.message),
-        )
-        for row in conn.execute(query)
-    ]

@@ -3,11 +3,9 @@
 from sqlalchemy import Connection, insert, select, update
 
 from runtime.domain.messages import InboundMessage
-from runtime.domain.people import Speaker
 from runtime.sessions import idempotency
-from runtime.sessions.inputs import PENDING, Input
+from runtime.sessions.inputs import PENDING, Input, input_of
 from runtime.sessions.tables import inputs
-from runtime.store.payloads import kept
 
 NOTE = "note"
 """The origin of an input that says what became of an earlier one; it makes no run of its own."""
@@ -22,20 +20,7 @@ def of_message(conn: Connection, identity: str) -> Input | None:
         if linked is None:
             return None
         row = conn.execute(select(inputs).where(inputs.c.id == str(linked["input_id"]))).first()
-    if row is None:
-        return None
-    return Input(
-        id=row.id,
-        session_id=row.session_id,
-        seq=row.seq,
-        identity=row.identity,
-        origin=row.origin,
-        run_id=row.run_id,
-        state=row.state,
-        speaker=kept(Speaker, row.speaker),
-        message=kept(InboundMessage, row.message),
-        received_ms=row.received_ms,
-    )
+    return None if row is None else input_of(row)
 
 
 def link(conn: Connection, identity: str, input_id: str) -> None:

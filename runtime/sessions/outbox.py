@@ -262,7 +262,7 @@ def adopt(conn: Connection, row: OutboxRow, holder: Holder) -> bool:
         update(outbox)
         .where(
             outbox.c.id == row.message.outbox_id,
-            outbox.c.state == "sending",
+            outbox.c.state == row.state,
             outbox.c.worker == row.worker,
             outbox.c.fence == row.fence,
         )

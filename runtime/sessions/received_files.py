@@ -27,9 +27,7 @@ def keep_facts(unit: Unit, holder: Holder, run_id: str, notice: NoticeMessage) -
     run = runs.owned(conn, run_id, holder)
     if notice.file is not None and notice.file.state == "kept" and not run.tainted:
         runs.change(conn, run_id, {"tainted": True})
-    seq = lane.say(notice, run_id=run_id, step=run.step, transcript=run.transcript)
-    tokens = int(str(lane.new_messages[-1]["tokens"]))
-    return Line(seq, run_id, run.step, tokens, lane.now_ms, notice)
+    return lane.say(notice, run_id=run_id, step=run.step, transcript=run.transcript)
 
 
 def tell_problems(conn: Connection, lane: Lane, run: Run) -> None:

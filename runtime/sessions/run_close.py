@@ -6,7 +6,7 @@ from runtime.domain.events import EventKind
 from runtime.domain.messages import TextPart
 from runtime.domain.runs import RunState
 from runtime.domain.tools import Effect, ToolResult
-from runtime.domain.transcript import ToolMessage, message_tokens
+from runtime.domain.transcript import ToolMessage
 from runtime.sessions import calls, outbox, received_files, runs, stream_ends, transcripts
 from runtime.sessions.calls import CallRow
 from runtime.sessions.lanes import Lane
@@ -37,9 +37,7 @@ def close_step(conn: Connection, lane: Lane, run: Run, reason: str) -> Sequence[
         if row.result is None:
             calls.end(conn, row, result, None, now=lane.now_ms)
     message = ToolMessage(results=tuple(results))
-    seq = lane.say(message, run_id=run.id, step=run.step, transcript=run.transcript)
-    tokens = message_tokens(message)
-    return (Line(seq, run.id, run.step, tokens, lane.now_ms, message),)
+    return (lane.say(message, run_id=run.id, step=run.step, transcript=run.transcript),)
 
 
 def end_as_asked(

@@ -284,8 +284,7 @@ def _reply(
 def _say(
     lane: Lane, run: Run, message: AssistantMessage | ToolMessage | NoticeMessage, *, step: int
 ) -> Line:
-    seq = lane.say(message, run_id=run.id, step=step, transcript=run.transcript)
-    return Line(seq, run.id, step, int(str(lane.new_messages[-1]["tokens"])), lane.now_ms, message)
+    return lane.say(message, run_id=run.id, step=step, transcript=run.transcript)
 
 
 def _keep_window(lane: Lane, run: Run, window_from: int) -> None:

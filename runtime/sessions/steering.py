@@ -147,13 +147,7 @@ def _say(
     inputs.take(conn, run.id, items)
     if not run.tainted and any(item.message.authorship != "own" for item in items):
         runs.change(conn, run.id, {"tainted": True})
-    lines = []
-    for item in items:
-        message = _message(item)
-        seq = lane.say(message, run_id=run.id, step=step)
-        tokens = int(str(lane.new_messages[-1]["tokens"]))
-        lines.append(Line(seq, run.id, step, tokens, lane.now_ms, message))
-    return lines
+    return [lane.say(_message(item), run_id=run.id, step=step) for item in items]
 
 
 def _message(item: Input) -> UserMessage | NoticeMessage:

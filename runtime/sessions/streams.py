@@ -74,21 +74,6 @@ def keep(conn: Connection, outbox_id: str, stream: Stream | None, holder: Holder
     return changed.rowcount == 1
 
 
-def adopt(conn: Connection, row: OutboxRow, holder: Holder) -> bool:
-    """Take a growing text over; False when the row has moved on since it was read."""
-    taken = conn.execute(
-        update(outbox)
-        .where(
-            outbox.c.id == row.message.outbox_id,
-            outbox.c.state == "streaming",
-            outbox.c.worker == row.worker,
-            outbox.c.fence == row.fence,
-        )
-        .values(worker=holder.worker, fence=holder.fence)
-    )
-    return taken.rowcount == 1
-
-
 def end(
     conn: Connection, row: OutboxRow, message: OutboundMessage, *, kind: str, rank: int
 ) -> None:

@@ -6,7 +6,7 @@ Lines of runs that were taken back stay, and are left out of what goes into a pr
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, bindparam, exists, select
+from sqlalchemy import Connection, Row, bindparam, exists, select
 
 from runtime.domain.transcript import TranscriptMessage
 from runtime.sessions.tables import messages, runs
@@ -41,17 +41,7 @@ _SINCE = (
 def since(conn: Connection, session_id: str, *, transcript: int, first: int) -> Sequence[Line]:
     """Messages of one transcript from sequence number `first` on, oldest first."""
     rows = conn.execute(_SINCE, {"session": session_id, "first": first, "part": transcript})
-    return [
-        Line(
-            row.seq,
-            row.run_id,
-            row.step,
-            row.tokens,
-            row.created_ms,
-            kept_message(row.payload),
-        )
-        for row in rows
-    ]
+    return [line_of(row) for row in rows]
 
 
 def has_results(conn: Connection, session_id: str, *, run_id: str, step: int, since: int) -> bool:
@@ -87,14 +77,13 @@ def page(
         .order_by(messages.c.seq.desc())
         .limit(limit)
     ).all()
-    return [
-        Line(
-            row.seq,
-            row.run_id,
-            row.step,
-            row.tokens,
-            row.created_ms,
-            kept_message(row.payload),
-        )
-        for row in reversed(rows)
-    ]
+    return [line_of(row) for row in reversed(rows)]
+
+
+def line_of(row: Row[tuple[object, ...]]) -> Line:
+    """A row as it was read."""
+    found = row._mapping
+    message = kept_message(found["payload"])
+    return Line(
+        found["seq"], found["run_id"], found["step"], found["tokens"], found["created_ms"], message
+    )

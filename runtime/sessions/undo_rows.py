@@ -5,13 +5,12 @@ Statements only. No row is removed, and none but runs and inputs is changed.
 
 from collections.abc import Collection, Iterable, Sequence
 
-from sqlalchemy import Connection, Row, exists, select, text, update
+from sqlalchemy import Connection, exists, select, text, update
 
-from runtime.domain.messages import InboundMessage, OutboundMessage, TextPart
-from runtime.domain.people import Speaker
+from runtime.domain.messages import OutboundMessage, TextPart
 from runtime.domain.tools import Effect
 from runtime.sessions import message_edits, runs
-from runtime.sessions.inputs import PERSON, Input
+from runtime.sessions.inputs import PERSON, Input, input_of
 from runtime.sessions.outbox import OPEN
 from runtime.sessions.runs import Run
 from runtime.sessions.tables import inputs, outbox, tool_calls
@@ -152,11 +151,4 @@ def _inputs(
         )
         .order_by(inputs.c.seq)
     )
-    return [_input(row) for row in rows]
-
-
-def _input(row: Row[tuple[object, ...]]) -> Input:
-    found = row._asdict()
-    speaker = kept(Speaker, found.pop("speaker"))
-    message = kept(InboundMessage, found.pop("message"))
-    return Input(speaker=speaker, message=message, **found)
+    return [input_of(row) for row in rows]

@@ -10,8 +10,9 @@ from runtime.domain.messages import OutboundMessage, TextPart, message_identity
 from runtime.domain.transcript import AssistantMessage, NoticeMessage, UserMessage
 from runtime.sessions import calls, events, inputs, listings, open_calls, sessions
 from runtime.sessions.calls import CallRow
-from runtime.sessions.listings import INPUT, MESSAGE, POST, Place, Post, SaidInput, Span
-from runtime.sessions.outbox import LIVE_CARD
+from runtime.sessions.inputs import Input
+from runtime.sessions.listings import INPUT, MESSAGE, POST, Place, Span
+from runtime.sessions.outbox import LIVE_CARD, OutboxRow
 from runtime.sessions.transcripts import Line
 from runtime.sessions.unit import Kinds
 from runtime.store import Connection
@@ -178,7 +179,7 @@ def _unfenced(content: str) -> str:
 
 
 def _post_view(
-    conn: Connection, kinds: Kinds, post: Post, results: Mapping[str, str]
+    conn: Connection, kinds: Kinds, post: OutboxRow, results: Mapping[str, str]
 ) -> MessageView:
     if post.kind == LIVE_CARD:
         return MessageView(
@@ -226,7 +227,7 @@ def _behind_their_messages(items: Sequence[MessageView]) -> list[MessageView]:
     return [items[place] for _, _, place in sorted(ordered)]
 
 
-def _input_view(one: SaidInput, *, waiting: bool = False) -> MessageView:
+def _input_view(one: Input, *, waiting: bool = False) -> MessageView:
     return MessageView(
         key=one.id,
         kind="user",

@@ -8,8 +8,9 @@ from runtime.domain.messages import ApprovalPart
 from runtime.domain.printable import printable
 from runtime.domain.value import JsonObject
 from runtime.sessions.approvals import card_part
-from runtime.sessions.listings import Post, SessionLine
+from runtime.sessions.listings import SessionLine
 from runtime.sessions.open_calls import APPROVAL, OpenCall
+from runtime.sessions.outbox import OutboxRow
 from runtime.sessions.runs import Run
 from runtime.sessions.sessions import Session
 from runtime.views.models import (
@@ -117,7 +118,7 @@ def open_call_view(call: OpenCall, outcome: str = "") -> OpenCallView:
     )
 
 
-def problem_view(post: Post) -> DeliveryProblemView:
+def problem_view(post: OutboxRow) -> DeliveryProblemView:
     """A message that was given up or is unknown."""
     target = post.message.target
     return DeliveryProblemView(

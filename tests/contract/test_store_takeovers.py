@@ -176,12 +176,11 @@ async def test_no_send_begins_under_a_lease_that_ran_out_while_the_store_was_awa
 async def test_a_row_that_moved_on_since_it_was_read_is_not_taken_over(
     store: Database, state: str, moved: str
 ) -> None:
-    adopt = outbox.adopt if state == "sending" else streams.adopt
 
     def late(conn: Connection, values: dict[str, object]) -> bool:
         row = put(conn, state, EARLIER)
         move(conn, row, values)
-        return adopt(conn, row, LATER)
+        return outbox.adopt(conn, row, LATER)
 
     assert not await store.write(lambda conn: late(conn, MOVED[moved]), name="late")
     assert await store.write(lambda conn: late(conn, {"state": state}), name="in time")

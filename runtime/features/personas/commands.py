@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from runtime.commands.lookups import Lookups
-from runtime.commands.table import Call, Command
+from runtime.commands.table import Call, Command, Lookups
 from runtime.domain.errors import Conflict, InvalidInput
 from runtime.domain.personas import Persona
 from runtime.domain.printable import quoted
