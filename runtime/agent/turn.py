@@ -28,7 +28,7 @@ from runtime.agent.prompt_identity import Identity
 from runtime.agent.settings import AgentSettings
 from runtime.agent.tool_step import StepRunner
 from runtime.agent.turn_budget import Budgets
-from runtime.agent.turn_ends import NOTHING_PENDING, Pending, TurnState
+from runtime.agent.turn_ends import NOTHING_PENDING, WAITING, Pending, TurnState
 from runtime.agent.wait_requests import Parking
 from runtime.domain.errors import ModelRejected, ModelRetry
 from runtime.domain.messages import ChatAddress, OutboundMessage
@@ -214,6 +214,11 @@ class Turn:
             return turn_ends.at_limit(state, most)
         response = await self._ask_model()
         return response if isinstance(response, Finish) else await self._take(response)
+
+    @property
+    def finished(self) -> bool:
+        """Whether it has ended its run; one that waits for somebody, or was put back, has not."""
+        return self._state.outcome != WAITING
 
     def is_idle(self, now: float) -> bool:
         """Whether it made no progress for as long as its guest lets it, by the clock's `now`."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 from runtime.domain.counts import counted
 from runtime.domain.errors import ModelRejected, ModelRetry
@@ -26,6 +27,8 @@ class Pending:
 
 NOTHING_PENDING = Pending(())
 
+WAITING: Final = "waiting"
+
 
 @dataclass(slots=True)
 class TurnState:
@@ -33,7 +36,7 @@ class TurnState:
 
     `texts` are what it said since its last answer, `heard` is the step behind which it last heard a
     person. `began`: when its step did, by the clock, None where that was in another turn. `outcome`
-    is for a tracer alone.
+    is the state in which it left its run, `WAITING` as long as it has not ended it.
     """
 
     window: Window
@@ -45,7 +48,7 @@ class TurnState:
     heard: int = 0
     empty: int = 0
     began: float | None = None
-    outcome: str = "waiting"
+    outcome: str = WAITING
 
     def append(self, *lines: Line) -> None:
         """Put lines that are durable at the window's end."""

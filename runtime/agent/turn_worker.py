@@ -20,13 +20,11 @@ from runtime.ports.bus import CANCEL, RUNS
 from runtime.process.due_poll import Looks
 from runtime.process.supervisor import Supervisor
 from runtime.process.wakeup import TICK_S, Wake
-from runtime.sessions import claims, lanes, runs
+from runtime.sessions import claims, runs
 from runtime.sessions.bounds import PolicySettings
 from runtime.sessions.claims import Claimed
 from runtime.sessions.due_work import Due
 from runtime.sessions.live_text import SNAPSHOT
-from runtime.sessions.unit import Unit
-from runtime.sessions.window import WindowCache
 
 log = structlog.get_logger(__name__)
 
@@ -81,14 +79,6 @@ def _idle(there: Mapping[str, _Live], now: float) -> Sequence[tuple[str, _Live]]
     ]
 
 
-def _claim(
-    unit: Unit, holder: Holder, *, most: int, cache: WindowCache
-) -> tuple[Sequence[Claimed], bool]:
-    """What could be claimed, and whether lanes that are ready were passed over."""
-    found = claims.claim(unit, holder, most=most, cache=cache)
-    return found, len(found) < most and lanes.passed_over(unit.conn)
-
-
 class TurnWorker:
     """Runs turns until cancelled; `drain` ends it without losing any."""
 
@@ -116,6 +106,8 @@ class TurnWorker:
         self._returns = Returns(services.units)
         self._draining = False
         self._unsure = False
+        self._left = True
+        """Whether the last look may have left ready runs, for want of room or of an answer."""
         self._idle = asyncio.Event()
         self._idle.set()
 
@@ -174,6 +166,7 @@ class TurnWorker:
         holder = self._holder()
         room = min(self._limit - len(self._live), CLAIM_BATCH)
         if holder is None or room <= 0 or self._draining:
+            self._left = True
             return False
         units, cache = self._services.units, self._services.cache
         try:
@@ -181,22 +174,23 @@ class TurnWorker:
                 await self._returns.look(holder.worker, self._live)
                 self._unsure = False
             await self._returns.all_waiting()
-            found, passed_over = await units.run(
-                lambda unit: _claim(unit, holder, most=room, cache=cache), name="claim"
+            found = await units.run(
+                lambda unit: claims.claim(unit, holder, most=room, cache=cache), name="claim"
             )
         except StoreUnavailable as error:
             log.warning("claim_failed", reason=str(error))
             # The connection may have ended after COMMIT: then runs are ours that nobody runs.
-            self._unsure = True
+            self._unsure = self._left = True
             return False
-        for claimed in found:
+        for claimed in found.runs:
             self._start(group, claimed, holder)
-        if passed_over:
+        if found.passed_over:
             # A ready lane was another unit's at that moment (a receipt's, most likely). It is free
             # soon, and nobody else may have been told of it.
             self._services.clock.call_later(self._again_s, self._wake.set)
-        self._again_s = min(self._again_s * 2, TICK_S) if passed_over else AGAIN_S
-        return len(found) == room
+        self._again_s = min(self._again_s * 2, TICK_S) if found.passed_over else AGAIN_S
+        self._left = len(found.runs) == room
+        return self._left
 
     def _start(self, group: asyncio.TaskGroup, claimed: Claimed, holder: Holder) -> None:
         offer = _Offer(self._delivery.offer)
@@ -228,7 +222,10 @@ class TurnWorker:
                 del self._live[run_id]
             if not self._live:
                 self._idle.set()
-            self._wake.set()
+            # The unit that ends a run says what may run behind it. Every other end is looked behind
+            # here, and so is every end while there was less room than ready runs.
+            if self._left or not turn.finished:
+                self._wake.set()
 
     def _is_live(self, turn: Turn, run_id: str) -> bool:
         live = self._live.get(run_id)

@@ -69,6 +69,8 @@ def _plainly(conn: Connection, message: InboundMessage, key: str) -> OpenCall | 
     """
     if message.chat_kind != "direct" or not _is_plain(message):
         return None
+    if not open_calls.any_asked(conn, key, message.address):
+        return None
     session = sessions.by_key(conn, key)
     found = () if session is None else open_calls.of_tree(conn, session.id, kind=QUESTION)
     if not found and message.thread_id in (None, message.message_id):

@@ -19,7 +19,7 @@ from runtime.sessions.sessions import Session
 from runtime.sessions.transcripts import Line
 from runtime.sessions.unit import Unit
 from runtime.sessions.window import Window, WindowCache
-from runtime.store import Connection, leases
+from runtime.store import Connection
 
 MAX_ATTEMPTS = 5
 """A run whose worker died so often is not tried again: it may be what kills the workers."""
@@ -38,34 +38,40 @@ class Claimed:
     calls: tuple[CallRow, ...]
 
 
-def claim(unit: Unit, holder: Holder, *, most: int, cache: WindowCache) -> Sequence[Claimed]:
+@dataclass(frozen=True, slots=True)
+class Claims:
+    """What a claim got. `passed_over`: it left ready lanes out, because other units held them."""
+
+    runs: Sequence[Claimed]
+    passed_over: bool = False
+
+
+def claim(unit: Unit, holder: Holder, *, most: int, cache: WindowCache) -> Claims:
     """Take at most `most` runs; the inputs they answer enter the transcript in this unit.
 
     Nothing is taken under a lease that ran out by the store's time: what such a process held may
     be given away already, and could come back to it under the fence that it still writes with.
     """
     conn = unit.conn
-    name = f"{leases.PROCESS}{holder.worker}"
-    if not leases.holds(conn, name, holder):
-        return ()
-    ready = unit.hold(lanes.lock_ready(conn, most=most))
+    found = lanes.lock_ready(conn, holder, most=most)
+    ready = unit.hold(found.lanes)
     if not ready:
-        return ()
+        return Claims((), found.passed_over)
     # For all of them at once: an exchange with a server costs more than the rows in it.
     ids = [lane.session_id for lane in ready]
     heads = runs.heads(conn, ids)
-    found = sessions.get_all(conn, ids)
+    there = sessions.get_all(conn, ids)
     taken = []
     for lane in ready:
         run = heads.get(lane.session_id)
         if run is None or lane.active_run is not None:
             lanes.settle(conn, lane)
         else:
-            session = unit.kind(lane).standing(conn, found[run.session_id])
+            session = unit.kind(lane).standing(conn, there[run.session_id])
             taken.append(_take(conn, lane, run, holder, cache=cache, session=session))
             unit.changed(lane.session_id)
     runs.keep_claims(conn, [one.run for one in taken])
-    return taken
+    return Claims(taken, found.passed_over)
 
 
 def _take(

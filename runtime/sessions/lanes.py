@@ -17,6 +17,7 @@ from sqlalchemy import (
     bindparam,
     cast,
     delete,
+    func,
     insert,
     literal_column,
     select,
@@ -27,6 +28,7 @@ from runtime.domain.errors import NotFound
 from runtime.domain.events import EventKind
 from runtime.domain.ids import IdPrefix, new_id
 from runtime.domain.messages import ChatAddress
+from runtime.domain.runs import Holder
 from runtime.domain.transcript import TranscriptMessage, message_tokens
 from runtime.domain.value import JsonObject
 from runtime.sessions import events, lane_writes
@@ -37,6 +39,7 @@ from runtime.sessions.transcripts import Line
 from runtime.store.database import DIALECTS, STORE_TIME, DialectName, clock_ms, now_ms
 from runtime.store.dialect import dialect_name, lock_rows, timed
 from runtime.store.insert_once import insert_new
+from runtime.store.leases import PROCESS, held_by, held_params
 from runtime.store.statements import Hot, hot
 
 Ts = TypeVarTuple("Ts")
@@ -148,12 +151,22 @@ class NewSession:
     parent: Lane | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """Lanes that a claim has locked. `passed_over`: others are ready too, which other units hold;
+    never true where it has as many as it may."""
+
+    lanes: Sequence[Lane]
+    passed_over: bool
+
+
 def _timed(locking: Select[*Ts]) -> Mapping[DialectName, Hot[Any]]:
     """A lane is told the time at which the unit had its lock, by the statement that locks it."""
     return {name: hot(timed(name, locking)) for name in DIALECTS}
 
 
-_COLUMNS = (lanes.c.session_id, *(lanes.c[name] for name in (*FIXED, *FIELDS)))
+_NAMES: Final = ("session_id", *FIXED, *FIELDS)
+_COLUMNS = tuple(lanes.c[name] for name in _NAMES)
 _LOCK = _timed(
     lock_rows(
         select(*_COLUMNS).where(lanes.c.session_id == bindparam("lane_session")),
@@ -178,23 +191,31 @@ _LOCK_BY_KEY = _timed(
         of=lanes,
     )
 )
-_READY: Mapping[DialectName, Hot[Any]] = {
-    name: hot(
-        timed(
-            name,
-            lock_rows(
-                select(*_COLUMNS)
-                # A time of its own for each row could not be looked for in the index.
-                .where(lanes.c.ready_ms <= select(STORE_TIME[name]).scalar_subquery())
-                .order_by(lanes.c.ready_ms)
-                # A plain parameter here is Core's for each execution; an expression is not.
-                .limit(cast(bindparam("most", type_=Integer()), Integer)),
-                skip_locked=True,
-            ),
-        )
+# A plain parameter here is Core's for each execution; an expression is not.
+_MOST = cast(bindparam("most", type_=Integer()), Integer)
+_beside = lanes.alias("beside")
+
+
+def _ready(on: DialectName) -> Hot[Any]:
+    """Lanes that are free now, where the holder's lease is; `ready` is how many there are, also of
+    those that others hold: on SQLite nobody does."""
+    # A time of its own for each row could not be looked for in the index.
+    now = select(STORE_TIME[on]).scalar_subquery()
+    free = lock_rows(
+        select(*_COLUMNS)
+        .where(lanes.c.ready_ms <= now, held_by(on))
+        .order_by(lanes.c.ready_ms)
+        .limit(_MOST),
+        skip_locked=True,
     )
-    for name in DIALECTS
-}
+    if on == "sqlite":
+        return hot(timed(on, free))
+    there = select(_beside.c.session_id).where(_beside.c.ready_ms <= now).limit(_MOST).subquery()
+    count = select(func.count()).select_from(there).scalar_subquery()
+    return hot(timed(on, free).add_columns(count.label("ready")))
+
+
+_READY: Mapping[DialectName, Hot[Any]] = {name: _ready(name) for name in DIALECTS}
 _WANTING = {
     name: hot(
         timed(
@@ -305,10 +326,18 @@ def lock_by_key(conn: Connection, key: str) -> Lane | None:
     return None if row is None else _lane(row)
 
 
-def lock_ready(conn: Connection, *, most: int) -> Sequence[Lane]:
-    """Free lanes whose head run may start now, longest waiting first; busy rows are skipped."""
-    rows = _READY[dialect_name(conn)].rows(conn, most=most, clock_ms=clock_ms(conn))
-    return [_lane(row) for row in rows]
+def lock_ready(conn: Connection, holder: Holder, *, most: int) -> Ready:
+    """Free lanes whose head run may start now, longest waiting first; busy rows are skipped.
+
+    There is none for a holder whose process lease ran out.
+    """
+    dialect = dialect_name(conn)
+    lease = held_params(f"{PROCESS}{holder.worker}", holder)
+    rows = _READY[dialect].rows(conn, most=most, clock_ms=clock_ms(conn), **lease)
+    if dialect == "sqlite" or len(rows) == most:
+        return Ready([_lane(row) for row in rows], passed_over=False)
+    passed_over = rows[0].ready > len(rows) if rows else _is_any_ready(conn)
+    return Ready([_lane(row) for row in rows], passed_over)
 
 
 def lock_wanting(conn: Connection, *, most: int) -> Sequence[Lane]:
@@ -326,13 +355,7 @@ def lock_abandoned(conn: Connection, *, most: int, attempts: int) -> Sequence[La
     return [_lane(row) for row in rows]
 
 
-def passed_over(conn: Connection) -> bool:
-    """Whether lanes are ready that `lock_ready` left out, because another unit holds them.
-
-    On SQLite none is: there is one writer.
-    """
-    if dialect_name(conn) == "sqlite":
-        return False
+def _is_any_ready(conn: Connection) -> bool:
     return _ANY_READY.first(conn, clock_ms=clock_ms(conn)) is not None
 
 
@@ -425,6 +448,6 @@ def record_event(
     return now
 
 
-def _lane(row: Row[tuple[object, ...]]) -> Lane:
-    values = row._asdict()
-    return Lane(now_ms=values.pop("at_ms"), **values)
+def _lane(row: Row[Any]) -> Lane:
+    """The lane of a row that begins with its columns."""
+    return Lane(now_ms=row.at_ms, **dict(zip(_NAMES, row, strict=False)))

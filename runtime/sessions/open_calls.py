@@ -11,14 +11,17 @@ from sqlalchemy import (
     func,
     insert,
     literal,
+    literal_column,
+    or_,
     select,
     text,
     union_all,
     update,
 )
 
+from runtime.domain.messages import ChatAddress
 from runtime.domain.value import JsonObject
-from runtime.sessions.tables import lanes, open_calls
+from runtime.sessions.tables import lanes, open_calls, outbox, sessions
 from runtime.store.database import now_ms
 from runtime.store.statements import hot
 
@@ -139,6 +142,49 @@ def of_tree(conn: Connection, session_id: str, *, kind: str | None = None) -> Se
         open_calls.c.session_id.in_(everybody),
     )
     return [_open_call(row) for row in conn.execute(query.order_by(*_IN_ORDER))]
+
+
+_KEYED = select(sessions.c.id).where(sessions.c.key == bindparam("the_key"))
+_BELOW = select(lanes.c.session_id).where(
+    lanes.c.root_id == _KEYED.scalar_subquery(), lanes.c.parent_id.is_not(None)
+)
+# The limit keeps PostgreSQL from joining the two, which could begin with all cards of the chat.
+_CARD = (
+    select(outbox.c.position)
+    .where(
+        outbox.c.open_call_id == open_calls.c.id,
+        outbox.c.kind == literal_column("'card'"),
+        outbox.c.channel == bindparam("of_channel"),
+        outbox.c.account == bindparam("of_account"),
+        outbox.c.chat == bindparam("of_chat"),
+    )
+    .limit(literal_column("1"))
+    .scalar_subquery()
+)
+_ASKED = hot(
+    select(open_calls.c.id)
+    .where(
+        text("open_calls.state = 'open'"),
+        open_calls.c.kind == QUESTION,
+        or_(open_calls.c.session_id.in_(union_all(_KEYED, _BELOW)), _CARD.is_not(None)),
+    )
+    .limit(literal_column("1"))
+)
+
+
+def any_asked(conn: Connection, key: str, chat: ChatAddress) -> bool:
+    """Whether a question is open in the tree of the session `key`, or its card stands in `chat`.
+
+    Every message of a direct chat asks; where there is one, the caller looks which.
+    """
+    found = _ASKED.first(
+        conn,
+        the_key=key,
+        of_channel=chat.channel,
+        of_account=chat.account,
+        of_chat=chat.chat_id,
+    )
+    return found is not None
 
 
 def answered_by(conn: Connection, session_id: str, by: str) -> bool:

@@ -9,14 +9,16 @@ from dataclasses import dataclass
 
 from sqlalchemy import (
     BigInteger,
+    ColumnElement,
     Connection,
     bindparam,
+    exists,
     select,
     update,
 )
 
 from runtime.domain.runs import Holder
-from runtime.store.database import DIALECTS, STORE_TIME, clock_ms, now_ms
+from runtime.store.database import DIALECTS, STORE_TIME, DialectName, clock_ms, now_ms
 from runtime.store.dialect import dialect_name, one_of
 from runtime.store.insert_once import insert_new
 from runtime.store.statements import hot
@@ -49,6 +51,30 @@ _SELECT = {
     )
     for name in DIALECTS
 }
+
+
+def held_by(on: DialectName) -> ColumnElement[bool]:
+    """Whether a lease is a holder's at this moment, by the store's time; for a WHERE clause.
+
+    It is told what `held_params` gives, and `clock_ms`.
+    """
+    return exists().where(
+        leases.c.name == bindparam("lease_name"),
+        leases.c.holder == bindparam("lease_holder"),
+        leases.c.fence == bindparam("lease_fence"),
+        leases.c.expires_ms > STORE_TIME[on],
+    )
+
+
+def held_params(name: str, holder: Holder) -> dict[str, object]:
+    """The parameters of `held_by`."""
+    return {
+        "lease_name": name,
+        "lease_holder": holder.worker,
+        "lease_fence": holder.fence,
+    }
+
+
 # Whoever takes a lease over changes its row, and then the server asks all of this once more.
 _RENEW = {
     name: hot(

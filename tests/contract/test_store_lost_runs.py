@@ -35,7 +35,7 @@ def claim(conn: Connection, holder: Holder, most: int) -> list[str]:
     taken = in_unit(
         conn, KINDS, lambda unit: claims.claim(unit, holder, most=most, cache=WindowCache())
     )
-    return [one.run.id for one in taken]
+    return [one.run.id for one in taken.runs]
 
 
 def arrive(conn: Connection, amount: int) -> None:

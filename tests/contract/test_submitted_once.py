@@ -82,7 +82,7 @@ async def at_work(store: Database, control: Control, mode: str) -> tuple[str, st
         taken = in_unit(
             conn, KINDS, lambda unit: claims.claim(unit, holder, most=1, cache=WindowCache())
         )
-        assert [one.run.id for one in taken] == [first.run_id]
+        assert [one.run.id for one in taken.runs] == [first.run_id]
         return holder
 
     return session.id, first.run_id or "", await store.write(claim, name="claim")

@@ -33,7 +33,8 @@ class Replica:
         lease = f"{leases.PROCESS}{self.name}"
         fence = leases.acquire(conn, name=lease, holder=self.name, ttl_ms=60_000)
         holder = Holder(self.name, fence or 0)
-        (taken,) = unit_of(lambda unit: claims.claim(unit, holder, most=1, cache=self.cache))(conn)
+        found = unit_of(lambda unit: claims.claim(unit, holder, most=1, cache=self.cache))(conn)
+        (taken,) = found.runs
         message = AssistantMessage(text="an answer")
         end = Finish(RunState.COMPLETED, Usage(), 1, message)
         finish = unit_of(lambda unit: run_steps.finish(unit, holder, taken.run.id, end, claim=None))

@@ -34,15 +34,15 @@ class ChildrenAtWork(ChildrenBench):
         """The worker takes runs, and each goes on with the step that it was in; how many."""
         # A process that is well renews its lease in time.
         self.holder = self.take_lease()
-        taken = self.run(
+        found = self.run(
             unit_of(lambda unit: claims.claim(unit, self.holder, most=most, cache=self.cache))
         )
         self.holds()
-        for one in taken:
+        for one in found.runs:
             self.cache.put(one.session.id, one.window)
-        for one in taken:
+        for one in found.runs:
             self.goes_on(one.run.id)
-        return len(taken)
+        return len(found.runs)
 
     def goes_on(self, run_id: str) -> None:
         """What is left of a run's step: calls that spawn nothing yet, or results to be kept."""

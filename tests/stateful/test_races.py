@@ -96,7 +96,7 @@ async def begun(store: Database) -> tuple[str, Holder]:
 
 def claim(conn: Connection, holder: Holder) -> None:
     take = unit_of(lambda unit: claims.claim(unit, holder, most=1, cache=WindowCache()))
-    (taken,) = take(conn)
+    (taken,) = take(conn).runs
     assert taken.run.worker == holder.worker
 
 

@@ -4,7 +4,7 @@ As in `test_races`: the first unit is held in front of its COMMIT while the seco
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 
 import asyncpg
@@ -22,7 +22,7 @@ from runtime.intake.pairing import OWNER_CODE, new_owner_code
 from runtime.sessions import budgets, claims, lanes, outbox, people, runs, settings, streams
 from runtime.sessions import stream_ends as growing
 from runtime.sessions.budgets import Charge, Refusal, Reservation
-from runtime.sessions.claims import Claimed
+from runtime.sessions.claims import Claims
 from runtime.sessions.people import Pairing
 from runtime.sessions.run_steps import finish
 from runtime.sessions.window import WindowCache
@@ -48,7 +48,7 @@ __all__ = ["clock", "dialect", "migrated_url", "points", "race", "schema_templat
 BUDGETS = up_to(50)
 
 
-def take(conn: Connection, holder: Holder, *, most: int) -> Sequence[Claimed]:
+def take(conn: Connection, holder: Holder, *, most: int) -> Claims:
     """A worker claims what it can."""
     return unit_of(lambda unit: claims.claim(unit, holder, most=most, cache=WindowCache()))(conn)
 
@@ -177,11 +177,11 @@ async def test_a_claim_passes_over_a_lane_that_another_holds(
         queued = [deliver(conn, chat, 1, Trust.OWNER, queue_mode="followup") for chat in (0, 1)]
         return [runs.get(conn, one.run_id).session_id for one in queued if one is not None]
 
-    def claim(conn: Connection) -> list[str]:
+    def claim(conn: Connection) -> tuple[list[str], bool]:
         # Instead of a wait without end, where it does not pass over.
         conn.execute(text("SET LOCAL lock_timeout = '5s'"))
         taken = take(conn, Holder(FIRST, 1), most=5)
-        return [one.run.session_id for one in taken]
+        return [one.run.session_id for one in taken.runs], taken.passed_over
 
     held, free = await store.write(arrive, name="arrive")
     server = await asyncpg.connect(migrated_url)
@@ -195,14 +195,14 @@ async def test_a_claim_passes_over_a_lane_that_another_holds(
     holding = asyncio.create_task(store.write(hold, name="hold"), name="hold")
     try:
         await gate.entered()
-        assert await store.write(claim, name="claim") == [free]
-        assert await store.write(lanes.passed_over, name="look"), "so it looks again soon"
+        assert await store.write(claim, name="claim") == ([free], True), "so it looks again soon"
+        assert await store.write(claim, name="claim") == ([], True), "and again"
     finally:
         await gate.open()
         await holding
         await server.close()
-    assert await store.write(claim, name="claim") == [held]
-    assert not await store.write(lanes.passed_over, name="look")
+    assert await store.write(claim, name="claim") == ([held], False)
+    assert await store.write(claim, name="claim") == ([], False)
 
 
 @pytest.mark.requirement("MSG-4", "SCALE-2")
@@ -213,7 +213,7 @@ async def test_nothing_is_claimed_of_a_lane_that_is_taken_or_under_a_lease_that_
     run_id, stale = await begun(race.store)
 
     def claimed(conn: Connection, holder: Holder) -> int:
-        return len(take(conn, holder, most=5))
+        return len(take(conn, holder, most=5).runs)
 
     def more(conn: Connection) -> None:
         for chat in (0, 1):
@@ -243,7 +243,7 @@ async def test_a_run_that_came_back_to_its_worker_is_not_written_under_the_old_f
         name = f"{leases.PROCESS}{FIRST}"
         fence = leases.acquire(conn, name=name, holder=FIRST, ttl_ms=LEASE_MS)
         assert fence == stale.fence + 1
-        assert take(conn, Holder(FIRST, fence), most=1)
+        assert take(conn, Holder(FIRST, fence), most=1).runs
 
     with pytest.raises(StaleLease):
         await race.run(again, unit_of(lambda unit: finish(unit, stale, run_id, end, claim=None)))

@@ -142,7 +142,7 @@ class Working(Bench):
         found = self.run(
             unit_of(lambda unit: claims.claim(unit, holder, most=most, cache=hands.cache))
         )
-        for one in found:
+        for one in found.runs:
             hands.runs[one.run.id] = Held(one.run.id, _unfinished(one))
             lines = one.window.lines
             assert [line.seq for line in lines] == list(
