@@ -22,6 +22,7 @@ _WRITES: Final = re.compile(
     r"(INSERT|UPDATE|DELETE)\b|WITH\b.*\b(INSERT INTO|UPDATE|DELETE FROM)\b"
 )
 _FOREIGN: Final = re.compile(r"\b(pg_catalog|sqlite_master|alembic_version)\b|pragma_|^SELECT \$1$")
+_BEGIN: Final = re.compile(r"(BEGIN|START TRANSACTION)\b", re.IGNORECASE)
 _END: Final = re.compile(r"(COMMIT|ROLLBACK)\b(?! TO)", re.IGNORECASE)
 
 
@@ -47,6 +48,9 @@ class Heard:
         steps = self._open.setdefault(id(connection), [])
         if _END.match(text):
             self.committed += steps if text.upper().startswith("COMMIT") else ()
+            steps.clear()
+        elif _BEGIN.match(text):
+            # A connection that was cut off said no end, and another one may have its id by now.
             steps.clear()
         elif text.startswith("SAVEPOINT"):
             steps.append(Step(text, ()))
