@@ -9,9 +9,9 @@ from runtime.domain.errors import StaleLease
 from runtime.domain.events import EventKind
 from runtime.domain.runs import Holder, RunState
 from runtime.ports.bus import EVENTS, RUNS
-from runtime.sessions import calls, lanes, runs, sessions, steering, transcripts
+from runtime.sessions import calls, lanes, runs, steering, transcripts
 from runtime.sessions.calls import CallRow
-from runtime.sessions.lanes import Lane
+from runtime.sessions.lanes import Head, Lane
 from runtime.sessions.run_close import close_step, end_as_asked, last_word, stands_open
 from runtime.sessions.run_end import RunEnd
 from runtime.sessions.runs import Run
@@ -29,13 +29,15 @@ AT_ONCE = 100
 
 @dataclass(frozen=True, slots=True)
 class Claimed:
-    """One run in a worker's hands. `calls` are those of its last step when it had begun."""
+    """One run in a worker's hands. `calls` are those of its last step when it had begun. `alone`:
+    its session has no others above or below it."""
 
     run: Run
     session: Session
     window: Window
     window_from: int
     calls: tuple[CallRow, ...]
+    alone: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,31 +61,25 @@ def claim(unit: Unit, holder: Holder, *, most: int, cache: WindowCache) -> Claim
         return Claims((), found.passed_over)
     # For all of them at once: an exchange with a server costs more than the rows in it.
     ids = [lane.session_id for lane in ready]
-    heads = runs.heads(conn, ids)
-    there = sessions.get_all(conn, ids)
+    heads = lanes.heads(conn, ids)
     taken = []
     for lane in ready:
-        run = heads.get(lane.session_id)
-        if run is None or lane.active_run is not None:
+        head = heads.get(lane.session_id)
+        if head is None or lane.active_run is not None:
             lanes.settle(conn, lane)
         else:
-            session = unit.kind(lane).standing(conn, there[run.session_id])
-            taken.append(_take(conn, lane, run, holder, cache=cache, session=session))
+            session = unit.kind(lane).standing(conn, head.session)
+            taken.append(_take(conn, lane, replace(head, session=session), holder, cache=cache))
             unit.say(EVENTS, {"session_id": lane.session_id})
     runs.keep_claims(conn, [one.run for one in taken])
     return Claims(taken, found.passed_over)
 
 
 def _take(
-    conn: Connection,
-    lane: Lane,
-    run: Run,
-    holder: Holder,
-    *,
-    cache: WindowCache,
-    session: Session,
+    conn: Connection, lane: Lane, head: Head, holder: Holder, *, cache: WindowCache
 ) -> Claimed:
     """The run as claimed; the caller writes it and the lane."""
+    run = head.run
     resumed = run.started_ms is not None
     remembered = cache.get(lane.session_id, lane.transcript, lane.undone)
     first = max(lane.window_from, remembered.last + 1)
@@ -99,10 +95,11 @@ def _take(
     lane.record(kind, run.id, {"step": run.step, "attempt": run.attempt})
     return Claimed(
         run=claimed,
-        session=session,
+        session=head.session,
         window=Window(lane.transcript, tuple(lines), lane.undone),
         window_from=lane.window_from,
         calls=tuple(calls.of_step(conn, run.id, run.step)) if run.step else (),
+        alone=lane.parent_id is None and not head.delegates,
     )
 
 
