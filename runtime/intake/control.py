@@ -22,7 +22,7 @@ from runtime.intake import access_requests, api_decisions, pairing
 from runtime.intake.api_decisions import Actor, Reply, Resolution
 from runtime.intake.sessions import SessionControl
 from runtime.intake.submissions import ACCOUNT, OWNER, Item, Key, Submitted, Submitter, key_of
-from runtime.ports.bus import EVENTS, OUTBOX
+from runtime.ports.bus import OUTBOX
 from runtime.ports.clock import Clock
 from runtime.ports.gatehouse import Gatehouse
 from runtime.ports.model import ModelListing, ModelLists
@@ -145,7 +145,7 @@ class Control:
 
         def work(unit: Unit) -> StoppedView:
             stopped = run_stop.stop_session(unit, session_id, by=by.id, reason=reason)
-            unit.say(EVENTS, {"session_id": session_id})
+            unit.changed(session_id)
             return _stopped_view(stopped)
 
         return await self.units.run(work, name="stop")
@@ -267,14 +267,14 @@ def _run_changed(unit: Unit, run_id: str) -> RunView:
     """A run as the unit leaves it; whoever watches its session is told."""
     unit.save()
     view = one_run(unit.conn, run_id)
-    unit.say(EVENTS, {"session_id": view.session_id})
+    unit.changed(view.session_id)
     return view
 
 
 def _session_changed(unit: Unit, session_id: str) -> SessionView:
     """A session as the unit leaves it; whoever watches it is told."""
     unit.save()
-    unit.say(EVENTS, {"session_id": session_id})
+    unit.changed(session_id)
     return one_session(unit.conn, session_id)
 
 

@@ -8,7 +8,6 @@ from pathlib import Path
 from runtime.domain.errors import Conflict
 from runtime.domain.events import EventKind
 from runtime.domain.value import JsonObject
-from runtime.ports.bus import EVENTS
 from runtime.sessions import audit, erasure, lanes, sessions
 from runtime.sessions.unit import Unit, Units
 from runtime.tools.erasure import erase_files
@@ -52,7 +51,7 @@ class SessionControl:
                 session_id=session_id,
                 data={"archived": archived, "renamed": revision.title is not None},
             )
-            unit.say(EVENTS, {"session_id": session_id})
+            unit.changed(session_id)
             unit.save()
             return one_session(conn, session_id)
 
@@ -76,7 +75,7 @@ class SessionControl:
             unit.save()
             unit.kinds.erase(unit.conn, found.session_ids)
             erasure.erase(unit.conn, found.session_ids)
-            unit.say(EVENTS, {"session_id": session_id})
+            unit.changed(session_id)
             audit.append(
                 unit.conn,
                 actor=self._actor,

@@ -8,7 +8,7 @@ from runtime.domain.counts import counted
 from runtime.domain.errors import StaleLease
 from runtime.domain.events import EventKind
 from runtime.domain.runs import Holder, RunState
-from runtime.ports.bus import EVENTS, RUNS
+from runtime.ports.bus import RUNS
 from runtime.sessions import calls, lanes, runs, steering, transcripts
 from runtime.sessions.calls import CallRow
 from runtime.sessions.lanes import Head, Lane
@@ -70,7 +70,7 @@ def claim(unit: Unit, holder: Holder, *, most: int, cache: WindowCache) -> Claim
         else:
             session = unit.kind(lane).standing(conn, head.session)
             taken.append(_take(conn, lane, replace(head, session=session), holder, cache=cache))
-            unit.say(EVENTS, {"session_id": lane.session_id})
+            unit.changed(lane.session_id)
     runs.keep_claims(conn, [one.run for one in taken])
     return Claims(taken, found.passed_over)
 

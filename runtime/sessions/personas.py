@@ -35,7 +35,7 @@ def bind(conn: Connection, lane: Lane, persona: Persona | None, *, by: str) -> N
     name = persona.name if persona else None
     digest = persona.digest if persona else None
     if persona is not None:
-        _keep(conn, persona.digest, persona.files)
+        keep(conn, persona.digest, persona.files)
     sessions.change(conn, lane.session_id, {"persona": name, "persona_digest": digest})
     data: JsonObject = {"persona": name, "persona_digest": digest}
     lane.record(EventKind.SESSION_CHANGED, None, data)
@@ -48,7 +48,7 @@ def _state(conn: Connection, lane: Lane) -> str:
     return "queued" if runs.queued(conn, lane.session_id) else "idle"
 
 
-def _keep(conn: Connection, digest: str, files: Mapping[str, str]) -> None:
+def keep(conn: Connection, digest: str, files: Mapping[str, str]) -> None:
     """Keep the files of a persona, where the same were not kept before."""
     # As ASCII: PostgreSQL takes no NUL in a text, and a file may hold one.
     row = {"digest": digest, "files": json.dumps(dict(files)), "created_ms": now_ms(conn)}

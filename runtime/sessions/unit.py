@@ -19,7 +19,7 @@ from sqlalchemy import ColumnElement
 from runtime.domain.budgets import Budget
 from runtime.domain.runs import Holder, RunState
 from runtime.domain.value import JsonObject
-from runtime.ports.bus import Bus
+from runtime.ports.bus import EVENTS, Bus
 from runtime.sessions import lanes, runs
 from runtime.sessions.calls import CallRow
 from runtime.sessions.inputs import Input
@@ -134,6 +134,10 @@ class Unit:
         signal = (topic, data or {})
         if signal not in self.said:
             self.said.append(signal)
+
+    def changed(self, session_id: str) -> None:
+        """Tell whoever follows a session that it has new events."""
+        self.say(EVENTS, {"session_id": session_id})
 
     def last(self, name: str, work: Rows) -> None:
         """Leave statements for the end, behind the lanes: for rows that many sessions' units wait

@@ -7,7 +7,6 @@ import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
-from runtime.ports.bus import EVENTS
 from runtime.sessions.personas import bind
 from runtime.sessions.unit import Unit, Units
 from runtime.views.models import SessionView
@@ -35,7 +34,7 @@ class PersonaControl:
 
         def work(unit: Unit) -> SessionView:
             bind(unit.conn, unit.lane(session_id), persona, by=self._actor)
-            unit.say(EVENTS, {"session_id": session_id})
+            unit.changed(session_id)
             unit.save()
             return one_session(unit.conn, session_id)
 
