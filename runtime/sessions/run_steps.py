@@ -272,10 +272,14 @@ def _reply(
         received_files.tell_problems(conn, lane, run)
         return None, False
     reply = outbox.message_of(run, end.parts, now=lane.now_ms, final=True)
+    row = NewRow(kind="final", message=reply, rank=FINAL_RANK, claim=claim)
+    claimed = outbox.add_reply(conn, row, now=lane.now_ms)
+    if claimed is not None:
+        return reply, claimed
     grown = stream_ends.become(conn, reply)
     if grown is not None:
         return grown, False
-    row = NewRow(kind="final", message=reply, rank=FINAL_RANK, claim=claim)
+    # Its deliverer gave the text up meanwhile.
     return reply, outbox.add(conn, row, now=lane.now_ms)
 
 
