@@ -114,6 +114,7 @@ class Turn:
         self._services = services
         self._run = claimed.run
         self._session = claimed.session
+        self._alone = claimed.alone
         self._holder = holder
         self._policy = policy
         self._bounds = bounds_for(policy, claimed.session, claimed.run)
@@ -181,7 +182,7 @@ class Turn:
         """Model and tools in turn, from where the rows stand."""
         self.live.activity("thinking")
         try:
-            self._services.steps.places.enter(self._session.id)
+            self._services.steps.places.enter(self._session.id, alone=self._alone)
             await self._guest.enter(self._state)
             while True:
                 if self._state.pending.rows:

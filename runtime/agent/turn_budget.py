@@ -29,7 +29,7 @@ from runtime.domain.runs import Holder, RunState, Usage
 from runtime.domain.transcript import estimate_tokens, message_tokens
 from runtime.ports.clock import Clock
 from runtime.ports.model import ModelRequest, ModelResponse
-from runtime.sessions import budgets, runs
+from runtime.sessions import budgets
 from runtime.sessions.budgets import Charge, Refusal, Reservation, charge_of
 from runtime.sessions.run_steps import Finish
 from runtime.sessions.runs import Run
@@ -158,8 +158,8 @@ class RunBudget:
         self, unit: Unit, *, step: int, amount: Amount, settings: BudgetSettings
     ) -> Refusal | None:
         run_id, holder = self._spender.run_id, self._holder
-        conn, lane = unit.conn, unit.lane_of_run(run_id)
-        run = runs.owned(conn, run_id, holder)
+        conn = unit.conn
+        lane, run = unit.owned(run_id, holder)
         # An earlier call of this run: its worker died, or its response was of no use.
         budgets.settle(conn, run_id, self._unsettled)
         wanted = Reservation(run_id, step, amount, lane.now_ms)

@@ -2,7 +2,7 @@
 
 What a session saw lives in its process. It is put into rows only where another session uses the
 same record, and read from rows only where a child was given it; so a person's own conversation,
-which shares with nobody, costs one look for each turn that calls tools.
+which shares with nobody, costs nothing.
 """
 
 from collections import OrderedDict
@@ -67,9 +67,13 @@ class Places:
         self._records.pop(session_id, None)
         return _stamps(self.files(session_id))
 
-    def enter(self, session_id: str) -> None:
-        """A turn of a session begins: whether others share its record is asked again."""
+    def enter(self, session_id: str, *, alone: bool) -> None:
+        """A turn of a session begins: whether others share its record is asked again, unless it was
+        claimed as one that is `alone`."""
         self._records.pop(session_id, None)
+        if alone:
+            self._records[session_id] = (session_id, False)
+            _bound(self._records)
 
     def work_in(self, session_id: str, site: Site | None) -> None:
         """Let a session work in another place than the workspace; None: in the workspace."""

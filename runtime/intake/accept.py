@@ -167,8 +167,7 @@ class Accepting(Reception):
             if session.status != "open":
                 raise Conflict("this session has ended", session.status)
             return lane, session
-        lane = self.lane_of(unit, message, beside=beside)
-        session = sessions.get(unit.conn, lane.session_id)
+        lane, session = self.lane_of(unit, message, beside=beside)
         if session.key == erasure.key_of(session.id):
             # Its deletion began while this waited for the lane: the message begins another one.
             raise BeginAnew(f"the session {session.id} is being deleted")

@@ -14,6 +14,7 @@ from runtime.sessions import outbox, sessions
 from runtime.sessions.keys import Scope, session_key
 from runtime.sessions.lanes import Lane, NewSession
 from runtime.sessions.outbox import NewRow
+from runtime.sessions.sessions import Session
 from runtime.sessions.unit import Unit
 from runtime.store.database import now_ms
 
@@ -46,8 +47,11 @@ class Reception:
             scope = rules.channel_scope
         return session_key(address, sender, scope=scope)
 
-    def lane_of(self, unit: Unit, message: InboundMessage, *, beside: str | None = None) -> Lane:
-        """The message's lane, held until the unit ends; its session is made where it is new.
+    def lane_of(
+        self, unit: Unit, message: InboundMessage, *, beside: str | None = None
+    ) -> tuple[Lane, Session]:
+        """The message's lane, held until the unit ends, and its session as it is meanwhile; that is
+        made where it is new.
 
         The lane of the session `beside` is locked with it, in the order of locks. A new session is
         made before, while the unit holds nothing. Whoever makes the same key at the same time waits
@@ -57,16 +61,22 @@ class Reception:
         """
         key = self.key_of(message.address, message.sender)
         if beside is None:
-            lane = unit.lane_by_key(key) or self._make(unit, message, key) or unit.lane_by_key(key)
-            if lane is None:
+            there = unit.session_by_key(key)
+            if there is None:
+                made = self._make(unit, message, key)
+                if made is not None:
+                    return made, sessions.get(unit.conn, made.session_id)
+                there = unit.session_by_key(key)
+            if there is None:
                 raise BeginAnew(f"the session {key} was deleted")
-            return lane
+            return there
         if sessions.by_key(unit.conn, key) is None:
             self._make(unit, message, key)
         found = sessions.by_key(unit.conn, key)
         if found is None:
             raise BeginAnew(f"the session {key} was deleted")
-        return self.lanes(unit, [found.id, beside])[0]
+        lane = self.lanes(unit, [found.id, beside])[0]
+        return lane, sessions.get(unit.conn, lane.session_id)
 
     def lanes(self, unit: Unit, session_ids: Sequence[str]) -> Sequence[Lane]:
         """The lanes of sessions that the unit found. Raises `BeginAnew` where one is gone."""

@@ -109,8 +109,7 @@ def park(
     A run that somebody asked to end opens nothing: it ends here. Raises `StaleLease`.
     """
     conn, waits = unit.conn, unit.kinds.waits
-    lane = unit.lane_of_run(run_id)
-    run = runs.owned(conn, run_id, holder)
+    lane, run = unit.owned(run_id, holder)
     if run.cancel is not None:
         end_as_asked(unit, lane, run, run.cancel)
         lane.active_run = None

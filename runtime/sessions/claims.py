@@ -9,14 +9,14 @@ from runtime.domain.errors import StaleLease
 from runtime.domain.events import EventKind
 from runtime.domain.runs import Holder, RunState
 from runtime.ports.bus import RUNS
-from runtime.sessions import calls, lanes, runs, sessions, steering, transcripts
+from runtime.sessions import calls, lanes, runs, steering, transcripts
 from runtime.sessions.calls import CallRow
-from runtime.sessions.lanes import Lane
+from runtime.sessions.inputs import Input
+from runtime.sessions.lanes import Head, Lane
 from runtime.sessions.run_close import close_step, end_as_asked, last_word, stands_open
 from runtime.sessions.run_end import RunEnd
 from runtime.sessions.runs import Run
 from runtime.sessions.sessions import Session
-from runtime.sessions.transcripts import Line
 from runtime.sessions.unit import Unit
 from runtime.sessions.window import Window, WindowCache
 from runtime.store import Connection
@@ -29,13 +29,15 @@ AT_ONCE = 100
 
 @dataclass(frozen=True, slots=True)
 class Claimed:
-    """One run in a worker's hands. `calls` are those of its last step when it had begun."""
+    """One run in a worker's hands. `calls` are those of its last step when it had begun. `alone`:
+    its session has no others above or below it."""
 
     run: Run
     session: Session
     window: Window
     window_from: int
     calls: tuple[CallRow, ...]
+    alone: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,17 +61,20 @@ def claim(unit: Unit, holder: Holder, *, most: int, cache: WindowCache) -> Claim
         return Claims((), found.passed_over)
     # For all of them at once: an exchange with a server costs more than the rows in it.
     ids = [lane.session_id for lane in ready]
-    heads = runs.heads(conn, ids)
-    there = sessions.get_all(conn, ids)
+    heads = lanes.heads(conn, ids)
+    free = {lane.session_id for lane in ready if lane.active_run is None} & heads.keys()
+    begin = [heads[one].run for one in free if heads[one].run.started_ms is None]
+    first = steering.take_first(conn, begin)
     taken = []
     for lane in ready:
-        run = heads.get(lane.session_id)
-        if run is None or lane.active_run is not None:
+        if lane.session_id not in free:
             lanes.settle(conn, lane)
-        else:
-            session = unit.kind(lane).standing(conn, there[run.session_id])
-            taken.append(_take(conn, lane, run, holder, cache=cache, session=session))
-            unit.changed(lane.session_id)
+            continue
+        head = heads[lane.session_id]
+        head = replace(head, session=unit.kind(lane).standing(conn, head.session))
+        said = first.get(lane.session_id)
+        taken.append(_take(conn, lane, head, holder, cache=cache, said=said))
+        unit.changed(lane.session_id)
     runs.keep_claims(conn, [one.run for one in taken])
     return Claims(taken, found.passed_over)
 
@@ -77,13 +82,15 @@ def claim(unit: Unit, holder: Holder, *, most: int, cache: WindowCache) -> Claim
 def _take(
     conn: Connection,
     lane: Lane,
-    run: Run,
+    head: Head,
     holder: Holder,
     *,
     cache: WindowCache,
-    session: Session,
+    said: Sequence[Input] | None,
 ) -> Claimed:
-    """The run as claimed; the caller writes it and the lane."""
+    """The run as claimed; the caller writes it and the lane. `said` is what it begins with, None
+    where it began before."""
+    run = head.run
     resumed = run.started_ms is not None
     remembered = cache.get(lane.session_id, lane.transcript, lane.undone)
     first = max(lane.window_from, remembered.last + 1)
@@ -92,25 +99,23 @@ def _take(
         lines.extend(
             transcripts.since(conn, lane.session_id, transcript=lane.transcript, first=first)
         )
-    lines.extend(_take_inputs(conn, lane, run))
+    if said is not None:
+        lines.extend(steering.first_words(conn, lane, run, said))
+    elif not stands_open(conn, lane, run):
+        # What was said to a run in the middle of a step is heard behind its results.
+        lines.extend(steering.heard(conn, lane, run))
     claimed = runs.claimed(run, holder, transcript=lane.transcript, now=lane.now_ms)
     lane.active_run, lane.ready_ms = run.id, None
     kind = EventKind.RUN_RESUMED if resumed else EventKind.RUN_STARTED
     lane.record(kind, run.id, {"step": run.step, "attempt": run.attempt})
     return Claimed(
         run=claimed,
-        session=session,
+        session=head.session,
         window=Window(lane.transcript, tuple(lines), lane.undone),
         window_from=lane.window_from,
         calls=tuple(calls.of_step(conn, run.id, run.step)) if run.step else (),
+        alone=lane.parent_id is None and not head.delegates,
     )
-
-
-def _take_inputs(conn: Connection, lane: Lane, run: Run) -> Sequence[Line]:
-    if run.started_ms is None:
-        return steering.first_words(conn, lane, run)
-    # What was said to a run that goes on in the middle of a step is heard behind its results.
-    return () if stands_open(conn, lane, run) else steering.heard(conn, lane, run)
 
 
 def recover(unit: Unit) -> int:

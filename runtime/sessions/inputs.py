@@ -21,6 +21,8 @@ from runtime.domain.people import Speaker, Trust
 from runtime.sessions import idempotency
 from runtime.sessions.runs import QUEUED
 from runtime.sessions.tables import inputs, lanes, runs, sessions
+from runtime.store.database import DIALECTS
+from runtime.store.dialect import dialect_name, one_of
 from runtime.store.insert_once import insert_new
 from runtime.store.payloads import kept, quoted
 from runtime.store.statements import hot
@@ -60,7 +62,7 @@ _IDENTITY = hot(
 _OF_RUN = hot(
     select(inputs)
     .where(
-        inputs.c.run_id.in_([bindparam("of_run"), bindparam("or_run")]),
+        inputs.c.run_id == bindparam("of_run"),
         inputs.c.state == PENDING,
     )
     .order_by(inputs.c.seq)
@@ -74,6 +76,15 @@ _TAKE = hot(
     )
     .values(state="taken")
 )
+_TAKE_ALL = {
+    name: hot(
+        update(inputs)
+        .where(one_of(name, inputs.c.run_id, "of_runs"), inputs.c.state == PENDING)
+        .values(state="taken")
+        .returning(*inputs.c)
+    )
+    for name in DIALECTS
+}
 _OLDEST = hot(
     select(func.min(inputs.c.seq).label("seq")).where(
         inputs.c.run_id.in_(
@@ -141,11 +152,9 @@ def known(conn: Connection, identity: str) -> KnownInput | None:
     return KnownInput(row.id, row.session_id, run_id, row.state)
 
 
-def pending_of_run(conn: Connection, run_id: str, *, notes: str | None = None) -> Sequence[Input]:
-    """What a run is to answer and has not taken into the transcript yet, in order; with the
-    `notes` that the next run of its session takes (`sessions.message_edits`)."""
-    rows = _OF_RUN.rows(conn, of_run=run_id, or_run=notes or run_id)
-    return [input_of(row) for row in rows]
+def pending_of_run(conn: Connection, run_id: str) -> Sequence[Input]:
+    """What a run is to answer and has not taken into the transcript yet, in order."""
+    return [input_of(row) for row in _OF_RUN.rows(conn, of_run=run_id)]
 
 
 def input_of(row: Row[tuple[object, ...]]) -> Input:
@@ -234,6 +243,13 @@ def take(conn: Connection, run_id: str, found: Sequence[Input]) -> None:
     """Mark what was `found` pending of a run, from its first on, as being in the transcript."""
     if found:
         _TAKE.change(conn, taken_run=run_id, up_to=found[-1].seq)
+
+
+def take_all(conn: Connection, run_ids: Sequence[str]) -> Sequence[Input]:
+    """Mark all that is pending of some runs as being in their transcripts; what it was, in the
+    order of each session."""
+    rows = _TAKE_ALL[dialect_name(conn)].rows(conn, of_runs=list(run_ids))
+    return sorted(map(input_of, rows), key=lambda item: item.seq)
 
 
 def hand_over(conn: Connection, run_id: str, *, to: str) -> None:

@@ -10,13 +10,17 @@ from dataclasses import dataclass, field
 from typing import Any, Final, TypeVarTuple
 
 from sqlalchemy import (
+    ColumnElement,
     Connection,
     Integer,
     Row,
     Select,
+    Table,
+    Text,
     bindparam,
     cast,
     delete,
+    exists,
     func,
     insert,
     literal_column,
@@ -33,11 +37,12 @@ from runtime.domain.transcript import TranscriptMessage, message_tokens
 from runtime.domain.value import JsonObject
 from runtime.sessions import events, lane_writes
 from runtime.sessions.lane_writes import FIELDS, FIXED
-from runtime.sessions.runs import QUEUED, RUNNING, worker_is_dead
+from runtime.sessions.runs import QUEUED, RUNNING, Run, run_of, worker_is_dead
+from runtime.sessions.sessions import Session, session_of
 from runtime.sessions.tables import lanes, runs, sessions
 from runtime.sessions.transcripts import Line
 from runtime.store.database import DIALECTS, STORE_TIME, DialectName, clock_ms, now_ms
-from runtime.store.dialect import dialect_name, lock_rows, timed
+from runtime.store.dialect import dialect_name, lock_rows, one_of, timed
 from runtime.store.insert_once import insert_new
 from runtime.store.leases import PROCESS, held_by, held_params
 from runtime.store.statements import Hot, hot
@@ -152,6 +157,16 @@ class NewSession:
 
 
 @dataclass(frozen=True, slots=True)
+class Head:
+    """The run that is first in its lane, with its session. `delegates`: other sessions are below
+    that one."""
+
+    run: Run
+    session: Session
+    delegates: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Ready:
     """Lanes that a claim has locked. `passed_over`: others are ready too, which other units hold;
     never true where it has as many as it may."""
@@ -167,6 +182,16 @@ def _timed(locking: Select[*Ts]) -> Mapping[DialectName, Hot[Any]]:
 
 _NAMES: Final = ("session_id", *FIXED, *FIELDS)
 _COLUMNS = tuple(lanes.c[name] for name in _NAMES)
+_RUN_NAMES: Final = tuple(runs.c.keys())
+_SESSION_NAMES: Final = tuple(sessions.c.keys())
+_keyed = sessions.alias("keyed")
+
+
+def _columns_of(table: Table) -> Sequence[ColumnElement[Any]]:
+    """The columns of a table beside those of the lane; they are read by their places."""
+    return [column.label(f"{table.name}_{column.name}") for column in table.c]
+
+
 _LOCK = _timed(
     lock_rows(
         select(*_COLUMNS).where(lanes.c.session_id == bindparam("lane_session")),
@@ -182,15 +207,72 @@ _LOCK_OF_RUN = _timed(
         skip_locked=False,
     )
 )
+# The key is looked up beforehand: the session that has it then is waited for, and is read after the
+# wait, whatever its key is by then.
 _LOCK_BY_KEY = _timed(
     lock_rows(
-        select(*_COLUMNS)
+        select(*_COLUMNS, *_columns_of(sessions))
         .join(sessions, sessions.c.id == lanes.c.session_id)
-        .where(sessions.c.key == bindparam("session_key")),
+        .where(
+            lanes.c.session_id
+            == select(_keyed.c.id).where(_keyed.c.key == bindparam("session_key")).scalar_subquery()
+        ),
         skip_locked=False,
-        of=lanes,
+        of=(lanes, sessions),
     )
 )
+# The rows beside the lane are locked as well, behind it: whoever waits for a lane would otherwise
+# get them as they were before the wait, and take a lost run for its own.
+_OF_RUN = runs.c.id == bindparam("lane_run")
+_LOCK_RUN = _timed(
+    lock_rows(
+        select(*_COLUMNS, *_columns_of(runs))
+        .join(runs, runs.c.session_id == lanes.c.session_id)
+        .where(_OF_RUN),
+        skip_locked=False,
+        of=(lanes, runs),
+    )
+)
+_LOCK_RUN_IN_SESSION = _timed(
+    lock_rows(
+        select(*_COLUMNS, *_columns_of(runs), *_columns_of(sessions))
+        .join(runs, runs.c.session_id == lanes.c.session_id)
+        .join(sessions, sessions.c.id == lanes.c.session_id)
+        .where(_OF_RUN),
+        skip_locked=False,
+        of=(lanes, runs, sessions),
+    )
+)
+_below = lanes.alias("below")
+_earlier = runs.alias("earlier")
+_HEADS: Mapping[DialectName, Hot[Any]] = {
+    name: hot(
+        select(
+            *_columns_of(runs),
+            *_columns_of(sessions),
+            lanes.c.transcript,
+            lanes.c.kind,
+            lanes.c.parent_id,
+            exists()
+            .where(_below.c.root_id == lanes.c.root_id, _below.c.parent_id == lanes.c.session_id)
+            .label("delegates"),
+        )
+        .join(runs, runs.c.session_id == lanes.c.session_id)
+        .join(sessions, sessions.c.id == lanes.c.session_id)
+        .where(
+            one_of(name, lanes.c.session_id, "of_sessions"),
+            # All of it is in the index of queued runs, so SQLite has no reason to read others.
+            runs.c.seq
+            == select(func.min(_earlier.c.seq))
+            .where(
+                _earlier.c.session_id == lanes.c.session_id,
+                literal_column("earlier.state", Text) == QUEUED,
+            )
+            .scalar_subquery(),
+        )
+    )
+    for name in DIALECTS
+}
 # A plain parameter here is Core's for each execution; an expression is not.
 _MOST = cast(bindparam("most", type_=Integer()), Integer)
 _beside = lanes.alias("beside")
@@ -320,10 +402,41 @@ def lock_of_run(conn: Connection, run_id: str) -> Lane:
     return _lane(row)
 
 
-def lock_by_key(conn: Connection, key: str) -> Lane | None:
-    """The lane of the session that has `key`, held until the unit ends."""
+def lock_run(conn: Connection, run_id: str) -> tuple[Lane, Run]:
+    """A run and its lane, as they are once the lane is held, until the unit ends. Raises
+    `NotFound`."""
+    row = _LOCK_RUN[dialect_name(conn)].first(conn, lane_run=run_id, clock_ms=clock_ms(conn))
+    if row is None:
+        raise NotFound("run", run_id)
+    return _lane(row), _run(row)
+
+
+def lock_run_in_session(conn: Connection, run_id: str) -> tuple[Lane, Run, Session]:
+    """A run with its session and lane, as they are once the lane is held, until the unit ends.
+    Raises `NotFound`."""
+    row = _LOCK_RUN_IN_SESSION[dialect_name(conn)].first(
+        conn, lane_run=run_id, clock_ms=clock_ms(conn)
+    )
+    if row is None:
+        raise NotFound("run", run_id)
+    return _lane(row), _run(row), _session(row, behind=len(_NAMES) + len(_RUN_NAMES))
+
+
+def lock_by_key(conn: Connection, key: str) -> tuple[Lane, Session] | None:
+    """The session that has `key` and its lane, as they are once the lane is held, until the unit
+    ends. It may have lost the key while the lane was waited for."""
     row = _LOCK_BY_KEY[dialect_name(conn)].first(conn, session_key=key, clock_ms=clock_ms(conn))
-    return None if row is None else _lane(row)
+    return None if row is None else (_lane(row), _session(row, behind=len(_NAMES)))
+
+
+def heads(conn: Connection, session_ids: Sequence[str]) -> Mapping[str, Head]:
+    """The queued runs that are first in these lanes, by session. The lanes are held."""
+    rows = _HEADS[dialect_name(conn)].rows(conn, of_sessions=list(session_ids))
+    found = [
+        Head(_run(row, behind=0), _session(row, behind=len(_RUN_NAMES)), bool(row.delegates))
+        for row in rows
+    ]
+    return {head.session.id: head for head in found}
 
 
 def lock_ready(conn: Connection, holder: Holder, *, most: int) -> Ready:
@@ -451,3 +564,14 @@ def record_event(
 def _lane(row: Row[Any]) -> Lane:
     """The lane of a row that begins with its columns."""
     return Lane(now_ms=row.at_ms, **dict(zip(_NAMES, row, strict=False)))
+
+
+def _run(row: Row[Any], *, behind: int = len(_NAMES)) -> Run:
+    """The run of a row whose columns are behind so many others, mostly the lane's."""
+    return run_of(dict(zip(_RUN_NAMES, row[behind:], strict=False)))
+
+
+def _session(row: Row[Any], *, behind: int) -> Session:
+    """The session of a row whose columns are behind so many others."""
+    of_lane = {"transcript": row.transcript, "kind": row.kind, "parent_id": row.parent_id}
+    return session_of(dict(zip(_SESSION_NAMES, row[behind:], strict=False)) | of_lane)

@@ -76,13 +76,9 @@ def notes_of(session_id: str) -> str:
     return f"notes:{session_id}"
 
 
-def take_notes(conn: Connection, session_id: str, run_id: str) -> None:
-    """Mark a session's notes as being in the transcript of a run."""
-    conn.execute(
-        update(inputs)
-        .where(inputs.c.run_id == notes_of(session_id), inputs.c.state == PENDING)
-        .values(state="taken", run_id=run_id)
-    )
+def give_note(conn: Connection, note_id: str, *, to: str) -> None:
+    """Make a note one of the run that took it."""
+    conn.execute(update(inputs).where(inputs.c.id == note_id).values(run_id=to))
 
 
 def _link(identity: str) -> str:

@@ -3,14 +3,18 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, Final
 
 from sqlalchemy import (
+    BigInteger,
     ColumnElement,
     Connection,
     Row,
     Table,
+    Text,
     and_,
     bindparam,
+    case,
     exists,
     func,
     insert,
@@ -27,7 +31,7 @@ from runtime.sessions.runs import Run
 from runtime.sessions.tables import open_calls, outbox
 from runtime.store.database import now_ms
 from runtime.store.payloads import kept
-from runtime.store.statements import hot
+from runtime.store.statements import Hot, hot
 
 UNSETTLED = ("pending", "sending", "streaming")
 _NOT_SENT = ("state IN ('pending','sending','streaming')", "state IN ('dead','unknown')")
@@ -101,6 +105,47 @@ IN_CHAT = (
 _CHAT_BUSY = hot(
     select(outbox.c.position).where(*IN_CHAT, text(f"NOT ({GROWS})")).limit(literal_column("1"))
 )
+
+_IN_PLACE: Final = (
+    "id",
+    "session_id",
+    "run_id",
+    "kind",
+    "channel",
+    "account",
+    "chat",
+    "message",
+    "state",
+    "rank",
+    "next_ms",
+    "worker",
+    "fence",
+    "posted",
+    "created_ms",
+)
+
+
+def _reply() -> Hot[str]:
+    """Adds a run's reply: to a deliverer at once where its chat is not busy, and not at all where
+    the run's text grows there."""
+    grows = exists().where(*IN_CHAT, text(GROWS), outbox.c.run_id == bindparam("of_run"))
+    busy = exists().where(*IN_CHAT, text(f"NOT ({GROWS})"))
+    chat = select(grows.label("grows"), busy.label("busy")).subquery("chat_now")
+    worker, fence = bindparam("by", type_=Text()), bindparam("under", type_=BigInteger())
+    at_once = and_(worker.is_not(None), ~chat.c.busy)
+    values: dict[str, ColumnElement[Any]] = {
+        "state": case((at_once, "sending"), else_="pending"),
+        "worker": case((at_once, worker)),
+        "fence": case((at_once, fence)),
+    }
+    new = [
+        values.get(name, bindparam(f"new_{name}", type_=outbox.c[name].type)) for name in _IN_PLACE
+    ]
+    added = insert(outbox).from_select(_IN_PLACE, select(*new).where(~chat.c.grows))
+    return hot(added.returning(outbox.c.state))
+
+
+_REPLY: Final = _reply()
 
 # Every reply in a chat asks this, so it begins with the few calls that are open: by the chat it
 # would read all that was ever sent.
@@ -199,6 +244,32 @@ def add(conn: Connection, new: NewRow, *, now: int | None = None) -> bool:
         created_ms=now,
     )
     return holder is not None
+
+
+def add_reply(conn: Connection, new: NewRow, *, now: int) -> bool | None:
+    """Put a run's reply into the outbox as `add` does; None, with nothing added, where a text of
+    the run grows in its chat: that becomes the reply."""
+    message, holder = new.message, new.claim
+    added = _REPLY.first(
+        conn,
+        **place_of(message),
+        of_run=message.run_id,
+        by=holder and holder.worker,
+        under=holder and holder.fence,
+        new_id=message.outbox_id,
+        new_session_id=message.session_id,
+        new_run_id=message.run_id,
+        new_kind=new.kind,
+        new_channel=message.target.channel,
+        new_account=message.target.account,
+        new_chat=message.target.chat_id,
+        new_message=message.model_dump_json(),
+        new_rank=new.rank,
+        new_next_ms=now,
+        new_posted="[]",
+        new_created_ms=now,
+    )
+    return None if added is None else added.state == "sending"
 
 
 def place_of(message: OutboundMessage) -> dict[str, object]:

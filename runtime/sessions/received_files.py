@@ -23,8 +23,8 @@ def keep_facts(unit: Unit, holder: Holder, run_id: str, notice: NoticeMessage) -
 
     Raises `StaleLease` when the run became another worker's.
     """
-    conn, lane = unit.conn, unit.lane_of_run(run_id)
-    run = runs.owned(conn, run_id, holder)
+    conn = unit.conn
+    lane, run = unit.owned(run_id, holder)
     if notice.file is not None and notice.file.state == "kept" and not run.tainted:
         runs.change(conn, run_id, {"tainted": True})
     return lane.say(notice, run_id=run_id, step=run.step, transcript=run.transcript)

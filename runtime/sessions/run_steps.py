@@ -20,7 +20,6 @@ from runtime.sessions import (
     outbox,
     received_files,
     runs,
-    sessions,
     steering,
     stream_ends,
 )
@@ -101,8 +100,8 @@ class Finished:
 
 def commit_model(unit: Unit, holder: Holder, run_id: str, step: ModelStep) -> Line:
     """Keep a response and its calls; the calls marked ``started`` may run once this is durable."""
-    conn, lane = unit.conn, unit.lane_of_run(run_id)
-    run = runs.owned(conn, run_id, holder)
+    conn = unit.conn
+    lane, run = unit.owned(run_id, holder)
     number = run.step + 1
     line = _say(lane, run, step.message, step=number)
     calls.add(conn, step.rows, now=lane.now_ms)
@@ -119,8 +118,8 @@ def start_calls(
     unit: Unit, holder: Holder, run_id: str, decided: Sequence[tuple[CallRow, Decision]]
 ) -> None:
     """Record that further calls of a step begin now."""
-    conn, lane = unit.conn, unit.lane_of_run(run_id)
-    run = runs.owned(conn, run_id, holder)
+    conn = unit.conn
+    lane, run = unit.owned(run_id, holder)
     for row, decision in decided:
         calls.start(conn, row, decision, now=lane.now_ms)
         _audit_decision(conn, run, row, decision)
@@ -142,8 +141,8 @@ def commit_results(
     said meanwhile (MSG-5), unless the run `hears` nothing more: then that is for the run after it.
     So does the session, because its mode holds from the next step on (POL-2).
     """
-    conn, lane = unit.conn, unit.lane_of_run(run_id)
-    run = runs.owned(conn, run_id, holder)
+    conn = unit.conn
+    lane, run, session = unit.owned_in_session(run_id, holder)
     for one in ended:
         calls.end(conn, one.row, one.result, one.decision, now=lane.now_ms)
         if one.sends is not None:
@@ -157,7 +156,6 @@ def commit_results(
         lines = (results, *(_say(lane, run, one, step=run.step) for one in told))
         lines = (*lines, *(steering.heard(conn, lane, run) if hears else ()))
     lane.record(EventKind.STEP_TOOLS, run_id, _tools_event(run.step, ended))
-    session = sessions.get(conn, run.session_id)
     return lines, unit.kind(lane).standing(conn, session)
 
 
@@ -174,8 +172,8 @@ def finish(
     A run that has its answer, and to which people said more meanwhile, gives that answer and goes
     on: they were told that it is the run which answers them (RUN-4).
     """
-    conn, lane = unit.conn, unit.lane_of_run(run_id)
-    run = runs.owned(conn, run_id, holder)
+    conn = unit.conn
+    lane, run = unit.owned(run_id, holder)
     answered = end.state is RunState.COMPLETED and end.reason != OVER_BUDGET
     if answered and steering.is_owed(unit, lane, run):
         return _go_on(unit, lane, run, end)
@@ -274,10 +272,14 @@ def _reply(
         received_files.tell_problems(conn, lane, run)
         return None, False
     reply = outbox.message_of(run, end.parts, now=lane.now_ms, final=True)
+    row = NewRow(kind="final", message=reply, rank=FINAL_RANK, claim=claim)
+    claimed = outbox.add_reply(conn, row, now=lane.now_ms)
+    if claimed is not None:
+        return reply, claimed
     grown = stream_ends.become(conn, reply)
     if grown is not None:
         return grown, False
-    row = NewRow(kind="final", message=reply, rank=FINAL_RANK, claim=claim)
+    # Its deliverer gave the text up meanwhile.
     return reply, outbox.add(conn, row, now=lane.now_ms)
 
 

@@ -3,12 +3,14 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
+from typing import Any
 
 from sqlalchemy import (
     BindParameter,
     ColumnElement,
     Connection,
     Row,
+    RowMapping,
     Text,
     bindparam,
     exists,
@@ -89,21 +91,6 @@ _LAST = hot(
     .order_by(runs.c.seq.desc())
     .limit(literal_column("1"))
 )
-_earlier = runs.alias("earlier")
-_HEADS = {
-    name: hot(
-        select(runs).where(
-            one_of(name, runs.c.session_id, "of_sessions"),
-            runs.c.state == QUEUED,
-            ~exists().where(
-                _earlier.c.session_id == runs.c.session_id,
-                literal_column("earlier.state", Text) == QUEUED,
-                _earlier.c.seq < runs.c.seq,
-            ),
-        )
-    )
-    for name in DIALECTS
-}
 _CLAIM = hot(
     update(runs)
     .where(runs.c.id == bindparam("run"))
@@ -188,12 +175,16 @@ def get(conn: Connection, run_id: str) -> Run:
 
 def owned(conn: Connection, run_id: str, holder: Holder) -> Run:
     """The run, if it is still the holder's. Raises `StaleLease` (I6)."""
-    run = get(conn, run_id)
+    return checked(get(conn, run_id), holder)
+
+
+def checked(run: Run, holder: Holder) -> Run:
+    """The run, if it is still the holder's. Raises `StaleLease` (I6)."""
     if run.state is not RunState.RUNNING or (run.worker, run.fence) != (
         holder.worker,
         holder.fence,
     ):
-        raise StaleLease(f"run {run_id}")
+        raise StaleLease(f"run {run.id}")
     return run
 
 
@@ -212,12 +203,6 @@ def last_queued(conn: Connection, session_id: str) -> Run | None:
 def queued(conn: Connection, session_id: str) -> Sequence[Run]:
     """All queued runs of a lane, in order."""
     return [_run(row) for row in _QUEUED.rows(conn, of_session=session_id)]
-
-
-def heads(conn: Connection, session_ids: Sequence[str]) -> Mapping[str, Run]:
-    """The queued runs that are first in their lanes, by session."""
-    rows = _HEADS[dialect_name(conn)].rows(conn, of_sessions=list(session_ids))
-    return {run.session_id: run for run in map(_run, rows)}
 
 
 def claimed(run: Run, holder: Holder, *, transcript: int, now: int) -> Run:
@@ -330,7 +315,11 @@ def cancelled_of(conn: Connection, *, worker: str) -> Sequence[tuple[str, str]]:
 
 
 def _run(row: Row[tuple[object, ...]]) -> Run:
-    found = row._mapping
+    return run_of(row._mapping)
+
+
+def run_of(found: RowMapping | Mapping[str, Any]) -> Run:
+    """A run by the columns of its row."""
     return Run(
         id=found["id"],
         session_id=found["session_id"],

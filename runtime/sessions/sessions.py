@@ -3,8 +3,9 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from sqlalchemy import Connection, Row, bindparam, select, update
+from sqlalchemy import Connection, Row, RowMapping, bindparam, select, update
 
 from runtime.domain.capabilities import Capabilities, Spend
 from runtime.domain.decisions import PermissionMode, SessionMode, narrower
@@ -12,8 +13,7 @@ from runtime.domain.errors import NotFound
 from runtime.domain.grants import Grant
 from runtime.domain.messages import ChatAddress
 from runtime.sessions.tables import lanes, sessions
-from runtime.store.database import DIALECTS, now_ms
-from runtime.store.dialect import dialect_name, one_of
+from runtime.store.database import now_ms
 from runtime.store.payloads import kept
 from runtime.store.statements import hot
 
@@ -103,9 +103,6 @@ class Inheritance:
 _QUERY = select(sessions, lanes.c.transcript, lanes.c.kind, lanes.c.parent_id).join(
     lanes, lanes.c.session_id == sessions.c.id
 )
-_BY_IDS = {
-    name: hot(_QUERY.where(one_of(name, sessions.c.id, "the_sessions"))) for name in DIALECTS
-}
 _BY_ID = hot(_QUERY.where(sessions.c.id == bindparam("the_session")))
 
 
@@ -115,12 +112,6 @@ def get(conn: Connection, session_id: str) -> Session:
     if row is None:
         raise NotFound("session", session_id)
     return _session(row)
-
-
-def get_all(conn: Connection, session_ids: Sequence[str]) -> Mapping[str, Session]:
-    """Those sessions of `session_ids` that there are, by id."""
-    rows = _BY_IDS[dialect_name(conn)].rows(conn, the_sessions=list(session_ids))
-    return {session.id: session for session in map(_session, rows)}
 
 
 def by_key(conn: Connection, key: str) -> Session | None:
@@ -190,7 +181,12 @@ def inherit(conn: Connection, session_id: str, parent: Session, own: Inheritance
 
 
 def _session(row: Row[tuple[object, ...]]) -> Session:
-    found = row._mapping
+    return session_of(row._mapping)
+
+
+def session_of(found: RowMapping | Mapping[str, Any]) -> Session:
+    """A session by the columns of its row, and by its lane's `transcript`, `kind` and
+    `parent_id`."""
     mode = found["permission_mode"]
     return Session(
         id=found["id"],

@@ -7,7 +7,7 @@ was named to them is the one that answers (RUN-4). A run that fails or that some
 unheard inputs to a run of their own, which comes next.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from runtime.domain.events import EventKind
 from runtime.domain.ids import IdPrefix, new_id
@@ -52,12 +52,22 @@ def steerable(
     return run if behind is None or behind.id == run.id else None
 
 
-def first_words(conn: Connection, lane: Lane, run: Run) -> Sequence[Line]:
-    """What a run begins with, and what became of earlier messages, put into the transcript."""
-    notes = message_edits.notes_of(lane.session_id)
-    items = inputs.pending_of_run(conn, run.id, notes=notes)
-    if any(item.run_id == notes for item in items):
-        message_edits.take_notes(conn, lane.session_id, run.id)
+def take_first(conn: Connection, begun: Sequence[Run]) -> Mapping[str, Sequence[Input]]:
+    """What these runs begin with, and what became of earlier messages of their sessions, by
+    session. It is marked as being in the transcripts, where the caller puts it."""
+    taken: dict[str, list[Input]] = {run.session_id: [] for run in begun}
+    if not taken:
+        return taken
+    notes = {message_edits.notes_of(run.session_id): run.id for run in begun}
+    for item in inputs.take_all(conn, [*(run.id for run in begun), *notes]):
+        if item.run_id in notes:
+            message_edits.give_note(conn, item.id, to=notes[item.run_id])
+        taken[item.session_id].append(item)
+    return taken
+
+
+def first_words(conn: Connection, lane: Lane, run: Run, items: Sequence[Input]) -> Sequence[Line]:
+    """Put what a run begins with into the transcript."""
     return _say(conn, lane, run, items, step=0)
 
 
@@ -81,6 +91,7 @@ def heard(conn: Connection, lane: Lane, run: Run) -> Sequence[Line]:
             {"input_ids": [item.id for item in items], "step": run.step},
         )
     runs.change(conn, run.id, changed)
+    inputs.take(conn, run.id, items)
     return _say(conn, lane, run, items, step=run.step)
 
 
@@ -144,7 +155,6 @@ def make_way(conn: Connection, lane: Lane) -> int:
 def _say(
     conn: Connection, lane: Lane, run: Run, items: Sequence[Input], *, step: int
 ) -> Sequence[Line]:
-    inputs.take(conn, run.id, items)
     if not run.tainted and any(item.message.authorship != "own" for item in items):
         runs.change(conn, run.id, {"tainted": True})
     return [lane.say(_message(item), run_id=run.id, step=step) for item in items]

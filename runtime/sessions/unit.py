@@ -18,10 +18,10 @@ from typing import Final, Literal, Protocol, TypeVar
 from sqlalchemy import ColumnElement
 
 from runtime.domain.budgets import Budget
-from runtime.domain.runs import RunState
+from runtime.domain.runs import Holder, RunState
 from runtime.domain.value import JsonObject
 from runtime.ports.bus import EVENTS, Bus
-from runtime.sessions import lanes
+from runtime.sessions import lanes, runs
 from runtime.sessions.calls import CallRow
 from runtime.sessions.inputs import Input
 from runtime.sessions.lane_writes import FIELDS
@@ -69,10 +69,27 @@ class Unit:
         """
         return self._locked(lanes.lock_of_run(self.conn, run_id))
 
+    def owned(self, run_id: str, holder: Holder) -> tuple[Lane, Run]:
+        """A run that is still the holder's, and its lane, held until the unit ends. Raises
+        `NotFound`, and `StaleLease` (I6)."""
+        lane, run = lanes.lock_run(self.conn, run_id)
+        return self._locked(lane), runs.checked(run, holder)
+
+    def owned_in_session(self, run_id: str, holder: Holder) -> tuple[Lane, Run, Session]:
+        """The same, with the session as it is while the lane is held."""
+        lane, run, session = lanes.lock_run_in_session(self.conn, run_id)
+        return self._locked(lane), runs.checked(run, holder), session
+
+    def session_by_key(self, key: str) -> tuple[Lane, Session] | None:
+        """The session that has `key`, as it is while its lane is held, and the lane. It may have
+        lost the key while the lane was waited for."""
+        found = lanes.lock_by_key(self.conn, key)
+        return None if found is None else (self._locked(found[0]), found[1])
+
     def lane_by_key(self, key: str) -> Lane | None:
         """The lane of the session that has `key`, held until the unit ends."""
-        lane = lanes.lock_by_key(self.conn, key)
-        return None if lane is None else self._locked(lane)
+        found = self.session_by_key(key)
+        return None if found is None else found[0]
 
     def lanes(self, session_ids: Iterable[str]) -> Sequence[Lane]:
         """Several lanes, locked in their order, given in the order of `session_ids`.

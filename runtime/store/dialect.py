@@ -117,12 +117,14 @@ def upsert(
 
 
 def lock_rows(
-    statement: Select[*Ts], *, skip_locked: bool = True, of: Table | None = None
+    statement: Select[*Ts], *, skip_locked: bool = True, of: Table | Sequence[Table] | None = None
 ) -> Select[*Ts]:
     """Lock the rows until the unit ends; `skip_locked` passes over those that others hold.
 
     PostgreSQL: FOR NO KEY UPDATE, which excludes other lockers and writers, but not the foreign
-    key check of a row that refers to the locked one. `of` narrows a join to one table.
+    key check of a row that refers to the locked one. `of` narrows a join to one table, or to
+    several, whose rows are locked in this order. After a wait the server reads the locked rows
+    anew, and only these: a row that is joined and not locked is what it was before the wait.
     SQLite renders nothing: its one writer needs no locks.
     """
     return statement.with_for_update(skip_locked=skip_locked, key_share=True, of=of)

@@ -38,7 +38,7 @@ class Batch:
 
     def _begin(self, conn: Connection, amount: int) -> bool:
         assert deliver(conn, 0, 0, Trust.OWNER, queue_mode="followup") is not None
-        root = lanes.lock_by_key(conn, KEY)
+        (root, _) = lanes.lock_by_key(conn, KEY) or (None, None)
         assert root is not None
         run = runs.head(conn, root.session_id)
         assert run is not None

@@ -84,9 +84,9 @@ async def test_it_counts_what_is_open_and_nothing_that_ended(store: Database) ->
             )
 
     def lane_of(conn: Connection, chat: int) -> str:
-        lane = lanes.lock_by_key(conn, f"test:A1:C{chat}")
-        assert lane is not None
-        return lane.session_id
+        found = lanes.lock_by_key(conn, f"test:A1:C{chat}")
+        assert found is not None
+        return found[0].session_id
 
     await store.write(fill, name="fill")
     load = await store.read(totals.load)

@@ -14,11 +14,15 @@ import asyncpg
 import pytest
 from sqlalchemy import Connection, text
 
+from runtime.domain.decisions import SessionMode
 from runtime.domain.errors import StaleLease
+from runtime.domain.events import EventKind
 from runtime.domain.people import Trust
 from runtime.domain.runs import Holder, RunState
-from runtime.sessions import claims, run_stop, runs
+from runtime.sessions import claims, run_stop, runs, sessions
 from runtime.sessions.run_steps import finish
+from runtime.sessions.sessions import Session
+from runtime.sessions.unit import Unit
 from runtime.sessions.window import WindowCache
 from runtime.store import Database, leases
 from tests.contract.store_support import clock, migrated_url, points, schema_templates, store
@@ -134,6 +138,33 @@ async def test_a_worker_that_waited_while_its_run_was_given_away_writes_nothing(
         await race.run(given_away, partial(write_step, unit, holder=holder, held=Held(run_id)))
     run = await race.store.read(lambda conn: runs.get(conn, run_id))
     assert (run.state, run.worker, run.step) == (RunState.RUNNING, SECOND, 0)
+
+
+@pytest.mark.requirement("POL-2")
+@pytest.mark.parametrize("by_key", [False, True])
+async def test_a_unit_that_waited_for_a_lane_reads_the_session_as_it_is_by_then(
+    race: Race, by_key: bool
+) -> None:
+    run_id, holder = await begun(race.store)
+
+    def session(conn: Connection) -> Session:
+        return sessions.get(conn, runs.get(conn, run_id).session_id)
+
+    key = (await race.store.read(session)).key
+
+    def changed(conn: Connection) -> None:
+        found = session(conn)
+        unit_of(lambda unit: unit.lane(found.id).record(EventKind.SESSION_CHANGED, None))(conn)
+        sessions.change(conn, found.id, {"mode": SessionMode.PLAN.value})
+
+    def mode(unit: Unit) -> SessionMode | None:
+        if not by_key:
+            return unit.owned_in_session(run_id, holder)[2].mode
+        found = unit.session_by_key(key)
+        return None if found is None else found[1].mode
+
+    assert await race.store.write(unit_of(mode), name="before") is not SessionMode.PLAN
+    assert await race.run(changed, unit_of(mode)) is SessionMode.PLAN
 
 
 @pytest.mark.requirement("MSG-6")
