@@ -9,7 +9,7 @@ import pytest
 from adapters.models.translation import to_messages
 from runtime.ports.model import ModelRequest
 from runtime.sessions import claims, transcripts
-from runtime.sessions.claims import Claimed
+from runtime.sessions.claims import Claims
 from tests.fakes.clock import FakeClock
 from tests.fakes.model import Said, ScriptedModel
 from tests.scenario.cards import both, call, offering
@@ -112,9 +112,9 @@ async def test_a_long_session_costs_no_more_a_turn_and_loses_no_row(
     read: list[int] = []
     real = claims.claim
 
-    def counted(*given: object, **named: object) -> list[Claimed]:
+    def counted(*given: object, **named: object) -> Claims:
         found = real(*given, **named)
-        read.extend(len(one.window.lines) for one in found)
+        read.extend(len(one.window.lines) for one in found.runs)
         return found
 
     monkeypatch.setattr(claims, "claim", counted)
