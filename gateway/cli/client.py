@@ -1,5 +1,6 @@
 """The gateway's HTTP API, as the command line uses it. It shows nothing and decides nothing."""
 
+import errno
 import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import ExitStack
@@ -236,6 +237,9 @@ def _plain(error: BaseException) -> str:
         refused = isinstance(error.os_error, ConnectionRefusedError)
         told = None if refused else error.os_error.strerror
         return told or "the connection was refused"
-    if isinstance(error, (aiohttp.ClientPayloadError, ConnectionResetError)):
+    # aiohttp's own error of a connection that was reset is no `ConnectionResetError`.
+    reset = isinstance(error, OSError) and error.errno in (errno.ECONNRESET, errno.EPIPE)
+    cut = (aiohttp.ClientPayloadError, aiohttp.ServerDisconnectedError, ConnectionResetError)
+    if reset or isinstance(error, cut):
         return "the connection was cut"
     return str(error) or type(error).__name__
