@@ -189,8 +189,8 @@ class TurnWorker:
             # soon, and nobody else may have been told of it.
             self._services.clock.call_later(self._again_s, self._wake.set)
         self._again_s = min(self._again_s * 2, TICK_S) if found.passed_over else AGAIN_S
-        self._left = len(found.runs) == room
-        return self._left
+        self._left = found.full
+        return found.full
 
     def _start(self, group: asyncio.TaskGroup, claimed: Claimed, holder: Holder) -> None:
         offer = _Offer(self._delivery.offer)

@@ -42,9 +42,11 @@ class Claimed:
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """What a claim got. `passed_over`: it left ready lanes out, because other units held them."""
+    """What a claim got. `full`: it had as many lanes as it may take, so there may be more.
+    `passed_over`: it left ready lanes out, because other units held them."""
 
     runs: Sequence[Claimed]
+    full: bool = False
     passed_over: bool = False
 
 
@@ -58,7 +60,7 @@ def claim(unit: Unit, holder: Holder, *, most: int, cache: WindowCache) -> Claim
     found = lanes.lock_ready(conn, holder, most=most)
     ready = unit.hold(found.lanes)
     if not ready:
-        return Claims((), found.passed_over)
+        return Claims((), passed_over=found.passed_over)
     # For all of them at once: an exchange with a server costs more than the rows in it.
     ids = [lane.session_id for lane in ready]
     heads = lanes.heads(conn, ids)
@@ -76,7 +78,7 @@ def claim(unit: Unit, holder: Holder, *, most: int, cache: WindowCache) -> Claim
         taken.append(_take(conn, lane, head, holder, cache=cache, said=said))
         unit.changed(lane.session_id)
     runs.keep_claims(conn, [one.run for one in taken])
-    return Claims(taken, found.passed_over)
+    return Claims(taken, full=len(ready) == most, passed_over=found.passed_over)
 
 
 def _take(

@@ -55,9 +55,8 @@ def written(touches: Touches, context: ToolContext, bounds: Bounds) -> Written:
         parents = {_folded(str(one)) for one in (path, *path.parents)}
         memory = memory or bool(parents & notes)
         if parents & (links | code):
-            sinks[touches.subject if len(touches.writes) == 1 else context.resolved.name(path)] = (
-                None
-            )
+            only = len(touches.writes) == 1
+            sinks[touches.subject if only else context.resolved.name(path)] = None
     return Written(tuple(sinks), memory)
 
 

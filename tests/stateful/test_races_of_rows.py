@@ -212,8 +212,9 @@ async def test_nothing_is_claimed_of_a_lane_that_is_taken_or_under_a_lease_that_
     """Whatever a row says of when its lane is ready, and whatever a process believes it holds."""
     run_id, stale = await begun(race.store)
 
-    def claimed(conn: Connection, holder: Holder) -> int:
-        return len(take(conn, holder, most=5).runs)
+    def claimed(conn: Connection, holder: Holder) -> tuple[int, bool]:
+        found = take(conn, holder, most=1)
+        return len(found.runs), found.full
 
     def more(conn: Connection) -> None:
         for chat in (0, 1):
@@ -223,9 +224,12 @@ async def test_nothing_is_claimed_of_a_lane_that_is_taken_or_under_a_lease_that_
         conn.execute(row.values(ready_ms=0))
 
     await race.store.write(more, name="more")
-    assert await race.store.write(lambda conn: claimed(conn, stale), name="claim") == 0
+    assert await race.store.write(lambda conn: claimed(conn, stale), name="claim") == (0, False)
     live = Holder(SECOND, 1)
-    assert await race.store.write(lambda conn: claimed(conn, live), name="claim") == 1
+    # The taken lane is settled alone, and the worker is told to look again at once.
+    assert await race.store.write(lambda conn: claimed(conn, live), name="claim") == (0, True)
+    assert await race.store.write(lambda conn: claimed(conn, live), name="claim") == (1, True)
+    assert await race.store.write(lambda conn: claimed(conn, live), name="claim") == (0, False)
     run = await race.store.read(lambda conn: runs.get(conn, run_id))
     assert run.worker == FIRST
 
