@@ -25,7 +25,9 @@ KNOWN_LIMITS = (
     "Known limits without namespaces: names, sizes and times of hidden files can be asked for, "
     "though not their content."
 )
-COMMAND_LINES = "Command lines of other processes can be read under /proc."
+OTHER_PROCESSES = (
+    "Command lines of other processes and the numbers of their open files can be read under /proc."
+)
 SHARED_PROCESSOR = "The processor is shared, at a low priority."
 ROOT_LIMITS = (
     "As root, commands see no process under /proc, not even themselves, because a rule that shows "
@@ -48,7 +50,7 @@ def known_limits() -> str:
     """What is not held here, and what does not work, for this process's user."""
     if os.geteuid() == 0:
         return f"{KNOWN_LIMITS} {SHARED_PROCESSOR} {ROOT_LIMITS}"
-    return f"{KNOWN_LIMITS} {COMMAND_LINES} {SHARED_PROCESSOR}"
+    return f"{KNOWN_LIMITS} {OTHER_PROCESSES} {SHARED_PROCESSOR}"
 
 
 @dataclass(eq=False)
