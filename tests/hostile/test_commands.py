@@ -189,7 +189,8 @@ async def test_known_limits_are_those_that_are_said_and_no_more(name: str, tmp_p
     said = bench.sandbox.describe()
     assert (f"size {len(SECRET)}" in output) == (KNOWN_LIMITS in said) == (name != "bubblewrap")
     assert ("\nits line\n" in output) == (OTHER_PROCESSES in said)
-    assert (f"\n{os.getpid()} numbers: 0" in output) == (OTHER_PROCESSES in said)
+    # Not of a process that changed its user, which the kernel shows to root alone.
+    assert OTHER_PROCESSES in said or f"\n{os.getpid()} numbers: 0" not in output
     assert "Timer List" not in output
     assert "MemTotal" in output
     assert "no link" in output
