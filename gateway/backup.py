@@ -11,12 +11,12 @@ import os
 import shutil
 import tempfile
 from collections.abc import AsyncIterator, Iterator
-from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from gateway.backup_archive import DATABASE, WORKSPACE, ArchiveWriter, extract
 from gateway.backup_workspace import Identity, Skipped, WorkspaceFile, identities, walk
@@ -25,37 +25,19 @@ from gateway.workspaces import make_home
 from runtime.domain.backups import (
     BackupLink,
     DatabaseCopy,
-    DatabaseKind,
     Manifest,
     RestoredDatabase,
 )
 from runtime.domain.errors import Conflict, InvalidInput, Unavailable
+from runtime.workspace.open_folders import settle
+
+if TYPE_CHECKING:
+    from gateway.wiring import DatabaseBackup
 
 FOLDER: Final = "backups"
 _STAGING: Final = ".gatehouse-backup-"
 _BESIDE: Final = ("", "-wal", "-shm", "-journal", ".lock", ".migrate.lock", ".migrating")
 _SPOOL_BYTES: Final = 4 * 1024 * 1024
-
-
-class DatabaseBackup(Protocol):
-    """The database's side, as `runtime.store.backup.backup` has it; errors are the store's."""
-
-    kind: DatabaseKind
-
-    @property
-    def file(self) -> Path | None: ...
-
-    def alone(self) -> AbstractContextManager[None]: ...
-
-    async def snapshot(self, folder: Path) -> DatabaseCopy: ...
-
-    async def check(self, copy: Path, manifest: Manifest) -> None: ...
-
-    async def occupied(self) -> bool: ...
-
-    async def restore(
-        self, copy: Path, manifest: Manifest, *, resend: bool
-    ) -> RestoredDatabase: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +59,7 @@ class Restored:
 
 
 async def create(
-    config: Config, database: DatabaseBackup, *, now_ms: int, path: Path | None = None
+    config: Config, database: "DatabaseBackup", *, now_ms: int, path: Path | None = None
 ) -> Created:
     """Make a backup in the folder, or as the new file, that `path` names.
 
@@ -95,7 +77,7 @@ async def create(
         return await asyncio.to_thread(_pack, config, database.file, copy, target, now_ms)
 
 
-async def verify(database: DatabaseBackup, archive: Path) -> Manifest:
+async def verify(database: "DatabaseBackup", archive: Path) -> Manifest:
     """Check a backup in a temporary folder. Raises InvalidInput, Conflict or Unavailable."""
     with _disk_errors(Path("the temporary folder")):
         beside = Path(tempfile.gettempdir())
@@ -106,7 +88,7 @@ async def verify(database: DatabaseBackup, archive: Path) -> Manifest:
 
 
 async def restore(
-    config: Config, database: DatabaseBackup, archive: Path, *, force: bool, resend: bool
+    config: Config, database: "DatabaseBackup", archive: Path, *, force: bool, resend: bool
 ) -> Restored:
     """Put a backup in place of the database and the workspace, each by one step.
 
@@ -192,7 +174,7 @@ def _pack(
     if os.path.lexists(target):
         raise Conflict(f"{target} was made by another program meanwhile.")
     partial.rename(target)
-    _settle(target.parent)
+    settle(target.parent)
     return Created(target, size, manifest)
 
 
@@ -232,7 +214,7 @@ def _unpack(archive: Path, staging: Path, files: Path) -> tuple[Manifest, Path]:
     return manifest, databases[0]
 
 
-async def _check_free(config: Config, database: DatabaseBackup, *, force: bool) -> None:
+async def _check_free(config: Config, database: "DatabaseBackup", *, force: bool) -> None:
     if force:
         return
     workspace = config.workspace
@@ -277,7 +259,7 @@ def _swap(workspace: Path, files: Path) -> Path | None:
         if kept is not None:
             kept.rename(workspace)
         raise
-    _settle(workspace.parent)
+    settle(workspace.parent)
     return kept
 
 
@@ -290,14 +272,6 @@ def _swap_back(workspace: Path, files: Path, kept: Path | None) -> None:
 def _free_name(path: Path) -> Path:
     names = (path.with_name(f"{path.name}.before-restore-{number}") for number in count(1))
     return next(name for name in names if not os.path.lexists(name))
-
-
-def _settle(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 @contextmanager

@@ -2,22 +2,28 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeVar
+
+from pydantic import TypeAdapter
 
 from gateway.config import Config, gateway_version
 from gateway.config_chats import ChannelAccess as AccessSection
 from gateway.config_model import Settings
+from gateway.config_section import Section
 from runtime.agent.settings import MEGABYTE, AgentSettings, AttachmentSettings
 from runtime.commands.table import CommandSettings
 from runtime.delivery.sender import DeliverySettings
 from runtime.domain.budgets import BudgetSettings, Limit, micro_usd
 from runtime.domain.errors import InvalidInput
-from runtime.domain.people import Approvers, Trust
+from runtime.domain.people import Approvers
 from runtime.domain.rates import Rate, RateSettings
-from runtime.domain.value import JsonObject
 from runtime.engine.engine import EngineSettings
+from runtime.features.mailboxes.settings import MailboxSettings
+from runtime.features.schedules.retry import RetryPolicy
 from runtime.features.subagents.settings import ChildModels, ChildSettings
 from runtime.features.subagents.settings import Limits as SpawnLimits
 from runtime.intake.access import ChannelAccess
+from runtime.intake.assets import AssetLimits
 from runtime.intake.gatehouse import IntakeSettings
 from runtime.ports.chat import ChatAdapter
 from runtime.ports.model import Models
@@ -26,6 +32,8 @@ from runtime.process.lease_keeper import LeaseSettings
 from runtime.sessions.bounds import PolicySettings, rule_lists
 from runtime.tools.builtin.shell import ExecSettings
 from runtime.tools.outgoing_files import SendLimits
+
+T = TypeVar("T")
 
 UNCONFINED = frozenset({"none", "refused"})
 """Sandboxes in which no command is confined."""
@@ -115,14 +123,7 @@ def child_settings(settings: Settings, models: Models) -> ChildSettings:
     given = settings.agents
     return ChildSettings(
         concurrency=given.concurrency,
-        limits=SpawnLimits(
-            max_depth=given.max_depth,
-            live_per_parent=given.live_per_parent,
-            live_per_tree=given.live_per_tree,
-            spawned_per_run=given.spawned_per_run,
-            spawned_per_minute=given.spawned_per_minute,
-            unattended_runs=given.unattended_runs,
-        ),
+        limits=_shaped(SpawnLimits, given),
         await_ms=int(given.auto_background_after * 1000),
         share=settings.tools.subagents.memory_share_mode,
         models=child_models(settings, models),
@@ -131,6 +132,28 @@ def child_settings(settings: Settings, models: Models) -> ChildSettings:
         deny=settings.tools.subagents.deny,
         max_retries=given.max_retries,
         idle_s=given.idle_timeout,
+    )
+
+
+def retry_policy(settings: Settings) -> RetryPolicy:
+    """How a dispatch of a schedule is tried again."""
+    given = settings.scheduler
+    return RetryPolicy(
+        base_delay_ms=given.retry_base_delay_ms,
+        max_delay_ms=given.retry_max_delay_ms,
+        jitter_ms=given.retry_jitter_ms,
+        max_attempts=given.retry_max_attempts or None,
+    )
+
+
+def mailbox_settings(settings: Settings) -> MailboxSettings:
+    """What agents may write to each other."""
+    given = settings.mailboxes
+    pairs = (one.partition(":") for one in given.allow)
+    return MailboxSettings(
+        most_waiting=given.max_queued,
+        most_hops=given.max_hops,
+        allowed=frozenset((begin, end) for begin, _, end in pairs),
     )
 
 
@@ -170,6 +193,16 @@ def attachment_settings(settings: Settings) -> AttachmentSettings:
     )
 
 
+def asset_limits(settings: Settings) -> AssetLimits:
+    """How much may be uploaded for messages."""
+    given = settings.attachments
+    return AssetLimits(
+        file_bytes=int(given.file_mb * MEGABYTE),
+        owner_bytes=int(given.assets_mb * MEGABYTE),
+        session_bytes=int(given.session_mb * MEGABYTE),
+    )
+
+
 def budget_settings(settings: Settings) -> BudgetSettings:
     """The limits of spending, and the zone in which a day ends."""
     given = settings.budgets
@@ -189,19 +222,12 @@ def budget_settings(settings: Settings) -> BudgetSettings:
 
 def access(section: AccessSection) -> ChannelAccess:
     """One platform's rules."""
-    return ChannelAccess(
-        dm_policy=section.dm_policy,
-        group_policy=section.group_policy,
-        require_mention=section.require_mention,
-        thread_without_mention=section.thread_without_mention,
-        owners=frozenset(section.owners),
-        allow_users=frozenset(section.allow_users),
-        allow_groups=frozenset(section.allow_groups),
-        allow_bots=section.allow_bots,
-        group_trust=Trust(section.group_trust),
-        channel_scope=section.channel_scope,
-        group_scope=section.group_scope,
-    )
+    return _shaped(ChannelAccess, section)
+
+
+def _shaped(shape: type[T], section: Section) -> T:
+    """What of a section the engine has in a dataclass under the same names."""
+    return TypeAdapter(shape).validate_python(section.model_dump())
 
 
 def exec_settings(config: Config) -> ExecSettings:
@@ -238,8 +264,6 @@ def own_files(config: Config) -> tuple[str, ...]:
     return tuple(dict.fromkeys(str(file) for file in files if file.is_file()))
 
 
-SHOWN = {"policy", "agents", "budgets", "attachments", "limits", "queue", "workers", "delivery"}
-"""Sections that `runtime_view` shows whole: none of them has a secret."""
 RELOADED = ("approvals", "budgets", "limits", "policy", "queue", "sessions")
 """Sections that are taken over while the gateway runs, as are the rules of access of the platforms;
 the rest wait for a restart."""
@@ -257,19 +281,3 @@ def _at_start(settings: Settings, name: str) -> object:
     if isinstance(section, AccessSection):
         return section.model_dump(exclude=set(AccessSection.model_fields))
     return None if name in RELOADED else section
-
-
-def runtime_view(config: Config, found: Found) -> JsonObject:
-    """What is in force, for /v1/runtime: nothing in it is secret (API-5)."""
-    settings = config.settings
-    return {
-        "version": gateway_version(),
-        "database": config.database_url.partition(":")[0].partition("+")[0],
-        "workspace": str(config.workspace),
-        "timezone": settings.timezone,
-        "roles": list(settings.roles),
-        "model": found.models.default,
-        "fallback": list(found.models.fallback),
-        "sandbox": {"name": found.sandbox.name, "describes": found.sandbox.describe()},
-        **settings.model_dump(mode="json", include=SHOWN),
-    }

@@ -25,6 +25,11 @@ class Attachments(Section):
         gt=0,
         description="Size of all files that one session keeps in the workspace, in MB.",
     )
+    assets_mb: float = Field(
+        1000.0,
+        gt=0,
+        description="Size of all files together that one token uploads to `/v1/assets`, in MB.",
+    )
     shown: int = Field(
         20,
         ge=0,

@@ -149,6 +149,13 @@ class Http(Section):
     public_hosts: tuple[str, ...] = Field(
         (), description="More host names that people may use to reach the gateway."
     )
+    streams: int = Field(
+        1024,
+        ge=1,
+        le=1024,
+        description="How many event streams may be open at once, of all tokens. At most half of "
+        "the connections that the system grants the process.",
+    )
     streams_per_credential: int = Field(
         128, ge=1, le=1024, description="How many event streams one token may have open at once."
     )
@@ -428,7 +435,7 @@ class Workers(Section):
     """`[workers]`: how much this process does at once."""
 
     turns: int = Field(
-        50, ge=1, le=10_000, description="Runs that may work at once in this process."
+        200, ge=1, le=10_000, description="Runs that may work at once in this process."
     )
     lease_ttl_s: float = Field(
         15.0,
@@ -436,6 +443,51 @@ class Workers(Section):
         le=600,
         description="The lease period in seconds. Other processes take over the work of a "
         "crashed one within two lease periods.",
+    )
+
+
+class Scheduler(Section):
+    """`[scheduler]`: how a schedule's run is tried again that could not be made."""
+
+    retry_base_delay_ms: int = Field(
+        500,
+        ge=1,
+        le=3_600_000,
+        description="The wait before the first retry; it doubles each time.",
+    )
+    retry_max_delay_ms: int = Field(
+        30_000, ge=1, le=86_400_000, description="The longest wait between two tries."
+    )
+    retry_jitter_ms: int = Field(
+        250, ge=0, le=3_600_000, description="Up to so much is added to each wait, at random."
+    )
+    retry_max_attempts: int = Field(
+        0,
+        ge=0,
+        le=1_000_000,
+        description="After so many tries the schedule is paused; 0 tries for ever.",
+    )
+
+
+class Mailboxes(Section):
+    """`[mailboxes]`: what agents may write to each other."""
+
+    max_queued: int = Field(
+        100, ge=1, le=10_000, description="Messages that may wait for one agent."
+    )
+    max_hops: int = Field(
+        20,
+        ge=1,
+        le=1_000,
+        description="How often agents may pass messages on by themselves: a run that so many "
+        "messages led to sends no more.",
+    )
+    allow: tuple[Annotated[str, Field(pattern=r"^[A-Za-z0-9_]{1,64}:[A-Za-z0-9_]{1,64}$")], ...] = (
+        Field(
+            (),
+            description="Conversations whose agents may write to the agents of another one, each "
+            "as `FROM:TO` with the ids of two sessions. Within a conversation all may.",
+        )
     )
 
 
@@ -501,6 +553,8 @@ class Settings(Section):
     queue: Queue = Field(default_factory=Queue)
     sessions: Sessions = Field(default_factory=Sessions)
     workers: Workers = Field(default_factory=Workers)
+    scheduler: Scheduler = Field(default_factory=Scheduler)
+    mailboxes: Mailboxes = Field(default_factory=Mailboxes)
     delivery: Delivery = Field(default_factory=Delivery)
     slack: Slack = Field(default_factory=Slack)
     telegram: Telegram = Field(default_factory=Telegram)

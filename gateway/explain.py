@@ -4,7 +4,7 @@ It asks the engine's own functions and runs nothing.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -13,19 +13,22 @@ from pydantic import JsonValue
 
 from runtime.agent.addresses import among, fetched
 from runtime.agent.context import (
+    Block,
     PresentFacts,
     PromptFacts,
-    SystemPrompt,
     build_present,
     build_system,
 )
 from runtime.agent.prompt_blocks import PromptBlocks
+from runtime.agent.prompt_identity import Identity
 from runtime.agent.settings import AgentSettings
+from runtime.agent.tool_step import context_of
+from runtime.agent.working_folders import Site
 from runtime.domain import worktrees
 from runtime.domain.decisions import Decision, SessionMode
 from runtime.domain.errors import InvalidInput
 from runtime.domain.people import Trust
-from runtime.domain.tools import ToolCall, ToolSpec
+from runtime.domain.tools import ToolCall
 from runtime.domain.transcript import estimate_tokens, has_untrusted
 from runtime.domain.value import Value
 from runtime.features.subagents.views import AgentsReader
@@ -36,20 +39,9 @@ from runtime.tools.base import ToolContext
 from runtime.tools.executor import UNFIT, Executor
 from runtime.tools.registry import Registry
 from runtime.tools.seen_versions import SeenFiles
-from runtime.views.models import PersonaView
 from runtime.views.reader import Views
-from runtime.workspace.content import WorkspaceSnapshot, with_persona
 from runtime.workspace.layout import Layout
 from runtime.workspace.snapshot import Workspace
-
-
-class BlockView(Value):
-    """One block of the system prompt. `tokens` is an estimate by characters."""
-
-    name: str
-    tokens: int
-    cut: bool
-    text: str
 
 
 class ContextView(Value):
@@ -58,7 +50,7 @@ class ContextView(Value):
 
     session_id: str
     trust: Trust
-    blocks: tuple[BlockView, ...]
+    blocks: tuple[Block, ...]
     system_tokens: int
     tool_tokens: int
     tools: tuple[str, ...]
@@ -97,7 +89,8 @@ class Explainer:
             group=group,
             trust=speaker,
         )
-        snapshot = await self._snapshot(session.persona)
+        identity = Identity(self.workspace, self.views.database)
+        snapshot = await identity.snapshot(bound.persona)
         blocks = await self.blocks.of_next(bound, speaker, private=bounds.notes)
         prompt = build_system(snapshot, facts, specs)
         present = build_present(
@@ -110,8 +103,24 @@ class Explainer:
                 blocks=blocks,
             )
         )
-        view = _context_view(session_id, speaker, prompt, specs, present)
-        return view.model_copy(update={"warnings": snapshot.warnings})
+        return ContextView(
+            session_id=session_id,
+            trust=speaker,
+            blocks=prompt.blocks,
+            system_tokens=prompt.tokens,
+            tool_tokens=sum(estimate_tokens(json.dumps(one.model_dump())) for one in specs),
+            tools=tuple(one.name for one in specs),
+            present=present,
+            warnings=snapshot.warnings,
+        )
+
+    async def tools(self, session_id: str) -> tuple[str, ...]:
+        """The tools that a session's next turn is offered. Raises `NotFound`."""
+        session, _ = await self._agents.bound(session_id)
+        trust = await self._newest_trust(session_id)
+        group = session.address.chat_kind != "direct"
+        bounds = bounds_of(self.policy, session, trust=trust, group=group)
+        return tuple(one.name for one in self.registry.specs(bounds))
 
     async def decision(
         self,
@@ -141,18 +150,13 @@ class Explainer:
         row = planned.row
         if row.decision is None or row.decision is UNFIT:
             # Nobody was asked: the call cannot be made at all.
-            raise InvalidInput("call", row.result.content if row.result else "cannot be made")
+            field = "tool" if self.registry.get(tool) is None else "arguments"
+            raise InvalidInput(field, row.result.content if row.result else "cannot be made")
         return row.decision
 
     async def workspace_problems(self) -> tuple[str, ...]:
         """Which files of the workspace are not used, and why, one sentence each (CTX-5)."""
         return (await self.workspace.snapshot()).warnings
-
-    async def _snapshot(self, persona: PersonaView | None) -> WorkspaceSnapshot:
-        live = await self.workspace.snapshot()
-        if persona is None:
-            return live
-        return with_persona(live, persona.name, await self.views.personas.files(persona.digest))
 
     async def _newest_trust(self, session_id: str) -> Trust:
         found = await self.views.runs(session_id=session_id, limit=1)
@@ -163,40 +167,12 @@ class Explainer:
     ) -> ToolContext:
         """As the engine's; a worktree is named, and not made."""
         root = self.workspace.root
-        layout, roots = Layout.of(root), self.roots
+        site = Site(Layout.of(root), self.roots)
         if home is not None:
-            layout, roots = Layout.of_worktree(root, root / worktrees.folder_of(home)), ()
-        return ToolContext(
+            site = Site(Layout.of_worktree(root, root / worktrees.folder_of(home)))
+        return context_of(
+            *(site, SeenFiles(), bounds),
             session_id=session_id,
             run_id="run_explained",
             call_id=call_id,
-            layout=layout,
-            roots=roots,
-            files=SeenFiles(),
-            emit=lambda _text: None,
-            notes=bounds.notes,
-            read_only=not bounds.writes,
-            reaches=bounds.reaches,
-            child=bounds.child,
         )
-
-
-def _context_view(
-    session_id: str,
-    trust: Trust,
-    prompt: SystemPrompt,
-    specs: Sequence[ToolSpec],
-    present: str,
-) -> ContextView:
-    return ContextView(
-        session_id=session_id,
-        trust=trust,
-        blocks=tuple(
-            BlockView(name=one.name, tokens=one.tokens, cut=one.cut, text=one.text)
-            for one in prompt.blocks
-        ),
-        system_tokens=prompt.tokens,
-        tool_tokens=sum(estimate_tokens(json.dumps(one.model_dump())) for one in specs),
-        tools=tuple(one.name for one in specs),
-        present=present,
-    )

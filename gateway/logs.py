@@ -13,13 +13,8 @@ from typing import Final, TextIO
 import structlog
 from structlog.typing import EventDict, Processor
 
-MASK: Final = "[secret]"
-_TOKENS: Final = re.compile(
-    r"xox[a-z]-[\w-]{6,}|xapp-[\w-]{6,}|xoxe\.[\w.-]{6,}|\bsk-[\w-]{16,}|\bAIza[\w-]{20,}"
-    r"|\bgh[pousr]_\w{20,}|\b\d{6,12}:[A-Za-z0-9_-]{30,}|(?i:bearer\s+)[\w.~+/=-]{8,}"
-    r"|(?<=://)[^\s/@:]+:[^\s/@]+(?=@)|-----BEGIN [A-Z ]*PRIVATE KEY-----[^-]*(?:-----END|$)"
-)
-"""What tokens of the known services look like, whoever wrote them; passwords inside URLs."""
+from runtime.domain.summaries import MASK, TOKENS
+
 _TEXTS: Final = frozenset({"text", "content", "markdown", "prompt", "arguments", "body"})
 """Fields that would hold what people or models said."""
 _NOISY: Final = ("aiohttp.access", "aiosqlite", "asyncio", "alembic", "httpx", "httpcore")
@@ -34,18 +29,26 @@ class Redactor:
 
     def change(self, secrets: Iterable[str]) -> None:
         """Mask these from now on: token files are read again when they change."""
-        values = sorted({one for one in secrets if one}, key=len, reverse=True)
+        values = self._secrets = sorted({one for one in secrets if one}, key=len, reverse=True)
         self._known = re.compile("|".join(map(re.escape, values))) if values else None
 
     def text(self, text: str) -> str:
         """A text without its secrets."""
         if self._known is not None:
             text = self._known.sub(MASK, text)
-        return _TOKENS.sub(MASK, text)
+        return TOKENS.sub(MASK, text)
 
     def secrets(self, text: str) -> str:
         """A text without the configured secrets; what only looks like a token stays."""
         return text if self._known is None else self._known.sub(MASK, text)
+
+    def begun(self, text: str) -> int:
+        """How many characters at the end of a text may be the beginning of a configured secret,
+        the rest of which is still to come."""
+        start = min((_beginning(text, one) for one in self._secrets), default=len(text))
+        known = self._known.finditer(text) if self._known is not None else ()
+        # A secret is not cut in two because another one may begin in the middle of it.
+        return len(text) - next((one.start() for one in known if one.end() > start), start)
 
     def __call__(self, _logger: object, _name: str, event: EventDict) -> EventDict:
         for key, value in event.items():
@@ -62,6 +65,14 @@ class Redactor:
         if value is None or isinstance(value, bool | int | float):
             return value
         return self.text(str(value))
+
+
+def _beginning(text: str, secret: str) -> int:
+    """Where the longest end of a text starts with which a secret begins that is not whole."""
+    place = text.find(secret[0], max(0, len(text) - len(secret) + 1))
+    while place >= 0 and not secret.startswith(text[place:]):
+        place = text.find(secret[0], place + 1)
+    return len(text) if place < 0 else place
 
 
 def setup(

@@ -36,6 +36,7 @@ from runtime.domain.errors import (
 )
 from runtime.engine.engine import Role
 from runtime.intake.home_tokens import RENEW_S
+from runtime.workspace.text_files import Status, status
 
 log = structlog.get_logger(__name__)
 
@@ -307,7 +308,7 @@ async def _prepare(config: Config, redactor: Redactor) -> Assembly:
     """Everything that must be right before the gateway takes anything."""
     clock = wiring.system_clock()
     # Before the canary, which works in it.
-    prepared = await asyncio.to_thread(workspaces.prepare_workspace, config)
+    await asyncio.to_thread(workspaces.prepare_workspace, config)
     try:
         async with asyncio.TaskGroup() as group:
             # Beside each other: the canary waits for processes, the database for the disk.
@@ -316,8 +317,6 @@ async def _prepare(config: Config, redactor: Redactor) -> Assembly:
             await wiring.prepare_database(config)
     except ExceptionGroup as several:
         raise _first(several) from several
-    if prepared.moved:
-        log.info("workspace_moved", into=f"{config.workspace}/files", names=list(prepared.moved))
     log.info("sandbox_chosen", sandbox=sandbox.result().name)
     return await wiring.assemble(
         config,
@@ -325,6 +324,7 @@ async def _prepare(config: Config, redactor: Redactor) -> Assembly:
         catalog=models.result(),
         sandbox=sandbox.result(),
         redact=redactor.secrets,
+        begun=redactor.begun,
     )
 
 
@@ -403,25 +403,7 @@ class _Watch:
             log.warning("home_token_not_kept", reason=str(error))
 
 
-@dataclass(frozen=True, slots=True)
-class _State:
-    """What tells that a file is another one than before. Its mode counts too: a file of secrets is
-    refused until nobody else may read it."""
-
-    path: Path
-    changed_ns: int
-    size: int
-    mode: int
-
-
-def _states(config: Config) -> tuple[_State | None, ...]:
-    """None for a place that holds no file now."""
-    return tuple(_state(path) for path in config.watched)
-
-
-def _state(path: Path) -> _State | None:
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return _State(path, found.st_mtime_ns, found.st_size, found.st_mode)
+def _states(config: Config) -> tuple[tuple[Path, Status], ...]:
+    """How the files stand. Another mode shows too: a file of secrets is refused until nobody else
+    may read it."""
+    return tuple((path, status(path)) for path in config.watched)

@@ -63,8 +63,8 @@ class TelemetrySettings:
     worker: str = ""
 
 
-class Telemetry:
-    """Implements `runtime.ports.tracing.Tracer`."""
+class Telemetry(tracing.Tracer):
+    """Tells a collector of the spans."""
 
     def __init__(
         self, settings: TelemetrySettings, count: Count, *, exporter: SpanExporter | None = None
@@ -142,8 +142,8 @@ class Telemetry:
         ending.join(CLOSE_S)
 
 
-class _Told:
-    """Implements `runtime.ports.tracing.Span`."""
+class _Told(tracing.Span):
+    """One that the library keeps."""
 
     def __init__(self, span: Span, *, keep: bool) -> None:
         self._span = span

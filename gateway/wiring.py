@@ -11,26 +11,29 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from adapters.models.call_cost import price_of
 from adapters.models.local_servers import discover
 from adapters.models.model_lists import ProviderLists
 from adapters.models.model_registry import Catalog
+from adapters.models.price_list import price_of
 from adapters.models.settings import ModelSettings
 from adapters.rendering import render_blocks, render_growing
 from adapters.sandbox.power_drop import hide_from_others as hide_from_others
 from adapters.sandbox.probe import choose
 from adapters.system.clock import SystemClock
 from adapters.system.fetch import GuardedFetch
+from adapters.system.timers import SchedulerTimers
 from adapters.web.adapter import CHANNELS
 from gateway.addresses import Addresses
 from gateway.config import Config, gateway_version, tokens_of
 from gateway.config_engine import (
     Found,
+    asset_limits,
     check_child_models,
     child_settings,
     engine_settings,
     exec_settings,
-    runtime_view,
+    mailbox_settings,
+    retry_policy,
     send_limits,
 )
 from gateway.explain import Explainer
@@ -38,6 +41,7 @@ from gateway.features import features_of
 from gateway.http.engine_metrics import EngineMetrics
 from gateway.http.services import HttpServices, HttpSettings
 from gateway.owner import Owner
+from gateway.runtime_view import runtime_view
 from gateway.tracing import open_tracer
 from gateway.wiring_chats import (
     adapter_view,
@@ -53,10 +57,19 @@ from runtime.delivery.platform_accounts import Account
 from runtime.domain.errors import InvalidInput
 from runtime.domain.schemas import Schema
 from runtime.engine.engine import ALL_ROLES, Engine, EngineParts, Role
-from runtime.engine.feature import ToolServices, kinds_of, tools_of
+from runtime.engine.feature import (
+    ToolServices,
+    background_of,
+    kinds_of,
+    mail_of,
+    nothing_begun,
+    tools_of,
+)
+from runtime.features.subagents.files.worktrees import Worktrees
 from runtime.intake import pairing
 from runtime.intake.control import Control, ControlServices, ControlSettings
 from runtime.intake.logins import Logins
+from runtime.intake.route_policies import RouteRules
 from runtime.ports.bus import Bus
 from runtime.ports.chat import ChatAdapter
 from runtime.ports.clock import Clock
@@ -76,7 +89,7 @@ from runtime.tools.registry import Registry
 from runtime.views.reader import Views
 
 if TYPE_CHECKING:
-    from runtime.store.backup.backup import DatabaseBackup
+    from runtime.store.backup.backup import DatabaseBackup as DatabaseBackup
 
 
 class Current:
@@ -109,6 +122,7 @@ class Current:
             permission_mode=settings.policy.mode,
             mode=settings.sessions.mode,
             queue_mode=settings.queue.mode,
+            assets=asset_limits(settings),
         )
 
 
@@ -188,6 +202,10 @@ class Assembly:
             tasks=lambda: [
                 replace(one, reason=redact(one.reason)) for one in engine.supervisor.health
             ],
+            mailboxes=mailbox_settings(current.config.settings),
+            children=child_settings(current.config.settings, self.catalog),
+            worktrees=Worktrees(self.sandbox, engine.parts.workspace.root, self.clock),
+            route_rules=RouteRules(self.catalog, engine.settings.agent.max_output_tokens),
             runtime=lambda: runtime_view(current.config, Found(self.catalog, self.sandbox)),
             explainer=self._explainer(),
             version=gateway_version(),
@@ -245,6 +263,7 @@ def http_settings(current: Current) -> HttpSettings:
         port=http.port,
         public_url=http.public_url or "",
         public_hosts=http.public_hosts,
+        streams=http.streams,
         streams_per_credential=http.streams_per_credential,
     )
 
@@ -315,6 +334,7 @@ async def assemble(
     catalog: Catalog,
     sandbox: Sandbox,
     redact: Callable[[str], str] = str,
+    begun: Callable[[str], int] = nothing_begun,
 ) -> Assembly:
     """Join the parts; the database is open and has this version's schema on return."""
     workspace = open_workspace(config)
@@ -325,16 +345,24 @@ async def assemble(
     bus = open_bus(config, clock, supervisor)
     adapters = served(config, bus, clock)
     settings = engine_settings(config, Found(catalog, sandbox))
-    features = features_of(child_settings(config.settings, catalog))
-    units = Units(database, bus, kinds_of(features))
+    features = features_of(
+        child_settings(config.settings, catalog),
+        retry_policy(config.settings),
+        SchedulerTimers(clock),
+        mailbox_settings(config.settings),
+    )
+    units = Units(database, bus, kinds_of(features, redact))
     making = ToolServices(units, clock, settings.agent, workspace.agents)
     tools = builtin_tools(
         sandbox=sandbox,
         fetch=GuardedFetch(),
         skills=workspace.skills,
         clock=clock,
-        commands=exec_settings(config),
-        sending=sending_by_rows(database, send_limits(config, adapters), redact=redact),
+        commands=replace(exec_settings(config), background=background_of(features)),
+        sending=replace(
+            sending_by_rows(database, send_limits(config, adapters), redact=redact),
+            mail=mail_of(features),
+        ),
         of_features=tools_of(features, making),
     )
     making.made.extend(tools)
@@ -351,6 +379,7 @@ async def assemble(
         roles=roles_of(config),
         alone=database.dialect == "sqlite",
         redact=redact,
+        begun=begun,
         observer=metrics,
         tracer=tracer,
         price=price_of,

@@ -4,12 +4,15 @@ The other half of the composition root; `wiring` joins what is made here with th
 """
 
 from collections.abc import AsyncIterator, Callable
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, TypeVar
+
+from pydantic import BaseModel
 
 from adapters.web.adapter import CHANNELS, WebAdapter
 from gateway.config import Config
 from gateway.config_chats import Slack, SlackWorkspace, Telegram, TelegramBot
 from gateway.config_files import OPENAI_URL
+from gateway.config_section import Section
 from gateway.features import COMMANDS
 from gateway.http.services import AdapterView
 from runtime.delivery.platform_accounts import Account
@@ -20,9 +23,11 @@ from runtime.ports.chat import ChatAdapter
 from runtime.ports.clock import Clock
 
 if TYPE_CHECKING:
-    from adapters.telegram.diagnosis import WayIn
+    from adapters.telegram.admin import Action, WayIn
     from adapters.telegram.settings import TelegramSettings
     from adapters.transcription.openai import OpenAITranscriber
+
+T = TypeVar("T", bound=BaseModel)
 
 
 def local_adapters(bus: Bus) -> list[ChatAdapter]:
@@ -41,14 +46,9 @@ def chat_adapters(config: Config, clock: Clock) -> list[ChatAdapter]:
 
 def slack_adapters(slack: Slack, clock: Clock) -> list[ChatAdapter]:
     """One for each workspace, the unnamed first (SLK-7)."""
-    places = dict(slack.workspaces)
+    places: dict[str, Slack | SlackWorkspace] = dict(slack.workspaces)
     if slack.bot_token is not None and (slack.app_token or slack.signing_secret) is not None:
-        own = SlackWorkspace(
-            bot_token=slack.bot_token,
-            app_token=slack.app_token,
-            signing_secret=slack.signing_secret,
-        )
-        places = {"": own, **places}
+        places = {"": slack, **places}
     if not places:
         return []
     # Lazy: Slack's libraries take some 20 MB and half a second.
@@ -56,23 +56,16 @@ def slack_adapters(slack: Slack, clock: Clock) -> list[ChatAdapter]:
     from adapters.slack.settings import SlackSettings
 
     return [
-        SlackAdapter(
-            SlackSettings(
-                bot_token=place.bot_token,
-                app_token=place.app_token,
-                signing_secret=place.signing_secret,
-                name=name,
-                api_url=slack.api_url,
-                reply_in_thread=slack.reply_in_thread,
-                thread_without_mention=slack.thread_without_mention,
-                greeting=slack.greeting,
-                connections=slack.connections,
-                request_timeout_s=slack.request_timeout_s,
-            ),
-            clock,
-        )
+        SlackAdapter(_shaped(SlackSettings, slack, place, name=name), clock)
         for name, place in places.items()
     ]
+
+
+def _shaped(shape: type[T], shared: Section, own: Section, **others: object) -> T:
+    """A platform's settings as its adapter has them, of one account: the credentials are its `own`,
+    the habits are `shared`, under the same names."""
+    known = {**shared.model_dump(), **own.model_dump(), **others}
+    return shape.model_validate({name: known[name] for name in shape.model_fields & known.keys()})
 
 
 def fetching_adapters(config: Config, clock: Clock) -> list[ChatAdapter]:
@@ -114,14 +107,9 @@ def telegram_adapters(section: Telegram, clock: Clock) -> list[ChatAdapter]:
 
 def telegram_bots(section: Telegram) -> "list[TelegramSettings]":
     """Every bot that the section names, in its adapter's shape."""
-    bots = dict(section.bots)
+    bots: dict[str, Telegram | TelegramBot] = dict(section.bots)
     if section.token is not None:
-        own = TelegramBot(
-            token=section.token,
-            webhook_url=section.webhook_url,
-            webhook_secret=section.webhook_secret,
-        )
-        bots = {"": own, **bots}
+        bots = {"": section, **bots}
     if not bots:
         return []
     # Lazy: as above.
@@ -131,17 +119,7 @@ def telegram_bots(section: Telegram) -> "list[TelegramSettings]":
         BotCommand(name=one.name, help=one.help, guests=one.guests) for one in COMMANDS.listed
     )
     return [
-        TelegramSettings(
-            token=bot.token,
-            name=name,
-            api_url=section.api_url,
-            webhook_url=bot.webhook_url,
-            webhook_secret=bot.webhook_secret,
-            webhook_connections=section.webhook_connections,
-            request_timeout_s=section.request_timeout_s,
-            greeting=section.greeting,
-            commands=menu,
-        )
+        _shaped(TelegramSettings, section, bot, name=name, commands=menu)
         for name, bot in bots.items()
     ]
 
@@ -152,14 +130,12 @@ async def telegram_ways_in(
     """For each bot its name and what Telegram says of its webhook. Raises as `way_in`."""
     for one in telegram_bots(section):
         # Lazy: as above.
-        from adapters.telegram.diagnosis import way_in
+        from adapters.telegram.admin import way_in
 
         yield one.name, await way_in(one, within_s=within_s)
 
 
-async def telegram_webhook(
-    section: Telegram, name: str, action: Literal["set", "info", "delete"]
-) -> JsonObject:
+async def telegram_webhook(section: Telegram, name: str, action: "Action") -> JsonObject:
     """What an operator does by hand about the webhook of one bot; what Telegram says of it.
 
     Raises `InvalidInput` where no bot of that name, or no webhook, is configured, `Forbidden` and
@@ -171,15 +147,9 @@ async def telegram_webhook(
         token = f"telegram.bots.{name}.bot_token" if name else "TELEGRAM_BOT_TOKEN"
         raise InvalidInput("telegram", f"there is no {named}: set {token} first")
     # Lazy: as above.
-    from adapters.telegram.admin import WebhookAdmin
+    from adapters.telegram.admin import webhook
 
-    admin = WebhookAdmin(found[0])
-    match action:
-        case "set":
-            await admin.set()
-        case "delete":
-            await admin.delete()
-    return await admin.info()
+    return await webhook(found[0], action)
 
 
 def slack_manifest(url: str | None = None) -> str:

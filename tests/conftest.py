@@ -22,7 +22,7 @@ import pytest
 from _pytest.assertion import rewrite
 from hypothesis import settings
 
-from tests import planting
+from tests import hanging, planting
 from tests.profiles import SUITE
 
 GENEROUS_S = 30.0
@@ -163,6 +163,12 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     # Loaded only by tests that made a database: the others have no need of a driver.
     if templates := sys.modules.get("tests.templates"):
         asyncio.run(templates.drop_templates())
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol() -> Generator[None, object, object]:
+    with hanging.limited(hanging.limit_s()):
+        return (yield)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -6,7 +6,7 @@ for the first time. Until then a model is its name and its size.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 from typing import Protocol
 
@@ -14,6 +14,7 @@ from adapters.models import names
 from adapters.models.settings import ModelSettings
 from runtime.domain.errors import InvalidInput, ModelRejected
 from runtime.domain.optional_libraries import without
+from runtime.domain.routes import Generation
 from runtime.ports.model import Model, ModelRequest, ModelResponse, TextChunk
 
 
@@ -21,6 +22,8 @@ class Connected(Protocol):
     """A model with its library loaded and its connections; `close` gives those back."""
 
     def respond(self, request: ModelRequest) -> AsyncGenerator[TextChunk | ModelResponse]: ...
+
+    def unfit(self, generation: Generation) -> Mapping[str, str]: ...
 
     async def close(self) -> None: ...
 
@@ -56,6 +59,12 @@ class LazyModel:
         async with aclosing(connected.respond(request)) as stream:
             async for item in stream:
                 yield item
+
+    async def unfit(self, generation: Generation) -> Mapping[str, str]:
+        """As `Model.unfit`."""
+        if not generation.given:
+            return {}
+        return (await self.load()).unfit(generation)
 
     async def close(self) -> None:
         """Close the connections; the next request opens new ones."""

@@ -4,21 +4,23 @@ Deterministic: the same request gives the same response, ids included. It has no
 and no memory of its own; everything that it knows stands in the request.
 """
 
+import json
 import re
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
+
+from pydantic import JsonValue
 
 from adapters.models import names, offline_answers, offline_batches
 from adapters.models.call_ids import call_id
 from adapters.models.names import OFFLINE
-from adapters.models.offline_calls import arguments_for
-from adapters.models.offline_grammar import Wanted
 from adapters.models.offline_sentences import Step, understand
 from adapters.models.settings import ModelSettings
 from runtime.domain.files import ReceivedFile
+from runtime.domain.routes import Generation
 from runtime.domain.runs import Usage
-from runtime.domain.tools import ToolCall, ToolResult
+from runtime.domain.tools import CALL_TOOL, ToolCall, ToolResult
 from runtime.domain.transcript import (
     CHARACTERS_PER_TOKEN,
     AssistantMessage,
@@ -60,6 +62,12 @@ class OfflineModel:
             finish_reason=reason,
         )
 
+    async def unfit(self, generation: Generation) -> Mapping[str, str]:
+        """As `Model.unfit`: the length of a response is all that can be set."""
+        given = set(generation.given) - {"max_output_tokens"}
+        rule = f"cannot be set for {OFFLINE}, which follows fixed rules; leave it out"
+        return dict.fromkeys(sorted(given), rule)
+
 
 @dataclass(frozen=True, slots=True)
 class _Turn:
@@ -83,9 +91,10 @@ class _Turn:
 
 
 def _reply(request: ModelRequest) -> tuple[str, tuple[ToolCall, ...]]:
-    turn = _turn(request.messages)
+    messages = _plain(request.messages)
+    turn = _turn(messages)
     if not turn.asked and turn.notices:
-        return offline_answers.noticed(turn.notices, _needed(request.messages)), ()
+        return offline_answers.noticed(turn.notices, _needed(messages)), ()
     if turn.notices and offline_batches.is_last(turn.asked):
         return offline_batches.together(turn.notices), ()
     text, calls = _done(request, turn) if turn.asked.strip() or not turn.files else ("", ())
@@ -99,11 +108,13 @@ def _done(request: ModelRequest, turn: _Turn) -> tuple[str, tuple[ToolCall, ...]
     wish = _UNTRUSTED.sub(" ", turn.asked)
     steps = understand(wish)
     done = len(turn.rounds)
-    offered = tuple(tool.name for tool in request.tools)
+    offered = _offered(request)
     said = offline_answers.report(turn.calls, {one.call_id: one for one in turn.results})
     left = steps[done:]
     if done and turn.failed:
         return (f"{said}\n\n{offline_answers.left_undone(left)}" if left else said), ()
+    if not left and not done and (news := offline_answers.news(turn.notices)):
+        return news, ()
     if not left:
         return said or offline_answers.about(turn.asked, wish=wish, tools=offered), ()
     missing = [wanted for wanted in left[0].calls if wanted.tool not in offered]
@@ -114,21 +125,14 @@ def _done(request: ModelRequest, turn: _Turn) -> tuple[str, tuple[ToolCall, ...]
 
 
 def _calls(step: Step, request: ModelRequest) -> tuple[ToolCall, ...]:
-    specs = {tool.name: tool for tool in request.tools}
-    return tuple(
-        ToolCall(
-            id=call_id(request.run_id, request.step, place),
-            name=wanted.tool,
-            arguments=arguments_for(_named(wanted, request, place), specs[wanted.tool]),
-        )
-        for place, wanted in enumerate(step.calls)
-    )
-
-
-def _named(wanted: Wanted, request: ModelRequest, place: int) -> Wanted:
     """Agents get names that are the call's own, because a tree takes no name twice."""
-    token = call_id(request.run_id, request.step, place)[-5:]
-    return Wanted(wanted.tool, offline_batches.named(wanted.arguments, token))
+    calls = []
+    for place, wanted in enumerate(step.calls):
+        identifier = call_id(request.run_id, request.step, place)
+        arguments = offline_batches.named(wanted.arguments, identifier[-5:])
+        call = ToolCall(id=identifier, name=wanted.tool, arguments=arguments)
+        calls.append(_made(call, request))
+    return tuple(calls)
 
 
 def _needed(messages: Sequence[TranscriptMessage]) -> frozenset[str]:
@@ -178,3 +182,44 @@ def _usage(request: ModelRequest, text: str, calls: Sequence[ToolCall]) -> Usage
         output_tokens=estimate_tokens(text) + called,
         cost_usd=0.0,
     )
+
+
+def _offered(request: ModelRequest) -> tuple[str, ...]:
+    """The names of all tools that a request offers, also of those that `call_tool` calls."""
+    return (*(tool.name for tool in request.tools), *_by_name(request))
+
+
+def _plain(messages: Sequence[TranscriptMessage]) -> list[TranscriptMessage]:
+    """The messages, with each call of `call_tool` as the call that it means."""
+    return [
+        one.model_copy(update={"tool_calls": tuple(_meant(call) for call in one.tool_calls)})
+        if isinstance(one, AssistantMessage) and one.tool_calls
+        else one
+        for one in messages
+    ]
+
+
+def _made(call: ToolCall, request: ModelRequest) -> ToolCall:
+    """A call as the request lets it be made."""
+    if call.name not in _by_name(request):
+        return call
+    arguments = json.dumps({"tool": call.name, "arguments": json.loads(call.arguments)})
+    return call.model_copy(update={"name": CALL_TOOL, "arguments": arguments})
+
+
+def _by_name(request: ModelRequest) -> tuple[str, ...]:
+    for tool in request.tools:
+        if tool.name == CALL_TOOL:
+            found: JsonValue = tool.parameters
+            for step in ("properties", "tool", "enum"):
+                found = found.get(step) if isinstance(found, dict) else None
+            return tuple(str(name) for name in found) if isinstance(found, list) else ()
+    return ()
+
+
+def _meant(call: ToolCall) -> ToolCall:
+    if call.name != CALL_TOOL:
+        return call
+    found = json.loads(call.arguments)
+    name, arguments = found["tool"], json.dumps(found.get("arguments", {}))
+    return call.model_copy(update={"name": name, "arguments": arguments})

@@ -11,7 +11,7 @@ from adapters.models import offline_batches
 from adapters.models.offline_grammar import Wanted
 from adapters.models.offline_sentences import Step
 from runtime.domain.files import ReceivedFile
-from runtime.domain.tools import ToolCall, ToolResult
+from runtime.domain.tools import TO_THE_PERSON, ToolCall, ToolResult
 
 _SHOWN: Final = 3_000
 _QUOTED: Final = 80
@@ -57,10 +57,20 @@ _EXAMPLES: Final[tuple[tuple[str, str], ...]] = (
     ("sessions_spawn", "ask two explorers to list files in the background"),
     ("ask_user", "ask me whether to go on: yes or no"),
     ("use_skill", "use skill meeting-notes"),
+    ("exec", "run `sleep 5` in the background and tell me when it is done"),
     ("task_create", "add a task to water the plants"),
+    ("task_list", "show my tasks"),
     ("list_dir", 'use tool `list_dir` with `{"path": "memory"}`'),
 )
 """Each works as it stands in a home that was just made (OPS-11)."""
+
+_ASK_BACK: Final = ("schedule_create", "schedule_update")
+"""Tools that give what to ask the person: it is said as it stands."""
+_REPEATED: Final = (
+    "At a time that comes again, \u201cevery weekday at 9: TEXT\u201d has me do it, and "
+    "\u201cremind me every weekday at 9: TEXT\u201d has me say it. `/schedules` lists both, and "
+    "`/tasks` lists what there is to do."
+)
 
 _FAILURES: Final[Mapping[str, str]] = {"exec": "The command did not succeed:"}
 _INTRODUCTIONS: Final[Mapping[str, str]] = {
@@ -77,6 +87,11 @@ _INTRODUCTIONS: Final[Mapping[str, str]] = {
     "sessions_spawn": "The agents answered:",
     "remember": "I will remember that.",
     "schedule_create": "It is scheduled.",
+    "task_create": "It is on the list:",
+    "task_list": "These are the tasks:",
+    "task_get": "This is the task:",
+    "task_update": "It is changed:",
+    "task_output": "This is how it stands:",
     "write_file": "It is written.",
     "send_file": "Here it is.",
     "send_message": "It is sent:",
@@ -125,6 +140,13 @@ def noticed(notices: Sequence[str], needed: Collection[str] = ()) -> str:
     return f"{WHO} The gateway tells me:{_fenced(chr(10).join(notices))}"
 
 
+def news(notices: Sequence[str]) -> str:
+    """What came from outside with words that ask for no tool, such as "tell me about new orders";
+    empty where nothing came."""
+    found = offline_batches.findings("\n".join(notices))
+    return "\n\n".join(f"This is new:{_fenced(one.text)}" for one in found)
+
+
 def left_undone(steps: Sequence[Step]) -> str:
     """Names the steps that were not taken because one before them failed."""
     tools = ", ".join(f"`{wanted.tool}`" for step in steps for wanted in step.calls)
@@ -137,10 +159,12 @@ def help_text(tools: Sequence[str]) -> str:
     if not lines:
         return f"{WHO} There are no tools in this conversation, so I can only talk.\n\n{HOW}"
     examples = "\n".join(lines)
+    repeated = f"\n\n{_REPEATED}" if "schedule_create" in tools else ""
     return (
         f"{WHO}\n\nTry:\n\n{examples}"
         "\n\nJoin two sentences with \u201cthen\u201d, and two readings with \u201cand\u201d. "
         "Say \u201cuse tool\u201d, as above, for any other tool, with its arguments as JSON."
+        f"{repeated}"
         f"\n\n{HOW}"
     )
 
@@ -161,6 +185,8 @@ def _outcome(call: ToolCall, result: ToolResult | None) -> str:
     if result is None or result.status == "unknown":
         return f"I do not know whether `{call.name}` took effect, so I stop here." + _block(result)
     match result.status:
+        case "error" if call.name in _ASK_BACK and TO_THE_PERSON in result.content:
+            return result.content.partition(TO_THE_PERSON)[2]
         case "error":
             return _FAILURES.get(call.name, f"`{call.name}` did not work:") + _block(result)
         case "denied":

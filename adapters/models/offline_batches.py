@@ -6,7 +6,7 @@ and a third that starts behind both and is told what they found.
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -14,6 +14,7 @@ from pydantic import JsonValue
 
 from adapters.models.offline_grammar import Wanted
 from runtime.domain.counts import counted
+from runtime.domain.json_fields import object_in, objects_of
 from runtime.domain.tools import ToolCall
 from runtime.domain.value import JsonObject
 
@@ -77,11 +78,9 @@ def batch(
     return Wanted(SPAWN, {"agents": agents, "mode": "background" if background else "await"})
 
 
-def named(arguments: JsonObject, token: str) -> JsonObject:
-    """The arguments with names that nobody in the tree has: `token` is the call's own."""
-    text = json.dumps(arguments, ensure_ascii=False)
-    found = json.loads(text.replace(_TOKEN, token)) if _TOKEN in text else arguments
-    return found if isinstance(found, dict) else arguments
+def named(arguments: JsonObject, token: str) -> str:
+    """The arguments as JSON, with names that nobody in the tree has: `token` is the call's own."""
+    return json.dumps(arguments, ensure_ascii=False).replace(_TOKEN, token)
 
 
 def findings(text: str) -> tuple[Found, ...]:
@@ -100,9 +99,9 @@ def needed(calls: Sequence[ToolCall]) -> frozenset[str]:
     """The names of those whose results others wait for."""
     found: set[str] = set()
     for call in calls:
-        agents = _arguments(call).get("agents") if call.name == SPAWN else None
-        for agent in agents if isinstance(agents, list) else ():
-            others = agent.get("depends_on") if isinstance(agent, dict) else None
+        arguments = object_in(call.arguments) if call.name == SPAWN else None
+        for agent in objects_of(arguments or {}, "agents"):
+            others = agent.get("depends_on")
             if isinstance(others, list):
                 found |= {one for one in others if isinstance(one, str)}
     return frozenset(found)
@@ -152,11 +151,3 @@ def fenced(shown: str) -> str:
     longest = max((len(run) for run in re.findall(r"`{3,}", shown)), default=2)
     fence = "`" * (longest + 1)
     return f"{fence}\n{shown}\n{fence}"
-
-
-def _arguments(call: ToolCall) -> Mapping[str, JsonValue]:
-    try:
-        found = json.loads(call.arguments)
-    except ValueError:
-        return {}
-    return found if isinstance(found, dict) else {}

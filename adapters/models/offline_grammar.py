@@ -111,20 +111,6 @@ _NUMBERS: Final = {word: number for number, word in enumerate(_TO_TEN, start=1)}
     "some": 2,
     "both": 2,
 }
-_SECONDS: Final = {
-    **dict.fromkeys(("s", "sec", "second"), 1),
-    **dict.fromkeys(("m", "min", "minute"), 60),
-    **dict.fromkeys(("h", "hour"), 3_600),
-    "day": 86_400,
-    "week": 604_800,
-}
-_WEEK: Final = ("sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday")
-_DAYS: Final = {
-    "day": "*",
-    "weekday": "1-5",
-    "weekend": "6,0",
-    **{name: str(number) for number, name in enumerate(_WEEK)},
-}
 AGENTS: Final = {
     "explore": "explore",
     "explorer": "explore",
@@ -138,41 +124,33 @@ AGENTS: Final = {
 }
 
 
+_MARKS: Final = {
+    "done": "completed",
+    "finished": "completed",
+    "open": "pending",
+    "in progress": "in_progress",
+    "running": "in_progress",
+}
+"""What people call a task's status."""
+_STATUS: Final = (
+    "pending|open|in_progress|in progress|running|blocked|completed|done|finished|failed|cancelled"
+)
+_COMMANDS: Final = dict.fromkeys(("the tests", "all tests", "the test suite"), "make test")
+"""What a command is called that most people have."""
+_NAMES: Final = re.compile(r",\s*(?:and\s+)?|\s+and\s+")
+
+
 def number(word: str) -> int:
     """How many a word stands for; 0 where it is no number."""
     return _NUMBERS.get(word.lower()) or (int(word) if word.isdigit() else 0)
 
 
-def _seconds(count: str, unit: str) -> int:
-    return number(count or "one") * _SECONDS.get(unit.lower().removesuffix("s") or "s", 0)
-
-
-def _delay(groups: Groups) -> Wanted | None:
-    seconds = _seconds(groups["count"], groups["unit"])
-    if not seconds:
-        return None
-    return _scheduled(groups["text"], in_seconds=seconds)
-
-
-def _interval(groups: Groups) -> Wanted | None:
-    seconds = _seconds(groups.get("count", "one"), groups["unit"])
-    if not seconds:
-        return None
-    return _scheduled(groups["text"], every_seconds=seconds)
-
-
-def _cron(groups: Groups) -> Wanted | None:
-    day = _DAYS.get(groups["day"].lower().removesuffix("s"))
-    hour, minute = int(groups["hour"]), int(groups.get("minute", "0"))
-    if day is None or hour > 23 or minute > 59:
-        return None
-    return _scheduled(groups["text"], cron=f"{minute} {hour} * * {day}")
-
-
-def _scheduled(text: str, **when: JsonValue) -> Wanted:
-    # The word in front tells the run that the schedule starts what it is for.
-    name = " ".join(text.split())[:40]
-    return Wanted("schedule_create", {"name": name, "text": f"Reminder: {text}", **when})
+def _gated(groups: Groups) -> Wanted:
+    command = _COMMANDS.get(groups["command"].lower(), groups["command"])
+    # A script is seldom in the path, nor need it be executable.
+    gate = f"sh {command}" if re.fullmatch(r"[\w./-]+\.sh", command) else command
+    said: JsonObject = {"when": groups["when"], "text": groups["text"]}
+    return Wanted("schedule_create", {**said, "gate": gate})
 
 
 def _spawn(groups: Groups) -> Wanted | None:
@@ -205,8 +183,39 @@ def _listing(groups: Groups) -> Wanted:
 
 
 def _exec(groups: Groups) -> Wanted:
-    arguments: JsonObject = {"command": groups["command"]}
-    return Wanted("exec", arguments | ({"background": True} if groups.get("background") else {}))
+    said = groups["command"]
+    arguments: JsonObject = {"command": _COMMANDS.get(said.lower(), said)}
+    later = groups.get("background") or groups.get("told")
+    return Wanted("exec", arguments | ({"background": True} if later else {}))
+
+
+def _bare_exec(groups: Groups) -> Wanted:
+    """A command without marks around it. One with a time in it is to run at that time."""
+    if _TIMED.search(groups["command"]):
+        return Wanted("schedule_create", {"text": f"run {groups['command']}", "ask": True})
+    return _exec(groups)
+
+
+def _task(groups: Groups) -> Wanted:
+    named: list[JsonValue] = [*_NAMES.split(groups.get("blockers", ""))]
+    blocked: JsonObject = {"blocked_by": named} if any(named) else {}
+    return Wanted("task_create", {"title": groups["title"], **blocked})
+
+
+def _waiting(groups: Groups) -> Wanted:
+    named: list[JsonValue] = [*_NAMES.split(groups["blockers"])]
+    return Wanted("task_update", {"id": groups["id"], "blocked_by": named})
+
+
+def _marked(groups: Groups) -> Wanted:
+    said = groups["status"].lower()
+    return Wanted("task_update", {"id": groups["id"], "status": _MARKS.get(said, said)})
+
+
+def _tasks(groups: Groups) -> Wanted | None:
+    said = (groups.get("status") or groups.get("status2") or "").lower()
+    status = _MARKS.get(said, said)
+    return Wanted("task_list", {"status": status} if status else {})
 
 
 def _moved(groups: Groups) -> Wanted:
@@ -230,10 +239,34 @@ def _any_tool(groups: Groups) -> Wanted | None:
 
 
 _BACKGROUND: Final = r"(?P<background>\s+in the background)?"
+_DONE: Final = (
+    r"tell me (?:when|once|as soon as) (?:it|they|this|that)"
+    r"(?:(?: is|'s| are|'re) (?:done|over|finished|ready|through)| ends?| finish(?:es)?)"
+)
+JOINED: Final = re.compile(rf"\s*,?\s+(?:and )?(?={_DONE})", re.IGNORECASE)
+"""What stands in front of a wish to be told of an end: it parts no sentences."""
+_TOLD: Final = rf"(?P<told> {_DONE})?"
 _ID: Final = r"(?P<id>\S+)"
 _PATH: Final = r"(?P<path>Q|\S+)"
 _FILE: Final = r"(?P<path>Q|[^\s\x00]*[./\\][^\s\x00]*|(?:README|LICENSE|Makefile|Dockerfile))"
-_CLOCK: Final = r"(?P<hour>\d{1,2})(?::(?P<minute>\d{2}))?"
+_UNIT: Final = r"(?:s|secs?|seconds?|m|mins?|minutes?|h|hrs?|hours?|d|days?|w|weeks?)\b"
+_WEEKDAY: Final = (
+    r"(?:mon|tue|tues|wed|thu|thurs|fri|sat|sun|monday|tuesday|wednesday|thursday|friday|saturday"
+    r"|sunday)s?\b"
+)
+_OFTEN: Final = (
+    rf"\b(?:every (?:\w+ )?(?:\d|(?:an )?{_UNIT}|{_WEEKDAY}|(?:weekday|weekend|month|year|morning"
+    r"|afternoon|evening|night)s?\b))"
+)
+"""How what repeats begins. Which times there are is the tool's matter: it asks back for any other.
+"""
+_DAY: Final = rf"(?:(?:today|tomorrow|tonight|yesterday)\b|(?:on |next )?{_WEEKDAY})"
+_ONCE: Final = (
+    rf"(?:\bin (?:\d+ ?|half an |[a-z]+ ){_UNIT}|(?:{_DAY} )?\bat (?:\d[\d:.]* ?(?:[ap]\.?m\b\.?)?"
+    rf"|noon\b|midnight\b)(?: {_DAY})?|\b{_DAY})"
+)
+_TIMED: Final = re.compile(rf"{_OFTEN}|(?<! -\w) {_ONCE}(?:\Z|,| and )", re.IGNORECASE)
+_BEGINS: Final = rf"(?:in|at|on|next|noon|midnight)\b|{_DAY}|{_OFTEN}"
 
 RULES: Final = (
     _built(r"(?:call|use) (?:the )?tool (?P<tool>Q|[\w.-]+)(?: with (?P<json>.+))?", _any_tool),
@@ -252,7 +285,11 @@ RULES: Final = (
         r"(?:show|list|what)(?: me)?(?: are)?(?: the| my| all)? (?:schedules|reminders)",
         "schedule_list",
     ),
-    _rule(r"(?:show|list)(?: me)?(?: the| my| all)? tasks", "task_list"),
+    _built(
+        rf"(?:show|list)(?: me)?(?: the| my| all)?(?: (?P<status>{_STATUS}))? tasks"
+        rf"(?: that are)?(?: (?P<status2>{_STATUS}))?",
+        _tasks,
+    ),
     _rule(
         r"(?:show|list)(?: me)?(?: the| my| all)? (?:agent types|types of agents)"
         r"|(?:which|what) agents (?:are there|can you (?:ask|spawn|start))",
@@ -273,16 +310,30 @@ RULES: Final = (
         action="output",
     ),
     _rule(
-        r"tell (?:the )?(?:subagent|agent|child) (?P<agent>\S+) (?:that |to )?(?P<message>.+)",
+        r"tell (?:the )?(?:subagent|agent|child) (?P<agent>\S+) (?:that |to )?(?P<text>.+)",
         "subagents",
         action="message",
     ),
     _rule(rf"show (?:the )?task {_ID}", "task_get"),
-    _rule(rf"stop (?:the )?task {_ID}", "task_stop"),
+    _rule(r"stop (?:the )?task (?P<id>\S+?)(?:,? because (?P<reason>.+))?", "task_stop"),
+    _built(
+        rf"let (?:the )?task {_ID} wait for (?:the )?tasks? "
+        r"(?P<blockers>\S+?(?:(?:,| and|, and) \S+?)*)",
+        _waiting,
+    ),
+    _rule(rf"wait for (?:the )?task {_ID}", "task_output", wait_s=60),
+    _rule(rf"(?:rename|call) (?:the )?task {_ID} (?:to )?(?P<title>.+)", "task_update"),
     _rule(rf"(?:show )?(?:the )?output of (?:the )?task {_ID}", "task_output"),
-    _rule(rf"type (?P<text>Q) (?:into|to) (?:the )?task {_ID}", "task_write"),
-    _rule(rf"mark (?:the )?task {_ID} (?:as )?(?P<status>\w+)", "task_update"),
-    _rule(r"(?:add|create|make) a task(?: to|:| for| named| called)? (?P<title>.+)", "task_create"),
+    _rule(
+        rf"type (?P<text>Q) (?:into|to) (?P<command>Q) (?:of|in) (?:the )?task {_ID}", "task_write"
+    ),
+    _built(rf"mark (?:the )?task {_ID} (?:as )?(?P<status>in progress|\w+)", _marked),
+    _built(
+        r"(?:add|create|make) a task(?: to|:| for| named| called)? (?P<title>.+?)"
+        r"(?:,? (?:after|blocked by|behind) (?:the )?tasks? "
+        r"(?P<blockers>\S+?(?:(?:,| and|, and) \S+?)*))?",
+        _task,
+    ),
     *(
         _rule(rf"{verb} (?:the )?(?:schedule|reminder) {_ID}", f"schedule_{tool}")
         for verb, tool in (
@@ -294,22 +345,20 @@ RULES: Final = (
         )
     ),
     _rule(rf"rename (?:the )?(?:schedule|reminder) {_ID} to (?P<name>.+)", "schedule_update"),
-    _built(
-        r"remind me in (?P<count>\w+) ?(?P<unit>[a-z]+) (?:to |that |about )?(?P<text>.+)", _delay
+    _rule(rf"move (?:the )?(?:schedule|reminder) {_ID} to (?P<when>.+)", "schedule_update"),
+    _rule(
+        rf"(?P<when>(?:{_BEGINS}).{{0,150}}?)[,:]? (?:please )?remind (?:me|us)[\s:,]+"
+        r"(?:to |that |about )?(?P<text>.+)",
+        "schedule_create",
     ),
+    _rule(r"remind (?:me|us)[\s:,]+(?P<text>.+)", "schedule_create"),
     _built(
-        r"in (?P<count>\w+) ?(?P<unit>[a-z]+),? remind me (?:to |that |about )?(?P<text>.+)", _delay
+        rf"(?P<when>{_OFTEN}.{{0,100}}?)[,:]? (?:run|execute) (?:the command )?"
+        r"(?P<command>Q|\S.*?),? and "
+        r"(?P<text>(?:tell|inform|warn) (?:\w+ ){1,2}(?:about|of|if|when|whether)\b.+)",
+        _gated,
     ),
-    _built(
-        rf"(?:remind me )?every (?P<day>[a-z]+) at {_CLOCK},? (?:remind me )?"
-        r"(?:to |that )?(?P<text>.+)",
-        _cron,
-    ),
-    _built(
-        r"(?:remind me )?every (?:(?P<count>\w+) )?(?P<unit>[a-z]+),? (?:remind me )?"
-        r"(?:to |that )?(?P<text>.+)",
-        _interval,
-    ),
+    _rule(rf"(?P<text>{_OFTEN}.+)", "schedule_create", ask=True),
     _rule(r"remember(?: that|:)? (?P<content>.+)", "remember"),
     _rule(r"what do you (?:remember|know) about (?P<query>.+)|recall (?P<query2>.+)", "recall"),
     _rule(
@@ -356,8 +405,8 @@ RULES: Final = (
         r"(?: (?:in|under) (?P<path>Q|\S+))?",
         "grep",
     ),
-    _built(rf"(?:run|execute) (?:the command )?(?P<command>Q){_BACKGROUND}", _exec),
-    _built(rf"(?:run|execute) (?:the command )?(?P<command>\S.*?){_BACKGROUND}", _exec),
+    _built(rf"(?:run|execute) (?:the command )?(?P<command>Q){_BACKGROUND}{_TOLD}", _exec),
+    _built(rf"(?:run|execute) (?:the command )?(?P<command>\S.*?){_BACKGROUND}{_TOLD}", _bare_exec),
     _rule(r"(?:fetch|get|open|read|download) (?P<url>https?://\S+)", "web_fetch"),
     _rule(
         r"where is (?:the )?(?:file )?(?P<filename>Q|\S+)"

@@ -1,7 +1,6 @@
 """The plain sentences that the offline model understands, as wanted tool calls.
 
-Pure. It knows words, not tools: what a call's arguments are named in the end is `shapes`' matter,
-and whether the tool is there is the model's.
+Pure. It knows words, not tools: whether the tool is there is the model's matter.
 """
 
 import re
@@ -13,6 +12,7 @@ from adapters.models.offline_batches import MOST, SENTENCE, batch
 from adapters.models.offline_grammar import (
     AGENTS,
     FREE_TEXT,
+    JOINED,
     RULES,
     Quotes,
     Wanted,
@@ -73,6 +73,7 @@ def understand(text: str) -> tuple[Step, ...]:
     if len(text) > MAX_CHARACTERS:
         return ()
     masked, quotes = hide_quotes(text)
+    masked = JOINED.sub(" ", masked)
     steps = _steps(masked, quotes)
     if steps:
         return steps

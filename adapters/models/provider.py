@@ -5,7 +5,7 @@ stream that breaks is an error of the request, however much text had come.
 """
 
 import json
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Final
 
@@ -27,7 +27,6 @@ from pydantic_ai.settings import ModelSettings as RequestSettings
 from pydantic_ai.usage import RequestUsage
 
 from adapters.models.clients.client import Client
-from adapters.models.clients.factory import open_client
 from adapters.models.faults import classify, host_of
 from adapters.models.media_support import taken_by
 from adapters.models.names import split
@@ -36,6 +35,7 @@ from adapters.models.price_list import cost_usd
 from adapters.models.settings import ModelSettings
 from adapters.models.translation import to_calls, to_messages, to_parameters
 from runtime.domain.errors import ModelRetry
+from runtime.domain.routes import Generation
 from runtime.domain.runs import Usage
 from runtime.domain.tools import ToolCall
 from runtime.domain.transcript import CHARACTERS_PER_TOKEN, estimate_tokens, message_tokens
@@ -52,7 +52,29 @@ _FAILURES: Final = (AgentRunError, UserError, ValidationError, OSError, ValueErr
 
 def connect(name: str, settings: ModelSettings) -> "ProviderModel":
     """The model with its connections. Raises `ImportError` when its library is missing."""
-    return ProviderModel(name, client=open_client(name, settings), secrets=settings.secrets)
+    return ProviderModel(name, client=_client(name, settings), secrets=settings.secrets)
+
+
+def _client(name: str, settings: ModelSettings) -> Client:
+    provider, own = split(name)
+    match provider:
+        case "anthropic":
+            # Lazy: each provider's library takes tens of megabytes, and one is asked.
+            from adapters.models.clients import anthropic
+
+            return anthropic.connect(own, settings)
+        case "google":
+            # Lazy for the same reason.
+            from adapters.models.clients import google
+
+            return google.connect(own, settings)
+        case "openai" | "compatible" | "ollama":
+            # Lazy for the same reason.
+            from adapters.models.clients import openai
+
+            return openai.connect(own, settings, provider)
+        case _:
+            raise ValueError(f"{name} needs no client")
 
 
 class ProviderModel:
@@ -90,6 +112,10 @@ class ProviderModel:
             raise classify(error, model=self._name, host=host, secrets=self._secrets) from None
         yield self._response(request, reading, whole)
 
+    def unfit(self, generation: Generation) -> Mapping[str, str]:
+        """As `runtime.ports.model.Model.unfit`."""
+        return self._client.unfit(generation)
+
     async def close(self) -> None:
         """Give the connections back."""
         await self._client.close()
@@ -97,6 +123,7 @@ class ProviderModel:
     def _open(self, request: ModelRequest) -> AbstractAsyncContextManager[StreamedResponse]:
         settings = RequestSettings(max_tokens=request.max_output_tokens, cache=True)
         settings.update(self._client.request)
+        settings.update(self._client.settings(request.generation))
         return model_request_stream(
             self._client.model,
             to_messages(request, takes=taken_by(split(self._name)[0])),

@@ -278,10 +278,7 @@ def _answer(result: ToolResult | None, *, name: str, identifier: str) -> ToolRet
     if result is None:
         return ToolReturnPart(name, UNKNOWN_OUTCOME, identifier, outcome="failed")
     content = _said(result.content) if result.content.strip() else _EMPTY
-    match result.status:
-        case "ok":
-            return ToolReturnPart(name, content, identifier)
-        case "denied":
-            return ToolReturnPart(name, content, identifier, outcome="denied")
-        case _:
-            return ToolReturnPart(name, content, identifier, outcome="failed")
+    if result.status == "ok":
+        return ToolReturnPart(name, content, identifier)
+    denied = result.status == "denied"
+    return ToolReturnPart(name, content, identifier, outcome="denied" if denied else "failed")

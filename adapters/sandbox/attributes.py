@@ -2,7 +2,7 @@
 
 The supervisor opens the file that a call means, looks where it really lies, and makes the change
 itself if the rules let the command write there (or read, for a watch): nothing is looked up twice,
-so there is no race to win. Standard library only, as in `spec`.
+so there is no race to win. Standard library only, as in `launch_spec`.
 """
 
 import ctypes
@@ -57,28 +57,23 @@ class _Spot:
 
 
 def _memory(pid: int, address: int, size: int) -> bytes:
-    memory = os.open(f"/proc/{pid}/mem", os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        found = os.pread(memory, size, address)
-    finally:
-        os.close(memory)
+    with Path(f"/proc/{pid}/mem").open("rb") as memory:
+        found = os.pread(memory.fileno(), size, address)
     if len(found) != size:
         raise OSError(errno.EFAULT, "not mapped")
     return found
 
 
 def _read_path(pid: int, address: int) -> bytes:
-    memory = os.open(f"/proc/{pid}/mem", os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        found = b""
+    found = b""
+    with Path(f"/proc/{pid}/mem").open("rb") as memory:
         while b"\0" not in found and len(found) < _LONGEST_PATH:
             # Page by page: the next page need not be mapped.
-            more = os.pread(memory, 4096 - (address + len(found)) % 4096, address + len(found))
+            size = 4096 - (address + len(found)) % 4096
+            more = os.pread(memory.fileno(), size, address + len(found))
             if not more:
                 raise OSError(errno.EFAULT, "the path ends nowhere")
             found += more
-    finally:
-        os.close(memory)
     path, end, _ = found.partition(b"\0")
     if not end:
         raise OSError(errno.ENAMETOOLONG, "the path is too long")
@@ -123,12 +118,8 @@ def _as_seen_by(thread: int, path: bytes) -> bytes:
 
 
 def _rights(rules: dict[str, Rights], real: str) -> Rights:
-    nearest = ""
-    for path in rules:
-        inside = real == path or real.startswith(f"{path}/")
-        if inside and len(path) > len(nearest):
-            nearest = path
-    return rules.get(nearest, Rights(read=False, write=False))
+    above = (path for path in rules if real == path or real.startswith(f"{path}/"))
+    return rules.get(max(above, key=len, default=""), Rights(read=False, write=False))
 
 
 def _opened(call: Call, spot: _Spot, change: Callable[[Call, int], int]) -> int:

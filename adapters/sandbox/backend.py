@@ -4,6 +4,7 @@ import os
 import secrets
 import tempfile
 from abc import ABC, abstractmethod
+from contextlib import ExitStack
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -14,48 +15,23 @@ from adapters.sandbox.closed_folders import SYSTEM_CLOSED, ClosedPaths
 from adapters.sandbox.command_process import DiskUse, LaunchedProcess, Plan, launch_command
 from adapters.sandbox.environment import environment_of
 from adapters.sandbox.file_view import View, view_of
-from adapters.sandbox.launch_spec import DISK_INTERVAL_S, DiskSpec, LimitsSpec
-from adapters.sandbox.limits import HeldLimits, describe_limits, hold
+from adapters.sandbox.launch_spec import DISK_INTERVAL_S, DiskSpec, LaunchSpec
+from adapters.sandbox.limits import describe_limits, group_of, limits_of
 from adapters.sandbox.orphan_trees import end_tree
 from runtime.domain.errors import InvalidInput
 from runtime.ports.clock import Clock
-from runtime.ports.sandbox import ProcessIdentity, SandboxCommand, TreeEnd
+from runtime.ports.sandbox import ProcessIdentity, SandboxCommand, SandboxUnavailable, TreeEnd
 
-SHARED_TMP = "/tmp"
-"""Where a backend mounts a file system of the command's own, which lies in memory."""
-_NICE = 10
 _MOST_SESSIONS = 10_000
 _SHELLS = ("/bin/bash", "/usr/bin/bash", "/bin/sh")
-
-
-@dataclass(frozen=True, slots=True)
-class Common:
-    """The parts of a plan that do not depend on how a command is confined."""
-
-    argv: tuple[str, ...]
-    cwd: str
-    env: dict[str, str]
-    token: str
-    held: HeldLimits
-    disk: DiskSpec | None
-
-    def limits(self) -> LimitsSpec:
-        """What the supervisor is told of the limits."""
-        return LimitsSpec(
-            rlimits=self.held.rlimits,
-            processes=self.held.processes,
-            tasks=self.held.tasks,
-            cgroups=self.held.cgroups(),
-            disk=self.disk,
-            nice=_NICE,
-        )
 
 
 @dataclass(eq=False)
 class Backend(ABC):
     """A `Sandbox` that plans a launch and hands it to the supervisor.
 
-    Each command's disk is measured every `disk_interval_s` seconds.
+    Each command's disk is measured every `disk_interval_s` seconds. `reasons` say why no other
+    backend was taken.
     """
 
     name: ClassVar[str]
@@ -68,8 +44,13 @@ class Backend(ABC):
     cgroups: Cgroups
     closed: ClosedPaths = SYSTEM_CLOSED
     disk_interval_s: float = DISK_INTERVAL_S
+    reasons: tuple[str, ...] = ()
     # What each session was charged, and since when.
     _disk: dict[str, DiskUse] = field(default_factory=dict, init=False)
+
+    def available(self) -> SandboxUnavailable | None:
+        """Why it cannot be used here, or None."""
+        return None
 
     @abstractmethod
     def plan(self, command: SandboxCommand) -> Plan:
@@ -100,13 +81,13 @@ class Backend(ABC):
         while len(self._disk) > _MOST_SESSIONS:
             del self._disk[next(iter(self._disk))]
 
-    def _disk_spec(self, command: SandboxCommand, temporary: str) -> DiskSpec | None:
+    def _disk_spec(self, command: SandboxCommand, temporary: str | None) -> DiskSpec | None:
         limits = command.limits
         if limits.disk_bytes is None:
             return None
         use = self._disk.get(command.session) if command.session is not None else None
         folders = [os.path.realpath(path) for path in command.writable]
-        if temporary != SHARED_TMP:
+        if temporary is not None:
             folders.append(temporary)
         return DiskSpec(
             folders=tuple(folders),
@@ -122,25 +103,32 @@ class Backend(ABC):
 
     def describe(self) -> str:
         limits = describe_limits(self.cgroups, asks_forks=self.asks_forks)
-        return f"{self.name}: {self.confinement()} {limits}"
+        return " ".join((f"{self.name}: {self.confinement()} {limits}", *self.reasons))
 
-    def common(self, command: SandboxCommand, *, temporary: str, overhead: int = 0) -> Common:
-        """Raises `InvalidInput` for a bad command, variable or directory."""
-        token = command.token or secrets.token_hex(16)
-        return Common(
-            argv=_argv(command.command),
-            cwd=os.path.realpath(command.cwd),
-            env=environment_of(command, temporary=temporary, token=token),
-            token=token,
-            disk=self._disk_spec(command, temporary),
+    def bare(
+        self, command: SandboxCommand, *, shared: str | None = None, overhead: int = 0
+    ) -> Plan:
+        """The plan of a command that nothing confines. Its temporary folder is one of this host,
+        made for it, or the path `shared` where it finds one of its own. Raises `InvalidInput` for a
+        bad command, variable or directory."""
+        with ExitStack() as undo:
+            own = None
+            if shared is None:
+                own = os.path.realpath(tempfile.mkdtemp(prefix="gatehouse-"))
+                undo.callback(os.rmdir, own)
+            token = command.token or secrets.token_hex(16)
+            argv = _argv(command.command)
+            env = environment_of(command, temporary=shared or own or "", token=token)
+            disk = self._disk_spec(command, own)
             # Last, because it makes what has to be removed again.
-            held=hold(command.limits, self.cgroups, overhead=overhead, asks_forks=self.asks_forks),
+            group = group_of(command.limits, self.cgroups, overhead=overhead)
+            undo.pop_all()
+        limits = limits_of(
+            command.limits, group, overhead=overhead, asks_forks=self.asks_forks, disk=disk
         )
-
-
-def private_directory() -> str:
-    """A fresh directory on this host that only this user may enter."""
-    return os.path.realpath(tempfile.mkdtemp(prefix="gatehouse-"))
+        cwd = os.path.realpath(command.cwd)
+        spec = LaunchSpec(argv=argv, cwd=cwd, env=env, limits=limits, temporary=own)
+        return Plan(spec, token, group)
 
 
 def _argv(command: str | tuple[str, ...]) -> tuple[str, ...]:

@@ -1,18 +1,54 @@
 """Answering the questions of a command's filter, in its supervisor.
 
 Landlock does not see who changes a mode or an owner, and knows nothing of limits and priorities of
-other processes. The filter turns such a call into a question (`questions`). The supervisor looks at
-what is meant and then does it itself, or lets the call go on where its arguments cannot change any
-more.
-Standard library only, as in `spec`.
+other processes. The filter turns such a call into a question (`seccomp_requests`). The supervisor
+looks at what is meant and then does it itself, or lets the call go on where its arguments cannot
+change any more. Standard library only, as in `launch_spec`.
 """
 
 import errno
+import os
 import platform
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 
 from adapters.sandbox import attributes, process_calls, seccomp_requests, system_calls
-from adapters.sandbox.task_limit import CALLS, Forks
+
+_FORKS = frozenset({"clone", "fork", "vfork"})
+
+
+class Forks:
+    """Allows forks while fewer than `most` tasks are there; `pids` lists the processes.
+
+    RLIMIT_NPROC does not bind root, and in most containers no cgroup can be written. There each
+    fork is a question to the supervisor. What it allowed since it last counted is an upper bound of
+    what was added; only where that reaches the limit are the tasks counted. Forks that were allowed
+    and have not happened yet escape one count and not the next, so at the worst there are twice as
+    many.
+    """
+
+    def __init__(self, most: int, pids: Callable[[], list[int]]) -> None:
+        self._most = most
+        self._pids = pids
+        self._bound = most
+
+    def allow(self) -> None:
+        """Count one more task. Raises `BlockingIOError` (EAGAIN) where there may be none."""
+        self._bound += 1
+        if self._bound > self._most:
+            self._bound = _tasks(self._pids()) + 1
+        if self._bound > self._most:
+            raise BlockingIOError(errno.EAGAIN, "too many processes")
+
+
+def _tasks(pids: list[int]) -> int:
+    total = 0
+    for pid in pids:
+        with suppress(OSError):
+            total += len(os.listdir(f"/proc/{pid}/task"))
+    return total
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +66,7 @@ class Broker:
 
     def _answer(self, question: seccomp_requests.Question) -> int | None:
         name = _names().get(question.number, "")
-        if name in CALLS and self.forks is not None:
+        if name in _FORKS and self.forks is not None:
             self.forks.allow()
             return None
         asked = (question.pid, name, question.arguments)
@@ -43,11 +79,7 @@ class Broker:
         return judge(process_calls.Call(*asked, question.still_asked))
 
 
-_NAMES: dict[int, str] = {}
-
-
+@cache
 def _names() -> dict[int, str]:
-    if not _NAMES:
-        numbers = system_calls.number_of(system_calls.JUDGED, platform.machine())
-        _NAMES.update({number: name for name, number in numbers.items()})
-    return _NAMES
+    numbers = system_calls.number_of(system_calls.JUDGED, platform.machine())
+    return {number: name for name, number in numbers.items()}

@@ -6,12 +6,12 @@ import shutil
 import subprocess
 from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
 from adapters.sandbox import seccomp
-from adapters.sandbox.backend import SHARED_TMP, Backend, Common
+from adapters.sandbox.backend import Backend
 from adapters.sandbox.closed_folders import closed_tables
 from adapters.sandbox.command_process import Plan
 from adapters.sandbox.file_view import Entry, View
@@ -21,17 +21,13 @@ from runtime.ports.sandbox import TASK_TOKEN, SandboxCommand, SandboxUnavailable
 
 # Root without capabilities still owns these, and bwrap covers only what looks writable from above:
 # with a line in /proc/sys/kernel/core_pattern the host would run a program of the command's choice.
-_KERNEL_FILES = (
-    "/proc/acpi",
-    "/proc/bus",
-    "/proc/fs",
-    "/proc/irq",
-    "/proc/scsi",
-    "/proc/sys",
-    "/proc/sysrq-trigger",
+_KERNEL_FILES = tuple(
+    f"/proc/{name}" for name in ("acpi", "bus", "fs", "irq", "scsi", "sys", "sysrq-trigger")
 )
 # These tell of the machine even where the file's mode would let anybody read it.
 _KERNEL_SECRETS = ("/proc/kcore", "/proc/keys", "/proc/kmsg", "/proc/timer_list")
+# Where it mounts a file system of the command's own, which lies in memory.
+_SHARED_TMP = "/tmp"
 _NETWORK_SETTINGS = "/proc/sys/net/"
 # The host's devices that bwrap shows.
 _DEVICES = tuple(f"/dev/{name}" for name in ("full", "null", "random", "tty", "urandom", "zero"))
@@ -52,7 +48,6 @@ class Bubblewrap(Backend):
     program: str = "bwrap"
 
     def available(self) -> SandboxUnavailable | None:
-        """Why it cannot be used here, or None."""
         if self._program is None:
             return SandboxUnavailable(
                 "bubblewrap is not installed.",
@@ -67,33 +62,28 @@ class Bubblewrap(Backend):
         view = self.view(command)
         with ExitStack() as undo:
             held = self._held(command, undo)
-            common = self.common(command, temporary=SHARED_TMP, overhead=_MACHINERY)
+            plan = self.bare(command, shared=_SHARED_TMP, overhead=_MACHINERY)
             undo.pop_all()
-        argv = [self._program, *self._arguments(command, view, common, held)]
+        bare = plan.spec
+        argv = [self._program, *self._arguments(command, view, bare, held)]
         keep = tuple(held.values())
         if seccomp.supported(_MACHINE):
             descriptor = self._filter(network=command.network)
             argv += ["--seccomp", str(descriptor)]
             keep = (*keep, descriptor)
         spec = LaunchSpec(
-            argv=(*argv, "--", *common.argv),
+            argv=(*argv, "--", *bare.argv),
             cwd="/",
-            env={TASK_TOKEN: common.token},
-            limits=common.limits(),
+            env={TASK_TOKEN: plan.token},
+            limits=bare.limits,
             keep_fds=keep,
             # Over all of bwrap, beside the filter that bwrap sets for the command.
-            seccomp=seccomp.forks(_MACHINE) if common.held.tasks is not None else None,
-            asks_supervisor=common.held.tasks is not None,
+            seccomp=seccomp.forks(_MACHINE) if bare.limits.tasks is not None else None,
+            asks_supervisor=bare.limits.tasks is not None,
             # Only root owns them, and only root may mount here.
             fixed_devices=_DEVICES if os.geteuid() == 0 else (),
         )
-        return Plan(
-            spec=spec,
-            token=common.token,
-            group=common.held.group,
-            shell_status=True,
-            machinery=_MACHINERY,
-        )
+        return replace(plan, spec=spec, shell_status=True, machinery=_MACHINERY)
 
     def confinement(self) -> str:
         calls = "" if seccomp.supported(_MACHINE) else f" No call filter for {_MACHINE}."
@@ -128,17 +118,17 @@ class Bubblewrap(Backend):
         return held
 
     def _arguments(
-        self, command: SandboxCommand, view: View, common: Common, held: Mapping[str, int]
+        self, command: SandboxCommand, view: View, bare: LaunchSpec, held: Mapping[str, int]
     ) -> list[str]:
         flags = ["--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL"]
         if command.network:
             flags.append("--share-net")
-        flags += ["--hostname", "sandbox", "--clearenv", "--chdir", common.cwd]
-        for name, value in common.env.items():
+        flags += ["--hostname", "sandbox", "--clearenv", "--chdir", bare.cwd]
+        for name, value in bare.env.items():
             flags += ["--setenv", name, value]
         flags += ["--proc", "/proc", *_cover_kernel_files(network=command.network)]
         size = ("--size", str(command.limits.memory_bytes))
-        flags += ["--dev", "/dev", *size, "--tmpfs", "/dev/shm", *size, "--tmpfs", SHARED_TMP]
+        flags += ["--dev", "/dev", *size, "--tmpfs", "/dev/shm", *size, "--tmpfs", _SHARED_TMP]
         flags += ["--symlink", "../tmp", "/var/tmp"]
         for target, link in view.links:
             flags += ["--symlink", target, link]

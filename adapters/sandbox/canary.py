@@ -59,21 +59,21 @@ def map_file(scratch: Path) -> None:
 def use_git(scratch: Path) -> None:
     """Make a repository, where git is installed."""
     git = shutil.which("git")
-    if git and (_told_by_variables(git) != "told" or _version(git) < OLDEST_GIT):
+    if not git:
+        return
+    if _told_by_variables(git) != "told" or _version(git) < OLDEST_GIT:
         # What a repository configures is switched off by these variables (POL-9). Older versions
         # take none, or drop them in submodules.
         raise OSError(errno.ENOSYS, "git 2.34 or newer is needed: this one ignores our settings")
-    for words in (("init", "--quiet"), ("status", "--short")) if git else ():
-        command = (git or "", *words)
-        done = subprocess.run(command, cwd=scratch, capture_output=True, text=True, check=False)
+    for words in (("init", "--quiet"), ("status", "--short")):
+        done = _run(git, *words, folder=scratch)
         if done.returncode:
             raise OSError(done.returncode, done.stderr.strip()[-200:])
 
 
 def _version(git: str) -> tuple[int, ...]:
     """The first two numbers of git's version; none where it does not say them."""
-    done = subprocess.run((git, "version"), capture_output=True, text=True, check=False)
-    found = re.match(r"git version (\d+)\.(\d+)", done.stdout)
+    found = re.match(r"git version (\d+)\.(\d+)", _run(git, "version").stdout)
     return tuple(map(int, found.groups())) if found else ()
 
 
@@ -81,10 +81,16 @@ def _told_by_variables(git: str) -> str:
     """What git finds of a setting that only its environment has."""
     name = "gatehouse.canary"
     told = {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": name, "GIT_CONFIG_VALUE_0": "told"}
-    asked = (git, "config", "--get", name)
-    environment = {**os.environ, **told}
-    done = subprocess.run(asked, env=environment, capture_output=True, text=True, check=False)
-    return done.stdout.strip()
+    return _run(git, "config", "--get", name, told=told).stdout.strip()
+
+
+def _run(
+    *command: str, folder: Path | None = None, told: dict[str, str] | None = None
+) -> "subprocess.CompletedProcess[str]":
+    environment = {**os.environ, **(told or {})}
+    return subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
 
 
 def write_to(paths: list[str]) -> None:

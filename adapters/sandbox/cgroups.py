@@ -116,9 +116,7 @@ class Cgroups:
                         CommandGroup((replace(parent, path=path),), (lock,)).remove()
 
     def _parents(self) -> Iterator[Parent]:
-        for parent in (self.memory, self.pids):
-            if parent is not None:
-                yield parent
+        return filter(None, (self.memory, self.pids))
 
 
 def discover(
@@ -215,7 +213,9 @@ def _lock(path: Path) -> int | None:
 def _usable(parent: Parent) -> bool:
     try:
         if parent.version == 2:
-            _enable(parent)
+            control = parent.path / "cgroup.subtree_control"
+            if parent.controller not in control.read_text().split():
+                control.write_text(f"+{parent.controller}")
         probe = _make((parent,))
     except OSError:
         return False
@@ -223,12 +223,6 @@ def _usable(parent: Parent) -> bool:
     usable = all(os.access(member.path / limit, os.W_OK) for member in probe.members)
     probe.remove()
     return usable
-
-
-def _enable(parent: Parent) -> None:
-    control = parent.path / "cgroup.subtree_control"
-    if parent.controller not in control.read_text().split():
-        control.write_text(f"+{parent.controller}")
 
 
 def _limit(member: Parent, limits: SandboxLimits, overhead: int) -> None:

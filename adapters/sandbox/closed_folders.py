@@ -16,16 +16,7 @@ from pathlib import Path
 from adapters.sandbox import folder_walk
 from adapters.sandbox.folder_walk import closed_below, open_to_others
 
-SYSTEM_READABLE = (
-    "/usr",
-    "/bin",
-    "/sbin",
-    "/lib",
-    "/lib32",
-    "/lib64",
-    "/libx32",
-    "/opt",
-)
+SYSTEM_READABLE = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt")
 # Everybody may read them by their design, and they hold millions of files.
 STORES_READABLE = ("/nix/store", "/gnu/store")
 _FRESH_S = 600.0

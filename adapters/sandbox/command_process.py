@@ -1,6 +1,6 @@
 """A running command as the gateway sees it: its pipes, its deadline, its end.
 
-The supervisor (`launch`) does the waiting and the killing; this side asks for it. Nothing here
+The supervisor (`launcher`) does the waiting and the killing; this side asks for it. Nothing here
 waits on a thread or keeps a task: the end of the supervisor is the end of its status pipe.
 """
 
@@ -64,43 +64,38 @@ class Plan:
 
     spec: LaunchSpec
     token: str
-    group: CommandGroup | None = None
-    temporary: str | None = None
+    group: CommandGroup
     shell_status: bool = False
     machinery: int = 0
     charge: Callable[["DiskUse"], None] | None = None
 
     def free(self) -> None:
         """Give back what the plan holds on this host."""
-        if self.group is not None:
-            self.group.remove()
-        if self.temporary is not None:
-            shutil.rmtree(self.temporary, ignore_errors=True)
+        self.group.remove()
+        if self.spec.temporary is not None:
+            shutil.rmtree(self.spec.temporary, ignore_errors=True)
 
 
 class _Status(asyncio.Protocol):
     """The status pipe: lines from the supervisor, and its end when the supervisor is gone."""
 
     def __init__(self) -> None:
-        self._loop = asyncio.get_running_loop()
-        self._waiters: list[asyncio.Future[bool]] = []
+        self._waiters: list[asyncio.Event] = []
         self._buffer = b""
-        self.first: asyncio.Future[None] = self._loop.create_future()
+        self.first = asyncio.Event()
+        """Set by the first line, or by the end where none comes."""
         self.gone = False
 
     def data_received(self, data: bytes) -> None:
         self._buffer += data
-        if b"\n" in self._buffer and not self.first.done():
-            self.first.set_result(None)
+        if b"\n" in self._buffer:
+            self.first.set()
 
     def connection_lost(self, exc: Exception | None) -> None:
         del exc
         self.gone = True
-        if not self.first.done():
-            self.first.set_result(None)
-        for waiter in self._waiters:
-            if not waiter.done():
-                waiter.set_result(True)
+        for waiter in (self.first, *self._waiters):
+            waiter.set()
 
     def messages(self) -> list[dict[str, object]]:
         return [ast.literal_eval(line.decode()) for line in self._buffer.splitlines()]
@@ -109,20 +104,16 @@ class _Status(asyncio.Protocol):
         """Wait for the end; False when `within` seconds of `clock` passed first."""
         if self.gone or (within is not None and within <= 0):
             return self.gone
-        waiter: asyncio.Future[bool] = self._loop.create_future()
+        waiter = asyncio.Event()
         self._waiters.append(waiter)
-
-        def ring() -> None:
-            if not waiter.done():
-                waiter.set_result(False)
-
-        timer = clock.call_later(within, ring) if clock and within is not None else None
+        timer = clock.call_later(within, waiter.set) if clock and within is not None else None
         try:
-            return await waiter
+            await waiter.wait()
         finally:
             self._waiters.remove(waiter)
             if timer is not None:
                 timer.cancel()
+        return self.gone
 
 
 class _Pipes:
@@ -186,8 +177,7 @@ class LaunchedProcess:
         self._started = clock.monotonic()
         self._deadline: Timer | None = None
         self._timed_out = False
-        self._exit: SandboxExit | None = None
-        self._settling = asyncio.Lock()
+        self._conclusion: asyncio.Task[SandboxExit] | None = None
         head = process_tree.read_process(child.pid)
         ticks = head.started_ticks if head is not None else 0
         self.identity = ProcessIdentity(child.pid, ticks, plan.token)
@@ -208,7 +198,7 @@ class LaunchedProcess:
             self._stdin = asyncio.StreamWriter(transport, flow, None, loop)
         try:
             async with asyncio.timeout(_START_GUARD_S):
-                await self._status.first
+                await self._status.first.wait()
         except TimeoutError as late:
             raise SandboxUnavailable("The supervisor did not answer.") from late
         first = next(iter(self._status.messages()), {"error": "the supervisor died"})
@@ -266,7 +256,7 @@ class LaunchedProcess:
             os.write(self._control, b"T")
         found = await asyncio.to_thread(process_tree.find_tree, self.identity)
         above = self._plan.machinery
-        commands = [each.process for each in found if each.depth is None or each.depth > above]
+        commands = [each for each, depth in found.items() if depth is None or depth > above]
         sent = process_tree.send(commands, signal.SIGTERM)
         if not await self._status.ended(grace_s, self._clock):
             self.kill()
@@ -275,13 +265,13 @@ class LaunchedProcess:
         if self._status.gone:
             # Reaped first, or the supervisor on its last instruction would count as remaining.
             await self._settle()
-        remaining = await asyncio.to_thread(process_tree.find_tree, self.identity)
+        remaining = await asyncio.to_thread(process_tree.find_tree, self.identity, found)
         return TreeEnd(
             confirmed=self._status.gone and not remaining,
             matched_target=bool(found),
             signal_sent=sent > 0,
             supported=process_tree.supported(),
-            remaining_pids=tuple(sorted(each.process.pid for each in remaining)),
+            remaining_pids=tuple(sorted(each.pid for each in remaining)),
         )
 
     async def __aenter__(self) -> Self:
@@ -299,22 +289,27 @@ class LaunchedProcess:
     async def abandon(self) -> None:
         """Kill what runs and free everything, also when the start did not finish."""
         self.kill()
-        if self._status.first.done():
+        if self._status.first.is_set():
             await self._status.ended(_KILL_WAIT_S, self._clock)
         await self._settle()
         for transport in self._transports:
             transport.close()
 
     async def _settle(self) -> SandboxExit:
-        """The end, once: reap the supervisor, read what happened, free what was held."""
-        async with self._settling:
-            if self._exit is None:
-                if self._deadline is not None:
-                    self._deadline.cancel()
-                self.kill()
-                self._exit = await asyncio.to_thread(self._conclude)
-                self.close_stdin()
-            return self._exit
+        """The end, once: reap the supervisor, read what happened, free what was held.
+
+        A caller that is cancelled does not undo that. To conclude a second time would close
+        descriptors whose numbers others have by then.
+        """
+        if self._conclusion is None:
+            if self._deadline is not None:
+                self._deadline.cancel()
+            self.kill()
+            concluding = asyncio.to_thread(self._conclude)
+            self._conclusion = asyncio.create_task(concluding, name="command-conclude")
+        end = await asyncio.shield(self._conclusion)
+        self.close_stdin()
+        return end
 
     def _conclude(self) -> SandboxExit:
         told = self._said("wait_status")
@@ -346,10 +341,9 @@ class LaunchedProcess:
         return next(lines, None)
 
     def _sweep(self) -> None:
-        found = [each.process for each in process_tree.find_tree(self.identity)]
-        if self._plan.group is not None:
-            listed = (process_tree.read_process(pid) for pid in self._plan.group.pids())
-            found += [process for process in listed if process is not None]
+        found = list(process_tree.find_tree(self.identity))
+        listed = (process_tree.read_process(pid) for pid in self._plan.group.pids())
+        found += [process for process in listed if process is not None]
         process_tree.send(found, signal.SIGKILL)
         # A group can be removed only when nobody is left in it.
         process_tree.await_end(found, _KILL_WAIT_S)
@@ -362,7 +356,7 @@ class LaunchedProcess:
             return said
         if code == -signal.SIGXFSZ:
             return "file_size"
-        return self._plan.group.limit_hit() if self._plan.group is not None else None
+        return self._plan.group.limit_hit()
 
 
 async def launch_command(plan: Plan, command: SandboxCommand, *, clock: Clock) -> LaunchedProcess:

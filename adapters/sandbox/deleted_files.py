@@ -4,7 +4,7 @@ A deleted file takes room for as long as anything holds it. One that is open can
 that is mapped, that waits in the queue of a socket, or that a process holds whose memory is closed
 to this one cannot be counted: all that is known is that it may be there. One that only a system
 call in progress holds, after its handle was closed by another thread, leaves no trace at all.
-Standard library only, as in `spec`.
+Standard library only, as in `launch_spec`.
 """
 
 import contextlib

@@ -7,11 +7,11 @@ seconds besides, because what others remove meanwhile hides what the command add
 there since the session began, as it lies there now, is what counts. A sparse file counts by its
 blocks, a deleted file as long as it is held open, and an entry as at least 4 KiB, so that empty
 files count too. A walk does not find everything: not what lies in a folder that was closed or is
-too deep, nor a deleted file that is mapped or whose handle waits in a socket (`holdings`). So when
-both numbers exceed twice the quota, no walk is asked; where a walk met one of these, what the disks
-lost is enough, because a process that nobody waits for takes its count along. Whoever is to blame,
-a command that writes is ended when a disk is nearly full.
-Standard library only, and little of it, as in `spec`.
+too deep, nor a deleted file that is mapped or whose handle waits in a socket (`deleted_files`). So
+when both numbers exceed twice the quota, no walk is asked; where a walk met one of these, what the
+disks lost is enough, because a process that nobody waits for takes its count along. Whoever is to
+blame, a command that writes is ended when a disk is nearly full. Standard library only, and little
+of it, as in `launch_spec`.
 """
 
 import contextlib

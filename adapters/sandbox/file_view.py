@@ -47,11 +47,7 @@ ETC_READABLE = tuple(
 _MIXED = ("/opt", "/usr/local")
 _MIXED_DEPTH = 2
 # Hidden even from root, who would own them inside as well.
-SYSTEM_HIDDEN = (
-    "/etc/gatehouse",
-    "/etc/shadow",
-    "/etc/ssl/private",
-)
+SYSTEM_HIDDEN = ("/etc/gatehouse", "/etc/shadow", "/etc/ssl/private")
 # The namespaced backend mounts its own here, and nothing of the host's may take their place.
 _OWN_MOUNTS = ("/", "/proc", "/dev", "/sys")
 

@@ -1,8 +1,8 @@
 """What others may not read below a folder; as a program, below several.
 
-A command of a root gateway owns what root owns, so `closed` hides what is found here from it. As a
-program of its own a walk over the whole system takes its half second of the processor beside the
-gateway, not from it. Standard library only, and little of it, as in `spec`.
+A command of a root gateway owns what root owns, so `closed_folders` hides what is found here from
+it. As a program of its own a walk over the whole system takes its half second of the processor
+beside the gateway, not from it. Standard library only, and little of it, as in `launch_spec`.
 """
 
 import os

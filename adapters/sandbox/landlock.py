@@ -8,15 +8,15 @@ through the supervisor (`broker`).
 
 import os
 import platform
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from adapters.sandbox import power_drop, seccomp
-from adapters.sandbox.backend import Backend, Common, private_directory
+from adapters.sandbox.backend import Backend
 from adapters.sandbox.closed_folders import shown_tables
 from adapters.sandbox.command_process import Plan
 from adapters.sandbox.file_view import Access, View, flatten
-from adapters.sandbox.launch_spec import LandlockSpec, LaunchSpec
+from adapters.sandbox.launch_spec import LandlockSpec, LaunchSpec, LimitsSpec
 from runtime.ports.sandbox import SandboxCommand, SandboxUnavailable
 
 LEAST_ABI = 3
@@ -62,7 +62,6 @@ class Landlock(Backend):
     abi: int = field(default_factory=power_drop.landlock_abi)
 
     def available(self) -> SandboxUnavailable | None:
-        """Why it cannot be used here, or None."""
         if self.abi < LEAST_ABI:
             return SandboxUnavailable(
                 f"Landlock version {self.abi} is too old or switched off.",
@@ -77,24 +76,20 @@ class Landlock(Backend):
         if refused is not None:
             raise refused
         view = self.view(command)
-        temporary = private_directory()
-        try:
-            common = self.common(command, temporary=temporary)
-        except BaseException:
-            Path(temporary).rmdir()
-            raise
+        plan = self.bare(command)
+        bare = plan.spec
         spec = LaunchSpec(
-            argv=common.argv,
-            cwd=common.cwd,
-            env=common.env,
-            limits=common.limits(),
+            argv=bare.argv,
+            cwd=bare.cwd,
+            env=bare.env,
+            limits=bare.limits,
             drop_capabilities=True,
-            landlock=self._rules(view, temporary, network=command.network),
-            seccomp=seccomp.program(_MACHINE, self._filter(command, common)),
+            landlock=self._rules(view, bare.temporary, network=command.network),
+            seccomp=seccomp.program(_MACHINE, self._filter(command, bare.limits)),
             asks_supervisor=True,
-            temporary=temporary,
+            temporary=bare.temporary,
         )
-        return Plan(spec=spec, token=common.token, group=common.held.group, temporary=temporary)
+        return replace(plan, spec=spec)
 
     def confinement(self) -> str:
         signals = "Landlock" if self.abi >= _SCOPES_SIGNALS else "its supervisor"
@@ -105,7 +100,7 @@ class Landlock(Backend):
             f"POSIX IPC. {known_limits()}"
         )
 
-    def _filter(self, command: SandboxCommand, common: Common) -> seccomp.Filter:
+    def _filter(self, command: SandboxCommand, limits: LimitsSpec) -> seccomp.Filter:
         # No AF_UNIX even with the network: Landlock does not see connect(2) to a socket in the file
         # system, and behind one of them may be a Docker daemon.
         networked = (seccomp.AF_INET, seccomp.AF_INET6, seccomp.AF_NETLINK)
@@ -113,15 +108,17 @@ class Landlock(Backend):
             networked if command.network else (),
             namespaces=False,
             signals_scoped=self.abi >= _SCOPES_SIGNALS,
-            asks_forks=common.held.tasks is not None,
+            asks_forks=limits.tasks is not None,
         )
 
-    def _rules(self, view: View, temporary: str, *, network: bool) -> LandlockSpec:
+    def _rules(self, view: View, temporary: str | None, *, network: bool) -> LandlockSpec:
         rules = [(device, _READ_FILE | _WRITE_FILE | _TRUNCATE) for device in _DEVICES]
         rules = [rule for rule in rules if Path(rule[0]).exists()]
         tables = shown_tables() if os.geteuid() == 0 else ("/proc",)
         rules += [(table, _READ_FILE | _READ_DIR) for table in tables]
-        rules.append((temporary, _WRITE))
+        # Not what TMPDIR says: the operator may set that to a folder of the host.
+        if temporary is not None:
+            rules.append((temporary, _WRITE))
         for entry in flatten(view):
             rules.append((entry.path, _RIGHTS[entry.access]))
         return LandlockSpec(

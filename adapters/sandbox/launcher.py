@@ -9,7 +9,7 @@ Run as `python -I -S -B -c BOOT ROOT SPEC_FD CONTROL_FD STATUS_FD`. On `status` 
 Python literal a line: one when the command runs (`{"started": True}` or `{"error": "..."}`), one
 with its wait status, and where the disk is measured one with what was used and with the limit that
 ended it, if one did. A byte on `control` means that the tree is being ended politely: survivors are
-then left alone until `control` ends. Standard library only, and little of it, as in `spec`.
+then left alone until `control` ends. Standard library only, and little of it, as in `launch_spec`.
 """
 
 import contextlib
@@ -98,8 +98,7 @@ class _Handover:
 def _broker(spec: LaunchSpec, listener: int) -> "Broker":
     # Most commands never ask, and the processor time of these imports is that of a whole start.
     from adapters.sandbox.attributes import Rights
-    from adapters.sandbox.broker import Broker
-    from adapters.sandbox.task_limit import Forks
+    from adapters.sandbox.broker import Broker, Forks
 
     rules = spec.landlock.rules if spec.landlock is not None else ()
     most = spec.limits.tasks
@@ -174,12 +173,7 @@ class _Supervision:
     """Waits for the command and for orders until no descendant is left."""
 
     def __init__(
-        self,
-        child: int,
-        control: int,
-        status: int,
-        bell: int,
-        meter: DiskMeter | None,
+        self, child: int, control: int, status: int, bell: int, meter: DiskMeter | None
     ) -> None:
         self._child = child
         self._control = control

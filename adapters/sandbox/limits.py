@@ -2,58 +2,58 @@
 
 import os
 import resource
-from dataclasses import dataclass
 
 from adapters.sandbox.cgroups import Cgroups, CommandGroup
+from adapters.sandbox.launch_spec import DiskSpec, LimitsSpec
 from runtime.ports.sandbox import SandboxLimits, SandboxUnavailable
 
+_NICE = 10
 _NO_PROCESS_LIMIT = "NOTHING (RLIMIT_NPROC does not bind root and no pids cgroup is writable)"
 
 
-@dataclass(frozen=True, slots=True)
-class HeldLimits:
-    """`processes` is set where RLIMIT_NPROC has to do, and `tasks` where the supervisor has; see
-    `LimitsSpec` for the rest."""
-
-    rlimits: tuple[tuple[int, int], ...]
-    processes: int | None
-    tasks: int | None
-    group: CommandGroup | None
-
-    def cgroups(self) -> tuple[str, ...]:
-        """The directories to join."""
-        return self.group.directories() if self.group is not None else ()
-
-
-def hold(limits: SandboxLimits, cgroups: Cgroups, *, overhead: int, asks_forks: bool) -> HeldLimits:
-    """Make the command's group and list its rlimits; the caller removes the group. `asks_forks`:
-    the backend can have the supervisor asked at each fork.
-
-    Address space is limited only where no memory cgroup is to be had: runtimes that reserve
-    far more than they use (V8, the JVM, Go) would not even start under RLIMIT_AS.
-    Raises `SandboxUnavailable` when a group cannot be made although the host offered one.
-    """
-    rlimits = [
-        (resource.RLIMIT_CORE, 0),
-        (resource.RLIMIT_FSIZE, limits.file_bytes),
-        (resource.RLIMIT_NOFILE, limits.open_files),
-    ]
-    if cgroups.memory is None:
-        rlimits.append((resource.RLIMIT_AS, limits.memory_bytes))
+def group_of(limits: SandboxLimits, cgroups: Cgroups, *, overhead: int) -> CommandGroup:
+    """A fresh group of the command, which the caller removes. Raises `SandboxUnavailable` when
+    none can be made although the host offered one."""
     try:
-        group = cgroups.group(limits, overhead=overhead)
+        return cgroups.group(limits, overhead=overhead)
     except OSError as error:
         raise SandboxUnavailable(
             f"The cgroup of the command could not be made: {error}.",
             hint="Check that the cgroup file system is still writable, then restart the gateway.",
         ) from error
-    most = limits.processes + overhead if cgroups.pids is None else None
+
+
+def limits_of(
+    limits: SandboxLimits,
+    group: CommandGroup,
+    *,
+    overhead: int,
+    asks_forks: bool,
+    disk: DiskSpec | None,
+) -> LimitsSpec:
+    """The group's directories, and rlimits for what it does not hold. `asks_forks`: the backend can
+    have the supervisor asked at each fork.
+
+    Address space is limited only where no memory cgroup is to be had: runtimes that reserve
+    far more than they use (V8, the JVM, Go) would not even start under RLIMIT_AS.
+    """
+    held = {member.controller for member in group.members}
+    rlimits = [
+        (resource.RLIMIT_CORE, 0),
+        (resource.RLIMIT_FSIZE, limits.file_bytes),
+        (resource.RLIMIT_NOFILE, limits.open_files),
+    ]
+    if "memory" not in held:
+        rlimits.append((resource.RLIMIT_AS, limits.memory_bytes))
+    most = limits.processes + overhead if "pids" not in held else None
     as_root = os.geteuid() == 0
-    return HeldLimits(
-        tuple(rlimits),
+    return LimitsSpec(
+        rlimits=tuple(rlimits),
         processes=None if as_root else most,
         tasks=most if as_root and asks_forks else None,
-        group=group,
+        cgroups=group.directories(),
+        disk=disk,
+        nice=_NICE,
     )
 
 

@@ -3,6 +3,8 @@
 import asyncio
 import os
 import signal
+from collections.abc import Iterable
+from contextlib import suppress
 
 from adapters.sandbox import process_tree
 from adapters.sandbox.process_tree import ProcessInfo
@@ -16,14 +18,14 @@ async def end_tree(identity: ProcessIdentity, *, grace_s: float, clock: Clock) -
     """SIGTERM, `grace_s` seconds of `clock`, SIGKILL to whatever `identity` still matches."""
     if not process_tree.supported():
         return TreeEnd(False, matched_target=False, signal_sent=False, supported=False)
-    first = await asyncio.to_thread(_members, identity)
+    first = await asyncio.to_thread(process_tree.find_tree, identity)
     sent = process_tree.send(first, signal.SIGTERM)
     await _gone(first, grace_s, clock)
-    left = await asyncio.to_thread(_members, identity)
+    left = await asyncio.to_thread(process_tree.find_tree, identity, first)
     if left:
         sent += process_tree.send(left, signal.SIGKILL)
         await _gone(left, _KILL_WAIT_S, clock)
-        left = await asyncio.to_thread(_members, identity)
+        left = await asyncio.to_thread(process_tree.find_tree, identity, left)
     return TreeEnd(
         confirmed=not left,
         matched_target=bool(first),
@@ -33,42 +35,31 @@ async def end_tree(identity: ProcessIdentity, *, grace_s: float, clock: Clock) -
     )
 
 
-def _members(identity: ProcessIdentity) -> list[ProcessInfo]:
-    return [member.process for member in process_tree.find_tree(identity)]
-
-
-async def _gone(targets: list[ProcessInfo], within: float, clock: Clock) -> None:
+async def _gone(targets: Iterable[ProcessInfo], within: float, clock: Clock) -> None:
     """Return when all of `targets` have ended, or after `within` seconds of `clock`."""
     loop = asyncio.get_running_loop()
-    done = loop.create_future()
+    done = asyncio.Event()
     handles: set[int] = set()
-
-    def finish() -> None:
-        if not done.done():
-            done.set_result(None)
 
     def ended(handle: int) -> None:
         loop.remove_reader(handle)
         os.close(handle)
         handles.discard(handle)
         if not handles:
-            finish()
+            done.set()
 
     for target in targets:
-        try:
+        with suppress(OSError):
             handle = os.pidfd_open(target.pid)
-        except OSError:
-            continue
-        handles.add(handle)
-        # A pidfd becomes readable when its process ends.
-        loop.add_reader(handle, ended, handle)
+            handles.add(handle)
+            # A pidfd becomes readable when its process ends.
+            loop.add_reader(handle, ended, handle)
     if not handles or within <= 0:
-        finish()
-    timer = clock.call_later(within, finish)
+        done.set()
+    timer = clock.call_later(within, done.set)
     try:
-        await done
+        await done.wait()
     finally:
         timer.cancel()
         for handle in list(handles):
-            loop.remove_reader(handle)
-            os.close(handle)
+            ended(handle)

@@ -1,7 +1,7 @@
 """The system calls by which a process gives up power, for itself and for all it starts.
 
-They are called in the supervisor's child, between fork and exec, and cannot be taken back.
-Standard library only, and little of it, as in `spec`. Linux only; importing it elsewhere does no
+They are called in the supervisor's child, between fork and exec, and cannot be taken back. Standard
+library only, and little of it, as in `launch_spec`. Linux only; importing it elsewhere does no
 harm.
 """
 

@@ -16,25 +16,23 @@ import tempfile
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Literal
 
 from adapters.sandbox import canary
+from adapters.sandbox.backend import Backend
 from adapters.sandbox.bubblewrap import Bubblewrap
 from adapters.sandbox.cgroups import Cgroups, discover
+from adapters.sandbox.command_process import Plan
 from adapters.sandbox.landlock import Landlock
-from adapters.sandbox.orphan_trees import end_tree
 from adapters.sandbox.unconfined import Unconfined
 from runtime.domain.errors import InvalidInput
 from runtime.ports.clock import Clock
 from runtime.ports.sandbox import (
     TASK_TOKEN,
-    ProcessIdentity,
     Sandbox,
     SandboxCommand,
     SandboxLimits,
-    SandboxProcess,
     SandboxUnavailable,
-    TreeEnd,
 )
 
 Setting = Literal["auto", "bubblewrap", "landlock", "none"]
@@ -56,60 +54,31 @@ _IMPOSSIBLE = {
 }
 
 
-class Candidate(Sandbox, Protocol):
-    """A backend that knows whether it is worth a canary."""
-
-    def available(self) -> SandboxUnavailable | None: ...
-
-
-class Refused:
+class Refused(Backend):
     """The `Sandbox` of a host on which nothing confines: it starts no command."""
 
     name = "refused"
+    confines = False
 
-    def __init__(self, clock: Clock, *, reasons: Sequence[str]) -> None:
-        self._clock = clock
-        self._reasons = tuple(reasons)
-
-    async def start(self, command: SandboxCommand) -> SandboxProcess:
+    def plan(self, command: SandboxCommand) -> Plan:
         del command
+        why = ("Commands are not run, because nothing here can confine them.", *self.reasons)
         raise SandboxUnavailable(
-            f"Commands are not run, because nothing here can confine them. {self._why()}",
+            " ".join(why),
             hint=(
                 "Install bubblewrap (apt install bubblewrap), or use Linux 6.2 or newer with "
                 'Landlock, or set sandbox = "none" to run commands unconfined.'
             ),
         )
 
-    async def end_tree(self, identity: ProcessIdentity, grace_s: float) -> TreeEnd:
-        return await end_tree(identity, grace_s=grace_s, clock=self._clock)
+    def confinement(self) -> str:
+        return "no command is run."
 
     def describe(self) -> str:
-        return f"refused: no command is run. {self._why()}"
-
-    def _why(self) -> str:
-        return " ".join(self._reasons)
+        return " ".join((f"{self.name}: {self.confinement()}", *self.reasons))
 
 
-class Chosen:
-    """The backend that passed, with what was tried before it."""
-
-    def __init__(self, backend: Sandbox, *, reasons: Sequence[str]) -> None:
-        self.name = backend.name
-        self._backend = backend
-        self._reasons = tuple(reasons)
-
-    async def start(self, command: SandboxCommand) -> SandboxProcess:
-        return await self._backend.start(command)
-
-    async def end_tree(self, identity: ProcessIdentity, grace_s: float) -> TreeEnd:
-        return await self._backend.end_tree(identity, grace_s)
-
-    def describe(self) -> str:
-        return " ".join((self._backend.describe(), *self._reasons))
-
-
-def candidates(clock: Clock, cgroups: Cgroups) -> tuple[Candidate, ...]:
+def candidates(clock: Clock, cgroups: Cgroups) -> tuple[Backend, ...]:
     """The backends that confine, the best first."""
     return Bubblewrap(clock, cgroups=cgroups), Landlock(clock, cgroups=cgroups)
 
@@ -119,7 +88,7 @@ async def choose(
     *,
     clock: Clock,
     cgroups: Cgroups | None = None,
-    backends: Sequence[Candidate] | None = None,
+    backends: Sequence[Backend] | None = None,
     grants: SandboxCommand | None = None,
 ) -> Sandbox:
     """The sandbox for `setting`: the first backend that passes its canary, or `Refused`.
@@ -136,19 +105,21 @@ async def choose(
         if setting in ("auto", backend.name):
             reason = await try_backend(backend, grants)
             if reason is None:
-                return Chosen(backend, reasons=reasons)
+                return replace(backend, reasons=tuple(reasons))
             reasons.append(f"{backend.name} was not taken: {reason}")
-    return Refused(clock, reasons=reasons)
+    return Refused(clock, cgroups=groups, reasons=tuple(reasons))
 
 
-async def try_backend(backend: Candidate, grants: SandboxCommand | None = None) -> str | None:
+async def try_backend(backend: Backend, grants: SandboxCommand | None = None) -> str | None:
     """Run the canary; None when it passed, else one sentence on what went wrong."""
     refused = backend.available()
     if refused is not None:
         return str(refused)
     place = await asyncio.to_thread(_make_place)
     try:
-        return await _canary(backend, place, grants or _made_up(place))
+        workspace = str(place / "workspace")
+        made_up = SandboxCommand(command="", cwd=workspace, writable=(workspace,))
+        return await _canary(backend, place, grants or made_up)
     except (SandboxUnavailable, InvalidInput) as error:
         return str(error)
     finally:
@@ -163,12 +134,7 @@ def _make_place() -> Path:
     return place
 
 
-def _made_up(place: Path) -> SandboxCommand:
-    workspace = str(place / "workspace")
-    return SandboxCommand(command="", cwd=workspace, writable=(workspace,))
-
-
-async def _canary(backend: Sandbox, place: Path, grants: SandboxCommand) -> str | None:
+async def _canary(backend: Backend, place: Path, grants: SandboxCommand) -> str | None:
     listener = await asyncio.start_server(lambda _reader, writer: writer.close(), "127.0.0.1", 0)
     scratch = Path(grants.cwd) / f".gatehouse-canary-{secrets.token_hex(8)}"
     outside = (_above(scratch), place / "beside/file")

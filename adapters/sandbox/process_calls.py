@@ -1,7 +1,8 @@
 """Calls about another process, allowed on the command's own tree only.
 
 Everything below the supervisor is the command's: orphans are inherited by the supervisor, so that
-nobody leaves the tree. The supervisor itself is not in it. Standard library only, as in `spec`.
+nobody leaves the tree. The supervisor itself is not in it. Standard library only, as in
+`launch_spec`.
 """
 
 import ctypes
@@ -13,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from adapters.sandbox import threads
+from adapters.sandbox import system_calls, threads
 
 _MOST_GENERATIONS = 100_000
 # PRIO_PROCESS and IOPRIO_WHO_PROCESS.
@@ -37,19 +38,13 @@ class Call:
         return ctypes.c_int(self.arguments[index]).value
 
 
-@dataclass(frozen=True, slots=True)
-class _Process:
-    parent: int
-    group: int
-
-
-def _process(pid: int) -> _Process:
+def _parent_and_group(pid: int) -> tuple[int, int]:
     """Raises `ProcessLookupError` when there is none."""
     try:
-        fields = threads.stat_fields(f"/proc/{pid}")
+        _, parent, group, *_ = threads.stat_fields(f"/proc/{pid}")
     except OSError:
         raise ProcessLookupError(errno.ESRCH, "no such process") from None
-    return _Process(parent=int(fields[1]), group=int(fields[2]))
+    return int(parent), int(group)
 
 
 def is_own(pid: int) -> bool:
@@ -57,14 +52,14 @@ def is_own(pid: int) -> bool:
 
     Raises `ProcessLookupError` when there is none.
     """
-    parent = _process(pid).parent
+    parent = _parent_and_group(pid)[0]
     for _ in range(_MOST_GENERATIONS):
         if parent == os.getpid():
             return True
         if parent <= 1:
             return False
         try:
-            parent = _process(parent).parent
+            parent = _parent_and_group(parent)[0]
         except ProcessLookupError:
             # It ended while its line was climbed; its child has another parent now.
             return is_own(pid)
@@ -99,7 +94,7 @@ def _members(*, group: int | None, besides: int) -> Iterator[int]:
     for path in Path("/proc").iterdir():
         if path.name.isdecimal() and (pid := int(path.name)) != besides:
             with suppress(ProcessLookupError):
-                if group in (None, _process(pid).group) and is_own(pid):
+                if group in (None, _parent_and_group(pid)[1]) and is_own(pid):
                     yield pid
 
 
@@ -113,7 +108,7 @@ def _kill(call: Call) -> int:
     if target == -1:
         members = list(_members(group=None, besides=caller))
     else:
-        members = list(_members(group=-target or _process(caller).group, besides=0))
+        members = list(_members(group=-target or _parent_and_group(caller)[1], besides=0))
     if not members:
         raise ProcessLookupError(errno.ESRCH, "no such process group")
     # The caller last: afterwards it may be gone, and with it its question.
@@ -174,13 +169,6 @@ JUDGES: dict[str, Callable[[Call], int | None]] = {
     "pidfd_send_signal": _signal_handle,
     "pidfd_open": _on_process,
     **dict.fromkeys(_ONE_PROCESS, _priority),
-    **dict.fromkeys(
-        (
-            *("prlimit64", "sched_rr_get_interval"),
-            *("sched_getaffinity", "sched_getattr", "sched_getparam", "sched_getscheduler"),
-            *("sched_setaffinity", "sched_setattr", "sched_setparam", "sched_setscheduler"),
-        ),
-        _on_process,
-    ),
+    **dict.fromkeys(system_calls.ON_A_PROCESS, _on_process),
 }
 """A judge returns the call's value, or None to let it go on."""

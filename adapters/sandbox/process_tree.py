@@ -7,7 +7,7 @@ import contextlib
 import os
 import select
 import signal
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,22 +19,15 @@ _PROC = Path("/proc")
 
 @dataclass(frozen=True, slots=True)
 class ProcessInfo:
-    """One process. `started_ticks` is field 22 of proc(5) stat."""
+    """One process. `group`, `session` and `started_ticks` are the fields 5, 6 and 22 of proc(5)
+    stat; a group or session whose leader is outside of this view of /proc is 0."""
 
     pid: int
     ppid: int
-    pgid: int
-    session: int
     state: str
     started_ticks: int
-
-
-@dataclass(frozen=True, slots=True)
-class Member:
-    """A process of a tree; `depth` below its head, None when only the token tells."""
-
-    process: ProcessInfo
-    depth: int | None
+    group: int = 0
+    session: int = 0
 
 
 def supported() -> bool:
@@ -45,18 +38,16 @@ def supported() -> bool:
 def read_process(pid: int) -> ProcessInfo | None:
     """The process with this pid, or None when there is none (any more)."""
     try:
-        text = (_PROC / str(pid) / "stat").read_text("utf-8", "replace")
+        fields = threads.stat_fields(str(_PROC / str(pid)))
     except (FileNotFoundError, ProcessLookupError, PermissionError):
         return None
-    # The program's name stands in brackets and may hold anything, brackets and spaces included.
-    fields = text[text.rindex(")") + 2 :].split()
     return ProcessInfo(
-        pid=pid,
-        state=fields[0],
-        ppid=int(fields[1]),
-        pgid=int(fields[2]),
-        session=int(fields[3]),
+        pid,
+        int(fields[1]),
+        fields[0].decode(),
         started_ticks=int(fields[19]),
+        group=int(fields[2]),
+        session=int(fields[3]),
     )
 
 
@@ -69,24 +60,47 @@ def list_processes() -> dict[int, ProcessInfo]:
     return {process.pid: process for process in found if process is not None}
 
 
-def find_tree(identity: ProcessIdentity) -> list[Member]:
-    """The living members of a tree: by descent from its head, by session, by inherited token.
+def find_tree(
+    identity: ProcessIdentity, known: Collection[ProcessInfo] = ()
+) -> dict[ProcessInfo, int | None]:
+    """The living members of a tree: by descent from its head, by inherited token, and by the
+    process groups and sessions of those. With each its depth below the head, None where descent
+    does not tell it. `known` were members a moment ago: by what they were known may be gone.
 
-    The head counts only if it started when `identity` says, so a reused pid matches nothing.
+    The head counts only if it started when `identity` says, so a reused pid matches nothing. The
+    number of a group counts only while a member is in it: others may have taken it since.
     """
     table = list_processes()
     head = table.get(identity.pid)
     depths: dict[int, int] = {}
     if head is not None and head.started_ticks == identity.started_ticks:
         depths = _descendants(table, head)
-    members: list[Member] = []
-    for process in table.values():
-        if process.pid == os.getpid() or threads.is_dead(process.pid, process.state.encode()):
-            continue
-        depth = depths.get(process.pid)
-        if depth is not None or _carries(process, identity.token):
-            members.append(Member(process, depth))
-    return members
+    others = (each for each in table.values() if each.pid not in depths)
+    carriers = {each.pid for each in others if _carries(each, identity.token)}
+    stayed = {each.pid for each in known if _is_same(each, table.get(each.pid))}
+    found = _with_groups(table, depths.keys() | carriers | stayed)
+    return {
+        process: depths.get(process.pid)
+        for process in table.values()
+        if process.pid in found
+        and process.pid != os.getpid()
+        and not threads.is_dead(process.pid, process.state.encode())
+    }
+
+
+def _is_same(before: ProcessInfo, now: ProcessInfo | None) -> bool:
+    return now is not None and now.started_ticks == before.started_ticks
+
+
+def _with_groups(table: dict[int, ProcessInfo], members: Collection[int]) -> set[int]:
+    """These and whoever shares a group or a session with one of them: nobody can join a session
+    from outside, so what lost both its parent and its token is known by that."""
+    own = read_process(os.getpid())
+    nobodys = {0} if own is None else {0, own.group, own.session}
+    groups = {table[pid].group for pid in members} - nobodys
+    sessions = {table[pid].session for pid in members} - nobodys
+    shared = (each for each in table.values() if each.group in groups or each.session in sessions)
+    return set(members) | {process.pid for process in shared}
 
 
 def _descendants(table: dict[int, ProcessInfo], head: ProcessInfo) -> dict[int, int]:
@@ -105,6 +119,8 @@ def _descendants(table: dict[int, ProcessInfo], head: ProcessInfo) -> dict[int, 
 
 
 def _carries(process: ProcessInfo, token: str) -> bool:
+    if not token:
+        return False
     # A first thread that has left shows no environment; the others do.
     shown = (process.pid,) if process.state not in "ZX" else threads.living(process.pid)
     for thread in shown:
@@ -152,8 +168,7 @@ def _send_one(process: ProcessInfo, number: signal.Signals) -> bool:
     except OSError:
         return False
     try:
-        now = read_process(process.pid)
-        if now is None or now.started_ticks != process.started_ticks:
+        if not _is_same(process, read_process(process.pid)):
             return False
         signal.pidfd_send_signal(handle, number)
     except OSError:

@@ -50,19 +50,6 @@ _CHANGES_OF_FILES = (
     *("utimensat", "utime", "utimes"),
     "inotify_add_watch",
 )
-# Calls whose first argument names a process, the caller if it is 0.
-_ON_A_PROCESS = (
-    "prlimit64",
-    "sched_getaffinity",
-    "sched_getattr",
-    "sched_getparam",
-    "sched_getscheduler",
-    "sched_rr_get_interval",
-    "sched_setaffinity",
-    "sched_setattr",
-    "sched_setparam",
-    "sched_setscheduler",
-)
 _SIGNALS = ("kill", "tkill", "tgkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo", "pidfd_send_signal")
 # (name, the `which` that means every process of a user)
 _PRIORITIES = (("setpriority", 2), ("ioprio_set", 3), ("ioprio_get", 3))
@@ -146,9 +133,7 @@ def _number(machine: str) -> _Block:
     return out
 
 
-def _tables(
-    rules: Filter,
-) -> Iterable[tuple[dict[str, tuple[int | None, int | None]], int]]:
+def _tables(rules: Filter) -> Iterable[tuple[dict[str, tuple[int | None, int | None]], int]]:
     yield system_calls.ORDINARY, _ALLOW
     yield system_calls.FORBIDDEN, _REFUSE
     if rules.namespaces:
@@ -187,13 +172,10 @@ def _judgements(rules: Filter) -> dict[str, _Block]:
         blocks[name] = _refuse_bits(mode, _SET_ID_BITS, otherwise=ask)
     for name, (mode, flags) in _CREATIONS.items():
         blocks[name] = _mode_check(mode=mode, flags=flags)
-    for name in _CHANGES_OF_FILES:
-        blocks[name] = [_op(_RETURN, ask)]
-    signal = ask if not rules.signals_scoped else _ALLOW
-    for name in _SIGNALS:
-        blocks[name] = [_op(_RETURN, signal)]
-    for name in _ON_A_PROCESS:
-        blocks[name] = _own_or(ask, 0)
+    signal = _ALLOW if rules.signals_scoped else ask
+    blocks |= {name: [_op(_RETURN, ask)] for name in _CHANGES_OF_FILES}
+    blocks |= {name: [_op(_RETURN, signal)] for name in _SIGNALS}
+    blocks |= {name: _own_or(ask, 0) for name in system_calls.ON_A_PROCESS}
     for name, everyone in _PRIORITIES:
         head = [_load_argument(0), _op(_JEQ, everyone, 0, 1), _op(_RETURN, _REFUSE)]
         blocks[name] = [*head, *_own_or(ask, 1)]

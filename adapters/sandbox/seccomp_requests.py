@@ -1,6 +1,6 @@
 """The questions that a filter asks its supervisor, as seccomp_unotify(2) has them.
 
-Standard library only, and little of it, as in `spec`.
+Standard library only, and little of it, as in `launch_spec`.
 """
 
 import errno

@@ -4,7 +4,7 @@ An entry reads `name x86_64 aarch64`, with `-` where the architecture has no suc
 is not listed does not exist for a command. So it is with `memfd_create`: what is written to a file
 that it makes is memory which no limit of a process counts. And with Landlock's own calls: a rule
 keeps its file on the disk after it was deleted, where nobody can count it. Standard library only,
-as in `spec`.
+as in `launch_spec`.
 """
 
 MACHINES = ("x86_64", "aarch64")
@@ -105,6 +105,12 @@ JUDGED = _read(
     """
 )
 """Calls whose arguments decide, or the supervisor."""
+ON_A_PROCESS = (
+    *("prlimit64", "sched_rr_get_interval"),
+    *("sched_getaffinity", "sched_getattr", "sched_getparam", "sched_getscheduler"),
+    *("sched_setaffinity", "sched_setattr", "sched_setparam", "sched_setscheduler"),
+)
+"""Those whose first argument names a process, the caller if it is 0."""
 
 FORBIDDEN = _read(
     """

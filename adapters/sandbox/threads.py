@@ -1,5 +1,5 @@
 """Which threads of a process still live; standard library only, and little of it, as in
-`spec`.
+`launch_spec`.
 
 A process whose first thread has left looks dead by its pid, although its other threads go on.
 """
@@ -15,6 +15,7 @@ def stat_fields(process: str) -> list[bytes]:
 
     `process` is the folder of a process or a thread.
     """
+    # The program's name stands in brackets and may hold anything, brackets and spaces included.
     with open(f"{process}/stat", "rb") as file:
         return file.read().rpartition(b")")[2].split()
 

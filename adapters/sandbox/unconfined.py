@@ -2,9 +2,8 @@
 
 from pathlib import Path
 
-from adapters.sandbox.backend import Backend, private_directory
+from adapters.sandbox.backend import Backend
 from adapters.sandbox.command_process import Plan
-from adapters.sandbox.launch_spec import LaunchSpec
 from runtime.domain.errors import InvalidInput
 from runtime.ports.sandbox import SandboxCommand
 
@@ -19,24 +18,7 @@ class Unconfined(Backend):
     def plan(self, command: SandboxCommand) -> Plan:
         if not Path(command.cwd).is_dir():
             raise InvalidInput("cwd", "it must be an existing directory")
-        temporary = private_directory()
-        try:
-            common = self.common(command, temporary=temporary)
-        except BaseException:
-            Path(temporary).rmdir()
-            raise
-        return Plan(
-            spec=LaunchSpec(
-                argv=common.argv,
-                cwd=common.cwd,
-                env=common.env,
-                limits=common.limits(),
-                temporary=temporary,
-            ),
-            token=common.token,
-            group=common.held.group,
-            temporary=temporary,
-        )
+        return self.bare(command)
 
     def confinement(self) -> str:
         return (

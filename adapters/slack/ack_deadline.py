@@ -5,10 +5,11 @@ name or a prompt, is given up before that.
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Final
 
+from adapters.slack.failures import SlackFailure
 from runtime.ports.clock import Clock
 
 GOOD_TO_HAVE_S: Final = 1.5
@@ -24,3 +25,15 @@ async def within(clock: Clock, seconds: float = GOOD_TO_HAVE_S) -> AsyncIterator
             yield
         finally:
             timer.cancel()
+
+
+@asynccontextmanager
+async def best_effort(
+    clock: Clock, report: Callable[..., object], event: str, **facts: str
+) -> AsyncIterator[None]:
+    """What takes too long or is refused is only reported; `report` is a method of the log."""
+    try:
+        async with within(clock):
+            yield
+    except (SlackFailure, TimeoutError) as failure:
+        report(event, reason=str(failure), **facts)

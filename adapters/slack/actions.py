@@ -9,8 +9,8 @@ import json
 import re
 from dataclasses import dataclass
 
-from adapters.platforms.json_fields import object_of, text_of
 from adapters.slack.ingress import Ignored
+from runtime.domain.json_fields import object_in, object_of, text_of
 from runtime.domain.printable import quoted
 from runtime.domain.value import JsonObject
 
@@ -110,11 +110,8 @@ def _submission(payload: JsonObject) -> Submission | Ignored:
     view, person = object_of(payload, "view"), object_of(payload, "user")
     if text_of(view, "callback_id") != FORM:
         return Ignored("form that is not ours")
-    try:
-        state = json.loads(text_of(view, "private_metadata"))
-    except ValueError:
-        state = None
-    if not isinstance(state, dict):
+    state = object_in(text_of(view, "private_metadata"))
+    if state is None:
         return Ignored("form that carries nothing")
     call, user = text_of(state, "call"), text_of(person, "id")
     if not (_CALL.fullmatch(call) and user):

@@ -39,12 +39,10 @@ _CAPABILITIES = Capabilities(
     lookup=True,
     # Slack takes the status away after two minutes.
     typing_interval_s=60.0,
-    buttons=True,
     edits=True,
     # `chat.update` is limited to some fifty a minute in the whole workspace.
     edit_interval_s=EDIT_S,
     live_cards=True,
-    threads=True,
     files=True,
     # "Add files to Slack": up to 1 GB.
     file_bytes=1_000_000_000,

@@ -8,10 +8,9 @@ import structlog
 from pydantic import JsonValue
 
 from adapters.platforms.recent_values import Recent
-from adapters.slack.ack_deadline import within
+from adapters.slack.ack_deadline import best_effort
 from adapters.slack.client import SlackClient
 from adapters.slack.directory import Directory
-from adapters.slack.failures import SlackFailure
 from adapters.slack.ingress import COMMAND_PREFIX, Heard, ThreadOpened
 from runtime.domain.value import JsonObject
 from runtime.ports.clock import Clock
@@ -68,8 +67,5 @@ class Assistant:
         )
 
     async def _try(self, method: str, body: JsonObject) -> None:
-        try:
-            async with within(self._clock):
-                await self._client.write(method, body)
-        except (SlackFailure, TimeoutError) as failure:
-            log.info("slack.assistant", method=method, reason=str(failure))
+        async with best_effort(self._clock, log.info, "slack.assistant", method=method):
+            await self._client.write(method, body)

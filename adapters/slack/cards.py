@@ -7,15 +7,22 @@ name and no argument can format itself, ring somebody or look like a button.
 from collections.abc import Iterable, Sequence
 
 from adapters.platforms.cards import LABELS
-from adapters.rendering import utf16_length
+from adapters.rendering import SlackLimits, render_slack, utf16_length
 from adapters.slack.actions import FIELD, FORM, LONGEST_VALUE, PRESS, WRITE, form_state, value_of
-from runtime.domain.messages import ApprovalPart, ChatAddress, QuestionPart
+from runtime.domain.messages import ApprovalPart, ChatAddress, QuestionPart, rows_of
+from runtime.domain.messages import Button as PartButton
 from runtime.domain.value import JsonObject
 from runtime.ports.gatehouse import Home, HomeSession
 
 LONGEST_LABEL = 75
 LONGEST_SECTION = 3000
 LONGEST_INPUT = 3000
+MOST_IN_ROW = 25
+"""What Slack takes in one `actions` block."""
+MOST_ITEMS = 15
+MOST_NOTES = 3
+"""Sections of an answer, so that a page stays below Slack's 100 blocks."""
+_NOTE = SlackLimits(markdown=0, blocks=1)
 _STATES = {"idle": "", "queued": " · waiting", "running": " · working", "parked": " · asks you"}
 Button = tuple[str, str, str, str]
 """Action, label, value, style."""
@@ -51,6 +58,21 @@ def question_buttons(part: QuestionPart) -> JsonObject | None:
     return _row(buttons[-20:])
 
 
+def button_rows(buttons: Sequence[PartButton], message_id: str = "") -> Sequence[JsonObject]:
+    """The rows below a text of the gateway's own, or below a thing on the home page."""
+    rows = (
+        _row(
+            [
+                (f"{PRESS}:{choice}", one.label, value_of(about, choice), "")
+                for number, one in row[:MOST_IN_ROW]
+                for about, choice in [one.pressed_as(message_id, number)]
+            ]
+        )
+        for row in rows_of(buttons)
+    )
+    return [row for row in rows if row is not None]
+
+
 def form(call: str, choice: str, chat: str) -> JsonObject:
     """The form behind a button: one field, for a denial's reason or an answer."""
     title, label, send = ("Your answer", "Answer", "Send")
@@ -83,7 +105,7 @@ def home_view(home: Home, note: str = "") -> JsonObject:
     """The App Home of one person. `note` answers what they did there last."""
     blocks: list[JsonObject] = [_header("Gatehouse")]
     if note:
-        blocks.append(_section(note))
+        blocks.extend(_note(note))
     if not home.known:
         words = "I do not know you yet. Write me a direct message, and you will be told what to do."
         blocks.append(_section(words))
@@ -92,11 +114,25 @@ def home_view(home: Home, note: str = "") -> JsonObject:
         blocks.append(_header("Waiting for you"))
         for card in home.cards:
             blocks.extend(_home_card(card))
+    heading = ""
+    for item in home.items[:MOST_ITEMS]:
+        if item.heading != heading:
+            blocks.append(_header(item.heading))
+            heading = item.heading
+        blocks += [_section(item.text), *button_rows(item.buttons)]
     blocks.append(_header("Conversations"))
     if not home.sessions:
         blocks.append(_section("None yet. Mention me in a channel, or write me a message."))
     blocks.extend(_home_session(session) for session in home.sessions)
     return _home(blocks)
+
+
+def _note(markdown: str) -> Sequence[JsonObject]:
+    rendered = render_slack(markdown, limits=_NOTE)
+    return [
+        {"type": "section", "text": {"type": "mrkdwn", "text": part.text}}
+        for part in rendered[:MOST_NOTES]
+    ]
 
 
 def _home_card(card: ApprovalPart | QuestionPart) -> list[JsonObject]:

@@ -8,13 +8,13 @@ from collections.abc import Iterable, Mapping
 
 import structlog
 
-from adapters.platforms.json_fields import object_of, objects_of, text_of
 from adapters.platforms.recent_values import Expiring, Recent
-from adapters.slack.ack_deadline import within
+from adapters.slack.ack_deadline import best_effort, within
 from adapters.slack.client import SlackClient
 from adapters.slack.failures import Refused, SlackFailure
 from adapters.slack.ingress import Bot, Heard
 from adapters.slack.message_text import people_in
+from runtime.domain.json_fields import object_of, objects_of, text_of
 from runtime.domain.value import JsonObject
 from runtime.ports.clock import Clock
 
@@ -23,6 +23,8 @@ log = structlog.get_logger(__name__)
 NAMES_KEPT_S = 3600.0
 THREAD_PAGE = 200
 MAX_THREAD_PAGES = 5
+MOST_ZONE = 64
+"""Characters of the name of a time zone."""
 
 
 class Directory:
@@ -33,6 +35,7 @@ class Directory:
         self._bot = bot
         self._clock = clock
         self._names: Expiring[str, str] = Expiring(clock, NAMES_KEPT_S)
+        self._zones: Expiring[str, str] = Expiring(clock, NAMES_KEPT_S)
         self._members: Expiring[str, bool] = Expiring(clock, NAMES_KEPT_S)
         self._threads: Recent[tuple[str, str], bool] = Recent()
 
@@ -40,18 +43,20 @@ class Directory:
         """Names of people and channels by id; what cannot be looked up now is missing, and the id
         is shown."""
         asked = sorted(ids)
-        try:
-            async with within(self._clock):
-                for each in asked:
-                    await self._learn(each)
-        except (SlackFailure, TimeoutError) as failure:
-            log.info("slack.name_unknown", reason=str(failure))
+        async with best_effort(self._clock, log.info, "slack.name_unknown"):
+            for each in asked:
+                await self._learn(each)
         found = {each: self._names.get(each) for each in asked}
         return {each: name for each, name in found.items() if name}
 
     async def name(self, each: str) -> str:
         """One name, or nothing."""
         return (await self.names([each])).get(each, "")
+
+    def zone(self, user: str) -> str:
+        """The time zone of a person's profile, which came with their name; empty where it is not
+        known now."""
+        return self._zones.get(user) or ""
 
     async def shut_out(self, chat: str) -> bool:
         """Whether the bot surely cannot write there; False where nobody can tell now."""
@@ -100,7 +105,9 @@ class Directory:
             # Of another workspace, hidden, or the scope is missing: asking again does not help.
             self._names.put(each, "")
             return
-        self._names.put(each, _name(object_of(answer, key)))
+        found = object_of(answer, key)
+        self._names.put(each, _name(found))
+        self._zones.put(each, text_of(found, "tz")[:MOST_ZONE])
 
     async def _look(self, chat: str, thread: str) -> bool:
         arguments: dict[str, str | int | bool] = {

@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 from pydantic import JsonValue
 
 from adapters.platforms.cards import SCOPES, approval_text, code, question_text
-from adapters.platforms.json_fields import number_of, object_of, objects_of, text_of
 from adapters.rendering import SlackLimits, SlackPart, render_slack
-from adapters.slack.cards import approval_buttons, question_buttons
+from adapters.slack.cards import approval_buttons, button_rows, question_buttons
 from adapters.slack.ingress import COMMAND_PREFIX
 from runtime.domain.files import size_text
+from runtime.domain.json_fields import number_of, object_of, objects_of, text_of
 from runtime.domain.messages import (
     ApprovalPart,
     FilePart,
@@ -51,7 +51,7 @@ class Upload:
 
 def posts_of(message: OutboundMessage) -> tuple[Post | Upload, ...]:
     """Everything that the message needs, in order; empty where it holds no text at all."""
-    return tuple(post for part in message.parts for post in _posts(part))
+    return tuple(post for part in message.parts for post in _posts(part, message.outbox_id))
 
 
 def post_payload(
@@ -154,16 +154,26 @@ def card(markdown: str, hint: str, *, actions: JsonObject | None = None) -> tupl
     return (*posts[:-1], closing)
 
 
-def _posts(part: OutboundPart) -> Iterable[Post | Upload]:
+def _posts(part: OutboundPart, message_id: str) -> Iterable[Post | Upload]:
     match part:
         case TextPart():
-            return [_post(rendered) for rendered in render_slack(part.markdown)]
+            return _text(part, message_id)
         case ApprovalPart():
             return _approval(part)
         case QuestionPart():
             return _question(part)
         case FilePart():
             return [Upload(part.name, part.path, file_facts(part))]
+
+
+def _text(part: TextPart, message_id: str) -> Iterable[Post]:
+    """A text; its buttons stand below the last post."""
+    rows = button_rows(part.buttons, message_id)
+    limits = _CARD if rows else SlackLimits()
+    posts = [_post(rendered) for rendered in render_slack(part.markdown, limits=limits)]
+    if not rows or not posts:
+        return posts
+    return [*posts[:-1], replace(posts[-1], blocks=(*posts[-1].blocks, *rows))]
 
 
 def _approval(part: ApprovalPart) -> tuple[Post, ...]:

@@ -11,6 +11,7 @@ from weakref import WeakValueDictionary
 import structlog
 
 from adapters.slack import ingress
+from adapters.slack.ack_deadline import best_effort
 from adapters.slack.assistant import Assistant
 from adapters.slack.client import SlackClient
 from adapters.slack.directory import Directory
@@ -29,14 +30,17 @@ from adapters.slack.interactivity import Interactivity
 from adapters.slack.settings import SlackSettings
 from adapters.slack.socket_mode import Ack, Envelope
 from adapters.slack.thread_cache import Asker, Memory
-from adapters.slack.welcome import Greeting
 from runtime.domain.errors import Unavailable
+from runtime.domain.json_fields import object_of, objects_of
 from runtime.domain.value import JsonObject
 from runtime.ports.clock import Clock
 from runtime.ports.gatehouse import Gatehouse
 
 log = structlog.get_logger(__name__)
 
+GREETING = "gatehouse_greeting"
+"""The mark of a greeting: Slack may tell of the same arrival again, and to another process."""
+_LOOKED_AT = 200
 NOT_THERE = (
     "I am not in this channel, so I could not answer here. Add me with /invite, or write me a "
     "direct message."
@@ -63,7 +67,7 @@ class Receiver:
         self._clock = clock
         self._memory = memory
         self._assistant = Assistant(client, directory, clock)
-        self._greeting = Greeting(client, bot.user_id, clock)
+        self._client = client
         self._interactivity = Interactivity(client, bot, directory, clock)
         self._order: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
@@ -93,7 +97,7 @@ class Receiver:
         habit = self._settings.reply_in_thread
         event = ingress.read_event(envelope.payload, self._bot, reply_in_thread=habit)
         if isinstance(event, HomeOpened):
-            await self._interactivity.homes.publish(event.user, gatehouse)
+            await self._interactivity.publish_home(event.user, gatehouse)
         elif isinstance(event, Ignored):
             log.debug("slack.ignored", reason=event.reason)
         else:
@@ -118,7 +122,7 @@ class Receiver:
                         self._directory.joined(event.chat, event.thread)
                 case Added():
                     if self._settings.greeting:
-                        await self._greeting.greet(event.chat)
+                        await self._greet(event.chat)
                 case ThreadOpened():
                     await self._assistant.opened(event)
 
@@ -136,12 +140,14 @@ class Receiver:
     async def _heard(self, heard: Heard, gatehouse: Gatehouse) -> None:
         directory = self._directory
         in_thread = self._settings.thread_without_mention and await directory.takes_part(heard)
+        names = await directory.names(heard.named)
         message = ingress.inbound(
             heard,
             self._bot,
-            names=await directory.names(heard.named),
+            names=names,
             takes_part=in_thread,
             received_at_ms=self._clock.now_ms(),
+            timezone=directory.zone(heard.user),
         )
         if heard.edited_at is not None:
             await gatehouse.revise(message)
@@ -150,6 +156,30 @@ class Receiver:
         if not heard.is_bot:
             self._remember(heard)
             await self._assistant.said(heard, message.text)
+
+    async def _greet(self, chat: str) -> None:
+        """Say a line where the bot was let in, and where none was said yet."""
+        async with best_effort(self._clock, log.info, "slack.not_greeted", chat=chat):
+            page = await self._client.read(
+                "conversations.history",
+                {"channel": chat, "limit": _LOOKED_AT, "include_all_metadata": True},
+            )
+            marks = (object_of(message, "metadata") for message in objects_of(page, "messages"))
+            if not any(mark.get("event_type") == GREETING for mark in marks):
+                await self._client.write("chat.postMessage", self._greeting(chat))
+
+    def _greeting(self, chat: str) -> JsonObject:
+        return {
+            "channel": chat,
+            "text": (
+                f"Hello. Mention me, <@{self._bot.user_id}>, and I answer in a thread; "
+                "`/gatehouse help` lists what else I know. "
+                f"If I stay silent, my operator has not allowed this channel yet (`{chat}`)."
+            ),
+            "unfurl_links": False,
+            "unfurl_media": False,
+            "metadata": {"event_type": GREETING, "event_payload": {"chat": chat}},
+        }
 
     def _remember(self, heard: Heard) -> None:
         if heard.answer_thread is not None:

@@ -11,11 +11,11 @@ from urllib.parse import urljoin, urlsplit
 
 import aiohttp
 
-from adapters.platforms.json_fields import object_of, text_of
 from adapters.slack.client import SlackClient
 from adapters.slack.failures import Refused, SlackFailure
 from adapters.slack.ingress import FILE_ID
 from runtime.domain.errors import Forbidden, NotFound, Unavailable
+from runtime.domain.json_fields import object_of, text_of
 from runtime.domain.messages import Attachment
 
 PIECE: Final = 64 * 1024

@@ -8,7 +8,6 @@ or, where Slack took none, by its name if only one unmarked file of that name wa
 import re
 from collections.abc import Sequence
 
-from adapters.platforms.json_fields import objects_of, text_of
 from adapters.slack.client import SlackClient
 from adapters.slack.directory import next_cursor
 from adapters.slack.egress import Upload, file_mark, marks_of, part_number, posts_of
@@ -16,6 +15,7 @@ from adapters.slack.failures import Refused, SlackFailure, lookup_error
 from adapters.slack.ingress import Bot
 from adapters.slack.thread_cache import Asker
 from runtime.domain.errors import DeliveryRejected
+from runtime.domain.json_fields import objects_of, text_of
 from runtime.domain.messages import OutboundMessage
 from runtime.domain.value import JsonObject
 

@@ -10,7 +10,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from adapters.platforms.json_fields import object_of, objects_of, text_of
 from adapters.slack.message_text import (
     channels_in,
     people_in,
@@ -19,6 +18,7 @@ from adapters.slack.message_text import (
     without_quotes,
 )
 from adapters.slack.settings import ReplyInThread
+from runtime.domain.json_fields import object_of, objects_of, text_of
 from runtime.domain.messages import Attachment, ChatKind, Deletion, InboundMessage
 from runtime.domain.people import Sender
 from runtime.domain.value import JsonObject
@@ -114,7 +114,6 @@ class Heard:
     mentions_bot: bool = False
     parent_is_bot: bool = False
     attachments: tuple[Attachment, ...] = ()
-    event_id: str = ""
     sent_at_ms: int | None = None
 
     @property
@@ -140,7 +139,7 @@ def read_event(payload: JsonObject, bot: Bot, *, reply_in_thread: ReplyInThread)
     if _elsewhere(payload, bot):
         return Ignored("an event of another workspace: it needs an application of its own")
     if kind in ("message", "app_mention"):
-        return _message(payload, event, bot, reply_in_thread)
+        return _message(event, bot, reply_in_thread)
     if kind == "member_joined_channel":
         chat = text_of(event, "channel")
         ours = chat and text_of(event, "user") == bot.user_id
@@ -178,14 +177,20 @@ def read_command(payload: JsonObject, envelope_id: str) -> Heard | Ignored:
         user=user,
         text=f"/{words or 'help'}",
         mentions_bot=True,
-        event_id=envelope_id,
     )
 
 
 def inbound(
-    heard: Heard, bot: Bot, *, names: Mapping[str, str], takes_part: bool, received_at_ms: int
+    heard: Heard,
+    bot: Bot,
+    *,
+    names: Mapping[str, str],
+    takes_part: bool,
+    received_at_ms: int,
+    timezone: str = "",
 ) -> InboundMessage:
-    """The message for the engine. `takes_part` says that the bot is in the message's thread."""
+    """The message for the engine. `takes_part` says that the bot is in the message's thread,
+    `timezone` what its sender's profile says."""
     text = without_leading_mention(heard.text, bot.user_id)
     said = without_quotes(text)
     return InboundMessage(
@@ -196,7 +201,12 @@ def inbound(
         thread_id=heard.answer_thread,
         message_id=heard.message_id,
         edited_at=heard.edited_at,
-        sender=Sender(id=heard.user, name=names.get(heard.user) or heard.name, is_bot=heard.is_bot),
+        sender=Sender(
+            id=heard.user,
+            name=names.get(heard.user) or heard.name,
+            is_bot=heard.is_bot,
+            timezone=timezone,
+        ),
         text=readable(text, names).strip(),
         said=None if said is None else readable(said, names).strip(),
         mentions_bot=heard.mentions_bot,
@@ -205,14 +215,11 @@ def inbound(
         attachments=heard.attachments,
         received_at_ms=received_at_ms,
         sent_at_ms=heard.sent_at_ms,
-        platform_event_id=heard.event_id,
         command_prefix=COMMAND_PREFIX,
     )
 
 
-def _message(
-    payload: JsonObject, event: JsonObject, bot: Bot, reply_in_thread: ReplyInThread
-) -> Happened:
+def _message(event: JsonObject, bot: Bot, reply_in_thread: ReplyInThread) -> Happened:
     subtype = text_of(event, "subtype")
     if subtype == "message_deleted":
         return _deleted(event, text_of(event, "deleted_ts"), bot)
@@ -226,7 +233,6 @@ def _message(
         return heard
     return replace(
         heard,
-        event_id=text_of(payload, "event_id"),
         mentions_bot=heard.mentions_bot or text_of(event, "type") == "app_mention",
         answer_thread=_answer_thread(heard, reply_in_thread),
     )

@@ -1,4 +1,5 @@
-"""Presses and forms: to the engine, and its answer to the person who pressed, and nobody else.
+"""Presses and forms: to the engine, and its answer to the person who pressed, and nobody else; and
+the App Home, published when a person opens it, and after what they did there.
 
 Slack never repeats a press. So a store that is away is told to the person, who presses again.
 """
@@ -6,13 +7,11 @@ Slack never repeats a press. So a store that is away is told to the person, who 
 import structlog
 
 from adapters.rendering import render_slack
-from adapters.slack.ack_deadline import within
+from adapters.slack.ack_deadline import best_effort
 from adapters.slack.actions import FIELD, HOME, Press, Submission, read_interaction
-from adapters.slack.app_home import HomePages
-from adapters.slack.cards import form
+from adapters.slack.cards import form, home_view
 from adapters.slack.client import SlackClient
 from adapters.slack.directory import Directory
-from adapters.slack.failures import SlackFailure
 from adapters.slack.ingress import CHANNEL, Bot, Ignored
 from adapters.slack.socket_mode import Ack
 from runtime.domain.errors import StoreUnavailable
@@ -28,14 +27,13 @@ NOT_STORED = "This could not be stored just now. Please do it again in a moment.
 
 
 class Interactivity:
-    """The buttons and forms of one workspace."""
+    """The buttons, forms and App Homes of one workspace."""
 
     def __init__(self, client: SlackClient, bot: Bot, directory: Directory, clock: Clock) -> None:
         self._client = client
         self._bot = bot
         self._directory = directory
         self._clock = clock
-        self.homes = HomePages(client, bot, directory, clock)
 
     async def act(self, payload: JsonObject, gatehouse: Gatehouse) -> Ack:
         """What a person did; the acknowledgement holds what their form is answered."""
@@ -52,13 +50,22 @@ class Interactivity:
         await self._tell(done, pressed.text, gatehouse)
         return Ack()
 
+    async def publish_home(self, user: str, gatehouse: Gatehouse, *, note: str = "") -> None:
+        """Show it as it is now. What Slack refuses is logged. Raises `StoreUnavailable`."""
+        name = await self._directory.name(user)
+        sender = Sender(id=user, name=name, timezone=self._directory.zone(user))
+        home = await gatehouse.home(channel=CHANNEL, account=self._bot.team_id, sender=sender)
+        view = home_view(home, note)
+        async with best_effort(self._clock, log.warning, "slack.no_home"):
+            await self._client.write("views.publish", {"user_id": user, "view": view})
+
     async def _submitted(self, sent: Submission, gatehouse: Gatehouse) -> Ack:
         pressed = await self._press(sent, gatehouse)
         if not pressed.accepted:
             # The form stays on the screen with what was written, and says why.
             return Ack({"response_action": "errors", "errors": {FIELD: pressed.text}})
         if sent.chat == HOME:
-            await self.homes.publish(sent.user, gatehouse, note=pressed.text)
+            await self.publish_home(sent.user, gatehouse, note=pressed.text)
         return Ack()
 
     async def _press(self, done: Press | Submission, gatehouse: Gatehouse) -> Pressed:
@@ -67,7 +74,7 @@ class Interactivity:
             channel=CHANNEL,
             account=self._bot.team_id,
             chat_id=done.chat,
-            sender=Sender(id=done.user, name=name),
+            sender=Sender(id=done.user, name=name, timezone=self._directory.zone(done.user)),
             open_call_id=done.call,
             choice=done.choice,
             press_id=done.press_id,
@@ -83,15 +90,12 @@ class Interactivity:
     async def _open_form(self, press: Press) -> None:
         view = form(press.call, press.choice, press.chat)
         body: JsonObject = {"trigger_id": press.trigger, "view": view}
-        try:
-            async with within(self._clock):
-                await self._client.write("views.open", body)
-        except (SlackFailure, TimeoutError) as failure:
-            log.warning("slack.no_form", reason=str(failure))
+        async with best_effort(self._clock, log.warning, "slack.no_form"):
+            await self._client.write("views.open", body)
 
     async def _tell(self, press: Press, text: str, gatehouse: Gatehouse) -> None:
         if press.chat == HOME:
-            await self.homes.publish(press.user, gatehouse, note=text)
+            await self.publish_home(press.user, gatehouse, note=text)
             return
         rendered = render_slack(text)
         if not rendered:
@@ -103,8 +107,5 @@ class Interactivity:
         }
         if press.thread is not None:
             body["thread_ts"] = press.thread
-        try:
-            async with within(self._clock):
-                await self._client.write("chat.postEphemeral", body)
-        except (SlackFailure, TimeoutError) as failure:
-            log.info("slack.press_unanswered", reason=str(failure))
+        async with best_effort(self._clock, log.info, "slack.press_unanswered"):
+            await self._client.write("chat.postEphemeral", body)

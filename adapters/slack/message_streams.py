@@ -224,7 +224,8 @@ class SlackStreams:
             await self._client.write("chat.stopStream", body)
         except SlackFailure as failure:
             verdict = repeatable_error(failure)
-            if isinstance(verdict, DeliveryRetry) or _account_wide(verdict):
+            shut_out = isinstance(verdict, DeliveryRejected) and verdict.account_wide
+            if isinstance(verdict, DeliveryRetry) or shut_out:
                 if isinstance(failure, Unanswered):
                     # It may hold the rest by now, so it must not be added again.
                     self._shown.drop(stream)
@@ -273,10 +274,6 @@ def _rest(reply: OutboundMessage, shown: _Shown | None) -> str | None:
     if shown is None or first is None or len(first.blocks) > 1:
         return None
     return whole.removeprefix(shown.text) if whole.startswith(shown.text) else None
-
-
-def _account_wide(verdict: Exception) -> bool:
-    return isinstance(verdict, DeliveryRejected) and verdict.account_wide
 
 
 def _first(message: OutboundMessage) -> Post | None:

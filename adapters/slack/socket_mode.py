@@ -18,9 +18,9 @@ import structlog
 from aiohttp import ClientWebSocketResponse, WSMsgType
 
 from adapters.platforms.backoff import LONGEST_DELAY_S, Backoff
-from adapters.platforms.json_fields import object_in
 from adapters.slack.client import SlackClient
 from adapters.slack.failures import SlackFailure, connection_error
+from runtime.domain.json_fields import object_in
 from runtime.domain.value import JsonObject
 from runtime.ports.clock import Clock
 

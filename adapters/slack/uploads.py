@@ -13,7 +13,6 @@ from typing import BinaryIO
 import structlog
 from pydantic import JsonValue
 
-from adapters.platforms.json_fields import object_of
 from adapters.slack.client import SlackClient
 from adapters.slack.egress import Upload
 from adapters.slack.failures import (
@@ -26,6 +25,7 @@ from adapters.slack.failures import (
     repeatable_error,
 )
 from runtime.domain.errors import DeliveryUnknown
+from runtime.domain.json_fields import object_of
 from runtime.domain.messages import ChatAddress
 from runtime.domain.value import JsonObject
 

@@ -14,11 +14,11 @@ from urllib.parse import parse_qsl
 import structlog
 from pydantic import SecretStr
 
-from adapters.platforms.json_fields import object_in
 from adapters.slack.event_intake import Receiver
 from adapters.slack.failures import SlackFailure
 from adapters.slack.socket_mode import Ack, Envelope
 from runtime.domain.errors import Forbidden, Unavailable
+from runtime.domain.json_fields import object_in
 from runtime.domain.value import JsonObject
 from runtime.ports.chat import WebhookRequest, WebhookResponse
 from runtime.ports.clock import Clock

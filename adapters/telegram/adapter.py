@@ -10,7 +10,6 @@ from collections.abc import Sequence
 import structlog
 from pydantic import JsonValue
 
-from adapters.platforms.json_fields import number_of, text_of
 from adapters.telegram.albums import Unit
 from adapters.telegram.callbacks import Seal
 from adapters.telegram.client import TelegramClient
@@ -31,6 +30,7 @@ from adapters.telegram.update_intake import Hearing
 from adapters.telegram.uploads import MOST_FILE_BYTES
 from adapters.telegram.webhook import Registration, TelegramWebhook
 from runtime.domain.errors import DeliveryRejected, Forbidden, StoreUnavailable, Unavailable
+from runtime.domain.json_fields import number_of, text_of
 from runtime.domain.messages import ChatAddress, Move, OutboundMessage, Receipt
 from runtime.ports import chat
 from runtime.ports.chat import AdapterStatus, Capabilities, Webhook
@@ -52,12 +52,10 @@ _CAPABILITIES = Capabilities(
     account_rate=30.0,
     account_burst=30,
     typing_interval_s=4.0,
-    buttons=True,
     edits=True,
     # Of a group's 20 messages a minute it leaves some for replies.
     edit_interval_s=3.0,
     live_cards=True,
-    threads=True,
     files=True,
     file_bytes=MOST_FILE_BYTES,
 )

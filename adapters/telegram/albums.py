@@ -6,8 +6,8 @@ chats may stand between them. Nothing of a batch is confirmed that would tear an
 
 from collections.abc import Sequence
 
-from adapters.platforms.json_fields import number_of
 from adapters.telegram.ingress import album_of
+from runtime.domain.json_fields import number_of
 from runtime.domain.value import JsonObject
 
 # An album has at most ten items (`sendMediaGroup`), a batch at most a hundred updates.

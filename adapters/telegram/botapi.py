@@ -8,9 +8,7 @@ library drops parts of them and warns whenever it reads the seconds of a 429.
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from collections.abc import AsyncGenerator
 from pathlib import Path
 from types import SimpleNamespace
 from urllib.parse import quote
@@ -21,6 +19,7 @@ from telegram import Bot
 from telegram.error import TelegramError
 from telegram.request import BaseRequest, RequestData
 
+from adapters.rendering import clean
 from adapters.telegram.failures import (
     TelegramFailure,
     Unanswered,
@@ -28,6 +27,7 @@ from adapters.telegram.failures import (
     failure_in,
 )
 from adapters.telegram.settings import TelegramSettings
+from runtime.domain.messages import FilePart
 from runtime.domain.value import JsonObject
 
 CONNECT_TIMEOUT_S = 10.0
@@ -37,17 +37,7 @@ PIECE_BYTES = 64 * 1024
 # Shorter than the idle limit of Telegram's servers, so that a call rarely leaves on a connection
 # that just died.
 KEEPALIVE_S = 15.0
-
-
-@dataclass(frozen=True, slots=True)
-class Upload:
-    """A file on this machine as one argument (`field`) of a method; `size` is in bytes."""
-
-    field: str
-    path: Path
-    name: str
-    media_type: str
-    size: int
+_NOT_IN_NAMES = str.maketrans('"\\/', "'__")
 
 
 class BotApi:
@@ -78,42 +68,38 @@ class BotApi:
                 method, api_kwargs=dict(payload), read_timeout=timeout
             )
         except Failed as failed:
-            raise failed.failure from failed
+            raise failed.failure  # noqa: B904 - it knows its cause
         except TelegramError as error:
             raise Unanswered(f"{method}: {error}") from error
         return answer
 
-    async def upload(self, method: str, payload: JsonObject, file: Upload) -> JsonValue:
-        """The `result` of a method that takes a file. Raises `TelegramFailure`, and `OSError`
-        where the file cannot be opened.
+    async def upload(
+        self, method: str, payload: JsonObject, field: str, file: FilePart, size: int
+    ) -> JsonValue:
+        """As `TelegramClient.upload`.
 
         The library would read the whole file into memory; this streams it from the disk.
         """
         # Off the loop: the disk may be a slow one.
-        content = await asyncio.to_thread(file.path.open, "rb")
+        content = await asyncio.to_thread(Path(file.path).open, "rb")
         with content:
+            # The name goes into a header, between quotes and in one line.
+            filename = " ".join(clean(file.name).translate(_NOT_IN_NAMES).split()) or "file"
             # Telegram takes a name as it stands there, without decoding it.
             form = aiohttp.FormData(quote_fields=False)
             for name, value in payload.items():
                 form.add_field(name, value if isinstance(value, str) else json.dumps(value))
-            form.add_field(file.field, content, filename=file.name, content_type=file.media_type)
-            try:
-                body = await self._transport.send_form(
-                    f"{self._bot.base_url}/{method}", form, more_s=file.size / SLOWEST_BYTES_S
-                )
-            except Failed as failed:
-                raise failed.failure from failed
+            form.add_field(field, content, filename=filename, content_type=file.media_type)
+            total_s = self._transport.read_timeout + size / SLOWEST_BYTES_S
+            _, body = await self._transport.request(
+                "POST", f"{self._bot.base_url}/{method}", form, total_s
+            )
         answer: JsonValue = json.loads(body)["result"]
         return answer
 
-    async def download(self, path: str) -> AsyncGenerator[bytes, None]:
+    def download(self, path: str) -> AsyncGenerator[bytes, None]:
         """The file at a `file_path` of `getFile`, in pieces. Raises `TelegramFailure`."""
-        try:
-            async with self._transport.fetch(f"{self._bot.base_file_url}/{quote(path)}") as pieces:
-                async for piece in pieces:
-                    yield piece
-        except Failed as failed:
-            raise failed.failure from failed
+        return self._transport.pieces(f"{self._bot.base_file_url}/{quote(path)}")
 
     async def close(self) -> None:
         await self._transport.shutdown()
@@ -176,18 +162,17 @@ class Transport(BaseRequest):
         pool_timeout: object = BaseRequest.DEFAULT_NONE,  # noqa: ARG002
     ) -> tuple[int, bytes]:
         """Raises `Failed` for everything but a good answer. `read_timeout` is for all of it."""
-        total = read_timeout if isinstance(read_timeout, int | float) else self._timeout_s
+        total_s = read_timeout if isinstance(read_timeout, int | float) else self._timeout_s
         data = request_data.json_parameters if request_data is not None else None
-        return await self._request(method, url, data, total)
+        try:
+            return await self.request(method, url, data, total_s)
+        except TelegramFailure as failure:
+            failed = Failed(failure)
+        # Outside of the block: each would be the other's cause, in a circle.
+        raise failed
 
-    async def send_form(self, url: str, form: aiohttp.FormData, *, more_s: float) -> bytes:
-        """As `do_request`, with a form; `more_s` are the seconds that its files may take."""
-        _, body = await self._request("POST", url, form, self._timeout_s + more_s)
-        return body
-
-    @asynccontextmanager
-    async def fetch(self, url: str) -> AsyncIterator[AsyncIterator[bytes]]:
-        """The pieces of a file. Raises `Failed`; nothing is lost by asking again."""
+    async def pieces(self, url: str) -> AsyncGenerator[bytes, None]:
+        """Those of a file. Raises `TelegramFailure`; nothing is lost by asking again."""
         timeout = aiohttp.ClientTimeout(sock_connect=CONNECT_TIMEOUT_S, sock_read=self._timeout_s)
         try:
             async with self._opened().get(
@@ -195,19 +180,21 @@ class Transport(BaseRequest):
             ) as response:
                 if response.status != 200:
                     failure = failure_in(response.status, await response.read())
-                    raise Failed(failure or Unanswered(f"HTTP {response.status}"))
-                yield response.content.iter_chunked(PIECE_BYTES)
+                    raise failure or Unanswered(f"HTTP {response.status}")
+                async for piece in response.content.iter_chunked(PIECE_BYTES):
+                    yield piece
         except (aiohttp.ClientError, OSError) as error:
             # The address holds the token, so nothing of the error's text is passed on.
-            raise Failed(Unanswered(f"the download broke: {type(error).__name__}")) from None
+            raise Unanswered(f"the download broke: {type(error).__name__}") from None
 
-    async def _request(
+    async def request(
         self,
         method: str,
         url: str,
         data: dict[str, str] | aiohttp.FormData | None,
         total_s: float,
     ) -> tuple[int, bytes]:
+        """The status and the body of a good answer. Raises `TelegramFailure`."""
         journey = _Journey()
         try:
             async with self._opened().request(
@@ -219,10 +206,10 @@ class Transport(BaseRequest):
             ) as response:
                 status, body = response.status, await response.read()
         except (aiohttp.ClientError, OSError) as error:
-            raise Failed(journey.ended(error)) from error
+            raise journey.ended(error) from error
         failure = failure_in(status, body)
         if failure is not None:
-            raise Failed(failure)
+            raise failure
         return status, body
 
     def _opened(self) -> aiohttp.ClientSession:

@@ -17,7 +17,17 @@ _PURPOSE = b"gatehouse telegram callback data v1"
 # 96 bits, 16 characters: nobody may try out as many through a rate-limited bot.
 _SIGNATURE_BYTES = 12
 _DATA = re.compile(r"(?P<call>[\w.-]+):(?P<choice>[a-z]+|\d{1,3}):(?P<mark>[\w-]{16})", re.ASCII)
-_SHORT = {"once": "o", "session": "s", "approve": "a", "deny": "d"}
+_SHORT = {
+    "once": "o",
+    "session": "s",
+    "approve": "a",
+    "deny": "d",
+    "pause": "p",
+    "resume": "r",
+    "cancel": "c",
+    "snooze": "z",
+    "snoozelong": "zz",
+}
 _LONG = {short: choice for choice, short in _SHORT.items()}
 
 

@@ -14,13 +14,15 @@ from adapters.platforms.cards import LABELS, SCOPES, approval_text, question_tex
 from adapters.rendering import clean, utf16_length
 from adapters.telegram.callbacks import Chosen, Seal
 from adapters.telegram.posts import Post, rendered
-from runtime.domain.messages import ApprovalPart, QuestionPart
+from runtime.domain.messages import ApprovalPart, Button, QuestionPart, TextPart, rows_of
 from runtime.domain.value import JsonObject
 
 # What a phone shows of a button in a row of its own.
 _LABEL_GRAPHEMES = 40
 # The Bot API takes 100 buttons; a list of so many is better read and answered by its number.
 _MOST_OPTIONS = 20
+_MOST_BUTTONS = 40
+_BUTTONS_A_ROW = 2
 MOST_UNITS = 4096
 
 
@@ -43,6 +45,27 @@ def decided(markdown: str, outcome: str) -> tuple[Post, ...]:
     if utf16_length(outcome) <= room:
         return (*posts, replace(last, text=f"{last.text}\n\n{outcome}".lstrip()))
     return (*posts, last, Post(outcome[: MOST_UNITS // 2]))
+
+
+def text(part: TextPart, seal: Seal, message_id: str) -> tuple[Post, ...]:
+    """A text; its buttons stand below the last post."""
+    posts = rendered(part.markdown)
+    rows: list[JsonValue] = []
+    for row in rows_of(part.buttons[:_MOST_BUTTONS]):
+        cells = [
+            _button(_short(one.label), seal.write(_chosen(one, message_id, number)))
+            for number, one in row
+        ]
+        rows += _rows(cells, _BUTTONS_A_ROW)
+    if not posts or not rows:
+        return tuple(posts)
+    return (*posts[:-1], replace(posts[-1], keyboard={"inline_keyboard": rows}))
+
+
+def _chosen(one: Button, message_id: str, number: int) -> Chosen:
+    if one.about:
+        return Chosen(one.about, one.choice)
+    return Chosen(message_id, option=number)
 
 
 def approval(part: ApprovalPart, seal: Seal) -> tuple[Post, ...]:
@@ -88,17 +111,26 @@ def _ways(part: ApprovalPart) -> Iterable[str]:
 
 
 def _label(number: int, text: str) -> str:
+    return f"{number}. {_short(text)}"
+
+
+def _short(text: str) -> str:
     graphemes = regex.findall(r"\X", " ".join(text.split()))
     short = "".join(graphemes[: _LABEL_GRAPHEMES - 1])
     mark = "\N{HORIZONTAL ELLIPSIS}" if len(graphemes) >= _LABEL_GRAPHEMES else ""
-    return f"{number}. {short}{mark}"
+    return f"{short}{mark}"
 
 
 def _button(label: str, data: str | None) -> JsonValue | None:
-    return None if data is None else [{"text": label, "callback_data": data}]
+    return None if data is None else {"text": label, "callback_data": data}
 
 
-def _keyboard(rows: list[JsonValue | None]) -> JsonObject | None:
-    """One button a row: labels are long, and a finger is wide."""
-    found: list[JsonValue] = [row for row in rows if row is not None]
-    return {"inline_keyboard": found} if found else None
+def _keyboard(buttons: list[JsonValue | None]) -> JsonObject | None:
+    """A button of a card has a row of its own: labels are long, and a finger is wide."""
+    rows = _rows(buttons, 1)
+    return {"inline_keyboard": rows} if rows else None
+
+
+def _rows(buttons: list[JsonValue | None], width: int) -> list[JsonValue]:
+    found: list[JsonValue] = [button for button in buttons if button is not None]
+    return [found[at : at + width] for at in range(0, len(found), width)]

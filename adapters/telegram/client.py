@@ -2,12 +2,10 @@
 
 import re
 from collections.abc import AsyncGenerator
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pydantic import JsonValue
 
-from adapters.rendering import clean
 from adapters.telegram.settings import TelegramSettings
 from runtime.domain.messages import FilePart
 from runtime.domain.value import JsonObject
@@ -15,7 +13,6 @@ from runtime.domain.value import JsonObject
 if TYPE_CHECKING:
     from adapters.telegram.botapi import BotApi
 
-_NOT_IN_NAMES = str.maketrans('"\\/', "'__")
 _TOKEN = re.compile(r"\d+:[A-Za-z0-9_-]+")
 
 
@@ -44,14 +41,7 @@ class TelegramClient:
 
         Raises `TelegramFailure`, and `OSError` where the file cannot be opened.
         """
-        api = self._opened()
-        # Heavy, and loaded already by the line above.
-        from adapters.telegram.botapi import Upload
-
-        # The name goes into a header, between quotes and in one line.
-        name = " ".join(clean(file.name).translate(_NOT_IN_NAMES).split()) or "file"
-        upload = Upload(field, Path(file.path), name, file.media_type, size)
-        return await api.upload(method, payload, upload)
+        return await self._opened().upload(method, payload, field, file, size)
 
     def download(self, path: str) -> AsyncGenerator[bytes, None]:
         """A file in pieces, by the `file_path` of `getFile`. Raises `TelegramFailure`."""

@@ -11,10 +11,10 @@ import structlog
 from pydantic import JsonValue
 
 from adapters.platforms.backoff import Backoff
-from adapters.platforms.json_fields import objects_of
 from adapters.telegram.client import TelegramClient
 from adapters.telegram.failures import Refused, TelegramFailure
 from adapters.telegram.settings import BotCommand
+from runtime.domain.json_fields import objects_of
 from runtime.domain.value import JsonObject
 from runtime.ports.clock import Clock
 

@@ -12,7 +12,7 @@ from pydantic import JsonValue
 from adapters.rendering import Entity, utf16_length
 from adapters.telegram import cards
 from adapters.telegram.callbacks import Seal
-from adapters.telegram.posts import Post, rendered
+from adapters.telegram.posts import Post
 from runtime.domain.messages import (
     ApprovalPart,
     ChatAddress,
@@ -36,7 +36,7 @@ def posts_of(message: OutboundMessage, seal: Seal) -> tuple[Post, ...]:
     posts: list[Post] = []
     before: OutboundPart | None = None
     for part in message.parts:
-        made = list(_posts(part, seal))
+        made = list(_posts(part, seal, message.outbox_id))
         if isinstance(part, FilePart) and isinstance(before, TextPart) and _captions(posts):
             made = [replace(posts.pop(), file=part)]
         posts.extend(made)
@@ -92,10 +92,10 @@ def _captions(posts: Sequence[Post]) -> bool:
     return alone and last.file is None and utf16_length(last.text) <= CAPTION_UNITS
 
 
-def _posts(part: OutboundPart, seal: Seal) -> Iterable[Post]:
+def _posts(part: OutboundPart, seal: Seal, message_id: str) -> Iterable[Post]:
     match part:
         case TextPart():
-            return rendered(part.markdown)
+            return cards.text(part, seal, message_id)
         case ApprovalPart():
             return cards.approval(part, seal)
         case QuestionPart():

@@ -12,7 +12,6 @@ Shapes: "Making requests" and `ResponseParameters` of the Bot API.
 
 from dataclasses import dataclass
 
-from adapters.platforms.json_fields import object_in, object_of
 from runtime.domain.errors import (
     DeliveryError,
     DeliveryRejected,
@@ -21,6 +20,7 @@ from runtime.domain.errors import (
     Forbidden,
     Unavailable,
 )
+from runtime.domain.json_fields import object_in, object_of
 from runtime.domain.value import JsonObject
 
 _WRONG_TOKEN = (401, 404)

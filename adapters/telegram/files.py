@@ -7,10 +7,10 @@ Source: "File" of the Bot API.
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 
-from adapters.platforms.json_fields import text_of
 from adapters.telegram.client import TelegramClient
 from adapters.telegram.failures import Refused, TelegramFailure, connection_error
 from runtime.domain.errors import Forbidden, NotFound, Unavailable
+from runtime.domain.json_fields import text_of
 from runtime.domain.messages import Attachment
 
 MOST_BYTES = 20 * 1024 * 1024

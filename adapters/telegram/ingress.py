@@ -8,10 +8,10 @@ units.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from adapters.platforms.json_fields import fields_of, number_of, object_of, objects_of, text_of
 from adapters.rendering import clean
 from adapters.telegram.media import attachments_of
 from adapters.telegram.message_text import authorship_of, read_wording
+from runtime.domain.json_fields import fields_of, number_of, object_of, objects_of, text_of
 from runtime.domain.messages import Attachment, ChatKind, InboundMessage, Move
 from runtime.domain.people import Sender
 from runtime.domain.value import JsonObject
@@ -88,10 +88,7 @@ def read_update(update: JsonObject, bot: Bot, *, received_at_ms: int) -> Heard:
     move = _move(message, bot)
     if move is not None:
         return move
-    heard = _message(message, bot, received_at_ms, edited=kind == "edited_message")
-    if isinstance(heard, Ignored):
-        return heard
-    return heard.model_copy(update={"platform_event_id": _event_id(update)})
+    return _message(message, bot, received_at_ms, edited=kind == "edited_message")
 
 
 def album_of(update: JsonObject) -> tuple[int, str] | None:
@@ -269,11 +266,6 @@ def _files_asked_about(replied: JsonObject, bot: Bot) -> tuple[Attachment, ...]:
 def _number_text(message: JsonObject) -> str | None:
     number = number_of(message, "message_id")
     return None if number is None else str(number)
-
-
-def _event_id(update: JsonObject) -> str:
-    number = number_of(update, "update_id")
-    return "" if number is None else str(number)
 
 
 _FRAME = frozenset(

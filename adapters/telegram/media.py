@@ -1,7 +1,7 @@
 """The files of a Telegram message as attachments; `reference` is the `file_id`. Pure."""
 
-from adapters.platforms.json_fields import number_of, object_of, objects_of, text_of
 from adapters.telegram.message_text import authorship_of
+from runtime.domain.json_fields import number_of, object_of, objects_of, text_of
 from runtime.domain.messages import Attachment
 from runtime.domain.value import JsonObject
 

@@ -19,14 +19,13 @@ from adapters.telegram.failures import (
     RateLimited,
     Refused,
     TelegramFailure,
-    about_text,
     delivery_error,
     no_drafts,
     no_method,
     repeatable_error,
 )
-from adapters.telegram.post_sender import Posting
-from adapters.telegram.posts import Post, as_plain, read_posted, rendered
+from adapters.telegram.post_sender import Posting, or_plain
+from adapters.telegram.posts import Post, read_posted, rendered
 from runtime.domain.errors import DeliveryRejected, DeliveryRetry
 from runtime.domain.messages import ChatAddress, OutboundMessage, Receipt, TextPart
 from runtime.ports import chat
@@ -128,14 +127,12 @@ class TelegramStreams:
         return None
 
     async def _begin(self, message: OutboundMessage) -> str:
-        post = _beginning(message)
+        target, reply_to = message.target, message.reply_to
         try:
-            try:
-                return str(await self._posting.post(message.target, post, message.reply_to))
-            except Refused as refusal:
-                if not about_text(refusal):
-                    raise
-            return str(await self._posting.post(message.target, as_plain(post), message.reply_to))
+            sent = await or_plain(
+                lambda post: self._posting.post(target, post, reply_to), _beginning(message)
+            )
+            return str(sent)
         except TelegramFailure as failure:
             raise delivery_error(failure) from failure
 
@@ -151,16 +148,13 @@ class TelegramStreams:
             raise DeliveryRetry(str(flood)) from flood
 
     async def _show(self, message: OutboundMessage) -> None:
-        post = _newest(message)
         number = _draft_id(message.outbox_id)
-        try:
+
+        async def show(post: Post) -> None:
             payload = egress.draft_payload(message.target, number, post)
             await self._client.call("sendMessageDraft", payload)
-        except Refused as refusal:
-            if not about_text(refusal):
-                raise
-            payload = egress.draft_payload(message.target, number, as_plain(post))
-            await self._client.call("sendMessageDraft", payload)
+
+        await or_plain(show, _newest(message))
 
 
 def _beginning(message: OutboundMessage) -> Post:

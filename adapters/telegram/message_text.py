@@ -7,7 +7,7 @@ The mention of the bot at the start says to whom, not what, and is taken away; `
 import re
 from dataclasses import dataclass
 
-from adapters.platforms.json_fields import fields_of, number_of, object_of, text_of
+from runtime.domain.json_fields import fields_of, number_of, object_of, text_of
 from runtime.domain.messages import Authorship
 from runtime.domain.value import JsonObject
 

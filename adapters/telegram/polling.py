@@ -11,7 +11,6 @@ import structlog
 from pydantic import JsonValue
 
 from adapters.platforms.backoff import Backoff
-from adapters.platforms.json_fields import number_of
 from adapters.telegram import albums
 from adapters.telegram.albums import Unit
 from adapters.telegram.client import TelegramClient
@@ -23,6 +22,7 @@ from adapters.telegram.failures import (
 )
 from adapters.telegram.settings import TelegramSettings
 from runtime.domain.errors import Unavailable
+from runtime.domain.json_fields import number_of
 from runtime.domain.value import JsonObject
 from runtime.ports.clock import Clock
 

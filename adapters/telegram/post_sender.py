@@ -5,6 +5,8 @@ id, and what was posted there says so in the receipt.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from typing import TypeVar
 
 import structlog
 
@@ -34,8 +36,20 @@ from runtime.ports.clock import Clock
 
 log = structlog.get_logger(__name__)
 
+T = TypeVar("T")
 Moved = Callable[[str, str], Awaitable[None]]
 """Told the old and the new id of a chat once something was posted in the new one."""
+
+
+async def or_plain(send: Callable[[Post], Awaitable[T]], post: Post) -> T:
+    """Send a post, once more without its formatting where Telegram dislikes that (REN-3)."""
+    try:
+        return await send(post)
+    except Refused as refusal:
+        if not about_text(refusal):
+            raise
+        log.warning("telegram.sent_plain", reason=str(refusal))
+    return await send(as_plain(post))
 
 
 class _Journal:
@@ -124,13 +138,7 @@ class Posting:
         the group's minute. Raises `DeliveryRetry` (no room) and `TelegramFailure`."""
         self._pass_window(target, spare=spare)
         chat = there.chat or target.chat_id
-        try:
-            return await self._edit_text(chat, there.number, post)
-        except Refused as refusal:
-            if not about_text(refusal):
-                raise
-            log.warning("telegram.edited_plain", reason=str(refusal))
-            return await self._edit_text(chat, there.number, as_plain(post))
+        return await or_plain(partial(self._edit_text, chat, there.number), post)
 
     async def typing(self, target: ChatAddress) -> None:
         """Show that the bot writes, for five seconds. Raises `DeliveryError`."""

@@ -11,13 +11,13 @@ from collections.abc import Awaitable, Callable
 import structlog
 
 from adapters.platforms.backoff import Backoff
-from adapters.platforms.json_fields import number_of, object_in, text_of
 from adapters.telegram.client import TelegramClient
 from adapters.telegram.failures import TelegramFailure, connection_error
 from adapters.telegram.ingress import CHANNEL, Bot
 from adapters.telegram.polling import UPDATES
 from adapters.telegram.settings import TelegramSettings
 from adapters.telegram.update_intake import Hearing
+from runtime.domain.json_fields import number_of, object_in, text_of
 from runtime.domain.value import JsonObject
 from runtime.ports.chat import WebhookRequest, WebhookResponse
 from runtime.ports.clock import Clock

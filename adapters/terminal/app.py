@@ -194,9 +194,8 @@ def _open_cards(conversation: Conversation, kind: str) -> list[Card]:
 
 
 def _option(card: Card, text: str) -> str:
-    if text.isdecimal() and 1 <= int(text) <= len(card.options):
-        return card.options[int(text) - 1]
-    return text
+    numbered = {str(number): option for number, option in enumerate(card.options, 1)}
+    return numbered.get(text, text)
 
 
 async def run(conversation: Conversation, commands: Sequence[str]) -> None:

@@ -6,13 +6,13 @@ the key would go along.
 """
 
 import asyncio
-import json
 from typing import Final
 
 import aiohttp
 from pydantic import SecretStr
 
 from runtime.domain.errors import Forbidden, Unavailable
+from runtime.domain.json_fields import object_in, text_of
 from runtime.domain.value import Value
 
 MOST_BYTES: Final = 25 * 1024 * 1024
@@ -87,11 +87,7 @@ async def _body(response: aiohttp.ClientResponse) -> bytes:
 
 
 def _text(body: bytes) -> str:
-    try:
-        answer = json.loads(body)
-    except ValueError as error:
-        raise Unavailable("transcription: the answer is no JSON") from error
-    text = answer.get("text") if isinstance(answer, dict) else None
-    if not isinstance(text, str):
-        raise Unavailable("transcription: the answer has no text")
-    return text.encode("utf-8", "replace").decode()
+    answer = object_in(body)
+    if answer is None or not isinstance(answer.get("text"), str):
+        raise Unavailable("transcription: the answer is no JSON with a text")
+    return text_of(answer, "text")

@@ -25,7 +25,6 @@ _CAPABILITIES = Capabilities(
     lookup=True,
     # The page hears of a run's activity from the bus itself.
     typing_interval_s=None,
-    buttons=True,
     edits=True,
     files=True,
 )

@@ -41,6 +41,6 @@ def _part(message: OutboundMessage, place: int) -> JsonValue:
     """A part as it is read outside: a file by where it is downloaded, never by its path."""
     part = message.parts[place]
     if not isinstance(part, FilePart):
-        return part.model_dump(mode="json", exclude={"names_commands"})
+        return part.model_dump(mode="json", exclude={"names_commands", "buttons"})
     facts = part.model_dump(mode="json", include={"kind", "name", "media_type", "size_bytes"})
     return {**facts, "url": f"/v1/files/{message.outbox_id}/{place}"}

@@ -1,6 +1,5 @@
 """`agents`: who works for whom, once or as they get on; `agents types` is in `agent_types`."""
 
-import asyncio
 import sys
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
@@ -10,10 +9,25 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from gateway.cli import agent_types
-from gateway.cli.answers import Unreachable
-from gateway.cli.common import AsJson, ask_gateway, cell, group, note, say
+from gateway.cli.common import (
+    COLORS,
+    SESSION_HELP,
+    AsJson,
+    Limit,
+    aligned,
+    ask_gateway,
+    cell,
+    examples,
+    group,
+    note,
+    one_of,
+    say,
+    table,
+)
+from gateway.cli.listing import OF_RUNS, WATCHES, watch_events
 from gateway.cli.sessions import session_id_of
 from runtime.domain.counts import counted
+from runtime.domain.json_fields import number_of, object_of
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -23,27 +37,24 @@ if TYPE_CHECKING:
 app = group("Show subagents and their types.")
 app.add_typer(agent_types.app, name="types")
 
+STATUSES: Final = (
+    *("idle", "running", "waiting_for_approval", "waiting_for_user_input"),
+    *("failed", "completed", "cancelled"),
+)
+"""As `runtime.features.subagents.status_words` names them, which loads too much for the frame."""
+_BRIEF: Final = {
+    "AGENT": "agent_id",
+    "SESSION": "session_id",
+    "TYPE": "type",
+    "STATUS": "status",
+    "STEPS": "steps",
+    "TOKENS": "used",
+    "TIME": "time",
+}
 MOST: Final = 10_000
 EVERY_S: Final = 1.0
 """While somebody is at work it is looked again: their times go on, and an event may be missed."""
-_KINDS: Final = ",".join(
-    f"{of}.{what}"
-    for of, several in {
-        "agent": ("spawned", "settled"),
-        "run": (
-            "queued",
-            "started",
-            "waiting",
-            "resumed",
-            "completed",
-            "failed",
-            "interrupted",
-            "cancelled",
-        ),
-        "step": ("model", "tools"),
-    }.items()
-    for what in several
-)
+_KINDS: Final = ("agent.spawned", "agent.settled", *OF_RUNS, "step.model", "step.tools")
 _HEADINGS: Final = ("AGENT", "TYPE", "STATUS", "STEPS", "TOKENS", "COST", "TIME")
 _LEFT_OUT: Final = tuple(map(_HEADINGS.index, ("COST", "TYPE", "TOKENS", "STEPS")))
 """Columns without which a narrow terminal is drawn, in that order."""
@@ -52,19 +63,6 @@ _NAME: Final = 12
 _GAP: Final = 2
 ENDED: Final = 5
 """Trees that stay in sight after their end, until others begin."""
-_COLORS: Final = {
-    "completed": "green",
-    "running": "cyan",
-    "failed": "red",
-    "cancelled": "dim",
-    "forced": "yellow",
-    "awaiting": "blue",
-    "stopping": "yellow",
-    "timed_out": "red",
-    "waiting_for_approval": "yellow",
-    "waiting_for_user_input": "yellow",
-}
-_WATCHES: Final = "Watching. Ctrl+C ends it."
 _NOBODY: Final = "No subagents here."
 _NOBODY_AT_WORK: Final = (
     "No subagents are at work. To see finished ones, name a session of `gatehouse sessions list`."
@@ -100,14 +98,55 @@ def tree(
         say(line)
 
 
+@app.command(epilog=examples("gatehouse agents summaries --status running --json"))
+def summaries(
+    context: typer.Context,
+    root: Annotated[
+        str, typer.Option(help=f"The conversation at the top of the tree. {SESSION_HELP}")
+    ] = "",
+    session: Annotated[
+        str, typer.Option("--session-id", help=f"Any session of the tree. {SESSION_HELP}")
+    ] = "",
+    status: Annotated[
+        str, typer.Option(callback=one_of(*STATUSES), help="Only these, such as running.")
+    ] = "",
+    has_runtime: Annotated[
+        bool | None,
+        typer.Option("--has-runtime/--no-runtime", help="Only those at work, or only the others."),
+    ] = None,
+    limit: Limit = 50,
+    as_json: AsJson = False,
+) -> None:
+    """List subagents in brief. Without a tree: those of all trees in which somebody is at work."""
+
+    async def read(gateway: "GatewayClient") -> list["JsonObject"]:
+        query = {"status": status} if status else {}
+        for name, given in (("root", root), ("session_id", session)):
+            if given:
+                query[name] = await session_id_of(gateway, given)
+        if has_runtime is not None:
+            query["has_runtime"] = "true" if has_runtime else "false"
+        return await gateway.items("/v1/agents/summaries", query, most=limit)
+
+    found = ask_gateway(context, read, as_json=as_json)
+    table(map(_brief, found), _BRIEF, "There are no such subagents.")
+
+
+def _brief(row: "JsonObject") -> "JsonObject":
+    return {
+        **row,
+        "steps": f"{_steps(row):,}",
+        "used": f"{_number(row.get('tokens')):,.0f}",
+        "time": _time(row.get("elapsed_ms")),
+    }
+
+
 def plain_tree(rows: Sequence["JsonObject"]) -> list[str]:
     """The tree in aligned lines, with the sums in front; nothing where nobody is."""
     if not rows:
         return []
     lines = [_HEADINGS, *(_cells(row, indent) for row, indent in nested(rows))]
-    widths = _widths(lines)
-    parts = [[one.ljust(width) for one, width in zip(line, widths, strict=True)] for line in lines]
-    return [_summed(rows), *("  ".join(line).rstrip() for line in parts)]
+    return [_summed(rows), *aligned(lines)]
 
 
 def nested(rows: Sequence["JsonObject"]) -> list[tuple["JsonObject", str]]:
@@ -134,7 +173,7 @@ def nested(rows: Sequence["JsonObject"]) -> list[tuple["JsonObject", str]]:
 def fitting(lines: Sequence[tuple[str, ...]], width: int) -> tuple[tuple[int, int], ...]:
     """The columns to draw on a terminal of `width` characters, each with its own width. A name is
     cut where nothing more can be left out."""
-    widths = dict(enumerate(_widths(lines)))
+    widths = {place: max(map(len, column)) for place, column in enumerate(zip(*lines, strict=True))}
     name = min(widths[0], _NAME)
     for place in _LEFT_OUT:
         if name + sum(widths.values()) - widths[0] + _GAP * len(widths) <= width:
@@ -193,15 +232,17 @@ class Watched:
 async def _in_lines(gateway: "GatewayClient", session: str) -> None:
     """For a pipe: the tree, then a line for whatever changed."""
     seen: list[JsonObject] = []
+    begun = False
 
     def show(rows: list["JsonObject"]) -> None:
-        nonlocal seen
+        nonlocal seen, begun
         for line in plain_tree(rows) if not seen else changes(seen, rows):
             say(line)
         sys.stdout.flush()
-        seen = rows
+        if not begun:
+            note(WATCHES)
+        seen, begun = rows, True
 
-    note(_WATCHES)
     await _watch(gateway, session, show)
 
 
@@ -223,32 +264,16 @@ async def _in_place(gateway: "GatewayClient", session: str) -> None:
 async def _watch(
     gateway: "GatewayClient", session: str, show: Callable[[list["JsonObject"]], None]
 ) -> None:
-    """Show the tree whenever something happened in it. Raises `Unreachable` once the gateway is
-    gone."""
-    news, watched = asyncio.Event(), Watched(lambda one: _rows(gateway, one), session)
+    """Show the tree whenever something happened in it. Raises as `watch_events`."""
+    watched = Watched(lambda one: _rows(gateway, one), session)
 
-    async def listen() -> None:
-        async for _event in gateway.events({"kinds": _KINDS}):
-            news.set()
-        raise Unreachable(f"the gateway at {gateway.url} stopped.")
+    async def look() -> float | None:
+        rows = await watched.rows()
+        show(rows)
+        works = any(row.get("settled_at_ms") is None for row in rows)
+        return EVERY_S if works else None
 
-    listening = asyncio.create_task(listen(), name="listen")
-    try:
-        while not listening.done():
-            news.clear()
-            rows = await watched.rows()
-            show(rows)
-            waiting = asyncio.create_task(news.wait(), name="news")
-            works = any(row.get("settled_at_ms") is None for row in rows)
-            await asyncio.wait(
-                {listening, waiting},
-                timeout=EVERY_S if works else None,
-                return_when=asyncio.FIRST_COMPLETED,
-            )
-            waiting.cancel()
-        await listening
-    finally:
-        listening.cancel()
+    await watch_events(gateway, _KINDS, look)
 
 
 def _picture(rows: Sequence["JsonObject"], session: str, width: int) -> "RenderableType":
@@ -274,7 +299,7 @@ def _picture(rows: Sequence["JsonObject"], session: str, width: int) -> "Rendera
         )
     for row, line in drawn:
         cells = [Text(one) for one in line]
-        cells[2].stylize(_COLORS.get(str(row.get("standing")), ""))
+        cells[2].stylize(COLORS.get(str(row.get("standing")), ""))
         table.add_row(*(cells[place] for place, _ in columns))
     return Group(Text(_summed(rows), style="bold"), table)
 
@@ -315,13 +340,8 @@ def _standing(row: "JsonObject") -> str:
     return cell(row.get("standing")).replace("_", " ")
 
 
-def _widths(lines: Sequence[tuple[str, ...]]) -> list[int]:
-    return [max(len(line[place]) for line in lines) for place in range(len(_HEADINGS))]
-
-
 def _steps(row: "JsonObject") -> int:
-    progress = row.get("progress")
-    return int(_number(progress.get("steps"))) if isinstance(progress, dict) else 0
+    return number_of(object_of(row, "progress"), "steps") or 0
 
 
 def _number(value: object) -> float:

@@ -138,7 +138,7 @@ def _row(found: "Found", name: str) -> "JsonObject":
         "permission_mode": profile.permission_mode.value if profile.permission_mode else None,
         "max_steps": profile.max_steps,
         "background": profile.background,
-        "isolation": one.isolation if one else None,
+        "isolation": one.header.isolation if one else None,
         "prompt": profile.prompt,
     }
 

@@ -1,15 +1,14 @@
 """What a gateway answers to a command, and the two ways in which it does not. Loads nothing."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
-
-if TYPE_CHECKING:
-    from runtime.domain.value import JsonObject
+from typing import Final
 
 _LISTS: Final = {
     "session": "gatehouse sessions list",
     "run": "gatehouse runs list",
     "pairing": "gatehouse pairing list",
+    "schedule": "gatehouse schedules list",
+    "task": "gatehouse tasks list SESSION",
 }
 """The command that lists what a person misspelt, by its kind."""
 
@@ -37,8 +36,3 @@ class Refused(Exception):
         if self.kind in _LISTS:
             return f"{self.detail}. `{_LISTS[self.kind]}` shows those that there are."
         return self.detail
-
-
-def objects(value: object) -> "list[JsonObject]":
-    """The objects of a list; anything else is no list of objects and gives none."""
-    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []

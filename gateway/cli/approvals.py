@@ -1,36 +1,42 @@
 """`approvals`: what waits for a decision."""
 
+import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from gateway.cli.answers import Refused
-from gateway.cli.common import AsJson, ask_gateway, cell, escaped, group, say, table, when
+from gateway.cli.common import AsJson, ask_gateway, cell, escaped, group, say, when
+from gateway.cli.listing import OF_RUNS, Listing, Watch, show
+from runtime.domain.ids import code_of
+from runtime.domain.json_fields import object_of, text_of
 
 if TYPE_CHECKING:
     from gateway.cli.client import GatewayClient, JsonObject
 
-app = group("Decide about tool calls that wait.")
+app = group("Decide about tool calls and gates of schedules that wait.")
 
 Code = Annotated[str, typer.Argument(help="The code on the card, or the request's id.")]
+_MOST = 10_000
 
 
 @app.command("list")
-def list_(context: typer.Context, as_json: AsJson = False) -> None:
-    """Show what waits, the oldest first."""
-    waiting = "/v1/approvals"
-    found = ask_gateway(context, lambda gateway: gateway.items(waiting), as_json=as_json)
-    shown = [
-        {
+def list_(context: typer.Context, watch: Watch = False, as_json: AsJson = False) -> None:
+    """Show what waits: calls, the oldest first, and then gates, the newest schedule first."""
+    listing = Listing(
+        _waiting,
+        lambda one: {
             **one,
             "arguments": escaped(str(one.get("arguments", ""))),
             "until": when(one.get("expires_at_ms")),
-        }
-        for one in found
-    ]
-    columns = {"CODE": "code", "TOOL": "tool", "ARGUMENTS": "arguments", "UNTIL": "until"}
-    table(shown, columns, "Nothing waits for a decision.")
+        },
+        {"CODE": "code", "TOOL": "tool", "ARGUMENTS": "arguments", "UNTIL": "until"},
+        "Nothing waits for a decision.",
+        ("approval.requested", "approval.decided", "schedule.changed", *OF_RUNS),
+        name="code",
+    )
+    show(context, listing, watch=watch, as_json=as_json)
 
 
 @app.command()
@@ -41,12 +47,17 @@ def approve(
         bool, typer.Option("--session", help="Also the same call later in this session.")
     ] = False,
 ) -> None:
-    """Allow a call."""
+    """Allow a call, or the gate of a schedule."""
     scope = "session" if session else "once"
     done = ask_gateway(
         context,
         lambda gateway: _decide(gateway, code, {"behavior": "allow", "scope": scope}),
     )
+    if isinstance(done, _Gate):
+        say(f"Allowed: {done.command}")
+        say(done.reason)
+        say(f"The schedule {cell(done.schedule_id)} asks again if any of this changes.")
+        return
     say(f"Allowed{' for this session' if session else ' once'}: {done.call}")
     say(f"Asked for by {done.whom}.")
     if session:
@@ -58,16 +69,29 @@ def approve(
 def deny(
     context: typer.Context,
     code: Code,
-    reason: Annotated[str, typer.Option(help="What the agent is told.")] = "",
+    reason: Annotated[str, typer.Option(help="What the agent is told of a call.")] = "",
 ) -> None:
-    """Refuse a call."""
+    """Refuse a call, or the gate of a schedule."""
     done = ask_gateway(
         context,
         lambda gateway: _decide(gateway, code, {"behavior": "deny", "reason": reason}),
     )
+    if isinstance(done, _Gate):
+        say(f"Denied: {done.command}")
+        say(f"The schedule {cell(done.schedule_id)} skips its times until a gate is allowed.")
+        return
     say(f"Denied: {done.call}")
     say(f"Asked for by {done.whom}. The agent is told{f': {cell(reason)}' if reason else ' so'}.")
     say(done.next_step)
+
+
+@dataclass(frozen=True, slots=True)
+class _Gate:
+    """The gate of a schedule that was decided about: its command, and what its card says of it."""
+
+    schedule_id: str
+    command: str
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,14 +120,39 @@ class _Decided:
         return f"Its run goes on and answers in its chat; `gatehouse runs show {run}` shows it."
 
 
-async def _decide(gateway: "GatewayClient", code: str, said: "JsonObject") -> _Decided:
-    waiting = await gateway.items("/v1/approvals", most=10_000)
+async def _waiting(gateway: "GatewayClient") -> "list[JsonObject]":
+    """Calls that wait, and gates in the same shape with the `schedule_id` and the `digest` that an
+    answer needs. A gate about which nobody was asked yet is not among them."""
+    calls = await gateway.items("/v1/approvals", most=_MOST)
+    asked = {"gate_status": "waiting_for_approval"}
+    found = await gateway.items("/v1/schedules", asked, most=_MOST)
+    gates = [(one, object_of(one, "gate")) for one in found]
+    return calls + [
+        {
+            "request_id": text_of(gate, "request_id"),
+            "code": code_of(text_of(gate, "request_id")),
+            "tool": "schedule gate",
+            # In the form that a call's have, in which nothing is hidden.
+            "arguments": json.dumps({"command": gate.get("command")}, ensure_ascii=False),
+            "reason": gate.get("shown"),
+            "schedule_id": schedule.get("schedule_id"),
+            "digest": gate.get("digest"),
+        }
+        for schedule, gate in gates
+        if gate.get("request_id")
+    ]
+
+
+async def _decide(gateway: "GatewayClient", code: str, said: "JsonObject") -> _Decided | _Gate:
+    waiting = await _waiting(gateway)
     found = [one for one in waiting if code in (one.get("request_id"), one.get("code"))]
     if not found:
         raise Refused(404, f"no approval with the code {code} waits.")
     if len(found) > 1:
         raise Refused(409, f"{code} names several approvals; use the request's whole id.")
     one = found[0]
+    if "schedule_id" in one:
+        return await _decide_gate(gateway, one, said)
     choices = one.get("choices")
     offered = choices if isinstance(choices, list) else []
     if said.get("scope") == "session" and "session" not in offered:
@@ -112,3 +161,16 @@ async def _decide(gateway: "GatewayClient", code: str, said: "JsonObject") -> _D
     path = f"/v1/runs/{one['run_id']}/approvals"
     run = await gateway.post(path, {"resolutions": [resolution]})
     return _Decided(one, run, await gateway.get(f"/v1/sessions/{one['session_id']}"))
+
+
+async def _decide_gate(gateway: "GatewayClient", gate: "JsonObject", said: "JsonObject") -> _Gate:
+    if said.get("scope") == "session" or said.get("reason"):
+        raise Refused(409, f"{gate['code']} is a gate; leave out --session and --reason.")
+    schedule_id = str(gate["schedule_id"])
+    decision: JsonObject = {
+        "behavior": said["behavior"],
+        "digest": gate["digest"],
+        "request_id": gate["request_id"],
+    }
+    await gateway.post(f"/v1/schedules/{schedule_id}/gate", decision)
+    return _Gate(schedule_id, escaped(str(gate["arguments"])), cell(gate.get("reason")))

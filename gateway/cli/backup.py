@@ -22,8 +22,8 @@ from gateway.cli.common import (
 from runtime.domain.counts import counted
 
 if TYPE_CHECKING:
-    from gateway.backup import DatabaseBackup
     from gateway.config import Config
+    from gateway.wiring import DatabaseBackup
     from runtime.domain.backups import Manifest
     from runtime.ports.clock import Clock
 

@@ -17,7 +17,7 @@ from pydantic import SecretStr
 from gateway import home_socket, home_token, wiring, workspaces
 from gateway.addresses import is_loopback
 from gateway.agent_type_files import find
-from gateway.cli.answers import Refused, Unreachable, objects
+from gateway.cli.answers import Refused, Unreachable
 from gateway.cli.check_result import Check
 from gateway.cli.checks_platforms import platforms
 from gateway.cli.client import GatewayClient, JsonObject
@@ -26,6 +26,7 @@ from gateway.config_keys import leaves
 from gateway.config_report import masked_url
 from runtime.domain.counts import counted
 from runtime.domain.errors import InvalidInput, ModelError, Unavailable
+from runtime.domain.json_fields import objects_of
 from runtime.domain.schemas import Schema, Standing
 from runtime.domain.transcript import UserMessage
 from runtime.ports.model import ModelRequest, ModelResponse
@@ -87,7 +88,7 @@ def _platforms_elsewhere(config: Config, status: JsonObject) -> list[str]:
         "slack": slack.bot_token is not None or bool(slack.workspaces),
         "telegram": telegram.token is not None or bool(telegram.bots),
     }
-    served = dict.fromkeys(str(one.get("channel")) for one in objects(status.get("adapters")))
+    served = dict.fromkeys(str(one.get("channel")) for one in objects_of(status, "adapters"))
     return [name.capitalize() for name in served if not own.get(name, True)]
 
 

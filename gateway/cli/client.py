@@ -1,7 +1,8 @@
 """The gateway's HTTP API, as the command line uses it. It shows nothing and decides nothing."""
 
 import errno
-import json
+import os
+import socket
 from collections.abc import AsyncIterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -13,14 +14,17 @@ import aiohttp
 from pydantic import JsonValue, SecretStr
 
 from gateway import home_socket
-from gateway.cli.answers import Refused, Unreachable, objects
+from gateway.cli.answers import Refused, Unreachable
 from gateway.config import Client
+from runtime.domain.json_fields import object_in, object_of, objects_of, text_of
 
 Json = JsonValue
 JsonObject = dict[str, JsonValue]
 
 TIMEOUT_S: Final = 30.0
 CONNECT_S: Final = 5.0
+PAGE: Final = 200
+"""The most items that a gateway puts on a page."""
 LOCAL: Final = "http://localhost"
 """What a socket's address is for HTTP."""
 NOT_RUNNING: Final = (
@@ -78,8 +82,7 @@ class GatewayClient:
 
     async def page_url(self) -> str:
         """Where a person's browser finds the gateway."""
-        found = self.url if not self._by_socket else (await self.get("/v1/runtime")).get("url")
-        return found if isinstance(found, str) else ""
+        return text_of(await self.get("/v1/runtime"), "url") if self._by_socket else self.url
 
     async def get(self, path: str, query: Mapping[str, str] | None = None) -> JsonObject:
         """The object at `path`."""
@@ -88,17 +91,23 @@ class GatewayClient:
     async def items(
         self, path: str, query: Mapping[str, str] | None = None, *, most: int = 200
     ) -> list[JsonObject]:
-        """The items of a list, page by page, at most `most`."""
+        """The items of a list, at most `most`."""
         found: list[JsonObject] = []
-        asked = {**(query or {}), "limit": str(min(most, 200))}
+        async for page in self.pages(path, {**(query or {}), "limit": str(min(most, PAGE))}):
+            found += page
+            if len(found) >= most:
+                break
+        return found[:most]
+
+    async def pages(self, path: str, query: Mapping[str, str]) -> AsyncIterator[list[JsonObject]]:
+        """The items of a list, page by page."""
+        asked = dict(query)
         while True:
-            page = await self._call("GET", path, query=asked)
-            found += objects(page.get("items"))
-            pagination = page.get("pagination")
-            cursor = pagination.get("next_cursor") if isinstance(pagination, dict) else None
-            if not isinstance(cursor, str) or len(found) >= most:
-                return found[:most]
-            asked["cursor"] = cursor
+            page = await self.get(path, asked)
+            yield objects_of(page, "items")
+            asked["cursor"] = text_of(object_of(page, "pagination"), "next_cursor")
+            if not asked["cursor"]:
+                return
 
     async def post(
         self, path: str, body: JsonObject | None = None, *, key: str | None = None
@@ -155,7 +164,7 @@ class GatewayClient:
                     raise _refused(response.status, raw)
         except (aiohttp.ClientError, OSError, TimeoutError, ValueError) as error:
             raise await self._unreachable(error) from error
-        return _object(raw)
+        return object_in(raw) or {}
 
     async def _open(self) -> aiohttp.ClientSession:
         """The connections; those of a home lead to a gateway of it that is there now."""
@@ -210,33 +219,36 @@ async def _events(content: aiohttp.StreamReader) -> AsyncIterator[ServerEvent]:
                 fields.setdefault(name, []).append(value.removeprefix(" "))
                 continue
             last = fields.get("id", [last])[-1]
-            data = _object("\n".join(fields.get("data", [])).encode())
+            data = object_in("\n".join(fields.get("data", []))) or {}
             kind = fields.get("event", ["message"])[-1]
             fields = {}
             if data or kind != "message":
                 yield ServerEvent(last, kind, data)
 
 
-def _object(raw: bytes) -> JsonObject:
-    try:
-        value = json.loads(raw or b"{}")
-    except ValueError:
-        return {}
-    return value if isinstance(value, dict) else {}
-
-
 def _refused(status: int, raw: bytes) -> Refused:
-    problem = _object(raw)
+    problem = object_in(raw) or {}
     detail = str(problem.get("detail") or problem.get("title") or f"it answered {status}")
     return Refused(status, detail, str(problem.get("code", "")), str(problem.get("kind", "")))
 
 
+_UNREACHED: Final = {
+    errno.ECONNREFUSED: "the connection was refused",
+    errno.ECONNRESET: "the connection was cut",
+    errno.EPIPE: "the connection was cut",
+}
+
+
+def _said(error: OSError) -> str:
+    if isinstance(error, socket.gaierror) or error.errno is None:
+        return error.strerror or str(error) or "the connection was refused"
+    return os.strerror(error.errno)
+
+
 def _plain(error: BaseException) -> str:
     if isinstance(error, aiohttp.ClientConnectorError):
-        # Of a refusal asyncio says only which address it called.
-        refused = isinstance(error.os_error, ConnectionRefusedError)
-        told = None if refused else error.os_error.strerror
-        return told or "the connection was refused"
+        # Of a call that failed asyncio says only which address it called; the number says why.
+        return _UNREACHED.get(error.os_error.errno or 0) or _said(error.os_error)
     # aiohttp's own error of a connection that was reset is no `ConnectionResetError`.
     reset = isinstance(error, OSError) and error.errno in (errno.ECONNRESET, errno.EPIPE)
     cut = (aiohttp.ClientPayloadError, aiohttp.ServerDisconnectedError, ConnectionResetError)

@@ -8,6 +8,7 @@ import asyncio
 import json
 import sys
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, NoReturn, TypeVar
@@ -20,6 +21,8 @@ from runtime.domain.counts import counted
 from runtime.domain.printable import is_hidden, one_line
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
+
     from gateway.cli.client import GatewayClient, Json
     from gateway.config import Client, Config
 
@@ -31,6 +34,22 @@ UNREACHABLE: Final = 3
 SESSION_HELP: Final = "The session's id or its key; `gatehouse sessions list` shows both."
 SessionName = Annotated[str, typer.Argument(metavar="SESSION", help=SESSION_HELP)]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+
+
+COLORS: Final = {
+    "completed": "green",
+    "running": "cyan",
+    "failed": "red",
+    "cancelled": "dim",
+    "forced": "yellow",
+    "awaiting": "blue",
+    "stopping": "yellow",
+    "timed_out": "red",
+    "waiting_for_approval": "yellow",
+    "waiting_for_user_input": "yellow",
+    "waiting_for_user_question": "yellow",
+}
+"""How a terminal draws the word that says where something stands."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +65,14 @@ def examples(*commands: str) -> str:
     return "\n".join(("\b", "Examples:", *(f"  {one}" for one in commands)))
 
 
-def group(help_text: str, *, epilog: str | None = None) -> typer.Typer:
-    """A group of commands, in the plain style that all of them have."""
+def group(help_text: str, *, epilog: str | None = None, completion: bool = False) -> typer.Typer:
+    """A group of commands, in the plain style that all of them have. With `completion` it has the
+    options by which a shell learns to complete its commands."""
     return typer.Typer(
         help=help_text,
         epilog=epilog,
         no_args_is_help=True,
-        add_completion=False,
+        add_completion=completion,
         rich_markup_mode=None,
         pretty_exceptions_enable=False,
     )
@@ -94,6 +114,13 @@ def note(text: str) -> None:
     """A line beside the result."""
     sys.stderr.write(f"{text}\n")
     sys.stderr.flush()
+
+
+async def pause(seconds: float) -> None:
+    """Wait; the command line has no Clock, and nothing there depends on the exact time."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await asyncio.Event().wait()
 
 
 def fail(text: str, code: int = FAILED) -> NoReturn:
@@ -191,18 +218,47 @@ def escaped(text: str) -> str:
 
 
 def table(rows: Iterable[Mapping[str, "Json"]], columns: Mapping[str, str], empty: str) -> None:
-    """Rows in columns; `columns` maps a heading to the key of its value."""
-    lines = [[cell(row.get(key)) for key in columns.values()] for row in rows]
-    if not lines:
+    """Rows in columns; `columns` maps a heading to the key of its value. A terminal gets a table
+    that fits its width, a pipe a line for each row."""
+    there = list(rows)
+    if not there:
         note(empty)
-        return
-    _aligned([list(columns), *lines])
+    elif sys.stdout.isatty():
+        # Lazy: most commands draw nothing.
+        from rich.console import Console
+
+        Console(highlight=False).print(picture(there, columns))
+    else:
+        lines = [[cell(row.get(key)) for key in columns.values()] for row in there]
+        for line in aligned([list(columns), *lines]):
+            say(line)
 
 
-def _aligned(lines: Sequence[Sequence[str]]) -> None:
-    widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
-    for line in lines:
-        say("  ".join(part.ljust(width) for part, width in zip(line, widths, strict=True)).rstrip())
+def picture(rows: Iterable[Mapping[str, "Json"]], columns: Mapping[str, str]) -> "RenderableType":
+    """A table for a terminal. What is too long for its column goes on below, so that an id is
+    never cut."""
+    # Lazy, as above.
+    from rich.table import Table
+    from rich.text import Text
+
+    drawn = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+    for heading in columns:
+        drawn.add_column(heading, overflow="fold", no_wrap=heading in ("ID", "CODE"))
+    for row in rows:
+        cells = [Text(cell(row.get(key))) for key in columns.values()]
+        for part in cells:
+            part.stylize(COLORS.get(part.plain, ""))
+        drawn.add_row(*cells)
+    return drawn
+
+
+def aligned(lines: Sequence[Sequence[str]]) -> list[str]:
+    """Cells in columns, a line for each row."""
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    parted = [
+        [part.ljust(width) for part, width in zip(line, widths, strict=True)] for line in lines
+    ]
+    return ["  ".join(parts).rstrip() for parts in parted]
 
 
 def cell(value: object) -> str:

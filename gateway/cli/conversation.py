@@ -4,18 +4,16 @@ The list of messages is the truth; events only say when to read it again. So a l
 dropped event costs a moment and never a message. It shows nothing.
 """
 
-import asyncio
 import secrets
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from adapters.terminal.conversation import Call, Card, Decision, Entry
 from gateway.cli.answers import Refused, Unreachable
-from gateway.cli.answers import objects as objects_of
-from gateway.cli.client import GatewayClient, Json, JsonObject, ServerEvent
-from gateway.cli.common import escaped
+from gateway.cli.client import GatewayClient, JsonObject, ServerEvent
+from gateway.cli.common import escaped, pause
+from runtime.domain.json_fields import number_of, object_of, objects_of, text_of
 
 HISTORY: Final = 200
 RETRY_S: Final = 1.0
@@ -42,11 +40,11 @@ class LiveText:
 
     def write(self, data: JsonObject) -> None:
         """Take a piece; text at the beginning, or of another step, starts anew."""
-        step, offset = data.get("step"), data.get("offset")
-        of = (_text(data, "run_id"), step if isinstance(step, int) else -1)
-        if offset == 0 or of != self._of:
+        step = number_of(data, "step")
+        of = (text_of(data, "run_id"), -1 if step is None else step)
+        if data.get("offset") == 0 or of != self._of:
             self._text, self._of = "", of
-        self._text += _text(data, "text")
+        self._text += text_of(data, "text")
 
     def end(self, run_id: str) -> None:
         """Of a run that is over nothing is written any more."""
@@ -68,20 +66,31 @@ class Doing:
     def __init__(self) -> None:
         self.text = ""
         self._run = ""
+        self._over: set[str] = set()
 
-    def take(self, data: Mapping[str, Json]) -> None:
-        """News of a run. Of what a tool printed, the last line with words in it is told."""
-        run, state = _text(data, "run_id"), _text(data, "state")
-        if state == "done":
-            self.end(run)
+    def take(self, data: JsonObject) -> None:
+        """News of a run. Of what a tool printed, the last line with words in it is told.
+
+        A live event may come late: of a run that is over nothing is told any more.
+        """
+        run, state = text_of(data, "run_id"), text_of(data, "state")
+        if run in self._over:
             return
-        lines = [line.strip() for line in _text(data, "detail").splitlines() if line.strip()]
+        if state == "done":
+            # It waits, or it gave an answer and goes on; what ends it is a durable event.
+            self._pause(run)
+            return
+        lines = [line.strip() for line in text_of(data, "detail").splitlines() if line.strip()]
         if lines or state != "output":
             self.text = " ".join((state, *lines[-1:]))
         self._run = run
 
     def end(self, run_id: str) -> None:
         """A run is over. Its end may come behind the beginning of the next one, which goes on."""
+        self._over.add(run_id)
+        self._pause(run_id)
+
+    def _pause(self, run_id: str) -> None:
         if run_id == self._run:
             self.text = ""
 
@@ -92,8 +101,8 @@ class Conversation:
     def __init__(self, client: GatewayClient, session: JsonObject) -> None:
         self._client = client
         self._page = client.url
-        self.session_id = _text(session, "id")
-        self.title = _text(session, "title") or _text(session, "key")
+        self.session_id = text_of(session, "id")
+        self.title = text_of(session, "title") or text_of(session, "key")
         self.entries: tuple[Entry, ...] = ()
         self.activity = ""
         self.trouble = ""
@@ -119,14 +128,14 @@ class Conversation:
         """Read the newest messages; what was read before and is older stays."""
         query = {"limit": str(HISTORY)}
         page = await self._client.get(f"/v1/sessions/{self.session_id}/messages", query)
-        read = (_entry(one, self._page) for one in objects_of(page.get("items")))
+        read = (_entry(one, self._page) for one in objects_of(page, "items"))
         fresh = tuple(
             one for one in read if one.text or one.calls or one.card or one.kind == "user"
         )
         keys = {one.key for one in fresh}
         older = [one for one in self.entries if one.key not in keys and not one.waiting]
         # What a newer page does not hold is older than it, unless the page is the whole story.
-        more = isinstance(page.get("pagination"), dict) and "next_cursor" in str(page["pagination"])
+        more = "next_cursor" in object_of(page, "pagination")
         self.entries = (*(older if more else ()), *fresh)
         if self._position is None and isinstance(page.get("position"), int):
             self._position = str(page["position"])
@@ -142,7 +151,7 @@ class Conversation:
             except (Unreachable, Refused) as error:
                 self.trouble = f"Not connected: {error}"
                 changed()
-            await _pause(RETRY_S)
+            await pause(RETRY_S)
 
     async def _stream(self, changed: Callable[[], None]) -> None:
         query = {"session_id": self.session_id}
@@ -161,8 +170,8 @@ class Conversation:
             self.activity = self._doing.text
         else:
             if event.kind in RUN_ENDS:
-                self._live.end(_text(data, "run_id"))
-                self._doing.end(_text(data, "run_id"))
+                self._live.end(text_of(data, "run_id"))
+                self._doing.end(text_of(data, "run_id"))
                 self.activity = self._doing.text
             await self.refresh()
 
@@ -176,9 +185,9 @@ class Conversation:
             except Unreachable:
                 if attempt == SEND_TRIES - 1:
                     raise
-                await _pause(RETRY_S)
+                await pause(RETRY_S)
             else:
-                return Submitted(_text(done, "disposition"), _text(done, "run_id"))
+                return Submitted(text_of(done, "disposition"), text_of(done, "run_id"))
         raise Unreachable(self._client.url)
 
     async def run(self, run_id: str) -> JsonObject:
@@ -234,70 +243,67 @@ class Conversation:
         return tuple(one.card for one in self.entries if one.card is not None and one.card.open)
 
 
-async def _pause(seconds: float) -> None:
-    """Wait; the command line has no Clock, and nothing here depends on the exact time."""
-    with suppress(TimeoutError):
-        async with asyncio.timeout(seconds):
-            await asyncio.Event().wait()
-
-
 def _entry(one: JsonObject, server: str) -> Entry:
-    card, step = one.get("card"), one.get("step")
+    card, step = object_of(one, "card"), number_of(one, "step")
     return Entry(
-        key=_text(one, "key"),
-        kind=_text(one, "kind"),
-        name=_text(one, "name"),
+        key=text_of(one, "key"),
+        kind=text_of(one, "kind"),
+        name=text_of(one, "name"),
         text=_said(one, server),
-        run_id=_text(one, "run_id"),
-        step=step if isinstance(step, int) else -1,
-        calls=tuple(_call(call) for call in objects_of(one.get("calls"))),
-        card=_card(card) if isinstance(card, dict) else None,
+        run_id=text_of(one, "run_id"),
+        step=-1 if step is None else step,
+        calls=tuple(_call(call) for call in objects_of(one, "calls")),
+        card=_card(card) if card else None,
         waiting=one.get("waiting") is True,
         undone=one.get("undone") is True,
     )
 
 
 def _said(one: JsonObject, server: str) -> str:
-    """The words of an entry; a file that was sent is a line that says where to get it."""
-    files = [
-        f"File `{escaped(_text(file, 'name'))}`: `{server}{_text(file, 'url')}`"
-        for file in objects_of(one.get("files"))
+    """The words of an entry; a file that was sent is a line that says where to get it. A terminal
+    has no buttons, so those about the one thing that a notice tells of are lines that say what to
+    write; a list of several says it in its own words."""
+    buttons = objects_of(one, "buttons")
+    if len({text_of(button, "about") for button in buttons}) > 1:
+        buttons = []
+    written = [
+        f"{escaped(text_of(button, 'label'))}: `{escaped(text_of(button, 'command'))}`"
+        for button in buttons
     ]
-    return "\n\n".join(part for part in (_text(one, "text"), *files) if part)
+    files = [
+        f"File `{escaped(text_of(file, 'name'))}`: `{server}{text_of(file, 'url')}`"
+        for file in objects_of(one, "files")
+    ]
+    return "\n\n".join(part for part in (text_of(one, "text"), *files, *written) if part)
 
 
-def _call(one: Mapping[str, Json]) -> Call:
+def _call(one: JsonObject) -> Call:
     return Call(
-        _text(one, "name"),
-        escaped(_text(one, "arguments")),
-        _text(one, "status") or _text(one, "state"),
+        text_of(one, "name"),
+        escaped(text_of(one, "arguments")),
+        text_of(one, "status") or text_of(one, "state"),
     )
 
 
 def _card(one: JsonObject) -> Card:
     return Card(
-        request_id=_text(one, "request_id"),
-        run_id=_text(one, "run_id"),
-        code=_text(one, "code"),
-        kind=_text(one, "kind"),
+        request_id=text_of(one, "request_id"),
+        run_id=text_of(one, "run_id"),
+        code=text_of(one, "code"),
+        kind=text_of(one, "kind"),
         open=one.get("state") == "open",
-        tool=_text(one, "tool"),
+        tool=text_of(one, "tool"),
         # What is allowed is what is shown: a terminal would drop or obey some characters.
-        arguments=escaped(_text(one, "arguments")),
-        reason=_text(one, "reason"),
-        risk=_text(risk, "words") if isinstance(risk := one.get("risk"), dict) else "",
-        question=_text(one, "question"),
+        arguments=escaped(text_of(one, "arguments")),
+        reason=text_of(one, "reason"),
+        risk=text_of(object_of(one, "risk"), "words"),
+        question=text_of(one, "question"),
         options=_texts(one, "options"),
         choices=_texts(one, "choices"),
-        outcome=_text(one, "outcome"),
+        outcome=text_of(one, "outcome"),
     )
 
 
-def _text(one: Mapping[str, Json], name: str) -> str:
-    value = one.get(name)
-    return value if isinstance(value, str) else ""
-
-
-def _texts(one: Mapping[str, Json], name: str) -> tuple[str, ...]:
+def _texts(one: JsonObject, name: str) -> tuple[str, ...]:
     value = one.get(name)
     return tuple(str(text) for text in value) if isinstance(value, list) else ()

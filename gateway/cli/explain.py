@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from gateway.cli.answers import objects
 from gateway.cli.common import (
     AsJson,
     SessionName,
@@ -21,6 +20,7 @@ from gateway.cli.common import (
     table,
 )
 from gateway.cli.sessions import session_id_of
+from runtime.domain.json_fields import objects_of
 
 if TYPE_CHECKING:
     from gateway.cli.client import GatewayClient, Json, JsonObject
@@ -55,7 +55,7 @@ def context(
         return await gateway.get(f"/v1/sessions/{await session_id_of(gateway, session)}/context")
 
     found = ask_gateway(context, prompt, as_json=as_json)
-    blocks = objects(found.get("blocks"))
+    blocks = objects_of(found, "blocks")
     shown = [{**one, "cut": "cut" if one.get("cut") else ""} for one in blocks]
     table(shown, {"BLOCK": "name", "TOKENS": "tokens", "": "cut"}, "The prompt is empty.")
     warnings = found.get("warnings")
@@ -101,7 +101,7 @@ def explain(
     say(f"{cell(found.get('verdict'))}  ({cell(found.get('rule'))})")
     if found.get("reason") and found.get("verdict") != "allow":
         say(plain(str(found["reason"])))
-    chain = objects(found.get("chain"))
+    chain = objects_of(found, "chain")
     table(chain, {"BOUND": "bound", "SAYS": "verdict", "RULE": "rule"}, "No limit was checked.")
 
 

@@ -15,13 +15,16 @@ from gateway.cli import (
     configuration,
     doctor,
     explain,
+    mailboxes,
     pairing,
     runs,
+    schedules,
     serve,
     sessions,
     setup,
     slack,
     status,
+    tasks,
 )
 from gateway.cli.common import Options, examples, group
 from gateway.cli.telegram import app as telegram_app
@@ -29,6 +32,7 @@ from gateway.cli.telegram import app as telegram_app
 app = group(
     "A self-hosted gateway that puts an agent into a team's chat.",
     epilog=examples("gatehouse serve", "gatehouse open", "gatehouse chat", "gatehouse doctor"),
+    completion=True,
 )
 
 
@@ -61,6 +65,9 @@ for name, one in (
     ("pairing", pairing.app),
     ("sessions", sessions.app),
     ("runs", runs.app),
+    ("tasks", tasks.app),
+    ("schedules", schedules.app),
+    ("mailboxes", mailboxes.app),
     ("approvals", approvals.app),
     ("agents", agent_tree.app),
     ("policy", explain.policy),

@@ -14,9 +14,10 @@ from gateway.cli.common import (
     one_of,
     print_json,
     say,
-    table,
     when,
 )
+from gateway.cli.listing import OF_RUNS, Listing, Watch
+from gateway.cli.listing import show as show_list
 from gateway.cli.sessions import session_id_of
 
 if TYPE_CHECKING:
@@ -51,6 +52,7 @@ def list_(
         str, typer.Option(callback=one_of(*STATES), help="In this state only, such as running.")
     ] = "",
     limit: Limit = 50,
+    watch: Watch = False,
     as_json: AsJson = False,
 ) -> None:
     """Show runs, the newest first."""
@@ -61,10 +63,15 @@ def list_(
         query = {name: value for name, value in asked.items() if value}
         return await gateway.items("/v1/runs", query, most=limit)
 
-    found = ask_gateway(context, read, as_json=as_json)
-    shown = [{**one, "made": when(one.get("created_at_ms"))} for one in found]
     columns = {"ID": "id", "STATE": "state", "STEP": "step", "MADE": "made"}
-    table(shown, {**columns, "BY": "speaker", "ERROR": "error"}, "There are no such runs.")
+    listing = Listing(
+        read,
+        lambda one: {**one, "made": when(one.get("created_at_ms"))},
+        {**columns, "ABOUT": "summary", "BY": "speaker", "ERROR": "error"},
+        "There are no such runs.",
+        (*OF_RUNS, "step.model", "step.tools"),
+    )
+    show_list(context, listing, watch=watch, as_json=as_json)
 
 
 @app.command()
@@ -75,7 +82,17 @@ def show(context: typer.Context, run: RunId, as_json: AsJson = False) -> None:
     if as_json:
         print_json({"run": found, "events": events})
         return
-    for name in ("id", "session_id", "kind", "state", "step", "model", "speaker", "error"):
+    for name in (
+        "id",
+        "session_id",
+        "kind",
+        "state",
+        "summary",
+        "step",
+        "model",
+        "speaker",
+        "error",
+    ):
         say(f"{name.ljust(10)}  {cell(found.get(name))}")
     if found.get("undone") is True:
         say("undone      yes: the agent does not know it any more")

@@ -14,6 +14,8 @@ from gateway.cli.common import USAGE, Options, fail, note, read_config
 from runtime.domain.optional_libraries import without
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from gateway.config import Config
     from gateway.service import Started
     from runtime.delivery.platform_accounts import Account
@@ -29,11 +31,32 @@ Roles = Annotated[
 ]
 
 
-def serve(context: typer.Context, roles: Roles = None) -> None:
+Delay = Annotated[int | None, typer.Option(help="scheduler.retry_base_delay_ms.")]
+MostDelay = Annotated[int | None, typer.Option(help="scheduler.retry_max_delay_ms.")]
+Jitter = Annotated[int | None, typer.Option(help="scheduler.retry_jitter_ms.")]
+Attempts = Annotated[
+    int | None, typer.Option(help="scheduler.retry_max_attempts; 0 tries for ever.")
+]
+
+
+def serve(
+    context: typer.Context,
+    roles: Roles = None,
+    scheduler_retry_base_delay_ms: Delay = None,
+    scheduler_retry_max_delay_ms: MostDelay = None,
+    scheduler_retry_jitter_ms: Jitter = None,
+    scheduler_retry_max_attempts: Attempts = None,
+) -> None:
     """Run the gateway."""
+    given = {
+        "retry_base_delay_ms": scheduler_retry_base_delay_ms,
+        "retry_max_delay_ms": scheduler_retry_max_delay_ms,
+        "retry_jitter_ms": scheduler_retry_jitter_ms,
+        "retry_max_attempts": scheduler_retry_max_attempts,
+    }
     # Until it is ready: see `gateway.service`.
     gc.disable()
-    config = with_roles(read_config(context), roles)
+    config = with_flags(read_config(context), roles, given)
     if config.settings.tools.sandbox != "none":
         # What this finds is needed half a second later, when the rest is loaded.
         SYSTEM_CLOSED.begin()
@@ -51,12 +74,36 @@ def serve(context: typer.Context, roles: Roles = None) -> None:
     log = config.settings.log
     redactor = logs.setup(level=log.level, style=log.format, secrets=secrets_of(config))
     options = context.find_object(Options) or Options()
-    start = Start(config, lambda: with_roles(load(options.config), roles), redactor)
+    start = Start(config, lambda: with_flags(load(options.config), roles, given), redactor)
     try:
         code = event_loop.run(run(start, announce, follow))
     except CannotStart as error:
         fail(str(error))
     raise typer.Exit(code)
+
+
+def with_flags(
+    config: "Config", roles: str | None, scheduler: "Mapping[str, int | None]"
+) -> "Config":
+    """The settings with the flags of the command line; ends where one is wrong."""
+    config = with_roles(config, roles)
+    flags = {name: value for name, value in scheduler.items() if value is not None}
+    if not flags:
+        return config
+    # Lazy: as in `read_config`.
+    from pydantic import ValidationError
+
+    # Lazy: as above.
+    from gateway.config_model import Scheduler
+
+    kept = config.settings.scheduler.model_dump()
+    try:
+        section = Scheduler.model_validate({**kept, **flags})
+    except ValidationError as error:
+        broken = error.errors()[0]
+        flag = str(broken["loc"][0]).replace("_", "-")
+        fail(f"--scheduler-{flag}: {broken['msg']}", USAGE)
+    return replace(config, settings=config.settings.model_copy(update={"scheduler": section}))
 
 
 def with_roles(config: "Config", roles: str | None) -> "Config":

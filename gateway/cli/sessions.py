@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from gateway.cli.answers import Refused, objects
+from gateway.cli.answers import Refused
 from gateway.cli.common import (
     AsJson,
     Limit,
@@ -18,10 +18,12 @@ from gateway.cli.common import (
     plain,
     print_json,
     say,
-    table,
     when,
     whole_number,
 )
+from gateway.cli.listing import OF_RUNS, Listing, Watch
+from gateway.cli.listing import show as show_list
+from runtime.domain.json_fields import objects_of, text_of
 
 if TYPE_CHECKING:
     from gateway.cli.client import GatewayClient, JsonObject
@@ -36,15 +38,22 @@ _ID: Final = re.compile(r"ses_[A-Za-z0-9_]{1,60}")
 def list_(
     context: typer.Context,
     limit: Limit = 50,
+    watch: Watch = False,
     as_json: AsJson = False,
 ) -> None:
     """Show sessions, the newest first."""
-    found = ask_gateway(
-        context, lambda gateway: gateway.items("/v1/sessions", most=limit), as_json=as_json
+    listing = Listing(
+        lambda gateway: gateway.items("/v1/sessions", most=limit),
+        lambda one: {
+            **one,
+            "state": state_of(one),
+            "last": when(one.get("last_activity_at_ms")),
+        },
+        {"ID": "id", "STATE": "state", "LAST": "last", "KEY": "key", "TITLE": "title"},
+        "There are no sessions yet.",
+        ("session.created", "session.changed", *OF_RUNS),
     )
-    shown = [{**one, "last": when(one.get("last_activity_at_ms"))} for one in found]
-    columns = {"ID": "id", "STATE": "state", "LAST": "last", "KEY": "key", "TITLE": "title"}
-    table(shown, columns, "There are no sessions yet.")
+    show_list(context, listing, watch=watch, as_json=as_json)
 
 
 @app.command()
@@ -68,7 +77,7 @@ def show(
         return
     for name in ("id", "key", "title", "status", "state", "mode", "queue_mode", "model"):
         say(f"{name.ljust(10)}  {cell(found.get(name))}")
-    for item in objects(messages.get("items")):
+    for item in objects_of(messages, "items"):
         if item.get("text"):
             who = item.get("name") or item.get("kind")
             undone = "  (taken back)" if item.get("undone") is True else ""
@@ -97,6 +106,12 @@ def export(
             say(escaped(json.dumps(item, ensure_ascii=False)))
 
 
+def state_of(session: "JsonObject") -> str:
+    """What goes on in a session; `ended` where nothing does and nothing can any more."""
+    state, status = text_of(session, "state"), text_of(session, "status")
+    return status if state == "idle" and status != "open" else state
+
+
 async def session_id_of(gateway: "GatewayClient", name: str) -> str:
     """The id of the session that `name` is the id or the key of. Raises `Refused` for a key that
     no session has."""
@@ -114,13 +129,5 @@ async def pages_of(
     gateway: "GatewayClient", session: str, query: dict[str, str]
 ) -> "list[list[JsonObject]]":
     """The messages of a conversation, page by page, the newest page first."""
-    session_id = await session_id_of(gateway, session)
-    found: list[list[JsonObject]] = []
-    while True:
-        page = await gateway.get(f"/v1/sessions/{session_id}/messages", query)
-        found.append(objects(page.get("items")))
-        pagination = page.get("pagination")
-        cursor = pagination.get("next_cursor") if isinstance(pagination, dict) else None
-        if not isinstance(cursor, str):
-            return found
-        query = {**query, "cursor": cursor}
+    path = f"/v1/sessions/{await session_id_of(gateway, session)}/messages"
+    return [page async for page in gateway.pages(path, query)]

@@ -33,9 +33,7 @@ def init(
         report = workspaces.prepare_workspace(config, force=force, dry_run=dry_run)
     except Unavailable as error:
         fail(str(error))
-    would, move = ("would make", "would move") if dry_run else ("made", "moved")
-    for name in report.moved:
-        say(f"{move} {name} into files/")
+    would = "would make" if dry_run else "made"
     for name in report.made:
         say(f"{would} {name}")
     say(

@@ -5,27 +5,33 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from gateway.cli.answers import objects
 from gateway.cli.common import AsJson, ask_gateway, cell, say
 from runtime.domain.counts import counted
+from runtime.domain.json_fields import objects_of
 
 if TYPE_CHECKING:
-    from gateway.cli.client import Json
+    from gateway.cli.client import GatewayClient, JsonObject
 
 
 def status(context: typer.Context, as_json: AsJson = False) -> None:
     """Show how the running gateway is."""
-    found = ask_gateway(context, lambda gateway: gateway.get("/v1/status"), as_json=as_json)
+    found = ask_gateway(context, _look, as_json=as_json)
     for name, value in found.items():
         if name == "leases":
-            _show_leases(value)
-        elif value != [] and value != {}:
+            _show_leases(objects_of(found, name))
+        elif value not in ([], {}, None):
             _show(name, value)
 
 
-def _show_leases(value: "Json") -> None:
+async def _look(gateway: "GatewayClient") -> "JsonObject":
+    """How it is, and the policy of its scheduler, which is a setting."""
+    found = await gateway.get("/v1/status")
+    runtime = await gateway.get("/v1/runtime")
+    return {**found, "scheduler": runtime.get("scheduler")}
+
+
+def _show_leases(rows: "list[JsonObject]") -> None:
     """What each process holds, without the numbers that only a program compares."""
-    rows = objects(value)
     held = Counter(cell(row.get("holder")) for row in rows)
     for holder, count in held.items():
         listens = sorted(

@@ -7,6 +7,7 @@ import typer
 
 from gateway.cli.common import AsJson, cell, fail, group, print_json, read_config, say
 from runtime.domain.counts import counted
+from runtime.domain.json_fields import number_of
 
 if TYPE_CHECKING:
     from runtime.domain.value import JsonObject
@@ -36,9 +37,8 @@ def info(context: typer.Context, bot: Bot = "", as_json: AsJson = False) -> None
         print_json(found)
         return
     if not found.get("url"):
-        waiting = found.get("pending_update_count")
-        count = counted(waiting if isinstance(waiting, int) else 0, "update")
-        say(f"No webhook is set; waiting: {count}.")
+        waiting = number_of(found, "pending_update_count") or 0
+        say(f"No webhook is set; waiting: {counted(waiting, 'update')}.")
         return
     for name, key in (
         ("address", "url"),

@@ -13,6 +13,7 @@ from typing import Final, Literal
 from aiohttp import web
 
 from gateway.http.credentials import Credentials, unauthorized
+from gateway.http.operations import READS
 from gateway.http.origin import Origin, host_allowed, origin_of
 from gateway.http.problems import Handler, HttpProblem
 from gateway.http.services import HttpServices
@@ -28,13 +29,15 @@ so neither a token nor the name that it was sent to matters."""
 STATIC: Final = "static"
 OPEN: Final = HEALTH | {"login", "login-form", STATIC}
 """Routes that need no authentication; the last three are the way to it."""
-PAGES: Final = frozenset({"chat"})
+PAGES: Final = frozenset({"chat", "docs"})
 STREAM: Final = "events"
+UPLOAD: Final = "upload"
+"""Its handler reads the body itself, piece by piece, and minds the time."""
 FORM_S: Final = 10.0
 """How long the login form may take to come in: its sender is nobody yet."""
 BODY_S: Final = 120.0
 """The same for any other body, which may be an upload."""
-_SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+_SAFE: Final = frozenset({*READS, "HEAD", "OPTIONS"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +84,8 @@ class Guard:
             raise unauthorized("A token is needed, or a login at /login.")
         if principal.via == "cookie" and not _navigates(request):
             self._check_origin(request)
-        await _take_body(request, BODY_S)
+        if name != UPLOAD:
+            await _take_body(request, BODY_S)
         if request.method not in _SAFE:
             await self._check_write(request, principal)
         request[PRINCIPAL] = principal
@@ -127,7 +131,9 @@ class Guard:
 
     async def _check_write(self, request: web.Request, principal: Principal) -> None:
         if principal.csrf is not None:
-            given = request.headers.get(CSRF_HEADER) or await _form_field(request)
+            given = request.headers.get(CSRF_HEADER) or ""
+            if not given and request.match_info.route.name != UPLOAD:
+                given = await _form_field(request)
             if not same_csrf(given, principal.csrf):
                 raise HttpProblem(403, "csrf", f"The header {CSRF_HEADER} is missing or wrong.")
         if principal.role != "admin" and request.match_info.route.name != "logout":

@@ -12,7 +12,7 @@ from typing import Final
 from aiohttp import web
 from aiohttp.web_protocol import RequestHandler
 
-MOST: Final = 1024
+MOST: Final = 2048
 SILENT_S: Final = 20.0
 """How long the first request's head may take."""
 IDLE_S: Final = 75.0
@@ -107,11 +107,17 @@ def _close_silent(server: _Guarded, handler: RequestHandler) -> None:
         _close(handler)
 
 
+def most_streams(wanted: int) -> int:
+    """How many event streams may be open: as many as wanted, at most half of all connections, so
+    that requests find one."""
+    return min(wanted, most_connections() // 2)
+
+
 def most_connections() -> int:
     """How many the process has files for, after it took what the system lets it have."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft < hard or hard == resource.RLIM_INFINITY:
-        wanted = MOST * 4 if hard == resource.RLIM_INFINITY else min(hard, MOST * 4)
+        wanted = MOST * 2 if hard == resource.RLIM_INFINITY else min(hard, MOST * 2)
         soft = max(soft, wanted)
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     return max(16, min(MOST, soft - RESERVED_FILES))

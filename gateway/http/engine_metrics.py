@@ -4,13 +4,14 @@ No label grows without bound: names that come from outside (a model's, an adapte
 name up to `MOST_NAMES` of them and as ``other`` beyond. Nothing here carries an id or a text.
 """
 
+from functools import partial
 from typing import Final, Generic, TypeVar
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
 from runtime.domain.decisions import Verdict
 from runtime.domain.runs import RunState, Usage
-from runtime.ports.metrics import DeliveryResult, ModelOutcome
+from runtime.ports.metrics import DeliveryResult, ModelOutcome, Observer
 
 MOST_NAMES: Final = 100
 """Combinations of label values of one metric that are told apart."""
@@ -77,81 +78,64 @@ class _Times(_Series[Histogram]):
         self.of(values).observe(max(seconds, 0.0))
 
 
-class EngineMetrics:
-    """Implements `Observer`; everything of one process is in `registry`."""
+class EngineMetrics(Observer):
+    """Counts what it hears; everything of one process is in `registry`."""
 
     def __init__(self) -> None:
-        self.registry = registry = CollectorRegistry()
-        self._inbound = _Counts(
-            registry,
+        self.registry = CollectorRegistry()
+        counts, times = partial(_Counts, self.registry), partial(_Times, self.registry)
+        self._inbound = counts(
             "messages_in",
             "Messages that arrived, by what became of them.",
             ("channel", "disposition"),
         )
-        self._queue = _Times(
-            registry,
+        self._queue = times(
             "queue_seconds",
             "From a message's acceptance to the start of its run, including the wait for more "
             "messages.",
             _WAITING,
         )
-        self._replies = _Times(
-            registry,
+        self._replies = times(
             "reply_seconds",
             "From a message's acceptance to its posted reply, including the wait for people.",
             _SLOW,
             "channel",
         )
-        self._deliveries = _Counts(
-            registry, "deliveries", "Attempts to deliver a message.", ("channel", "result")
+        self._deliveries = counts(
+            "deliveries", "Attempts to deliver a message.", ("channel", "result")
         )
-        self._step = _Times(
-            registry,
+        self._step = times(
             "step_seconds",
             "From a step's request to the model until its results are kept, without people's time.",
             _SLOW,
         )
-        self._ended = _Counts(
-            registry, "runs_ended", "Runs that ended while at work here, by their end.", ("state",)
+        self._ended = counts(
+            "runs_ended", "Runs that ended while at work here, by their end.", ("state",)
         )
-        self._spans = _Counts(
-            registry, "trace_spans", "Spans of traces, sent to the collector or not.", ("result",)
+        self._spans = counts(
+            "trace_spans", "Spans of traces, sent to the collector or not.", ("result",)
         )
-        self._models(registry)
-        self._tools(registry)
-        self._units = _Counts(
-            registry, "store_units", "Changes to the database by their end.", ("unit", "result")
+        self._units = counts(
+            "store_units", "Changes to the database by their end.", ("unit", "result")
         )
-        self._unit_times = _Times(
-            registry, "store_unit_seconds", "Changes to the database, including their wait.", _QUICK
+        self._unit_times = times(
+            "store_unit_seconds", "Changes to the database, including their wait.", _QUICK
         )
-        self._commits = _Counts(
-            registry, "store_commits", "Transactions. Each holds one change or more.", ()
+        self._commits = counts("store_commits", "Transactions. Each holds one change or more.", ())
+        self._calls = counts("model_calls", "Calls of a model by their end.", ("model", "outcome"))
+        self._steps = times("model_seconds", "Calls of a model, answered or not.", _SLOW, "model")
+        self._tokens = counts(
+            "model_tokens", "Tokens; cached ones are input too.", ("model", "kind")
         )
-
-    def _models(self, registry: CollectorRegistry) -> None:
-        self._calls = _Counts(
-            registry, "model_calls", "Calls of a model by their end.", ("model", "outcome")
+        self._cost = counts("model_cost_usd", "US dollars, where the price is known.", ("model",))
+        self._unpriced = counts(
+            "model_unpriced_calls", "Responses whose price is not known.", ("model",)
         )
-        self._steps = _Times(
-            registry, "model_seconds", "Calls of a model, answered or not.", _SLOW, "model"
+        self._decisions = counts(
+            "tool_decisions", "Tool calls by what policy said.", ("tool", "verdict")
         )
-        self._tokens = _Counts(
-            registry, "model_tokens", "Tokens; cached ones are input too.", ("model", "kind")
-        )
-        self._cost = _Counts(
-            registry, "model_cost_usd", "US dollars, where the price is known.", ("model",)
-        )
-        self._unpriced = _Counts(
-            registry, "model_unpriced_calls", "Responses whose price is not known.", ("model",)
-        )
-
-    def _tools(self, registry: CollectorRegistry) -> None:
-        self._decisions = _Counts(
-            registry, "tool_decisions", "Tool calls by what policy said.", ("tool", "verdict")
-        )
-        self._ran = _Counts(registry, "tool_calls", "Tool calls that ran.", ("tool", "status"))
-        self._tool_times = _Times(registry, "tool_seconds", "Tool calls that ran.", _SLOW, "tool")
+        self._ran = counts("tool_calls", "Tool calls that ran.", ("tool", "status"))
+        self._tool_times = times("tool_seconds", "Tool calls that ran.", _SLOW, "tool")
 
     def accepted(self, channel: str, disposition: str) -> None:
         self._inbound.add(channel, disposition)

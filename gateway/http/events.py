@@ -6,7 +6,7 @@ also without one. A reader comes back with ``Last-Event-ID`` and goes on where i
 
 import asyncio
 from collections import Counter, deque
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from typing import Final
@@ -15,33 +15,36 @@ from aiohttp import web
 
 from gateway.http import stream
 from gateway.http.auth import PRINCIPAL, STREAM, Guard
+from gateway.http.catch_up import Turns
+from gateway.http.connections import most_streams
+from gateway.http.operations import LAST_EVENT, Operation, query
 from gateway.http.problems import HttpProblem
-from gateway.http.responses import query_id
+from gateway.http.query_models import EventsQuery
+from gateway.http.recent_events import BATCH, RecentEvents
 from gateway.http.services import HttpServices
 from gateway.http.stream import Filter, Prose, Texts
 from runtime.domain.errors import InvalidInput, Unavailable
+from runtime.domain.events import Event
 from runtime.domain.runs import RunState
 from runtime.domain.value import JsonObject
 from runtime.ports.bus import EVENTS, LIVE, Signal
 from runtime.process.wakeup import Wake
 from runtime.sessions.live_text import SNAPSHOT
-from runtime.views.models import EventView
 
 TICK_S: Final = 1.0
+"""How old what a stream knows may be that nothing woke."""
 HEARTBEAT_S: Final = 15.0
 WAITING: Final = 2_048
 """Signals that may wait for one slow reader; beyond that the oldest are dropped, and it is said."""
-BATCH: Final = 200
-MOST_READERS: Final = 256
-"""Streams that are open at once: each reads the database for itself, and holds a connection that
-a request may need. A page or program that finds no place is told when to come back. Where all are
-taken, whoever holds most of them gives one up to somebody who holds at least two less."""
 FULL_RETRY_AFTER_S: Final = 10
 MAX_SNAPSHOTS: Final = 50
 _ENDS: Final = frozenset(
     {"step.model", "run.completed", "run.failed", "run.interrupted", "run.cancelled"}
 )
 """What ends a step's text: the text comes first."""
+_RUN_ENDS: Final = _ENDS - {"step.model"}
+MOST_OVER: Final = 256
+"""Ended runs that a stream remembers: a signal that is later than so many ends is rare."""
 _RENDERED: Final = 32
 """Texts whose HTML is remembered, for several readers of one conversation."""
 _HEADERS: Final = {
@@ -57,12 +60,23 @@ class EventRoutes:
         self._services = services
         self._guard = guard
         self._most = services.settings.streams_per_credential
+        self._recent = RecentEvents(services.views, services.clock)
+        self._turns = Turns(services.clock)
         self._places: list[_Place] = []
         self._whole = lru_cache(maxsize=_RENDERED)(services.render)
         self._growing = lru_cache(maxsize=_RENDERED)(services.render_growing)
 
-    def routes(self) -> list[web.RouteDef]:
-        return [web.get("/v1/events", self._events, name=STREAM)]
+    def operations(self) -> list[Operation]:
+        return [
+            Operation(
+                *("GET", "/v1/events", "Follow events", self._events),
+                query=EventsQuery,
+                media_types=("text/event-stream",),
+                errors=(404,),
+                resumes=True,
+                name=STREAM,
+            )
+        ]
 
     async def close(self, _app: web.Application) -> None:
         """End every stream, so that the server can end; readers come back to the next one."""
@@ -70,7 +84,8 @@ class EventRoutes:
             place.give_up()
 
     async def _events(self, request: web.Request) -> web.StreamResponse:
-        wanted, position = _filter(request), _last_event_id(request)
+        """Server-sent events: those of the database carry an id, the live ones carry none."""
+        wanted, position = _filter(query(request, EventsQuery)), _last_event_id(request)
         place = self._take_place(request[PRINCIPAL].credential.token)
         try:
             return await self._stream(request, wanted, position, place)
@@ -79,14 +94,20 @@ class EventRoutes:
                 self._places.remove(place)
 
     def _take_place(self, holder: str) -> "_Place":
-        """A place for one more stream of a credential. Raises `HttpProblem` where there is none."""
+        """A place for one more stream of a credential. Raises `HttpProblem` where there is none.
+
+        Each stream holds a connection that a request may need. A page or program that finds no
+        place is told when to come back. Where all are taken, whoever holds most of them gives one
+        up to somebody who holds at least two less.
+        """
+        most_in_all = most_streams(self._services.settings.streams)
         held = Counter(place.holder for place in self._places)
         if held[holder] >= self._most:
             raise _full(f"This token has {self._most} event streams open already")
-        if len(self._places) >= MOST_READERS:
+        if len(self._places) >= most_in_all:
             largest, most = held.most_common(1)[0]
             if most < held[holder] + 2:
-                raise _full(f"{MOST_READERS} event streams are open already")
+                raise _full(f"{most_in_all} event streams are open already")
             oldest = next(place for place in self._places if place.holder == largest)
             self._places.remove(oldest)
             oldest.give_up()
@@ -113,7 +134,8 @@ class EventRoutes:
                 # The reader went away before the stream began.
                 return response
             allowed = partial(self._allowed, request)
-            reader = _Reader(self._services, response, wanted, min(position, end), allowed)
+            reads = _Reads(self._recent, self._turns)
+            reader = _Reader(self._services, reads, response, wanted, min(position, end), allowed)
             if wanted.html:
                 reader.page = _Page(reader, Prose(self._growing, self._whole))
             if position > end:
@@ -173,14 +195,26 @@ class _Ended(Exception):
     """The stream is over; takes its other task along."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Reads:
+    """What the streams of a process share: what was `recent`, and the `turns` of those to whom
+    that is not enough."""
+
+    recent: RecentEvents
+    turns: Turns
+
+
 @dataclass(slots=True)
 class _Reader:
     """One connection: writes what it wants, remembers how far it came.
 
     `waiting` are live events. `behind`: something was committed since the database was last read.
+    `current`: it shares what the others read. Without it, it is behind and reads for itself. `over`
+    are the runs whose end it told last.
     """
 
     services: HttpServices
+    reads: _Reads
     response: web.StreamResponse
     wanted: Filter
     position: int
@@ -189,7 +223,9 @@ class _Reader:
     texts: Texts = field(default_factory=Texts)
     page: "_Page | None" = None
     waiting: deque[Signal] = field(default_factory=partial(deque[Signal], maxlen=WAITING))
+    over: deque[str] = field(default_factory=partial(deque[str], maxlen=MOST_OVER))
     behind: bool = False
+    current: bool = True
     dropped: bool = False
     written: float = 0.0
     checked: float = 0.0
@@ -229,7 +265,7 @@ class _Reader:
                 continue
             pause_s = TICK_S if self.page is None else await self.page.show()
             if not await self.wake.wait(pause_s) and pause_s == TICK_S:
-                await self._durable()
+                await self._durable(max_age_s=TICK_S)
                 await self._beat()
 
     def gap(self, reason: str) -> bytes:
@@ -251,12 +287,17 @@ class _Reader:
         for _ in range(len(self.waiting)):
             # A read may have passed them on.
             if self.waiting:
-                await self._take(self.waiting.popleft())
+                await self._take(self.waiting[0])
 
     async def _take(self, signal: Signal) -> None:
+        """Pass on the first live event that waits."""
         if signal.data.get("type") == "activity" and signal.data.get("state") == "thinking":
-            # A run began: its durable event comes first.
+            # A run began: its durable event comes first. The signal waits on meanwhile, since the
+            # read may also find the run's end, which every live event comes before.
             await self._durable()
+            if not self.waiting or self.waiting[0] is not signal:
+                return
+        self.waiting.popleft()
         await self._pass_on(signal.data)
 
     async def _pass_on(self, data: JsonObject) -> None:
@@ -267,6 +308,9 @@ class _Reader:
             return
         if kind == "delta" and self.page is not None:
             self.page.prose.take(data)
+            return
+        if kind == "activity" and data.get("state") != "done" and run in self.over:
+            # It was on its way for longer than the run lasted, as from another replica.
             return
         if kind == "activity" and data.get("state") == "done":
             self.texts.ended(run)
@@ -281,34 +325,49 @@ class _Reader:
         for signal in live:
             await self._pass_on(signal.data)
 
-    async def _durable(self) -> None:
+    async def _durable(self, *, max_age_s: float = 0.0) -> None:
+        """Tell of all that was committed before this call, or so many seconds ago."""
         self.behind = False
-        while True:
-            found = await self._read()
-            for event in found:
-                self.position = event.position
-                if event.kind in _ENDS:
-                    await self._overtaken()
-                    if self.page is not None:
-                        await self.page.end(event.run_id or "")
-                if self.wanted.wants_kind(event.kind):
-                    await self.write(stream.durable(event))
-            if len(found) < BATCH:
+        if self.current:
+            news = await self.reads.recent.after(self.position, self.wanted, max_age_s=max_age_s)
+            if news is not None:
+                for one in news.told:
+                    await self._tell(one.event, one.data)
+                self.position = news.position
                 return
+        self.current = False
+        while not self.current:
+            async with self.reads.turns.turn(self._beat):
+                found = await self._read()
+                page = [(event, stream.durable(event)) for event in found or ()]
+            for event, data in page:
+                await self._tell(event, data)
+            if found is None:
+                return
+            self.current = len(page) < BATCH
 
-    async def _read(self) -> list[EventView]:
+    async def _tell(self, event: Event, data: bytes) -> None:
+        self.position = event.position
+        if event.kind in _ENDS:
+            await self._overtaken()
+            if self.page is not None:
+                await self.page.end(event.run_id or "")
+        if event.kind in _RUN_ENDS:
+            self.over.append(event.run_id or "")
+        if self.wanted.wants_kind(event.kind):
+            await self.write(data)
+
+    async def _read(self) -> Sequence[Event] | None:
+        """What comes next in the database; None while that is away, and a later tick reads on."""
         try:
-            return list(
-                await self.services.views.events_after(
-                    self.position,
-                    session_id=self.wanted.session_id,
-                    run_id=self.wanted.run_id,
-                    limit=BATCH,
-                )
+            return await self.services.views.events_after(
+                self.position,
+                session_id=self.wanted.session_id,
+                run_id=self.wanted.run_id,
+                limit=BATCH,
             )
         except Unavailable:
-            # The next tick reads again from the same place.
-            return []
+            return None
 
     async def _ask_running(self) -> None:
         """Have the running steps' text said once more, for a reader who was not there."""
@@ -383,21 +442,21 @@ def _full(why: str) -> HttpProblem:
     )
 
 
-def _filter(request: web.Request) -> Filter:
-    kinds = request.query.get("kinds", "")
+def _filter(asked: EventsQuery) -> Filter:
+    kinds = asked.kinds.split(",")
     return Filter(
-        session_id=query_id(request, "session_id"),
-        run_id=query_id(request, "run_id"),
-        kinds=frozenset(one.strip() for one in kinds.split(",") if one.strip()),
-        html=request.query.get("html") == "1",
+        session_id=asked.session_id,
+        run_id=asked.run_id,
+        kinds=frozenset(one.strip() for one in kinds if one.strip()),
+        html=asked.html,
     )
 
 
 def _last_event_id(request: web.Request) -> int:
     """Where to go on; -1 to begin now. A header beats the query, which a first request uses."""
-    found = request.headers.get("Last-Event-ID") or request.query.get("last_event_id")
+    found = request.headers.get(LAST_EVENT) or query(request, EventsQuery).last_event_id
     if not found:
         return -1
     if not (found.isascii() and found.isdigit() and len(found) <= 18):
-        raise InvalidInput("Last-Event-ID", "must be the id of an earlier event")
+        raise InvalidInput(LAST_EVENT, "must be the id of an earlier event")
     return int(found)

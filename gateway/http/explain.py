@@ -3,9 +3,10 @@
 from aiohttp import web
 from pydantic import Field, JsonValue
 
-from gateway.explain import Explainer
-from gateway.http.request_bodies import body
+from gateway.explain import ContextView, Explainer
+from gateway.http.operations import Operation, body
 from gateway.http.responses import answer, session_of
+from runtime.domain.decisions import Decision
 from runtime.domain.people import Trust
 from runtime.domain.value import Value
 
@@ -24,18 +25,25 @@ class ExplainRoutes:
     def __init__(self, explainer: Explainer) -> None:
         self._explainer = explainer
 
-    def routes(self) -> list[web.RouteDef]:
+    def operations(self) -> list[Operation]:
         one = "/v1/sessions/{session_id}"
         return [
-            web.get(f"{one}/context", self._context),
-            web.post(f"{one}/policy/explain", self._decision),
+            Operation(
+                *("GET", f"{one}/context", "Show the prompt of the next turn", self._context),
+                answer=ContextView,
+            ),
+            Operation(
+                *("POST", f"{one}/policy/explain", "Ask what policy says", self._decision),
+                body=ExplainRequest,
+                answer=Decision,
+            ),
         ]
 
     async def _context(self, request: web.Request) -> web.Response:
         return answer(await self._explainer.context(session_of(request)))
 
     async def _decision(self, request: web.Request) -> web.Response:
-        asked = await body(request, ExplainRequest)
+        asked = body(request, ExplainRequest)
         decision = await self._explainer.decision(
             session_of(request), tool=asked.tool, arguments=asked.arguments, trust=asked.trust
         )

@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 from aiohttp import web
 
+from gateway.http.operations import Operation
 from gateway.http.problems import HttpProblem
 from gateway.http.responses import path_id
 from gateway.http.services import HttpServices
@@ -27,12 +28,19 @@ class FileRoutes:
         self._views = services.views
         self._workspace = services.workspace
 
-    def routes(self) -> list[web.RouteDef]:
-        return [web.get("/v1/files/{outbox_id}/{place:[0-9]{1,3}}", self._download)]
+    def operations(self) -> list[Operation]:
+        path = "/v1/files/{outbox_id}/{place:[0-9]{1,3}}"
+        return [
+            Operation(
+                *("GET", path, "Download a file that the agent sent", self._download),
+                media_types=("application/octet-stream",),
+                errors=(410,),
+            )
+        ]
 
     async def _download(self, request: web.Request) -> web.Response:
         outbox_id = path_id(request, "outbox_id", "file")
-        part = await self._views.files.sent(outbox_id, int(request.match_info["place"]))
+        part = await self._views.sent_file(outbox_id, int(request.match_info["place"]))
         copy = await asyncio.to_thread(open_copy, self._workspace, part)
         if copy is None:
             raise HttpProblem(

@@ -1,17 +1,20 @@
-"""How the gateway is: `/healthz`, `/readyz`, `/metrics`, `/v1/status`, `/v1/runtime` (API-5)."""
+"""How the gateway is: `/healthz`, `/readyz`, `/v1/status`, `/v1/runtime` (API-5)."""
 
 from collections.abc import Mapping
-from dataclasses import asdict
 from typing import Final
 
 from aiohttp import web
-from pydantic import JsonValue
+from pydantic import Field
 
-from gateway.http.metrics import Metrics
-from gateway.http.responses import answer, cursor_of, limit_of, listing
-from gateway.http.services import HttpServices
+from gateway.http.operations import Listed, Operation, query
+from gateway.http.query_models import Paging
+from gateway.http.responses import answer, listing
+from gateway.http.services import AdapterView, HttpServices
+from gateway.runtime_view import RuntimeView
 from runtime.domain.errors import StoreUnavailable
-from runtime.domain.value import JsonObject
+from runtime.domain.value import Value
+from runtime.process.supervisor import TaskHealth
+from runtime.views.models import DeliveryProblemView, LeaseView
 
 WHY: Final[Mapping[str, str]] = {
     "database": "The database cannot be read; see writes, and the log.",
@@ -25,27 +28,60 @@ BACK: Final = "It was down a moment ago, and is up again."
 """A part may come back between its check and the question why."""
 
 
+class GatewayStatus(Value):
+    """The gateway in numbers. Those of the database are missing while it is away; ``checks`` says
+    so, and ``reasons`` why. ``tasks`` are the long-lived ones that have failed."""
+
+    version: str
+    url: str
+    ready: bool
+    checks: dict[str, bool]
+    reasons: dict[str, str]
+    sandbox: str
+    workspace_problems: tuple[str, ...]
+    turns_running: int
+    turns_limit: int
+    adapters: tuple[AdapterView, ...]
+    tasks: tuple[TaskHealth, ...]
+    leases: tuple[LeaseView, ...] = ()
+    runs: dict[str, int] = Field(default_factory=dict)
+    outbox: dict[str, int] = Field(default_factory=dict)
+    outbox_oldest_ms: int = 0
+    sessions: int = 0
+    lanes_active: int = 0
+    lanes_ready: int = 0
+    inputs: int = 0
+    open_calls: int = 0
+    last_position: int = 0
+
+
 class HealthRoutes:
     """Handlers about the gateway itself."""
 
-    def __init__(self, services: HttpServices, metrics: Metrics) -> None:
+    def __init__(self, services: HttpServices) -> None:
         self._services = services
-        self._metrics = metrics
 
     def probes(self) -> list[web.RouteDef]:
         """What a supervisor asks any process, whatever its roles."""
         return [
             web.get("/healthz", self._healthz, name="healthz"),
             web.get("/readyz", self._readyz, name="readyz"),
-            web.get("/metrics", self._metrics.scrape),
         ]
 
-    def routes(self) -> list[web.RouteDef]:
+    def operations(self) -> list[Operation]:
         return [
-            *self.probes(),
-            web.get("/v1/status", self._status),
-            web.get("/v1/runtime", self._runtime),
-            web.get("/v1/deliveries/problems", self._problems),
+            Operation(
+                "GET", "/v1/status", "How the gateway is", self._status, answer=GatewayStatus
+            ),
+            Operation(
+                *("GET", "/v1/runtime", "The effective settings, no secrets", self._runtime),
+                answer=RuntimeView,
+            ),
+            Operation(
+                *("GET", "/v1/deliveries/problems", "What did not arrive", self._problems),
+                query=Paging,
+                answer=Listed[DeliveryProblemView],
+            ),
         ]
 
     async def _healthz(self, _request: web.Request) -> web.Response:
@@ -65,37 +101,37 @@ class HealthRoutes:
             except StoreUnavailable:
                 # One look may come through where the next does not, as on a damaged file.
                 checks["database"] = False
-        return answer(
-            {
-                "version": self._services.version,
-                "url": self._services.url,
-                "ready": all(checks.values()),
-                "checks": dict(checks),
-                "reasons": self._reasons(checks),
-                "sandbox": self._services.sandbox,
-                "workspace_problems": await self._workspace_problems(),
-                "turns_running": self._services.turns_running(),
-                "turns_limit": self._services.turns_limit,
-                "adapters": [one.model_dump(mode="json") for one in self._services.adapters()],
-                "tasks": [asdict(one) for one in self._services.tasks() if one.failures],
-                **(numbers.model_dump(mode="json") if numbers else {}),
-            }
+        services = self._services
+        status = GatewayStatus(
+            version=services.version,
+            url=services.url,
+            ready=all(checks.values()),
+            checks=checks,
+            reasons=self._reasons(checks),
+            sandbox=services.sandbox,
+            workspace_problems=await self._workspace_problems(),
+            turns_running=services.turns_running(),
+            turns_limit=services.turns_limit,
+            adapters=tuple(services.adapters()),
+            tasks=tuple(one for one in services.tasks() if one.failures),
+            **({} if numbers is None else dict(numbers)),
         )
+        return answer(status.model_dump(mode="json", exclude_unset=True))
 
-    async def _workspace_problems(self) -> list[JsonValue]:
+    async def _workspace_problems(self) -> tuple[str, ...]:
         explainer = self._services.explainer
-        return [] if explainer is None else list(await explainer.workspace_problems())
+        return () if explainer is None else await explainer.workspace_problems()
 
     async def _runtime(self, _request: web.Request) -> web.Response:
-        return answer({**self._services.runtime(), "url": self._services.url})
+        view = self._services.runtime()
+        return answer(view.model_copy(update={"url": self._services.url}))
 
     async def _problems(self, request: web.Request) -> web.Response:
-        page = await self._services.views.delivery_problems(
-            limit=limit_of(request), cursor=cursor_of(request)
-        )
+        asked = query(request, Paging)
+        page = await self._services.views.delivery_problems(limit=asked.limit, cursor=asked.after)
         return listing(page)
 
-    def _reasons(self, checks: Mapping[str, bool]) -> JsonObject:
+    def _reasons(self, checks: Mapping[str, bool]) -> dict[str, str]:
         """Why the gateway is not ready, for its operator; empty while it is."""
         known = self._services.reasons
         return {

@@ -1,13 +1,32 @@
 """Ways in that an owner makes: one-time links to the page, and a token that takes another's place
 (WEB-2)."""
 
+from typing import Literal
+
 from aiohttp import web
 
 from gateway.http.auth import PRINCIPAL
+from gateway.http.operations import Operation
+from gateway.http.request_bodies import Nothing
 from gateway.http.responses import answer
 from gateway.http.services import HttpServices
-from runtime.domain.value import JsonObject
+from runtime.domain.value import JsonObject, Value
 from runtime.intake.logins import CODE_LIFE_MS
+
+
+class LoginLink(Value):
+    """A way in for one browser; ``elsewhere`` is for those of other machines."""
+
+    link: str
+    path: str
+    expires_in_s: int
+    elsewhere: str | None = None
+
+
+class Done(Value):
+    """It was done."""
+
+    status: Literal["ok"] = "ok"
 
 
 class LoginRoutes:
@@ -16,10 +35,19 @@ class LoginRoutes:
     def __init__(self, services: HttpServices) -> None:
         self._services = services
 
-    def routes(self) -> list[web.RouteDef]:
+    def operations(self) -> list[Operation]:
         return [
-            web.post("/v1/login-links", self._make_link),
-            web.post("/v1/tokens/reload", self._reload_tokens),
+            Operation(
+                *("POST", "/v1/login-links", "Make a link that logs in once", self._make_link),
+                body=Nothing,
+                answer=LoginLink,
+                status=201,
+            ),
+            Operation(
+                *("POST", "/v1/tokens/reload", "Read the tokens' files", self._reload_tokens),
+                body=Nothing,
+                answer=Done,
+            ),
         ]
 
     async def _make_link(self, request: web.Request) -> web.Response:
@@ -33,15 +61,14 @@ class LoginRoutes:
             "path": path,
             "expires_in_s": CODE_LIFE_MS // 1000,
         }
-        # With a link for other machines, where there is another one.
-        return answer(
-            {**made, "elsewhere": f"{elsewhere}{path}"} if elsewhere else made, status=201
-        )
+        if elsewhere:
+            made["elsewhere"] = f"{elsewhere}{path}"
+        return answer(made, status=201)
 
     async def _reload_tokens(self, _request: web.Request) -> web.Response:
         """Hold to the tokens that the files have now; logins of those that went end."""
         await self._services.reload_tokens()
-        return answer({"status": "ok"})
+        return answer(Done())
 
 
 def login_path(code: str) -> str:

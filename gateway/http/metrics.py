@@ -23,10 +23,12 @@ from gateway.http.problems import Handler
 from gateway.http.services import AdapterView, HttpServices
 from runtime.domain.errors import StoreUnavailable
 from runtime.domain.runs import ACTIVE, TERMINAL, WAITING, RunState
+from runtime.features.schedules import rows
 from runtime.process.supervisor import TaskHealth
 from runtime.views.models import LoadView
 
 OUTBOX_STATES: Final = ("pending", "sending", "streaming", "dead", "unknown")
+SCHEDULES: Final = "Schedules that are active, of these due now, paused, and that failed last."
 METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 OTHER: Final = "other"
 
@@ -64,10 +66,15 @@ class Metrics:
         self._requests.labels(method, route, str(response.status)).inc()
         return response
 
+    def route(self) -> web.RouteDef:
+        return web.get("/metrics", self.scrape)
+
     async def scrape(self, _request: web.Request) -> web.Response:
         """The answer to Prometheus."""
+        services = self._services
         try:
-            self._gauges.load = await self._services.views.load()
+            self._gauges.load = await services.views.load()
+            self._gauges.schedules = await services.control.units.database.read(rows.standing)
         except StoreUnavailable:
             self._gauges.load = None
         return web.Response(
@@ -77,10 +84,12 @@ class Metrics:
 
 
 class Gauges(Collector):
-    """What holds at the moment of a scrape. `load` is what the database said, None if nothing."""
+    """What holds at the moment of a scrape. `load` and `schedules` are what the database said;
+    `load` is None if that was nothing."""
 
     def __init__(self, services: HttpServices) -> None:
         self.load: LoadView | None = None
+        self.schedules: Mapping[str, int] = {}
         self._services = services
 
     def describe(self) -> Iterable[Metric]:
@@ -102,6 +111,7 @@ class Gauges(Collector):
         yield _gauge("database_up", "1 while the database answers.", int(load is not None))
         if load is not None:
             yield from _work(load)
+            yield _states("schedules", SCHEDULES, self.schedules, tuple(self.schedules))
             yield self._leases(load, adapters)
 
     def _process(self) -> Iterator[Metric]:

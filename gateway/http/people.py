@@ -2,9 +2,14 @@
 
 from aiohttp import web
 
-from gateway.http.request_bodies import PairingRequest, body
-from gateway.http.responses import answer, listing, path_id
+from gateway.http.operations import Listed, Operation, body, query
+from gateway.http.query_models import Paging
+from gateway.http.request_bodies import Nothing, PairingRequest
+from gateway.http.responses import answer, listing, part_of, path_id
 from gateway.http.services import HttpServices
+from runtime.domain.people import Speaker
+from runtime.intake.control import OwnerCode
+from runtime.views.models import PairingView
 
 
 class PeopleRoutes:
@@ -14,24 +19,48 @@ class PeopleRoutes:
         self._views = services.views
         self._control = services.control
 
-    def routes(self) -> list[web.RouteDef]:
+    def operations(self) -> list[Operation]:
         return [
-            web.get("/v1/pairings", self._pairings),
-            web.post("/v1/pairings/owner-code", self._owner_code),
-            web.post("/v1/owner-code", self._owner_code),
-            web.post("/v1/pairings/{code}/approve", self._approve),
-            web.post("/v1/pairings/{code}/deny", self._deny),
-            web.get("/v1/people", self._people),
+            Operation(
+                *("GET", "/v1/pairings", "List strangers who asked", self._pairings),
+                query=Paging,
+                answer=Listed[PairingView],
+            ),
+            *(
+                Operation(
+                    *("POST", path, "Make a code for a new owner", self._owner_code),
+                    body=Nothing,
+                    answer=OwnerCode,
+                )
+                for path in ("/v1/pairings/owner-code", "/v1/owner-code")
+            ),
+            Operation(
+                *("POST", "/v1/pairings/{code}/approve", "Let a stranger in", self._approve),
+                body=PairingRequest,
+                answer=PairingView,
+                errors=(409,),
+            ),
+            Operation(
+                *("POST", "/v1/pairings/{code}/deny", "Turn a stranger away", self._deny),
+                body=Nothing,
+                answer=PairingView,
+                errors=(409,),
+            ),
+            Operation(
+                *("GET", "/v1/people", "List known accounts", self._people),
+                query=Paging,
+                answer=Listed[Speaker],
+            ),
         ]
 
-    async def _pairings(self, _request: web.Request) -> web.Response:
-        return listing(await self._views.pairings())
+    async def _pairings(self, request: web.Request) -> web.Response:
+        return listing(part_of(await self._views.pairings(), query(request, Paging)))
 
-    async def _people(self, _request: web.Request) -> web.Response:
-        return listing(await self._views.people())
+    async def _people(self, request: web.Request) -> web.Response:
+        return listing(part_of(await self._views.people(), query(request, Paging)))
 
     async def _approve(self, request: web.Request) -> web.Response:
-        asked = await body(request, PairingRequest)
+        asked = body(request, PairingRequest)
         code = path_id(request, "code", "pairing")
         return answer(await self._control.approve_pairing(code, trust=asked.trust))
 

@@ -4,17 +4,19 @@ What the engine raises says what the caller does next; this module says it in HT
 ours is logged whole and told as "internal error": its text may hold what is not the caller's.
 """
 
-import json
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from typing import Final, get_args
 
 import structlog
 from aiohttp import web
 from aiohttp.http_exceptions import ContentEncodingError
-from pydantic import ValidationError
+from pydantic import JsonValue, ValidationError
+from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
+from runtime.domain.counts import counted
 from runtime.domain.errors import (
     Conflict,
     Forbidden,
@@ -24,9 +26,10 @@ from runtime.domain.errors import (
     QueueFull,
     StaleLease,
     StoreFull,
+    TooLarge,
     Unavailable,
 )
-from runtime.domain.value import JsonObject
+from runtime.domain.value import Value
 
 log = structlog.get_logger(__name__)
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -52,10 +55,37 @@ _TITLES = {
     "csrf": "The page or the form is too old",
     "misdirected": "Not known by this name",
     "too_many_failures": "Too many wrong tokens",
+    "too_large": "More than is taken",
     "queue_full": "Too much waits already",
     "unavailable": "A part of the gateway is down",
     "internal": "Something went wrong inside",
 }
+
+
+class BrokenRule(Value):
+    """One value that breaks a rule."""
+
+    field: str
+    rule: str
+
+
+class Problem(Value):
+    """An error (RFC 9457). ``code`` names what happened for programs, ``detail`` tells a person.
+
+    ``field``, ``rule`` and ``errors`` come with 422, ``state`` with 409, ``kind`` with an id that
+    is not known.
+    """
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    code: str
+    field: str | None = None
+    rule: str | None = None
+    errors: tuple[BrokenRule, ...] | None = None
+    state: str | None = None
+    kind: str | None = None
 
 
 @dataclass(eq=False)
@@ -73,10 +103,11 @@ class HttpProblem(Exception):
 
 @dataclass(eq=False)
 class BrokenBody(Exception):
-    """A body that breaks the rules of its model, which has the keys `known`."""
+    """A query or a body, `given`, that breaks the rules of its `model`."""
 
     reason: ValidationError
-    known: Sequence[str]
+    model: type[Value]
+    given: JsonValue = None
 
 
 def problem(
@@ -84,19 +115,21 @@ def problem(
     code: str,
     detail: str,
     *,
-    extra: JsonObject | None = None,
+    extra: Mapping[str, object] | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> web.Response:
-    """A problem document. `extra` members stand beside the standard ones."""
-    body = {
-        "type": f"urn:gatehouse:problem:{code.replace('_', '-')}",
-        "title": _TITLES.get(code, code.replace("_", " ").capitalize()),
-        "status": status,
-        "detail": detail,
-        "code": code,
-        **(extra or {}),
-    }
-    text = json.dumps(body, ensure_ascii=False)
+    """A problem document. `extra` are those members of `Problem` that not every one has."""
+    made = Problem.model_validate(
+        {
+            "type": f"urn:gatehouse:problem:{code.replace('_', '-')}",
+            "title": _TITLES.get(code, code.replace("_", " ").capitalize()),
+            "status": status,
+            "detail": detail,
+            "code": code,
+            **(extra or {}),
+        }
+    )
+    text = made.model_dump_json(exclude_none=True)
     return web.Response(status=status, text=text, content_type=CONTENT_TYPE, headers=headers or {})
 
 
@@ -112,9 +145,12 @@ async def problems(request: web.Request, handler: Handler) -> web.StreamResponse
             raise
         return _of_aiohttp(error)
     except (web.RequestPayloadError, ContentEncodingError):
-        return problem(400, "bad_request", "The body does not fit its Content-Encoding.")
+        # What is left of the body cannot be told from the next request.
+        ends = {"Connection": "close"}
+        detail = "The body does not fit its Content-Encoding."
+        return problem(400, "bad_request", detail, headers=ends)
     except BrokenBody as error:
-        return _of_validation(error.reason, error.known)
+        return _of_validation(error.reason, error.model, error.given)
     except ValidationError as error:
         return _of_validation(error)
     except GatehouseError as error:
@@ -131,7 +167,7 @@ async def problems(request: web.Request, handler: Handler) -> web.StreamResponse
 def _of_engine(error: GatehouseError, request: web.Request) -> web.Response:
     match error:
         case InvalidInput(broken, rule):
-            return _invalid([(broken, rule)])
+            return invalid([(broken, rule)])
         case NotFound():
             return problem(404, "not_found", str(error), extra={"kind": error.kind})
         case Conflict():
@@ -140,6 +176,10 @@ def _of_engine(error: GatehouseError, request: web.Request) -> web.Response:
             return problem(409, "conflict", str(error), extra={"state": "taken over"})
         case Forbidden():
             return problem(403, "forbidden", str(error))
+        case TooLarge():
+            # What is left of the body is not read, so the connection cannot go on.
+            headers = {"Connection": "close"}
+            return problem(413, "too_large", str(error), headers=headers)
         case QueueFull():
             headers = {"Retry-After": FULL_RETRY_AFTER_S}
             return problem(429, "queue_full", str(error), headers=headers)
@@ -153,27 +193,113 @@ def _of_engine(error: GatehouseError, request: web.Request) -> web.Response:
             return problem(500, "internal", "The gateway's log says more.")
 
 
-def _of_validation(error: ValidationError, known: Sequence[str] = ()) -> web.Response:
-    """`known` are the keys that a body may have."""
+def _of_validation(
+    error: ValidationError, model: type[Value] | None = None, given: JsonValue = None
+) -> web.Response:
+    """`given` is the body, and `model` holds its rules."""
+    whole = "query" if given is None else "body"
+    found = error.errors(include_url=False, include_input=False)
     broken = [
-        (".".join(str(part) for part in one["loc"]) or "body", _rule(one, known))
-        for one in error.errors(include_url=False, include_context=False, include_input=False)
+        (".".join(_field(one, given)) or whole, _rule(one, known_keys(model, one["loc"], given)))
+        for one in found
+        if not _follows(one, found)
     ]
-    return _invalid(broken[:20])
+    return invalid(broken[:20])
+
+
+def _follows(error: ErrorDetails, found: Sequence[ErrorDetails]) -> bool:
+    """Whether a list is called too short only because pydantic left out its broken items."""
+    way = error["loc"]
+    return error["type"] == "too_short" and any(
+        len(one["loc"]) > len(way) and one["loc"][: len(way)] == way for one in found
+    )
+
+
+def _field(error: ErrorDetails, given: JsonValue) -> list[str]:
+    """The way to the value in what was given. pydantic also names the chosen model of a union by
+    its ``type``, which is no field, and leaves out the ``type`` itself where it is wrong."""
+    way: list[str] = []
+    for place, part in enumerate(error["loc"], 1):
+        inner = isinstance(given, dict) and given.get("type") == part
+        if inner and place < len(error["loc"]):
+            continue
+        way.append(str(part))
+        if isinstance(given, dict):
+            given = given.get(str(part))
+        elif isinstance(given, list) and isinstance(part, int):
+            given = given[part]
+    return [*way, "type"] if error["type"] in _WRONG_TYPE else way
+
+
+_WRONG_TYPE: Final = ("union_tag_invalid", "union_tag_not_found")
 
 
 def _rule(error: ErrorDetails, known: Sequence[str]) -> str:
-    if error["type"] != "extra_forbidden" or len(error["loc"]) > 1 or not known:
-        return error["msg"]
-    near = get_close_matches(str(error["loc"][0]), known, n=1)
-    meant = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
-    return f"is not a key; {meant}"
+    """`known` are the keys that there are beside one that is not known."""
+    limits = error.get("ctx", {})
+    match error["type"]:
+        case "union_tag_invalid" | "union_tag_not_found":
+            allowed = limits.get("expected_tags")
+            return f"must be one of {allowed}" if allowed else "must be given"
+        case "too_short":
+            return f"must have at least {counted(limits['min_length'], 'item')}"
+        case "too_long":
+            return f"must have at most {counted(limits['max_length'], 'item')}"
+        case "extra_forbidden":
+            return f"is not a key; {_meant(str(error['loc'][-1]), known)}"
+        case _:
+            # pydantic puts words of its own before those of our validators.
+            return error["msg"].removeprefix("Value error, ")
 
 
-def _invalid(broken: Sequence[tuple[str, str]]) -> web.Response:
+def _meant(key: str, known: Sequence[str]) -> str:
+    near = get_close_matches(key, known, n=1)
+    if near:
+        return f"did you mean {near[0]}?"
+    return f"there {'is' if len(known) < 2 else 'are'} {', '.join(known) or 'none'}"
+
+
+def known_keys(
+    model: type[Value] | None, way: Sequence[str | int], given: JsonValue
+) -> Sequence[str]:
+    """The keys of the object in which the last key of a `way` stands, as pydantic names the way."""
+    models = [] if model is None else [model]
+    for part in way[:-1]:
+        if isinstance(given, list) and isinstance(part, int):
+            given = given[part]
+            continue
+        inner = given if isinstance(given, dict) else {}
+        chosen = [one for one in models if part in get_args(_type_of(one))]
+        if chosen and inner.get("type") == part:
+            # The type of a union's member, which is no field.
+            models = chosen
+            continue
+        named = [_keys(one)[part] for one in models if part in _keys(one)]
+        models = [one for field in named for one in _models_in(field.annotation)]
+        given = inner.get(str(part))
+    return tuple(dict.fromkeys(str(key) for one in models for key in _keys(one)))
+
+
+def _keys(model: type[Value]) -> Mapping[str | int, FieldInfo]:
+    return {field.alias or name: field for name, field in model.model_fields.items()}
+
+
+def _type_of(model: type[Value]) -> object:
+    field = model.model_fields.get("type")
+    return None if field is None else field.annotation
+
+
+def _models_in(annotation: object) -> Iterator[type[Value]]:
+    if isinstance(annotation, type) and issubclass(annotation, Value):
+        yield annotation
+    for one in get_args(annotation):
+        yield from _models_in(one)
+
+
+def invalid(broken: Sequence[tuple[str, str]]) -> web.Response:
     name, rule = broken[0]
-    errors = [{"field": one, "rule": said} for one, said in broken]
-    extra: JsonObject = {"field": name, "rule": rule, "errors": [dict(one) for one in errors]}
+    errors = [BrokenRule(field=one, rule=said) for one, said in broken]
+    extra = {"field": name, "rule": rule, "errors": errors}
     return problem(422, "invalid", f"{name}: {rule}", extra=extra)
 
 

@@ -1,27 +1,33 @@
 """What requests may say: the models that their bodies are held to, and the reading of them."""
 
-import base64
-import binascii
 import json
 import re
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Final, Literal, TypeVar
 
 from aiohttp import web
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, JsonValue, ValidationError, model_validator
 
 from gateway.http.problems import BrokenBody, HttpProblem
 from runtime.domain.decisions import PermissionMode, SessionMode
 from runtime.domain.errors import InvalidInput
 from runtime.domain.people import Trust
+from runtime.domain.routes import RoutePolicy
 from runtime.domain.strict_json import NotStrict, read_json
-from runtime.domain.value import Value
-from runtime.intake.gatehouse import MAX_TEXT
+from runtime.domain.value import HAS_WORDS, Value, any_of, one_of
+from runtime.features.schedules.cadence import Zone
+from runtime.intake.input_items import MOST_ITEMS, SAYS_SOMETHING, InputItem, items_of
+from runtime.intake.settings import MAX_TEXT
 from runtime.intake.submissions import Item
-from runtime.intake.uploads import MAX_BYTES, Upload
+from runtime.workspace.personas import PERSONA_NAME
 
 V = TypeVar("V", bound=Value)
 _KEY = re.compile(r"[\x21-\x7e]{1,200}")
-_MEDIA_TYPE = r"^[A-Za-z0-9.+_-]{1,60}/[A-Za-z0-9.+_-]{1,60}$"
+_EXACT: Final = 2.0**53
+"""Up to here each whole number is a double."""
+
+
+class Nothing(Value):
+    """A request that says nothing: no body, or an empty object."""
 
 
 class SessionRequest(Value):
@@ -34,37 +40,27 @@ class SessionRequest(Value):
     permission_mode: PermissionMode | None = None
 
 
-class TextItem(Value):
-    """Words."""
-
-    type: Literal["text"]
-    text: str = Field(max_length=MAX_TEXT)
-
-
-class InlineAsset(Value):
-    """A small file, in base64."""
-
-    type: Literal["inline_asset"]
-    name: str = Field(default="file", min_length=1, max_length=255)
-    media_type: str = Field(default="application/octet-stream", pattern=_MEDIA_TYPE)
-    data: str = Field(max_length=MAX_BYTES * 4 // 3 + 8)
-
-
-class AssetReference(Value):
-    """A file that was uploaded before."""
-
-    type: Literal["asset_reference"]
-    asset_id: str = Field(max_length=100)
-
-
-InputItem = Annotated[TextItem | InlineAsset | AssetReference, Field(discriminator="type")]
-
-
 class RunRequest(Value):
-    """Something to say: ``content``, or items in the order in which they are meant."""
+    """Something to say: ``content``, or items in the order in which they are meant. ``timezone`` is
+    the IANA zone of whoever says it."""
 
-    content: str | None = Field(default=None, max_length=MAX_TEXT)
-    input_items: tuple[InputItem, ...] | None = Field(default=None, min_length=1, max_length=50)
+    model_config = one_of("content", "input_items")
+
+    content: (
+        Annotated[
+            str,
+            Field(min_length=1, max_length=MAX_TEXT, json_schema_extra={"pattern": HAS_WORDS}),
+        ]
+        | None
+    ) = None
+    input_items: (
+        Annotated[
+            tuple[InputItem, ...],
+            Field(min_length=1, max_length=MOST_ITEMS, json_schema_extra=SAYS_SOMETHING),
+        ]
+        | None
+    ) = None
+    timezone: Zone | None = None
 
     @model_validator(mode="after")
     def _one_of_both(self) -> "RunRequest":
@@ -73,24 +69,10 @@ class RunRequest(Value):
         return self
 
     def items(self) -> tuple[Item, ...]:
-        """The items as the engine takes them. Raises `InvalidInput` or `HttpProblem`."""
+        """The items as the engine takes them. Raises `InvalidInput`."""
         if self.content is not None:
             return (self.content,)
-        return tuple(_item(one, place) for place, one in enumerate(self.input_items or ()))
-
-
-def _item(one: InputItem, place: int) -> Item:
-    field = f"input_items.{place}"
-    if isinstance(one, TextItem):
-        return one.text
-    if isinstance(one, AssetReference):
-        rule = "asset_reference needs the uploads of /v1/assets, which do not exist yet"
-        raise HttpProblem(400, "bad_request", f"{field}.type: {rule}")
-    try:
-        content = base64.b64decode(one.data, validate=True)
-    except (binascii.Error, ValueError):
-        raise InvalidInput(f"{field}.data", "must be base64") from None
-    return Upload(one.name, one.media_type, content, f"{field}.data")
+        return items_of(self.input_items or ())
 
 
 class ResolutionBody(Value):
@@ -128,10 +110,17 @@ class RevisionRequest(Value):
     archived: bool | None = None
 
 
-class RoutePolicyRequest(Value):
-    """The model of a session, as ``provider:name``; one of ``/v1/models``."""
+class RoutePolicyRequest(RoutePolicy):
+    """The model of a session, one of ``/v1/models``, and how it writes. The model is named as
+    ``provider:name`` in ``model``, or in two parts."""
 
-    model: str = Field(min_length=1, max_length=200)
+    model_config = any_of("model", "generation")
+
+    @model_validator(mode="after")
+    def _says_something(self) -> "RoutePolicyRequest":
+        if self.model is None and self.generation is None and self.provider is None:
+            raise ValueError("give a model, a generation or both")
+        return self
 
 
 class ModeRequest(Value):
@@ -149,22 +138,22 @@ class PermissionModeRequest(Value):
 class PersonaRequest(Value):
     """The persona of a session: the name of a folder in the workspace's ``personas/``."""
 
-    persona: str = Field(max_length=200)
+    persona: str = Field(max_length=200, json_schema_extra={"pattern": PERSONA_NAME})
 
 
 class QueueModeRequest(Value):
     """What happens to messages while a run works."""
 
-    queue_mode: str = Field(max_length=20)
+    queue_mode: Literal["followup", "collect", "steer", "interrupt"]
 
 
 class PairingRequest(Value):
     """How a stranger is let in."""
 
-    trust: Trust = Trust.MEMBER
+    trust: Literal[Trust.OWNER, Trust.MEMBER, Trust.GUEST] = Trust.MEMBER
 
 
-async def body(request: web.Request, model: type[V]) -> V:
+async def read_body(request: web.Request, model: type[V]) -> V:
     """The request's JSON as `model`; no body at all is an empty object.
 
     Raises `HttpProblem` (400, 415), `InvalidInput` and `BrokenBody`.
@@ -173,8 +162,8 @@ async def body(request: web.Request, model: type[V]) -> V:
     if raw and request.content_type != "application/json":
         raise HttpProblem(415, "unsupported_media_type", "The body must be application/json.")
     try:
-        found = read_json(raw) if raw else {}
-        json.dumps(found, ensure_ascii=False).encode()
+        found = _with_whole_numbers(read_json(raw)) if raw else {}
+        text = json.dumps(found, ensure_ascii=False).encode()
     except NotStrict as error:
         raise HttpProblem(400, "bad_request", f"body: {error}") from None
     except UnicodeEncodeError:
@@ -184,9 +173,21 @@ async def body(request: web.Request, model: type[V]) -> V:
     if any("\x00" in text for text in _texts(found)):
         raise InvalidInput("body", "must not hold the character NUL")
     try:
-        return model.model_validate(found)
+        # Strict: 0 is no false, and "5" is no 5.
+        return model.model_validate_json(text, strict=True)
     except ValidationError as error:
-        raise BrokenBody(error, tuple(model.model_fields)) from None
+        raise BrokenBody(error, model, found) from None
+
+
+def _with_whole_numbers(value: JsonValue) -> JsonValue:
+    """The same value with 5.0 as 5, which JSON does not tell apart."""
+    if isinstance(value, float) and value.is_integer() and abs(value) < _EXACT:
+        return int(value)
+    if isinstance(value, dict):
+        return {key: _with_whole_numbers(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [_with_whole_numbers(one) for one in value]
+    return value
 
 
 def _texts(value: object) -> list[str]:

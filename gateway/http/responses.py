@@ -1,22 +1,20 @@
-"""Answers and what lists have in common: the JSON of values, limits, cursors, ids in paths."""
+"""Answers and what they have in common: the JSON of values and lists, ids in paths."""
 
 import json
 import re
-from collections.abc import Iterable, Mapping
-from typing import Final, TypeVar
+from collections.abc import Mapping
+from typing import TypeVar
 
 from aiohttp import web
 from pydantic import JsonValue
 
+from gateway.http.query_models import Paging
+from runtime.domain import cursors
 from runtime.domain.cursors import Page
-from runtime.domain.errors import InvalidInput, NotFound
+from runtime.domain.errors import NotFound
 from runtime.domain.value import JsonObject, Value
 
 V = TypeVar("V", bound=Value)
-C = TypeVar("C", bound=str)
-MAX_LIMIT = 200
-DEFAULT_LIMIT = 50
-_YES_OR_NO: Final = {"true": True, "1": True, "false": False, "0": False}
 _ID = re.compile(r"[A-Za-z0-9_]{1,64}")
 
 
@@ -45,50 +43,16 @@ def listing(page: Page[V], **more: JsonValue) -> web.Response:
     return answer({"items": [dict(item) for item in items], "pagination": pagination, **more})
 
 
-def limit_of(request: web.Request) -> int:
-    """``limit`` of the query. Raises `InvalidInput`."""
-    found = number_of(request, "limit")
-    if found is None:
-        return DEFAULT_LIMIT
-    if not 1 <= found <= MAX_LIMIT:
-        raise InvalidInput("limit", f"must be between 1 and {MAX_LIMIT}")
-    return found
-
-
-def number_of(request: web.Request, name: str) -> int | None:
-    """A number of the query, at most 2**31 - 1, or None where it is absent."""
-    text = request.query.get(name)
-    if text is None:
-        return None
-    if not re.fullmatch(r"[0-9]{1,10}", text, re.ASCII) or int(text) >= 2**31:
-        raise InvalidInput(name, "must be a whole number")
-    return int(text)
-
-
-def flag_of(request: web.Request, name: str) -> bool | None:
-    """A yes or no of the query, or None where it is absent."""
-    text = request.query.get(name)
-    if not text:
-        return None
-    if text not in _YES_OR_NO:
-        raise InvalidInput(name, "must be true or false")
-    return _YES_OR_NO[text]
-
-
-def choice_of(request: web.Request, name: str, choices: Iterable[C]) -> C | None:
-    """One of these values of the query, or None where it is absent."""
-    text = request.query.get(name)
-    if not text:
-        return None
-    known = {str(one): one for one in choices}
-    if text not in known:
-        raise InvalidInput(name, f"must be one of {', '.join(known)}")
-    return known[text]
-
-
-def cursor_of(request: web.Request) -> str | None:
-    """``cursor`` of the query; an empty one is none."""
-    return request.query.get("cursor") or None
+def part_of(whole: Page[V], asked: Paging) -> Page[V]:
+    """The part of a list that is short enough to be read at once. Its cursor is a place in it."""
+    items = whole.items
+    first = 0 if asked.after is None else max(0, cursors.number(asked.after))
+    behind = first + asked.limit
+    return Page(
+        items=items[first:behind],
+        next_cursor=cursors.encode(behind) if behind < len(items) else None,
+        total_count=len(items),
+    )
 
 
 def path_id(request: web.Request, name: str, kind: str) -> str:
@@ -102,11 +66,3 @@ def path_id(request: web.Request, name: str, kind: str) -> str:
 def session_of(request: web.Request) -> str:
     """The session that a path names. Raises `NotFound` for what cannot be one."""
     return path_id(request, "session_id", "session")
-
-
-def query_id(request: web.Request, name: str) -> str | None:
-    """An id of the query, or None where it is absent."""
-    found = request.query.get(name)
-    if found is not None and not _ID.fullmatch(found):
-        raise InvalidInput(name, "must be an id")
-    return found

@@ -7,9 +7,15 @@ from pathlib import Path
 from gateway.addresses import Addresses
 from gateway.explain import Explainer
 from gateway.http.engine_metrics import EngineMetrics
-from runtime.domain.value import JsonObject, Value
+from gateway.runtime_view import RuntimeView
+from runtime.domain.value import Value
+from runtime.features.mailboxes.settings import USUAL, MailboxSettings
+from runtime.features.subagents.feature import USUAL as ANY_CHILDREN
+from runtime.features.subagents.files.worktrees import Worktrees
+from runtime.features.subagents.settings import ChildSettings
 from runtime.intake.control import Control
 from runtime.intake.logins import Logins
+from runtime.intake.route_policies import RouteRules
 from runtime.ports.bus import Bus
 from runtime.ports.chat import Webhook
 from runtime.ports.clock import Clock
@@ -36,6 +42,7 @@ class HttpSettings:
     port: int = 8080
     public_url: str = ""
     public_hosts: tuple[str, ...] = ()
+    streams: int = 1024
     streams_per_credential: int = 128
     max_body: int = 16 * 1024 * 1024
 
@@ -60,8 +67,8 @@ class HttpServices:
     `render` makes sanitised HTML of Markdown, one element a block; `render_growing` does so of a
     text of which more will come. `checks` are the parts that must be up besides the
     database for the gateway to be ready, by name, and `reasons` says why one of them is not, where
-    that is known. `tasks` are the long-lived ones of this process. `runtime` is the effective
-    policy, no secrets.
+    that is known. `tasks` are the long-lived ones of this process. `runtime` is what is in force,
+    no secrets.
     `metrics` are what the engine has counted so far; `worker` is its name among the lease holders,
     `writes_waiting` the units that wait for the store, `sandbox` what confines commands. `hooks`
     are where platforms call us; what they bring goes to `gatehouse`. `addresses` are where this
@@ -81,7 +88,7 @@ class HttpServices:
     turns_running: Callable[[], int] = int
     checks: Mapping[str, Callable[[], bool]] = field(default_factory=dict)
     reasons: Mapping[str, Callable[[], str]] = field(default_factory=dict)
-    runtime: Callable[[], JsonObject] = dict
+    runtime: Callable[[], RuntimeView] = RuntimeView
     explainer: Explainer | None = None
     version: str = ""
     metrics: EngineMetrics = field(default_factory=EngineMetrics)
@@ -94,6 +101,10 @@ class HttpServices:
     workspace: Path = Path()
     addresses: Callable[[], Addresses] = Addresses
     reload_tokens: Callable[[], Awaitable[None]] = _no_files
+    mailboxes: MailboxSettings = USUAL
+    children: ChildSettings = ANY_CHILDREN
+    route_rules: RouteRules = field(default_factory=RouteRules)
+    worktrees: Worktrees | None = None
 
     @property
     def url(self) -> str:

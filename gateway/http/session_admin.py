@@ -5,11 +5,14 @@ from typing import Final
 
 from aiohttp import web
 
-from gateway.http.request_bodies import RevisionRequest, body
-from gateway.http.responses import answer, listing, session_of
+from gateway.http import large_answers
+from gateway.http.large_answers import LargeAnswers
+from gateway.http.operations import Listed, Operation, body, query
+from gateway.http.query_models import ExportQuery, Paging
+from gateway.http.request_bodies import RevisionRequest
+from gateway.http.responses import answer, listing, part_of, session_of
 from gateway.http.services import HttpServices
 from runtime.domain.cursors import Page
-from runtime.domain.errors import InvalidInput
 from runtime.intake.sessions import Revision
 from runtime.views.export import as_markdown
 from runtime.views.models import MessageView, ModelView, SessionView
@@ -21,27 +24,42 @@ _TYPES: Final = {"markdown": ("md", "text/markdown"), "json": ("json", "applicat
 class KeepingRoutes:
     """Handlers of what is done with a session as a whole."""
 
-    def __init__(self, services: HttpServices) -> None:
+    def __init__(self, services: HttpServices, large: LargeAnswers) -> None:
+        self._large = large
         self._views = services.views
         self._control = services.control
 
-    def routes(self) -> list[web.RouteDef]:
+    def operations(self) -> list[Operation]:
         one = "/v1/sessions/{session_id}"
         return [
-            web.get("/v1/models", self._models),
-            web.patch(one, self._revise),
-            web.delete(one, self._delete),
-            web.get(f"{one}/export", self._export),
+            Operation(
+                *("GET", "/v1/models", "List models", self._models),
+                query=Paging,
+                answer=Listed[ModelView],
+            ),
+            Operation(
+                *("PATCH", one, "Name a session, or put it aside", self._revise),
+                body=RevisionRequest,
+                answer=SessionView,
+            ),
+            Operation(
+                *("DELETE", one, "Delete a session", self._delete), status=204, errors=(409,)
+            ),
+            Operation(
+                *("GET", f"{one}/export", "Take a conversation along", self._export),
+                query=ExportQuery,
+                media_types=[media_type for _, media_type in _TYPES.values()],
+            ),
         ]
 
-    async def _models(self, _request: web.Request) -> web.Response:
+    async def _models(self, request: web.Request) -> web.Response:
         """The models that a session may choose from, the default first."""
         names = (await self._control.models()).names
         found = tuple(ModelView(name=name, default=name == names[0]) for name in names)
-        return listing(Page(items=found, total_count=len(found)))
+        return listing(part_of(Page(items=found), query(request, Paging)))
 
     async def _revise(self, request: web.Request) -> web.Response:
-        asked = await body(request, RevisionRequest)
+        asked = body(request, RevisionRequest)
         revision = Revision(title=asked.title, archived=asked.archived)
         return answer(await self._control.sessions.revise(session_of(request), revision))
 
@@ -49,21 +67,20 @@ class KeepingRoutes:
         await self._control.sessions.delete(session_of(request))
         return web.Response(status=204)
 
-    async def _export(self, request: web.Request) -> web.Response:
-        """All of a conversation as a file, ``format`` is ``markdown`` or ``json``."""
-        name = request.query.get("format", "markdown")
-        if name not in _TYPES:
-            raise InvalidInput("format", f"must be one of {', '.join(_TYPES)}")
+    async def _export(self, request: web.Request) -> web.StreamResponse:
+        """All of a conversation as a file."""
+        name = query(request, ExportQuery).format
         session = await self._views.session(session_of(request))
-        items = await self._all(session)
         ending, media_type = _TYPES[name]
-        text = as_markdown(session, items) if name == "markdown" else _as_json(session, items)
-        return web.Response(
-            text=text,
-            content_type=media_type,
-            charset="utf-8",
-            headers={"Content-Disposition": f'attachment; filename="{session.id}.{ending}"'},
+        response = web.StreamResponse(
+            headers={"Content-Disposition": f'attachment; filename="{session.id}.{ending}"'}
         )
+        response.content_type, response.charset = media_type, "utf-8"
+        with self._large.place(request):
+            text = (as_markdown if name == "markdown" else _as_json)(
+                session, await self._all(session)
+            )
+            return await large_answers.write(request, response, large_answers.parts_of(text))
 
     async def _all(self, session: SessionView) -> list[MessageView]:
         """Everything in a session, in order: also what stands before a `/new`."""

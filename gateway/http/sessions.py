@@ -5,30 +5,24 @@ from typing import Final
 
 from aiohttp import web
 
+from gateway.http.operations import Listed, Operation, body, query
+from gateway.http.query_models import MessagesQuery, SessionsQuery
 from gateway.http.request_bodies import (
     ModeRequest,
+    Nothing,
     PermissionModeRequest,
     QueueModeRequest,
-    RoutePolicyRequest,
     RunRequest,
     SessionRequest,
-    body,
     idempotency_key,
 )
-from gateway.http.responses import (
-    answer,
-    cursor_of,
-    flag_of,
-    limit_of,
-    listing,
-    number_of,
-    session_of,
-)
+from gateway.http.responses import answer, listing, session_of
 from gateway.http.services import HttpServices
 from runtime.domain.cursors import Page
 from runtime.domain.value import Value
-from runtime.intake.control import NewConversation
-from runtime.views.models import MessageView
+from runtime.intake.control import NewConversation, StoppedView
+from runtime.intake.submissions import Submitted
+from runtime.views.models import MessageView, SessionView
 
 MOST_SOUGHT = 200
 """Characters of a title that are looked for."""
@@ -38,10 +32,18 @@ _CHANGES: Final[dict[str, type[Value]]] = {
     "mode": ModeRequest,
     "queue-mode": QueueModeRequest,
     "permission-mode": PermissionModeRequest,
-    "route-policy": RoutePolicyRequest,
 }
 """Parts of a session that are set alone, by the end of their path. The key of each body is what
 `Control.change_session` calls it."""
+_CLEARED: Final = {"permission-mode": "permission_mode"}
+"""Those that have a default to go back to, by what `Control.change_session` calls them."""
+
+
+class Messages(Listed[MessageView]):
+    """A page of a conversation. ``position`` is where its events go on."""
+
+    transcript: int
+    position: int
 
 
 class SessionRoutes:
@@ -52,40 +54,84 @@ class SessionRoutes:
         self._control = services.control
         self._render = lru_cache(maxsize=RENDERED)(lambda text: "\n".join(services.render(text)))
 
-    def routes(self) -> list[web.RouteDef]:
+    def operations(self) -> list[Operation]:
         one = "/v1/sessions/{session_id}"
         return [
-            web.get("/v1/sessions", self._list),
-            web.post("/v1/sessions", self._create),
-            web.get(one, self._get),
-            web.get(f"{one}/messages", self._messages),
-            web.post(f"{one}/runs", self._submit),
-            web.post(f"{one}/interrupt", self._interrupt),
-            web.post(f"{one}/end", self._end),
-            *(
-                web.put(f"{one}/{name}", partial(self._change, model=model))
-                for name, model in _CHANGES.items()
+            Operation(
+                *("GET", "/v1/sessions", "List sessions", self._list),
+                query=SessionsQuery,
+                answer=Listed[SessionView],
             ),
-            web.delete(f"{one}/permission-mode", partial(self._clear, name="permission_mode")),
-            web.delete(f"{one}/route-policy", partial(self._clear, name="model")),
+            Operation(
+                *("POST", "/v1/sessions", "Make a session", self._create),
+                body=SessionRequest,
+                answer=SessionView,
+                status=201,
+                also=(200,),
+                creates=True,
+            ),
+            Operation("GET", one, "Show a session", self._get, answer=SessionView),
+            Operation(
+                *("GET", f"{one}/messages", "Read what was said", self._messages),
+                query=MessagesQuery,
+                answer=Messages,
+            ),
+            Operation(
+                *("POST", f"{one}/runs", "Say something", self._submit),
+                body=RunRequest,
+                answer=Submitted,
+                status=202,
+                creates=True,
+            ),
+            Operation(
+                *("POST", f"{one}/interrupt", "Stop what a session does", self._interrupt),
+                body=Nothing,
+                answer=StoppedView,
+            ),
+            Operation(
+                *("POST", f"{one}/end", "Close a session for good", self._end),
+                body=Nothing,
+                answer=SessionView,
+                errors=(409,),
+            ),
+            *(self._setting(one, name, model) for name, model in _CHANGES.items()),
+            *(self._clearing(one, name, key) for name, key in _CLEARED.items()),
         ]
 
+    def _setting(self, one: str, name: str, model: type[Value]) -> Operation:
+        return Operation(
+            "PUT",
+            f"{one}/{name}",
+            f"Set the {name} of a session",
+            partial(self._change, model=model),
+            body=model,
+            answer=SessionView,
+        )
+
+    def _clearing(self, one: str, name: str, key: str) -> Operation:
+        return Operation(
+            "DELETE",
+            f"{one}/{name}",
+            f"Go back to the default {name}",
+            partial(self._clear, name=key),
+            answer=SessionView,
+        )
+
     async def _list(self, request: web.Request) -> web.Response:
-        """``subagents=false`` leaves out the sessions of subagents, ``archived`` tells those that
-        were put aside from the others, and ``q`` is a part of the title. ``key`` asks for the one
-        session with this key, whatever the rest says."""
+        """Newest first. `key` asks for the one session with this key, whatever the rest says."""
+        asked = query(request, SessionsQuery)
         page = await self._views.sessions(
-            limit=limit_of(request),
-            cursor=cursor_of(request),
-            children=flag_of(request, "subagents") is not False,
-            title=" ".join(request.query.get("q", "").split())[:MOST_SOUGHT],
-            key=request.query.get("key", ""),
-            archived=flag_of(request, "archived"),
+            limit=asked.limit,
+            cursor=asked.after,
+            children=asked.subagents,
+            title=" ".join(asked.q.split())[:MOST_SOUGHT],
+            key=asked.key,
+            archived=asked.archived,
         )
         return listing(page)
 
     async def _create(self, request: web.Request) -> web.Response:
-        asked = await body(request, SessionRequest)
+        asked = body(request, SessionRequest)
         new = NewConversation(
             channel=asked.channel,
             key=asked.key,
@@ -103,15 +149,16 @@ class SessionRoutes:
         return answer(await self._views.session(session_of(request)))
 
     async def _messages(self, request: web.Request) -> web.Response:
-        """Oldest first; ``cursor`` leads to earlier ones. ``html=1`` adds sanitised HTML."""
+        """Oldest first; `cursor` leads to earlier ones."""
+        asked = query(request, MessagesQuery)
         found = await self._views.transcript(
             session_of(request),
-            transcript=number_of(request, "transcript"),
-            before=cursor_of(request),
-            limit=limit_of(request),
+            transcript=asked.transcript,
+            before=asked.after,
+            limit=asked.limit,
         )
         items = found.items
-        if request.query.get("html") == "1":
+        if asked.html:
             items = tuple(self._with_html(item) for item in items)
         page = Page(items=items, next_cursor=found.next_cursor)
         return listing(page, transcript=found.transcript, position=found.position)
@@ -122,9 +169,12 @@ class SessionRoutes:
         return item.model_copy(update={"html": self._render(item.text)})
 
     async def _submit(self, request: web.Request) -> web.Response:
-        asked = await body(request, RunRequest)
+        asked = body(request, RunRequest)
         done = await self._control.submit(
-            session_of(request), asked.items(), idempotency_key=idempotency_key(request)
+            session_of(request),
+            asked.items(),
+            idempotency_key=idempotency_key(request),
+            timezone=asked.timezone or "",
         )
         headers = {"Location": f"/v1/runs/{done.run_id}"} if done.run_id else {}
         return answer(done, status=202, headers=headers)
@@ -136,7 +186,7 @@ class SessionRoutes:
         return answer(await self._control.end_session(session_of(request)))
 
     async def _change(self, request: web.Request, *, model: type[Value]) -> web.Response:
-        changed = (await body(request, model)).model_dump(mode="json")
+        changed = (body(request, model)).model_dump(mode="json")
         return answer(await self._control.change_session(session_of(request), changed))
 
     async def _clear(self, request: web.Request, *, name: str) -> web.Response:

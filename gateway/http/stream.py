@@ -13,8 +13,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from runtime.domain.events import Event
 from runtime.domain.value import JsonObject
-from runtime.views.models import EventView
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +34,10 @@ class Filter:
     def wants_kind(self, kind: str) -> bool:
         """Whether an event of this kind is asked for."""
         return not self.kinds or kind in self.kinds or kind.partition(".")[0] in self.kinds
+
+    def wants_event(self, event: Event) -> bool:
+        """Whether a durable event is of the session and the run that are asked for."""
+        return self.session_id in (None, event.session_id) and self.run_id in (None, event.run_id)
 
     def wants_live(self, data: Mapping[str, object]) -> bool:
         """Whether a live event is."""
@@ -175,7 +179,7 @@ def _number(data: JsonObject, name: str) -> int:
     return found if isinstance(found, int) else -1
 
 
-def durable(event: EventView) -> bytes:
+def durable(event: Event) -> bytes:
     """An event with its position as id, so that a reader goes on behind it (WHATWG HTML, SSE)."""
     text = event.model_dump_json()
     return f"id: {event.position}\nevent: {event.kind}\ndata: {text}\n\n".encode()

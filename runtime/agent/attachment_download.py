@@ -71,23 +71,11 @@ class Fetcher:
     def __init__(self, find: FindFiles, clock: Clock) -> None:
         self._find = find
         self._clock = clock
-        self._slots = asyncio.Semaphore(AT_ONCE)
-        self._ears = asyncio.Semaphore(AT_ONCE)
-
-    @asynccontextmanager
-    async def slot(self) -> AsyncIterator[None]:
-        """Hold one of the places for a file in memory."""
-        async with self._slots:
-            yield
-
-    @asynccontextmanager
-    async def ear(self) -> AsyncIterator[None]:
-        """Hold one of the places for a recording that is transcribed.
-
-        They are apart, so that a slow transcription keeps nobody's picture waiting.
-        """
-        async with self._ears:
-            yield
+        self.slots = asyncio.Semaphore(AT_ONCE)
+        """The places for a file in memory."""
+        self.ears = asyncio.Semaphore(AT_ONCE)
+        """Those for a recording that is transcribed, apart from the others, so that a slow
+        transcription keeps nobody's picture waiting."""
 
     async def fetch(
         self, channel: str, account: str, attachment: Attachment, allowed: Allowance

@@ -5,7 +5,7 @@ A file's name is harmless by then, whatever its sender wrote; its content is dat
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, TypeGuard
 
 from runtime.agent.attachment_download import Missing
 from runtime.domain.counts import counted
@@ -23,6 +23,10 @@ INLINE: Final = 12_000
 """Characters of a text that stand in the conversation; a longer one is named by its path."""
 MESSAGE: Final = 24_000
 """Characters about all files of one message: ten texts must not fill a small model's window."""
+
+
+Bringer = UserMessage | NoticeMessage
+"""A message that may bring files: a person's, or another agent's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +56,7 @@ def missing(file: ReceivedFile, why: Missing) -> NoticeMessage:
 def kept(
     file: ReceivedFile,
     contents: Contents,
-    came: tuple[UserMessage, Attachment],
+    came: tuple[Bringer, Attachment],
     heard: Heard | None,
     *,
     room: int = INLINE,
@@ -71,7 +75,7 @@ def kept(
     if contents.trouble:
         said.append(f"It cannot be shown to you: {contents.trouble}.")
     words = [" ".join(said), *_content(file, contents, heard, room=room)]
-    if attachment.kind == VOICE and attachment.own and heard is not None and heard.words:
+    if heard is not None and heard.words and _is_said(message, attachment):
         words[1:] = _spoken(message, heard)
     facts = {
         "line": line,
@@ -146,6 +150,12 @@ def _content(
     if heard.words:
         return ["What is said in it:", fence(heard.words, f"recording {file.name}")]
     return [f"What is said in it is not known: {heard.trouble}."]
+
+
+def _is_said(message: Bringer, attachment: Attachment) -> TypeGuard[UserMessage]:
+    """Whether a recording is what a person says with their message."""
+    spoken = attachment.kind == VOICE and attachment.own
+    return spoken and isinstance(message, UserMessage)
 
 
 def _spoken(message: UserMessage, heard: Heard) -> list[str]:

@@ -21,7 +21,7 @@ import structlog
 
 from runtime.agent import attachment_text
 from runtime.agent.attachment_download import Allowance, Fetcher, Missing, narrowest, within
-from runtime.agent.attachment_text import Heard
+from runtime.agent.attachment_text import Bringer, Heard
 from runtime.agent.settings import AgentSettings
 from runtime.domain.errors import Forbidden, ToolError, Unavailable
 from runtime.domain.files import ReceivedFile, safe_name, size_text
@@ -48,7 +48,6 @@ class KeptFor(Protocol):
 
     async def keep(self, lines: Sequence[Line], workspace: Path) -> None:
         """Write what was told of since the last time. Raises `StoreUnavailable`."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +72,7 @@ class FileServices:
 class _Came:
     """One attachment of a message that no line tells of yet."""
 
-    message: UserMessage
+    message: Bringer
     place: int
     attachment: Attachment
 
@@ -150,11 +149,11 @@ class RunFiles:
         }
         return {digest: content for digest, content in found.items() if content is not None}
 
-    def _messages(self, lines: Sequence[Line]) -> list[UserMessage]:
+    def _messages(self, lines: Sequence[Line]) -> list[Bringer]:
         return [
             line.message
             for line in lines
-            if line.run_id == self._run.id and isinstance(line.message, UserMessage)
+            if line.run_id == self._run.id and isinstance(line.message, UserMessage | NoticeMessage)
         ]
 
     async def _one(
@@ -169,7 +168,7 @@ class RunFiles:
             rule = f"a message may bring at most {self._limits.files} files"
             return attachment_text.missing(came.blank, Missing("refused", rule))
         allowed = await self._allowed(came, patience.left_s, lines)
-        async with self._services.fetcher.slot():
+        async with self._services.fetcher.slots:
             with patience.spent():
                 content = await self._content(came, allowed)
             kept = content if isinstance(content, Missing) else await self._kept(came, content)
@@ -244,7 +243,7 @@ class RunFiles:
             return Heard(trouble="no transcription is configured")
         place = (services.workspace, file.path or "", file.digest, file.size_bytes)
         try:
-            async with services.fetcher.ear():
+            async with services.fetcher.ears:
                 content = await asyncio.to_thread(shelf.read, *place)
                 if content is None:
                     return Heard(trouble="the file was changed in the workspace")
@@ -268,7 +267,7 @@ class RunFiles:
         )
 
 
-def _waiting(message: UserMessage, lines: Sequence[Line]) -> list[_Came]:
+def _waiting(message: Bringer, lines: Sequence[Line]) -> list[_Came]:
     told = {file.place for file in _told(message, lines)}
     return [
         _Came(message, place, attachment)
@@ -277,11 +276,11 @@ def _waiting(message: UserMessage, lines: Sequence[Line]) -> list[_Came]:
     ]
 
 
-def _told(message: UserMessage, lines: Sequence[Line]) -> list[ReceivedFile]:
+def _told(message: Bringer, lines: Sequence[Line]) -> list[ReceivedFile]:
     return [file for file in _files(lines) if file.input_id == message.input_id]
 
 
-def _words_about(message: UserMessage, lines: Sequence[Line]) -> int:
+def _words_about(message: Bringer, lines: Sequence[Line]) -> int:
     """Characters that stand in the conversation about the files of a message."""
     return sum(
         len(line.message.text)

@@ -7,7 +7,7 @@ goes with the newest turn.
 
 import sys
 import unicodedata
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import cache, lru_cache
@@ -30,7 +30,7 @@ from runtime.domain.transcript import (
 from runtime.workspace.content import IDENTITY_FILES, MEMORY_FILE, Skill, WorkspaceSnapshot
 from runtime.workspace.layout import FILES
 
-DEFAULT_BUDGETS: Mapping[str, int] = MappingProxyType(
+BUDGETS: Mapping[str, int] = MappingProxyType(
     {
         "runtime": 300,
         "AGENTS.md": 2_000,
@@ -73,6 +73,7 @@ _FAMILIES: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("web", ("web_fetch",)),
     ("people", ("ask_user", "send_file", "send_message")),
     ("skills", ("use_skill",)),
+    ("further", ("load_tools", "call_tool")),
 )
 _SYSTEMS = {"linux": "Linux", "darwin": "macOS"}
 _DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
@@ -142,9 +143,9 @@ class Block:
     """One block of the system prompt; `tokens` by characters / 4; `cut` says it did not fit."""
 
     name: str
-    text: str
     tokens: int
     cut: bool
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,16 +158,10 @@ class SystemPrompt:
 
 
 def build_system(
-    snapshot: WorkspaceSnapshot,
-    facts: PromptFacts,
-    tools: Sequence[ToolSpec],
-    *,
-    budgets: Mapping[str, int] = DEFAULT_BUDGETS,
+    snapshot: WorkspaceSnapshot, facts: PromptFacts, tools: Sequence[ToolSpec]
 ) -> SystemPrompt:
-    """The system prompt of a session. `budgets` replaces some of `DEFAULT_BUDGETS`, by block."""
-    names = tuple(tool.name for tool in tools)
-    chosen = None if budgets is DEFAULT_BUDGETS else tuple(sorted(budgets.items()))
-    return _system(snapshot, facts, names, chosen)
+    """The system prompt of a session."""
+    return _system(snapshot, facts, tuple(tool.name for tool in tools))
 
 
 def build_present(facts: PresentFacts) -> str:
@@ -196,63 +191,57 @@ def late_mark(sent_ms: int, zone: str) -> str:
     return f"[sent {_time(sent_ms // 60_000, zone)}, arrived late]"
 
 
-Budgets = tuple[tuple[str, int], ...] | None
-
-
 # A snapshot is equal to another by its digest, so the same words are put together once only.
 @lru_cache(maxsize=1024)
 def _system(
-    snapshot: WorkspaceSnapshot, facts: PromptFacts, tools: tuple[str, ...], budgets: Budgets
+    snapshot: WorkspaceSnapshot, facts: PromptFacts, tools: tuple[str, ...]
 ) -> SystemPrompt:
-    limit = _limit(budgets)
-    first = _plain("runtime", _runtime(snapshot, facts), limit=limit)
-    blocks = (first, *_shared(snapshot, facts.private, tools, budgets))
+    first = _plain("runtime", _runtime(snapshot, facts))
+    blocks = (first, *_shared(snapshot, facts.private, tools))
     text = "\n\n".join(block.text for block in blocks)
     return SystemPrompt(blocks, text, estimate_tokens(text))
 
 
 @lru_cache(maxsize=64)
 def _shared(
-    snapshot: WorkspaceSnapshot, private: bool, tools: tuple[str, ...], budgets: Budgets
+    snapshot: WorkspaceSnapshot, private: bool, tools: tuple[str, ...]
 ) -> tuple[Block, ...]:
     """The blocks that all sessions of a kind have in common."""
-    limit = _limit(budgets)
     blocks = [
-        _file(name, snapshot.identity[name], limit=limit, persona=bool(snapshot.persona))
+        _file(name, snapshot.identity[name], persona=bool(snapshot.persona))
         for name in IDENTITY_FILES
         if snapshot.identity.get(name, "").strip() and (private or name != "USER.md")
     ]
     if private and snapshot.memory is not None and snapshot.memory.strip():
-        blocks.append(_file(MEMORY_FILE, snapshot.memory, limit=limit))
-    blocks.append(_plain("tools", _tools(tools), limit=limit))
+        blocks.append(_file(MEMORY_FILE, snapshot.memory))
+    blocks.append(_plain("tools", _tools(tools)))
     if snapshot.skills and "use_skill" in tools:
-        blocks.append(_plain("skills", _skills(snapshot.skills), limit=limit))
+        blocks.append(_plain("skills", _skills(snapshot.skills)))
     return tuple(blocks)
 
 
-def _limit(budgets: Budgets) -> Callable[[str], int]:
-    chosen = {**DEFAULT_BUDGETS, **dict(budgets or ())}
-    return lambda name: chosen[name] * CHARACTERS_PER_TOKEN
+def _limit(name: str) -> int:
+    return BUDGETS[name] * CHARACTERS_PER_TOKEN
 
 
-def _file(name: str, text: str, *, limit: Callable[[str], int], persona: bool = False) -> Block:
+def _file(name: str, text: str, *, persona: bool = False) -> Block:
     head, tail = f'<file name="{name}">\n', "\n</file>"
     # What a persona's file was when it was bound may not be in the folder any more.
     more = "" if persona else f"; read_file {name} shows all of it"
     mark = f"\n\n[cut here: the file is longer{more}]"
-    room = limit(name) - len(head) - len(tail)
+    room = _limit(name) - len(head) - len(tail)
     kept, cut = _fit(text.strip(), room, mark=mark, between="\n\n")
     return _block(name, f"{head}{kept}{tail}", cut=cut)
 
 
-def _plain(name: str, text: str, *, limit: Callable[[str], int]) -> Block:
+def _plain(name: str, text: str) -> Block:
     mark = "\n[cut here: there are more than fit]"
-    kept, cut = _fit(text, limit(name), mark=mark, between="\n")
+    kept, cut = _fit(text, _limit(name), mark=mark, between="\n")
     return _block(name, kept, cut=cut)
 
 
 def _block(name: str, text: str, *, cut: bool) -> Block:
-    return Block(name, text, estimate_tokens(text), cut)
+    return Block(name, estimate_tokens(text), cut, text)
 
 
 def _fit(text: str, room: int, *, mark: str, between: str) -> tuple[str, bool]:

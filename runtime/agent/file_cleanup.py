@@ -5,6 +5,7 @@ once.
 """
 
 import asyncio
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 
 import structlog
@@ -27,9 +28,19 @@ SWEEP_S = 3600.0
 
 class Leftovers:
     """Removes copies of sent files `keep_s` after they were made, once nothing waits to be sent
-    that needs them; and what a patch staged whose process died, once its run has ended."""
+    that needs them; and what a patch staged whose process died, once its run has ended. `others`
+    are removed along with these."""
 
-    def __init__(self, database: Database, clock: Clock, site: Site, *, keep_s: float) -> None:
+    def __init__(
+        self,
+        database: Database,
+        clock: Clock,
+        site: Site,
+        *,
+        keep_s: float,
+        others: Sequence[Callable[[], Awaitable[object]]] = (),
+    ) -> None:
+        self._others = others
         self._database = database
         self._clock = clock
         self._site = site
@@ -44,6 +55,8 @@ class Leftovers:
             try:
                 await self.clear_sent()
                 await self.clear_staged()
+                for clear in self._others:
+                    await clear()
             except StoreUnavailable as error:
                 log.warning("leftovers_wait", reason=str(error))
 

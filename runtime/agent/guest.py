@@ -10,8 +10,9 @@ from runtime.agent.turn_ends import TurnState
 from runtime.domain.errors import ModelError
 from runtime.sessions.calls import CallRow
 from runtime.sessions.claims import Claimed
-from runtime.sessions.run_end import Retry
 from runtime.sessions.run_steps import Finish
+from runtime.sessions.runs import Retry
+from runtime.workspace.content import WorkspaceSnapshot
 
 
 class TurnGuest:
@@ -22,6 +23,10 @@ class TurnGuest:
 
     async def enter(self, state: TurnState) -> None:
         """The turn begins. Raises `ModelRejected` where it has no place to work in."""
+
+    def shown(self, snapshot: WorkspaceSnapshot) -> WorkspaceSnapshot:
+        """What the prompt shows of the workspace."""
+        return snapshot
 
     def max_steps(self, most: int) -> int:
         """How many steps the run may take, where the settings allow `most`."""

@@ -61,9 +61,10 @@ class ModelCaller:
                 # A session may have chosen a model that is no longer configured.
                 log.warning("model_unknown", model=name, reason=str(error))
                 continue
+            fitting = await _fitting(name, model, request)
             for attempt in range(RETRIES + 1):
                 try:
-                    return sound(await self._showing(name, model, request, on_text))
+                    return sound(await self._showing(name, model, fitting, on_text))
                 except ModelRetry as error:
                     last = error
                     last.model = name
@@ -161,6 +162,16 @@ class RefusedFiles:
             if (model, digest) not in self._files
         }
         return request if len(left) == len(request.enclosed) else replace(request, enclosed=left)
+
+
+async def _fitting(name: str, model: Model, request: ModelRequest) -> ModelRequest:
+    """The request with what the model can take of its generation: that was set for the model of the
+    session, and a fallback must not fail because of it. Raises `ModelRejected`."""
+    unfit = await model.unfit(request.generation)
+    if not unfit:
+        return request
+    log.warning("generation_left_out", model=name, run_id=request.run_id, fields=sorted(unfit))
+    return replace(request, generation=request.generation.without(unfit))
 
 
 def _without_newest(request: ModelRequest) -> ModelRequest:

@@ -15,7 +15,7 @@ from runtime.agent import addresses, turn_spans
 from runtime.agent.guest import TurnGuest
 from runtime.agent.turn_ends import Pending
 from runtime.agent.wait_requests import wait_of
-from runtime.agent.working_folders import Places
+from runtime.agent.working_folders import Places, Site
 from runtime.domain.decisions import Decision
 from runtime.domain.messages import ChatAddress
 from runtime.domain.runs import Holder
@@ -35,6 +35,7 @@ from runtime.sessions.unit import Units, WaitKind
 from runtime.tools.base import ToolContext
 from runtime.tools.executor import APPROVED, ContextFor, Executor, Planned
 from runtime.tools.registry import Registry
+from runtime.tools.seen_versions import SeenFiles
 
 Judge = Callable[[Sequence[CallRow]], tuple[str, ...]]
 """Sees a step whose calls have all ended; what the run is told about it before its next one."""
@@ -81,34 +82,48 @@ class Watch:
         return UNKNOWN_TOOL if self.registry.get(name) is None else name
 
 
+def context_of(
+    site: Site, files: SeenFiles, bounds: Bounds, *, session_id: str, run_id: str, call_id: str
+) -> ToolContext:
+    """What a call is told of where it works and of what it may."""
+    return ToolContext(
+        session_id=session_id,
+        run_id=run_id,
+        call_id=call_id,
+        layout=site.layout,
+        roots=site.roots,
+        reads=site.reads,
+        files=files,
+        emit=lambda _text: None,
+        notes=bounds.notes,
+        read_only=not bounds.writes,
+        reaches=bounds.reaches,
+        within=bounds.within,
+        child=bounds.child,
+        tainted=bounds.tainted,
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class StepRunner:
     """Plans and executes steps for all runs of a process."""
 
-    def __init__(
-        self,
-        units: Units,
-        registry: Registry,
-        *,
-        places: Places,
-        watch: Watch,
-        redact: Callable[[str], str] = str,
-    ) -> None:
-        self.watch = watch
-        self.places = places
-        self._units = units
-        self._registry = registry
-        self._executor = Executor(registry, redact)
+    units: Units
+    registry: Registry
+    executor: Executor
+    places: Places
+    watch: Watch
 
     def specs(self, bounds: Bounds) -> tuple[ToolSpec, ...]:
         """What the model is offered within `bounds`."""
-        return self._registry.specs(bounds)
+        return self.registry.specs(bounds)
 
     async def bounded(
         self, bounds: Bounds, session: Session, lines: Sequence[Line], found: Iterable[ToolCall]
     ) -> Bounds:
         """The bounds of these calls, where `lines` are the window of their session. Whoever is
         given something untrusted has read it, also where an earlier run had asked for it."""
-        known = await addresses.given(self._units.database, self._registry, session, lines, found)
+        known = await addresses.given(self.units.database, self.registry, session, lines, found)
         tainted = bounds.tainted or any(has_untrusted(line.message) for line in lines)
         return replace(bounds, tainted=tainted, given=known)
 
@@ -119,7 +134,7 @@ class StepRunner:
         # Contexts are made here, because the places of sessions belong to the event loop.
         contexts = {call.id: self._context(session_id, run_id, bounds, call.id) for call in found}
         return await asyncio.to_thread(
-            self._executor.plan,
+            self.executor.plan,
             found,
             run_id=run_id,
             step=step,
@@ -130,7 +145,7 @@ class StepRunner:
     def first_states(self, planned: Sequence[Planned]) -> tuple[Planned, ...]:
         """With rows as the response's unit stores them: refused calls have ended already, and the
         first batch starts with it, which saves a transaction."""
-        first = _first_batch(planned, self._units.kinds.waits)
+        first = _first_batch(planned, self.units.kinds.waits)
 
         def state(place: int, row: CallRow) -> str:
             if row.result is not None:
@@ -161,8 +176,8 @@ class StepRunner:
         """
         run_id = pending.rows[0].run_id
         work = _StepWork(
-            self._units,
-            self._executor,
+            self.units,
+            self.executor,
             holder,
             run_id,
             live,
@@ -174,7 +189,7 @@ class StepRunner:
         hears, judge = guest.hears(current[0].step), guest.after_step
         while True:
             planned = planned or await work.replan(current, bounds)
-            batch = _next_batch(current, planned, self._units.kinds.waits)
+            batch = _next_batch(current, planned, self.units.kinds.waits)
             if batch.waits:
                 return StepOutcome(waits=batch.waits)
             if not batch.places:
@@ -194,21 +209,9 @@ class StepRunner:
                 return StepOutcome(lines=lines, session=session)
 
     def _context(self, session_id: str, run_id: str, bounds: Bounds, call_id: str) -> ToolContext:
-        site = self.places.site(session_id)
-        return ToolContext(
-            session_id=session_id,
-            run_id=run_id,
-            call_id=call_id,
-            layout=site.layout,
-            roots=site.roots,
-            reads=site.reads,
-            files=self.places.files(session_id),
-            emit=lambda _text: None,
-            notes=bounds.notes,
-            read_only=not bounds.writes,
-            reaches=bounds.reaches,
-            within=bounds.within,
-            child=bounds.child,
+        site, files = self.places.site(session_id), self.places.files(session_id)
+        return context_of(
+            site, files, bounds, session_id=session_id, run_id=run_id, call_id=call_id
         )
 
 
@@ -218,27 +221,17 @@ class _Batch:
     waits: tuple[Planned, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
 class _StepWork:
     """One step of one run: the units and the running of batches."""
 
-    def __init__(
-        self,
-        units: Units,
-        executor: Executor,
-        holder: Holder,
-        run_id: str,
-        live: LiveStep,
-        *,
-        context: Callable[[str], ToolContext],
-        watch: Watch,
-    ) -> None:
-        self._watch = watch
-        self._units = units
-        self._executor = executor
-        self._holder = holder
-        self._run_id = run_id
-        self._live = live
-        self._bare_context = context
+    units: Units
+    executor: Executor
+    holder: Holder
+    run_id: str
+    live: LiveStep
+    context: Callable[[str], ToolContext]
+    watch: Watch
 
     async def replan(self, rows: Sequence[CallRow], bounds: Bounds) -> list[Planned]:
         """What to do with each row now."""
@@ -257,7 +250,7 @@ class _StepWork:
         """
         if row.result is not None:
             return Planned(row, None)
-        planned = self._executor.replan(row, bounds=bounds, context_for=context_for)
+        planned = self.executor.replan(row, bounds=bounds, context_for=context_for)
         decision = row.decision if row.state == "started" else None
         denied = planned.row.decision is not None and planned.row.decision.verdict == "deny"
         # A rule or a mode that came after the card still denies what a person allowed before it.
@@ -276,7 +269,7 @@ class _StepWork:
         allowed = planned.row.decision is not None and planned.row.decision.verdict == "allow"
         if not allowed or planned.waits_for is None:
             return False
-        return self._units.kinds.waits[planned.waits_for.kind].then == "runs"
+        return self.units.kinds.waits[planned.waits_for.kind].then == "runs"
 
     async def run_batch(self, batch: Sequence[tuple[CallRow, Planned]]) -> list[Ended]:
         """Run calls side by side; what began in an earlier process is judged first."""
@@ -286,11 +279,11 @@ class _StepWork:
             if row.state != "started" and planned.row.result is None and planned.row.decision
         ]
         if starting:
-            await self._units.run(
-                lambda unit: run_steps.start_calls(unit, self._holder, self._run_id, starting),
+            await self.units.run(
+                lambda unit: run_steps.start_calls(unit, self.holder, self.run_id, starting),
                 name="tools-start",
             )
-        self._live.activity("tool", ", ".join(row.call.name for row, _ in batch))
+        self.live.activity("tool", ", ".join(row.call.name for row, _ in batch))
         async with asyncio.TaskGroup() as group:
             tasks = [
                 group.create_task(self._run_one(row, planned), name=f"call {row.call.id}")
@@ -302,11 +295,11 @@ class _StepWork:
         decision = planned.row.decision
         if planned.row.result is not None:
             return Ended(row, planned.row.result, decision)
-        began = self._watch.clock.monotonic()
-        with self._watch.span(row) as span:
-            ran = await self._executor.run(planned, self._context(row.call.id))
+        began = self.watch.clock.monotonic()
+        with self.watch.span(row) as span:
+            ran = await self.executor.run(planned, self._context(row.call.id))
             turn_spans.executed(span, row, ran.result)
-        self._watch.called(row, ran.result, began)
+        self.watch.called(row, ran.result, began)
         return Ended(row, ran.result, decision, ran.sends)
 
     async def commit(
@@ -322,11 +315,11 @@ class _StepWork:
         if whole is not None:
             message = ToolMessage(results=tuple(row.result for row in whole if row.result))
             notices = judge(whole)
-        return await self._units.run(
+        return await self.units.run(
             lambda unit: run_steps.commit_results(
                 unit,
-                self._holder,
-                self._run_id,
+                self.holder,
+                self.run_id,
                 ended,
                 message=message,
                 hears=hears,
@@ -336,7 +329,7 @@ class _StepWork:
         )
 
     def _context(self, call_id: str) -> ToolContext:
-        return replace(self._bare_context(call_id), emit=self._live.output)
+        return replace(self.context(call_id), emit=self.live.output)
 
 
 def _first_batch(planned: Sequence[Planned], waits: Mapping[str, WaitKind]) -> frozenset[int]:

@@ -42,7 +42,7 @@ from runtime.domain.transcript import (
     UserMessage,
 )
 from runtime.ports import tracing
-from runtime.ports.bus import EVENTS, OUTBOX, Bus
+from runtime.ports.bus import EVENTS, OUTBOX
 from runtime.ports.clock import Clock
 from runtime.ports.metrics import NO_OBSERVER, Observer
 from runtime.ports.model import ModelRequest, ModelResponse
@@ -53,11 +53,9 @@ from runtime.sessions.calls import settle_crashed
 from runtime.sessions.claims import Claimed
 from runtime.sessions.live_text import LiveStep
 from runtime.sessions.run_steps import Finish, Finished, ModelStep
-from runtime.sessions.runs import Run
 from runtime.sessions.transcripts import Line
 from runtime.sessions.unit import Units
 from runtime.sessions.window import Window, WindowCache, fitted, since_answer, window_start
-from runtime.store import Database
 from runtime.tools.executor import Planned
 
 log = structlog.get_logger(__name__)
@@ -88,16 +86,6 @@ class TurnServices:
     observer: Observer = NO_OBSERVER
     tracer: Tracer = NO_TRACER
 
-    @property
-    def database(self) -> Database:
-        """Where rows are read."""
-        return self.units.database
-
-    @property
-    def bus(self) -> Bus:
-        """Where live text goes."""
-        return self.units.bus
-
 
 class Turn:
     """Runs one claimed run. `offer` gives a local, idle deliverer's claim on the reply, if any."""
@@ -124,7 +112,7 @@ class Turn:
         self._files = services.files.of(claimed.run, holder)
         self._group = claimed.run.target.chat_kind != "direct"
         self.live = LiveStep(
-            services.bus,
+            services.units.bus,
             services.clock,
             session_id=claimed.session.id,
             run_id=claimed.run.id,
@@ -169,7 +157,8 @@ class Turn:
         store went away, and lets a cancellation through.
         """
         run, services = self._run, self._services
-        _tell_start(services.observer, run)
+        if run.started_ms is not None and run.step == 0 and run.attempt == 0:
+            services.observer.started((run.started_ms - run.created_ms) / 1000)
         resumed = run.step > 0 or run.attempt > 0
         with services.tracer.span(
             "invoke_agent", run.id, "main", turn_spans.turn_facts(run), resumed=resumed
@@ -210,11 +199,18 @@ class Turn:
         end = self._guest.cut(state)
         if end is not None:
             return end
-        most = self._guest.max_steps(self._services.settings.steps_of(self._session.max_steps))
+        most = self._guest.max_steps(
+            self._services.settings.steps_of(self._session.scope.max_steps)
+        )
         if state.step >= self._guest.counted_from(state) + most:
             return turn_ends.at_limit(state, most)
         response = await self._ask_model()
         return response if isinstance(response, Finish) else await self._take(response)
+
+    @property
+    def session_id(self) -> str:
+        """The session of its run."""
+        return self._run.session_id
 
     @property
     def finished(self) -> bool:
@@ -246,7 +242,7 @@ class Turn:
         state.append(*await self._files.take(state.window.lines))
         state.began = services.clock.monotonic()
         self.live.begin(state.step + 1)
-        snapshot = await services.identity.snapshot(self._session.persona)
+        snapshot = self._guest.shown(await services.identity.snapshot(self._session.persona))
         specs = services.steps.specs(self._bounds)
         facts = PromptFacts(
             channel=self._run.target.channel,
@@ -263,16 +259,18 @@ class Turn:
             late=self._run.late,
             blocks=await self._told_by_features(),
         )
-        messages = (*_history(state.window, services.settings, group=self._group), *state.extra)
+        history = _history(state.window, services.settings, group=self._group)
+        messages = services.steps.registry.as_made((*history, *state.extra))
         request = ModelRequest(
             system=build_system(snapshot, facts, specs).text,
             messages=messages,
             present=build_present(present),
             tools=specs,
-            max_output_tokens=services.settings.max_output_tokens,
+            max_output_tokens=self._session.generation.tokens(services.settings.max_output_tokens),
             run_id=self._run.id,
             step=state.step + 1,
             enclosed=await self._files.enclosed(messages),
+            generation=self._session.generation,
         )
         chosen = self._session.model
         over = await self._budget.reserve(request, services.caller.order(chosen))
@@ -290,10 +288,9 @@ class Turn:
     async def _take(self, response: ModelResponse) -> Finish | None:
         """Keep a response with calls and go on, or say how the run ends."""
         state = self._state
-        message = AssistantMessage(
-            text=response.text, tool_calls=response.tool_calls, model=response.model
-        )
-        if response.tool_calls:
+        calls = self._services.steps.registry.meant(response.tool_calls)
+        message = AssistantMessage(text=response.text, tool_calls=calls, model=response.model)
+        if calls:
             await self._commit_model(message, response.usage)
             return None
         if not response.text.strip():
@@ -321,7 +318,7 @@ class Turn:
         planned = services.steps.first_states(planned)
         rows = tuple(one.row for one in planned)
         charge = self._budget.charge(usage, message.model)
-        step = ModelStep(message, rows, usage, state.window_from, charge)
+        step = ModelStep(message, rows, usage, state.window_from, charge, tainted=state.tainted)
         line = await services.units.run(
             lambda unit: run_steps.commit_model(unit, self._holder, self._run.id, step),
             name="step",
@@ -388,7 +385,8 @@ class Turn:
         # Asked at the last moment: an offer holds only as long as the deliverer's lease.
         claim = self._offer(self._run.target) if end.parts else None
         end = with_troubles(end, self._state.window.lines, self._run.id)
-        end = replace(end, charge=self._budget.charge_at_end(end, self.live.text))
+        charge = self._budget.charge_at_end(end, self.live.text)
+        end = replace(end, charge=charge, tainted=self._state.tainted)
         finished = await services.units.run(
             lambda unit: run_steps.finish(unit, self._holder, self._run.id, end, claim=claim),
             name="finish",
@@ -413,7 +411,7 @@ class Turn:
     def _events(self, sends: Sequence[ChatAddress | None] = ()) -> None:
         """Tell that something was kept, and the deliverers where something is to be sent; None is
         the chat of the run."""
-        bus = self._services.bus
+        bus = self._services.units.bus
         bus.publish(EVENTS, {"session_id": self._session.id})
         for target in (one or self._run.target for one in sends):
             bus.publish(OUTBOX, {"channel": target.channel, "account": target.account})
@@ -428,11 +426,6 @@ def _history(
     if sum(line.tokens for line in window.lines) <= settings.window_tokens:
         return messages
     return fitted(messages, max_tokens=settings.window_tokens)
-
-
-def _tell_start(observer: Observer, run: Run) -> None:
-    if run.started_ms is not None and run.step == 0 and run.attempt == 0:
-        observer.started((run.started_ms - run.created_ms) / 1000)
 
 
 def _tell_step(services: TurnServices, state: TurnState) -> None:

@@ -9,7 +9,7 @@ no statement is made.
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final
 
@@ -50,17 +50,15 @@ def no_price(model: str, usage: Usage) -> float | None:  # noqa: ARG001 - the si
     return None
 
 
+@dataclass(slots=True)
 class Budgets:
     """The budgets of one engine; `change` sets other limits for every call from then on."""
 
-    def __init__(
-        self, units: Units, clock: Clock, settings: BudgetSettings, price: Price = no_price
-    ) -> None:
-        self.units = units
-        self.clock = clock
-        self.settings = settings
-        self._price = price
-        self._unpriced: set[str] = set()
+    units: Units
+    clock: Clock
+    settings: BudgetSettings
+    price: Price = no_price
+    _unpriced: set[str] = field(default_factory=set)
 
     def change(self, settings: BudgetSettings) -> None:
         """Other limits from now on."""
@@ -76,7 +74,7 @@ class Budgets:
         is in money; `money` says that one of the run's own is."""
         if not (money or self.settings.counts_money):
             return usage
-        prices = [self._price(model, usage) for model in models]
+        prices = [self.price(model, usage) for model in models]
         known = [one for one in prices if one is not None]
         return usage.model_copy(update={"cost_usd": max(known) if known else None})
 
@@ -168,7 +166,7 @@ class RunBudget:
         spender = replace(self._spender, run_id=payer.run_id, session_id=payer.session_id)
         held = budgets_of(settings, spender, lane.now_ms)
         own = kind.budgets(conn, run.session_id) if self._bounded else ()
-        return budgets.reserve(conn, wanted, (*own, *held), unit.kinds.paid_by)
+        return budgets.reserve(conn, wanted, (*own, *held), unit.kinds.delegations.paid_by)
 
 
 def prompt_tokens(request: ModelRequest) -> int:

@@ -8,7 +8,12 @@ from runtime.domain.counts import counted
 from runtime.domain.errors import ModelRejected, ModelRetry
 from runtime.domain.messages import TextPart
 from runtime.domain.runs import RunState, Usage
-from runtime.domain.transcript import AssistantMessage, TranscriptMessage, UserMessage
+from runtime.domain.transcript import (
+    AssistantMessage,
+    TranscriptMessage,
+    UserMessage,
+    has_untrusted,
+)
 from runtime.sessions.calls import CallRow
 from runtime.sessions.run_steps import AT_LIMIT, OVER_BUDGET, Finish
 from runtime.sessions.transcripts import Line
@@ -49,6 +54,11 @@ class TurnState:
     empty: int = 0
     began: float | None = None
     outcome: str = WAITING
+
+    @property
+    def tainted(self) -> bool:
+        """Whether the model is given something untrusted."""
+        return any(has_untrusted(line.message) for line in self.window.lines)
 
     def append(self, *lines: Line) -> None:
         """Put lines that are durable at the window's end."""

@@ -5,7 +5,7 @@ At most `limit` turns run at once in this process; a parked run is a row and tak
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol
 
@@ -40,11 +40,9 @@ class LocalDelivery(Protocol):
 
     def offer(self, target: ChatAddress) -> Holder | None:
         """A local deliverer whose chat is idle, to claim a reply for it."""
-        ...
 
     def hand(self, message: OutboundMessage, claim: Holder | None) -> None:
         """Send a reply that was claimed for a local deliverer by the offer `claim`."""
-        ...
 
 
 @dataclass(slots=True)
@@ -79,41 +77,34 @@ def _idle(there: Mapping[str, _Live], now: float) -> Sequence[tuple[str, _Live]]
     ]
 
 
+@dataclass(kw_only=True)
 class TurnWorker:
     """Runs turns until cancelled; `drain` ends it without losing any."""
 
-    def __init__(
-        self,
-        services: TurnServices,
-        *,
-        policy: PolicySettings,
-        holder: Callable[[], Holder | None],
-        delivery: LocalDelivery,
-        looks: Looks,
-        limit: int,
-        supervisor: Supervisor,
-    ) -> None:
-        self._supervisor = supervisor
-        self._services = services
-        self._policy = policy
-        self._holder = holder
-        self._delivery = delivery
-        self._looks = looks
-        self._limit = limit
-        self._again_s = AGAIN_S
-        self._wake = Wake(services.clock)
-        self._live: dict[str, _Live] = {}
-        self._returns = Returns(services.units)
-        self._draining = False
-        self._unsure = False
-        self._left = True
-        """Whether the last look may have left ready runs, for want of room or of an answer."""
-        self._idle = asyncio.Event()
+    services: TurnServices
+    policy: PolicySettings
+    holder: Callable[[], Holder | None]
+    delivery: LocalDelivery
+    looks: Looks
+    limit: int
+    supervisor: Supervisor
+    _again_s: float = AGAIN_S
+    _live: dict[str, _Live] = field(default_factory=dict)
+    _draining: bool = False
+    _unsure: bool = False
+    _left: bool = True
+    """Whether the last look may have left ready runs, for want of room or of an answer."""
+    _idle: asyncio.Event = field(default_factory=asyncio.Event)
+    _busy: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def __post_init__(self) -> None:
+        self._wake = Wake(self.services.clock)
+        self._returns = Returns(self.services.units)
         self._idle.set()
 
     def change(self, policy: PolicySettings) -> None:
         """Another policy for every turn that begins from now on."""
-        self._policy = policy
+        self.policy = policy
 
     @property
     def running(self) -> int:
@@ -132,7 +123,7 @@ class TurnWorker:
 
         async def claim(group: asyncio.TaskGroup) -> None:
             try:
-                with self._looks.for_runs(tell):
+                with self.looks.for_runs(tell):
                     while True:
                         if not await self._claim(group):
                             await self._wake.wait(None)
@@ -141,9 +132,9 @@ class TurnWorker:
                 self._unsure = True
 
         async with asyncio.TaskGroup() as group:
-            self._supervisor.start(group, "turn signals", self._listen)
-            self._supervisor.start(group, "turn cancellations", self._watch_cancellations)
-            self._supervisor.start(group, "claims", partial(claim, group))
+            self.supervisor.start(group, "turn signals", self._listen)
+            self.supervisor.start(group, "turn cancellations", self._watch_cancellations)
+            self.supervisor.start(group, "claims", partial(claim, group))
 
     def stop_taking(self) -> None:
         """Claim nothing more; what is queued waits for the next process."""
@@ -152,7 +143,7 @@ class TurnWorker:
     async def drain(self, grace_s: float) -> None:
         """Take nothing new and let what runs finish; after `grace_s` it is put back (OPS-10)."""
         self.stop_taking()
-        timer = self._services.clock.call_later(grace_s, self._idle.set)
+        timer = self.services.clock.call_later(grace_s, self._idle.set)
         await self._idle.wait()
         timer.cancel()
         tasks = [live.task for live in self._live.values()]
@@ -163,12 +154,12 @@ class TurnWorker:
 
     async def _claim(self, group: asyncio.TaskGroup) -> bool:
         """Take what there is room for; True when there may be more at once."""
-        holder = self._holder()
-        room = min(self._limit - len(self._live), CLAIM_BATCH)
+        holder = self.holder()
+        room = min(self.limit - len(self._live), CLAIM_BATCH)
         if holder is None or room <= 0 or self._draining:
             self._left = True
             return False
-        units, cache = self._services.units, self._services.cache
+        units, cache = self.services.units, self.services.cache
         try:
             if self._unsure:
                 await self._returns.look(holder.worker, self._live)
@@ -187,14 +178,14 @@ class TurnWorker:
         if found.passed_over:
             # A ready lane was another unit's at that moment (a receipt's, most likely). It is free
             # soon, and nobody else may have been told of it.
-            self._services.clock.call_later(self._again_s, self._wake.set)
+            self.services.clock.call_later(self._again_s, self._wake.set)
         self._again_s = min(self._again_s * 2, TICK_S) if found.passed_over else AGAIN_S
         self._left = found.full
         return found.full
 
     def _start(self, group: asyncio.TaskGroup, claimed: Claimed, holder: Holder) -> None:
-        offer = _Offer(self._delivery.offer)
-        turn = Turn(self._services, claimed, holder, policy=self._policy, offer=offer)
+        offer = _Offer(self.delivery.offer)
+        turn = Turn(self.services, claimed, holder, policy=self.policy, offer=offer)
         task = group.create_task(
             self._run(turn, claimed.run.id, holder), name=f"turn {claimed.run.id}"
         )
@@ -204,9 +195,14 @@ class TurnWorker:
             replaced.task.cancel()
         self._live[claimed.run.id] = _Live(turn, offer, task)
         self._idle.clear()
+        self._busy.set()
 
     async def _run(self, turn: Turn, run_id: str, holder: Holder) -> None:
         """One turn, whatever happens in it: the loop above must never see its failure."""
+        # Of this task alone. An agent has the id of its session.
+        structlog.contextvars.bind_contextvars(
+            run_id=run_id, session_id=turn.session_id, agent_id=turn.session_id
+        )
         try:
             await self._guard(turn, run_id, holder)
         except StaleLease as error:
@@ -222,6 +218,7 @@ class TurnWorker:
                 del self._live[run_id]
             if not self._live:
                 self._idle.set()
+                self._busy.clear()
             # The unit that ends a run says what may run behind it. Every other end is looked behind
             # here, and so is every end while there was less room than ready runs.
             if self._left or not turn.finished:
@@ -241,7 +238,7 @@ class TurnWorker:
                     return
             reply = await turn.run()
             if reply is not None and self._is_live(turn, run_id):
-                self._delivery.hand(reply, self._live[run_id].offer.claim)
+                self.delivery.hand(reply, self._live[run_id].offer.claim)
         except asyncio.CancelledError:
             await self._cancelled(turn, run_id, holder)
         except (StaleLease, StoreUnavailable):
@@ -261,7 +258,7 @@ class TurnWorker:
         await turn.stop(live.stop, idle=live.idle)
 
     async def _listen(self) -> None:
-        async with self._services.bus.subscribe(RUNS, CANCEL, SNAPSHOT) as signals:
+        async with self.services.units.bus.subscribe(RUNS, CANCEL, SNAPSHOT) as signals:
             async for signal in signals:
                 run_id = str(signal.data.get("run_id", ""))
                 if signal.topic == CANCEL:
@@ -274,16 +271,17 @@ class TurnWorker:
     async def _watch_cancellations(self) -> None:
         """The bus may lose a stop; the row does not. Nothing is asked while nothing runs."""
         while True:
-            await self._services.clock.sleep(CANCEL_CHECK_S)
-            for run_id, live in _idle(self._live, self._services.clock.monotonic()):
+            await self._busy.wait()
+            await self.services.clock.sleep(CANCEL_CHECK_S)
+            for run_id, live in _idle(self._live, self.services.clock.monotonic()):
                 live.idle = True
                 self._stop(run_id, IDLE)
-            holder = self._holder()
+            holder = self.holder()
             if holder is None or not self._live:
                 continue
             asked = partial(runs.cancelled_of, worker=holder.worker)
             try:
-                found = await self._services.database.read(asked)
+                found = await self.services.units.database.read(asked)
             except StoreUnavailable:
                 continue
             for run_id, reason in found:

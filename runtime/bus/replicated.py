@@ -39,23 +39,19 @@ class Link(Protocol):
     @property
     def max_bytes(self) -> int:
         """The longest payload, in bytes of UTF-8."""
-        ...
 
     @property
     def lost(self) -> bool:
         """Whether the connection is gone."""
-        ...
 
     async def send(self, payloads: Sequence[str]) -> None:
         """One round trip, also when there is nothing to send.
 
         Raises `Unavailable`: then nobody knows what arrived, and the link is of no more use.
         """
-        ...
 
     async def close(self) -> None:
         """Give everything back; raises nothing that a dead connection could cause."""
-        ...
 
 
 class Linker(Protocol):
@@ -64,12 +60,10 @@ class Linker(Protocol):
     @property
     def server(self) -> str:
         """The server's name for people and logs: never a user or a password."""
-        ...
 
     async def open(self, received: Callable[[str], None], lost: Callable[[], None]) -> Link:
         """Connect and listen. `received` gets every payload in order, one's own too or not;
         `lost` is called when the connection goes. Raises `Unavailable`."""
-        ...
 
 
 class ReplicatedBus:

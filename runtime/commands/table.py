@@ -15,11 +15,12 @@ from runtime.domain.counts import counted
 from runtime.domain.decisions import SessionMode
 from runtime.domain.errors import Conflict, Forbidden, NotFound
 from runtime.domain.events import EventKind
-from runtime.domain.messages import InboundMessage
+from runtime.domain.messages import Button, ButtonPress, ChatAddress, InboundMessage
 from runtime.domain.people import Approvers, Speaker, Trust
 from runtime.domain.printable import quoted
 from runtime.domain.rates import RateSettings, limits_of_runs, rate_lines
 from runtime.domain.value import JsonObject
+from runtime.ports.gatehouse import HomeItem, Pressed
 from runtime.ports.model import ModelListing, ModelLists
 from runtime.sessions import (
     answers,
@@ -33,14 +34,15 @@ from runtime.sessions import (
     totals,
     undo,
 )
-from runtime.sessions.answers import Picked
+from runtime.sessions.answers import REFUSED, Picked, may_answer, permitted
 from runtime.sessions.approvals import Choice
-from runtime.sessions.approvers import REFUSED, may_answer, permitted
+from runtime.sessions.idempotency import first_time
 from runtime.sessions.lanes import Lane
 from runtime.sessions.open_calls import APPROVAL, QUESTION
 from runtime.sessions.queue_modes import QUEUE_MODES
 from runtime.sessions.sessions import Session
 from runtime.sessions.unit import Unit
+from runtime.store import Connection, Database
 from runtime.workspace.snapshot import Workspace
 
 
@@ -59,15 +61,16 @@ class CommandSettings:
 
 @dataclass(slots=True)
 class Call:
-    """One command at work. `said_ms` is when a late one was said, None for one that came in time;
-    `sent_ms` is when any was, by its platform, or when it came. `meant` is the card that it is
-    about, whose lane is held: handlers lock no other one. `commands` are all that there are;
-    `found` is what was looked up for this one."""
+    """One command at work, given at `place`. `said_ms` is when a late one was said, None for one
+    that came in time; `sent_ms` is when any was, by its platform, or when it came. `meant` is the
+    card that it is about, whose lane is held: handlers lock no other one. `commands` are all that
+    there are; `found` is what was looked up for this one."""
 
     unit: Unit
     lane: Lane
     session: Session
     speaker: Speaker
+    place: ChatAddress
     rest: str
     settings: CommandSettings
     said_ms: int | None = None
@@ -75,6 +78,8 @@ class Call:
     meant: Picked = answers.NONE
     commands: "Commands" = field(default_factory=lambda: Commands())
     found: object = None
+    buttons: list[Button] = field(default_factory=list)
+    """What the handler puts below its answer."""
 
 
 Handler = Callable[[Call], str]
@@ -87,10 +92,45 @@ class Lookups:
 
     workspace: Workspace | None = None
     models: ModelLists | None = None
+    database: Database | None = None
 
 
-LookUp = Callable[[Lookups, str], Awaitable[object]]
-"""Looks up what a command with these words needs to know."""
+@dataclass(frozen=True, slots=True)
+class LookedFor:
+    """A command before its unit: the words behind its name, and what names the session that it is
+    for. Nobody has decided yet whether its sender is heard at all."""
+
+    rest: str
+    key: str = ""
+    session_id: str | None = None
+
+    def session_in(self, conn: Connection) -> Session | None:
+        """The session as it is now; None where there is none yet, or no more."""
+        if self.session_id is None:
+            return sessions.by_key(conn, self.key)
+        try:
+            return sessions.get(conn, self.session_id)
+        except NotFound:
+            return None
+
+
+LookUp = Callable[[Lookups, LookedFor], Awaitable[object]]
+"""Looks up what a command needs to know."""
+
+
+@dataclass(frozen=True, slots=True)
+class Buttons:
+    """The buttons that belong to a command: those about an id that begins with `prefix`.
+
+    `press` does what one says for whoever pressed it, in a unit of its own, and asks whether they
+    may; it is handed what `look_up` gave before that unit. `home` are a person's own things, for
+    the home page of their platform.
+    """
+
+    prefix: str
+    press: Callable[[Unit, Speaker, ButtonPress, object], Pressed]
+    home: Callable[[Connection, Speaker], Sequence[HomeItem]]
+    look_up: Callable[[Lookups, ButtonPress], Awaitable[object]] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +145,7 @@ class Command:
     owners: bool = False
     listed: bool = True
     look_up: LookUp | None = None
+    buttons: Buttons | None = None
 
     def open_to(self, trust: Trust) -> bool:
         """Whether somebody may use it who is trusted so far."""
@@ -153,7 +194,7 @@ def _new(call: Call) -> str:
     if lane.active_run is not None:
         run_stop.stop_session(call.unit, lane.session_id, by=call.speaker.person_id, reason=why)
     else:
-        call.unit.kinds.stop(call.unit, lane.session_id, why)
+        call.unit.kinds.delegations.stop(call.unit, lane.session_id, why)
     lane.transcript += 1
     lane.transcript_from = lane.window_from = lane.message_seq + 1
     lane.record(EventKind.SESSION_CHANGED, None, {"transcript": lane.transcript})
@@ -257,7 +298,7 @@ def _answer(call: Call) -> str:
 def _settle(call: Call, *, kind: str, choice: Choice | None) -> str:
     found, text = call.meant.call, call.meant.rest
     if found is None:
-        return _sentence(call.meant.problem)
+        return _of_feature(call, choice) or _sentence(call.meant.problem)
     if choice == "once" and text.lower() in ("session", "for this session"):
         choice = "session"
     if kind == QUESTION and not text:
@@ -271,6 +312,19 @@ def _settle(call: Call, *, kind: str, choice: Choice | None) -> str:
     except (NotFound, Conflict) as error:
         return _sentence(str(error))
     return f"{done.outcome}."
+
+
+def _of_feature(call: Call, choice: Choice | None) -> str:
+    """Answer a card that is about no call of a run; empty where no such card has this code."""
+    code, unit = call.rest.partition(" ")[0], call.unit
+    if choice is None or len(code) < LEAST_CODE:
+        return ""
+    for kind in unit.kinds.cards:
+        found = kind.named(unit.conn, code)
+        if len(found) == 1:
+            said = "deny" if choice == "deny" else "approve"
+            return kind.answer(unit, found[0], said, call.speaker, call.settings.approvers).text
+    return ""
 
 
 def _usage(call: Call) -> str:
@@ -323,16 +377,18 @@ def _sentence(text: str) -> str:
     return f"{text[:1].upper()}{text[1:]}."
 
 
+LEAST_CODE: Final = 4
+"""Characters of a code that name a card."""
 _UNANSWERED = "Write `/answer CODE your answer`; the code is on the question."
 _FULL = (Trust.OWNER, Trust.MEMBER)
 
 
-async def _skipped(lookups: Lookups, _rest: str) -> object:
+async def _skipped(lookups: Lookups, _for: LookedFor) -> object:
     """Which files of the workspace are not used, and why."""
     return () if lookups.workspace is None else (await lookups.workspace.snapshot()).warnings
 
 
-async def _listing(lookups: Lookups, _rest: str) -> object:
+async def _listing(lookups: Lookups, _for: LookedFor) -> object:
     return None if lookups.models is None else await lookups.models.listing()
 
 
@@ -377,11 +433,16 @@ class Commands:
         """What a message names like a command that there is not."""
         return unknown_of(message, names=self.names)
 
-    async def look_up(self, lookups: Lookups, message: InboundMessage) -> object:
-        """What the command of a message needs to know, if it is one that looks anything up."""
+    async def look_up(
+        self, lookups: Lookups, message: InboundMessage, *, key: str, session_id: str | None = None
+    ) -> object:
+        """What the command of a message needs to know, if it is one that looks anything up. The
+        message is for the session `session_id`, else for the one of this key."""
         words = self.named_in(message)
         look_up = None if words is None else self._by_name[words.name].look_up
-        return None if words is None or look_up is None else await look_up(lookups, words.rest)
+        if words is None or look_up is None:
+            return None
+        return await look_up(lookups, LookedFor(words.rest, key, session_id))
 
     def apply(self, call: Call, name: str) -> str:
         """Run a command for a person; what it says. Guests get only the harmless ones."""
@@ -392,6 +453,38 @@ class Commands:
         said = command.run(call)
         lanes.settle(call.unit.conn, call.lane)
         return said
+
+    async def look_up_press(self, lookups: Lookups, press: ButtonPress) -> object:
+        """What a button of a command needs to know, if it is one that looks anything up."""
+        for _, buttons in self._pressed(press):
+            if buttons.look_up is not None:
+                return await buttons.look_up(lookups, press)
+        return None
+
+    def press(
+        self, unit: Unit, speaker: Speaker, press: ButtonPress, found: object
+    ) -> Pressed | None:
+        """Do what a button of a command says, once for a press; None where it is none of theirs."""
+        for command, buttons in self._pressed(press):
+            if not command.open_to(speaker.trust):
+                return Pressed(accepted=False, text=f"`/{command.name}` is not open to you.")
+            if not first_time(unit.conn, f"press:{press.channel}:{press.account}:{press.press_id}"):
+                return Pressed(accepted=False, text="This was done already.")
+            return buttons.press(unit, speaker, press, found)
+        return None
+
+    def _pressed(self, press: ButtonPress) -> Sequence[tuple[Command, Buttons]]:
+        offered = [(one, one.buttons) for one in self._by_name.values()]
+        return [
+            (command, buttons)
+            for command, buttons in offered
+            if buttons is not None and press.open_call_id.startswith(buttons.prefix)
+        ]
+
+    def home(self, conn: Connection, speaker: Speaker) -> Sequence[HomeItem]:
+        """What the commands have for the home page of a person."""
+        offered = (one for one in self._by_name.values() if one.open_to(speaker.trust))
+        return [item for one in offered if one.buttons for item in one.buttons.home(conn, speaker)]
 
     def unknown_text(self, found: Unknown, trust: Trust) -> str:
         """One line for a command that there is not, with those that may have been meant."""

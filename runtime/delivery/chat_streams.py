@@ -6,14 +6,12 @@ here, the reply comes by the outbox. It closes nothing: the deliverer does, once
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-
-import structlog
+from dataclasses import dataclass, field, replace
 
 from runtime.delivery import stream_units
 from runtime.delivery.poster import DeliveryServices
 from runtime.delivery.rate_limiter import Buckets
-from runtime.delivery.stream_edits import GrowingText, Showing
+from runtime.delivery.throttled_edits import GrowingText, Showing
 from runtime.delivery.typing_signals import FORGET_AFTER_S
 from runtime.domain.messages import ChatAddress
 from runtime.domain.runs import Holder
@@ -25,12 +23,11 @@ from runtime.sessions import streams
 from runtime.sessions.live_text import SNAPSHOT
 from runtime.sessions.outbox import OutboxRow, Stream
 
-log = structlog.get_logger(__name__)
-
 MOST = 200
 """Texts of one account that are shown at once; further runs are only answered."""
 
 
+@dataclass(slots=True)
 class GrowingTexts:
     """Shows the texts of one account's runs; made anew for each lease.
 
@@ -38,34 +35,28 @@ class GrowingTexts:
     was followed says nothing more, because its row may be to close.
     """
 
-    def __init__(
-        self,
-        adapter: ChatAdapter,
-        services: DeliveryServices,
-        buckets: Buckets,
-        holder: Holder,
-        *,
-        held: Callable[[], bool],
-        ended: Callable[[], None],
-    ) -> None:
-        self._adapter = adapter
-        self._services = services
-        self._clock = services.clock
-        self._holder = holder
-        self._showing = Showing(adapter, services, buckets, holder, held)
-        self._ended = ended
-        self._texts: dict[str, GrowingText] = {}
+    adapter: ChatAdapter
+    services: DeliveryServices
+    buckets: Buckets
+    holder: Holder
+    held: Callable[[], bool]
+    ended: Callable[[], None]
+    _texts: dict[str, GrowingText] = field(default_factory=dict)
+    _showing: Showing = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._showing = Showing(self.adapter, self.services, self.buckets, self.holder, self.held)
 
     @property
     def shown(self) -> bool:
         """Whether this account shows texts at all while they grow."""
-        quiet = self._adapter.channel in self._services.settings.quiet
-        return self._adapter.streams is not None and not quiet
+        quiet = self.adapter.channel in self.services.settings.quiet
+        return self.adapter.streams is not None and not quiet
 
     async def run(self) -> None:
         """Follow the runs of this account until cancelled."""
         async with (
-            self._services.bus.subscribe(LIVE, limit=4096) as signals,
+            self.services.units.bus.subscribe(LIVE, limit=4096) as signals,
             asyncio.TaskGroup() as group,
         ):
             async for signal in signals:
@@ -80,7 +71,7 @@ class GrowingTexts:
     def adopt(self, row: OutboxRow) -> None:
         """Go on with a text that a deliverer had shown under an earlier lease."""
         run_id = row.message.run_id
-        if run_id is None or run_id in self._texts or self._adapter.streams is None:
+        if run_id is None or run_id in self._texts or self.adapter.streams is None:
             return
         one = self._follow(run_id, row.message.target)
         if one is not None:
@@ -89,17 +80,17 @@ class GrowingTexts:
 
     async def care(self, shown: Sequence[OutboxRow]) -> None:
         """Go on with the texts that an earlier deliverer had shown, and end those left over."""
-        channel, account = self._adapter.channel, self._adapter.account
-        over = await self._services.database.read(
+        channel, account = self.adapter.channel, self.adapter.account
+        over = await self.services.units.database.read(
             lambda conn: streams.over(conn, channel=channel, account=account)
         )
-        mine = (self._holder.worker, self._holder.fence)
+        mine = (self.holder.worker, self.holder.fence)
         due = [
             row for row in shown if (row.worker, row.fence) != mine or row.message.outbox_id in over
         ]
         if due:
-            cared = await self._services.database.write(
-                lambda conn: stream_units.care(conn, due, self._holder), name="stream-care"
+            cared = await self.services.units.database.write(
+                lambda conn: stream_units.care(conn, due, self.holder), name="stream-care"
             )
             for row in (*cared.growing, *cared.closing):
                 self.adopt(row)
@@ -108,8 +99,8 @@ class GrowingTexts:
         """Rows whose run ended and whose stream is still open; no look where none is followed."""
         if not any(one.row is not None for one in self._texts.values()):
             return ()
-        adapter, holder = self._adapter, self._holder
-        return await self._services.database.read(
+        adapter, holder = self.adapter, self.holder
+        return await self.services.units.database.read(
             lambda conn: streams.ended(
                 conn,
                 channel=adapter.channel,
@@ -145,19 +136,19 @@ class GrowingTexts:
         elif one is None or one.over:
             self._follow(run_id, ChatAddress.model_validate(data.get("target"), extra="ignore"))
         else:
-            one.heard = self._clock.monotonic()
+            one.heard = self.services.clock.monotonic()
 
     def _rest(self, one: GrowingText) -> None:
         one.over = True
         one.wake.set()
         if one.row is None and (one.task is None or one.task.done()):
             _drop(self._texts, one)
-        self._ended()
+        self.ended()
 
     def _follow(self, run_id: str, target: ChatAddress) -> GrowingText | None:
         """Keep an eye on a run of this account; None where its chat gets no stream."""
-        mine = (target.channel, target.account) == (self._adapter.channel, self._adapter.account)
-        streams = self._adapter.streams
+        mine = (target.channel, target.account) == (self.adapter.channel, self.adapter.account)
+        streams = self.adapter.streams
         if not mine or streams is None or streams.interval_s(target) is None:
             return None
         self._forget()
@@ -168,13 +159,15 @@ class GrowingTexts:
             # The run goes on, and says more once this one is closed.
             former.goes_on = True
             return None
-        one = GrowingText(run_id, target, self._clock.monotonic(), Wake(self._clock))
+        one = GrowingText(
+            run_id, target, self.services.clock.monotonic(), Wake(self.services.clock)
+        )
         self._texts[run_id] = one
         return one
 
     def _forget(self) -> None:
         """A run that said nothing for long is gone: the last word of it was lost."""
-        before = self._clock.monotonic() - FORGET_AFTER_S
+        before = self.services.clock.monotonic() - FORGET_AFTER_S
         for one in [one for one in self._texts.values() if one.heard < before]:
             one.over = True
             one.wake.set()
@@ -188,7 +181,7 @@ class GrowingTexts:
             one = self._follow(run_id, ChatAddress.model_validate(data["target"], extra="ignore"))
         if one is None or one.over:
             return
-        now = self._clock.monotonic()
+        now = self.services.clock.monotonic()
         one.heard = now
         missed = one.missing
         step, offset, piece = data.get("step"), data.get("offset"), data.get("text")
@@ -208,7 +201,7 @@ class GrowingTexts:
             _drop(self._texts, one)
         elif one.over:
             # Its row was written when its run had ended: nobody looked for it then.
-            self._ended()
+            self.ended()
 
     def _ask_all(self) -> None:
         for one in self._texts.values():
@@ -217,7 +210,7 @@ class GrowingTexts:
                 self._ask(one.run_id)
 
     def _ask(self, run_id: str) -> None:
-        self._services.bus.publish(SNAPSHOT, {"run_id": run_id})
+        self.services.units.bus.publish(SNAPSHOT, {"run_id": run_id})
 
 
 def _is_of(one: GrowingText, row: OutboxRow) -> bool:

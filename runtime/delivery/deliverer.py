@@ -43,7 +43,7 @@ class Deliverer:
     """Sends one account's messages while its lease is held, which `held` knows without asking.
 
     It asks the outbox when it was signalled, when a tick's look found something, and when a
-    delivery ended behind which there may be more. Without `looks` or `supervisor` it has its own.
+    delivery ended behind which there may be more.
     """
 
     def __init__(
@@ -51,19 +51,17 @@ class Deliverer:
         adapter: ChatAdapter,
         services: DeliveryServices,
         *,
-        looks: Looks | None = None,
-        held: Callable[[], bool] = lambda: True,
-        supervisor: Supervisor | None = None,
+        looks: Looks,
+        held: Callable[[], bool],
+        supervisor: Supervisor,
     ) -> None:
         clock = services.clock
-        self._supervisor = supervisor or Supervisor(clock)
+        self._supervisor = supervisor
         self._adapter = adapter
         self._services = services
-        self._database = services.database
-        self._clock = clock
+        self._database = services.units.database
         self._wake = Wake(clock)
-        self._looks = looks or Looks(services.database, clock)
-        self._own_looks = looks is None
+        self._looks = looks
         self._ask = self._sweep = True
         self._full = False
         self._signals = 0
@@ -138,15 +136,13 @@ class Deliverer:
                 start(group, f"delivery signals {place}", self._listen)
                 if texts.shown:
                     start(group, f"growing texts {place}", texts.run, needed=False)
-                if self._own_looks:
-                    start(group, f"delivery looks {place}", self._looks.run)
                 start(group, f"delivery {place}", partial(send, group))
         finally:
             self._holder = self._growing = None
             self._handed.clear()
 
     async def _listen(self) -> None:
-        async with self._services.bus.subscribe(OUTBOX) as signals:
+        async with self._services.units.bus.subscribe(OUTBOX) as signals:
             async for _signal in signals:
                 self._look_again()
 

@@ -15,8 +15,7 @@ _PIECE: Final = 1024 * 1024
 
 
 def located(workspace: Path, part: FilePart) -> FilePart:
-    """The part with an absolute path. A path of the workspace follows it when it is moved; rows of
-    older versions hold absolute ones, which stay as they are."""
+    """The part with an absolute path, which follows the workspace when that is moved."""
     return part.model_copy(update={"path": str(workspace.resolve() / part.path)})
 
 

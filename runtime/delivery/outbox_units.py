@@ -12,6 +12,7 @@ from runtime.domain.messages import OutboundMessage, Receipt
 from runtime.domain.runs import Holder
 from runtime.domain.value import JsonObject
 from runtime.sessions import audit, lanes, outbox
+from runtime.sessions.lanes import Recorded
 from runtime.sessions.outbox import OutboxRow
 from runtime.store import Connection, leases
 from runtime.store.database import now_ms
@@ -92,21 +93,24 @@ def progress(
     _change(conn, message, {"posted": json.dumps(list(posted))}, holder)
 
 
-def sent(conn: Connection, message: OutboundMessage, receipt: Receipt, holder: Holder) -> None:
-    """Keep the receipt. Raises `StaleLease`."""
+def sent(conn: Connection, message: OutboundMessage, receipt: Receipt, holder: Holder) -> bool:
+    """Keep the receipt; whether a run of the session may start now, which a claim passed over while
+    this unit held its lane. Raises `StaleLease`."""
     # The lane first, like every unit; it also knows the time.
-    at = _record(conn, message, EventKind.DELIVERY_SENT, "")
-    if not outbox.sent(conn, message.outbox_id, receipt.message_ids, holder, at=at):
+    lane = _record(conn, message, EventKind.DELIVERY_SENT, "")
+    if not outbox.sent(conn, message.outbox_id, receipt.message_ids, holder, at=lane.at_ms):
         raise StaleLease(f"message {message.outbox_id}")
+    return lane.ready
 
 
 def end(
     conn: Connection, message: OutboundMessage, state: str, reason: str, holder: Holder
-) -> None:
-    """Give a message up as dead or unknown, with the reason kept. Raises `StaleLease`."""
+) -> bool:
+    """Give a message up as dead or unknown, with the reason kept; whether a run of the session may
+    start now, as above. Raises `StaleLease`."""
     values = {"state": state, "error": reason, "settled_ms": now_ms(conn)}
     _change(conn, message, values, holder)
-    _record(conn, message, _ENDS[state], reason)
+    return _record(conn, message, _ENDS[state], reason).ready
 
 
 def retry(conn: Connection, row: OutboxRow, reason: str, delay_ms: int, holder: Holder) -> None:
@@ -175,9 +179,9 @@ def _change(
         raise StaleLease(f"message {message.outbox_id}")
 
 
-def _record(conn: Connection, message: OutboundMessage, kind: EventKind, reason: str) -> int:
-    """Tell of a delivery's end in its session; when that was."""
+def _record(conn: Connection, message: OutboundMessage, kind: EventKind, reason: str) -> Recorded:
+    """Tell of a delivery's end in its session, whose lane is locked for it."""
     if message.session_id is None:
-        return now_ms(conn)
+        return Recorded(now_ms(conn), ready=False)
     data: JsonObject = {"outbox_id": message.outbox_id, "reason": reason}
     return lanes.record_event(conn, message.session_id, kind, message.run_id, data)

@@ -1,6 +1,8 @@
 """One platform account at work: connected, listened to, delivered to; each part under its lease."""
 
 import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 
 import structlog
@@ -95,7 +97,9 @@ class Account:
             self.adapter, services, looks=looks, held=held, supervisor=self._supervisor
         )
         self.deliverer = deliverer
-        typing = TypingSignals(self.adapter, services.bus, services.clock, deliverer.buckets, held)
+        typing = TypingSignals(
+            self.adapter, services.units.bus, services.clock, deliverer.buckets, held
+        )
         async with asyncio.TaskGroup() as group:
             start(group, f"lease {lease}", partial(self._keeper.hold, lease, deliverer.run))
             if not self._stopped:
@@ -142,11 +146,11 @@ class Account:
                 return True
 
 
+@dataclass(frozen=True, slots=True)
 class LocalDeliverers:
     """The deliverers of this process, by account: what finishing turns may hand replies to."""
 
-    def __init__(self, accounts: list[Account]) -> None:
-        self._accounts = accounts
+    accounts: Sequence[Account]
 
     def offer(self, target: ChatAddress) -> Holder | None:
         """A claim on a reply for an idle chat of a local deliverer."""
@@ -161,7 +165,7 @@ class LocalDeliverers:
 
     def _of(self, target: ChatAddress) -> Deliverer | None:
         place = (target.channel, target.account)
-        for account in self._accounts:
+        for account in self.accounts:
             # An account has a deliverer only once it is connected and so knows its own name.
             if account.deliverer is not None:
                 adapter = account.adapter

@@ -4,7 +4,7 @@ What may be on its way is always in the rows first; what became of it is for `se
 """
 
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -19,7 +19,6 @@ from runtime.delivery.undeliverable_files import intact
 from runtime.domain.errors import DeliveryRejected, StaleLease, StoreUnavailable
 from runtime.domain.messages import OutboundMessage, Receipt
 from runtime.domain.runs import Holder
-from runtime.ports.bus import Bus
 from runtime.ports.chat import ChatAdapter, Posted
 from runtime.ports.clock import Clock
 from runtime.ports.metrics import NO_OBSERVER, Observer
@@ -27,7 +26,7 @@ from runtime.ports.tracing import NO_TRACER, Tracer
 from runtime.sessions import outbox
 from runtime.sessions.outbox import LIVE_CARD, OutboxRow, Stream
 from runtime.sessions.unit import Units
-from runtime.store import Connection, Database
+from runtime.store import Connection
 from runtime.store.database import no_point
 
 log = structlog.get_logger(__name__)
@@ -68,16 +67,6 @@ class DeliveryServices:
     workspace: Path = Path()
     commands: frozenset[str] = frozenset()
 
-    @property
-    def database(self) -> Database:
-        """Where rows of the outbox are read and written."""
-        return self.units.database
-
-    @property
-    def bus(self) -> Bus:
-        """Where signals come from."""
-        return self.units.bus
-
 
 async def believed(clock: Clock, ask: Callable[[], Awaitable[T | None]]) -> T | None:
     """What `ask` finds at the platform; None only once it said so twice, `IN_FLIGHT_S` apart.
@@ -104,20 +93,44 @@ class Attempt:
     begun_ms: int | None = None
 
 
+async def keep(services: DeliveryServices, work: Callable[[Connection], T], *, name: str) -> T:
+    """Write what is known of a send however long the store is away: only this process knows.
+
+    It ends when the lease does. Raises `StaleLease`.
+    """
+    while True:
+        try:
+            return await services.units.database.write(work, name=name)
+        except StoreUnavailable as error:
+            log.warning("receipt_waits", reason=str(error))
+        await services.clock.sleep(KEEP_AGAIN_S)
+
+
+async def tell_unfenced(
+    services: DeliveryServices, message: OutboundMessage, posted: Sequence[str]
+) -> None:
+    """Keep that the platform was handed something under a lease that another may hold by now.
+
+    No fence reaches a request that is on its way: it may be a second post of the message. `posted`
+    are the posts that were made; none where one was changed, or nobody knows.
+    """
+    log.error("delivery_unfenced", outbox_id=message.outbox_id, posted=list(posted))
+    try:
+        await services.units.database.write(
+            lambda conn: outbox_units.unfenced(conn, message, posted), name="unfenced"
+        )
+    except StoreUnavailable as error:
+        log.warning("delivery_unfenced_not_kept", reason=str(error))
+
+
+@dataclass(frozen=True, slots=True)
 class Poster:
     """Talks to one account's adapter. `held` says whether its lease is surely ours."""
 
-    def __init__(
-        self,
-        adapter: ChatAdapter,
-        services: DeliveryServices,
-        buckets: Buckets,
-        held: Callable[[], bool],
-    ) -> None:
-        self._adapter = adapter
-        self._services = services
-        self._buckets = buckets
-        self._held = held
+    adapter: ChatAdapter
+    services: DeliveryServices
+    buckets: Buckets
+    held: Callable[[], bool]
 
     async def hand_over(self, row: OutboxRow, attempt: Attempt, holder: Holder) -> Receipt:
         """Let the adapter post what is not posted yet; each post takes its turn."""
@@ -125,56 +138,60 @@ class Poster:
 
         async def on_posted(message_id: str) -> None:
             posted.append(message_id)
-            await self.keep(
+            await keep(
+                self.services,
                 lambda conn: outbox_units.progress(conn, message, posted, holder),
                 name="outbox-progress",
             )
             if row.begun_ms is None:
                 await self._begin(message, attempt, holder)
             await self.take(message)
-            if not self._held():
+            if not self.held():
                 raise StaleLease(f"message {message.outbox_id}")
 
         if row.kind == "edit":
             return await self._edit(row)
         if row.stream is not None:
             return await self._close(row, attempt, on_posted, holder)
-        if row.kind == LIVE_CARD and not self._adapter.capabilities.live_cards:
+        if row.kind == LIVE_CARD and not self.adapter.capabilities.live_cards:
             return Receipt(message_ids=())
         attempt.handed = True
-        whole = await intact(message, self._services.workspace)
-        return await self._adapter.send(whole, posted=tuple(row.posted), on_posted=on_posted)
+        whole = await intact(message, self.services.workspace)
+        return await self.adapter.send(whole, posted=tuple(row.posted), on_posted=on_posted)
 
     async def _edit(self, row: OutboxRow) -> Receipt:
         """Change a card that was posted; where it cannot be changed, nothing is sent."""
         open_call = row.open_call_id
         card = None
         if open_call is not None:
-            card = await self._services.database.read(lambda conn: outbox.card_of(conn, open_call))
-        if card is None or not card.posted or not self._adapter.capabilities.edits:
+            card = await self.services.units.database.read(
+                lambda conn: outbox.card_of(conn, open_call)
+            )
+        if card is None or not card.posted or not self.adapter.capabilities.edits:
             return Receipt(message_ids=())
         receipt = Receipt(message_ids=card.posted)
         try:
-            await self._adapter.edit(row.message, receipt)
+            await self.adapter.edit(row.message, receipt)
         finally:
             # Its turn was taken in front of this.
-            self._buckets.edits.ended(row.message.target.chat_id)
+            self.buckets.edits.ended(row.message.target.chat_id)
         return receipt
 
     async def _close(
         self, row: OutboxRow, attempt: Attempt, on_posted: Posted, holder: Holder
     ) -> Receipt:
         """Put the reply in the place of what was streamed; where that is lost, send it whole."""
-        message, posted, streams = row.message, row.posted, self._adapter.streams
+        message, posted, streams = row.message, row.posted, self.adapter.streams
         reason = "nobody can tell where it is"
         found = row.stream.id if row.stream is not None else None
         if found is None and streams is not None:
             find = partial(streams.find, message)
-            can_find = self._adapter.capabilities.lookup
-            found = await (believed(self._services.clock, find) if can_find else find())
+            can_find = self.adapter.capabilities.lookup
+            found = await (believed(self.services.clock, find) if can_find else find())
             if found is not None:
                 # Kept before it is changed, so that a repetition changes the same post.
-                await self.keep(
+                await keep(
+                    self.services,
                     lambda conn: stream_units.keep(conn, message, Stream(found), holder),
                     name="stream-keep",
                 )
@@ -190,29 +207,30 @@ class Poster:
                     raise
                 reason = str(error)
             else:
-                self._services.point("stream:closed")
+                self.services.point("stream:closed")
                 return receipt
         log.warning("stream_orphaned", outbox_id=message.outbox_id, reason=reason)
-        await self.keep(
+        await keep(
+            self.services,
             lambda conn: stream_units.orphaned(conn, message, Stream(found), reason, holder),
             name="stream-orphaned",
         )
         attempt.stream = None
-        self._services.observer.delivered(message.target.channel, "orphaned")
+        self.services.observer.delivered(message.target.channel, "orphaned")
         await self._begin(message, attempt, holder)
         attempt.handed = True
-        return await self._adapter.send(message, posted=posted, on_posted=on_posted)
+        return await self.adapter.send(message, posted=posted, on_posted=on_posted)
 
     @asynccontextmanager
     async def _ending(
         self, message: OutboundMessage, stream: str, attempt: Attempt
     ) -> AsyncIterator[None]:
         """A stream's end, in its turn where it is an edit of its post. Raises `StaleLease`."""
-        streams, chat = self._adapter.streams, message.target.chat_id
+        streams, chat = self.adapter.streams, message.target.chat_id
         edits = streams is not None and bool(stream) and not attempt.posted
         if edits and streams is not None and streams.ends_by_edit(message, stream):
-            async with self._buckets.edits.turn(chat):
-                if not self._held():
+            async with self.buckets.edits.turn(chat):
+                if not self.held():
                     raise StaleLease(f"message {message.outbox_id}")
                 attempt.handed = True
                 yield
@@ -221,30 +239,19 @@ class Poster:
         yield
 
     async def _begin(self, message: OutboundMessage, attempt: Attempt, holder: Holder) -> None:
-        attempt.begun_ms = self._services.clock.now_ms()
+        attempt.begun_ms = self.services.clock.now_ms()
         await self.mark(message, holder)
 
     async def mark(self, message: OutboundMessage, holder: Holder) -> None:
         """Keep that a post begins, where nobody could look it up afterwards."""
-        can = self._adapter.capabilities
+        can = self.adapter.capabilities
         if not (can.lookup or can.repeatable):
-            await self.keep(lambda conn: outbox_units.begin(conn, message, holder), name="begin")
+            await keep(
+                self.services, lambda conn: outbox_units.begin(conn, message, holder), name="begin"
+            )
 
     async def take(self, message: OutboundMessage) -> None:
         """Wait for the message's turn; each of its posts takes one (MSG-10)."""
         target = message.target
         is_group = target.chat_kind != "direct"
-        await self._buckets.take(target.chat_id, group=is_group, message=message.outbox_id)
-
-    async def keep(self, work: Callable[[Connection], None], *, name: str) -> None:
-        """Write what is known of a send however long the store is away: only this process knows.
-
-        It ends when the lease does. Raises `StaleLease`.
-        """
-        while True:
-            try:
-                await self._services.database.write(work, name=name)
-                return
-            except StoreUnavailable as error:
-                log.warning("receipt_waits", reason=str(error))
-            await self._services.clock.sleep(KEEP_AGAIN_S)
+        await self.buckets.take(target.chat_id, group=is_group, message=message.outbox_id)

@@ -8,14 +8,22 @@ import asyncio
 import math
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal
 
 import structlog
 
 from runtime.delivery import outbox_units
-from runtime.delivery.poster import Attempt, DeliveryServices, DeliverySettings, Poster, believed
+from runtime.delivery.poster import (
+    Attempt,
+    DeliveryServices,
+    DeliverySettings,
+    Poster,
+    believed,
+    keep,
+    tell_unfenced,
+)
 from runtime.delivery.rate_limiter import Buckets
 from runtime.delivery.undeliverable_files import fitting
 from runtime.domain.errors import (
@@ -28,8 +36,9 @@ from runtime.domain.errors import (
 from runtime.domain.ids import made_at_ms
 from runtime.domain.messages import Receipt
 from runtime.domain.runs import Holder
+from runtime.domain.value import JsonObject
 from runtime.ports import tracing
-from runtime.ports.bus import EVENTS
+from runtime.ports.bus import EVENTS, RUNS
 from runtime.ports.chat import ChatAdapter
 from runtime.ports.metrics import DeliveryResult
 from runtime.ports.tracing import Span, Tracer, Value
@@ -47,6 +56,7 @@ LOOK_LATER_S = 0.005
 """A look for a row that is to be tried again comes behind its time by the store's clock."""
 
 
+@dataclass(frozen=True, slots=True)
 class Sender:
     """Sends the rows of one account; the deliverer decides which and in what order.
 
@@ -54,30 +64,22 @@ class Sender:
     `held` says whether the account's lease is surely ours at this moment.
     """
 
-    def __init__(
-        self,
-        adapter: ChatAdapter,
-        services: DeliveryServices,
-        buckets: Buckets,
-        retried: Callable[[float], object],
-        *,
-        held: Callable[[], bool] = lambda: True,
-    ) -> None:
-        self._adapter = adapter
-        self._services = services
-        self._database = services.database
-        self._clock = services.clock
-        self._retried = retried
-        self._held = held
-        self._poster = Poster(adapter, services, buckets, held)
-        self.buckets = buckets
+    adapter: ChatAdapter
+    services: DeliveryServices
+    buckets: Buckets
+    retried: Callable[[float], object]
+    held: Callable[[], bool]
+
+    @property
+    def _poster(self) -> Poster:
+        return Poster(self.adapter, self.services, self.buckets, self.held)
 
     async def deliver(self, row: OutboxRow, holder: Holder, *, resolve: bool) -> bool:
         """Bring one row to its end; with `resolve` an earlier send of it may have happened.
 
         False when the store went away in front of it: then it is still to be done.
         """
-        can, commands = self._adapter.capabilities, self._services.commands
+        can, commands = self.adapter.capabilities, self.services.commands
         row = replace(row, message=fitting(row.message, can, commands))
         try:
             if resolve:
@@ -111,7 +113,7 @@ class Sender:
             await self._unfenced(row, attempt)
             raise
         except asyncio.CancelledError:
-            if not self._held():
+            if not self.held():
                 await self._unfenced(row, attempt)
             raise
 
@@ -124,20 +126,22 @@ class Sender:
             edits.begin(chat)
             return False
         delay_ms = math.ceil(wait * 1000)
-        await self._poster.keep(
-            lambda conn: outbox_units.put_off(conn, row, delay_ms, holder), name="outbox-put-off"
+        await keep(
+            self.services,
+            lambda conn: outbox_units.put_off(conn, row, delay_ms, holder),
+            name="outbox-put-off",
         )
-        self._retried(wait + LOOK_LATER_S)
+        self.retried(wait + LOOK_LATER_S)
         return True
 
     async def _attempt(self, row: OutboxRow, attempt: Attempt, holder: Holder) -> None:
         message, posted = row.message, attempt.posted
         row = await self._begun(row, holder)
         try:
-            self._services.point("send:begin")
-            with _span(self._services.tracer, row):
+            self.services.point("send:begin")
+            with _span(self.services.tracer, row):
                 receipt = await self._poster.hand_over(row, attempt, holder)
-            self._services.point("send:end")
+            self.services.point("send:end")
         except DeliveryRetry as error:
             await self._retry(replace(row, posted=tuple(posted)), error, holder)
         except DeliveryRejected as error:
@@ -166,34 +170,23 @@ class Sender:
         await self._poster.take(message)
         if row.stream is None or row.stream.id == "" or row.posted:
             await self._poster.mark(message, holder)
-            row = replace(row, begun_ms=self._clock.now_ms())
-        if not self._held():
+            row = replace(row, begun_ms=self.services.clock.now_ms())
+        if not self.held():
             # It was frozen or cut off since it took the row: the next deliverer sends it.
             raise StaleLease(f"message {message.outbox_id}")
         return row
 
     async def _unfenced(self, row: OutboxRow, attempt: Attempt) -> None:
-        """Count what the platform was handed under a lease that another may hold by now.
-
-        No fence reaches a request that is on its way: it may be a second post of the message.
-        """
-        if not attempt.handed:
-            return
-        message, posted = row.message, attempt.posted[len(row.posted) :]
-        log.error("delivery_unfenced", outbox_id=message.outbox_id, posted=posted)
-        try:
-            await self._database.write(
-                lambda conn: outbox_units.unfenced(conn, message, posted), name="unfenced"
-            )
-        except StoreUnavailable as error:
-            log.warning("delivery_unfenced_not_kept", reason=str(error))
+        if attempt.handed:
+            posted = attempt.posted[len(row.posted) :]
+            await tell_unfenced(self.services, row.message, posted)
 
     async def _resolve(self, row: OutboxRow, holder: Holder) -> None:
         """Find out whether an unsettled send arrived."""
         if row.kind == "edit":
             await self._send(row, holder)
             return
-        can = self._adapter.capabilities
+        can = self.adapter.capabilities
         unbegun = not can.lookup and row.begun_ms is None
         # A post that grew may be half: it is found and closed, and never taken for the reply.
         half = row.stream == Stream() and not row.posted
@@ -201,7 +194,7 @@ class Sender:
             await self._send(row, holder)
             return
         if not can.lookup:
-            if self._services.settings.resend_unknown:
+            if self.services.settings.resend_unknown:
                 await self._retry(row, DeliveryRetry("resent by the operator's choice"), holder)
             else:
                 reason = "it may have been sent: the gateway stopped before the receipt"
@@ -224,42 +217,51 @@ class Sender:
         Raises `DeliveryRejected` once the message is too old to be worth asking for.
         """
         wait = BASE_BACKOFF_S
-        ask = partial(self._adapter.lookup, row.message, posted=row.posted)
+        ask = partial(self.adapter.lookup, row.message, posted=row.posted)
         while True:
             try:
-                return await believed(self._clock, ask)
+                return await believed(self.services.clock, ask)
             except DeliveryRetry as error:
                 if await self._too_old(row):
                     raise DeliveryRejected(error.reason) from error
-                await self._clock.sleep(error.after_s or wait)
+                await self.services.clock.sleep(error.after_s or wait)
                 wait = min(wait * 2, MAX_BACKOFF_S)
 
     async def _too_old(self, row: OutboxRow) -> bool:
         """By the store's time, as the row was made: a replica's own clock may be an hour off."""
         try:
-            age_ms = await self._database.read(now_ms) - row.created_ms
+            age_ms = await self.services.units.database.read(now_ms) - row.created_ms
         except StoreUnavailable:
             # It is asked again at the next try.
             return False
-        return age_ms > self._services.settings.give_up_after_s * 1000
+        return age_ms > self.services.settings.give_up_after_s * 1000
 
     async def _sent(self, row: OutboxRow, receipt: Receipt, holder: Holder) -> None:
-        await self._poster.keep(
-            lambda conn: outbox_units.sent(conn, row.message, receipt, holder), name="receipt"
+        ready = await keep(
+            self.services,
+            lambda conn: outbox_units.sent(conn, row.message, receipt, holder),
+            name="receipt",
         )
-        _tell(self._services, row, "sent")
-        self._services.bus.publish(EVENTS, {"session_id": row.message.session_id or ""})
+        self._ended(row, "sent", ready=ready)
 
     async def _settle(
         self, row: OutboxRow, state: Literal["dead", "unknown"], reason: str, holder: Holder
     ) -> None:
         log.error("delivery_ended", outbox_id=row.message.outbox_id, state=state, reason=reason)
-        await self._poster.keep(
+        ready = await keep(
+            self.services,
             lambda conn: outbox_units.end(conn, row.message, state, reason, holder),
             name="outbox-end",
         )
-        _tell(self._services, row, state)
-        self._services.bus.publish(EVENTS, {"session_id": row.message.session_id or ""})
+        self._ended(row, state, ready=ready)
+
+    def _ended(self, row: OutboxRow, result: DeliveryResult, *, ready: bool) -> None:
+        _tell(self.services, row, result)
+        told: JsonObject = {"session_id": row.message.session_id or ""}
+        self.services.units.bus.publish(EVENTS, told)
+        if ready:
+            # A claim passed over its lane while the unit above held that.
+            self.services.units.bus.publish(RUNS, told)
 
     async def _retry(self, row: OutboxRow, error: DeliveryRetry, holder: Holder) -> None:
         if await self._too_old(row):
@@ -267,18 +269,19 @@ class Sender:
             return
         wait = error.after_s
         if wait is None:
-            doubled = BASE_BACKOFF_S * 2 ** min(row.attempt, 10) * (1 + self._services.jitter() / 4)
+            doubled = BASE_BACKOFF_S * 2 ** min(row.attempt, 10) * (1 + self.services.jitter() / 4)
             wait = min(doubled, MAX_BACKOFF_S)
         else:
             target = row.message.target
             self.buckets.block(target.chat_id, wait, group=target.chat_kind != "direct")
         delay_ms = int(wait * 1000)
-        await self._poster.keep(
+        await keep(
+            self.services,
             lambda conn: outbox_units.retry(conn, row, error.reason, delay_ms, holder),
             name="outbox-retry",
         )
-        _tell(self._services, row, "retry")
-        self._retried(wait + LOOK_LATER_S)
+        _tell(self.services, row, "retry")
+        self.retried(wait + LOOK_LATER_S)
 
 
 def _is_own_post(row: OutboxRow, posted: Sequence[str]) -> bool:

@@ -11,7 +11,6 @@ from runtime.domain.errors import NotFound, StaleLease
 from runtime.domain.messages import OutboundMessage
 from runtime.domain.runs import Holder, RunState
 from runtime.sessions import audit, outbox, runs, streams
-from runtime.sessions import stream_ends as ended
 from runtime.sessions.outbox import OutboxRow, Stream
 from runtime.sessions.unit import Unit
 from runtime.store import Connection
@@ -37,7 +36,7 @@ def begin(unit: Unit, run_id: str, holder: Holder) -> OutboxRow | None:
     message = outbox.message_of(run, (), now=now_ms(conn), final=True)
     if not delivers(conn, message, holder):
         return None
-    row = streams.of_run(conn, message)
+    row = streams.of_run(conn, message.run_id, message.target)
     if row is None:
         if outbox.busy(conn, message):
             return None
@@ -103,7 +102,7 @@ def care(conn: Connection, rows: Sequence[OutboxRow], holder: Holder) -> Cared:
         if run.state in (RunState.QUEUED, RunState.RUNNING):
             growing.append(row)
             continue
-        ended.cut(conn, run)
+        streams.cut(conn, run)
         now = outbox.get(conn, row.message.outbox_id)
         if now is not None and now.state == "sending":
             closing.append(now)

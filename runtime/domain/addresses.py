@@ -4,8 +4,9 @@ Whoever controls the model could send out what it has read in the address of a p
 counts where it stands, whole, in a person's message, or in a result that came from outside: a page
 that was fetched, a file that somebody sent, an answer of a search. What a model can make appear
 does not count: its own texts and arguments, the output of commands, files that it may write
-without asking, and the words of its subagents. Nor does an address in a result count that the
-model had written itself before, because a page can give back what it was asked for.
+without asking, the words of its subagents, and what it had itself asked at a later time. Nor does
+an address in a result count that the model had written itself before, because a page can give back
+what it was asked for.
 """
 
 import json
@@ -35,6 +36,8 @@ def given_address(messages: Iterable[TranscriptMessage], address: str) -> bool:
     wrote: list[str] = []
     for message in messages:
         match message:
+            case UserMessage(by_model=True):
+                wrote.append(message.text)
             case UserMessage():
                 if _stands(message.text, (*forms, *_bare(forms))):
                     return True

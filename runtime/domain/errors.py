@@ -2,6 +2,7 @@
 
 GatehouseError
 |- InvalidInput              tell the caller which field broke which rule
+|- TooLarge                  tell the caller which limit it is over
 |- NotFound                  the id names nothing (or nothing the caller may see)
 |- Conflict                  the state moved on; carries the present state
 |  `- IllegalTransition
@@ -41,6 +42,16 @@ class InvalidInput(GatehouseError):
 
     def __str__(self) -> str:
         return f"{self.field}: {self.rule}"
+
+
+@dataclass(eq=False)
+class TooLarge(GatehouseError):
+    """More than is taken: `rule` says whose limit that is, and what to do about it."""
+
+    rule: str
+
+    def __str__(self) -> str:
+        return self.rule
 
 
 _NAMED_BY: Final = {"pairing": "code"}
@@ -96,44 +107,42 @@ class StaleLease(GatehouseError):
         return f"the lease on {self.what} is held by another worker"
 
 
+@dataclass(eq=False)
 class DeliveryError(GatehouseError):
     """A send did not end in a receipt."""
+
+    reason: str
+
+    def __str__(self) -> str:
+        return self.reason
 
 
 @dataclass(eq=False)
 class DeliveryRetry(DeliveryError):
     """The platform did not take the message; send again, not before `after_s` seconds."""
 
-    reason: str
     after_s: float | None = None
-
-    def __str__(self) -> str:
-        return self.reason
 
 
 @dataclass(eq=False)
 class DeliveryRejected(DeliveryError):
     """The platform will never take the message. `account_wide` says that no other would pass."""
 
-    reason: str
     account_wide: bool = False
 
-    def __str__(self) -> str:
-        return self.reason
 
-
-@dataclass(eq=False)
 class DeliveryUnknown(DeliveryError):
     """The connection ended after the request had left: it may have been posted (MSG-11)."""
 
+
+@dataclass(eq=False)
+class ModelError(GatehouseError):
+    """A model request did not end in a response."""
+
     reason: str
 
     def __str__(self) -> str:
         return self.reason
-
-
-class ModelError(GatehouseError):
-    """A model request did not end in a response."""
 
 
 @dataclass(eq=False)
@@ -144,14 +153,10 @@ class ModelRetry(ModelError):
     what its provider answered by HTTP, 0 where it did not.
     """
 
-    reason: str
     after_s: float | None = None
     model: str = field(default="", kw_only=True)
     host: str = field(default="", kw_only=True)
     status: int = field(default=0, kw_only=True)
-
-    def __str__(self) -> str:
-        return self.reason
 
 
 @dataclass(eq=False)
@@ -159,12 +164,8 @@ class ModelRejected(ModelError):
     """Not worth repeating. `public` is a sentence that may be shown to a person. `content`: what
     was asked is refused, so that a request which holds less may pass."""
 
-    reason: str
     public: str = "The model provider refused the request."
     content: bool = False
-
-    def __str__(self) -> str:
-        return self.reason
 
 
 @dataclass(eq=False)

@@ -38,6 +38,15 @@ def new_id(prefix: IdPrefix, at_ms: int) -> str:
     return f"{prefix}_{''.join(digits)}"
 
 
+def digest_id(prefix: str, digest: str) -> str:
+    """The id of what is named by its content, from a digest in hexadecimal digits."""
+    value, digits = int(digest, 16), ""
+    for _ in range(-(-len(digest) * 4 // 5)):
+        digits = _CROCKFORD[value & 31] + digits
+        value >>= 5
+    return f"{prefix}_{digits}"
+
+
 def code_of(identifier: str) -> str:
     """The last six characters, short enough for a person to type; random, so nearly unique."""
     return identifier[-CODE_LENGTH:]

@@ -3,6 +3,7 @@
 Shapes only: adapters translate platform JSON to and from these, the engine decides about them.
 """
 
+from collections.abc import Iterable, Sequence
 from typing import Annotated, Literal
 from urllib.parse import quote
 
@@ -74,7 +75,8 @@ class InboundMessage(Value):
 
     ``authorship`` is what the platform says about the words, and ``said`` what is left of ``text``
     without the words that its sender quotes in it; None where they quote nothing.
-    ``command_prefix`` is what a command begins with where the message was said.
+    ``command_prefix`` is what a command begins with where the message was said. ``by_model`` marks
+    words that a model wrote, which a schedule asks in the name of a person.
 
     ``sent_at_ms`` is the platform's own time. ``late`` is the engine's mark, not the platform's:
     the message was old when it arrived (MSG-17).
@@ -96,11 +98,11 @@ class InboundMessage(Value):
     album: str | None = None
     received_at_ms: int
     sent_at_ms: int | None = None
-    platform_event_id: str = ""
     late: bool = False
     authorship: Authorship = "own"
     said: str | None = None
     command_prefix: str = "/"
+    by_model: bool = False
 
     @property
     def speaks_for_sender(self) -> bool:
@@ -159,7 +161,8 @@ class ButtonPress(Value):
 
     ``text`` is what they wrote into its form: a question's free answer, a denial's reason.
     ``option`` is the number of the chosen option of a question, from 1, where the platform's
-    buttons are too small for its text; ``choice`` is empty then.
+    buttons are too small for its text; ``choice`` is empty then. Below a text, ``open_call_id`` is
+    the id of its message and ``option`` the number of the button.
     """
 
     channel: str
@@ -174,8 +177,31 @@ class ButtonPress(Value):
     option: int | None = None
 
 
+class Button(Value):
+    """A button below a text of the gateway's own. It carries no right: what it asks for is done by
+    the right of whoever presses it.
+
+    Whoever presses it says ``command`` at that place. One that also stands where nobody speaks, as
+    on a home page, names what it is ``about`` and a ``choice``. These come back as
+    `ButtonPress.open_call_id` and `ButtonPress.choice`, and only the presser is shown the answer;
+    the web page, where they cannot come back, says the command.
+    """
+
+    label: str
+    command: str = ""
+    about: str = ""
+    choice: str = ""
+
+    def pressed_as(self, message_id: str, number: int) -> tuple[str, str]:
+        """The id and the choice that come back from the button with this number of a message."""
+        return (self.about, self.choice) if self.about else (message_id, str(number))
+
+
 class TextPart(Value):
     """Markdown as the agent wrote it; each adapter renders it for its platform.
+
+    ``buttons`` stand below a text of the gateway's own, those about the same thing in one row. What
+    they do can be written as a command where a client shows none.
 
     With ``names_commands`` it is the gateway's own text, in which a command stands as ```/word```
     between backticks: it goes out as people type it in that channel.
@@ -184,6 +210,7 @@ class TextPart(Value):
     kind: Literal["text"] = "text"
     markdown: str
     names_commands: bool = False
+    buttons: tuple[Button, ...] = ()
 
 
 class FilePart(Value):
@@ -243,6 +270,14 @@ class QuestionPart(Value):
 OutboundPart = Annotated[
     TextPart | FilePart | ApprovalPart | QuestionPart, Field(discriminator="kind")
 ]
+
+
+def rows_of(buttons: Iterable[Button]) -> Sequence[Sequence[tuple[int, Button]]]:
+    """Buttons with their numbers, from 1, in their rows."""
+    rows: dict[str, list[tuple[int, Button]]] = {}
+    for number, one in enumerate(buttons, start=1):
+        rows.setdefault(one.about, []).append((number, one))
+    return list(rows.values())
 
 
 class Dispatch(Value):

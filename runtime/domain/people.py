@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Self
 
 from runtime.domain.value import Value
 
@@ -22,11 +23,13 @@ def trusted_less(one: Trust, other: Trust) -> bool:
 
 
 class Sender(Value):
-    """The platform's account behind a message."""
+    """The platform's account behind a message. ``timezone`` is what the platform's profile or the
+    browser says, as it says it; empty where neither does."""
 
     id: str
     name: str = ""
     is_bot: bool = False
+    timezone: str = ""
 
 
 class Speaker(Value):
@@ -38,6 +41,23 @@ class Speaker(Value):
     user_id: str
     name: str = ""
     trust: Trust
+    timezone: str = ""
+
+    @property
+    def platform_account(self) -> tuple[str, str, str]:
+        """What is the same for one person however often they speak: a guest is kept nowhere and
+        has no lasting id."""
+        return self.channel, self.account, self.user_id
+
+    def is_same_person(self, other: Self) -> bool:
+        """Whether both are one person, by the person's id or by the account."""
+        same_account = self.platform_account == other.platform_account
+        return self.person_id == other.person_id or same_account
+
+    def has_rights_of(self, other: Self) -> bool:
+        """Whether both are one person with one trust, so that what either says may be heard by a
+        run of the other: recipients and budgets are a person's, and no trust says whose."""
+        return self.trust is other.trust and self.is_same_person(other)
 
 
 @dataclass(frozen=True, slots=True)

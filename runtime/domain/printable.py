@@ -51,6 +51,7 @@ _MOST_PERSON: Final = 60
 _JOINED: Final = re.compile(r"(?<=[^\x00-\xff])([\u200c\u200d\ufe0f])(?=[^\x00-\xff])")
 """What joins characters in Persian, in Hindi and in emoji; next to ASCII it only hides."""
 _WIDE_SPACE: Final = re.compile(r"[\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000]")
+_TICKS: Final = re.compile(r"`+")
 _MARKUP: Final = re.compile(r"[<>`*_\[\]()#|~\\]")
 
 
@@ -209,3 +210,11 @@ def _belongs(mark: str, cluster: str) -> bool:
     if letter.isascii() or mark == _DOT_ABOVE:
         return len(unicodedata.normalize("NFC", cluster + mark)) == 1
     return True
+
+
+def code_block(shown: str) -> str:
+    """What `printable` made, as a block of Markdown: all of it as it is, in a fence that it cannot
+    close."""
+    longest = max(map(len, _TICKS.findall(shown)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}\n{shown}\n{fence}"

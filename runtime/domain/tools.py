@@ -1,11 +1,18 @@
 """Tool calls as data: what a model may ask for, what it asked, and what came of it."""
 
 from enum import StrEnum
-from typing import Literal
+from typing import Final, Literal
 
 from pydantic import Field
 
 from runtime.domain.value import JsonObject, Value
+
+LOAD_TOOLS: Final = "load_tools"
+"""Tells how tools are called that are offered by name. It shows no more than a prompt would."""
+CALL_TOOL: Final = "call_tool"
+"""Calls one of them: `tool` is its name, `arguments` are its own."""
+TO_THE_PERSON: Final = "in these words: "
+"""What stands behind it in the error of a call is written for the person, not for the model."""
 
 
 class Effect(StrEnum):
@@ -63,6 +70,7 @@ class Touches(Value):
     ``delegates`` gives a subagent work, a new one or one that is there; ``spawns`` starts some.
     ``private`` reads or changes what belongs to one person and is in no file: it is as private as
     the notes are (CTX-6).
+    ``typed``: the command is typed into one that is at work, which does with it what it likes.
     """
 
     reads: tuple[str, ...] = ()
@@ -77,7 +85,7 @@ class Touches(Value):
     delegates: bool = False
     spawns: bool = False
     private: bool = False
-    asks_person: bool = False
+    typed: bool = False
     subject: str = Field(default="", description="what a rule's pattern in brackets is held to")
     also: tuple[str, ...] = ()
     like: tuple[str, ...] = ()

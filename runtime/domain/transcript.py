@@ -18,7 +18,9 @@ CHARACTERS_PER_TOKEN = 4
 
 class UserMessage(Value):
     """What a person said, as it enters the model's context. ``late_ms``: when they said it, where
-    that was long before it arrived (MSG-17). ``authorship``: whose words they are (TOOL-11)."""
+    that was long before it arrived (MSG-17). ``authorship``: whose words they are (TOOL-11).
+    ``by_model``: a model wrote them, and had itself asked them later; they give no address
+    (POL-10)."""
 
     role: Literal["user"] = "user"
     text: str
@@ -28,6 +30,7 @@ class UserMessage(Value):
     input_id: str | None = None
     late_ms: int | None = None
     authorship: Authorship = "own"
+    by_model: bool = False
 
 
 class AssistantMessage(Value):
@@ -51,12 +54,15 @@ class NoticeMessage(Value):
     """Something the machinery tells the model: a restart, a limit, a dropped part of history.
 
     With ``file`` it tells what became of a file that came with a message before it. ``untrusted``
-    marks that it quotes what content from outside may have led to.
+    marks that it quotes what content from outside may have led to. A message of another agent may
+    have ``attachments``, and is then named by its ``input_id``.
     """
 
     role: Literal["notice"] = "notice"
     text: str
     file: ReceivedFile | None = None
+    attachments: tuple[Attachment, ...] = ()
+    input_id: str | None = None
     untrusted: bool = False
 
 
@@ -67,7 +73,10 @@ TRANSCRIPT_MESSAGE: TypeAdapter[TranscriptMessage] = TypeAdapter(TranscriptMessa
 
 
 def has_untrusted(message: TranscriptMessage) -> bool:
-    """Whether a message holds content from outside: whoever is given it has read it."""
+    """Whether a message holds content from outside, which counts as words that a person passed on:
+    whoever is given it has read it."""
+    if isinstance(message, UserMessage):
+        return message.authorship != "own"
     if isinstance(message, NoticeMessage):
         return message.untrusted
     return isinstance(message, ToolMessage) and any(one.untrusted for one in message.results)

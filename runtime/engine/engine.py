@@ -12,8 +12,6 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-import structlog
-
 from runtime.agent.attachment_download import Fetcher
 from runtime.agent.attachments import FileServices
 from runtime.agent.file_cleanup import Leftovers
@@ -34,8 +32,19 @@ from runtime.delivery.platform_accounts import Account, LocalDeliverers
 from runtime.delivery.sender import DeliveryServices, DeliverySettings
 from runtime.domain.budgets import BudgetSettings
 from runtime.domain.ids import IdPrefix, new_id
-from runtime.engine.feature import Feature, FeatureServices, blocks_of, commands_of, kinds_of
+from runtime.domain.messages import ChatAddress
+from runtime.domain.people import Speaker
+from runtime.engine.feature import (
+    Feature,
+    FeatureServices,
+    blocks_of,
+    commands_of,
+    kinds_of,
+    nothing_begun,
+)
+from runtime.intake.assets import Assets
 from runtime.intake.gatehouse import Intake, IntakeSettings
+from runtime.intake.reception import Reception
 from runtime.ports.bus import Bus
 from runtime.ports.chat import ChatAdapter
 from runtime.ports.clock import Clock
@@ -49,15 +58,15 @@ from runtime.process.lease_keeper import LeaseKeeper, LeaseSettings
 from runtime.process.supervisor import Supervisor
 from runtime.process.timers import Takeovers, Timers
 from runtime.process.wakeup import TICK_S
+from runtime.sessions import idempotency
 from runtime.sessions.bounds import PolicySettings
 from runtime.sessions.unit import Units
 from runtime.sessions.window import WindowCache
-from runtime.store import Database, Point, leases, no_point
+from runtime.store import Connection, Database, Point, leases, no_point
+from runtime.tools.executor import Executor
 from runtime.tools.registry import Registry
 from runtime.workspace.layout import Layout
 from runtime.workspace.snapshot import Workspace
-
-log = structlog.get_logger(__name__)
 
 
 class Role(StrEnum):
@@ -82,14 +91,15 @@ class EngineSettings:
     lease: LeaseSettings = field(default_factory=LeaseSettings)
     delivery: DeliverySettings = field(default_factory=DeliverySettings)
     budgets: BudgetSettings = field(default_factory=BudgetSettings)
-    turns: int = 50
+    turns: int = 200
     roots: tuple[Path, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class EngineParts:
     """What an engine is made of. `alone`: no other process can share the database. `redact`
-    takes the gateway's secrets out of a text. `observer` hears of the work as it happens, `tracer`
+    takes the gateway's secrets out of a text, `begun` says how much at its end may be the beginning
+    of one. `observer` hears of the work as it happens, `tracer`
     opens spans around it.
     `price` knows what a call costs before it is made; money is not reserved without it.
     `roles` are those of this process; `adapters` are the channels that these serve, `fetchers`
@@ -108,6 +118,7 @@ class EngineParts:
     alone: bool = True
     point: Point = no_point
     redact: Callable[[str], str] = str
+    begun: Callable[[str], int] = nothing_begun
     price: Price = no_price
     observer: Observer = NO_OBSERVER
     tracer: Tracer = NO_TRACER
@@ -125,7 +136,7 @@ class Engine:
 
     def __init__(self, parts: EngineParts, settings: EngineSettings) -> None:
         self.parts = parts
-        self.units = Units(parts.database, parts.bus, kinds_of(parts.features))
+        self.units = Units(parts.database, parts.bus, kinds_of(parts.features, parts.redact))
         self.settings = settings
         self.worker = new_id(IdPrefix.WORKER, parts.clock.now_ms())
         self.intake = Intake(
@@ -133,7 +144,7 @@ class Engine:
             settings.intake,
             observer=parts.observer,
             commands=commands_of(parts.features),
-            lookups=Lookups(parts.workspace, parts.model_lists),
+            lookups=Lookups(parts.workspace, parts.model_lists, parts.database),
         )
         self._budgets = Budgets(self.units, parts.clock, settings.budgets, parts.price)
         self.supervisor = parts.supervisor or Supervisor(parts.clock)
@@ -152,7 +163,7 @@ class Engine:
         self.blocks = PromptBlocks(parts.database, blocks_of(parts.features))
         self._features = [one.parts(self._feature_services()) for one in parts.features]
         self.turns = TurnWorker(
-            self._turn_services(),
+            services=self._turn_services(),
             policy=settings.policy,
             holder=lambda: self._keeper.holder,
             delivery=LocalDeliverers(self.accounts),
@@ -162,12 +173,19 @@ class Engine:
         )
         self._takeovers = Takeovers(self.units, parts.clock, self._looks)
         self._timers = Timers(self.units, parts.clock, self._looks)
+        uploads = Assets(self.units, parts.clock, lambda: parts.workspace.root)
         self._leftovers = Leftovers(
             parts.database,
             parts.clock,
             Site(root, settings.roots),
             keep_s=settings.delivery.keep_files_s,
+            others=(uploads.sweep, self._forget_keys),
         )
+
+    async def _forget_keys(self) -> None:
+        """Forget the keys of old requests. Raises `StoreUnavailable`."""
+        while await self.parts.database.write(idempotency.expire, name="keys-expire"):
+            pass
 
     @property
     def ready(self) -> bool:
@@ -242,8 +260,21 @@ class Engine:
             workspace=parts.workspace,
             places=self._places,
             settings=self.settings.agent,
+            admitted=self._admitted,
+            policy=self.settings.policy,
+            approvers=lambda: self.intake.approvers,
             sandbox=parts.sandbox,
+            worker=self.worker,
+            redact=parts.redact,
+            begun=parts.begun,
         )
+
+    def _admitted(
+        self, conn: Connection, asked: Sequence[tuple[ChatAddress, str]]
+    ) -> Sequence[Speaker | None]:
+        """By the rules of the moment, which may change while this runs."""
+        reception = Reception(self.intake.settings, self.intake.commands)
+        return reception.all_admitted(conn, asked)
 
     def _turn_services(self) -> TurnServices:
         parts, settings = self.parts, self.settings
@@ -256,9 +287,9 @@ class Engine:
             steps=StepRunner(
                 self.units,
                 parts.registry,
+                Executor(parts.registry, parts.redact),
                 places=self._places,
                 watch=Watch(parts.observer, parts.clock, parts.registry, parts.tracer),
-                redact=parts.redact,
             ),
             identity=Identity(parts.workspace, parts.database),
             blocks=self.blocks,

@@ -1,9 +1,13 @@
 """Accepting a message: one unit decides access, dedupes, then enqueues it or applies it (MSG-1)."""
 
+from dataclasses import dataclass
+from typing import Final
+
 from runtime.commands.parse import Unknown, Words
-from runtime.commands.table import Call, Commands
+from runtime.commands.table import Call
 from runtime.domain.errors import Conflict
-from runtime.domain.messages import InboundMessage
+from runtime.domain.events import EventKind
+from runtime.domain.messages import Button, InboundMessage
 from runtime.domain.people import Speaker, Trust
 from runtime.intake import (
     access_requests,
@@ -14,15 +18,12 @@ from runtime.intake import (
     pairing,
 )
 from runtime.intake.access import LOCAL, decide_access, speaker_of
-from runtime.intake.applied_messages import duplicate_of, keep
-from runtime.intake.card_replies import said_to, waits_behind
+from runtime.intake.card_references import said_to, waits_behind
 from runtime.intake.limits import Limits, Over
 from runtime.intake.reception import BeginAnew, Reception
-from runtime.intake.settings import IntakeSettings
-from runtime.ports.gatehouse import Accepted
-from runtime.sessions import answers, erasure, open_calls, people, sessions
-from runtime.sessions.answers import Picked
-from runtime.sessions.approvers import REFUSED, may_answer
+from runtime.ports.gatehouse import Accepted, Applied
+from runtime.sessions import answers, erasure, inputs, open_calls, people, sessions
+from runtime.sessions.answers import REFUSED, Picked, may_answer
 from runtime.sessions.idempotency import first_time, was_seen
 from runtime.sessions.lanes import Lane
 from runtime.sessions.queue_modes import Enqueued, Refused, enqueue
@@ -30,22 +31,16 @@ from runtime.sessions.sessions import Session
 from runtime.sessions.unit import Unit
 from runtime.store import Connection
 
+_APPLIED: Final[dict[str, Applied]] = {"command": "command", "answer": "answer"}
 
+
+@dataclass(frozen=True, slots=True)
 class Accepting(Reception):
     """One message's unit of work. `session_id` names the session that the message must be for;
     `found` is what was looked up for the command that it is."""
 
-    def __init__(
-        self,
-        settings: IntakeSettings,
-        commands: Commands,
-        *,
-        session_id: str | None = None,
-        found: object = None,
-    ) -> None:
-        super().__init__(settings, commands)
-        self._session_id = session_id
-        self._found = found
+    session_id: str | None = None
+    found: object = None
 
     def accept(self, unit: Unit, message: InboundMessage) -> Accepted:
         """Decide about one message, and keep or apply it. Raises `BeginAnew`."""
@@ -109,6 +104,8 @@ class Accepting(Reception):
         paired = known is not None and known.paired
         if paired and known is not None:
             speaker = speaker.model_copy(update={"trust": known.speaker.trust})
+        # Where their clocks are is said with each message, and kept with none.
+        speaker = speaker.model_copy(update={"timezone": ""})
         same = known is not None and known.speaker == speaker
         if not same or (direct is not None and known is not None and known.direct_chat != direct):
             people.put(conn, speaker, direct_chat=direct, paired=paired)
@@ -126,28 +123,29 @@ class Accepting(Reception):
         meant = card_references.meant_by(conn, message, words, key)
         lane, session = self._locked(unit, message, meant)
         self._know(conn, message, speaker, known)
-        ended = bot_loop_guard.over(conn, lane, message, speaker)
-        if ended is not None:
-            return self._end_exchange(unit, lane, message, ended)
         message = late_messages.marked(
             message, now_ms=lane.now_ms, after_ms=self.settings.stale_after_ms
         )
+        held = _Held(self, unit, lane, message, speaker)
+        ended = bot_loop_guard.over(conn, lane, message, speaker)
+        if ended is not None:
+            return held.end_exchange(ended)
         unknown = self.commands.mistyped_in(message)
         if words is not None:
-            return self._command(unit, lane, message, speaker, words, meant)
+            return held.command(words, meant)
         if unknown is not None and card_references.card_replied_to(conn, message) is None:
-            return self._command(unit, lane, message, speaker, unknown, meant)
-        answered = self._answer(unit, lane, message, speaker, meant)
+            return held.command(unknown, meant)
+        answered = held.answer(meant)
         if answered is not None:
             return answered
         if full_lane.is_full(conn, lane, message, most=self.settings.max_waiting):
-            return self._full(unit, lane, message)
-        queued = self._enqueue(unit, lane, message, speaker, session.queue_mode)
+            return held.full()
+        queued = held.enqueue(session.queue_mode)
         if queued is None:
-            return duplicate_of(conn, message)
+            return _duplicate_of(conn, message)
         if isinstance(queued, Over):
-            return self._limited(unit, lane, message, queued)
-        self._name_open_card(unit, lane, message, speaker)
+            return held.limited(queued)
+        held.name_open_card()
         return Accepted(
             disposition="queued",
             session_id=lane.session_id,
@@ -161,8 +159,8 @@ class Accepting(Reception):
         nothing comes in between the steps of its deletion."""
         call = meant.call
         beside = None if call is None or call.state != "open" else call.session_id
-        if self._session_id is not None:
-            lane = self._lane_named(unit, self._session_id, beside)
+        if self.session_id is not None:
+            lane = self._lane_named(unit, self.session_id, beside)
             session = sessions.get(unit.conn, lane.session_id)
             if session.status != "open":
                 raise Conflict("this session has ended", session.status)
@@ -180,174 +178,195 @@ class Accepting(Reception):
         sessions.get(unit.conn, session_id)
         return self.lanes(unit, [session_id, beside])[0]
 
-    def _enqueue(
-        self,
-        unit: Unit,
-        lane: Lane,
-        message: InboundMessage,
-        speaker: Speaker,
-        queue_mode: str,
-    ) -> Enqueued | Over | None:
-        limits = self._limits(lane, message, speaker)
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """A message whose lane is held, with who said it."""
+
+    door: Accepting
+    unit: Unit
+    lane: Lane
+    message: InboundMessage
+    speaker: Speaker
+
+    def enqueue(self, queue_mode: str) -> Enqueued | Over | None:
+        limits = self._limits
         over = list[Over]()
 
         def may_begin() -> bool:
-            found = limits.begin(unit.conn)
+            found = limits.begin(self.unit.conn)
             over.extend([] if found is None else [found])
             return found is None
 
         queued = enqueue(
-            unit,
-            lane,
-            message,
-            speaker,
+            self.unit,
+            self.lane,
+            self.message,
+            self.speaker,
             queue_mode=queue_mode,
-            debounce_ms=self.settings.debounce_ms,
+            debounce_ms=self.door.settings.debounce_ms,
             may_begin=may_begin,
         )
         return over[0] if isinstance(queued, Refused) else queued
 
-    def _limits(self, lane: Lane, message: InboundMessage, speaker: Speaker) -> Limits:
-        return Limits(self.settings.commands, speaker, message.address, lane.now_ms)
+    @property
+    def _limits(self) -> Limits:
+        settings = self.door.settings.commands
+        return Limits(settings, self.speaker, self.message.address, self.lane.now_ms)
 
-    def _limited(self, unit: Unit, lane: Lane, message: InboundMessage, over: Over) -> Accepted:
-        known = not lane.is_new
+    def limited(self, over: Over) -> Accepted:
+        session_id = None if self.lane.is_new else self.lane.session_id
         if over.line is not None:
-            self.say(
-                unit,
-                message.address,
-                over.line,
-                session_id=lane.session_id if known else None,
-                reply_to=message.message_id,
-            )
-        if not known:
-            unit.take_back(lane)
-        session_id = lane.session_id if known else None
+            self._reply(over.line, session_id)
+        if session_id is None:
+            self.unit.take_back(self.lane)
         return Accepted(disposition="limited", session_id=session_id, reason=over.reason)
 
-    def _reply(self, unit: Unit, lane: Lane, message: InboundMessage, text: str) -> None:
-        self.say(
-            unit,
+    def _reply(self, text: str, session_id: str | None, buttons: tuple[Button, ...] = ()) -> None:
+        message = self.message
+        self.door.say(
+            self.unit,
             message.address,
             text,
-            session_id=lane.session_id,
+            session_id=session_id,
             reply_to=message.message_id,
+            buttons=buttons,
         )
 
-    def _remark(
-        self, unit: Unit, lane: Lane, message: InboundMessage, speaker: Speaker, text: str
-    ) -> None:
+    def _remark(self, text: str, buttons: tuple[Button, ...] = ()) -> None:
         """Reply by ourselves, unless this person was told as much as may be already (POL-8)."""
-        over = self._limits(lane, message, speaker).speak(unit.conn)
-        said = text if over is None else over.line
-        if said is not None:
-            self._reply(unit, lane, message, said)
+        over = self._limits.speak(self.unit.conn)
+        if over is None:
+            self._reply(text, self.lane.session_id, buttons)
+        elif over.line is not None:
+            self._reply(over.line, self.lane.session_id)
 
-    def _full(self, unit: Unit, lane: Lane, message: InboundMessage) -> Accepted:
-        if full_lane.tells(unit.conn, lane):
-            said = full_lane.FULL.format(most=self.settings.max_waiting)
-            self._reply(unit, lane, message, said)
-        reason = f"{self.settings.max_waiting} messages wait in its session"
-        return Accepted(disposition="full", session_id=lane.session_id, reason=reason)
+    def full(self) -> Accepted:
+        session_id, most = self.lane.session_id, self.door.settings.max_waiting
+        if full_lane.tells(self.unit.conn, self.lane):
+            self._reply(full_lane.FULL.format(most=most), session_id)
+        reason = f"{most} messages wait in its session"
+        return Accepted(disposition="full", session_id=session_id, reason=reason)
 
-    def _end_exchange(
-        self, unit: Unit, lane: Lane, message: InboundMessage, ended: bot_loop_guard.Over
-    ) -> Accepted:
+    def end_exchange(self, ended: bot_loop_guard.Over) -> Accepted:
         if ended.tell:
-            self._reply(unit, lane, message, bot_loop_guard.OVER)
+            self._reply(bot_loop_guard.OVER, self.lane.session_id)
         return Accepted(disposition="dropped", reason=ended.reason)
 
-    def _command(
-        self,
-        unit: Unit,
-        lane: Lane,
-        message: InboundMessage,
-        speaker: Speaker,
-        words: Words | Unknown,
-        meant: Picked,
-    ) -> Accepted:
+    def command(self, words: Words | Unknown, meant: Picked) -> Accepted:
         """Obey a command, or say that there is none of that name."""
-        conn = unit.conn
-        superseded = late_messages.passed_by(conn, lane, message)
-        input_id = keep(conn, lane, message, speaker, "command")
+        conn = self.unit.conn
+        superseded = late_messages.passed_by(conn, self.lane, self.message)
+        buttons: tuple[Button, ...] = ()
+        input_id = _keep(conn, self.lane, self.message, self.speaker, "command")
         if input_id is None:
-            return duplicate_of(conn, message)
+            return _duplicate_of(conn, self.message)
         if isinstance(words, Unknown):
-            said = self.commands.unknown_text(words, speaker.trust)
+            said = self.door.commands.unknown_text(words, self.speaker.trust)
         elif superseded:
-            said = late_messages.left(words.name, lane, message)
+            said = late_messages.left(words.name, self.lane, self.message)
         else:
             call = Call(
-                unit,
-                lane,
-                sessions.get(conn, lane.session_id),
-                speaker,
+                self.unit,
+                self.lane,
+                sessions.get(conn, self.lane.session_id),
+                self.speaker,
+                self.message.address,
                 words.rest,
-                self.settings.commands,
-                said_ms=message.sent_at_ms if message.late else None,
-                sent_ms=message.sent_at_ms or message.received_at_ms,
+                self.door.settings.commands,
+                said_ms=self.message.sent_at_ms if self.message.late else None,
+                sent_ms=self.message.sent_at_ms or self.message.received_at_ms,
                 meant=meant,
-                commands=self.commands,
-                found=self._found,
+                commands=self.door.commands,
+                found=self.door.found,
             )
-            introduced = access_requests.word(conn, words, speaker)
-            said = introduced or self.commands.apply(call, words.name)
-        self._remark(unit, lane, message, speaker, said)
+            introduced = access_requests.word(conn, words, self.speaker)
+            said = introduced or self.door.commands.apply(call, words.name)
+            buttons = tuple(call.buttons)
+        self._remark(said, buttons)
         name = "unknown" if isinstance(words, Unknown) else words.name
         return Accepted(
             disposition="command",
-            session_id=lane.session_id,
+            session_id=self.lane.session_id,
             input_id=input_id,
             reason=name,
             applied="command",
         )
 
-    def _answer(
-        self,
-        unit: Unit,
-        lane: Lane,
-        message: InboundMessage,
-        speaker: Speaker,
-        meant: Picked,
-    ) -> Accepted | None:
+    def answer(self, meant: Picked) -> Accepted | None:
         """What a person says to the card that is meant: an answer to a question, a denial (MSG-4).
 
         A message with files goes to the agent, so that none of them is lost.
         """
-        conn, call = unit.conn, None if message.attachments else meant.call
+        conn, call = self.unit.conn, None if self.message.attachments else meant.call
         if call is not None and call.state == "open":
             # Somebody may have answered it before its lane was ours.
             call = open_calls.get(conn, call.id)
-        given = None if call is None or call.state != "open" else said_to(call, message.own_words)
-        if call is None or given is None or card_references.is_older(message, call):
+        given = (
+            None if call is None or call.state != "open" else said_to(call, self.message.own_words)
+        )
+        if call is None or given is None or card_references.is_older(self.message, call):
             return None
-        input_id = keep(conn, lane, message, speaker, "answer", run_id=call.run_id)
+        input_id = _keep(conn, self.lane, self.message, self.speaker, "answer", run_id=call.run_id)
         if input_id is None:
-            return duplicate_of(conn, message)
-        if may_answer(conn, call, speaker, self.settings.commands.approvers):
+            return _duplicate_of(conn, self.message)
+        if may_answer(conn, call, self.speaker, self.door.settings.commands.approvers):
             choice, text = given
-            answers.answer(unit, call, speaker, choice=choice, text=text)
+            answers.answer(self.unit, call, self.speaker, choice=choice, text=text)
         else:
-            self._remark(unit, lane, message, speaker, REFUSED)
+            self._remark(REFUSED)
         return Accepted(
             disposition="answer",
-            session_id=lane.session_id,
+            session_id=self.lane.session_id,
             input_id=input_id,
             run_id=call.run_id,
             applied="answer",
         )
 
-    def _name_open_card(
-        self, unit: Unit, lane: Lane, message: InboundMessage, speaker: Speaker
-    ) -> None:
+    def name_open_card(self) -> None:
         """One line at once for a message that must wait behind a question to a person (MSG-4)."""
-        if lane.active_run is None:
+        if self.lane.active_run is None:
             return
-        conn = unit.conn
-        opened = open_calls.of_run(conn, lane.active_run, state="open")
+        conn = self.unit.conn
+        opened = open_calls.of_run(conn, self.lane.active_run, state="open")
         waiting = [call for call in opened if call.kind in open_calls.FOR_PEOPLE]
         if opened and not waiting:
             # It waits for a child, and that may wait for a person.
-            waiting += open_calls.of_tree(conn, lane.session_id)
+            waiting += open_calls.of_tree(conn, self.lane.session_id)
         if waiting:
-            self._remark(unit, lane, message, speaker, waits_behind(waiting[0]))
+            self._remark(waits_behind(waiting[0]))
+
+
+def _keep(
+    conn: Connection,
+    lane: Lane,
+    message: InboundMessage,
+    speaker: Speaker,
+    state: Applied,
+    *,
+    run_id: str | None = None,
+) -> str | None:
+    """Store a message that is applied at once, so that a redelivery is recognised (MSG-2): for an
+    answer to the run that asked. The input's id, None when it was applied before."""
+    new = inputs.new_input(lane, message, speaker, run_id=None, state=state)
+    if not inputs.add(conn, new):
+        lane.input_seq -= 1
+        return None
+    if run_id is not None:
+        inputs.name_run(conn, new.id, run_id)
+    lane.record(EventKind.INPUT_ACCEPTED, None, {"state": state})
+    return new.id
+
+
+def _duplicate_of(conn: Connection, message: InboundMessage) -> Accepted:
+    """What a message that was taken before became, as its sender was told then."""
+    found = inputs.known(conn, message.identity)
+    if found is None:
+        return Accepted(disposition="duplicate")
+    return Accepted(
+        disposition="duplicate",
+        session_id=found.session_id,
+        input_id=found.id,
+        run_id=found.run_id,
+        applied=_APPLIED.get(found.state),
+    )

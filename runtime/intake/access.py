@@ -119,4 +119,5 @@ def speaker_named(person: str, message: InboundMessage, trust: Trust) -> Speaker
         user_id=message.sender.id,
         name=person_name(message.sender.name or message.sender.id),
         trust=trust,
+        timezone=message.sender.timezone,
     )

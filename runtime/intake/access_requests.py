@@ -27,9 +27,7 @@ LET_IN_AS_OWNER: Final = (
     "You are let in, and you are my owner now: you may approve what I ask, and let others in. "
     "Write to me whenever you like."
 )
-_APPROVE: Final = frozenset({"once", "approve"})
-"""``once`` is what the cards of earlier versions carry, as if letting in were for one message."""
-_CHOICES: Final = _APPROVE | {"deny"}
+_CHOICES: Final = ("approve", "deny")
 
 
 def ask(conn: Connection, found: Pairing) -> ChatAddress | None:
@@ -49,7 +47,7 @@ def card_of(found: Pairing, outcome: str = "") -> ApprovalPart:
         tool=TOOL,
         arguments=f"{found.name} ({found.user_id})",
         reason="asks to talk to me",
-        choices=("approve", "deny"),
+        choices=_CHOICES,
         outcome=outcome,
     )
 
@@ -118,7 +116,7 @@ def _decide(conn: Connection, code: str, choice: str, speaker: Speaker) -> tuple
         )
         return False, ONLY_OWNERS
     try:
-        if choice in _APPROVE:
+        if choice == "approve":
             outcome = let_in(conn, code, by=speaker.person_id, name=speaker.name)[1]
         else:
             outcome = turn_away(conn, code, by=speaker.person_id, name=speaker.name)[1]

@@ -68,10 +68,10 @@ def _settle(
     outcomes = []
     for place, (request_id, given) in enumerate(batch):
         if request_id in seen:
-            raise InvalidInput(f"{field}[{place}].request_id", "must be named once only")
+            raise InvalidInput(f"{field}.{place}.request_id", "must be named once only")
         seen.add(request_id)
         call = _open(unit.conn, run_id, kind, request_id)
-        _check_offered(call, given, f"{field}[{place}].scope")
+        _check_offered(call, given, f"{field}.{place}.scope")
         outcomes.append(approvals.answer(unit, call, given).outcome)
     return tuple(outcomes)
 

@@ -2,7 +2,7 @@
 
 A command names a card by its code or replies to it. Other words answer the card that they reply to;
 in a direct chat where one question is open they answer that. An approval is never given by them:
-`card_replies.said_to` says what a reply may do.
+`said_to` says what a reply may do.
 
 A card may be another session's: that of a child, whose cards stand in the chat of its root (APR-7),
 or of any other whose card somebody names by its code. So it is looked for before any lane is
@@ -15,13 +15,16 @@ from typing import Final
 
 from runtime.commands.parse import Words
 from runtime.domain.messages import ChatAddress, InboundMessage
+from runtime.intake.settings import MAX_FORM_TEXT
 from runtime.sessions import answers, open_calls, outbox, sessions
 from runtime.sessions.answers import NONE, Picked
+from runtime.sessions.approvals import Choice
 from runtime.sessions.open_calls import APPROVAL, QUESTION, OpenCall
 from runtime.store import Connection
 
 ANSWERS: Final = {"approve": APPROVAL, "deny": APPROVAL, "answer": QUESTION}
 """Words that answer, and the kind of card that each is about."""
+_REFUSALS: Final = frozenset({"deny", "no"})
 
 
 def meant_by(conn: Connection, message: InboundMessage, words: Words | None, key: str) -> Picked:
@@ -59,6 +62,36 @@ def card_replied_to(conn: Connection, message: InboundMessage) -> OpenCall | Non
         message_id=message.reply_to,
     )
     return None if found is None else open_calls.get(conn, found)
+
+
+def said_to(call: OpenCall, text: str) -> tuple[Choice | None, str] | None:
+    """What a written reply to an open card means; None where it is a message like any other.
+
+    An approval is only ever denied by it: what allows must name the call, by button or code.
+    """
+    if not text.strip():
+        return None
+    if call.kind == QUESTION:
+        return None, text
+    first, _, rest = text.strip().partition(" ")
+    if first.lower().rstrip(".,:;!") not in _REFUSALS:
+        return None
+    return "deny", rest.strip()[:MAX_FORM_TEXT]
+
+
+def waits_behind(call: OpenCall) -> str:
+    code = answers.code(call)
+    if call.kind == QUESTION:
+        question = str(call.payload.get("question", ""))[:200]
+        return (
+            f"I will read this next. First I need your answer: {question}\n"
+            f"Reply to that message, or send `/answer {code} your answer`."
+        )
+    tool = call.payload.get("tool")
+    return (
+        f"I will read this next. First somebody must decide about `{tool}`: "
+        f"`/approve {code}` or `/deny {code} reason`."
+    )
 
 
 def _plainly(conn: Connection, message: InboundMessage, key: str) -> OpenCall | None:

@@ -7,34 +7,35 @@ is one unit of work each.
 import json
 import secrets
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
-from runtime.commands import models
 from runtime.domain.decisions import PermissionMode, SessionMode, narrower
 from runtime.domain.errors import Conflict, Forbidden, InvalidInput
 from runtime.domain.events import EventKind
 from runtime.domain.messages import ChatAddress
 from runtime.domain.people import Trust
+from runtime.domain.request_keys import RequestKey, request_key
 from runtime.domain.value import JsonObject, Value
 from runtime.intake import access_requests, api_decisions, pairing
 from runtime.intake.api_decisions import Actor, Reply, Resolution
+from runtime.intake.assets import AssetLimits, Assets
 from runtime.intake.sessions import SessionControl
-from runtime.intake.submissions import ACCOUNT, OWNER, Item, Key, Submitted, Submitter, key_of
+from runtime.intake.submissions import ACCOUNT, OWNER, Item, Submitted, Submitter
 from runtime.ports.bus import OUTBOX
 from runtime.ports.clock import Clock
 from runtime.ports.gatehouse import Gatehouse
 from runtime.ports.model import ModelListing, ModelLists
-from runtime.sessions import audit, run_stop, sessions
+from runtime.sessions import audit, idempotency, run_stop, sessions
 from runtime.sessions.keys import session_key
 from runtime.sessions.lanes import NewSession
 from runtime.sessions.people import Pairing
 from runtime.sessions.queue_modes import QUEUE_MODES
-from runtime.sessions.run_stop import Stopped
 from runtime.sessions.unit import Unit, Units, Work
 from runtime.views.models import PairingView, RunView, SessionView
 from runtime.views.reader import one_run, one_session
+from runtime.views.shapes import pairing_view
 
 LocalChannel = Literal["web", "terminal", "api"]
 
@@ -47,6 +48,7 @@ class ControlSettings:
     permission_mode: PermissionMode = PermissionMode.DEFAULT
     mode: SessionMode = SessionMode.EDIT
     queue_mode: str = "collect"
+    assets: AssetLimits = field(default_factory=AssetLimits)
     models: tuple[str, ...] = ()
     """Those that a session may choose from; the first is the default."""
 
@@ -99,11 +101,15 @@ class Control:
         self.units = services.units
         self.actor = actor or Actor()
         self.sessions = SessionControl(services.units, self.workspace, self.actor.id)
+        self.assets = Assets(
+            services.units, services.clock, self.workspace, lambda: services.settings().assets
+        )
         self._submitter = Submitter(
             services.units.database,
             services.clock,
             services.gatehouse,
             workspace=self.workspace,
+            assets=self.assets,
         )
 
     def workspace(self) -> Path:
@@ -127,17 +133,24 @@ class Control:
         if new.permission_mode is not None:
             _check_bound(settings, new.permission_mode)
         asked = [new.channel, new.key, new.title, new.mode, new.permission_mode]
-        key = None if idempotency_key is None else key_of("session", idempotency_key, asked)
+        key = request_key("session", idempotency_key, asked)
         chat_id = new.key or secrets.token_hex(12)
         return await self.units.run(
             lambda unit: _create(unit, settings, new, chat_id, key), name="session"
         )
 
     async def submit(
-        self, session_id: str, items: Sequence[Item], *, idempotency_key: str | None = None
+        self,
+        session_id: str,
+        items: Sequence[Item],
+        *,
+        idempotency_key: str | None = None,
+        timezone: str = "",
     ) -> Submitted:
         """Say something in a session; as `Submitter.submit`."""
-        return await self._submitter.submit(session_id, items, idempotency_key=idempotency_key)
+        return await self._submitter.submit(
+            session_id, items, idempotency_key=idempotency_key, timezone=timezone
+        )
 
     async def interrupt(self, session_id: str) -> StoppedView:
         """Stop what a session does, or what it would do next (MSG-13). Raises `NotFound`."""
@@ -146,7 +159,12 @@ class Control:
         def work(unit: Unit) -> StoppedView:
             stopped = run_stop.stop_session(unit, session_id, by=by.id, reason=reason)
             unit.changed(session_id)
-            return _stopped_view(stopped)
+            return StoppedView(
+                stopping=stopped.running,
+                ended=stopped.ended,
+                still_queued=stopped.still_queued,
+                children=stopped.elsewhere,
+            )
 
         return await self.units.run(work, name="stop")
 
@@ -198,20 +216,13 @@ class Control:
     async def change_session(
         self, session_id: str, values: Mapping[str, str | None]
     ) -> SessionView:
-        """Set ``mode``, ``permission_mode`` (None follows the operator), ``queue_mode`` or
-        ``model`` (None is the default).
+        """Set ``mode``, ``permission_mode`` (None follows the operator) or ``queue_mode``.
 
         Raises `NotFound`, `InvalidInput`, and `Forbidden` for a permission mode that is wider
         than the operator's.
         """
         for name, value in values.items():
             _check(self._services.settings(), name, value)
-        model = values.get("model")
-        if model is not None:
-            found = models.find(await self.models(), model)
-            if found is None:
-                raise InvalidInput("model", "must be one of those that GET /v1/models lists")
-            values = {**values, "model": found}
 
         def work(unit: Unit) -> SessionView:
             conn, lane = unit.conn, unit.lane(session_id)
@@ -283,10 +294,10 @@ def _create(
     settings: ControlSettings,
     new: NewConversation,
     chat_id: str,
-    key: Key | None,
+    key: RequestKey | None,
 ) -> tuple[SessionView, bool]:
     conn = unit.conn
-    kept = None if key is None else key.recall(conn)
+    kept = idempotency.claim(conn, key)
     if kept is not None:
         return one_session(conn, str(kept["session_id"])), False
     address = ChatAddress(channel=new.channel, account=ACCOUNT, chat_id=chat_id)
@@ -300,8 +311,7 @@ def _create(
         raise Conflict(f"the session {name} is being made by someone else")
     if lane is not None and new.permission_mode is not None:
         sessions.change(conn, found.id, {"permission_mode": new.permission_mode.value})
-    if key is not None:
-        key.keep(conn, {"session_id": found.id})
+    idempotency.keep(conn, key, {"session_id": found.id})
     return _session_changed(unit, found.id), lane is not None
 
 
@@ -322,24 +332,7 @@ def _check_bound(settings: ControlSettings, mode: PermissionMode) -> None:
         raise Forbidden(f"permission_mode: {mode} is wider than the operator's {bound}")
 
 
-def _stopped_view(stopped: Stopped) -> StoppedView:
-    return StoppedView(
-        stopping=stopped.running,
-        ended=stopped.ended,
-        still_queued=stopped.still_queued,
-        children=stopped.elsewhere,
-    )
-
-
 def _paired(unit: Unit, found: Pairing) -> PairingView:
     """A request as it was decided; what its sender is told waits to be sent."""
     unit.say(OUTBOX, {"channel": found.channel, "account": found.account})
-    return PairingView(
-        code=found.code,
-        channel=found.channel,
-        account=found.account,
-        user_id=found.user_id,
-        name=found.name,
-        created_at_ms=found.created_ms,
-        expires_at_ms=found.expires_ms,
-    )
+    return pairing_view(found)

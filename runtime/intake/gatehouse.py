@@ -1,6 +1,7 @@
 """The engine's door: `Intake` implements the port `gatehouse` for every adapter and for HTTP."""
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 import structlog
@@ -8,17 +9,18 @@ import structlog
 from runtime.commands.table import Commands, Lookups
 from runtime.domain.messages import ButtonPress, Deletion, InboundMessage, Move
 from runtime.domain.people import Approvers, Sender
+from runtime.domain.request_keys import RequestKey
 from runtime.intake.accept import Accepting
 from runtime.intake.app_home import Homing
-from runtime.intake.button_presses import Pressing
+from runtime.intake.button_presses import Pressing, pressed_as, says_command
 from runtime.intake.chat_migration import Moving
 from runtime.intake.message_revisions import Revising
-from runtime.intake.reception import BeginAnew
+from runtime.intake.reception import BeginAnew, Reception
 from runtime.intake.settings import MAX_TEXT, IntakeSettings
 from runtime.ports.bus import EVENTS
 from runtime.ports.gatehouse import Accepted, Home, Pressed
 from runtime.ports.metrics import NO_OBSERVER, Observer
-from runtime.sessions import people
+from runtime.sessions import idempotency, people
 from runtime.sessions.unit import Unit, Units, Work
 
 __all__ = ["MAX_TEXT", "Intake", "IntakeSettings"]
@@ -27,63 +29,70 @@ log = structlog.get_logger(__name__)
 T = TypeVar("T")
 
 
+@dataclass(slots=True)
 class Intake:
     """Stores or applies what arrives; what it returns for is durable (MSG-1)."""
 
-    def __init__(
-        self,
-        units: Units,
-        settings: IntakeSettings,
-        *,
-        observer: Observer = NO_OBSERVER,
-        commands: Commands | None = None,
-        lookups: Lookups | None = None,
-    ) -> None:
-        self._commands = commands or Commands()
-        self._lookups = lookups or Lookups()
-        self._units = units
-        self._observer = observer
-        self._settings = settings
-        self._changed = True
+    units: Units
+    settings: IntakeSettings
+    observer: Observer = NO_OBSERVER
+    commands: Commands = field(default_factory=Commands)
+    lookups: Lookups = field(default_factory=Lookups)
+    _changed: bool = True
 
     @property
     def approvers(self) -> Approvers:
         """Who may approve now."""
-        return self._settings.commands.approvers
+        return self.settings.commands.approvers
 
     def change(self, settings: IntakeSettings) -> None:
         """New rules for everything that arrives from now on (ACC-2)."""
-        self._settings = settings
+        self.settings = settings
         self._changed = True
 
-    async def accept(self, message: InboundMessage, *, session_id: str | None = None) -> Accepted:
+    async def accept(
+        self,
+        message: InboundMessage,
+        *,
+        session_id: str | None = None,
+        key: RequestKey | None = None,
+    ) -> Accepted:
         """Decide about one message and keep it. Raises `StoreUnavailable`.
 
-        Where it must be for `session_id`, raises `NotFound` and `Conflict` as well.
+        Where it must be for `session_id`, raises `NotFound` and `Conflict` as well, and `Conflict`
+        for a `key` that came with another request.
         """
         message = _within_limit(message)
         await self._forget_former()
-        found = await self._commands.look_up(self._lookups, message)
-        accepting = Accepting(self._settings, self._commands, session_id=session_id, found=found)
-        accepted = await self._apply(lambda unit: accepting.accept(unit, message), name="accept")
+        reception = Reception(self.settings, self.commands)
+        lane = reception.key_of(message.address, message.sender)
+        found = await self.commands.look_up(self.lookups, message, key=lane, session_id=session_id)
+        accepting = Accepting(self.settings, self.commands, session_id=session_id, found=found)
+        accepted = await self._apply(
+            lambda unit: _once(unit, key, lambda: accepting.accept(unit, message)), name="accept"
+        )
         return self._told("message_in", message.channel, accepted)
 
     async def press(self, press: ButtonPress) -> Pressed:
-        """Answer an open call by a button. Raises `StoreUnavailable`."""
-        pressing = Pressing(self._settings, self._commands)
+        """Answer an open call, or say a command, by a button. Raises `StoreUnavailable`."""
+        found = await self.commands.look_up_press(self.lookups, press)
+        pressing = Pressing(self.settings, self.commands, found)
+        if says_command(press):
+            said = await self.units.database.read(lambda conn: pressing.command_of(conn, press))
+            return said if isinstance(said, Pressed) else pressed_as(await self.accept(said))
         return await self._run(lambda unit: pressing.press(unit, press), name="press")
 
     async def revise(self, message: InboundMessage) -> Accepted:
         """Apply an edit. Raises `StoreUnavailable`."""
         message = _within_limit(message)
         await self._forget_former()
-        revising = Revising(self._settings, self._commands)
+        revising = Revising(self.settings, self.commands)
         accepted = await self._apply(lambda unit: revising.revise(unit, message), name="revise")
         return self._told("edit_in", message.channel, accepted)
 
     async def withdraw(self, deletion: Deletion) -> Accepted:
         """Apply a deletion. Raises `StoreUnavailable`."""
-        revising = Revising(self._settings, self._commands)
+        revising = Revising(self.settings, self.commands)
         accepted = await self._apply(
             lambda unit: revising.withdraw(unit, deletion), name="withdraw"
         )
@@ -91,14 +100,14 @@ class Intake:
 
     async def move(self, move: Move) -> None:
         """Let everything of a chat follow it to its new id. Raises `StoreUnavailable`."""
-        moving = Moving(self._settings, self._commands)
+        moving = Moving(self.settings, self.commands)
         await self._run(lambda unit: moving.move(unit, move), name="move")
         log.info("chat_moved", channel=move.channel, account=move.account)
 
     async def home(self, *, channel: str, account: str, sender: Sender) -> Home:
         """What one person's home page shows. Raises `StoreUnavailable`."""
-        homing = Homing(self._settings, self._commands)
-        return await self._units.database.read(
+        homing = Homing(self.settings, self.commands, self.units.kinds.cards)
+        return await self.units.database.read(
             lambda conn: homing.home(conn, channel=channel, account=account, sender=sender)
         )
 
@@ -108,9 +117,9 @@ class Intake:
             return
         keep = {
             channel: rules.owners | rules.allow_users
-            for channel, rules in self._settings.access.items()
+            for channel, rules in self.settings.access.items()
         }
-        await self._units.database.write(
+        await self.units.database.write(
             lambda conn: people.forget_configured(conn, keep=keep), name="forget-former"
         )
         self._changed = False
@@ -134,12 +143,12 @@ class Intake:
 
         while True:
             try:
-                return await self._units.run(attempt, name=name)
+                return await self.units.run(attempt, name=name)
             except BeginAnew as reason:
                 log.info("begun_anew", unit=name, reason=str(reason))
 
     def _told(self, what: str, channel: str, accepted: Accepted) -> Accepted:
-        self._observer.accepted(channel, accepted.disposition)
+        self.observer.accepted(channel, accepted.disposition)
         log.info(
             what,
             disposition=accepted.disposition,
@@ -149,6 +158,19 @@ class Intake:
             reason=accepted.reason,
         )
         return accepted
+
+
+def _once(unit: Unit, key: RequestKey | None, accept: Callable[[], Accepted]) -> Accepted:
+    """What became of the first message under a key; nothing is kept of one that is not taken."""
+    kept = idempotency.claim(unit.conn, key)
+    if kept is not None:
+        return Accepted.model_validate(kept).model_copy(update={"disposition": "duplicate"})
+    accepted = accept()
+    if accepted.input_id is None:
+        idempotency.give_back(unit.conn, key)
+    else:
+        idempotency.keep(unit.conn, key, accepted.model_dump(mode="json"))
+    return accepted
 
 
 def _within_limit(message: InboundMessage) -> InboundMessage:

@@ -6,6 +6,7 @@ home that is gone takes its token along.
 """
 
 import hmac
+from dataclasses import dataclass
 from typing import Final
 
 from runtime.domain.value import Value
@@ -26,18 +27,18 @@ class HomeToken(Value):
     expires_ms: int
 
 
+@dataclass(frozen=True, slots=True)
 class HomeTokens:
     """Keeps and checks the fingerprints."""
 
-    def __init__(self, database: Database, clock: Clock) -> None:
-        self._database = database
-        self._clock = clock
+    database: Database
+    clock: Clock
 
     async def keep(self, home: str, fingerprint: str) -> None:
         """Accept this token of a home, and no other of the same home from now on."""
 
         def work(conn: Connection) -> None:
-            now = self._clock.now_ms()
+            now = self.clock.now_ms()
             known = {key: _read(text) for key, text in settings.named(conn, PREFIX).items()}
             for key, one in known.items():
                 if one.expires_ms <= now:
@@ -47,20 +48,16 @@ class HomeTokens:
             token = HomeToken(fingerprint=fingerprint, expires_ms=now + LIFE_MS)
             settings.put(conn, PREFIX + home, token.model_dump_json())
 
-        await self._database.write(work, name="home-token")
+        await self.database.write(work, name="home-token")
 
     async def holds(self, home: str, fingerprint: str) -> bool:
         """Whether this is the token of a home that was at work within the last day."""
-
-        def work(conn: Connection) -> str | None:
-            return settings.get(conn, PREFIX + home)
-
-        text = await self._database.read(work)
+        text = await self.database.read(lambda conn: settings.get(conn, PREFIX + home))
         if text is None:
             return False
         found = _read(text)
         same = hmac.compare_digest(found.fingerprint, fingerprint)
-        return same and found.expires_ms > self._clock.now_ms()
+        return same and found.expires_ms > self.clock.now_ms()
 
 
 def _read(text: str) -> HomeToken:

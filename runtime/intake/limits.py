@@ -9,7 +9,7 @@ own page, terminal and API: it is the owner's, and a run tells them what is used
 from dataclasses import dataclass
 
 from runtime.commands.table import CommandSettings
-from runtime.domain.budgets import Budget, Unit, budgets_of, judge, over_line, spender_of
+from runtime.domain.budgets import Budget, Spender, Unit, budgets_of, judge, over_line, spender_of
 from runtime.domain.messages import ChatAddress, escape_component
 from runtime.domain.people import Speaker
 from runtime.domain.rates import (
@@ -38,39 +38,40 @@ class Over:
     line: str | None
 
 
+@dataclass(frozen=True, slots=True)
 class Limits:
     """The limits that hold for one speaker at one place, in one unit of a lane held since `now_ms`.
 
     Rows of limits are held to the end of the unit, so ask after everything that may refuse.
     """
 
-    def __init__(
-        self, settings: CommandSettings, speaker: Speaker, place: ChatAddress, now_ms: int
-    ) -> None:
-        self._settings = settings
-        self._speaker = speaker
-        self._place = place
-        self._now_ms = now_ms
-        self._spender = spender_of(speaker, place, session_id="")
+    settings: CommandSettings
+    speaker: Speaker
+    place: ChatAddress
+    now_ms: int
+
+    @property
+    def _spender(self) -> Spender:
+        return spender_of(self.speaker, self.place, session_id="")
 
     def begin(self, conn: Connection) -> Over | None:
         """Count one run that begins now; or the limit that refuses it, and nothing is counted."""
-        if self._place.channel in LOCAL:
+        if self.place.channel in LOCAL:
             return None
         return self._spent(conn) or self._pace(
-            conn, limits_of_runs(self._settings.rates, self._speaker, self._spender)
+            conn, limits_of_runs(self.settings.rates, self.speaker, self._spender)
         )
 
     def speak(self, conn: Connection) -> Over | None:
         """Count one line of the gateway's own to this person, as `begin` does for a run."""
-        if self._place.channel in LOCAL:
+        if self.place.channel in LOCAL:
             return None
-        return self._pace(conn, limits_of_words(self._settings.rates, self._speaker, self._spender))
+        return self._pace(conn, limits_of_words(self.settings.rates, self.speaker, self._spender))
 
     def _pace(self, conn: Connection, held: tuple[Limited, ...]) -> Over | None:
         if not held:
             return None
-        now = self._now_ms
+        now = self.now_ms
         tallies = rates.lock(conn, [one.name for one in held], now=now)
         closed = [found for one in held if (found := full(one, tallies[one.name], now))]
         if closed:
@@ -80,7 +81,7 @@ class Limits:
 
     def _over_pace(self, conn: Connection, found: Full) -> Over:
         scope = found.limit.scope
-        line = refusal_line(found, timezone=self._settings.rates.timezone)
+        line = refusal_line(found, timezone=self.settings.rates.timezone)
         first = self._untold(conn, found.limit.name, str(found.ends_ms))
         reason = (
             f"the rate of its {scope.value}, {found.limit.rate.most(found.span)} a {found.span}"
@@ -92,7 +93,7 @@ class Limits:
         if found is None:
             return None
         budget, unit = found
-        key, timezone = budget.key, self._settings.budgets.timezone
+        key, timezone = budget.key, self.settings.budgets.timezone
         # The limit is part of it: who raises one and uses it up the same day is told again.
         window = f"{key.day}:{budget.limit.tokens}:{budget.limit.micro_usd}"
         first = self._untold(conn, f"{key.scope.value}:{key.id}", window)
@@ -101,8 +102,8 @@ class Limits:
 
     def _used_up(self, conn: Connection) -> tuple[Budget, Unit] | None:
         """A budget of today that has nothing left; those of sessions and runs are their runs'."""
-        settings = self._settings.budgets
-        every = budgets_of(settings, self._spender, self._now_ms) if settings.is_set else ()
+        settings = self.settings.budgets
+        every = budgets_of(settings, self._spender, self.now_ms) if settings.is_set else ()
         held = [one for one in every if one.key.day]
         found = budgets.standings(conn, [one.key for one in held])
         for budget in held:
@@ -113,6 +114,6 @@ class Limits:
 
     def _untold(self, conn: Connection, limit: str, window: str) -> bool:
         """Whether this person was not told of a limit's window in this chat yet; now they are."""
-        chat = (self._place.channel, self._place.account, self._place.chat_id)
+        chat = (self.place.channel, self.place.account, self.place.chat_id)
         parts = (limit, window, self._spender.person, *chat)
         return first_time(conn, "limited:" + ":".join(escape_component(one) for one in parts))

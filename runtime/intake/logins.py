@@ -6,6 +6,7 @@ becomes a login in the browser that spends it first.
 
 import hashlib
 import secrets
+from dataclasses import dataclass
 from typing import Final, Literal
 
 from runtime.domain.value import Value
@@ -44,29 +45,28 @@ def fingerprint(token: str) -> str:
     return hashlib.sha256(f"token\0{token}".encode()).hexdigest()
 
 
+@dataclass(frozen=True, slots=True)
 class Logins:
     """Makes, finds and ends logins; they hold over restarts and on every replica."""
 
-    def __init__(self, database: Database, clock: Clock) -> None:
-        self._database = database
-        self._clock = clock
-        self.homes = HomeTokens(database, clock)
+    database: Database
+    clock: Clock
+
+    @property
+    def homes(self) -> HomeTokens:
+        """The tokens of homes, with which browsers log in too."""
+        return HomeTokens(self.database, self.clock)
 
     async def create(self, credential: Credential) -> str:
         """The secret for the browser's cookie; it is not kept here."""
-
-        def work(conn: Connection) -> str:
-            return self._log_in(conn, credential, "token")
-
-        return await self._database.write(work, name="login")
+        return await self.database.write(
+            lambda conn: self._log_in(conn, credential, "token"), name="login"
+        )
 
     async def find(self, secret: str) -> Login | None:
         """The login of a cookie, if it is one and has not run out."""
-
-        def work(conn: Connection) -> str | None:
-            return settings.get(conn, LOGIN + _digest(secret))
-
-        return self._lasting(await self._database.read(work))
+        name = LOGIN + _digest(secret)
+        return self._lasting(await self.database.read(lambda conn: settings.get(conn, name)))
 
     async def end(self, secret: str) -> None:
         """Log out."""
@@ -75,7 +75,7 @@ class Logins:
             if settings.remove(conn, LOGIN + _digest(secret)):
                 audit.append(conn, actor="operator", action="logout", data={})
 
-        await self._database.write(work, name="logout")
+        await self.database.write(work, name="logout")
 
     async def new_code(self, credential: Credential) -> str:
         """A code that becomes one login within ten minutes; only its digest is kept."""
@@ -84,7 +84,7 @@ class Logins:
         def work(conn: Connection) -> None:
             self._keep(conn, CODE, code, Login(credential=credential, expires_ms=self._end(CODE)))
 
-        await self._database.write(work, name="login-code")
+        await self.database.write(work, name="login-code")
         return code
 
     async def spend(self, code: str) -> str | None:
@@ -100,7 +100,7 @@ class Logins:
                 return None
             return self._log_in(conn, found.credential, "link")
 
-        return await self._database.write(work, name="login-by-code")
+        return await self.database.write(work, name="login-by-code")
 
     def _log_in(self, conn: Connection, credential: Credential, by: str) -> str:
         secret = secrets.token_urlsafe(32)
@@ -112,7 +112,7 @@ class Logins:
         return secret
 
     def _end(self, prefix: str) -> int:
-        return self._clock.now_ms() + (LIFE_MS if prefix == LOGIN else CODE_LIFE_MS)
+        return self.clock.now_ms() + (LIFE_MS if prefix == LOGIN else CODE_LIFE_MS)
 
     def _keep(self, conn: Connection, prefix: str, secret: str, login: Login) -> None:
         """Keep one more, without those that ran out and the oldest of too many."""
@@ -120,13 +120,13 @@ class Logins:
         kept = {key: _read(text) for key, text in settings.named(conn, prefix).items()}
         by_age = sorted(kept, key=lambda key: kept[key].expires_ms, reverse=True)
         for place, key in enumerate(by_age):
-            if place >= most - 1 or kept[key].expires_ms <= self._clock.now_ms():
+            if place >= most - 1 or kept[key].expires_ms <= self.clock.now_ms():
                 settings.remove(conn, prefix + key)
         settings.put(conn, prefix + _digest(secret), login.model_dump_json())
 
     def _lasting(self, text: str | None) -> Login | None:
         found = None if text is None else _read(text)
-        return found if found is not None and found.expires_ms > self._clock.now_ms() else None
+        return found if found is not None and found.expires_ms > self.clock.now_ms() else None
 
 
 def _read(text: str) -> Login:

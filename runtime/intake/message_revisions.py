@@ -8,8 +8,8 @@ from dataclasses import replace
 
 from runtime.domain.events import EventKind
 from runtime.domain.ids import IdPrefix, new_id
-from runtime.domain.messages import Deletion, InboundMessage
-from runtime.domain.people import Sender, Speaker, trusted_less
+from runtime.domain.messages import ChatAddress, Deletion, InboundMessage, message_identity
+from runtime.domain.people import Speaker, trusted_less
 from runtime.domain.runs import RunState
 from runtime.intake.accept import Accepting
 from runtime.intake.access import decide_access
@@ -61,6 +61,7 @@ class Revising(Accepting):
                 "said": message.said,
             }
             message_edits.change(conn, found.id, found.message.model_copy(update=changes))
+            message_edits.summarise(conn, lane, found.run_id)
         elif message_edits.notes_wait(conn, found.session_id, most=MOST_NOTES):
             return _full(found)
         elif found.state == "taken":
@@ -74,7 +75,10 @@ class Revising(Accepting):
     def withdraw(self, unit: Unit, deletion: Deletion) -> Accepted:
         """Apply one deletion, once."""
         conn = unit.conn
-        identity = _deleted(deletion).identity
+        place = ChatAddress(
+            channel=deletion.channel, account=deletion.account, chat_id=deletion.chat_id
+        )
+        identity = message_identity(place, deletion.message_id)
         found = message_edits.of_message(conn, identity)
         if found is None:
             return Accepted(disposition="dropped", reason="the message was never taken")
@@ -132,6 +136,7 @@ class Revising(Accepting):
         left = inputs.pending_of_run(conn, run.id)
         if left and run.reply_to == found.message.message_id:
             runs.change(conn, run.id, {"reply_to": left[-1].message.message_id})
+        message_edits.summarise(conn, lane, run.id)
         if not left and run.state is RunState.QUEUED and run.started_ms is None:
             end_as_asked(unit, lane, run, DELETED)
             lanes.settle(conn, lane)
@@ -157,24 +162,8 @@ def _bare(message: InboundMessage) -> InboundMessage:
     return message.model_copy(update={"edited_at": None})
 
 
-def _deleted(deletion: Deletion) -> InboundMessage:
-    """The deleted message as far as its identity goes."""
-    return InboundMessage(
-        channel=deletion.channel,
-        account=deletion.account,
-        chat_id=deletion.chat_id,
-        message_id=deletion.message_id,
-        sender=deletion.sender or Sender(id=""),
-        received_at_ms=deletion.received_at_ms,
-    )
-
-
 def _same_account(speaker: Speaker, message: InboundMessage) -> bool:
-    return (speaker.channel, speaker.account, speaker.user_id) == (
-        message.channel,
-        message.account,
-        message.sender.id,
-    )
+    return speaker.platform_account == (message.channel, message.account, message.sender.id)
 
 
 def _of(found: Input, disposition: Disposition) -> Accepted:

@@ -103,7 +103,8 @@ def claim_owner(conn: Connection, message: InboundMessage) -> Speaker | None:
     person = known.speaker.person_id if known else new_id(IdPrefix.PERSON, now_ms(conn))
     speaker = speaker_named(person, message, Trust.OWNER)
     people.put(conn, speaker, direct_chat=message.address)
-    audit.append(conn, actor=person, action="owner.claimed", data={"account": _place(speaker)})
+    account = f"{speaker.channel}:{speaker.account}:{speaker.user_id}"
+    audit.append(conn, actor=person, action="owner.claimed", data={"account": account})
     return speaker
 
 
@@ -206,10 +207,6 @@ def _told(code: str) -> str:
         "I do not know you yet. Ask the person who runs me to let you in: "
         f"`gatehouse pairing approve {code}` (the code works for one hour)."
     )
-
-
-def _place(speaker: Speaker) -> str:
-    return f"{speaker.channel}:{speaker.account}:{speaker.user_id}"
 
 
 def _digest(code: str) -> str:

@@ -8,8 +8,9 @@ from pathlib import Path
 from runtime.domain.errors import Conflict
 from runtime.domain.events import EventKind
 from runtime.domain.value import JsonObject
-from runtime.sessions import audit, erasure, lanes, sessions
+from runtime.sessions import assets, audit, erasure, lanes, sessions
 from runtime.sessions.unit import Unit, Units
+from runtime.tools import asset_files
 from runtime.tools.erasure import erase_files
 from runtime.views.models import SessionView
 from runtime.views.reader import one_session
@@ -23,13 +24,13 @@ class Revision:
     archived: bool | None = None
 
 
+@dataclass(frozen=True, slots=True)
 class SessionControl:
     """Keeps conversations for the owner; `workspace` is asked each time, `actor` is who does it."""
 
-    def __init__(self, units: Units, workspace: Callable[[], Path], actor: str) -> None:
-        self._units = units
-        self._workspace = workspace
-        self._actor = actor
+    units: Units
+    workspace: Callable[[], Path]
+    actor: str
 
     async def revise(self, session_id: str, revision: Revision) -> SessionView:
         """Name a session anew, or put it aside until something happens in it. Raises `NotFound`."""
@@ -46,7 +47,7 @@ class SessionControl:
             lane.record(EventKind.SESSION_CHANGED, None, data)
             audit.append(
                 conn,
-                actor=self._actor,
+                actor=self.actor,
                 action="session.changed",
                 session_id=session_id,
                 data={"archived": archived, "renamed": revision.title is not None},
@@ -55,7 +56,7 @@ class SessionControl:
             unit.save()
             return one_session(conn, session_id)
 
-        return await self._units.run(work, name="session-revise")
+        return await self.units.run(work, name="session-revise")
 
     async def delete(self, session_id: str) -> None:
         """Delete a session with its subagents: what was said and done, and the files that were kept
@@ -66,26 +67,29 @@ class SessionControl:
         dies in between, it is still there and can be deleted once more. Files are looked for again
         at the end, because a message that came too late may have kept one meanwhile.
         """
-        closed = await self._units.run(lambda unit: _close(unit, session_id), name="session-close")
-        await asyncio.to_thread(erase_files, self._workspace(), closed.session_ids, closed.copies)
+        closed = await self.units.run(lambda unit: _close(unit, session_id), name="session-close")
+        await asyncio.to_thread(erase_files, self.workspace(), closed.session_ids, closed.copies)
 
-        def work(unit: Unit) -> None:
+        def work(unit: Unit) -> tuple[str, ...]:
             found = _close(unit, session_id)
             # What the lanes still have to say goes with them.
             unit.save()
-            unit.kinds.erase(unit.conn, found.session_ids)
+            unit.kinds.delegations.erase(unit.conn, found.session_ids)
+            uploads = assets.release(unit.conn, found.session_ids)
             erasure.erase(unit.conn, found.session_ids)
             unit.changed(session_id)
             audit.append(
                 unit.conn,
-                actor=self._actor,
+                actor=self.actor,
                 action="session.deleted",
                 session_id=session_id,
                 data={"sessions": list(found.session_ids)},
             )
+            return tuple(uploads)
 
-        await self._units.run(work, name="session-delete")
-        await asyncio.to_thread(erase_files, self._workspace(), closed.session_ids, ())
+        uploads = await self.units.run(work, name="session-delete")
+        await asyncio.to_thread(asset_files.remove, self.workspace(), uploads)
+        await asyncio.to_thread(erase_files, self.workspace(), closed.session_ids, ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,10 +105,10 @@ def _close(unit: Unit, session_id: str) -> _Closed:
     conn = unit.conn
     if lanes.parent_of(conn, session_id) is not None:
         raise Conflict("a subagent is deleted with its conversation", "subagent")
-    known = unit.kinds.delegations(conn, session_id)
+    known = unit.kinds.delegations.below(conn, session_id)
     ids = (*(one.session_id for one in known), session_id)
     held = unit.lanes(ids)
-    view, tree = one_session(conn, session_id), unit.kinds.delegations(conn, session_id)
+    view, tree = one_session(conn, session_id), unit.kinds.delegations.below(conn, session_id)
     # Who was given work before the lanes were held is at it as well, or was until just now.
     grown = len(tree) > len(known)
     if view.state != "idle" or grown or any(one.live for one in tree):

@@ -1,25 +1,24 @@
 """What a client sends to a session, and the memory that makes sending it twice harmless (RUN-4).
 
-The key of a request is kept before the message is stored, with a digest of the request; the
-message carries the key as its id, so that the inbox knows it again. Whatever crashes in between,
-a repeat ends in the same run.
+The key of a request is kept with what becomes of its message, in one unit. Whatever crashes in
+between, a repeat ends in the same run.
 """
 
 import asyncio
 import hashlib
-import json
 import secrets
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Literal
 
 from runtime.domain.errors import Conflict, InvalidInput, NotFound, QueueFull
 from runtime.domain.messages import Attachment, InboundMessage
 from runtime.domain.people import Sender
+from runtime.domain.request_keys import request_key
 from runtime.domain.value import JsonObject, Value
-from runtime.intake import uploads
 from runtime.intake.access import LOCAL
+from runtime.intake.assets import Assets, AssetUse
 from runtime.intake.uploads import Upload
 from runtime.ports.clock import Clock
 from runtime.ports.gatehouse import Accepted, Gatehouse
@@ -31,8 +30,8 @@ from runtime.tools.erasure import erase_files
 OWNER: Final = Sender(id="owner", name="Owner")
 ACCOUNT: Final = "local"
 
-Item = str | Upload
-"""A text or a file, in the order in which they are meant."""
+Item = str | Upload | AssetUse
+"""A text, a file, or an upload of before, in the order in which they are meant."""
 
 
 class Submitted(Value):
@@ -49,41 +48,17 @@ class Submitted(Value):
     input_id: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Key:
-    """The name of a request that creates something, and a digest of what it asks."""
-
-    name: str
-    digest: str
-
-    def recall(self, conn: Connection) -> JsonObject | None:
-        """What was kept under the key. Raises `Conflict` when it came with another request."""
-        return idempotency.recall(conn, self.name, digest=self.digest)
-
-    def keep(self, conn: Connection, response: JsonObject) -> None:
-        """Keep an answer, unless there is one."""
-        idempotency.remember(conn, self.name, digest=self.digest, response=response)
-
-    @property
-    def answer(self) -> "Key":
-        """Where the answer is kept, beside the mark that the request came."""
-        return Key(f"{self.name}:answer", self.digest)
-
-
-def key_of(kind: str, client_key: str, request: object) -> Key:
-    """The key of a request; the client's is only unique among requests of a kind."""
-    text = json.dumps(request, sort_keys=True, ensure_ascii=False)
-    return Key(f"{kind}:{client_key}", hashlib.sha256(text.encode()).hexdigest())
-
-
 def describe(items: Sequence[Item]) -> list[JsonObject]:
     """Items as a digest takes them: files by their content's hash."""
-    return [
-        {"text": one}
-        if isinstance(one, str)
-        else {"name": one.name, "type": one.media_type, "sha256": _sha256(one.content)}
-        for one in items
-    ]
+    return [_described(one) for one in items]
+
+
+def _described(one: Item) -> JsonObject:
+    if isinstance(one, str):
+        return {"text": one}
+    if isinstance(one, AssetUse):
+        return {"asset": one.asset_id, "name": one.name}
+    return {"name": one.name, "type": one.media_type, "sha256": _sha256(one.content)}
 
 
 def compose(items: Sequence[Item], kept: Sequence[Attachment]) -> str:
@@ -110,72 +85,64 @@ def _sha256(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
+@dataclass(frozen=True, slots=True)
 class Submitter:
     """Says things in local sessions for their owner, by the door that everybody uses."""
 
-    def __init__(
-        self,
-        database: Database,
-        clock: Clock,
-        gatehouse: Gatehouse,
-        *,
-        workspace: Callable[[], Path],
-    ) -> None:
-        self._database = database
-        self._clock = clock
-        self._gatehouse = gatehouse
-        self._workspace = workspace
+    database: Database
+    clock: Clock
+    gatehouse: Gatehouse
+    workspace: Callable[[], Path]
+    assets: Assets
 
     async def submit(
-        self, session_id: str, items: Sequence[Item], *, idempotency_key: str | None = None
+        self,
+        session_id: str,
+        items: Sequence[Item],
+        *,
+        idempotency_key: str | None = None,
+        timezone: str = "",
     ) -> Submitted:
-        """The same key gives the same answer, also after a restart.
+        """The same key gives the same answer, also after a restart. `timezone` is where the clocks
+        of whoever speaks are, where they said it.
 
         Raises `NotFound`, `InvalidInput`, `Conflict` (an ended session, a session of a platform,
         a key that came with other items), `QueueFull` and `StoreUnavailable`.
         """
-        session = await self._database.read(lambda conn: sessions.get(conn, session_id))
-        key, message_id = None, secrets.token_hex(16)
-        if idempotency_key is not None:
-            key = key_of(f"run:{session_id}", idempotency_key, describe(items))
-            message_id = f"key-{idempotency_key}"
-            kept = await self._first(key)
-            if kept is not None:
-                return Submitted.model_validate(kept, extra="ignore")
+        key = request_key(f"run:{session_id}", idempotency_key, describe(items))
+        # The client's name of a message means it at any later time (MSG-2).
+        key = None if key is None else replace(key, kept_ms=None)
+        session, kept = await self.database.read(
+            lambda conn: (sessions.get(conn, session_id), idempotency.recall(conn, key))
+        )
+        if kept is not None:
+            return submitted(Accepted.model_validate(kept), session_id)
         if session.address.channel not in LOCAL:
             where = session.address.channel
             raise Conflict(f"this session belongs to {where}; write to it there", where)
         if session.status != "open":
             raise Conflict("this session has ended", session.status)
-        message = await self._message(session, items, message_id)
         try:
-            accepted = await self._gatehouse.accept(message, session_id=session_id)
+            message = await self._message(session, items, idempotency_key)
+            sender = message.sender.model_copy(update={"timezone": timezone})
+            message = message.model_copy(update={"sender": sender})
+            accepted = await self.gatehouse.accept(message, session_id=session_id, key=key)
         except NotFound:
             # Its files were kept after those of the deleted session were erased.
-            await asyncio.to_thread(erase_files, self._workspace(), [session_id], ())
+            await asyncio.to_thread(erase_files, self.workspace(), [session_id], ())
             raise
         if accepted.disposition == "full":
             raise QueueFull(f"This session is full: {accepted.reason}.")
-        answer = submitted(accepted, session_id)
-        await self._after(session_id, "" if session.title else message.text, key, answer)
-        return answer
-
-    async def _first(self, key: Key) -> JsonObject | None:
-        """The answer to an earlier request of this key, which is remembered as seen from now."""
-
-        def work(conn: Connection) -> JsonObject | None:
-            if key.recall(conn) is None:
-                key.keep(conn, {})
-            return key.answer.recall(conn)
-
-        return await self._database.write(work, name="request")
+        if not session.title:
+            await self._name(session_id, message.text)
+        return submitted(accepted, session_id)
 
     async def _message(
-        self, session: Session, items: Sequence[Item], message_id: str
+        self, session: Session, items: Sequence[Item], idempotency_key: str | None
     ) -> InboundMessage:
-        address, workspace = session.address, self._workspace()
-        files = [one for one in items if isinstance(one, Upload)]
-        kept = [await asyncio.to_thread(uploads.keep, workspace, session.id, one) for one in files]
+        address = session.address
+        files = [one for one in items if not isinstance(one, str)]
+        kept = [await self.assets.keep(session.id, one) for one in files]
         text = compose(items, kept)
         if not text.strip() and not kept:
             raise InvalidInput("content", "must say something")
@@ -183,25 +150,21 @@ class Submitter:
             channel=address.channel,
             account=address.account,
             chat_id=address.chat_id,
-            message_id=message_id,
+            message_id=f"key-{idempotency_key}" if idempotency_key else secrets.token_hex(16),
             sender=OWNER,
             text=text,
             attachments=tuple(kept),
-            received_at_ms=self._clock.now_ms(),
+            received_at_ms=self.clock.now_ms(),
         )
 
-    async def _after(
-        self, session_id: str, first_words: str, key: Key | None, answer: Submitted
-    ) -> None:
-        """Name a session by its first message, and keep the answer for a repeat of it."""
+    async def _name(self, session_id: str, first_words: str) -> None:
+        """Name a session by its first message."""
         title = " ".join(first_words.split())[:80]
-        if key is None and not title:
+        if not title:
             return
 
         def work(conn: Connection) -> None:
-            if title and not sessions.get(conn, session_id).title:
+            if not sessions.get(conn, session_id).title:
                 sessions.change(conn, session_id, {"title": title})
-            if key is not None:
-                key.answer.keep(conn, answer.model_dump(mode="json"))
 
-        await self._database.write(work, name="answered")
+        await self.database.write(work, name="title")

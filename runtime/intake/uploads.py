@@ -14,7 +14,7 @@ from runtime.domain.messages import Attachment
 from runtime.tools import upload_folders
 
 MAX_BYTES: Final = 5 * 1024 * 1024
-"""Of one file; larger ones need the uploads of RUN-5."""
+"""Of one file; larger ones are uploaded to `/v1/assets`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,10 +27,15 @@ class Upload:
     field: str = "file"
 
 
-def keep(workspace: Path, session_id: str, upload: Upload) -> Attachment:
-    """Write a file into its session's folder; blocking. Raises `InvalidInput`."""
+def check(upload: Upload) -> None:
+    """Raises `InvalidInput` for a file that is too large."""
     if len(upload.content) > MAX_BYTES:
         raise InvalidInput(upload.field, f"must be at most {MAX_BYTES} bytes")
+
+
+def keep(workspace: Path, session_id: str, upload: Upload) -> Attachment:
+    """Write a file into its session's folder; blocking. Raises `InvalidInput`."""
+    check(upload)
     try:
         path = upload_folders.keep(workspace, session_id, upload.name, upload.content)
     except ToolError as error:

@@ -15,42 +15,7 @@ from itertools import chain, islice, pairwise
 from operator import or_
 from posixpath import basename, dirname, join
 
-from runtime.policy.code_programs import (
-    BELOW,
-    BESIDE,
-    CHOOSING_FLAGS,
-    ENTRY_FILES,
-    FILE_ARGUMENTS,
-    FILE_FLAGS,
-    FOLDER,
-    FOLDER_FLAGS,
-    FOLDER_VALUES,
-    FOLDER_WORDS,
-    FOR_WORDS,
-    GIT_ADDS,
-    GIT_FLAGS,
-    HERE_ALONE,
-    INTERPRETERS,
-    LAUNCHERS,
-    MAKE_VALUED,
-    MAKES,
-    MODULES,
-    PLAIN,
-    PROGRAM_FOLDERS,
-    RUNNERS,
-    SCRIPT,
-    SCRIPTS,
-    SHELLS,
-    SPELLINGS,
-    STARTING,
-    STARTS_ANY,
-    STARTUP,
-    SWITCH,
-    SYSTEM,
-    VALUED,
-    WRAPPERS,
-    makefiles,
-)
+from runtime.policy import code_programs as tables
 from runtime.policy.code_references import (
     MOST_NAMED,
     TOO_MUCH,
@@ -67,6 +32,7 @@ from runtime.policy.command_folders import (
     cleaned,
     command_folders,
     guessed_folders,
+    pipelines,
 )
 from runtime.policy.read_only_programs import refused
 from runtime.policy.shell_syntax import NotRead, SimpleCommand, Word, simple_commands
@@ -104,24 +70,13 @@ def _as_left(simple: Sequence[SimpleCommand], found: Sequence[CodeFiles]) -> Ite
     pipeline, so nothing of that is known: not even the same again, because the first `make` may
     write a `GNUmakefile` for the second."""
     writes = False
-    for pipeline in _pipelines(simple):
+    for pipeline in pipelines(simple):
         writers = [at for at in pipeline if refused(simple[at].words) is not None]
         for at in pipeline:
             before = writes or any(writer != at for writer in writers)
             changed = before and found[at].names
             yield replace(found[at], known=False) if changed else found[at]
         writes = writes or bool(writers)
-
-
-def _pipelines(simple: Sequence[SimpleCommand]) -> list[list[int]]:
-    """The places of the parts, those of one pipeline together."""
-    found: list[list[int]] = []
-    for at, one in enumerate(simple):
-        if found and one.joint == "|":
-            found[-1].append(at)
-        else:
-            found.append([at])
-    return found
 
 
 def _guessed(command: str) -> CodeFiles:
@@ -173,7 +128,7 @@ def _of_words(words: Sequence[Word], starters: int = _MOST_STARTERS) -> CodeFile
     program, arguments = cleaned(words[0].text), [word.text for word in words[1:]]
     name = basename(program)
     plain = not any(word.pattern for word in words)
-    system = "/" not in words[0].text or dirname(program) in SYSTEM
+    system = "/" not in words[0].text or dirname(program) in tables.SYSTEM
     if system and refused((Word(name, name), *words[1:])) is None:
         return CodeFiles()
     if name in _STARTERS:
@@ -187,7 +142,7 @@ def _of_words(words: Sequence[Word], starters: int = _MOST_STARTERS) -> CodeFile
     if system:
         return code
     # It may be what its name says, and is a file of its own in any case.
-    read = BESIDE.get(name, ENTRY_FILES[name] if name in WRAPPERS else ())
+    read = tables.BESIDE.get(name, tables.ENTRY_FILES[name] if name in tables.WRAPPERS else ())
     paths = (words[0].text, *code.paths, *(join(dirname(program), one) for one in read))
     return replace(code, paths=paths, scripts=(words[0].text, *code.scripts))
 
@@ -196,7 +151,7 @@ def _scripts_among(arguments: Iterable[str]) -> tuple[str, ...]:
     """Those that are named like scripts, also as the value of a flag: a program of one's own may
     run them."""
     values = chain.from_iterable(map(_values, arguments))
-    return tuple(islice(filter(SCRIPT.fullmatch, values), MOST_NAMED + 1))
+    return tuple(islice(filter(tables.SCRIPT.fullmatch, values), MOST_NAMED + 1))
 
 
 def _values(word: str) -> Iterator[str]:
@@ -216,10 +171,10 @@ def _in_each(folders: Iterable[str], entries: Sequence[str]) -> Iterator[str]:
 def _script(name: str, arguments: Sequence[str]) -> CodeFiles:
     """A script behind flags of its interpreter."""
     left, flags = list(arguments), list[str]()
-    plain = name in SCRIPTS
+    plain = name in tables.SCRIPTS
     while left:
         word = left.pop(0)
-        if name in SHELLS and left and re.fullmatch("-[a-zA-Z]*c[a-zA-Z]*", word):
+        if name in tables.SHELLS and left and re.fullmatch("-[a-zA-Z]*c[a-zA-Z]*", word):
             code = code_files(left[0])
             if len(left) == 1:
                 return replace(code, known=code.known and plain and word == "-c")
@@ -233,16 +188,16 @@ def _script(name: str, arguments: Sequence[str]) -> CodeFiles:
         module = _MODULE.fullmatch(word) if name.startswith("python") else None
         if module is not None and (module[1] or left):
             return _module([module[1], *left] if module[1] else left)
-        if not word.startswith(("-", "+") if name in SHELLS else "-"):
+        if not word.startswith(("-", "+") if name in tables.SHELLS else "-"):
             if plain:
                 return _named_script(name, word, left)
             return _any_script(name, (*flags, word, *left))
-        valued = VALUED.get(name, frozenset())
-        if word in valued or (name in SHELLS and re.fullmatch("[-+][a-zA-Z]+o", word)):
+        valued = tables.VALUED.get(name, frozenset())
+        if word in valued or (name in tables.SHELLS and re.fullmatch("[-+][a-zA-Z]+o", word)):
             del left[:1]
         elif word[:2] not in valued:
             flags.append(word)
-        plain = plain and word in SCRIPTS[name]
+        plain = plain and word in tables.SCRIPTS[name]
     return _any_script(name, flags) if flags else UNKNOWN
 
 
@@ -251,7 +206,7 @@ def _any_script(name: str, arguments: Sequence[str]) -> CodeFiles:
     any flag."""
     values = chain.from_iterable(map(_values, arguments))
     named = (one for value in values for one in _meant(name, value))
-    first = islice(chain(STARTUP.get(name, ()), named), MOST_NAMED + 1)
+    first = islice(chain(tables.STARTUP.get(name, ()), named), MOST_NAMED + 1)
     return CodeFiles(tuple(first), known=False)
 
 
@@ -284,7 +239,7 @@ def _module(words: Sequence[str]) -> CodeFiles:
         return TOO_MUCH
     packages = [name.split(".")[:length] for length in range(1, name.count(".") + 2)]
     own = [f"{'/'.join(package)}/__init__.py" for package in packages]
-    also = _entries(name, words[1:]) if name in MODULES else CodeFiles()
+    also = _entries(name, words[1:]) if name in tables.MODULES else CodeFiles()
     # `coverage run app.py`: a module may run any script that it is told of.
     named = _scripts_among(words[1:])
     paths = (f"{path}.py", f"{path}/__main__.py", *own, *also.paths, *named)
@@ -294,49 +249,50 @@ def _module(words: Sequence[str]) -> CodeFiles:
 def _entries(name: str, arguments: Sequence[str]) -> CodeFiles:
     """Entry files by their usual names, in the folder that a flag names, or what a flag names."""
     folder, chosen, named = ".", list[str](), list[str]()
-    known = name in SPELLINGS and SPELLINGS[name](arguments)
+    known = name in tables.SPELLINGS and tables.SPELLINGS[name](arguments)
     left = list(arguments)
     while left:
         word = left.pop(0)
         flag, value = _flag(name, word)
-        if word in CHOOSING_FLAGS.get(name, ()):
+        if word in tables.CHOOSING_FLAGS.get(name, ()):
             named += [value[1:] for value in left[:1] if value.startswith("@")]
             del left[:1]
-        elif flag in FOLDER_FLAGS.get(name, ()) or flag in FILE_FLAGS.get(name, ()):
+        elif flag in tables.FOLDER_FLAGS.get(name, ()) or flag in tables.FILE_FLAGS.get(name, ()):
             if value is None and not left:
-                return CodeFiles(ENTRY_FILES[name], known=False)
+                return CodeFiles(tables.ENTRY_FILES[name], known=False)
             value = left.pop(0) if value is None else value
-            if flag in FILE_FLAGS.get(name, ()):
+            if flag in tables.FILE_FLAGS.get(name, ()):
                 chosen.append(value)
             else:
                 folder = join(folder, value)
-        elif name in MAKES and "=" in word:
+        elif name in tables.MAKES and "=" in word:
             assigned = word.partition("=")[2]
-            named += [] if SWITCH.fullmatch(assigned) else [assigned]
-        elif name in FILE_ARGUMENTS and not word.startswith("-"):
+            named += [] if tables.SWITCH.fullmatch(assigned) else [assigned]
+        elif name in tables.FILE_ARGUMENTS and not word.startswith("-"):
             named.append(word.partition("::")[0])
-    if name not in MAKES:
+    if name not in tables.MAKES:
         named += _scripts_among(arguments) if known else _perhaps_named(arguments)
     if not known:
-        named += _in_each(_projects(name, arguments), ENTRY_FILES[name])
+        named += _in_each(_projects(name, arguments), tables.ENTRY_FILES[name])
     usual = _usual(name, chosen)
-    usual += [one for word in arguments for one in FOR_WORDS.get(name, {}).get(word, ())]
+    usual += [one for word in arguments for one in tables.FOR_WORDS.get(name, {}).get(word, ())]
     around = (entry for path in named for entry in _around(name, path))
     first = islice(chain(usual, named, around), MOST_NAMED + 1)
+    above = () if name in tables.HERE_ALONE else tables.ENTRY_FILES[name]
     return CodeFiles(
         tuple(join(folder, path) for path in first),
         known,
-        folders=tuple(join(folder, path) for path in PROGRAM_FOLDERS.get(name, ())),
-        upward=() if name in HERE_ALONE else tuple((folder, one) for one in ENTRY_FILES[name]),
+        folders=tuple(join(folder, path) for path in tables.PROGRAM_FOLDERS.get(name, ())),
+        upward=tuple((folder, one) for one in above),
     )
 
 
 def _usual(name: str, chosen: Sequence[str]) -> list[str]:
     """Entry files where some were chosen by a flag: make reads these alone, others more of them."""
-    if name in MAKES and chosen:
-        return list(islice(makefiles(*chosen), MOST_NAMED + 1))
-    beside = _in_each(map(dirname, chosen), ENTRY_FILES[name])
-    return [*chosen, *ENTRY_FILES[name], *BELOW.get(name, ()), *beside]
+    if name in tables.MAKES and chosen:
+        return list(islice(tables.makefiles(*chosen), MOST_NAMED + 1))
+    beside = _in_each(map(dirname, chosen), tables.ENTRY_FILES[name])
+    return [*chosen, *tables.ENTRY_FILES[name], *tables.BELOW.get(name, ()), *beside]
 
 
 def _with_started(name: str, arguments: Sequence[str]) -> CodeFiles:
@@ -345,7 +301,7 @@ def _with_started(name: str, arguments: Sequence[str]) -> CodeFiles:
     started = _started(name, arguments, known=own.known)[:MOST_GUESSED]
     if not started:
         return own
-    scripts = CodeFiles(tuple(filter(FOLDER.fullmatch, started)), known=False)
+    scripts = CodeFiles(tuple(filter(tables.FOLDER.fullmatch, started)), known=False)
     return together((own, scripts, _of_any([Word(word, word) for word in started])))
 
 
@@ -354,9 +310,9 @@ def _started(name: str, arguments: Sequence[str], *, known: bool) -> Sequence[st
     `npm exec`, and all where it may take any word for one."""
     if known:
         return ()
-    if name in STARTS_ANY:
+    if name in tables.STARTS_ANY:
         return arguments
-    starting = STARTING.get(name, frozenset())
+    starting = tables.STARTING.get(name, frozenset())
     place = next((at for at, word in enumerate(arguments) if word in starting), None)
     return () if place is None else arguments[place + 1 :]
 
@@ -365,32 +321,33 @@ def _flag(name: str, word: str) -> tuple[str, str | None]:
     """A flag and the value in the same word: `-Cdocs` and `--dir=docs` are make's `-C docs`."""
     flag, equals, value = word.partition("=")
     attached = value if equals else None
-    flags = (*FOLDER_FLAGS.get(name, ()), *FILE_FLAGS.get(name, ()))
-    if flag in flags or name not in MAKES or not word.startswith("-"):
+    flags = (*tables.FOLDER_FLAGS.get(name, ()), *tables.FILE_FLAGS.get(name, ()))
+    if flag in flags or name not in tables.MAKES or not word.startswith("-"):
         return flag, attached
     if word.startswith("--"):
         return next((whole for whole in flags if whole.startswith(flag)), flag), attached
     for place, letter in enumerate(word[1:], start=2):
         if f"-{letter}" in flags:
             return f"-{letter}", word[place:] or None
-        if letter in MAKE_VALUED:
+        if letter in tables.MAKE_VALUED:
             break
     return word, None
 
 
 def _projects(name: str, arguments: Sequence[str]) -> Iterator[str]:
     """Arguments that may be the folder of another project: `cmake ..`, `docker build img`."""
-    bare = FOLDER_WORDS.get(name)
+    bare = tables.FOLDER_WORDS.get(name)
     any_word = bare is not None and bare <= set(arguments)
     for before, word in pairwise(("", *arguments)):
         flag, equals, value = word.partition("=")
-        if before in CHOOSING_FLAGS.get(name, ()):
+        if before in tables.CHOOSING_FLAGS.get(name, ()):
             continue
-        if equals and flag in FOLDER_VALUES.get(name, ()):
+        if equals and flag in tables.FOLDER_VALUES.get(name, ()):
             yield value
-        elif FOLDER.fullmatch(word):
-            told = before in FOLDER_VALUES.get(name, ())
-            if told or any_word or word.startswith(".") or (name not in MAKES and "/" in word):
+        elif tables.FOLDER.fullmatch(word):
+            told = before in tables.FOLDER_VALUES.get(name, ())
+            path = "/" in word and name not in tables.MAKES
+            if told or any_word or path or word.startswith("."):
                 yield word
 
 
@@ -398,10 +355,10 @@ def _perhaps_named(arguments: Iterable[str]) -> Iterator[str]:
     """What any of these may name as a file: paths, scripts, and values in the word of a flag."""
     for word in islice(arguments, MOST_NAMED + 1):
         if not word.startswith("-"):
-            value = word if "/" in word or SCRIPT.fullmatch(word) else ""
+            value = word if "/" in word or tables.SCRIPT.fullmatch(word) else ""
         else:
             value = word.partition("=")[2] or ("" if word.startswith("--") else word[2:])
-        if value and not SWITCH.fullmatch(value):
+        if value and not tables.SWITCH.fullmatch(value):
             yield value
 
 
@@ -412,12 +369,12 @@ def _around(name: str, path: str) -> Iterator[str]:
     parts = ["/", *path.split("/")] if path.startswith("/") else path.split("/")
     for length in range(1, len(parts) + 1):
         folder = join(*parts[:length])
-        yield from (join(folder, entry) for entry in ENTRY_FILES[name])
+        yield from (join(folder, entry) for entry in tables.ENTRY_FILES[name])
 
 
 def _go(_name: str, arguments: Sequence[str]) -> CodeFiles:
     files = [word for word in arguments if word.endswith(".go")]
-    plain = all(map(PLAIN.fullmatch, arguments))
+    plain = all(map(tables.PLAIN.fullmatch, arguments))
     # What stands behind `run` is a file, or a package with arguments of its own.
     run = arguments[:1] == ["run"] and len(arguments) > 1 and arguments[1].endswith(".go")
     known = plain and (run or arguments[:1] in (["test"], ["build"], ["vet"]))
@@ -429,11 +386,11 @@ def _git(_name: str, arguments: Sequence[str]) -> CodeFiles:
     """Git obeys no repository's configuration here (POL-9). Known is what puts nothing else into
     the working folder; a branch brings files along that nobody saw. A word may name a program."""
     words = iter(arguments[1:])
-    known = bool(arguments) and arguments[0] in GIT_ADDS
+    known = bool(arguments) and arguments[0] in tables.GIT_ADDS
     for word in words:
         if word in ("-m", "--message", "-am"):
             next(words, "")
-        elif word not in GIT_FLAGS and not PLAIN.fullmatch(word):
+        elif word not in tables.GIT_FLAGS and not tables.PLAIN.fullmatch(word):
             known = False
     if known:
         return CodeFiles()
@@ -442,7 +399,7 @@ def _git(_name: str, arguments: Sequence[str]) -> CodeFiles:
     inner = [_of_words([Word(one, one) for one in values[at:]], 0) for at in begun]
     texts = [value for value in values if " " in value][:_MOST_TEXTS]
     started = next((at for at, word in enumerate(arguments) if word in _GIT_STARTS), len(arguments))
-    scripts = (word for word in arguments[started:] if SCRIPT.fullmatch(word) or "/" in word)
+    scripts = (word for word in arguments[started:] if tables.SCRIPT.fullmatch(word) or "/" in word)
     named = CodeFiles(tuple(islice(scripts, MOST_NAMED + 1)), known=False)
     return replace(together((named, *inner, *map(code_files, texts))), known=False, scripts=())
 
@@ -450,7 +407,7 @@ def _git(_name: str, arguments: Sequence[str]) -> CodeFiles:
 def _runs(name: str, words: Sequence[Word], starters: int) -> CodeFiles:
     """`uv run make`, `poetry run pytest`: the project's files and what it starts, which may be a
     program or a script of the folder."""
-    entries = (*RUNNERS[name], "setup.py", "setup.cfg")
+    entries = (*tables.RUNNERS[name], "setup.py", "setup.cfg")
     upward = tuple((".", one) for one in entries)
     place = next((at for at, word in enumerate(words) if word.text == "run"), None)
     if place is None:
@@ -477,13 +434,13 @@ def _launched(name: str, words: Sequence[Word], _starters: int) -> CodeFiles:
     texts = [word.text for word in first if " " in word.text]
     code = together((code, *map(code_files, texts[:_MOST_TEXTS])))
     named = _scripts_among(word.text for word in first if " " not in word.text)
-    own = ENTRY_FILES.get(name, ())
+    own = tables.ENTRY_FILES.get(name, ())
     return replace(
         code,
         paths=(*own, *named, *code.paths),
         known=False,
         read=code.read and len(words) <= MOST_GUESSED,
-        folders=(*PROGRAM_FOLDERS.get(name, ()), *code.folders),
+        folders=(*tables.PROGRAM_FOLDERS.get(name, ()), *code.folders),
         upward=(*((".", entry) for entry in own), *code.upward),
     )
 
@@ -518,19 +475,19 @@ def _sourced(_name: str, words: Sequence[Word], _starters: int) -> CodeFiles:
 
 _GIT_STARTS = frozenset({"run", "foreach", "-x", "--exec", "--extcmd"})
 """Words of git's subcommands behind which a program stands."""
-_STARTED = frozenset({*INTERPRETERS, *ENTRY_FILES})
+_STARTED = frozenset({*tables.INTERPRETERS, *tables.ENTRY_FILES})
 _Reader = Callable[[str, Sequence[str]], CodeFiles]
 _READERS: tuple[tuple[frozenset[str], _Reader], ...] = (
-    (INTERPRETERS, _script),
-    (frozenset(ENTRY_FILES), _with_started),
+    (tables.INTERPRETERS, _script),
+    (frozenset(tables.ENTRY_FILES), _with_started),
     (frozenset({"go"}), _go),
     (frozenset({"git"}), _git),
 )
 _STARTERS: dict[str, Callable[[str, Sequence[Word], int], CodeFiles]] = {
     **dict.fromkeys(("time", "nohup", "nice"), _behind),
     **dict.fromkeys(("command", "exec", "sudo", "stdbuf", "env"), _behind_other),
-    **dict.fromkeys(RUNNERS, _runs),
-    **dict.fromkeys(LAUNCHERS, _launched),
+    **dict.fromkeys(tables.RUNNERS, _runs),
+    **dict.fromkeys(tables.LAUNCHERS, _launched),
     "timeout": _behind_number,
     **dict.fromkeys((".", "source"), _sourced),
 }

@@ -99,7 +99,7 @@ def command_folders(simple: Sequence[SimpleCommand]) -> tuple[Folders, ...]:
     """For each simple command where it may run."""
     found: list[Folders] = []
     visited = done = failed = Folders()
-    for pipeline in _pipelines(simple):
+    for pipeline in ([simple[at] for at in places] for places in pipelines(simple)):
         joint = pipeline[0].joint
         here = done if joint == "&&" else failed if joint == "||" else done | failed
         found += [here] * len(pipeline)
@@ -173,15 +173,15 @@ def _named(here: Folders, words: Sequence[Word]) -> Folders:
     return found
 
 
-def _pipelines(simple: Sequence[SimpleCommand]) -> Iterator[list[SimpleCommand]]:
-    pipeline: list[SimpleCommand] = []
-    for one in simple:
-        if pipeline and one.joint != "|":
-            yield pipeline
-            pipeline = []
-        pipeline.append(one)
-    if pipeline:
-        yield pipeline
+def pipelines(simple: Sequence[SimpleCommand]) -> list[list[int]]:
+    """The places of the parts, those of one pipeline together."""
+    found: list[list[int]] = []
+    for at, one in enumerate(simple):
+        if found and one.joint == "|":
+            found[-1].append(at)
+        else:
+            found.append([at])
+    return found
 
 
 def _moved(here: Folders, words: Sequence[Word], visited: Folders) -> Folders:

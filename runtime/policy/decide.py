@@ -8,31 +8,23 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from runtime.domain.capabilities import Axis, Capabilities, Need, allows, explain, refusing
-from runtime.domain.decisions import (
-    Decision,
-    Link,
-    PermissionMode,
-    SessionMode,
-    Verdict,
-)
+from runtime.domain.decisions import Decision, Link, PermissionMode, SessionMode, Verdict
 from runtime.domain.grants import Grant
 from runtime.domain.people import Trust
 from runtime.domain.printable import code_name
-from runtime.domain.tools import Effect, Touches
+from runtime.domain.tools import LOAD_TOOLS, Effect, Touches
 from runtime.policy.code_files import code_files
-from runtime.policy.read_only_commands import not_read_only
+from runtime.policy.read_only_programs import not_read_only
 from runtime.policy.rules import Rule
-
-__all__ = ["Bounds", "CallFacts", "RuleLists", "decide"]
 
 INSTRUCTION = "instruction"
 """The bound that asks before something is written that acts later."""
 GRANTED = "session grant"
 """The bound that lets run what a person allowed for the session."""
 LONGEST_RULE = 400
+"""Characters of a scope that a refusal names."""
 _NAMED = 3
 """Names of files in one reason."""
-"""Characters of a scope that a refusal names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +49,8 @@ class CallFacts:
 
     @property
     def harmless(self) -> bool:
-        """Whether it changes nothing itself; subagents that it reaches are bounded themselves."""
+        """Whether it changes nothing itself; subagents that it reaches are bounded themselves, and
+        refuse whoever is trusted less than whom they work for."""
         return self.effect is Effect.READ or self.touches.own_agents
 
 
@@ -126,6 +119,11 @@ class Bounds:
             return None
         return lambda path: allows(scope, Need(path=path))
 
+    def offers(self, tool: str) -> bool:
+        """Whether a tool is in the surface and in the scope. It decides nothing."""
+        listed = self.tools is None or tool in self.tools
+        return listed and (self.scope is None or allows(self.scope, Need(tool=tool)))
+
     @property
     def read_only(self) -> bool:
         """Whether nothing may be changed: the operator's plan mode, or the chat's plan or ask."""
@@ -163,7 +161,7 @@ def decide(facts: CallFacts, bounds: Bounds) -> Decision:
 
 
 def _tools(facts: CallFacts, bounds: Bounds) -> Link | None:
-    if bounds.tools is None or facts.tool in bounds.tools:
+    if bounds.tools is None or facts.tool in bounds.tools or facts.tool == LOAD_TOOLS:
         return None
     return Link(bound="tool surface", verdict="deny", rule=f"{facts.tool} is not offered here")
 
@@ -187,7 +185,7 @@ def _left_out(tool: str, touches: Touches, scope: Capabilities, *, sandboxed: bo
         if scope.network is not None and not sandboxed:
             return "network"
     needs = [
-        Need(tool=tool, depth=1 if touches.spawns else None),
+        Need(tool=None if tool == LOAD_TOOLS else tool, depth=1 if touches.spawns else None),
         *(Need(path=path) for path in (*touches.reads, *touches.writes)),
         *(Need(host=host) for host in touches.network),
         *(Need(channel=place) for place in touches.sends),
@@ -259,6 +257,9 @@ def _mode(facts: CallFacts, bounds: Bounds) -> Link | None:
         if facts.harmless:
             return None
         return Link(bound="mode", verdict="deny", rule=f"{name} mode is read-only")
+    if facts.touches.typed:
+        # `cat notes.txt` only reads for a shell, but not for an `xargs rm` that is at work.
+        return Link(bound="mode", verdict="deny", rule=f"{name} mode types nothing into commands")
     if not bounds.sandboxed:
         rule = f"{name} mode runs no commands where no sandbox can keep them from writing"
         return Link(bound="mode", verdict="deny", rule=rule)

@@ -1,4 +1,8 @@
-"""The programs that read-only mode runs, each with the flags that do no harm (TOOL-7). Pure data.
+"""Whether a command only reads, and the programs that read-only mode runs, each with the flags that
+do no harm (TOOL-7). Pure.
+
+Doubt means no. The answer is for people and models, who mend a command by it; it is no promise on
+which anything is written: what is judged so runs in a view of the sandbox that cannot be written.
 
 A program is here when no flag on its list writes a file, starts another program, opens a connection
 or sets something outside of its own process, in the GNU and BSD versions; a flag that is not on its
@@ -7,12 +11,14 @@ sandbox's read-only view.
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from runtime.policy.program_flags import Given, Program, actions, dashed, names, refused_pattern
 from runtime.policy.read_only_git import git
-from runtime.policy.shell_syntax import Word
+from runtime.policy.shell_syntax import NotRead, SimpleCommand, Word, simple_commands
 
+_FOLDERS = frozenset({"HOME", "PWD"})
+"""Variables of the gateway and of the shell itself, which hold a folder."""
 _CONVERSION = re.compile(r"%(?:%|[-+ #0]*\d*(?:\.\d+)?[sdiouxXfeEgGcbq])")
 _REGEX = r"/(?:[^/\\\[\n]|\\[^c\n]|\[\^?\]?[^\]/\\\n]*\])*/"
 """A regular expression of sed's that ends at the same slash for every version of it."""
@@ -448,3 +454,30 @@ def refused(words: tuple[Word, ...]) -> str | None:
     else:
         return f"{name[:40]} is not among the programs that only read"
     return None if found is None else f"{name} with {found[:80]}"
+
+
+def not_read_only(command: str) -> str | None:
+    """Why `command` may change something, in a few words; None when it surely only reads."""
+    try:
+        found = map(refused, _commands(simple_commands(command, loops=True)))
+        return next((reason for reason in found if reason is not None), None)
+    except NotRead as error:
+        return str(error)
+
+
+def _commands(simple: Sequence[SimpleCommand]) -> Iterator[tuple[Word, ...]]:
+    """The words of each command. Raises `NotRead` for a variable of which nobody knows what it
+    holds: a loop's own holds one of the words that are in the text, or a name of a file."""
+    known, loops = set(_FOLDERS), 0
+    for one in simple:
+        loops += {"for": 1, "done": -1}.get(one.keyword, 0)
+        if loops and not one.keyword and one.words[0].text == "cd":
+            # Nobody counts how often, so nobody knows in which repository git runs behind it.
+            raise NotRead("a cd in a loop is not read")
+        unknown = [name for word in one.words for name in word.variables if name not in known]
+        if unknown:
+            raise NotRead(f"${unknown[0]} may hold anything")
+        if one.keyword == "for":
+            known.add(one.words[0].text)
+        elif not one.keyword:
+            yield one.words

@@ -16,7 +16,7 @@ from runtime.policy.code_files import code_files
 from runtime.policy.code_programs import INTERPRETERS, MAKES, RUNNERS
 from runtime.policy.decide import CallFacts
 from runtime.policy.read_arguments import only_reads, paths
-from runtime.policy.read_only_commands import not_read_only
+from runtime.policy.read_only_programs import not_read_only
 from runtime.policy.shell_syntax import NotRead, SimpleCommand, simple_commands
 
 _READS: Final = (Touch.READS, "reads files")
@@ -198,6 +198,9 @@ def _of_tool(facts: CallFacts) -> Iterator[_Told]:
 
 
 def _of_command(command: str, facts: CallFacts) -> Iterator[_Told]:
+    if facts.touches.typed:
+        # Whoever reads it may take it for anything.
+        yield _ANY_CODE
     # A shell takes these braces as they are; `find` puts names of files in their place.
     command = _BRACES.sub("'{}'", command)
     try:

@@ -31,14 +31,11 @@ class Capabilities:
     lookup: bool = False
     repeatable: bool = False
     typing_interval_s: float | None = 4.0
-    buttons: bool = False
     edits: bool = False
     edit_interval_s: float = 0.0
     live_cards: bool = False
-    threads: bool = False
     files: bool = False
     file_bytes: int | None = None
-    reactions: bool = False
     command_prefix: str = "/"
 
 

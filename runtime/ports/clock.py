@@ -10,7 +10,15 @@ class Timer(Protocol):
     def cancel(self) -> None: ...
 
 
-class Clock(Protocol):
+class Timers(Protocol):
+    """Calls that are made after a while."""
+
+    def call_later(self, seconds: float, callback: Callable[[], None]) -> Timer:
+        """Call `callback` on the event loop after `seconds`."""
+        ...
+
+
+class Clock(Timers, Protocol):
     """Wall time for what is stored, monotonic time for what is measured, and timers."""
 
     def now_ms(self) -> int:
@@ -23,8 +31,4 @@ class Clock(Protocol):
 
     async def sleep(self, seconds: float) -> None:
         """Return after `seconds`; cancellable."""
-        ...
-
-    def call_later(self, seconds: float, callback: Callable[[], None]) -> Timer:
-        """Call `callback` on the event loop after `seconds`."""
         ...

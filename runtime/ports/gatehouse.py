@@ -4,6 +4,7 @@ from typing import Literal, Protocol
 
 from runtime.domain.messages import (
     ApprovalPart,
+    Button,
     ButtonPress,
     ChatAddress,
     Deletion,
@@ -12,6 +13,7 @@ from runtime.domain.messages import (
     QuestionPart,
 )
 from runtime.domain.people import Sender
+from runtime.domain.request_keys import RequestKey
 from runtime.domain.value import Value
 
 Disposition = Literal[
@@ -55,8 +57,18 @@ class HomeSession(Value):
     updated_at_ms: int
 
 
+class HomeItem(Value):
+    """A thing of a person's own on their home page, under a `heading`, with its buttons. ``text``
+    is shown as it stands."""
+
+    heading: str
+    text: str
+    buttons: tuple[Button, ...] = ()
+
+
 class Home(Value):
     """What a platform's home page shows one person: newest sessions first, at most 20 of each.
+    ``items`` are further things of theirs, those of one heading together.
 
     ``cards`` are open ones that this person may answer. ``known`` is false for strangers, who see
     nothing else.
@@ -65,14 +77,23 @@ class Home(Value):
     known: bool
     sessions: tuple[HomeSession, ...] = ()
     cards: tuple[ApprovalPart | QuestionPart, ...] = ()
+    items: tuple[HomeItem, ...] = ()
 
 
 class Gatehouse(Protocol):
     """Everything an adapter may ask of the engine."""
 
-    async def accept(self, message: InboundMessage, *, session_id: str | None = None) -> Accepted:
+    async def accept(
+        self,
+        message: InboundMessage,
+        *,
+        session_id: str | None = None,
+        key: RequestKey | None = None,
+    ) -> Accepted:
         """Store the message, or apply it; only then acknowledge it to the platform (MSG-1).
 
+        With `key`, what becomes of it is kept in the same unit; a later message under the key is a
+        duplicate of it. Raises `Conflict` for a key that came with another request.
         With `session_id`, the message is for that session and for no other. Raises `NotFound` where
         that session is gone and `Conflict` where it has ended; nothing of the message is kept then.
         Raises `StoreUnavailable`: do not acknowledge, the platform will deliver again.
@@ -80,7 +101,7 @@ class Gatehouse(Protocol):
         ...
 
     async def press(self, press: ButtonPress) -> Pressed:
-        """Answer an approval or a question by button. Raises `StoreUnavailable`."""
+        """Answer a card, or say a command, by button. Raises `StoreUnavailable`."""
         ...
 
     async def revise(self, message: InboundMessage) -> Accepted:

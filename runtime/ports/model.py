@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from runtime.domain.files import ReceivedFile
+from runtime.domain.routes import AS_IT_IS, Generation
 from runtime.domain.runs import Usage
 from runtime.domain.tools import ToolCall, ToolSpec
 from runtime.domain.transcript import NoticeMessage, TranscriptMessage
@@ -18,6 +19,8 @@ class ModelRequest:
     ``present`` changes every turn and is put with the newest turn. ``run_id`` and ``step`` are
     for logs and for deterministic fakes, never sent. ``enclosed`` holds, by digest, the content of
     those files of ``messages`` that may be shown themselves; each provider shows what it can.
+    Of ``generation`` everything is sent but its bound on tokens, which is in
+    ``max_output_tokens``.
     """
 
     system: str
@@ -28,6 +31,7 @@ class ModelRequest:
     run_id: str
     step: int
     enclosed: Mapping[str, bytes] = field(default_factory=dict)
+    generation: Generation = AS_IT_IS
 
     @property
     def enclosed_tokens(self) -> int:
@@ -78,6 +82,11 @@ class Model(Protocol):
 
         Raises `ModelRetry` or `ModelRejected`.
         """
+        ...
+
+    async def unfit(self, generation: Generation) -> Mapping[str, str]:
+        """What of it this model cannot take, by field, each with the rule; nothing is asked of the
+        provider. Raises `ModelRejected` where the provider's library is missing."""
         ...
 
 

@@ -8,7 +8,7 @@ through `content` only, and is put together only where an operator asked for it.
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from typing import Final, Literal, Protocol
+from typing import Final, Literal
 
 SpanKind = Literal["invoke_agent", "chat", "execute_tool", "deliver"]
 """``invoke_agent`` is a turn: a run from where it stands to its end, or to where it waits."""
@@ -41,27 +41,28 @@ CHANNEL: Final = "gatehouse.channel"
 OUTCOME: Final = "gatehouse.outcome"
 
 
-class Span(Protocol):
-    """One piece of work while it is done. An error that passes its end is noted by its type."""
+class Span:
+    """One piece of work while it is done; of this one nothing is kept. An error that passes its end
+    is noted by its type."""
 
     def note(self, name: str, value: Value) -> None:
         """Say something of it that nobody said: a number, an id, a name."""
-        ...
 
     def content(self, name: str, text: Callable[[], str]) -> None:
         """What was said; `text` is called only where the operator wants it."""
-        ...
 
     def failed(self, kind: str) -> None:
         """It came to nothing; `kind` is a word of few, no message."""
-        ...
 
 
-class Tracer(Protocol):
-    """Opens spans. Those of one run share a trace, also over restarts and replicas.
+class Tracer:
+    """Opens spans; this one opens such of which nothing is kept. Those of one run share a trace,
+    also over restarts and replicas.
 
     A span other than a turn's hangs on the run's turn in this process, or on its first turn.
     """
+
+    _nothing: Final[AbstractContextManager[Span]] = nullcontext(Span())
 
     def span(
         self,
@@ -75,28 +76,8 @@ class Tracer(Protocol):
     ) -> AbstractContextManager[Span]:
         """A span that ends with the block. `name` says what is invoked, asked, executed or sent to;
         `resumed`: the run had a turn before this one."""
-        ...
+        del kind, run_id, name, facts, resumed
+        return self._nothing
 
 
-class _NoSpan:
-    """Implements `Span` by doing nothing."""
-
-    def note(self, name: str, value: Value) -> None: ...
-
-    def content(self, name: str, text: Callable[[], str]) -> None: ...
-
-    def failed(self, kind: str) -> None: ...
-
-
-class _NoTracer:
-    """Implements `Tracer` by doing nothing."""
-
-    def __init__(self) -> None:
-        self._span: AbstractContextManager[Span] = nullcontext(_NoSpan())
-
-    def span(self, *_what: object, resumed: bool = False) -> AbstractContextManager[Span]:
-        del resumed
-        return self._span
-
-
-NO_TRACER: Final[Tracer] = _NoTracer()
+NO_TRACER: Final = Tracer()

@@ -7,8 +7,9 @@ here would do something about.
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
+from typing import TypeVar
 
 import structlog
 
@@ -21,6 +22,7 @@ from runtime.store import Database
 
 log = structlog.get_logger(__name__)
 
+K = TypeVar("K")
 Tell = Callable[[Due], None]
 """Called after each look, also when nothing was found: a tick has passed."""
 
@@ -61,41 +63,25 @@ class Looks:
             for tell in told:
                 tell(found)
 
-    @contextmanager
-    def for_runs(self, tell: Tell) -> Iterator[None]:
+    def for_runs(self, tell: Tell) -> AbstractContextManager[None]:
         """Look for runs that could be claimed."""
-        with _among(self._runs, tell):
-            yield
+        return _among(self._runs, tell)
 
-    @contextmanager
-    def for_takeovers(self, tell: Tell) -> Iterator[None]:
+    def for_takeovers(self, tell: Tell) -> AbstractContextManager[None]:
         """Look for runs that lost their worker."""
-        with _among(self._takeovers, tell):
-            yield
+        return _among(self._takeovers, tell)
 
-    @contextmanager
-    def for_timers(self, tell: Tell) -> Iterator[None]:
+    def for_timers(self, tell: Tell) -> AbstractContextManager[None]:
         """Look for open calls whose time is over."""
-        with _among(self._timers, tell):
-            yield
+        return _among(self._timers, tell)
 
-    @contextmanager
-    def for_feature(self, check: DueCheck, tell: Tell) -> Iterator[None]:
+    def for_feature(self, check: DueCheck, tell: Tell) -> AbstractContextManager[None]:
         """Look for what a feature looks after."""
-        self._features[check] = tell
-        try:
-            yield
-        finally:
-            del self._features[check]
+        return _under(self._features, check, tell)
 
-    @contextmanager
-    def for_outbox(self, channel: str, account: str, tell: Tell) -> Iterator[None]:
+    def for_outbox(self, channel: str, account: str, tell: Tell) -> AbstractContextManager[None]:
         """Look for messages of one account."""
-        self._accounts[channel, account] = tell
-        try:
-            yield
-        finally:
-            del self._accounts[channel, account]
+        return _under(self._accounts, (channel, account), tell)
 
 
 @contextmanager
@@ -105,3 +91,12 @@ def _among(listening: list[Tell], tell: Tell) -> Iterator[None]:
         yield
     finally:
         listening.remove(tell)
+
+
+@contextmanager
+def _under(listening: dict[K, Tell], key: K, tell: Tell) -> Iterator[None]:
+    listening[key] = tell
+    try:
+        yield
+    finally:
+        del listening[key]

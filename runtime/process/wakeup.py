@@ -2,7 +2,7 @@
 
 import asyncio
 
-from runtime.ports.clock import Clock
+from runtime.ports.clock import Timers
 
 TICK_S = 1.0
 """How late a lost wake-up may be noticed (MSG-21)."""
@@ -11,8 +11,8 @@ TICK_S = 1.0
 class Wake:
     """A signal that is never lost between two waits; several signals wake once."""
 
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
+    def __init__(self, timers: Timers) -> None:
+        self._timers = timers
         self._event = asyncio.Event()
 
     def set(self) -> None:
@@ -32,7 +32,7 @@ class Wake:
             timed_out = True
             self._event.set()
 
-        timer = self._clock.call_later(seconds, expire)
+        timer = self._timers.call_later(seconds, expire)
         try:
             await self._event.wait()
         finally:

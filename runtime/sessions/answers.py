@@ -1,12 +1,13 @@
-"""Which open call a person means, and its answer. Who may answer is in `sessions/approvers`."""
+"""Which open call a person means, its answer, and who may give it (APR-2): an approver, and to a
+question also whoever its run answers."""
 
 from dataclasses import dataclass
 from typing import Final
 
 from runtime.domain.errors import Conflict, NotFound
 from runtime.domain.ids import code_of
-from runtime.domain.people import Speaker
-from runtime.sessions import approvals, open_calls
+from runtime.domain.people import Approvers, Speaker
+from runtime.sessions import approvals, audit, open_calls, runs
 from runtime.sessions.approvals import Answer, Answered, Choice
 from runtime.sessions.open_calls import APPROVAL, FOR_PEOPLE, OpenCall
 from runtime.sessions.unit import Unit
@@ -56,6 +57,7 @@ def _fits(call: OpenCall, kind: str | None) -> bool:
     return call.kind in FOR_PEOPLE and kind in (None, call.kind)
 
 
+REFUSED: Final = "Only an approver of this conversation may answer that."
 NEWER = "That card is newer than your words, which arrived late. Look at it and answer again."
 
 
@@ -71,6 +73,30 @@ def answer(
         raise Conflict(f"this was {call.state} already", call.state)
     given = Answer(by=speaker.person_id, name=speaker.name, choice=choice, text=text)
     return approvals.answer(unit, call, given)
+
+
+def may_answer(conn: Connection, call: OpenCall, speaker: Speaker, approvers: Approvers) -> bool:
+    """Whether `speaker` may answer `call`; a refusal is recorded, so the unit must not fail."""
+    if permitted(conn, call, speaker, approvers):
+        return True
+    audit.append(
+        conn,
+        actor=speaker.person_id,
+        action=f"{call.kind}.refused",
+        session_id=call.session_id,
+        run_id=call.run_id,
+        data={"request_id": call.id, "trust": speaker.trust.value},
+    )
+    return False
+
+
+def permitted(conn: Connection, call: OpenCall, speaker: Speaker, approvers: Approvers) -> bool:
+    """The same of somebody who has not tried: nothing is recorded."""
+    if approvers.include(speaker):
+        return True
+    if call.kind == APPROVAL:
+        return False
+    return runs.get(conn, call.run_id).speaker.platform_account == speaker.platform_account
 
 
 def code(call: OpenCall) -> str:

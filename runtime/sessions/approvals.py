@@ -26,7 +26,6 @@ from runtime.domain.messages import (
 from runtime.domain.people import Approvers, Trust
 from runtime.domain.printable import printable
 from runtime.domain.runs import Holder, RunState
-from runtime.domain.tools import ToolResult
 from runtime.domain.value import JsonObject
 from runtime.ports.bus import OUTBOX, RUNS
 from runtime.sessions import (
@@ -37,10 +36,9 @@ from runtime.sessions import (
     open_calls,
     outbox,
     people,
-    run_resume,
     runs,
     sessions,
-    stream_ends,
+    streams,
 )
 from runtime.sessions.calls import CallRow
 from runtime.sessions.keys import OF_USER, place_of
@@ -94,10 +92,9 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """The open call as it was settled; `resumed` says that its run is queued again."""
+    """The open call as it was settled."""
 
     call: OpenCall
-    resumed: bool
     outcome: str
 
 
@@ -139,7 +136,7 @@ def _rest(
     """Let a run of a locked lane wait for its open calls; it holds no worker."""
     kind = unit.kind(lane)
     if kind.speaks:
-        stream_ends.rest(unit.conn, run)
+        streams.rest(unit.conn, run)
     state = min((unit.kinds.waits[call.kind] for call in opened), key=lambda one: one.rank).state
     runs.move(unit.conn, run, state, {"worker": None, "fence": None})
     if run.transcript == lane.transcript:
@@ -153,8 +150,6 @@ def _ask(unit: Unit, lane: Lane, run: Run, opening: Opening) -> None:
     if not isinstance(opening, CardOpening):
         raise TypeError(f"a card is opened by a CardOpening, not by {type(opening).__name__}")
     conn, wait = unit.conn, opening
-    prefix = IdPrefix.APPROVAL if wait.kind == APPROVAL else IdPrefix.QUESTION
-    identifier = new_id(prefix, lane.now_ms)
     # A card that stands in another session's chat says who asks by it (APR-7).
     by = unit.kind(lane).asked_by(conn, run.session_id)
     asker = "" if by is None else by.words
@@ -169,20 +164,7 @@ def _ask(unit: Unit, lane: Lane, run: Run, opening: Opening) -> None:
         "choices": ["once", "session", "deny"] if wait.grant else ["once", "deny"],
         "risk": wait.risk.model_dump(mode="json") if wait.risk else None,
     }
-    call = OpenCall(
-        id=identifier,
-        session_id=run.session_id,
-        run_id=run.id,
-        step=wait.row.step,
-        place=wait.row.place,
-        kind=wait.kind,
-        digest=wait.row.digest,
-        payload=payload,
-        created_ms=lane.now_ms,
-        expires_ms=lane.now_ms + wait.expires_in_ms,
-    )
-    open_calls.add(conn, call)
-    calls.wait(conn, wait.row)
+    call = open_calls.begin(conn, lane, wait.row, wait.kind, payload, lasts_ms=wait.expires_in_ms)
     elsewhere = _owner_chat(conn, lane, run, wait.approvers) if wait.kind == APPROVAL else None
     card = OutboundMessage(
         outbox_id=new_id(IdPrefix.OUTBOX, lane.now_ms),
@@ -192,9 +174,9 @@ def _ask(unit: Unit, lane: Lane, run: Run, opening: Opening) -> None:
         run_id=run.id,
         session_id=run.session_id,
     )
-    outbox.add(conn, NewRow(kind="card", message=card, open_call_id=identifier))
+    outbox.add(conn, NewRow(kind="card", message=card, open_call_id=call.id))
     kind = EventKind.APPROVAL_REQUESTED if wait.kind == APPROVAL else EventKind.QUESTION_ASKED
-    lane.record(kind, run.id, {"request_id": identifier, **payload})
+    lane.record(kind, run.id, {"request_id": call.id, **payload})
 
 
 def _owner_chat(conn: Connection, lane: Lane, run: Run, approvers: Approvers) -> ChatAddress | None:
@@ -273,7 +255,7 @@ def answer(unit: Unit, call: OpenCall, given: Answer) -> Answered:
         now = open_calls.get(conn, call.id)
         state = now.state if now else "gone"
         raise Conflict(f"this was {state} already", state)
-    row = _row_of(conn, call)
+    row = open_calls.row_of(conn, call)
     if call.kind == QUESTION:
         text = _option(call, given.text)
         # An option is the model's own text, whoever chose it.
@@ -297,11 +279,15 @@ def answer(unit: Unit, call: OpenCall, given: Answer) -> Answered:
     return _settled(unit, lane, call, outcome, by=given.by, data=data)
 
 
+_DIGITS: Final = 9
+"""Of the number of an option. Python refuses to read a number of thousands."""
+
+
 def _option(call: OpenCall, text: str) -> str:
     """The option that a number names, where the card listed options; else the text itself."""
-    options = call.payload.get("options")
-    if isinstance(options, list) and text.strip().isdecimal():
-        place = int(text.strip())
+    options, number = call.payload.get("options"), text.strip()
+    if isinstance(options, list) and number.isdecimal() and len(number) <= _DIGITS:
+        place = int(number)
         if 1 <= place <= len(options):
             return str(options[place - 1])
     return text
@@ -317,7 +303,7 @@ def expire(unit: Unit, call: OpenCall) -> None:
     """Deny what nobody answered in time (APR-5), unless somebody was faster."""
     conn, lane = unit.conn, unit.lane(call.session_id)
     if open_calls.settle(conn, call, state="expired", answer={}, by=None):
-        _end_call(conn, lane, _row_of(conn, call), "denied", "Nobody answered in time.")
+        _end_call(conn, lane, open_calls.row_of(conn, call), "denied", "Nobody answered in time.")
         _settled(unit, lane, call, "Nobody answered in time.", by="system", data={})
 
 
@@ -325,7 +311,7 @@ def withdraw(conn: Connection, lane: Lane, run: Run, reason: str) -> None:
     """Close every open call of a run that is being stopped; the caller saves the lane."""
     for call in open_calls.of_run(conn, run.id, state="open"):
         if open_calls.settle(conn, call, state="withdrawn", answer={"text": reason}, by=None):
-            _end_call(conn, lane, _row_of(conn, call), "cancelled", reason)
+            _end_call(conn, lane, open_calls.row_of(conn, call), "cancelled", reason)
             if call.kind not in FOR_PEOPLE:
                 continue
             _update_card(conn, lane, call, f"Withdrawn: {reason}")
@@ -346,10 +332,10 @@ def _settled(
         run_id=call.run_id,
         data={"request_id": call.id, "digest": call.digest, "outcome": outcome},
     )
-    resumed = run_resume.resume(conn, lane, call.run_id)
+    open_calls.resume(conn, lane, call.run_id)
     for topic in (RUNS, OUTBOX):
         unit.say(topic)
-    return Answered(replace(call, state="answered"), resumed, outcome)
+    return Answered(replace(call, state="answered"), outcome)
 
 
 def _update_card(conn: Connection, lane: Lane, call: OpenCall, outcome: str) -> None:
@@ -376,19 +362,8 @@ def _end_call(
     *,
     outside: bool = False,
 ) -> None:
-    result = ToolResult(
-        call_id=row.call.id,
-        name=row.call.name,
-        status=status,
-        content=content or "(no answer)",
-        outside=outside,
-    )
+    result = row.ended(status, content or "(no answer)", outside=outside)
     calls.end(conn, row, result, None, now=lane.now_ms)
-
-
-def _row_of(conn: Connection, call: OpenCall) -> CallRow:
-    rows = calls.of_step(conn, call.run_id, call.step)
-    return next(row for row in rows if row.place == call.place)
 
 
 def _decided(call: OpenCall) -> EventKind:

@@ -47,9 +47,9 @@ def bounds_of(settings: PolicySettings, session: Session, *, trust: Trust, group
         sandboxed=settings.sandboxed,
         rules=settings.rules,
         grants=session.grants,
-        tools=session.tools,
-        max_steps=session.max_steps,
-        no_writing=session.no_writing,
-        scope=session.capabilities,
+        tools=session.scope.tools,
+        max_steps=session.scope.max_steps,
+        no_writing=session.scope.no_writing,
+        scope=session.scope.capabilities,
         child=session.parent_id is not None,
     )

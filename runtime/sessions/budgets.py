@@ -25,8 +25,7 @@ from runtime.domain.runs import RunState, Usage
 from runtime.sessions import totals
 from runtime.sessions.tables import budget_reservations, budgets, runs
 from runtime.store.dialect import lock_rows
-from runtime.store.insert_once import insert_new
-from runtime.store.statements import hot
+from runtime.store.statements import hot, insert_new
 
 
 @dataclass(frozen=True, slots=True)

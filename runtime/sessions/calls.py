@@ -15,6 +15,7 @@ from runtime.domain.decisions import Decision
 from runtime.domain.tools import Effect, ResultStatus, ToolCall, ToolResult
 from runtime.sessions.tables import tool_calls
 from runtime.store.payloads import kept
+from runtime.store.row_values import from_row
 from runtime.store.statements import hot
 
 
@@ -32,9 +33,23 @@ class CallRow:
     decision: Decision | None = None
     result: ToolResult | None = None
 
-    def ended(self, status: ResultStatus, content: str) -> ToolResult:
+    def ended(
+        self,
+        status: ResultStatus,
+        content: str,
+        *,
+        untrusted: bool = False,
+        outside: bool = False,
+    ) -> ToolResult:
         """A result of it that no tool gave."""
-        return ToolResult(call_id=self.call.id, name=self.call.name, status=status, content=content)
+        return ToolResult(
+            call_id=self.call.id,
+            name=self.call.name,
+            status=status,
+            content=content,
+            untrusted=untrusted,
+            outside=outside,
+        )
 
 
 UNKNOWN: Final = (
@@ -160,14 +175,11 @@ def _dump(decision: Decision | None) -> str | None:
 
 def _row(row: Row[tuple[object, ...]]) -> CallRow:
     found = row._mapping
-    return CallRow(
-        run_id=found["run_id"],
-        step=found["step"],
-        place=found["place"],
+    return from_row(
+        CallRow,
+        found,
         call=ToolCall(id=found["call_id"], name=found["name"], arguments=found["arguments"]),
         effect=Effect(found["effect"]),
-        state=found["state"],
-        digest=found["digest"],
-        decision=(None if found["decision"] is None else kept(Decision, found["decision"])),
-        result=(None if found["result"] is None else kept(ToolResult, found["result"])),
+        decision=None if found["decision"] is None else kept(Decision, found["decision"]),
+        result=None if found["result"] is None else kept(ToolResult, found["result"]),
     )

@@ -115,40 +115,17 @@ def messages(conn: Connection, move: Move) -> int:
 
 def people(conn: Connection, move: Move) -> None:
     """Where people are reached, and where strangers wait for their answer."""
-    rows = conn.execute(
-        select(accounts.c.user_id, accounts.c.direct_chat).where(
-            accounts.c.channel == move.channel,
-            accounts.c.account == move.account,
-            accounts.c.direct_chat.is_not(None),
-        )
-    ).all()
-    for row in rows:
-        chat = kept(ChatAddress, row.direct_chat)
-        if chat.chat_id == move.old_chat_id:
-            conn.execute(
-                update(accounts)
-                .where(
-                    accounts.c.channel == move.channel,
-                    accounts.c.account == move.account,
-                    accounts.c.user_id == row.user_id,
-                )
-                .values(direct_chat=_moved(chat, move).model_dump_json())
-            )
-    waiting = conn.execute(
-        select(pairings.c.code, pairings.c.address).where(
-            pairings.c.channel == move.channel,
-            pairings.c.account == move.account,
-            pairings.c.state == "pending",
-        )
-    ).all()
-    for row in waiting:
-        chat = kept(ChatAddress, row.address)
-        if chat.chat_id == move.old_chat_id:
-            conn.execute(
-                update(pairings)
-                .where(pairings.c.code == row.code)
-                .values(address=_moved(chat, move).model_dump_json())
-            )
+    for column, which in (
+        (accounts.c.direct_chat, accounts.c.direct_chat.is_not(None)),
+        (pairings.c.address, pairings.c.state == "pending"),
+    ):
+        table = column.table
+        there = which & (table.c.channel == move.channel) & (table.c.account == move.account)
+        for address in conn.execute(select(column).where(there).distinct()).scalars().all():
+            chat = kept(ChatAddress, address)
+            if chat.chat_id == move.old_chat_id:
+                moved = {column.name: _moved(chat, move).model_dump_json()}
+                conn.execute(update(table).where(there, column == address).values(moved))
 
 
 def _moved(address: ChatAddress, move: Move) -> ChatAddress:

@@ -14,8 +14,7 @@ from runtime.sessions.calls import CallRow
 from runtime.sessions.inputs import Input
 from runtime.sessions.lanes import Head, Lane
 from runtime.sessions.run_close import close_step, end_as_asked, last_word, stands_open
-from runtime.sessions.run_end import RunEnd
-from runtime.sessions.runs import Run
+from runtime.sessions.runs import Run, RunEnd
 from runtime.sessions.sessions import Session
 from runtime.sessions.unit import Unit
 from runtime.sessions.window import Window, WindowCache
@@ -143,7 +142,7 @@ def recover(unit: Unit) -> int:
         lane.active_run = None
         # It has the lowest number of those that wait, so it is the head of its lane.
         lane.begin_at(run.ready_ms)
-        _requeued(lane, run, run.attempt + 1)
+        _requeued(lane, run, run.attempt + 1, "takeover")
     unit.say(RUNS)
     return len(found)
 
@@ -157,8 +156,17 @@ def _end_one(unit: Unit) -> int:
     return 1
 
 
-def _requeued(lane: Lane, run: Run, attempt: int) -> None:
-    lane.record(EventKind.RUN_QUEUED, run.id, {"kind": run.kind.value, "attempt": attempt})
+def _requeued(lane: Lane, run: Run, attempt: int, why: str) -> None:
+    lane.record(
+        EventKind.RUN_QUEUED,
+        run.id,
+        {
+            "kind": run.kind.value,
+            "attempt": attempt,
+            "summary": run.summary,
+            "resumed_by": {"kind": why},
+        },
+    )
 
 
 def release(unit: Unit, run: Run, *, died: bool = True) -> None:
@@ -176,7 +184,7 @@ def release(unit: Unit, run: Run, *, died: bool = True) -> None:
     elif attempt >= MAX_ATTEMPTS:
         _give_up(unit, lane, queued, attempt)
     else:
-        _requeued(lane, run, attempt)
+        _requeued(lane, run, attempt, "takeover" if died else "handover")
     lanes.settle(conn, lane)
     unit.say(RUNS)
 

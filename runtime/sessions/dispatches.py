@@ -11,7 +11,7 @@ from pydantic import JsonValue
 from runtime.domain.ids import IdPrefix, new_id
 from runtime.domain.messages import Dispatch, FilePart, OutboundMessage
 from runtime.domain.value import JsonObject
-from runtime.sessions import audit, outbox, stream_ends
+from runtime.sessions import audit, outbox, streams
 from runtime.sessions.calls import CallRow
 from runtime.sessions.outbox import NewRow
 from runtime.sessions.runs import Run
@@ -35,7 +35,7 @@ def send(conn: Connection, run: Run, row: CallRow, sends: Dispatch, *, now: int)
         session_id=sends.session_id or run.session_id,
     )
     if sends.target is None:
-        stream_ends.rest(conn, run)
+        streams.rest(conn, run)
     outbox.add(conn, NewRow(kind=FILE, message=message), now=now)
     _audit(conn, run, row, message)
     return message

@@ -1,6 +1,6 @@
 """Inputs: one row for everything that arrived for a session, once, whatever delivered it."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlalchemy import (
@@ -16,16 +16,18 @@ from sqlalchemy import (
     update,
 )
 
+from runtime.domain.ids import IdPrefix, new_id
 from runtime.domain.messages import InboundMessage
 from runtime.domain.people import Speaker, Trust
 from runtime.sessions import idempotency
+from runtime.sessions.lanes import Lane
 from runtime.sessions.runs import QUEUED
 from runtime.sessions.tables import inputs, lanes, runs, sessions
 from runtime.store.database import DIALECTS
 from runtime.store.dialect import dialect_name, one_of
-from runtime.store.insert_once import insert_new
 from runtime.store.payloads import kept, quoted
-from runtime.store.statements import hot
+from runtime.store.row_values import from_row
+from runtime.store.statements import hot, insert_new
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,8 @@ class Input:
 
 PERSON, NOTICE = "person", "notice"
 """Where an input is from: somebody said it, or the machinery tells it (a handoff)."""
+MAIL = "mail:"
+"""How the identity of an input begins that another agent sent to the session's mailbox."""
 SESSIONS = 100
 """Sessions of a place that are looked at."""
 LOOKED_BACK = 200
@@ -107,6 +111,33 @@ _HAND_OVER = hot(
 )
 
 
+def new_input(
+    lane: Lane,
+    message: InboundMessage,
+    speaker: Speaker,
+    *,
+    run_id: str | None,
+    state: str = "pending",
+    identity: str = "",
+    origin: str = PERSON,
+) -> Input:
+    """The next input of a lane, for the run `run_id`; `add` keeps it. Without an `identity` of its
+    own it has that of its message."""
+    lane.input_seq += 1
+    return Input(
+        id=new_id(IdPrefix.INPUT, lane.now_ms),
+        session_id=lane.session_id,
+        seq=lane.input_seq,
+        identity=identity or message.identity,
+        origin=origin,
+        run_id=run_id,
+        state=state,
+        speaker=speaker,
+        message=message,
+        received_ms=message.received_at_ms,
+    )
+
+
 def add(conn: Connection, new: Input) -> bool:
     """Keep an input; False when its identity is known already (MSG-2)."""
     return insert_new(
@@ -147,7 +178,7 @@ def known(conn: Connection, identity: str) -> KnownInput | None:
     row = _IDENTITY.first(conn, the_identity=identity)
     if row is None:
         return None
-    named = idempotency.recall(conn, _named(row.id), digest="")
+    named = idempotency.noted(conn, _named(row.id))
     run_id = row.run_id if named is None else str(named["run_id"])
     return KnownInput(row.id, row.session_id, run_id, row.state)
 
@@ -160,17 +191,11 @@ def pending_of_run(conn: Connection, run_id: str) -> Sequence[Input]:
 def input_of(row: Row[tuple[object, ...]]) -> Input:
     """A row as it was read."""
     found = row._mapping
-    return Input(
-        id=found["id"],
-        session_id=found["session_id"],
-        seq=found["seq"],
-        identity=found["identity"],
-        origin=found["origin"],
-        run_id=found["run_id"],
-        state=found["state"],
+    return from_row(
+        Input,
+        found,
         speaker=kept(Speaker, found["speaker"]),
         message=kept(InboundMessage, found["message"]),
-        received_ms=found["received_ms"],
     )
 
 
@@ -180,6 +205,22 @@ def oldest_waiting(conn: Connection, session_id: str, *, at_work: str | None) ->
     row = _OLDEST.first(conn, of_session=session_id, at_work=at_work or "")
     found: int | None = None if row is None else row.seq
     return found
+
+
+def mail_waiting(conn: Connection, session_ids: Collection[str]) -> Mapping[str, int]:
+    """How many messages from other agents wait to be read, by session; of those that have any."""
+    rows = conn.execute(
+        select(runs.c.session_id, func.count())
+        .join(inputs, inputs.c.run_id == runs.c.id)
+        .where(
+            runs.c.session_id.in_(session_ids),
+            runs.c.state == QUEUED,
+            inputs.c.state == PENDING,
+            inputs.c.identity.startswith(MAIL),
+        )
+        .group_by(runs.c.session_id)
+    )
+    return {session_id: count for session_id, count in rows}  # noqa: C416 - rows are no pairs
 
 
 def since_person(conn: Connection, session_id: str, *, most: int) -> int:
@@ -223,7 +264,7 @@ def speakers(conn: Connection, key: str, *, below: str, chat_id: str) -> Sequenc
     found: dict[tuple[str, str, str], Speaker] = {}
     for row in rows:
         speaker = kept(Speaker, row.speaker)
-        found.setdefault((speaker.channel, speaker.account, speaker.user_id), speaker)
+        found.setdefault(speaker.platform_account, speaker)
     return list(found.values())
 
 
@@ -263,17 +304,17 @@ def pass_on(conn: Connection, items: Sequence[Input], run_id: str, *, to: str) -
     hand_over(conn, run_id, to=to)
     for item in items:
         name_run(conn, item.id, run_id)
-    idempotency.remember(conn, _passed_on(run_id), digest="", response={"run_id": to})
+    idempotency.note(conn, _passed_on(run_id), {"run_id": to})
 
 
 def name_run(conn: Connection, input_id: str, run_id: str) -> None:
     """Keep which run the sender of an input is told of, where its row names another or none."""
-    idempotency.remember(conn, _named(input_id), digest="", response={"run_id": run_id})
+    idempotency.note(conn, _named(input_id), {"run_id": run_id})
 
 
 def passed_on_to(conn: Connection, run_id: str) -> str | None:
     """The run that answers what an ended run was told and never heard."""
-    found = idempotency.recall(conn, _passed_on(run_id), digest="")
+    found = idempotency.noted(conn, _passed_on(run_id))
     return None if found is None else str(found["run_id"])
 
 

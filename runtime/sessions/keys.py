@@ -28,6 +28,16 @@ def session_key(address: ChatAddress, sender: Sender, *, scope: Scope) -> str:
     return f"{key}{OF_USER}{escape_component(sender.id)}" if scope == "user" else key
 
 
+def is_of_person(key: str, channel: str, account: str, user_id: str) -> bool:
+    """Whether a session is of one person alone: their direct chat, or their own in a group."""
+    place = _join(channel, account)
+    direct = ChatAddress(channel=channel, account=account, chat_id=user_id)
+    own = session_key(direct, Sender(id=user_id), scope="user")
+    if key == own or key.startswith(f"{own}:"):
+        return True
+    return key.startswith(f"{place}:") and key.endswith(f"{OF_USER}{escape_component(user_id)}")
+
+
 def place_of(key: str) -> str:
     """What of a key names the place, without the person whose session it is there."""
     return key.partition(OF_USER)[0]

@@ -5,12 +5,13 @@ saves it once. All counters of a session live here, so its numbers are dense and
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVarTuple
 
 from sqlalchemy import (
     ColumnElement,
+    CompoundSelect,
     Connection,
     Integer,
     Row,
@@ -23,8 +24,10 @@ from sqlalchemy import (
     exists,
     func,
     insert,
+    literal,
     literal_column,
     select,
+    union_all,
     update,
 )
 
@@ -33,6 +36,7 @@ from runtime.domain.events import EventKind
 from runtime.domain.ids import IdPrefix, new_id
 from runtime.domain.messages import ChatAddress
 from runtime.domain.runs import Holder
+from runtime.domain.summaries import summary
 from runtime.domain.transcript import TranscriptMessage, message_tokens
 from runtime.domain.value import JsonObject
 from runtime.sessions import events, lane_writes
@@ -42,10 +46,9 @@ from runtime.sessions.sessions import Session, session_of
 from runtime.sessions.tables import lanes, runs, sessions
 from runtime.sessions.transcripts import Line
 from runtime.store.database import DIALECTS, STORE_TIME, DialectName, clock_ms, now_ms
-from runtime.store.dialect import dialect_name, lock_rows, one_of, timed
-from runtime.store.insert_once import insert_new
+from runtime.store.dialect import by_bytes, dialect_name, lock_rows, one_of, timed
 from runtime.store.leases import PROCESS, held_by, held_params
-from runtime.store.statements import Hot, hot
+from runtime.store.statements import Hot, hot, insert_new
 
 Ts = TypeVarTuple("Ts")
 
@@ -86,11 +89,17 @@ class Lane:
     wants_ms: int | None = None
     new_events: list[dict[str, object]] = field(default_factory=list)
     new_messages: list[dict[str, object]] = field(default_factory=list)
+    redact: Callable[[str], str] = field(default=str, compare=False)
+    """Takes the gateway's secrets out of a text."""
 
     @property
     def is_idle(self) -> bool:
         """Whether nothing runs in it and nothing waits to."""
         return self.active_run is None and self.ready_ms is None and self.wants_ms is None
+
+    def summary(self, text: str) -> str:
+        """What a run is about that answers `text`, in one line for people."""
+        return summary(self.redact(text))
 
     def begin_at(self, when: int | None) -> None:
         """Set when its head run may start; None where there is none."""
@@ -175,8 +184,20 @@ class Ready:
     passed_over: bool
 
 
-def _timed(locking: Select[*Ts]) -> Mapping[DialectName, Hot[Any]]:
-    """A lane is told the time at which the unit had its lock, by the statement that locks it."""
+def _locking(
+    found: Callable[[DialectName], Select[*Ts]], *, wait: bool = False
+) -> Mapping[DialectName, Hot[Any]]:
+    """Locks the lanes that no other unit holds, or with `wait` all of them. A lane is told the time
+    at which the unit had its lock, by the statement that locks it."""
+    return {
+        name: hot(timed(name, lock_rows(found(name), skip_locked=not wait, of=lanes)))
+        for name in DIALECTS
+    }
+
+
+def _waiting(found: Select[*Ts], *others: Table) -> Mapping[DialectName, Hot[Any]]:
+    """Locks lanes and the rows of `others` beside them, behind them, once nobody else does."""
+    locking = lock_rows(found, skip_locked=False, of=(lanes, *others))
     return {name: hot(timed(name, locking)) for name in DIALECTS}
 
 
@@ -192,58 +213,57 @@ def _columns_of(table: Table) -> Sequence[ColumnElement[Any]]:
     return [column.label(f"{table.name}_{column.name}") for column in table.c]
 
 
-_LOCK = _timed(
-    lock_rows(
-        select(*_COLUMNS).where(lanes.c.session_id == bindparam("lane_session")),
-        skip_locked=False,
-    )
+_LOCK = _waiting(select(*_COLUMNS).where(lanes.c.session_id == bindparam("lane_session")))
+# Locks are had in the order of the rows, and depth and id never change while others are waited for.
+_LOCK_ALL = _locking(
+    lambda on: (
+        select(*_COLUMNS)
+        .where(one_of(on, lanes.c.session_id, "lane_sessions"))
+        .order_by(lanes.c.depth.desc(), by_bytes(on, lanes.c.session_id))
+    ),
+    wait=True,
 )
-_LOCK_OF_RUN = _timed(
-    lock_rows(
-        select(*_COLUMNS).where(
-            lanes.c.session_id
-            == select(runs.c.session_id).where(runs.c.id == bindparam("lane_run")).scalar_subquery()
-        ),
-        skip_locked=False,
+_LOCK_OF_RUN = _waiting(
+    select(*_COLUMNS).where(
+        lanes.c.session_id
+        == select(runs.c.session_id).where(runs.c.id == bindparam("lane_run")).scalar_subquery()
     )
 )
 # The key is looked up beforehand: the session that has it then is waited for, and is read after the
 # wait, whatever its key is by then.
-_LOCK_BY_KEY = _timed(
-    lock_rows(
-        select(*_COLUMNS, *_columns_of(sessions))
-        .join(sessions, sessions.c.id == lanes.c.session_id)
-        .where(
-            lanes.c.session_id
-            == select(_keyed.c.id).where(_keyed.c.key == bindparam("session_key")).scalar_subquery()
-        ),
-        skip_locked=False,
-        of=(lanes, sessions),
-    )
+_LOCK_BY_KEY = _waiting(
+    select(*_COLUMNS, *_columns_of(sessions))
+    .join(sessions, sessions.c.id == lanes.c.session_id)
+    .where(
+        lanes.c.session_id
+        == select(_keyed.c.id).where(_keyed.c.key == bindparam("session_key")).scalar_subquery()
+    ),
+    sessions,
 )
 # The rows beside the lane are locked as well, behind it: whoever waits for a lane would otherwise
 # get them as they were before the wait, and take a lost run for its own.
 _OF_RUN = runs.c.id == bindparam("lane_run")
-_LOCK_RUN = _timed(
-    lock_rows(
-        select(*_COLUMNS, *_columns_of(runs))
-        .join(runs, runs.c.session_id == lanes.c.session_id)
-        .where(_OF_RUN),
-        skip_locked=False,
-        of=(lanes, runs),
-    )
+_LOCK_RUN = _waiting(
+    select(*_COLUMNS, *_columns_of(runs))
+    .join(runs, runs.c.session_id == lanes.c.session_id)
+    .where(_OF_RUN),
+    runs,
 )
-_LOCK_RUN_IN_SESSION = _timed(
-    lock_rows(
-        select(*_COLUMNS, *_columns_of(runs), *_columns_of(sessions))
-        .join(runs, runs.c.session_id == lanes.c.session_id)
-        .join(sessions, sessions.c.id == lanes.c.session_id)
-        .where(_OF_RUN),
-        skip_locked=False,
-        of=(lanes, runs, sessions),
-    )
+_LOCK_RUN_IN_SESSION = _waiting(
+    select(*_COLUMNS, *_columns_of(runs), *_columns_of(sessions))
+    .join(runs, runs.c.session_id == lanes.c.session_id)
+    .join(sessions, sessions.c.id == lanes.c.session_id)
+    .where(_OF_RUN),
+    runs,
+    sessions,
 )
 _below = lanes.alias("below")
+DELEGATES = (
+    exists()
+    .where(_below.c.root_id == lanes.c.root_id, _below.c.parent_id == lanes.c.session_id)
+    .label("delegates")
+)
+"""Whether sessions are below that of a lane."""
 _earlier = runs.alias("earlier")
 _HEADS: Mapping[DialectName, Hot[Any]] = {
     name: hot(
@@ -253,9 +273,7 @@ _HEADS: Mapping[DialectName, Hot[Any]] = {
             lanes.c.transcript,
             lanes.c.kind,
             lanes.c.parent_id,
-            exists()
-            .where(_below.c.root_id == lanes.c.root_id, _below.c.parent_id == lanes.c.session_id)
-            .label("delegates"),
+            DELEGATES,
         )
         .join(runs, runs.c.session_id == lanes.c.session_id)
         .join(sessions, sessions.c.id == lanes.c.session_id)
@@ -298,42 +316,27 @@ def _ready(on: DialectName) -> Hot[Any]:
 
 
 _READY: Mapping[DialectName, Hot[Any]] = {name: _ready(name) for name in DIALECTS}
-_WANTING = {
-    name: hot(
-        timed(
-            name,
-            lock_rows(
-                select(*_COLUMNS)
-                .where(lanes.c.wants_ms <= select(STORE_TIME[name]).scalar_subquery())
-                .order_by(lanes.c.wants_ms)
-                .limit(cast(bindparam("most", type_=Integer()), Integer)),
-                skip_locked=True,
-            ),
-        )
+_WANTING = _locking(
+    lambda on: (
+        select(*_COLUMNS)
+        .where(lanes.c.wants_ms <= select(STORE_TIME[on]).scalar_subquery())
+        .order_by(lanes.c.wants_ms)
+        .limit(_MOST)
     )
-    for name in DIALECTS
-}
-_ABANDONED = {
-    name: hot(
-        timed(
-            name,
-            lock_rows(
-                select(*_COLUMNS)
-                .join(runs, runs.c.session_id == lanes.c.session_id)
-                .where(
-                    RUNNING,
-                    runs.c.cancel.is_(None),
-                    runs.c.attempt < bindparam("attempts"),
-                    worker_is_dead(name),
-                )
-                .limit(cast(bindparam("most", type_=Integer()), Integer)),
-                skip_locked=True,
-                of=lanes,
-            ),
+)
+_ABANDONED = _locking(
+    lambda on: (
+        select(*_COLUMNS)
+        .join(runs, runs.c.session_id == lanes.c.session_id)
+        .where(
+            RUNNING,
+            runs.c.cancel.is_(None),
+            runs.c.attempt < bindparam("attempts"),
+            worker_is_dead(on),
         )
+        .limit(_MOST)
     )
-    for name in DIALECTS
-}
+)
 _ANY_READY = hot(
     select(lanes.c.session_id)
     .where(lanes.c.ready_ms <= select(STORE_TIME["postgresql"]).scalar_subquery())
@@ -351,7 +354,7 @@ _NEXT_EVENT: Mapping[DialectName, Hot[Any]] = {
         update(lanes)
         .where(lanes.c.session_id == bindparam("lane_session"))
         .values(event_seq=lanes.c.event_seq + 1)
-        .returning(lanes.c.event_seq, STORE_TIME[name].label("at_ms"))
+        .returning(lanes.c.event_seq, lanes.c.ready_ms, STORE_TIME[name].label("at_ms"))
     )
     for name in DIALECTS
 }
@@ -365,16 +368,17 @@ def window(conn: Connection, session_id: str) -> tuple[int, int]:
     return row.transcript, row.window_from
 
 
-def depths(conn: Connection, session_ids: Sequence[str]) -> Mapping[str, int]:
-    """How deep sessions lie in their trees, which never changes. Raises `NotFound`."""
-    if not session_ids:
-        return {}
-    query = select(lanes.c.session_id, lanes.c.depth).where(lanes.c.session_id.in_(session_ids))
-    found: dict[str, int] = {row.session_id: row.depth for row in conn.execute(query)}
-    for one in session_ids:
-        if one not in found:
-            raise NotFound("session", one)
-    return found
+def tree(session_id: str) -> CompoundSelect[str]:
+    """The session at the root of a tree and all below it."""
+    # One list of sessions: SQLite reads the whole table for two that are joined by OR.
+    return union_all(select(literal(session_id)), below(session_id))
+
+
+def below(session_id: str) -> Select[str]:
+    """The sessions below the one at the root of a tree."""
+    return select(lanes.c.session_id).where(
+        lanes.c.root_id == session_id, lanes.c.parent_id.is_not(None)
+    )
 
 
 def parent_of(conn: Connection, session_id: str) -> str | None:
@@ -391,35 +395,36 @@ def lock(conn: Connection, session_id: str) -> Lane:
     return _lane(row)
 
 
-def lock_of_run(conn: Connection, run_id: str) -> Lane:
-    """The lane of a run, held until the unit ends. Raises `NotFound`.
+def lock_all(conn: Connection, session_ids: Collection[str]) -> Sequence[Lane]:
+    """Those of these lanes that there are, locked in the order of locks by one statement."""
+    wanted = {"lane_sessions": list(session_ids), "clock_ms": clock_ms(conn)}
+    return [_lane(row) for row in _LOCK_ALL[dialect_name(conn)].rows(conn, **wanted)]
 
-    What a unit reads of the run before it holds the lane may be over by the time it does.
-    """
-    row = _LOCK_OF_RUN[dialect_name(conn)].first(conn, lane_run=run_id, clock_ms=clock_ms(conn))
-    if row is None:
-        raise NotFound("run", run_id)
-    return _lane(row)
+
+def lock_of_run(conn: Connection, run_id: str) -> Lane:
+    """The lane of a run, held until the unit ends. Raises `NotFound`."""
+    return _lane(_of_run(conn, _LOCK_OF_RUN, run_id))
 
 
 def lock_run(conn: Connection, run_id: str) -> tuple[Lane, Run]:
     """A run and its lane, as they are once the lane is held, until the unit ends. Raises
     `NotFound`."""
-    row = _LOCK_RUN[dialect_name(conn)].first(conn, lane_run=run_id, clock_ms=clock_ms(conn))
-    if row is None:
-        raise NotFound("run", run_id)
+    row = _of_run(conn, _LOCK_RUN, run_id)
     return _lane(row), _run(row)
 
 
 def lock_run_in_session(conn: Connection, run_id: str) -> tuple[Lane, Run, Session]:
     """A run with its session and lane, as they are once the lane is held, until the unit ends.
     Raises `NotFound`."""
-    row = _LOCK_RUN_IN_SESSION[dialect_name(conn)].first(
-        conn, lane_run=run_id, clock_ms=clock_ms(conn)
-    )
+    row = _of_run(conn, _LOCK_RUN_IN_SESSION, run_id)
+    return _lane(row), _run(row), _session(row, behind=len(_NAMES) + len(_RUN_NAMES))
+
+
+def _of_run(conn: Connection, locking: Mapping[DialectName, Hot[Any]], run_id: str) -> Row[Any]:
+    row = locking[dialect_name(conn)].first(conn, lane_run=run_id, clock_ms=clock_ms(conn))
     if row is None:
         raise NotFound("run", run_id)
-    return _lane(row), _run(row), _session(row, behind=len(_NAMES) + len(_RUN_NAMES))
+    return row
 
 
 def lock_by_key(conn: Connection, key: str) -> tuple[Lane, Session] | None:
@@ -545,10 +550,18 @@ def settle(conn: Connection, lane: Lane, *, ended: int | None = None) -> None:
         lane.begin_at(None if head is None else head.ready_ms)
 
 
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """When a lane was locked for one event, and whether a run of it may start now."""
+
+    at_ms: int
+    ready: bool
+
+
 def record_event(
     conn: Connection, session_id: str, kind: EventKind, run_id: str | None, data: JsonObject
-) -> int:
-    """Add one event without reading the lane (a delivery's end); the time of its lock."""
+) -> Recorded:
+    """Add one event without reading the lane (a delivery's end)."""
     numbered = _NEXT_EVENT[dialect_name(conn)].first(
         conn, lane_session=session_id, clock_ms=clock_ms(conn)
     )
@@ -558,7 +571,7 @@ def record_event(
     lane = Lane(session_id, now, event_seq=numbered.event_seq - 1)
     lane.record(kind, run_id, data)
     events.add(conn, lane.new_events)
-    return now
+    return Recorded(now, numbered.ready_ms is not None and numbered.ready_ms <= now)
 
 
 def _lane(row: Row[Any]) -> Lane:

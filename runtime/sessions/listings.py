@@ -19,14 +19,13 @@ from sqlalchemy import (
     exists,
     false,
     func,
-    literal,
     or_,
     select,
-    union_all,
 )
 
 from runtime.domain.messages import OutboundMessage
 from runtime.sessions.inputs import Input, input_of
+from runtime.sessions.lanes import tree
 from runtime.sessions.outbox import LIVE_CARD, OutboxRow, row_of
 from runtime.sessions.tables import events, inputs, lanes, messages, outbox, runs, sessions
 from runtime.sessions.transcripts import Line, line_of
@@ -242,14 +241,10 @@ def posts_before(
     What subagents ask and send stands in the chat of their root as well (APR-7).
     """
     failed = exists().where(runs.c.id == outbox.c.run_id, runs.c.state == "failed")
-    below = select(lanes.c.session_id).where(
-        lanes.c.root_id == session_id, lanes.c.parent_id.is_not(None)
-    )
-    of_tree = union_all(select(literal(session_id)), below).scalar_subquery()
     query = (
         select(outbox)
         .where(
-            outbox.c.session_id.in_(of_tree),
+            outbox.c.session_id.in_(tree(session_id).scalar_subquery()),
             outbox.c.created_ms >= span.since,
             outbox.c.created_ms < span.until,
             or_(outbox.c.kind.in_(_POSTS), and_(outbox.c.kind == "final", failed)),

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from sqlalchemy import (
     Connection,
@@ -10,7 +11,6 @@ from sqlalchemy import (
     bindparam,
     func,
     insert,
-    literal,
     literal_column,
     or_,
     select,
@@ -19,10 +19,18 @@ from sqlalchemy import (
     update,
 )
 
+from runtime.domain.events import EventKind
+from runtime.domain.ids import IdPrefix, new_id
 from runtime.domain.messages import ChatAddress
+from runtime.domain.runs import RunState
 from runtime.domain.value import JsonObject
-from runtime.sessions.tables import lanes, open_calls, outbox, sessions
+from runtime.sessions import calls, lanes, runs
+from runtime.sessions.calls import CallRow
+from runtime.sessions.lanes import Lane
+from runtime.sessions.tables import lanes as lanes_table
+from runtime.sessions.tables import open_calls, outbox, sessions
 from runtime.store.database import now_ms
+from runtime.store.row_values import from_row
 from runtime.store.statements import hot
 
 APPROVAL = "approval"
@@ -32,6 +40,13 @@ CLARIFICATION = "clarification"
 AGENTS = "agents"
 FOR_PEOPLE = (APPROVAL, QUESTION)
 """Kinds that have a card; the others wait for agents."""
+_PREFIXES: Final = {
+    APPROVAL: IdPrefix.APPROVAL,
+    QUESTION: IdPrefix.QUESTION,
+    CLARIFICATION: IdPrefix.QUESTION,
+    CHILDREN: IdPrefix.AGENT,
+    AGENTS: IdPrefix.AGENT,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +100,33 @@ def add(conn: Connection, call: OpenCall) -> None:
     )
 
 
+def begin(
+    conn: Connection, lane: Lane, row: CallRow, kind: str, payload: JsonObject, *, lasts_ms: int
+) -> OpenCall:
+    """Let a call of the locked lane wait, for so long at most."""
+    call = OpenCall(
+        id=new_id(_PREFIXES[kind], lane.now_ms),
+        session_id=lane.session_id,
+        run_id=row.run_id,
+        step=row.step,
+        place=row.place,
+        kind=kind,
+        digest=row.digest,
+        payload=payload,
+        created_ms=lane.now_ms,
+        expires_ms=lane.now_ms + lasts_ms,
+    )
+    add(conn, call)
+    calls.wait(conn, row)
+    return call
+
+
+def row_of(conn: Connection, call: OpenCall) -> CallRow:
+    """The row of the call that waits."""
+    rows = calls.of_step(conn, call.run_id, call.step)
+    return next(row for row in rows if row.place == call.place)
+
+
 def get(conn: Connection, open_call_id: str) -> OpenCall | None:
     """By its whole id."""
     row = conn.execute(select(open_calls).where(open_calls.c.id == open_call_id)).first()
@@ -131,22 +173,17 @@ def for_agents(conn: Connection) -> Sequence[OpenCall]:
 
 def of_tree(conn: Connection, session_id: str, *, kind: str | None = None) -> Sequence[OpenCall]:
     """Cards that wait for an answer, of a session and of all subagents below it, oldest first."""
-    below = select(lanes.c.session_id).where(
-        lanes.c.root_id == session_id, lanes.c.parent_id.is_not(None)
-    )
-    # One list of sessions: SQLite reads the whole table for two that are joined by OR.
-    everybody = union_all(select(literal(session_id)), below)
     query = select(open_calls).where(
         open_calls.c.state == "open",
         open_calls.c.kind.in_(FOR_PEOPLE if kind is None else (kind,)),
-        open_calls.c.session_id.in_(everybody),
+        open_calls.c.session_id.in_(lanes.tree(session_id)),
     )
     return [_open_call(row) for row in conn.execute(query.order_by(*_IN_ORDER))]
 
 
 _KEYED = select(sessions.c.id).where(sessions.c.key == bindparam("the_key"))
-_BELOW = select(lanes.c.session_id).where(
-    lanes.c.root_id == _KEYED.scalar_subquery(), lanes.c.parent_id.is_not(None)
+_BELOW = select(lanes_table.c.session_id).where(
+    lanes_table.c.root_id == _KEYED.scalar_subquery(), lanes_table.c.parent_id.is_not(None)
 )
 # The limit keeps PostgreSQL from joining the two, which could begin with all cards of the chat.
 _CARD = (
@@ -235,21 +272,43 @@ def settle(
     return changed.rowcount == 1
 
 
+def _last_settled(conn: Connection, run_id: str) -> JsonObject:
+    """The call whose end lets a run go on: its kind, its id, and how it ended."""
+    settled = [one for one in of_run(conn, run_id) if one.answered_ms is not None]
+    if not settled:
+        return {}
+    last = max(settled, key=lambda one: (one.answered_ms or 0, one.id))
+    return {"kind": last.kind, "request_id": last.id, "state": last.state}
+
+
+def resume(conn: Connection, lane: Lane, run_id: str) -> None:
+    """Queue a parked run at the head of its lane, unless an open call of it is left.
+
+    The caller saves the lane.
+    """
+    if of_run(conn, run_id, state="open"):
+        return
+    run = runs.get(conn, run_id)
+    runs.move(conn, run, RunState.QUEUED, {"ready_ms": lane.now_ms})
+    lane.active_run = None
+    lane.record(
+        EventKind.RUN_QUEUED,
+        run.id,
+        {
+            "kind": run.kind.value,
+            "attempt": run.attempt,
+            "summary": run.summary,
+            "resumed_by": _last_settled(conn, run_id),
+        },
+    )
+    lanes.settle(conn, lane)
+
+
 def _open_call(row: Row[tuple[object, ...]]) -> OpenCall:
     found = row._mapping
-    return OpenCall(
-        id=found["id"],
-        session_id=found["session_id"],
-        run_id=found["run_id"],
-        step=found["step"],
-        place=found["place"],
-        kind=found["kind"],
-        digest=found["digest"],
+    return from_row(
+        OpenCall,
+        found,
         payload=json.loads(found["payload"]),
-        created_ms=found["created_ms"],
-        expires_ms=found["expires_ms"],
-        state=found["state"],
         answer=None if found["answer"] is None else json.loads(found["answer"]),
-        answered_by=found["answered_by"],
-        answered_ms=found["answered_ms"],
     )

@@ -12,6 +12,7 @@ from sqlalchemy import (
     Row,
     Table,
     Text,
+    TextClause,
     and_,
     bindparam,
     case,
@@ -25,12 +26,13 @@ from sqlalchemy import (
 )
 
 from runtime.domain.ids import IdPrefix, new_id
-from runtime.domain.messages import FilePart, OutboundMessage, OutboundPart
+from runtime.domain.messages import ChatAddress, FilePart, OutboundMessage, OutboundPart
 from runtime.domain.runs import Holder
 from runtime.sessions.runs import Run
 from runtime.sessions.tables import open_calls, outbox
 from runtime.store.database import now_ms
 from runtime.store.payloads import kept
+from runtime.store.row_values import from_row
 from runtime.store.statements import Hot, hot
 
 UNSETTLED = ("pending", "sending", "streaming")
@@ -221,29 +223,38 @@ def add(conn: Connection, new: NewRow, *, now: int | None = None) -> bool:
 
     A chat with something unsettled keeps its order: then the row waits for its turn.
     """
-    message = new.message
     now = now_ms(conn) if now is None else now
-    holder = new.claim if new.claim is not None and not busy(conn, message) else None
-    _INSERT.change(
-        conn,
-        id=message.outbox_id,
-        session_id=message.session_id,
-        run_id=message.run_id,
-        kind=new.kind,
-        channel=message.target.channel,
-        account=message.target.account,
-        chat=message.target.chat_id,
-        message=message.model_dump_json(),
-        open_call_id=new.open_call_id,
-        state="sending" if holder else "pending",
-        rank=new.rank,
-        next_ms=now,
-        worker=holder and holder.worker,
-        fence=holder and holder.fence,
-        posted="[]",
-        created_ms=now,
-    )
+    holder = new.claim if new.claim is not None and not busy(conn, new.message) else None
+    _INSERT.change(conn, **_values(new, holder, now))
     return holder is not None
+
+
+def add_all(conn: Connection, new: Sequence[NewRow], *, now: int) -> None:
+    """Put messages into the outbox in this order; each waits for its turn, also one that has a
+    `claim`."""
+    _INSERT.each(conn, [_values(one, None, now) for one in new])
+
+
+def _values(new: NewRow, holder: Holder | None, now: int) -> dict[str, object]:
+    message = new.message
+    return {
+        "id": message.outbox_id,
+        "session_id": message.session_id,
+        "run_id": message.run_id,
+        "kind": new.kind,
+        "channel": message.target.channel,
+        "account": message.target.account,
+        "chat": message.target.chat_id,
+        "message": message.model_dump_json(),
+        "open_call_id": new.open_call_id,
+        "state": "sending" if holder else "pending",
+        "rank": new.rank,
+        "next_ms": now,
+        "worker": holder and holder.worker,
+        "fence": holder and holder.fence,
+        "posted": "[]",
+        "created_ms": now,
+    }
 
 
 def add_reply(conn: Connection, new: NewRow, *, now: int) -> bool | None:
@@ -252,7 +263,7 @@ def add_reply(conn: Connection, new: NewRow, *, now: int) -> bool | None:
     message, holder = new.message, new.claim
     added = _REPLY.first(
         conn,
-        **place_of(message),
+        **place_of(message.target),
         of_run=message.run_id,
         by=holder and holder.worker,
         under=holder and holder.fence,
@@ -272,9 +283,8 @@ def add_reply(conn: Connection, new: NewRow, *, now: int) -> bool | None:
     return None if added is None else added.state == "sending"
 
 
-def place_of(message: OutboundMessage) -> dict[str, object]:
+def place_of(target: ChatAddress) -> dict[str, object]:
     """The parameters of `IN_CHAT`."""
-    target = message.target
     return {
         "in_channel": target.channel,
         "in_account": target.account,
@@ -284,7 +294,7 @@ def place_of(message: OutboundMessage) -> dict[str, object]:
 
 def busy(conn: Connection, message: OutboundMessage) -> bool:
     """Whether something of the message's chat waits to be sent, or is on its way."""
-    return _CHAT_BUSY.first(conn, **place_of(message)) is not None
+    return _CHAT_BUSY.first(conn, **place_of(message.target)) is not None
 
 
 def due(conn: Connection, *, channel: str, account: str, most: int) -> Sequence[OutboxRow]:
@@ -399,15 +409,20 @@ def open_cards_in(conn: Connection, *, channel: str, account: str, chat: str) ->
     return frozenset(row.open_call_id for row in found)
 
 
-def unsettled_files(conn: Connection) -> frozenset[str]:
-    """The paths of the files in messages that are not settled yet."""
-    rows = conn.execute(select(outbox.c.message).where(text(OPEN), outbox.c.kind == "file"))
+def files(conn: Connection, *which: ColumnElement[bool] | TextClause) -> frozenset[str]:
+    """The paths of the copies of files in these messages."""
+    rows = conn.execute(select(outbox.c.message).where(outbox.c.kind == "file", *which))
     return frozenset(
         part.path
         for found in rows.scalars()
         for part in kept(OutboundMessage, found).parts
         if isinstance(part, FilePart)
     )
+
+
+def unsettled_files(conn: Connection) -> frozenset[str]:
+    """The same of those that are not settled yet."""
+    return files(conn, text(OPEN))
 
 
 def counts(conn: Connection) -> Mapping[str, int]:
@@ -422,21 +437,10 @@ def counts(conn: Connection) -> Mapping[str, int]:
 def row_of(row: Row[tuple[object, ...]]) -> OutboxRow:
     """A row as it was read."""
     found = row._mapping
-    return OutboxRow(
-        position=found["position"],
-        kind=found["kind"],
+    return from_row(
+        OutboxRow,
+        found,
         message=kept(OutboundMessage, found["message"]),
-        state=found["state"],
-        rank=found["rank"],
-        attempt=found["attempt"],
-        next_ms=found["next_ms"],
-        worker=found["worker"],
-        fence=found["fence"],
-        begun_ms=found["begun_ms"],
         posted=tuple(json.loads(found["posted"])),
-        open_call_id=found["open_call_id"],
-        error=found["error"],
-        created_ms=found["created_ms"],
-        settled_ms=found["settled_ms"],
         stream=None if found["stream"] is None else Stream(json.loads(found["stream"])),
     )

@@ -3,15 +3,26 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, RowMapping, bindparam, delete, func, insert, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    RowMapping,
+    bindparam,
+    delete,
+    func,
+    insert,
+    select,
+    tuple_,
+    update,
+)
 
 from runtime.domain.messages import ChatAddress
 from runtime.domain.people import Speaker, Trust
 from runtime.sessions.tables import accounts, pairings
 from runtime.store.database import now_ms
-from runtime.store.insert_once import insert_new
 from runtime.store.payloads import kept
-from runtime.store.statements import hot
+from runtime.store.row_values import from_row
+from runtime.store.statements import hot, insert_new
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +72,15 @@ def find(conn: Connection, *, channel: str, account: str, user_id: str) -> Accou
     return None if row is None else _account(row._mapping)
 
 
+def find_all(
+    conn: Connection, wanted: Collection[tuple[str, str, str]]
+) -> Mapping[tuple[str, str, str], Account]:
+    """The known ones of accounts, by channel, account and user id."""
+    key = tuple_(accounts.c.channel, accounts.c.account, accounts.c.user_id)
+    rows = conn.execute(select(accounts).where(key.in_(wanted))).mappings()
+    return {(row["channel"], row["account"], row["user_id"]): _account(row) for row in rows}
+
+
 def put(
     conn: Connection,
     speaker: Speaker,
@@ -69,11 +89,7 @@ def put(
     paired: bool = True,
 ) -> None:
     """Make an account known, or change its trust and name; a known direct chat is kept."""
-    where = (
-        (accounts.c.channel == speaker.channel)
-        & (accounts.c.account == speaker.account)
-        & (accounts.c.user_id == speaker.user_id)
-    )
+    where = _is(speaker)
     values: dict[str, object] = {
         "person_id": speaker.person_id,
         "name": speaker.name,
@@ -100,16 +116,12 @@ def put(
 
 def with_trust(conn: Connection, trust: Trust) -> Sequence[Account]:
     """Every account of one trust, oldest first."""
-    rows = conn.execute(
-        select(accounts).where(accounts.c.trust == trust.value).order_by(accounts.c.created_ms)
-    ).mappings()
-    return [_account(row) for row in rows]
+    return _accounts(conn, accounts.c.trust == trust.value)
 
 
 def of_person(conn: Connection, person_id: str) -> Sequence[Account]:
-    """The accounts of one person."""
-    rows = conn.execute(select(accounts).where(accounts.c.person_id == person_id)).mappings()
-    return [_account(row) for row in rows]
+    """The accounts of one person, oldest first."""
+    return _accounts(conn, accounts.c.person_id == person_id)
 
 
 def forget_configured(conn: Connection, *, keep: Mapping[str, Collection[str]]) -> None:
@@ -117,21 +129,25 @@ def forget_configured(conn: Connection, *, keep: Mapping[str, Collection[str]]) 
     for account in listing(conn):
         speaker = account.speaker
         if not account.paired and speaker.user_id not in keep.get(speaker.channel, ()):
-            conn.execute(
-                delete(accounts).where(
-                    accounts.c.channel == speaker.channel,
-                    accounts.c.account == speaker.account,
-                    accounts.c.user_id == speaker.user_id,
-                )
-            )
+            conn.execute(delete(accounts).where(_is(speaker)))
+
+
+def _is(speaker: Speaker) -> ColumnElement[bool]:
+    return (
+        (accounts.c.channel == speaker.channel)
+        & (accounts.c.account == speaker.account)
+        & (accounts.c.user_id == speaker.user_id)
+    )
 
 
 def listing(conn: Connection) -> Sequence[Account]:
     """Every known account, oldest first."""
-    return [
-        _account(row)
-        for row in conn.execute(select(accounts).order_by(accounts.c.created_ms)).mappings()
-    ]
+    return _accounts(conn)
+
+
+def _accounts(conn: Connection, *which: ColumnElement[bool]) -> Sequence[Account]:
+    rows = conn.execute(select(accounts).where(*which).order_by(accounts.c.created_ms)).mappings()
+    return [_account(row) for row in rows]
 
 
 def add_pairing(conn: Connection, pairing: Pairing) -> None:
@@ -158,8 +174,7 @@ def pending_of(conn: Connection, *, channel: str, account: str, user_id: str) ->
             pairings.c.channel == channel,
             pairings.c.account == account,
             pairings.c.user_id == user_id,
-            pairings.c.state == "pending",
-            pairings.c.expires_ms > now_ms(conn),
+            _waits(conn),
         )
     ).mappings()
     return [_pairing(row) for row in rows]
@@ -173,8 +188,7 @@ def count_pending(conn: Connection, *, channel: str, account: str) -> int:
         .where(
             pairings.c.channel == channel,
             pairings.c.account == account,
-            pairings.c.state == "pending",
-            pairings.c.expires_ms > now_ms(conn),
+            _waits(conn),
         )
     ).scalar_one()
 
@@ -188,9 +202,7 @@ def pairing(conn: Connection, code: str) -> Pairing | None:
 def pairings_pending(conn: Connection) -> Sequence[Pairing]:
     """All requests that an owner may still answer, oldest first."""
     rows = conn.execute(
-        select(pairings)
-        .where(pairings.c.state == "pending", pairings.c.expires_ms > now_ms(conn))
-        .order_by(pairings.c.created_ms)
+        select(pairings).where(_waits(conn)).order_by(pairings.c.created_ms)
     ).mappings()
     return [_pairing(row) for row in rows]
 
@@ -198,15 +210,14 @@ def pairings_pending(conn: Connection) -> Sequence[Pairing]:
 def settle_pairing(conn: Connection, *, code: str, state: str) -> bool:
     """Answer a request once; False when it was answered or has run out."""
     changed = conn.execute(
-        update(pairings)
-        .where(
-            pairings.c.code == code,
-            pairings.c.state == "pending",
-            pairings.c.expires_ms > now_ms(conn),
-        )
-        .values(state=state)
+        update(pairings).where(pairings.c.code == code, _waits(conn)).values(state=state)
     )
     return changed.rowcount == 1
+
+
+def _waits(conn: Connection) -> ColumnElement[bool]:
+    """Whether a request may still be answered."""
+    return (pairings.c.state == "pending") & (pairings.c.expires_ms > now_ms(conn))
 
 
 def _account(row: RowMapping) -> Account:
@@ -226,14 +237,4 @@ def _account(row: RowMapping) -> Account:
 
 
 def _pairing(row: RowMapping) -> Pairing:
-    return Pairing(
-        code=row["code"],
-        channel=row["channel"],
-        account=row["account"],
-        user_id=row["user_id"],
-        name=row["name"],
-        address=kept(ChatAddress, row["address"]),
-        created_ms=row["created_ms"],
-        expires_ms=row["expires_ms"],
-        state=row["state"],
-    )
+    return from_row(Pairing, row, address=kept(ChatAddress, row["address"]))

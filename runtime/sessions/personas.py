@@ -9,16 +9,17 @@ from collections.abc import Mapping
 
 from sqlalchemy import select
 
-from runtime.domain.errors import Conflict, NotFound
+from runtime.domain.errors import NotFound
 from runtime.domain.events import EventKind
 from runtime.domain.personas import Persona
 from runtime.domain.value import JsonObject
-from runtime.sessions import audit, runs, sessions
+from runtime.sessions import audit, sessions
+from runtime.sessions.idle import check_idle
 from runtime.sessions.lanes import Lane
 from runtime.sessions.tables import personas
 from runtime.store import Connection
 from runtime.store.database import now_ms
-from runtime.store.insert_once import insert_new
+from runtime.store.statements import insert_new
 
 
 def bind(conn: Connection, lane: Lane, persona: Persona | None, *, by: str) -> None:
@@ -27,11 +28,7 @@ def bind(conn: Connection, lane: Lane, persona: Persona | None, *, by: str) -> N
     The caller saves the lane. Raises `Conflict` while a run is at work or waits: a run keeps the
     identity with which it began.
     """
-    state = _state(conn, lane)
-    if state != "idle":
-        doing = state.replace("_", " ")
-        text = f"the persona changes only while the session is idle, and it is {doing}: wait until "
-        raise Conflict(f"{text}that is over or stop it, then ask again", state)
+    check_idle(conn, lane, "persona")
     name = persona.name if persona else None
     digest = persona.digest if persona else None
     if persona is not None:
@@ -40,12 +37,6 @@ def bind(conn: Connection, lane: Lane, persona: Persona | None, *, by: str) -> N
     data: JsonObject = {"persona": name, "persona_digest": digest}
     lane.record(EventKind.SESSION_CHANGED, None, data)
     audit.append(conn, actor=by, action="session.changed", session_id=lane.session_id, data=data)
-
-
-def _state(conn: Connection, lane: Lane) -> str:
-    if lane.active_run is not None:
-        return runs.get(conn, lane.active_run).state.value
-    return "queued" if runs.queued(conn, lane.session_id) else "idle"
 
 
 def keep(conn: Connection, digest: str, files: Mapping[str, str]) -> None:

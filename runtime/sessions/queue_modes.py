@@ -17,10 +17,12 @@ from runtime.domain.events import EventKind
 from runtime.domain.ids import IdPrefix, new_id
 from runtime.domain.messages import InboundMessage
 from runtime.domain.people import Speaker, trusted_less
-from runtime.domain.runs import RunKind, RunState
+from runtime.domain.runs import RunKind
+from runtime.domain.summaries import said_in
+from runtime.domain.value import JsonObject
 from runtime.ports.bus import RUNS
 from runtime.sessions import inputs, lanes, run_stop, runs, steering
-from runtime.sessions.inputs import PERSON, Input
+from runtime.sessions.inputs import Input
 from runtime.sessions.lanes import Lane
 from runtime.sessions.runs import Run
 from runtime.sessions.unit import Unit
@@ -72,19 +74,7 @@ def enqueue(
     conn = unit.conn
     place = _place(conn, lane, message, speaker, mode=queue_mode)
     run_id = place.run.id if place.run else new_id(IdPrefix.RUN, lane.now_ms)
-    lane.input_seq += 1
-    new = Input(
-        id=new_id(IdPrefix.INPUT, lane.now_ms),
-        session_id=lane.session_id,
-        seq=lane.input_seq,
-        identity=message.identity,
-        origin=PERSON,
-        run_id=run_id,
-        state="pending",
-        speaker=speaker,
-        message=message,
-        received_ms=message.received_at_ms,
-    )
+    new = inputs.new_input(lane, message, speaker, run_id=run_id)
     if not inputs.add(conn, new):
         lane.input_seq -= 1
         return None
@@ -171,20 +161,21 @@ def _begin(conn: Connection, lane: Lane, new: Input, *, collecting: bool, ready_
         session_id=lane.session_id,
         seq=lane.run_seq,
         kind=RunKind.INPUT,
-        state=RunState.QUEUED,
         collecting=collecting,
         late=new.message.late,
         ready_ms=ready_ms,
         target=new.message.address,
         reply_to=new.message.message_id,
         speaker=new.speaker,
+        summary=lane.summary(said_in(new.message)),
         created_ms=lane.now_ms,
     )
     runs.add(conn, run)
     if lane.is_idle:
         # Nothing waited, so this is the head, and nobody needs to ask for it.
         lane.begin_at(ready_ms)
-    lane.record(EventKind.RUN_QUEUED, run.id, {"input_id": new.id, "kind": "input"})
+    told: JsonObject = {"input_id": new.id, "kind": "input", "summary": run.summary}
+    lane.record(EventKind.RUN_QUEUED, run.id, told)
 
 
 def _join(conn: Connection, run: Run, new: Input, *, ready_ms: int) -> None:

@@ -13,8 +13,7 @@ from sqlalchemy import Connection, bindparam, select, update
 from runtime.domain.rates import Tally, Window
 from runtime.store.database import DIALECTS
 from runtime.store.dialect import dialect_name, lock_rows, one_of
-from runtime.store.insert_once import insert_new
-from runtime.store.statements import hot
+from runtime.store.statements import hot, insert_new
 from runtime.store.tables import settings
 
 _PREFIX = "rate:"

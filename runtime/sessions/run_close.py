@@ -4,15 +4,24 @@ from collections.abc import Sequence
 
 from runtime.domain.events import EventKind
 from runtime.domain.messages import TextPart
-from runtime.domain.runs import RunState
+from runtime.domain.runs import TERMINAL, RunState
 from runtime.domain.tools import Effect, ToolResult
 from runtime.domain.transcript import ToolMessage
-from runtime.sessions import calls, outbox, received_files, runs, stream_ends, transcripts
+from runtime.ports.bus import RUNS
+from runtime.sessions import (
+    calls,
+    inputs,
+    lanes,
+    outbox,
+    received_files,
+    runs,
+    streams,
+    transcripts,
+)
 from runtime.sessions.calls import CallRow
 from runtime.sessions.lanes import Lane
 from runtime.sessions.outbox import FINAL_RANK, NewRow
-from runtime.sessions.run_end import RunEnd
-from runtime.sessions.runs import Run
+from runtime.sessions.runs import Run, RunEnd
 from runtime.sessions.steering import MOST_HEARD, pass_on
 from runtime.sessions.transcripts import Line
 from runtime.sessions.unit import Unit
@@ -51,7 +60,7 @@ def end_as_asked(
     conn, kind = unit.conn, unit.kind(lane)
     close_step(conn, lane, run, reason)
     if kind.speaks:
-        stream_ends.cut(conn, run)
+        streams.cut(conn, run)
         received_files.tell_problems(conn, lane, run)
     ending = asked_ending(run) if replaced is None else _ENDINGS[replaced]
     runs.move(conn, run, ending, {"ended_ms": lane.now_ms, "cancel": reason})
@@ -59,6 +68,28 @@ def end_as_asked(
     pass_on(conn, lane, run)
     if lane.active_run in (None, run.id):
         kind.ended(unit, lane, run, RunEnd(ending))
+
+
+def end_unread(unit: Unit, lane: Lane, run: Run, reason: str) -> None:
+    """End a run that never began and has nothing to read any more; nothing where it has, or did.
+
+    For its session it is as if it had never been queued: one that has nothing else to do ends as
+    the run before it did.
+    """
+    conn = unit.conn
+    if run.state is not RunState.QUEUED or run.started_ms is not None:
+        return
+    if inputs.pending_of_run(conn, run.id):
+        return
+    runs.move(conn, run, RunState.CANCELLED, {"ended_ms": lane.now_ms, "cancel": reason})
+    lane.record(EventKind.RUN_CANCELLED, run.id, {"reason": reason})
+    before = runs.begun_before(conn, run)
+    if lane.active_run is None and before is not None and before.state in TERMINAL:
+        said = streams.last_said(conn, before.session_id, before.id)
+        end = RunEnd(before.state, text=said, why=before.error or "")
+        unit.kind(lane).ended(unit, lane, run, end)
+    lanes.settle(conn, lane)
+    unit.say(RUNS, {"session_id": lane.session_id})
 
 
 def asked_ending(run: Run) -> RunState:
@@ -94,5 +125,5 @@ def last_word(unit: Unit, lane: Lane, run: Run, text: str) -> None:
     if not unit.kind(lane).speaks:
         return
     message = outbox.message_of(run, (TextPart(markdown=text),), now=lane.now_ms, final=True)
-    if stream_ends.become(unit.conn, message) is None:
+    if streams.become(unit.conn, message) is None:
         outbox.add(unit.conn, NewRow(kind="final", message=message, rank=FINAL_RANK))

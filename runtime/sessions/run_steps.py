@@ -21,15 +21,14 @@ from runtime.sessions import (
     received_files,
     runs,
     steering,
-    stream_ends,
+    streams,
 )
 from runtime.sessions.budgets import Charge
 from runtime.sessions.calls import CallRow
 from runtime.sessions.lanes import Lane
 from runtime.sessions.outbox import FINAL_RANK, NewRow
 from runtime.sessions.run_close import asked_ending, close_step
-from runtime.sessions.run_end import Retry, RunEnd
-from runtime.sessions.runs import Run
+from runtime.sessions.runs import Retry, Run, RunEnd
 from runtime.sessions.sessions import Session
 from runtime.sessions.transcripts import Line
 from runtime.sessions.unit import Unit
@@ -45,13 +44,15 @@ OVER_BUDGET = "budget"
 @dataclass(frozen=True, slots=True)
 class ModelStep:
     """A response with tool calls. `rows` carry each call's decision and first state; `charge` is
-    what its budgets settle, None where nothing was reserved."""
+    what its budgets settle, None where nothing was reserved. `tainted`: the model was given
+    something untrusted."""
 
     message: AssistantMessage
     rows: tuple[CallRow, ...]
     usage: Usage
     window_from: int
     charge: Charge | None = None
+    tainted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +70,8 @@ class Ended:
 class Finish:
     """The end of a run. `parts` go to the person; none where there is nothing to say. `written_at`
     is the last step that was kept before a partial `message`. `cut_short`, `over` and `retry` as in
-    `RunEnd`; `notice` is what the session is told before its next run."""
+    `RunEnd`; `notice` is what the session is told before its next run; `tainted` as in
+    `ModelStep`."""
 
     state: RunState
     usage: Usage
@@ -84,6 +86,7 @@ class Finish:
     notice: str = ""
     retry: Retry | None = None
     written_at: int | None = None
+    tainted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +97,6 @@ class Finished:
     lines: tuple[Line, ...]
     reply: OutboundMessage | None
     claimed: bool
-    lane_ready: bool
     state: RunState
 
 
@@ -105,7 +107,8 @@ def commit_model(unit: Unit, holder: Holder, run_id: str, step: ModelStep) -> Li
     number = run.step + 1
     line = _say(lane, run, step.message, step=number)
     calls.add(conn, step.rows, now=lane.now_ms)
-    runs.change(conn, run_id, {"step": number, **_usage(run, step.usage, step.message.model)})
+    values = _usage(run, step.usage, step.message.model) | _taint(run, step)
+    runs.change(conn, run_id, {"step": number, **values})
     _keep_window(lane, run, step.window_from)
     lane.record(EventKind.STEP_MODEL, run_id, _model_event(number, step))
     for row in step.rows:
@@ -188,7 +191,8 @@ def finish(
         lines.append(_say(lane, run, NoticeMessage(text=end.notice), step=run.step + 1))
     model = end.message.model if end.message else ""
     values: dict[str, object] = {"ended_ms": lane.now_ms, "error": end.error}
-    values |= _usage(run, end.usage, model)
+    values |= _usage(run, end.usage, model) | _taint(run, end)
+    run = replace(run, tainted=run.tainted or end.tainted)
     if state is RunState.COMPLETED and not end.cut_short:
         # The answer is a step too: a call of the model, with nothing behind it (SUB-4, SUB-20).
         values["step"] = run.step + 1
@@ -224,7 +228,7 @@ def finish(
         unit.say(RUNS, {"session_id": lane.session_id})
     if reply is not None and not claimed:
         unit.say(OUTBOX, {"channel": run.target.channel, "account": run.target.account})
-    return Finished(tuple(lines), reply, claimed, lane.ready_ms is not None, state)
+    return Finished(tuple(lines), reply, claimed, state)
 
 
 def _settle_budgets(unit: Unit, run_id: str, charge: Charge | None) -> None:
@@ -247,11 +251,11 @@ def _go_on(unit: Unit, lane: Lane, run: Run, end: Finish) -> Finished:
     number = run.step + 1
     lines = [_say(lane, run, end.message, step=number)] if end.message is not None else []
     model = end.message.model if end.message is not None else ""
-    runs.change(conn, run.id, {"step": number, **_usage(run, end.usage, model)})
+    runs.change(conn, run.id, {"step": number, **_usage(run, end.usage, model), **_taint(run, end)})
     _keep_window(lane, run, end.window_from)
     answer = outbox.message_of(run, end.parts, now=lane.now_ms)
-    if stream_ends.answer(conn, answer) is None:
-        row = NewRow(kind=stream_ends.SAID, message=answer, rank=FINAL_RANK)
+    if streams.answer(conn, answer) is None:
+        row = NewRow(kind=streams.SAID, message=answer, rank=FINAL_RANK)
         outbox.add(conn, row, now=lane.now_ms)
     said: JsonObject = {
         "step": number,
@@ -261,14 +265,14 @@ def _go_on(unit: Unit, lane: Lane, run: Run, end: Finish) -> Finished:
     lane.record(EventKind.STEP_MODEL, run.id, said)
     lines += steering.heard(conn, lane, replace(run, step=number))
     _settle_budgets(unit, run.id, end.charge)
-    return Finished(tuple(lines), answer, claimed=False, lane_ready=False, state=run.state)
+    return Finished(tuple(lines), answer, claimed=False, state=run.state)
 
 
 def _reply(
     conn: Connection, lane: Lane, run: Run, end: Finish, *, claim: Holder | None
 ) -> tuple[OutboundMessage | None, bool]:
     if not end.parts:
-        stream_ends.cut(conn, run, end.message.text if end.message else None)
+        streams.cut(conn, run, end.message.text if end.message else None)
         received_files.tell_problems(conn, lane, run)
         return None, False
     reply = outbox.message_of(run, end.parts, now=lane.now_ms, final=True)
@@ -276,7 +280,7 @@ def _reply(
     claimed = outbox.add_reply(conn, row, now=lane.now_ms)
     if claimed is not None:
         return reply, claimed
-    grown = stream_ends.become(conn, reply)
+    grown = streams.become(conn, reply)
     if grown is not None:
         return grown, False
     # Its deliverer gave the text up meanwhile.
@@ -306,6 +310,12 @@ def _usage(run: Run, usage: Usage, model: str) -> dict[str, object]:
         "cached_tokens": before.cached_tokens + usage.cached_tokens,
         "cost_usd": cost,
     }
+
+
+def _taint(run: Run, said: ModelStep | Finish) -> dict[str, object]:
+    """A run that was given something untrusted has read it, also where an earlier run of its
+    conversation had asked for that: what it tells other agents carries the mark (POL-6)."""
+    return {"tainted": True} if said.tainted and not run.tainted else {}
 
 
 def _model_event(number: int, step: ModelStep) -> JsonObject:

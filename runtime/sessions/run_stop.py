@@ -43,7 +43,7 @@ def stop_session(unit: Unit, session_id: str, *, by: str, reason: str) -> Stoppe
     # What a run was told and never heard comes next, like all that waits.
     unheard = sum(run.steered for run in found)
     stopped = _stop(unit, lane, found, by=by, reason=reason)
-    elsewhere = unit.kinds.stop(unit, session_id, reason)
+    elsewhere = unit.kinds.delegations.stop(unit, session_id, reason)
     return Stopped(stopped.running, stopped.ended, len(waiting) + unheard, elsewhere)
 
 
@@ -52,7 +52,9 @@ def stop_run(unit: Unit, run_id: str, *, by: str, reason: str) -> Stopped:
     run = runs.get(unit.conn, run_id)
     lane = unit.lane(run.session_id)
     stopped = _stop(unit, lane, [run], by=by, reason=reason)
-    elsewhere = unit.kinds.stop(unit, lane.session_id, reason) if stopped != NOTHING else 0
+    if stopped == NOTHING:
+        return NOTHING
+    elsewhere = unit.kinds.delegations.stop(unit, lane.session_id, reason)
     return replace_fields(stopped, elsewhere=elsewhere)
 
 
@@ -99,7 +101,7 @@ def replace(unit: Unit, lane: Lane, run: Run) -> None:
         _end(unit, lane, run, REPLACED, replaced=True)
     else:
         return
-    unit.kinds.stop(unit, lane.session_id, REPLACED, run.id)
+    unit.kinds.delegations.stop(unit, lane.session_id, REPLACED, run.id)
 
 
 def _waits_for_no_person(conn: Connection, run: Run) -> bool:

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import Any
+from typing import Any, Final
 
 from sqlalchemy import (
     BindParameter,
@@ -29,28 +29,33 @@ from runtime.sessions.tables import runs
 from runtime.store.database import DIALECTS, STORE_TIME, DialectName, clock_ms
 from runtime.store.dialect import dialect_name, one_of
 from runtime.store.leases import PROCESS
-from runtime.store.payloads import kept
+from runtime.store.payloads import kept, quoted
+from runtime.store.row_values import from_row
 from runtime.store.statements import Hot, hot
 from runtime.store.tables import leases
+
+MOST_DOUBLINGS: Final = 8
+"""Doublings of a retry's wait at most."""
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
     """One run. `cancel` holds the reason once somebody asked for its end, `replaced` says that a
-    newer message did; `steered`, that messages wait for its next step; `late`, that it gathers what
-    arrived late. `attempt` counts the workers that died with it."""
+    newer message did; `summary` is what it is about, for people; `steered`, that messages wait for
+    its next step; `late`, that it gathers what arrived late. `attempt` counts the workers that died
+    with it."""
 
     id: str
     session_id: str
     seq: int
     kind: RunKind
-    state: RunState
-    collecting: bool
     ready_ms: int
     target: ChatAddress
     reply_to: str | None
     speaker: Speaker
     created_ms: int
+    state: RunState = RunState.QUEUED
+    collecting: bool = False
     transcript: int = 0
     step: int = 0
     attempt: int = 0
@@ -64,9 +69,39 @@ class Run:
     usage: Usage = field(default_factory=Usage)
     tainted: bool = False
     error: str | None = None
+    summary: str = ""
     started_ms: int | None = None
     ended_ms: int | None = None
     undone_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """Leave to begin anew: at most `most` times, first after `base_ms`, then after twice as long.
+    `jitter`, in [0, 1), makes a wait longer by up to half of it."""
+
+    most: int
+    base_ms: int
+    jitter: float
+
+    def wait_ms(self, retries: int) -> int:
+        """How long the next try waits, after so many."""
+        doubled: int = self.base_ms * 2 ** min(retries, MOST_DOUBLINGS)
+        return int(doubled * (1 + self.jitter / 2))
+
+
+@dataclass(frozen=True, slots=True)
+class RunEnd:
+    """How a run ended. `text` is what it said, `why` it ended where it gave no answer. `cut_short`:
+    it ended with what it had so far. `over`: its session has nothing more to do, whatever it waits
+    for. `retry` lets it begin anew."""
+
+    state: RunState
+    text: str = ""
+    why: str = ""
+    cut_short: bool = False
+    over: bool = False
+    retry: Retry | None = None
 
 
 # Written out: SQLite uses a partial index only for a condition that it can read.
@@ -74,23 +109,10 @@ QUEUED = literal_column("'queued'", Text)
 _RUNNING = literal_column("'running'", Text)
 RUNNING = runs.c.state == _RUNNING
 _ONE = hot(select(runs).where(runs.c.id == bindparam("the_run")))
-_HEAD = hot(
-    select(runs)
-    .where(runs.c.session_id == bindparam("of_session"), runs.c.state == QUEUED)
-    .order_by(runs.c.seq)
-    .limit(literal_column("1"))
-)
-_QUEUED = hot(
-    select(runs)
-    .where(runs.c.session_id == bindparam("of_session"), runs.c.state == QUEUED)
-    .order_by(runs.c.seq)
-)
-_LAST = hot(
-    select(runs)
-    .where(runs.c.session_id == bindparam("of_session"), runs.c.state == QUEUED)
-    .order_by(runs.c.seq.desc())
-    .limit(literal_column("1"))
-)
+_WAITING = select(runs).where(runs.c.session_id == bindparam("of_session"), runs.c.state == QUEUED)
+_HEAD = hot(_WAITING.order_by(runs.c.seq).limit(literal_column("1")))
+_QUEUED = hot(_WAITING.order_by(runs.c.seq))
+_LAST = hot(_WAITING.order_by(runs.c.seq.desc()).limit(literal_column("1")))
 _CLAIM = hot(
     update(runs)
     .where(runs.c.id == bindparam("run"))
@@ -161,6 +183,7 @@ def add(conn: Connection, run: Run) -> None:
         target=run.target.model_dump_json(),
         reply_to=run.reply_to,
         speaker=run.speaker.model_dump_json(),
+        summary=run.summary,
         created_ms=run.created_ms,
     )
 
@@ -171,6 +194,33 @@ def get(conn: Connection, run_id: str) -> Run:
     if row is None:
         raise NotFound("run", run_id)
     return _run(row)
+
+
+def newest(conn: Connection, session_id: str) -> Run | None:
+    """The run of a session that was asked for last."""
+    query = select(runs).where(runs.c.session_id == session_id)
+    row = conn.execute(query.order_by(runs.c.seq.desc()).limit(1)).first()
+    return None if row is None else _run(row)
+
+
+def newest_in(conn: Connection, session_id: str, thread_id: str) -> Run | None:
+    """The last run of a session that answers in a thread."""
+    place = f'"thread_id":{quoted(thread_id)}'
+    found = conn.execute(
+        select(runs)
+        .where(runs.c.session_id == session_id, runs.c.target.contains(place, autoescape=True))
+        .order_by(runs.c.seq.desc())
+        .limit(1)
+    ).first()
+    return None if found is None else _run(found)
+
+
+def begun_before(conn: Connection, run: Run) -> Run | None:
+    """The run of the same session that began last before a run that has not begun."""
+    earlier = (runs.c.session_id == run.session_id) & (runs.c.seq < run.seq)
+    query = select(runs).where(earlier, runs.c.started_ms.is_not(None))
+    row = conn.execute(query.order_by(runs.c.seq.desc()).limit(1)).first()
+    return None if row is None else _run(row)
 
 
 def owned(conn: Connection, run_id: str, holder: Holder) -> Run:
@@ -320,37 +370,17 @@ def _run(row: Row[tuple[object, ...]]) -> Run:
 
 def run_of(found: RowMapping | Mapping[str, Any]) -> Run:
     """A run by the columns of its row."""
-    return Run(
-        id=found["id"],
-        session_id=found["session_id"],
-        seq=found["seq"],
+    return from_row(
+        Run,
+        found,
         kind=RunKind(found["kind"]),
         state=RunState(found["state"]),
-        collecting=bool(found["collecting"]),
-        ready_ms=found["ready_ms"],
         target=kept(ChatAddress, found["target"]),
-        reply_to=found["reply_to"],
         speaker=kept(Speaker, found["speaker"]),
-        created_ms=found["created_ms"],
-        transcript=found["transcript"],
-        step=found["step"],
-        attempt=found["attempt"],
-        worker=found["worker"],
-        fence=found["fence"],
-        cancel=found["cancel"],
-        replaced=bool(found["replaced"]),
-        steered=bool(found["steered"]),
-        late=bool(found["late"]),
-        model=found["model"],
         usage=Usage(
             input_tokens=found["input_tokens"],
             output_tokens=found["output_tokens"],
             cached_tokens=found["cached_tokens"],
             cost_usd=found["cost_usd"],
         ),
-        tainted=bool(found["tainted"]),
-        error=found["error"],
-        started_ms=found["started_ms"],
-        ended_ms=found["ended_ms"],
-        undone_ms=found["undone_ms"],
     )

@@ -7,8 +7,9 @@ child was given at its spawn, and the record of a session that shares it with ch
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, bindparam, delete, exists, insert, select
+from sqlalchemy import Connection, bindparam, delete, insert, select
 
+from runtime.sessions.lanes import DELEGATES
 from runtime.sessions.tables import lanes, seen_files
 from runtime.sessions.unit import Kinds
 from runtime.store.dialect import upsert
@@ -28,14 +29,8 @@ class Record:
     files: Mapping[str, Stamp]
 
 
-_below = lanes.alias("below")
 _TREE = hot(
-    select(
-        lanes.c.parent_id,
-        exists()
-        .where(_below.c.root_id == lanes.c.root_id, _below.c.parent_id == lanes.c.session_id)
-        .label("delegates"),
-    ).where(lanes.c.session_id == bindparam("the_session"))
+    select(lanes.c.parent_id, DELEGATES).where(lanes.c.session_id == bindparam("the_session"))
 )
 
 
@@ -44,7 +39,7 @@ def record(conn: Connection, kinds: Kinds, session_id: str) -> Record:
     tree = _TREE.first(conn, the_session=session_id)
     if tree is None or (tree.parent_id is None and not tree.delegates):
         return Record(session_id, False, {})
-    found = kinds.sharing(conn, session_id)
+    found = kinds.delegations.sharing(conn, session_id)
     if tree.parent_id is None and not found.shared:
         return Record(session_id, False, {})
     return Record(found.owner, found.shared, _of(conn, found.owner))

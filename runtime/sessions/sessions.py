@@ -1,20 +1,22 @@
 """Session rows: a conversation's key, place and settings. Its queue is the lane's business."""
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sqlalchemy import Connection, Row, RowMapping, bindparam, select, update
 
-from runtime.domain.capabilities import Capabilities, Spend
+from runtime.domain.capabilities import Capabilities, Spend, meet
 from runtime.domain.decisions import PermissionMode, SessionMode, narrower
 from runtime.domain.errors import NotFound
 from runtime.domain.grants import Grant
 from runtime.domain.messages import ChatAddress
+from runtime.domain.routes import AS_IT_IS, Generation
 from runtime.sessions.tables import lanes, sessions
 from runtime.store.database import now_ms
 from runtime.store.payloads import kept
+from runtime.store.row_values import from_row
 from runtime.store.statements import hot
 
 
@@ -42,7 +44,8 @@ class Bound:
 @dataclass(frozen=True, slots=True)
 class Session:
     """One conversation. `grants` are what a person allowed for this session (APR-1). Without
-    a `persona` its identity files are the live workspace's (CTX-11)."""
+    a `persona` its identity files are the live workspace's (CTX-11). `capability_scope` is what its
+    owner narrowed it to, None where nobody did; `scope` is all that bounds it, with that in it."""
 
     id: str
     key: str
@@ -53,9 +56,11 @@ class Session:
     permission_mode: PermissionMode | None
     queue_mode: str
     model: str | None
+    generation: Generation
     agent: str
     grants: tuple[Grant, ...]
     scope: Scope
+    capability_scope: Capabilities | None
     persona: Bound | None
     created_ms: int
     updated_ms: int
@@ -64,39 +69,20 @@ class Session:
     parent_id: str | None
 
     @property
-    def tools(self) -> frozenset[str] | None:
-        """The tools that it may use; None: any."""
-        return self.scope.tools
-
-    @property
-    def max_steps(self) -> int | None:
-        """The steps of one run; None: as many as every run may take."""
-        return self.scope.max_steps
-
-    @property
-    def no_writing(self) -> bool:
-        """Whether its commands get a view of the files that cannot be written."""
-        return self.scope.no_writing
-
-    @property
-    def capabilities(self) -> Capabilities | None:
-        """What bounds it on the other axes; None: nothing."""
-        return self.scope.capabilities
-
-    @property
     def spend(self) -> Spend:
         """What it may use up."""
-        return Spend() if self.capabilities is None else self.capabilities.spend
+        return Spend() if self.scope.capabilities is None else self.scope.capabilities.spend
 
 
 @dataclass(frozen=True, slots=True)
 class Inheritance:
-    """What a child's session has besides its parent's: its type, a scope of its own, its model and
-    its permission mode (None: its parent's)."""
+    """What a child's session has besides its parent's: its type, a scope of its own, its model with
+    how it writes, and its permission mode (None: its parent's)."""
 
     agent: str
     scope: Scope
     model: str | None = None
+    generation: Generation | None = None
     mode: PermissionMode | None = None
 
 
@@ -112,6 +98,12 @@ def get(conn: Connection, session_id: str) -> Session:
     if row is None:
         raise NotFound("session", session_id)
     return _session(row)
+
+
+def get_all(conn: Connection, session_ids: Collection[str]) -> Mapping[str, Session]:
+    """Those of these sessions that there are, by their ids."""
+    found = conn.execute(_QUERY.where(sessions.c.id.in_(session_ids)))
+    return {row.id: _session(row) for row in found}
 
 
 def by_key(conn: Connection, key: str) -> Session | None:
@@ -165,6 +157,11 @@ def inherit(conn: Connection, session_id: str, parent: Session, own: Inheritance
     mode = parent.permission_mode
     if own.mode is not None:
         mode = narrower(own.mode, mode)
+    generation = own.generation
+    if generation is None:
+        # What was set for one model says nothing about another.
+        same = own.model in (None, parent.model)
+        generation = parent.generation if same else AS_IT_IS
     change(
         conn,
         session_id,
@@ -174,10 +171,25 @@ def inherit(conn: Connection, session_id: str, parent: Session, own: Inheritance
             "grants": _kept_grants(parent.grants),
             "scope": _kept_scope(own.scope),
             "model": own.model or parent.model,
+            "generation": kept_generation(generation),
             "persona": parent.persona.name if parent.persona else None,
             "persona_digest": parent.persona.digest if parent.persona else None,
         },
     )
+
+
+def narrowed(scope: Scope, own: Capabilities | None) -> Scope:
+    """What both allow."""
+    if own is None:
+        return scope
+    above = scope.capabilities
+    return replace(scope, capabilities=own if above is None else meet(above, own))
+
+
+def narrow(conn: Connection, session_id: str, own: Capabilities | None) -> None:
+    """Keep what the owner narrowed a session to; None where nothing is left of it."""
+    text = None if own is None else own.model_dump_json(exclude_defaults=True)
+    change(conn, session_id, {"capability_scope": text})
 
 
 def _session(row: Row[tuple[object, ...]]) -> Session:
@@ -188,26 +200,30 @@ def session_of(found: RowMapping | Mapping[str, Any]) -> Session:
     """A session by the columns of its row, and by its lane's `transcript`, `kind` and
     `parent_id`."""
     mode = found["permission_mode"]
-    return Session(
-        id=found["id"],
-        key=found["key"],
+    own = found["capability_scope"]
+    # Read strictly, as in `_scope`.
+    narrowing = None if own is None else Capabilities.model_validate(json.loads(own))
+    return from_row(
+        Session,
+        found,
         address=kept(ChatAddress, found["address"]),
-        title=found["title"],
-        status=found["status"],
         mode=SessionMode(found["mode"]),
         permission_mode=None if mode is None else PermissionMode(mode),
-        queue_mode=found["queue_mode"],
-        model=found["model"],
-        agent=found["agent"],
+        generation=_generation(found["generation"]),
         grants=_grants(found["grants"]),
-        scope=_scope(found["scope"]),
+        scope=narrowed(_scope(found["scope"]), narrowing),
+        capability_scope=narrowing,
         persona=_bound(found["persona"], found["persona_digest"]),
-        created_ms=found["created_ms"],
-        updated_ms=found["updated_ms"],
-        transcript=found["transcript"],
-        kind=found["kind"],
-        parent_id=found["parent_id"],
     )
+
+
+def kept_generation(generation: Generation) -> str | None:
+    """As the column holds it."""
+    return generation.model_dump_json(exclude_none=True) if generation.given else None
+
+
+def _generation(text: str | None) -> Generation:
+    return AS_IT_IS if text is None else kept(Generation, text)
 
 
 def _kept_grants(grants: Sequence[Grant]) -> str:
@@ -215,9 +231,7 @@ def _kept_grants(grants: Sequence[Grant]) -> str:
 
 
 def _grants(text: str) -> tuple[Grant, ...]:
-    # What earlier versions kept is a text without folder and files: such calls are asked again.
-    found = (one for one in json.loads(text) if isinstance(one, dict))
-    return tuple(kept(Grant, json.dumps(one)) for one in found)
+    return tuple(kept(Grant, json.dumps(one)) for one in json.loads(text))
 
 
 def _kept_scope(scope: Scope) -> str:

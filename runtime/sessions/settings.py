@@ -4,7 +4,7 @@ from sqlalchemy import Connection, delete, select, update
 
 from runtime.store.database import now_ms
 from runtime.store.dialect import upsert
-from runtime.store.insert_once import insert_new
+from runtime.store.statements import insert_new
 from runtime.store.tables import settings
 
 

@@ -13,7 +13,8 @@ from runtime.domain.events import EventKind
 from runtime.domain.ids import IdPrefix, new_id
 from runtime.domain.messages import InboundMessage
 from runtime.domain.people import Speaker
-from runtime.domain.runs import RunKind, RunState
+from runtime.domain.runs import RunKind
+from runtime.domain.summaries import said_in
 from runtime.domain.transcript import NoticeMessage, UserMessage
 from runtime.sessions import inputs, message_edits, runs
 from runtime.sessions.inputs import NOTICE, PERSON, Input
@@ -124,12 +125,11 @@ def pass_on(conn: Connection, lane: Lane, run: Run) -> None:
         session_id=lane.session_id,
         seq=make_way(conn, lane),
         kind=RunKind.INPUT,
-        state=RunState.QUEUED,
-        collecting=False,
         ready_ms=lane.now_ms,
         target=last.message.address,
         reply_to=last.message.message_id,
         speaker=first.speaker,
+        summary=lane.summary(said_in(first.message)),
         created_ms=lane.now_ms,
     )
     runs.add(conn, after)
@@ -138,7 +138,12 @@ def pass_on(conn: Connection, lane: Lane, run: Run) -> None:
     lane.record(
         EventKind.RUN_QUEUED,
         after.id,
-        {"kind": "input", "input_id": last.id, "passed_on_by": run.id},
+        {
+            "kind": "input",
+            "input_id": last.id,
+            "passed_on_by": run.id,
+            "summary": after.summary,
+        },
     )
 
 
@@ -162,8 +167,14 @@ def _say(
 
 def _message(item: Input) -> UserMessage | NoticeMessage:
     """What an input is in the transcript: a person's words, or what the machinery tells."""
-    if item.origin == NOTICE:
-        return NoticeMessage(text=item.message.text)
+    if item.origin in (NOTICE, message_edits.LINE):
+        message = item.message
+        return NoticeMessage(
+            text=message.text,
+            untrusted=message.authorship != "own",
+            attachments=message.attachments,
+            input_id=item.id if message.attachments else None,
+        )
     return UserMessage(
         text=item.message.text,
         name=item.speaker.name,
@@ -172,4 +183,5 @@ def _message(item: Input) -> UserMessage | NoticeMessage:
         input_id=item.id,
         late_ms=item.message.sent_at_ms if item.message.late else None,
         authorship=item.message.authorship,
+        by_model=item.message.by_model,
     )

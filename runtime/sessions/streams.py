@@ -1,6 +1,8 @@
-"""Rows of the outbox whose text is shown while it grows (REN-4). Statements only.
+"""Rows of the outbox whose text is shown while it grows (REN-4, MSG-9).
 
-Such a row is `streaming` and belongs to a deliverer; `stream` says what is known of its post.
+Such a row is `streaming` and belongs to a deliverer; `stream` says what is known of its post. There
+is one row for a text from its first word on: when its run ends or waits, it becomes the run's
+reply, or is closed with what was said. Who shows it and closes it is the deliverer's business.
 """
 
 import json
@@ -8,15 +10,28 @@ from collections.abc import Sequence
 
 from sqlalchemy import Connection, bindparam, insert, select, text, update
 
-from runtime.domain.messages import OutboundMessage
+from runtime.domain.messages import ChatAddress, OutboundMessage, TextPart
 from runtime.domain.runs import Holder, RunState
 from runtime.domain.transcript import AssistantMessage
-from runtime.sessions.outbox import GROWS, IN_CHAT, OPEN, OutboxRow, Stream, place_of, row_of
+from runtime.sessions.outbox import (
+    FINAL_RANK,
+    GROWS,
+    IN_CHAT,
+    OPEN,
+    OutboxRow,
+    Stream,
+    place_of,
+    row_of,
+)
+from runtime.sessions.runs import Run
 from runtime.sessions.tables import lanes, messages, outbox, runs
 from runtime.store.database import now_ms
 from runtime.store.payloads import kept_message
 from runtime.store.statements import hot
 
+SAID = "said"
+"""The kind of a row that holds a run's words and is not its reply."""
+CUT = "(I was stopped here.)"
 LOOKED_BACK = 500
 """How far from the end of a transcript the last words of a run are looked for."""
 _OF_RUN = hot(select(outbox).where(*IN_CHAT, text(GROWS), outbox.c.run_id == bindparam("of_run")))
@@ -28,9 +43,9 @@ _OF_ACCOUNT = (
 )
 
 
-def of_run(conn: Connection, message: OutboundMessage) -> OutboxRow | None:
-    """The row in which the text of a message's run grows, in the message's chat."""
-    found = _OF_RUN.first(conn, of_run=message.run_id, **place_of(message))
+def of_run(conn: Connection, run_id: str | None, target: ChatAddress) -> OutboxRow | None:
+    """The row in which the text of a run grows in a chat."""
+    found = _OF_RUN.first(conn, of_run=run_id, **place_of(target))
     return None if found is None else row_of(found)
 
 
@@ -135,3 +150,49 @@ def last_said(conn: Connection, session_id: str, run_id: str) -> str:
         if isinstance(message, AssistantMessage) and message.text.strip():
             return message.text
     return ""
+
+
+def become(conn: Connection, reply: OutboundMessage) -> OutboundMessage | None:
+    """Make a growing text the reply of its run; None where the run has none.
+
+    It keeps the row's id, so that there is one reply however often this is tried.
+    """
+    return _grown(conn, reply, kind="final")
+
+
+def answer(conn: Connection, message: OutboundMessage) -> OutboundMessage | None:
+    """Make a growing text an answer of a run that goes on; None where the run has none."""
+    return _grown(conn, message, kind=SAID)
+
+
+def _grown(conn: Connection, message: OutboundMessage, *, kind: str) -> OutboundMessage | None:
+    row = of_run(conn, message.run_id, message.target)
+    if row is None:
+        return None
+    message = message.model_copy(update={"outbox_id": row.message.outbox_id})
+    end(conn, row, message, kind=kind, rank=FINAL_RANK)
+    return message
+
+
+def rest(conn: Connection, run: Run) -> bool:
+    """Close the text of a run that waits for a person with what it said; its card comes next."""
+    return _close(conn, run, None, mark="")
+
+
+def cut(conn: Connection, run: Run, written: str | None = None) -> bool:
+    """Close the text of a run that ends without a reply: with what it had `written`, and a mark.
+
+    Without a text given it is the last one that the transcript has.
+    """
+    return _close(conn, run, written, mark=CUT)
+
+
+def _close(conn: Connection, run: Run, written: str | None, *, mark: str) -> bool:
+    row = of_run(conn, run.id, run.target)
+    if row is None:
+        return False
+    said = written or last_said(conn, run.session_id, run.id)
+    text = "\n\n".join(part for part in (said.strip(), mark) if part) or CUT
+    message = row.message.model_copy(update={"parts": (TextPart(markdown=text),)})
+    end(conn, row, message, kind=SAID, rank=0)
+    return True

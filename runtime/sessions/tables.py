@@ -66,9 +66,13 @@ sessions = Table(
     Column("permission_mode", Text),
     Column("queue_mode", Text, nullable=False),
     Column("model", Text),
+    # How its model writes, as JSON; nothing where the provider and the operator decide.
+    Column("generation", Text),
     Column("agent", Text, nullable=False, server_default="main"),
     Column("grants", Text, nullable=False, server_default="[]"),
     Column("scope", Text),
+    # What its owner narrowed it to; `scope` is what it got when it was made.
+    Column("capability_scope", Text),
     Column("persona", Text),
     Column("persona_digest", Text),
     # When it was put aside; what happened since takes it back.
@@ -155,6 +159,8 @@ runs = Table(
     Column("cost_usd", Float),
     Column("tainted", Boolean, nullable=False, server_default=text("false")),
     Column("error", Text),
+    # What it is about, in one line for people.
+    Column("summary", Text, nullable=False, server_default=""),
     Column("created_ms", BigInteger, nullable=False),
     Column("started_ms", BigInteger),
     Column("ended_ms", BigInteger),
@@ -309,6 +315,37 @@ idempotency = Table(
     Column("digest", Text, nullable=False),
     Column("response", Text, nullable=False),
     Column("created_ms", BigInteger, nullable=False),
+    # Of requests; what was done once for a message is never forgotten.
+    Column("expires_ms", BigInteger),
+    partial_index("ix_idempotency_expiry", "expires_ms", where="expires_ms IS NOT NULL"),
+)
+
+# Uploads, by what they hold. `file` is the name of the file, which no other upload ever has: one
+# that is being removed can thus not be that of an upload of the same content.
+assets = Table(
+    "assets",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("digest", Text, nullable=False),
+    Column("file", Text, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("media_type", Text, nullable=False),
+    Column("size_bytes", BigInteger, nullable=False),
+    # The credential that uploaded it first, as its fingerprint.
+    Column("owner", Text, nullable=False),
+    Column("created_ms", BigInteger, nullable=False),
+    Column("uploaded_ms", BigInteger, nullable=False),
+    Index(None, "owner"),
+    Index(None, "uploaded_ms"),
+)
+
+# The sessions that an upload was sent to.
+asset_uses = Table(
+    "asset_uses",
+    metadata,
+    Column("asset_id", ForeignKey("assets.id", ondelete="CASCADE"), primary_key=True),
+    Column("session_id", ForeignKey("lanes.session_id", ondelete="CASCADE"), primary_key=True),
+    Index(None, "session_id"),
 )
 
 # `day` is a date for budgets of one day and empty for those that do not end.

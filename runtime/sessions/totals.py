@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from sqlalchemy import (
     ColumnElement,
     Connection,
-    Select,
     Text,
     func,
     literal_column,
@@ -19,6 +18,8 @@ from sqlalchemy import (
 )
 
 from runtime.domain.runs import ACTIVE, RunState, Usage
+from runtime.sessions.lanes import below as sessions_below
+from runtime.sessions.lanes import tree
 from runtime.sessions.runs import QUEUED
 from runtime.sessions.tables import lanes, open_calls, runs
 
@@ -50,25 +51,17 @@ def of_session(conn: Connection, session_id: str) -> Usage:
 
 def below(conn: Connection, session_id: str) -> Usage:
     """The same of all runs below a session that is the root of a tree."""
-    return _sum(conn, runs.c.session_id.in_(_below(session_id)))
+    return _sum(conn, runs.c.session_id.in_(sessions_below(session_id)))
 
 
 def of_tree(conn: Connection, session_id: str) -> Usage:
     """The same of a session and all below it."""
-    return _sum(
-        conn, or_(runs.c.session_id == session_id, runs.c.session_id.in_(_below(session_id)))
-    )
+    return _sum(conn, runs.c.session_id.in_(tree(session_id)))
 
 
 def of_payer(conn: Connection, run_id: str, paid: Collection[str]) -> Usage:
     """The same of a run and of the sessions that spend on its account."""
     return _sum(conn, or_(runs.c.id == run_id, runs.c.session_id.in_(paid)))
-
-
-def _below(session_id: str) -> Select[str]:
-    return select(lanes.c.session_id).where(
-        lanes.c.root_id == session_id, lanes.c.parent_id.is_not(None)
-    )
 
 
 def _sum(conn: Connection, which: ColumnElement[bool]) -> Usage:

@@ -13,22 +13,23 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
 from types import MappingProxyType
-from typing import Final, Literal, Protocol, TypeVar
+from typing import Final, Literal, TypeVar
 
 from sqlalchemy import ColumnElement
 
 from runtime.domain.budgets import Budget
+from runtime.domain.messages import ApprovalPart
+from runtime.domain.people import Approvers, Speaker
 from runtime.domain.runs import Holder, RunState
 from runtime.domain.value import JsonObject
-from runtime.ports.bus import EVENTS, Bus
+from runtime.ports.bus import EVENTS, RUNS, Bus
 from runtime.sessions import lanes, runs
 from runtime.sessions.calls import CallRow
 from runtime.sessions.inputs import Input
 from runtime.sessions.lane_writes import FIELDS
 from runtime.sessions.lanes import CONVERSATION, Lane, NewSession
 from runtime.sessions.open_calls import OpenCall
-from runtime.sessions.run_end import RunEnd
-from runtime.sessions.runs import Run
+from runtime.sessions.runs import Run, RunEnd
 from runtime.sessions.sessions import Session
 from runtime.store import Connection, Database
 
@@ -86,20 +87,16 @@ class Unit:
         found = lanes.lock_by_key(self.conn, key)
         return None if found is None else (self._locked(found[0]), found[1])
 
-    def lane_by_key(self, key: str) -> Lane | None:
-        """The lane of the session that has `key`, held until the unit ends."""
-        found = self.session_by_key(key)
-        return None if found is None else found[0]
-
     def lanes(self, session_ids: Iterable[str]) -> Sequence[Lane]:
         """Several lanes, locked in their order, given in the order of `session_ids`.
 
         Raises `NotFound`.
         """
         wanted = list(session_ids)
-        depths = lanes.depths(self.conn, [one for one in wanted if one not in self._held])
-        for session_id in sorted(depths, key=lambda one: (-depths[one], one)):
-            self.lane(session_id)
+        missing = {one for one in wanted if one not in self._held}
+        if len(missing) > 1:
+            for lane in lanes.lock_all(self.conn, missing):
+                self._locked(lane)
         return [self.lane(one) for one in wanted]
 
     def create(self, new: NewSession, *, session_id: str = "") -> Lane | None:
@@ -110,6 +107,7 @@ class Unit:
         """
         lane = lanes.create(self.conn, new, session_id=session_id)
         if lane is not None:
+            lane.redact = self.kinds.redact
             self._held[lane.session_id] = (lane, ())
         return lane
 
@@ -117,6 +115,7 @@ class Unit:
         """Take lanes that were locked without waiting, so that no order was needed for them. Only
         units that lock no other lane do so."""
         for lane in free:
+            lane.redact = self.kinds.redact
             self._held[lane.session_id] = (lane, _values(lane))
             self._newest = max(self._newest or _place(lane), _place(lane))
         return free
@@ -158,6 +157,11 @@ class Unit:
         ]
         if changed:
             lanes.save(self.conn, *changed)
+        for lane, _ in self._held.values():
+            # A claim passes over a lane that this unit holds, and nobody else tells it that the
+            # lane is free again.
+            if lane.ready_ms is not None and lane.ready_ms <= lane.now_ms:
+                self.say(RUNS, {"session_id": lane.session_id})
         for work in self._last.values():
             work(self.conn)
 
@@ -172,6 +176,7 @@ class Unit:
                 f"{self._newest[1]} at depth {-self._newest[0]}"
             )
         self._newest = place
+        lane.redact = self.kinds.redact
         self._held[lane.session_id] = (lane, _values(lane))
         return lane
 
@@ -265,11 +270,6 @@ class SessionKind:
         return ()
 
 
-Stopping = Callable[[Unit, str, str, str | None], int]
-"""(unit, session, reason, run): a session, or one run of it, is being stopped. Ends what it left
-at work elsewhere, and gives how much of it there was. Broadcast to every feature."""
-
-
 @dataclass(frozen=True, slots=True)
 class Delegation:
     """Work that a session, or one below it, gave another session by the call of a run. `payer` is
@@ -298,46 +298,108 @@ class Sharing:
     shared: bool = False
 
 
-class Delegations(Protocol):
-    """What a feature knows of the work that sessions give others. Reads only."""
+class Delegations:
+    """What a feature knows of the work that sessions give others; here there is none. Only `stop`
+    and `erase` change rows."""
 
-    def below(self, conn: Connection, session_id: str) -> Sequence[Delegation]:
+    def below(self, conn: Connection, session_id: str) -> Sequence[Delegation]:  # noqa: ARG002
         """All that was ever given below a session at the root of a tree, in that order."""
-        ...
+        return ()
 
-    def sender_of(self, conn: Connection, heard: Input) -> str | None:
+    def sender_of(self, conn: Connection, heard: Input) -> str | None:  # noqa: ARG002
         """The session that an input tells of, where it tells of such work."""
-        ...
+        return None
 
-    def paid_by(self, conn: Connection, run_id: str) -> Sequence[str]:
-        """The sessions of such work that spend on the account of a run."""
-        ...
+    def paid_by(self, conn: Connection, run_id: str) -> Sequence[str]:  # noqa: ARG002
+        """The sessions of such work that spend on the account of a run, besides its own."""
+        return ()
 
-    def sharing(self, conn: Connection, session_id: str) -> Sharing:
+    def sharing(self, conn: Connection, session_id: str) -> Sharing:  # noqa: ARG002
         """Whose record of files a session uses that has others above or below it (SUB-17)."""
-        ...
+        return Sharing(session_id)
 
-    def card_text(self, conn: Connection, card_id: str) -> str:
+    def card_text(self, conn: Connection, card_id: str) -> str:  # noqa: ARG002
         """What a card that shows such work says by now; empty for a card that is none."""
-        ...
+        return ""
+
+    def stop(self, unit: Unit, session_id: str, reason: str, run_id: str | None = None) -> int:  # noqa: ARG002
+        """Hear that a session, or one run of it, is being stopped; how much of what that left at
+        work elsewhere is to end now."""
+        return 0
 
     def erase(self, conn: Connection, session_ids: Sequence[str]) -> None:
         """Remove the feature's rows of sessions that are deleted, before the path's own."""
-        ...
+
+
+NO_DELEGATIONS: Final = Delegations()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeadLetter:
+    """What one session said to another and nobody heard: `text` in the input `input_id`."""
+
+    session_id: str
+    sender_id: str
+    message_id: str
+    input_id: str
+    text: str
+    sent_ms: int
+    reason: str
+
+
+class DeadLetters:
+    """Where what nobody heard is kept for people to look at; here nowhere."""
+
+    def bury(self, unit: Unit, letter: DeadLetter) -> None:
+        """Keep it, in the unit that takes it from its session, whose lane is held."""
+
+
+NO_LETTERS: Final = DeadLetters()
+
+
+@dataclass(frozen=True, slots=True)
+class CardAnswer:
+    """What became of an answer to a card: whether it was taken, and what is said of it."""
+
+    accepted: bool
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class CardKind:
+    """A card of a feature about no call of a run. Its ids begin with `prefix`.
+
+    `answer` settles the card of an id by a choice; `named` gives the ids of open ones that a
+    code means. Both are called in a unit. `waiting` gives the newest open ones of a channel and an
+    account that an approver may answer, at most as many as it is asked for.
+    """
+
+    prefix: str
+    answer: Callable[[Unit, str, str, Speaker, Approvers], CardAnswer]
+    named: Callable[[Connection, str], Sequence[str]]
+    waiting: Callable[[Connection, str, str, int], Sequence[ApprovalPart]]
 
 
 @dataclass(frozen=True, slots=True)
 class Kinds:
-    """The kinds of sessions and of waits that there are, and who hears that a session is stopped.
+    """The kinds of sessions, of waits and of cards that there are, the work that sessions give
+    others, and where dead letters are kept.
 
     Without the kind of a session its rows are another version's, or a feature's that was switched
-    off: then it is treated as a conversation that says nothing.
+    off: then it is treated as a conversation that says nothing. `redact` takes the gateway's
+    secrets out of a text.
     """
 
     waits: Mapping[str, WaitKind]
     sessions: Mapping[str, SessionKind] = field(default_factory=lambda: MappingProxyType({}))
-    stopping: tuple[Stopping, ...] = ()
-    delegating: tuple[Delegations, ...] = ()
+    delegations: Delegations = NO_DELEGATIONS
+    letters: DeadLetters = NO_LETTERS
+    cards: tuple[CardKind, ...] = ()
+    redact: Callable[[str], str] = str
+
+    def card(self, card_id: str) -> CardKind | None:
+        """The kind of a card by its id; None for one that is of no feature."""
+        return next((one for one in self.cards if card_id.startswith(one.prefix)), None)
 
     def of(self, lane: Lane) -> SessionKind:
         """The kind of a lane's session."""
@@ -349,44 +411,11 @@ class Kinds:
             return _CONVERSATION
         return self.sessions.get(name, _UNKNOWN)
 
-    def stop(self, unit: Unit, session_id: str, reason: str, run_id: str | None = None) -> int:
-        """Tell every feature that a session, or one run of it, is being stopped; how much of what
-        that left at work elsewhere is to end now."""
-        return sum(tell(unit, session_id, reason, run_id) for tell in self.stopping)
-
-    def delegations(self, conn: Connection, session_id: str) -> Sequence[Delegation]:
-        """The work that was given to others below a session at the root of a tree."""
-        return [one for each in self.delegating for one in each.below(conn, session_id)]
-
-    def sender_of(self, conn: Connection, heard: Input) -> str | None:
-        """The session whose work an input tells of; None for what is no such word."""
-        found = (each.sender_of(conn, heard) for each in self.delegating)
-        return next((one for one in found if one is not None), None)
-
-    def paid_by(self, conn: Connection, run_id: str) -> Sequence[str]:
-        """The sessions that spend on the account of a run, besides its own."""
-        return [one for each in self.delegating for one in each.paid_by(conn, run_id)]
-
-    def sharing(self, conn: Connection, session_id: str) -> Sharing:
-        """Whose record of files a session uses that has others above or below it."""
-        found = (each.sharing(conn, session_id) for each in self.delegating)
-        return next((one for one in found if one.shared), Sharing(session_id))
-
-    def card_text(self, conn: Connection, card_id: str) -> str:
-        """What a card that changes in place says by now; empty where there is none."""
-        found = (each.card_text(conn, card_id) for each in self.delegating)
-        return next((text for text in found if text), "")
-
     @property
     def unlisted(self) -> tuple[ColumnElement[bool], ...]:
         """Conditions on rows of `sessions`; lists leave out those that meet one."""
         found = (kind.unlisted for kind in self.sessions.values())
         return tuple(one for one in found if one is not None)
-
-    def erase(self, conn: Connection, session_ids: Sequence[str]) -> None:
-        """Remove what features keep of sessions that are deleted."""
-        for each in self.delegating:
-            each.erase(conn, session_ids)
 
 
 class _Unknown(SessionKind):

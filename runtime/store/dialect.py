@@ -151,6 +151,11 @@ def one_of(on: DialectName, column: ColumnElement[str], name: str) -> ColumnElem
     return column == any_(bindparam(name, type_=ARRAY(Text())))
 
 
+def by_bytes(on: DialectName, column: ColumnElement[str]) -> ColumnElement[str]:
+    """To order by `column` as Python does, whatever the collation of the database."""
+    return column if on == "sqlite" else column.collate("C")
+
+
 def advisory_lock(conn: Connection, key: int) -> None:
     """Hold the lock `key` of the database until the unit ends. SQLite: nothing, see `lock_rows`."""
     if dialect_name(conn) == "postgresql":

@@ -20,8 +20,7 @@ from sqlalchemy import (
 from runtime.domain.runs import Holder
 from runtime.store.database import DIALECTS, STORE_TIME, DialectName, clock_ms, now_ms
 from runtime.store.dialect import dialect_name, one_of
-from runtime.store.insert_once import insert_new
-from runtime.store.statements import hot
+from runtime.store.statements import hot, insert_new
 from runtime.store.tables import leases
 
 PROCESS = "process:"

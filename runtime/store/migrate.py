@@ -134,33 +134,23 @@ def _schema_of(url: URL, scripts: Path) -> Schema:
 
 async def _migrate_postgres(url: URL, scripts: Path) -> MigrationReport:
     # Lazy: as in `open_database`.
-    from runtime.store.postgres import postgres_engine, server_errors
+    from runtime.store.postgres import single_engine
 
     def work(conn: Connection) -> MigrationReport:
         advisory_lock(conn, _ADVISORY_KEY)
         conn.exec_driver_sql(_LOCK_TIMEOUT)
         return _upgrade(conn, scripts)
 
-    engine = postgres_engine(url, size=1, statement_timeout_s=None)
-    try:
-        with server_errors(url):
-            async with engine.begin() as conn:
-                return await conn.run_sync(work)
-    finally:
-        await engine.dispose()
+    async with single_engine(url, statement_timeout_s=None) as engine, engine.begin() as conn:
+        return await conn.run_sync(work)
 
 
 async def _schema_of_postgres(url: URL, known: Revisions) -> Schema:
     # Lazy: as in `open_database`.
-    from runtime.store.postgres import postgres_engine, server_errors
+    from runtime.store.postgres import single_engine
 
-    engine = postgres_engine(url, size=1)
-    try:
-        with server_errors(url):
-            async with engine.connect() as conn:
-                return await conn.run_sync(lambda each: _schema(each, known))
-    finally:
-        await engine.dispose()
+    async with single_engine(url) as engine, engine.connect() as conn:
+        return await conn.run_sync(lambda each: _schema(each, known))
 
 
 def _migrate_sqlite(path: Path, scripts: Path) -> MigrationReport:

@@ -6,8 +6,8 @@ for urgent units, so that a lease is renewed however many ordinary units wait fo
 
 import asyncio
 from collections import Counter, deque
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from typing import Final, Literal, TypeVar
 
 from sqlalchemy import URL, Connection, Engine, event
@@ -273,6 +273,19 @@ def postgres_engine(
     event.listen(engine.sync_engine, "handle_error", _drop_read_only)
     event.listen(engine.sync_engine, "handle_error", _remember_failure)
     return engine
+
+
+@asynccontextmanager
+async def single_engine(
+    url: URL, *, statement_timeout_s: float | None = _STATEMENT_TIMEOUT_S
+) -> AsyncIterator[AsyncEngine]:
+    """An engine of one connection, which is gone in the end. Raises the store's errors."""
+    engine = postgres_engine(url, size=1, statement_timeout_s=statement_timeout_s)
+    try:
+        with server_errors(url):
+            yield engine
+    finally:
+        await engine.dispose()
 
 
 def server_name(url: URL) -> str:

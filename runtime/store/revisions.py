@@ -16,7 +16,9 @@ _NAMED: Final = re.compile(
     r"""^(revision|down_revision|compatible_from)\b[^=\n]*=\s*["'](\w+)["']""", re.MULTILINE
 )
 
-_TABLE: Final = re.compile(r"""\bop\.(create|drop)_table\(\s*(?:op\.f\()?["'](\w+)["']""")
+_TABLE: Final = re.compile(
+    r"""\b(op\.create_table|op\.drop_table|sa\.Table)\(\s*(?:op\.f\()?["'](\w+)["']"""
+)
 
 UNRELEASED: Final = frozenset(f"{number:04}" for number in range(1, 8))
 """The revisions from before the first release; their names are never used again."""
@@ -96,7 +98,7 @@ def _read(file: Path) -> Revision | None:
     if name is None:
         return None
     parent = named.get("down_revision")
-    tables = tuple((table, verb == "create") for verb, table in _TABLE.findall(text))
+    tables = tuple((table, verb != "op.drop_table") for verb, table in _TABLE.findall(text))
     return Revision(name, parent, named.get("compatible_from") or name, tables)
 
 

@@ -12,9 +12,10 @@ parameter), literal parameters, Python-side column defaults. Use `conn.execute` 
 
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import Any, Generic, TypeVarTuple, overload
 
-from sqlalchemy import Connection, Insert, Row
+from sqlalchemy import Connection, Insert, Row, Table
 from sqlalchemy.engine.interfaces import Dialect
 from sqlalchemy.engine.result import SimpleResultMetaData
 from sqlalchemy.sql.compiler import SQLCompiler
@@ -22,6 +23,8 @@ from sqlalchemy.sql.dml import UpdateBase
 from sqlalchemy.sql.selectable import TypedReturnsRows
 
 from runtime.store import driver_statements
+from runtime.store.database import DialectName
+from runtime.store.dialect import dialect_name, insert_ignore
 from runtime.store.faults import as_core_error
 
 Ts = TypeVarTuple("Ts")
@@ -150,3 +153,13 @@ def hot(statement: UpdateBase) -> Hot[()]: ...
 def hot(statement: TypedReturnsRows[*Ts] | UpdateBase) -> Hot[*Ts] | Hot[()]:
     """Prepare `statement`, at import time or once; it is compiled at its first use."""
     return Hot(statement)
+
+
+def insert_new(conn: Connection, table: Table, values: Mapping[str, object]) -> bool:
+    """Insert a row; False, with nothing changed, when a unique key of it is taken."""
+    return _insert_new(dialect_name(conn), table).change(conn, **values) == 1
+
+
+@cache
+def _insert_new(dialect: DialectName, table: Table) -> Hot[()]:
+    return hot(insert_ignore(dialect, table))

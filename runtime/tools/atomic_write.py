@@ -133,6 +133,24 @@ def replace(spot: Spot, text: str, content: bytes, old: os.stat_result | None) -
     return staged.seen
 
 
+def write_whole(directory: int, name: str, content: bytes) -> None:
+    """Put a file of the gateway's own into an open directory, on the disk on return; what has its
+    name is replaced. Raises `OSError`."""
+    making = staged_name()
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    try:
+        with os.fdopen(os.open(making, flags, 0o600, dir_fd=directory), "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.rename(making, name, src_dir_fd=directory, dst_dir_fd=directory)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(making, dir_fd=directory)
+        raise
+    os.fsync(directory)
+
+
 def read_all(handle: int) -> bytes:
     with os.fdopen(os.dup(handle), "rb") as file:
         return file.read(HASHED + 1)

@@ -60,6 +60,7 @@ class ToolContext:
     written (TOOL-7). ``reaches`` says whether a host is in the session's scope, ``within`` whether
     a canonical path is; None where nothing bounds it. ``child`` says that it is a subagent's: its
     commands do not find the private notes, which it reads by tools and never writes (SUB-16).
+    ``tainted`` says that its run, or the conversation that it is given, holds something untrusted.
     ``reads`` are folders beyond the roots that commands may read. ``writes`` are the canonical
     paths that this call was decided to write; None where nothing was decided. ``unchanged`` raises
     `ToolError` where a command would run something else than was decided about; whoever starts one
@@ -78,6 +79,7 @@ class ToolContext:
     reaches: Callable[[str], bool] | None = None
     within: Callable[[str], bool] | None = None
     child: bool = False
+    tainted: bool = False
     reads: tuple[Path, ...] = ()
     writes: tuple[str, ...] | None = None
     unchanged: Callable[[], None] = _nothing_to_compare
@@ -150,13 +152,14 @@ class AnyTool(ABC):
     effect: Effect
     example: str
     """Arguments that are right, as JSON: shown to a model that sent wrong ones (TOOL-1)."""
+    family: str = ""  # offered by name and loaded on demand (CTX-12)
     own_words: bool = False
     """Whether its results are what the model, or whoever it commands, wrote (POL-10)."""
 
     def offered(self, bounds: Bounds) -> bool:
         """Whether a session that is bounded so is told of it. It decides nothing: policy does, if
         the model calls it all the same."""
-        return bounds.tools is None or self.name in bounds.tools
+        return bounds.offers(self.name)
 
     @abstractmethod
     def spec(self) -> ToolSpec:

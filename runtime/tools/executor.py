@@ -23,10 +23,10 @@ from runtime.policy.decide import GRANTED, INSTRUCTION, Bounds, CallFacts, decid
 from runtime.policy.risk import risk_of
 from runtime.sessions.calls import CallRow
 from runtime.tools.actions import action_of, code_paths
-from runtime.tools.base import ToolContext, ToolOutput, WaitsFor
+from runtime.tools.base import Prepared, ToolContext, ToolOutput, WaitsFor
 from runtime.tools.code_sinks import written
 from runtime.tools.output import LIMIT, error_result, to_result
-from runtime.tools.registry import Prepared, Registry
+from runtime.tools.registry import Registry
 
 log = structlog.get_logger(__name__)
 UNFIT = Decision(
@@ -121,12 +121,7 @@ class Executor:
             touches = prepared.touches(context)
         except ToolError as error:
             unfit = ToolError(self._redact(error.detail))
-            result = to_result(call, unfit, context=context)
-            digest = unfit_digest(call)
-            row = CallRow(
-                run_id, step, place, call, Effect.READ, "ended", digest, UNFIT, result=result
-            )
-            return Planned(row, None)
+            return _unfit(call, run_id, step, place, error=unfit, decision=UNFIT)
         action = action_of(call, prepared, touches, context)
         facts = facts_of(action, prepared, touches, context, bounds)
         decision = decide(facts, bounds)
@@ -157,14 +152,16 @@ class Executor:
         output: ToolOutput | ToolError
         try:
             held = await _held(planned, context)
-            output = await planned.prepared.run(self._masked(held))
+            # What is shown live is masked like what is kept.
+            masked = replace(held, emit=lambda text: held.emit(self._redact(text)))
+            output = await planned.prepared.run(masked)
         except ToolError as error:
             output = ToolError(self._redact(error.detail))
         except Exception:  # a tool is a worker root: its defect must not end the run
             log.exception("tool_failed", tool=call.name, run_id=planned.row.run_id)
             output = ToolError(f"{call.name} failed inside; try another way.")
         if isinstance(output, ToolError):
-            return Ran(to_result(call, output, context=context))
+            return Ran(error_result(call, output))
         outside = output.outside and not planned.prepared.tool.own_words
         output = replace(output, content=self._redact(output.content), outside=outside)
         if len(output.content) > LIMIT // 2:
@@ -172,10 +169,6 @@ class Executor:
         else:
             result = to_result(call, output, context=context)
         return Ran(result, output.sends)
-
-    def _masked(self, context: ToolContext) -> ToolContext:
-        """The context with what is shown live masked like what is kept."""
-        return replace(context, emit=lambda text: context.emit(self._redact(text)))
 
 
 def facts_of(
@@ -275,8 +268,15 @@ def _unread(call: ToolCall, run_id: str, step: int, place: int, amount: int) -> 
         "this is not one of them. "
         "Ask for what you still need in the next step."
     )
+    return _unfit(call, run_id, step, place, error=error, decision=TOO_MANY)
+
+
+def _unfit(
+    call: ToolCall, run_id: str, step: int, place: int, *, error: ToolError, decision: Decision
+) -> Planned:
+    """A call that passed no check, with its error for a result."""
     result, digest = error_result(call, error), unfit_digest(call)
-    row = CallRow(run_id, step, place, call, Effect.READ, "ended", digest, TOO_MANY, result=result)
+    row = CallRow(run_id, step, place, call, Effect.READ, "ended", digest, decision, result=result)
     return Planned(row, None)
 
 

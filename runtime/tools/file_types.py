@@ -35,17 +35,9 @@ _CONTAINERS: Final = frozenset({_OGG, "audio/mp4", "video/mp4", "video/webm"})
 """Formats that hold sound, pictures or both; which, their first bytes do not say."""
 _TEXTUAL: Final = frozenset(
     {
-        "application/ecmascript",
-        "application/javascript",
-        "application/json",
-        "application/rtf",
-        "application/sql",
-        "application/toml",
-        "application/x-sh",
-        "application/x-yaml",
-        "application/xml",
-        "application/yaml",
-        "image/svg+xml",
+        *("application/ecmascript", "application/javascript", "application/json"),
+        *("application/rtf", "application/sql", "application/toml", "application/x-sh"),
+        *("application/x-yaml", "application/xml", "application/yaml", "image/svg+xml"),
     }
 )
 Size = tuple[int, int]
@@ -90,6 +82,12 @@ def recognise(content: bytes) -> Contents:
         except UnicodeDecodeError:
             return Contents(found)
     return Contents(found)
+
+
+def recognise_head(head: bytes) -> str:
+    """The type of a file by its first bytes; no text is told from another."""
+    found = _kind(head)
+    return TEXT if found == UNKNOWN_TYPE and head and not is_binary(head) else found
 
 
 def _document(content: bytes) -> Contents:

@@ -89,7 +89,10 @@ def hardened(
         if not told and (reading or not survey.whole):
             raise BadConfig("the command's text does not tell in which folder git would run")
         if not survey.whole:
-            _refuse_submodules(survey)
+            why = submodules(survey)
+            if why:
+                # Git would go on into a folder that was not looked at.
+                raise BadConfig(f"{why}, and there are too many folders to look at all of them")
             always |= PARTLY_SEEN
         if not reading:
             _refuse_progress(survey)
@@ -120,13 +123,6 @@ def _granted_pairs(granted: Mapping[str, str]) -> Iterator[tuple[str, str]]:
         if key is None or value is None:
             return
         yield key, value
-
-
-def _refuse_submodules(survey: Survey) -> None:
-    """Raises `BadConfig` where git would go on into a folder that was not looked at."""
-    why = submodules(survey)
-    if why:
-        raise BadConfig(f"{why}, and there are too many folders to look at all of them")
 
 
 def _overrides(survey: Survey) -> tuple[dict[str, str], str]:

@@ -225,17 +225,14 @@ def _hook(place: Path) -> str:
     """Says that a repository has a hook; empty where it has none."""
     try:
         with os.scandir(place / "hooks") as found:
-            named = next((one for one in islice(found, _MOST_SAMPLES) if _may_run(one.name)), None)
+            first = islice(found, _MOST_SAMPLES)
+            named = next((one for one in first if not one.name.endswith(_SAMPLE)), None)
             named = named or next(found, None)
     except (FileNotFoundError, NotADirectoryError):
         return ""
     except OSError:
         return f"{printable_path(place / 'hooks')} cannot be read"
     return "" if named is None else f"{printable_path(Path(named.path))} may be a hook"
-
-
-def _may_run(name: str) -> bool:
-    return not name.endswith(_SAMPLE)
 
 
 def _git_of(tree: Path, paths: Paths) -> Iterator[Path]:

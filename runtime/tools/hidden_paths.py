@@ -6,7 +6,7 @@ It says where these are, and decides nothing about who may see them (CTX-6, POL-
 import hashlib
 import os
 import stat
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -77,16 +77,14 @@ class Hidden:
         asked = exact.casefold()
         if self.trees and asked.startswith(self.trees):
             return True
-        return self._stray(exact) or any(
+        return self.stray(path) or any(
             asked.startswith(shelf) and asked != shelf and not exact.startswith(own)
             for shelf, own in self.shelves
         )
 
     def stray(self, path: Path | str) -> bool:
         """Whether the canonical `path` is in the workspace and no part of it that tools reach."""
-        return self._stray(_folder(path))
-
-    def _stray(self, exact: str) -> bool:
+        exact = _folder(path)
         if not self.home or not exact.startswith(self.home):
             return False
         return not any(exact.startswith(one) or one.startswith(exact) for one in self.shown)
@@ -136,27 +134,8 @@ def of_process(path: Path) -> bool:
     return False
 
 
-def outputs_folder(workspace: Path) -> Path | None:
-    """The folder of kept results, made if need be; None where something else has its place."""
-    return _made(workspace, *OUTPUTS)
-
-
-def uploads_folder(workspace: Path) -> Path | None:
-    """The folder of files that people sent; as `outputs_folder`."""
-    return _made(workspace, UPLOADS)
-
-
-def patches_folder(workspace: Path) -> Path | None:
-    """The folder of notes on patches; as `outputs_folder`."""
-    return _made(workspace, *PATCHES)
-
-
-def worktrees_folder(workspace: Path) -> Path | None:
-    """The folder of the worktrees of subagents; as `outputs_folder`."""
-    return _made(workspace, *WORKTREES.split("/"))
-
-
-def _made(workspace: Path, *names: str) -> Path | None:
+def made_folder(workspace: Path, names: Sequence[str]) -> Path | None:
+    """A folder of the gateway, made if need be; None where something else has its place."""
     path = workspace.resolve()
     for name in names:
         path /= name

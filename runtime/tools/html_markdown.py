@@ -13,34 +13,9 @@ _DROPPED = frozenset(
 )
 _BLOCKS = frozenset(
     {
-        "address",
-        "article",
-        "aside",
-        "blockquote",
-        "body",
-        "dd",
-        "details",
-        "div",
-        "dl",
-        "dt",
-        "fieldset",
-        "figcaption",
-        "figure",
-        "footer",
-        "form",
-        "header",
-        "hr",
-        "html",
-        "legend",
-        "main",
-        "nav",
-        "p",
-        "section",
-        "summary",
-        "table",
-        "tbody",
-        "tfoot",
-        "thead",
+        *("address", "article", "aside", "blockquote", "body", "dd", "details", "div", "dl", "dt"),
+        *("fieldset", "figcaption", "figure", "footer", "form", "header", "hr", "html", "legend"),
+        *("main", "nav", "p", "section", "summary", "table", "tbody", "tfoot", "thead"),
     }
 )
 _HEADINGS = {f"h{level}": "#" * level for level in range(1, 7)}

@@ -10,29 +10,31 @@ import hashlib
 import os
 import secrets
 import stat
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 from runtime.domain.errors import ToolError
 from runtime.domain.files import UNKNOWN_TYPE, safe_name
 from runtime.domain.messages import FilePart
 from runtime.ports.chat import Capabilities
 from runtime.sessions.recipients import RecipientsOf, nobody
+from runtime.tools.base import ToolContext
 from runtime.tools.binary_files import is_binary
 from runtime.tools.file_types import TEXT, recognise
-from runtime.tools.hidden_paths import OUTPUTS, outputs_folder
+from runtime.tools.hidden_paths import OUTPUTS, made_folder
+from runtime.workspace.open_folders import opened
 
 SENT: Final = "sent"
 """The folder of copies, beside those that hold one session's outputs."""
+_COPIES: Final = (*OUTPUTS, SENT)
 TOOL: Final = "send_file"
 _PIECE: Final = 1024 * 1024
 _OVERLAP: Final = 4096
 """Bytes of the piece before that are looked at again: a secret may lie across the border."""
 _HEAD: Final = 64 * 1024
-_FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _WRITE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -66,6 +68,19 @@ RoomOf = Callable[[str], Awaitable[Room]]
 """What the run with this id may send. Raises `NotFound`."""
 
 
+class Mail(Protocol):
+    """Mailboxes of agents. The sender is the agent whose call it is."""
+
+    async def send(self, context: ToolContext, to: str, text: str) -> str:
+        """Put words into the mailbox of the agent `to`, once for a call; what the model is told.
+        Raises `ToolError`."""
+        ...
+
+    async def others(self, session_id: str) -> Sequence[str]:
+        """The names of those that the agent of a session may write to."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Sending:
     """What tools that send are given; `redact` takes the gateway's secrets out of a text."""
@@ -73,6 +88,7 @@ class Sending:
     room: RoomOf
     redact: Callable[[str], str] = str
     recipients: RecipientsOf = nobody
+    mail: Mail | None = None
 
 
 def room_for(limits: SendLimits, channel: str, sent: int) -> Room:
@@ -114,7 +130,7 @@ def snapshot(workspace: Path, handle: int, name: str, *, most: int, sending: Sen
         os.fsync(directory)
     return FilePart(
         name=safe_name(name),
-        path="/".join((*OUTPUTS, SENT, copy)),
+        path="/".join((*_COPIES, copy)),
         media_type=kind_of(head),
         size_bytes=size,
         digest=digest,
@@ -135,10 +151,10 @@ def sweep(workspace: Path, *, before_ms: int, needed: Collection[str]) -> int:
     Paths are as rows keep them: of the workspace, or absolute.
     """
     root = workspace.resolve()
-    folder, kept = root.joinpath(*OUTPUTS, SENT), {root / path for path in needed}
+    folder, kept = root.joinpath(*_COPIES), {root / path for path in needed}
     removed = 0
     try:
-        with _opened(workspace, make=False) as directory:
+        with opened(workspace.resolve(), _COPIES) as directory:
             for name in os.listdir(directory):  # noqa: PTH208 - of an open directory
                 made = os.stat(name, dir_fd=directory, follow_symlinks=False)
                 old = made.st_mtime * 1000 < before_ms and stat.S_ISREG(made.st_mode)
@@ -174,22 +190,7 @@ def _copied(
 
 @contextmanager
 def _copies(workspace: Path) -> Iterator[int]:
-    if outputs_folder(workspace) is None:
+    if made_folder(workspace, OUTPUTS) is None:
         raise ToolError("the copy cannot be kept: something took the place of the gateway's folder")
-    with _opened(workspace, make=True) as directory:
+    with opened(workspace.resolve(), _COPIES, made=(SENT,)) as directory:
         yield directory
-
-
-@contextmanager
-def _opened(workspace: Path, *, make: bool) -> Iterator[int]:
-    """A handle of the folder of copies; every step is opened without following a link."""
-    with ExitStack() as stack:
-        handle = os.open(workspace.resolve(), _FOLDER)
-        stack.callback(os.close, handle)
-        for name in (*OUTPUTS, SENT):
-            if make and name == SENT:
-                with suppress(FileExistsError):
-                    os.mkdir(name, mode=0o700, dir_fd=handle)
-            handle = os.open(name, _FOLDER, dir_fd=handle)
-            stack.callback(os.close, handle)
-        yield handle

@@ -5,7 +5,7 @@ Blocks on files where something is kept; call it off the event loop when output 
 
 import hashlib
 import os
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from pathlib import Path
 
 import regex
@@ -16,6 +16,7 @@ from runtime.domain.tools import ToolCall, ToolResult
 from runtime.tools.base import ToolContext, ToolOutput
 from runtime.tools.binary_files import describe, is_binary
 from runtime.tools.hidden_paths import OUTPUTS, file_name
+from runtime.workspace.open_folders import opened
 
 LIMIT = 32 * 1024
 """Bytes of a result that the model sees (TOOL-4)."""
@@ -33,15 +34,13 @@ def error_result(call: ToolCall, error: ToolError) -> ToolResult:
 
 
 def to_result(
-    call: ToolCall, output: ToolOutput | ToolError, *, context: ToolContext, limit: int = LIMIT
+    call: ToolCall, output: ToolOutput, *, context: ToolContext, limit: int = LIMIT
 ) -> ToolResult:
     """The result of `call`, at most `limit` bytes of UTF-8 (`limit` is at least 2 KiB).
 
     What is longer, or binary, is kept under `.gatehouse/outputs/<session>/<run>/` in the
     workspace, where only this session finds it.
     """
-    if isinstance(output, ToolError):
-        return error_result(call, output)
     raw = output.content.encode("utf-8", "replace")
     path, mark = None, ""
     if is_binary(raw):
@@ -91,26 +90,13 @@ def _keep(raw: bytes, context: ToolContext) -> str | None:
     here follows a link."""
     folders = (*OUTPUTS, file_name(context.session_id), file_name(context.run_id))
     name = f"{file_name(context.call_id)}-{hashlib.blake2b(raw, digest_size=4).hexdigest()}.txt"
-    root = context.layout.home.resolve()
-    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
-        with ExitStack() as stack:
-            handle = os.open(root, flags)
-            stack.callback(os.close, handle)
-            for folder in folders:
-                with suppress(FileExistsError):
-                    os.mkdir(folder, 0o700, dir_fd=handle)
-                handle = os.open(folder, flags, dir_fd=handle)
-                stack.callback(os.close, handle)
-            _write(raw, name, handle)
+        with opened(context.layout.home.resolve(), folders, made=folders) as directory:
+            with suppress(FileNotFoundError):
+                os.unlink(name, dir_fd=directory)
+            with os.fdopen(os.open(name, flags, 0o600, dir_fd=directory), "wb") as file:
+                file.write(raw)
     except OSError:
         return None
-    return str(root.joinpath(*folders, name))
-
-
-def _write(raw: bytes, name: str, directory: int) -> None:
-    with suppress(FileNotFoundError):
-        os.unlink(name, dir_fd=directory)
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    with os.fdopen(os.open(name, flags, 0o600, dir_fd=directory), "wb") as file:
-        file.write(raw)
+    return str(context.layout.home.resolve().joinpath(*folders, name))

@@ -6,7 +6,6 @@ named there too: the same call takes it away, or `sweep` does once its run has e
 
 import hashlib
 import os
-import secrets
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -19,8 +18,9 @@ from runtime.domain.errors import ToolError
 from runtime.domain.value import Value
 from runtime.tools import atomic_write
 from runtime.tools.base import ToolContext
-from runtime.tools.hidden_paths import PATCHES, file_name, patches_folder
+from runtime.tools.hidden_paths import PATCHES, file_name, made_folder
 from runtime.tools.paths import PathGuard, Spot
+from runtime.workspace.open_folders import opened
 
 NOTES_KEPT: Final = 64
 
@@ -75,12 +75,8 @@ class Note:
         """Keep it with these, on the disk on return; let go of old ones. Raises `OSError`."""
         files = {**self.files, **more}
         folder = _folder(self.home)
-        part = folder / f".{secrets.token_hex(8)}.tmp"
-        with part.open("xb") as file:
-            file.write(_NOTED.dump_json(files))
-            file.flush()
-            os.fsync(file.fileno())
-        part.rename(folder / self.name)
+        with opened(self.home.resolve(), PATCHES) as directory:
+            atomic_write.write_whole(directory, self.name, _NOTED.dump_json(files))
         for old in sorted(folder.iterdir(), key=lambda one: one.lstat().st_mtime)[:-NOTES_KEPT]:
             with suppress(OSError):
                 if not _left(_read(old)):
@@ -93,7 +89,7 @@ class Note:
 
 
 def _folder(home: Path) -> Path:
-    folder = patches_folder(home)
+    folder = made_folder(home, PATCHES)
     if folder is None:
         raise ToolError("something took the place of the gateway's folder, so nothing is patched")
     return folder

@@ -13,16 +13,15 @@ import pwd
 import stat
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from types import TracebackType
-from typing import Self
 
 from runtime.domain.errors import ToolError
 from runtime.domain.printable import printable_name
 from runtime.tools.hidden_paths import Hidden
 from runtime.workspace.layout import PLACES, Layout, ResolvedLayout, canonical
+from runtime.workspace.open_folders import FOLDER
 from runtime.workspace.private_notes import NoteFiles
 
 _HOPS = 40
@@ -31,7 +30,6 @@ _LENGTH = 4096
 """Characters; PATH_MAX of Linux."""
 _DEPTH = 128
 """Directories below a root; each is an open handle while a path is walked, the last one after."""
-_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
@@ -101,7 +99,7 @@ class PathGuard:
         `follow_last` is False, and for what is hidden where `make` would put something in its
         place.
         """
-        with _Walk(self, text, follow_last=follow_last, make=make, made=made) as walk:
+        with closing(_Walk(self, text, follow_last=follow_last, make=make, made=made)) as walk:
             spot = walk.go()
             walk.let_go()
             if self.within is not None and not self.within(str(spot.path)):
@@ -111,15 +109,24 @@ class PathGuard:
             yield spot
 
     @contextmanager
-    def file(self, text: str, *, follow_last: bool = True) -> Iterator[tuple[int, Spot]]:
+    def writing(self, text: str, *, make: bool = False) -> Iterator[Spot]:
+        """As `parent`, for a file to be written. Raises `ToolError` also for a root, for what the
+        gateway alone writes, and for what does not lead to what was decided about."""
+        with self.parent(text, follow_last=False, make=make) as spot:
+            self.refuse_kept(spot)
+            self.refuse_moved(text, spot.path, whole=True)
+            if spot.name == ".":
+                raise is_directory(text)
+            yield spot
+
+    @contextmanager
+    def file(self, text: str) -> Iterator[tuple[int, Spot]]:
         """A readable handle of the regular file that `text` names. Raises `ToolError`."""
-        with self.parent(text, follow_last=follow_last) as spot, ExitStack() as stack:
+        with self.parent(text) as spot:
             if spot.missing:
                 raise absent(text)
-            yield (
-                stack.enter_context(opened_file(spot.directory, spot.name, text, spot.notes)),
-                spot,
-            )
+            with opened_file(spot.directory, spot.name, text, spot.notes) as handle:
+                yield handle, spot
 
     @contextmanager
     def directory(self, text: str) -> Iterator[tuple[int, Spot]]:
@@ -127,7 +134,7 @@ class PathGuard:
         with self.parent(text) as spot:
             if spot.missing:
                 raise absent(text)
-            with _open(spot.name, _DIRECTORY, spot.directory, text) as handle:
+            with opened_at(spot.name, FOLDER, spot.directory, text) as handle:
                 yield handle, spot
 
     def take_away(self, made: Sequence[Path]) -> None:
@@ -148,25 +155,25 @@ class PathGuard:
             return
         raise ToolError(f"{shown(text)} leads elsewhere than when it was looked at; try again")
 
-    def resolve(self, text: str, *, follow_last: bool = True) -> Path:
+    def resolve(self, text: str) -> Path:
         """Where `text` leads, whether or not it exists. Raises `ToolError`."""
-        with _Walk(self, text, follow_last=follow_last, make=False) as walk:
+        with closing(_Walk(self, text, follow_last=True, make=False)) as walk:
             return walk.go().path
 
     def writable(self, text: str) -> Path:
         """As `resolve`, for a file to be written. Raises `ToolError` where the gateway alone
         writes, too."""
-        with _Walk(self, text, follow_last=False, make=False) as walk:
+        with closing(_Walk(self, text, follow_last=False, make=False)) as walk:
             spot = walk.go()
             self.refuse_kept(spot)
             return spot.path
 
     def refuse_kept(self, spot: Spot) -> None:
         """Raises `ToolError` for what the gateway alone writes."""
-        if _inside(spot.path, self._files) or _inside(self._files, spot.path):
+        if spot.path.is_relative_to(self._files) or self._files.is_relative_to(spot.path):
             # In it, or on the way there: a worktree lies in the gateway's own folder.
             return
-        if not _inside(spot.path, self._home):
+        if not spot.path.is_relative_to(self._home):
             return
         if _is_kept(spot.path, self._home):
             name = spot.path.relative_to(self._home).parts[0]
@@ -192,10 +199,10 @@ class PathGuard:
 def foreign(path: Path, resolved: ResolvedLayout) -> bool:
     """Whether content at the canonical `path` is not the agent's own: that of other roots, kept
     outputs, uploads."""
-    if _inside(path, resolved.files):
+    if path.is_relative_to(resolved.files):
         return False
     home = resolved.home
-    return not _inside(path, home) or _is_kept(path, home)
+    return not path.is_relative_to(home) or _is_kept(path, home)
 
 
 def _is_kept(path: Path, home: Path) -> bool:
@@ -206,6 +213,11 @@ def _is_kept(path: Path, home: Path) -> bool:
 def absent(text: str) -> ToolError:
     """What is said of a path where there is nothing."""
     return ToolError(f"{shown(text)} does not exist")
+
+
+def is_directory(text: str) -> ToolError:
+    """What is said of a folder where a file is meant."""
+    return ToolError(f"{shown(text)} is a directory")
 
 
 def shown(text: str) -> str:
@@ -219,20 +231,22 @@ def opened_file(directory: int, name: str, text: str, notes: NoteFiles) -> Itera
 
     One of the `notes` that are hidden is absent, whatever its name here (CTX-6).
     """
-    with _open(name, _FILE, directory, text) as handle:
+    with opened_at(name, _FILE, directory, text) as handle:
         opened = os.fstat(handle)
         mode = opened.st_mode
         if notes.hold(opened):
             raise absent(text)
         if stat.S_ISDIR(mode):
-            raise ToolError(f"{shown(text)} is a directory")
+            raise is_directory(text)
         if not stat.S_ISREG(mode):
             raise ToolError(f"{shown(text)} is not a regular file")
         yield handle
 
 
 @contextmanager
-def _open(name: str, flags: int, directory: int, text: str) -> Iterator[int]:
+def opened_at(name: str, flags: int, directory: int, text: str) -> Iterator[int]:
+    """A name below an open directory, closed behind the block. Raises `ToolError`, which calls it
+    `text`."""
     try:
         handle = os.open(name, flags, dir_fd=directory)
     except OSError as error:
@@ -256,7 +270,7 @@ def os_error(error: OSError, text: str) -> ToolError:
 
 
 class _Walk:
-    """One path on its way from a root; holds a handle of every directory above."""
+    """One path on its way from a root; holds a handle of every directory above, until `close`."""
 
     def __init__(
         self,
@@ -276,17 +290,6 @@ class _Walk:
         self._handles: list[int] = []
         self._names: list[str] = []
         self._hops = 0
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._leave()
 
     def go(self) -> Spot:
         try:
@@ -318,9 +321,9 @@ class _Walk:
         placed = self._guard.place(path)
         if placed is None:
             raise self._guard.refusal(self._text)
-        self._leave()
+        self.close()
         self._root, rest = placed
-        self._handles.append(os.open(self._root, _DIRECTORY))
+        self._handles.append(os.open(self._root, FOLDER))
         return rest
 
     def let_go(self) -> None:
@@ -330,7 +333,7 @@ class _Walk:
         for handle in above:
             os.close(handle)
 
-    def _leave(self) -> None:
+    def close(self) -> None:
         while self._handles:
             os.close(self._handles.pop())
         self._names.clear()
@@ -372,7 +375,7 @@ class _Walk:
                 os.mkdir(name, dir_fd=self._handles[-1])
                 self._made.append(self._spot(name).path)
         try:
-            self._handles.append(os.open(name, _DIRECTORY, dir_fd=self._handles[-1]))
+            self._handles.append(os.open(name, FOLDER, dir_fd=self._handles[-1]))
         except FileNotFoundError:
             return False
         self._names.append(name)
@@ -419,7 +422,3 @@ def _absolute(text: str, layout: Layout) -> PurePosixPath:
             home = (pwd.getpwnam(user) if user else pwd.getpwuid(os.getuid())).pw_dir
             return PurePosixPath(home, rest.lstrip("/"))
     return layout.locate(text)
-
-
-def _inside(path: Path, folder: Path) -> bool:
-    return path == folder or folder in path.parents

@@ -11,18 +11,15 @@ from pydantic_core import ErrorDetails
 from runtime.domain.errors import ToolError
 from runtime.domain.strict_json import NotStrict, read_json
 from runtime.domain.tools import ToolCall, ToolSpec
+from runtime.domain.transcript import TranscriptMessage
 from runtime.policy.decide import Bounds
 from runtime.tools.base import AnyTool, Prepared
+from runtime.tools.families import Families
 from runtime.tools.paths import shown
-
-__all__ = ["Prepared", "Registry"]
 
 _ERRORS_SHOWN = 5
 _UNBOUND: Final = Bounds()
-_ADVICE = {
-    "missing": "is required",
-    "extra_forbidden": "is no field of this tool",
-}
+_ADVICE = {"missing": "is required", "extra_forbidden": "is no field of this tool"}
 
 
 class Registry:
@@ -34,7 +31,10 @@ class Registry:
             if tool.name in self._tools:
                 raise ValueError(f"two tools are named {tool.name}")
             self._tools[tool.name] = tool
-        self._specs = {name: tool.spec() for name, tool in self._tools.items()}
+        self._families = Families(self._tools.values())
+        self._known = {**self._tools, **{one.name: one for one in self._families.openers}}
+        self._told = [name for name, tool in self._known.items() if not tool.family]
+        self._specs = {name: tool.spec() for name, tool in self._known.items()}
 
     def without(self, names: Collection[str]) -> "Registry":
         """The others, in their order."""
@@ -46,13 +46,25 @@ class Registry:
         return tuple(self._tools.values())
 
     def specs(self, bounds: Bounds = _UNBOUND) -> tuple[ToolSpec, ...]:
-        """What the model is told of the tools that are offered to a session that is bounded so."""
-        return tuple(
-            spec for name, spec in self._specs.items() if self._tools[name].offered(bounds)
-        )
+        """What the model is told of the tools that are offered to a session that is bounded so;
+        of those that belong to families their names only (CTX-12)."""
+        told = [
+            self._specs[name]
+            for name, tool in self._tools.items()
+            if not tool.family and tool.offered(bounds)
+        ]
+        return (*told, *self._families.specs(bounds))
+
+    def meant(self, calls: Iterable[ToolCall]) -> tuple[ToolCall, ...]:
+        """The calls that a response asks for, whatever way the model had to make them."""
+        return tuple(self._families.meant(call) for call in calls)
+
+    def as_made(self, messages: Iterable[TranscriptMessage]) -> tuple[TranscriptMessage, ...]:
+        """A conversation as the model would know it from what it is offered: undoes `meant`."""
+        return tuple(self._families.as_made(message) for message in messages)
 
     def get(self, name: str) -> AnyTool | None:
-        return self._tools.get(name)
+        return self._known.get(name)
 
     def prepare(self, call: ToolCall) -> Prepared:
         """The tool with checked arguments.
@@ -60,25 +72,22 @@ class Registry:
         Raises `ToolError`: an unknown tool (with the nearest names), or arguments that are no
         JSON object or break a rule (with the field, the rule and an example).
         """
-        tool = self._tools.get(call.name)
+        tool = self._known.get(call.name)
         if tool is None:
             raise ToolError(self._unknown(call.name))
         try:
             return tool.bind(_object(call.arguments, tool))
         except ValidationError as error:
-            raise ToolError(_broken(error, tool, self._fields(tool))) from error
+            properties = self._specs[tool.name].parameters.get("properties")
+            fields = ", ".join(properties) if isinstance(properties, dict) else ""
+            raise ToolError(_broken(error, tool, fields)) from error
 
     def _unknown(self, name: str) -> str:
-        near = difflib.get_close_matches(name[:100].lower(), self._tools, n=3, cutoff=0.5)
-        hint = f"the nearest are {', '.join(near)}" if near else f"there are {self._all()}"
+        near = difflib.get_close_matches(name[:100].lower(), self._known, n=3, cutoff=0.5)
+        hint = (
+            f"the nearest are {', '.join(near)}" if near else f"there are {', '.join(self._told)}"
+        )
         return f"there is no tool named {shown(name)}; {hint}"
-
-    def _all(self) -> str:
-        return ", ".join(self._tools)
-
-    def _fields(self, tool: AnyTool) -> str:
-        properties = self._specs[tool.name].parameters.get("properties")
-        return ", ".join(properties) if isinstance(properties, dict) else ""
 
 
 def _object(text: str, tool: AnyTool) -> Mapping[str, JsonValue]:

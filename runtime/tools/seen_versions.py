@@ -58,6 +58,3 @@ class SeenFiles:
         """What was seen, as it is now."""
         with self._lock:
             return dict(self._files)
-
-    def __len__(self) -> int:
-        return len(self._files)

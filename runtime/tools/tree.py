@@ -7,12 +7,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from runtime.tools.hidden_paths import PRIVATE
+from runtime.workspace.open_folders import FOLDER
 
 SKIPPED = frozenset({".git", PRIVATE})
 """Folders that hold no one's work; reached only by naming them."""
 _DEPTH = 64
 _VISITS = 200_000
-_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class Tree:
             self.truncated = True
             return
         try:
-            handle = os.open(folder.name, _DIRECTORY, dir_fd=folder.directory)
+            handle = os.open(folder.name, FOLDER, dir_fd=folder.directory)
         except OSError:
             # Gone, swapped for a link, or not ours to read since it was listed.
             return

@@ -7,20 +7,18 @@ compared with the digest that it was kept under. All of it blocks.
 
 import hashlib
 import os
-import secrets
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
 from runtime.domain.errors import ToolError
 from runtime.domain.files import safe_name
+from runtime.tools.atomic_write import write_whole
 from runtime.tools.hidden_paths import UPLOADS, file_name
+from runtime.workspace.open_folders import opened
 
 _DIGITS: Final = 16
-_FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-_WRITE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def digest_of(content: bytes) -> str:
@@ -48,9 +46,9 @@ def keep_at(workspace: Path, path: str, content: bytes) -> None:
     """Write the file at the relative `path`, which nobody outside chose; as `keep`."""
     *folders, last = path.split("/")
     try:
-        with _folder(workspace, folders, make=True) as directory:
+        with opened(workspace.resolve(), folders, made=folders) as directory:
             if _content(directory, last, len(content)) != content:
-                _put(directory, last, content)
+                write_whole(directory, last, content)
     except OSError as error:
         raise ToolError(f"{path} cannot be written: {error.strerror}") from error
 
@@ -61,7 +59,7 @@ def read(workspace: Path, path: str, digest: str, most: int) -> bytes | None:
     if not folders or ".." in folders:
         return None
     try:
-        with _folder(workspace, folders, make=False) as directory:
+        with opened(workspace.resolve(), folders) as directory:
             content = _content(directory, last, most)
     except OSError:
         return None
@@ -71,26 +69,13 @@ def read(workspace: Path, path: str, digest: str, most: int) -> bytes | None:
 def held(workspace: Path, session_id: str) -> int:
     """The bytes of the files in a session's folder, without following a link."""
     total = 0
-    with suppress(OSError), _folder(workspace, (UPLOADS, file_name(session_id)), make=False) as top:
+    folders = (UPLOADS, file_name(session_id))
+    with suppress(OSError), opened(workspace.resolve(), folders) as top:
         for _, _, names, directory in os.fwalk(dir_fd=top, follow_symlinks=False):
             for name in names:
                 with suppress(OSError):
                     total += os.stat(name, dir_fd=directory, follow_symlinks=False).st_size
     return total
-
-
-@contextmanager
-def _folder(workspace: Path, folders: Sequence[str], *, make: bool) -> Iterator[int]:
-    with ExitStack() as stack:
-        handle = os.open(workspace.resolve(), _FOLDER)
-        stack.callback(os.close, handle)
-        for folder in folders:
-            if make:
-                with suppress(FileExistsError):
-                    os.mkdir(folder, 0o700, dir_fd=handle)
-            handle = os.open(folder, _FOLDER, dir_fd=handle)
-            stack.callback(os.close, handle)
-        yield handle
 
 
 def _content(directory: int, name: str, most: int) -> bytes | None:
@@ -102,19 +87,3 @@ def _content(directory: int, name: str, most: int) -> bytes | None:
         if os.fstat(handle).st_size > most:
             return None
         return file.read(most)
-
-
-def _put(directory: int, name: str, content: bytes) -> None:
-    """A reader sees the whole file or none."""
-    making = f".gatehouse-{secrets.token_hex(8)}.tmp"
-    try:
-        with os.fdopen(os.open(making, _WRITE, 0o600, dir_fd=directory), "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.rename(making, name, src_dir_fd=directory, dst_dir_fd=directory)
-    except BaseException:
-        with suppress(OSError):
-            os.unlink(making, dir_fd=directory)
-        raise
-    os.fsync(directory)

@@ -187,21 +187,21 @@ def _post_view(
             kind="agents",
             at_ms=post.created_ms,
             run_id=post.message.run_id,
-            text=kinds.card_text(conn, post.open_call_id or ""),
+            text=kinds.delegations.card_text(conn, post.open_call_id or ""),
             delivery=post.state,
         )
     call = None if post.open_call_id is None else open_calls.get(conn, post.open_call_id)
     said = results.get(post.open_call_id or "", "")
     files = file_views(post.message)
+    texts = [part for part in post.message.parts if isinstance(part, TextPart)]
     return MessageView(
         key=post.message.outbox_id,
         kind="card" if call is not None else "file" if files else "notice",
         at_ms=post.created_ms,
         run_id=post.message.run_id,
-        text="\n\n".join(
-            part.markdown for part in post.message.parts if isinstance(part, TextPart)
-        ),
+        text="\n\n".join(part.markdown for part in texts),
         files=files,
+        buttons=tuple(button for part in texts for button in part.buttons if button.command),
         card=None if call is None else open_call_view(call, said),
         delivery=post.state,
         answers=_answered(conn, post.message),
@@ -243,11 +243,15 @@ def _input_view(one: Input, *, waiting: bool = False) -> MessageView:
 
 def _with_deliveries(conn: Connection, items: Sequence[MessageView]) -> list[MessageView]:
     """The last word of each run with what became of it on its way."""
-    last = {item.key: run_id for run_id, item in _last_words(items).items()}
-    states = listings.final_states(conn, list(last.values()))
+    last = {
+        item.run_id: item.key
+        for item in items
+        if item.kind == "assistant" and item.run_id is not None and not item.calls
+    }
+    states = listings.final_states(conn, list(last))
     return [
-        item.model_copy(update={"delivery": states.get(last[item.key])})
-        if item.key in last
+        item.model_copy(update={"delivery": states.get(item.run_id)})
+        if item.run_id is not None and last.get(item.run_id) == item.key
         else item
         for item in items
     ]
@@ -260,11 +264,3 @@ def _as_undone(conn: Connection, items: Sequence[MessageView]) -> list[MessageVi
         item.model_copy(update={"undone": True}) if item.run_id in undone else item
         for item in items
     ]
-
-
-def _last_words(items: Sequence[MessageView]) -> dict[str, MessageView]:
-    return {
-        item.run_id: item
-        for item in items
-        if item.kind == "assistant" and item.run_id is not None and not item.calls
-    }

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from runtime.domain.errors import NotFound
 from runtime.domain.messages import FilePart, OutboundMessage, OutboundPart
 from runtime.sessions import outbox
-from runtime.store import Connection, Database
+from runtime.store import Connection
 from runtime.views.models import FileView
 
 
@@ -22,18 +22,8 @@ def file_views(message: OutboundMessage) -> tuple[FileView, ...]:
     )
 
 
-class FilesReader:
-    """Reads one file's row at a time."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
-    async def sent(self, outbox_id: str, place: int) -> FilePart:
-        """A file that was sent, by its message and its place there. Raises `NotFound`."""
-        return await self._database.read(lambda conn: _sent(conn, outbox_id, place))
-
-
-def _sent(conn: Connection, outbox_id: str, place: int) -> FilePart:
+def sent_file(conn: Connection, outbox_id: str, place: int) -> FilePart:
+    """A file that was sent, by its message and its place there. Raises `NotFound`."""
     row = outbox.get(conn, outbox_id)
     found = {} if row is None else dict(_files(row.message.parts))
     if place not in found:

@@ -2,24 +2,47 @@
 
 from typing import Literal
 
+from runtime.domain.capabilities import Spend
 from runtime.domain.decisions import Risk
-from runtime.domain.messages import Attachment, ChatAddress
+from runtime.domain.messages import Attachment, Button, ChatAddress
 from runtime.domain.people import Trust
+from runtime.domain.routes import Generation
 from runtime.domain.runs import RunKind, RunState, Usage
-from runtime.domain.value import JsonObject, Value
+from runtime.domain.value import Value
+from runtime.sessions.sessions import Bound
+
+Names = tuple[str, ...]
 
 
-class PersonaView(Value):
-    """A persona that a session was given: ``digest`` is of its files as they were then."""
+class CapabilityScopeView(Value):
+    """What a session was narrowed to. None of an axis is no limit of its own, an empty list allows
+    nothing. ``depth`` is how many levels of subagents may follow."""
 
-    name: str
-    digest: str
+    tools: Names | None
+    denied_tools: Names
+    paths: Names | None
+    network: Names | None
+    depth: int | None
+
+
+class EffectiveCapabilityScopeView(Value):
+    """All that bounds a session besides the operator's rules and its modes. An axis is a list for
+    each bound, and what each of them names is allowed; without one, None. ``spend`` is what a
+    subagent may use up."""
+
+    tools: tuple[Names, ...] | None
+    denied_tools: Names
+    paths: tuple[Names, ...] | None
+    network: tuple[Names, ...] | None
+    depth: int | None
+    spend: Spend
 
 
 class SessionView(Value):
     """A conversation. ``state`` is that of its active run, ``queued`` or ``idle``; ``persona`` is
-    None where its identity files are the live workspace's. ``archived``: it was put aside, and
-    nothing happened in it since."""
+    None where its identity files are the live workspace's, ``capability_scope`` where nobody
+    narrowed it, ``model`` where it is the default one, and ``generation`` where nobody said how it
+    writes. ``archived``: it was put aside, and nothing happened in it since."""
 
     id: str
     key: str
@@ -32,8 +55,11 @@ class SessionView(Value):
     permission_mode: str | None
     queue_mode: str
     model: str | None
+    generation: Generation | None
     agent: str
-    persona: PersonaView | None
+    persona: Bound | None
+    capability_scope: CapabilityScopeView | None
+    effective_capability_scope: EffectiveCapabilityScopeView
     grants: tuple[str, ...]
     transcript: int
     active_run_id: str | None
@@ -51,14 +77,16 @@ class ModelView(Value):
 
 
 class RunView(Value):
-    """One run. ``stop_reason`` is set once somebody asked for its end; ``passed_on_to`` is the run
-    that answers what this one was told and never heard before its end. ``undone``: it was taken
-    back, so no prompt holds its words any more."""
+    """One run. ``summary`` is what it is about, in a line of at most 200 bytes. ``stop_reason`` is
+    set once somebody asked for its end; ``passed_on_to`` is the run that answers what this one was
+    told and never heard before its end. ``undone``: it was taken back, so no prompt holds its words
+    any more."""
 
     id: str
     session_id: str
     kind: RunKind
     state: RunState
+    summary: str
     step: int
     attempt: int
     model: str
@@ -73,18 +101,6 @@ class RunView(Value):
     created_at_ms: int
     started_at_ms: int | None
     ended_at_ms: int | None
-
-
-class EventView(Value):
-    """A durable event as the feed sends it."""
-
-    position: int
-    session_id: str
-    seq: int
-    run_id: str | None
-    kind: str
-    at_ms: int
-    data: JsonObject
 
 
 class OpenCallView(Value):
@@ -146,6 +162,7 @@ class MessageView(Value):
     gateway's own word, ``system`` one that the model was told too, ``card`` a question to a person,
     ``agents`` how a batch of agents gets on, ``file`` what the agent sent, with its caption as the
     text.
+    ``buttons`` are the commands that a notice offers; whoever presses one sends its words.
     ``answers`` is the key of the message that a notice is about. ``undone``: its turn was taken
     back, and the model no longer knows it. ``delivery`` is what became of a
     reply on its way to the chat.
@@ -169,6 +186,7 @@ class MessageView(Value):
     waiting: bool = False
     undone: bool = False
     card: OpenCallView | None = None
+    buttons: tuple[Button, ...] = ()
     answers: str | None = None
     delivery: str | None = None
 
@@ -192,17 +210,6 @@ class PairingView(Value):
     name: str
     created_at_ms: int
     expires_at_ms: int
-
-
-class PersonView(Value):
-    """A platform account that the gateway knows."""
-
-    person_id: str
-    channel: str
-    account: str
-    user_id: str
-    name: str
-    trust: Trust
 
 
 class DeliveryProblemView(Value):

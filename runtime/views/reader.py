@@ -4,37 +4,39 @@ Each method is one read of one snapshot. They raise `NotFound` for an id that na
 `InvalidInput` for a cursor that is none, and `StoreUnavailable`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from runtime.domain import cursors
 from runtime.domain.cursors import Page
+from runtime.domain.events import Event
+from runtime.domain.messages import FilePart
+from runtime.domain.people import Speaker
 from runtime.domain.runs import TERMINAL, RunState
-from runtime.sessions import events, inputs, listings, open_calls, outbox, personas, totals
+from runtime.sessions import events, inputs, listings, open_calls, outbox, totals
 from runtime.sessions import people as people_store
 from runtime.sessions import runs as run_store
 from runtime.sessions import sessions as session_store
 from runtime.sessions.listings import RunFilter, SessionFilter, SessionLine
-from runtime.sessions.open_calls import APPROVAL, QUESTION, OpenCall
+from runtime.sessions.open_calls import OpenCall
 from runtime.sessions.unit import NO_KINDS, Kinds
 from runtime.store import Connection, Database, leases
 from runtime.views import conversation
-from runtime.views.files import FilesReader
+from runtime.views.files import sent_file
 from runtime.views.models import (
     DeliveryProblemView,
-    EventView,
     LeaseView,
     LoadView,
     OpenCallView,
     PairingView,
-    PersonView,
     RunView,
     SessionView,
     StatusView,
     TranscriptView,
 )
 from runtime.views.shapes import (
-    event_view,
     open_call_view,
+    pairing_view,
     problem_view,
     run_view,
     session_view,
@@ -42,40 +44,20 @@ from runtime.views.shapes import (
 )
 
 
-class LoadReader:
-    """Reads what is open now, for each scrape of the metrics: a long past costs nothing.
-
-    Raises `StoreUnavailable`.
-    """
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
-    async def __call__(self) -> LoadView:
-        """One read of one snapshot."""
-        return await self._database.read(_load)
-
-
-class PersonasReader:
-    """Reads what is behind a persona's digest."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
-    async def files(self, digest: str) -> Mapping[str, str]:
-        """Its files as they were then, texts by name. Raises `NotFound`."""
-        return await self._database.read(lambda conn: personas.files_of(conn, digest))
-
-
+@dataclass
 class Views:
     """The read side of the engine."""
 
-    def __init__(self, database: Database, kinds: Kinds = NO_KINDS) -> None:
-        self.database = database
-        self._kinds = kinds
-        self.load = LoadReader(database)
-        self.files = FilesReader(database)
-        self.personas = PersonasReader(database)
+    database: Database
+    kinds: Kinds = NO_KINDS
+
+    async def load(self) -> LoadView:
+        """What is open now, for each scrape of the metrics: a long past costs nothing."""
+        return await self.database.read(_load)
+
+    async def sent_file(self, outbox_id: str, place: int) -> FilePart:
+        """A file that was sent, by its message and its place there."""
+        return await self.database.read(lambda conn: sent_file(conn, outbox_id, place))
 
     async def sessions(
         self,
@@ -90,7 +72,7 @@ class Views:
         """Newest activity first; those of subagents where `children` are wanted. `title` is a part
         of the title in letters of either case, `archived` None wants all. `key` asks for the one
         session with this key, whatever the rest says."""
-        wanted = SessionFilter(children, title, key, archived, self._kinds.unlisted)
+        wanted = SessionFilter(children, title, key, archived, self.kinds.unlisted)
         before = None
         if cursor is not None:
             last, seen = cursors.decode(cursor, int, str)
@@ -123,7 +105,7 @@ class Views:
         return await self.database.read(
             lambda conn: conversation.read(
                 conn,
-                self._kinds,
+                self.kinds,
                 session_id,
                 transcript=transcript,
                 before=before,
@@ -159,16 +141,16 @@ class Views:
 
     async def run_events(
         self, run_id: str, *, limit: int = 200, cursor: str | None = None
-    ) -> Page[EventView]:
+    ) -> Page[Event]:
         """A run's history, oldest first."""
         position = 0 if cursor is None else cursors.number(cursor)
 
-        def work(conn: Connection) -> Page[EventView]:
+        def work(conn: Connection) -> Page[Event]:
             run_store.get(conn, run_id)
             found = events.after(conn, position, run_id=run_id, limit=limit + 1)
             more = len(found) > limit
             return Page(
-                items=tuple(event_view(one) for one in found[:limit]),
+                items=tuple(found[:limit]),
                 next_cursor=cursors.encode(found[limit - 1].position) if more else None,
             )
 
@@ -181,33 +163,39 @@ class Views:
         session_id: str | None = None,
         run_id: str | None = None,
         limit: int = 500,
-    ) -> Sequence[EventView]:
+    ) -> Sequence[Event]:
         """The feed past a position, oldest first; it never skips a late commit."""
-        found = await self.database.read(
+        return await self.database.read(
             lambda conn: events.after(
                 conn, position, session_id=session_id, run_id=run_id, limit=limit
             )
         )
-        return [event_view(one) for one in found]
 
     async def last_position(self) -> int:
         """Where the feed ends now."""
         return await self.database.read(events.last_position)
 
-    async def approvals(
-        self, *, session_id: str | None = None, limit: int = 50, cursor: str | None = None
+    async def open_calls(
+        self,
+        kind: str,
+        *,
+        session_id: str | None = None,
+        limit: int = 50,
+        cursor: str | None = None,
     ) -> Page[OpenCallView]:
-        """Those that wait for a person, oldest first."""
-        return await self.database.read(
-            lambda conn: _cards(conn, APPROVAL, session_id, limit=limit, cursor=cursor)
+        """Approvals or questions that wait for a person, oldest first."""
+        after = None if cursor is None else cursors.decode(cursor, int, str, int, int)
+        every = await self.database.read(
+            lambda conn: open_calls.open_ones(conn, session_id=session_id, kind=kind)
         )
-
-    async def questions(
-        self, *, session_id: str | None = None, limit: int = 50, cursor: str | None = None
-    ) -> Page[OpenCallView]:
-        """Those that wait for a person, oldest first."""
-        return await self.database.read(
-            lambda conn: _cards(conn, QUESTION, session_id, limit=limit, cursor=cursor)
+        found = sorted(every, key=_card_order)
+        if after is not None:
+            found = [one for one in found if _card_order(one) > after]
+        more = len(found) > limit
+        return Page(
+            items=tuple(open_call_view(one) for one in found[:limit]),
+            next_cursor=cursors.encode(*_card_order(found[limit - 1])) if more else None,
+            total_count=len(every),
         )
 
     async def status(self) -> StatusView:
@@ -233,34 +221,13 @@ class Views:
     async def pairings(self) -> Page[PairingView]:
         """Strangers who wait, oldest first; there are never many (ACC-1)."""
         found = await self.database.read(people_store.pairings_pending)
-        items = tuple(
-            PairingView(
-                code=one.code,
-                channel=one.channel,
-                account=one.account,
-                user_id=one.user_id,
-                name=one.name,
-                created_at_ms=one.created_ms,
-                expires_at_ms=one.expires_ms,
-            )
-            for one in found
-        )
+        items = tuple(pairing_view(one) for one in found)
         return Page(items=items, total_count=len(items))
 
-    async def people(self) -> Page[PersonView]:
+    async def people(self) -> Page[Speaker]:
         """Known accounts, oldest first."""
         found = await self.database.read(people_store.listing)
-        items = tuple(
-            PersonView(
-                person_id=one.speaker.person_id,
-                channel=one.speaker.channel,
-                account=one.speaker.account,
-                user_id=one.speaker.user_id,
-                name=one.speaker.name,
-                trust=one.speaker.trust,
-            )
-            for one in found
-        )
+        items = tuple(one.speaker for one in found)
         return Page(items=items, total_count=len(items))
 
     async def delivery_problems(
@@ -278,22 +245,6 @@ class Views:
             )
 
         return await self.database.read(work)
-
-
-def _cards(
-    conn: Connection, kind: str, session_id: str | None, *, limit: int, cursor: str | None
-) -> Page[OpenCallView]:
-    after = None if cursor is None else cursors.decode(cursor, int, str, int, int)
-    every = open_calls.open_ones(conn, session_id=session_id, kind=kind)
-    found = sorted(every, key=_card_order)
-    if after is not None:
-        found = [one for one in found if _card_order(one) > after]
-    more = len(found) > limit
-    return Page(
-        items=tuple(open_call_view(one) for one in found[:limit]),
-        next_cursor=cursors.encode(*_card_order(found[limit - 1])) if more else None,
-        total_count=len(every),
-    )
 
 
 def _card_order(call: OpenCall) -> tuple[int, str, int, int]:

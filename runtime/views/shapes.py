@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
-from runtime.domain.events import Event
+from runtime.domain.capabilities import Capabilities, meet
+from runtime.domain.capabilities import Scope as Axis
 from runtime.domain.ids import code_of
 from runtime.domain.messages import ApprovalPart
 from runtime.domain.printable import printable
@@ -11,13 +12,15 @@ from runtime.sessions.approvals import card_part
 from runtime.sessions.listings import SessionLine
 from runtime.sessions.open_calls import APPROVAL, OpenCall
 from runtime.sessions.outbox import OutboxRow
+from runtime.sessions.people import Pairing
 from runtime.sessions.runs import Run
-from runtime.sessions.sessions import Session
+from runtime.sessions.sessions import Scope, Session
 from runtime.views.models import (
+    CapabilityScopeView,
     DeliveryProblemView,
-    EventView,
+    EffectiveCapabilityScopeView,
     OpenCallView,
-    PersonaView,
+    PairingView,
     RunView,
     SessionView,
 )
@@ -28,7 +31,6 @@ def session_view(
 ) -> SessionView:
     """A session with what it does now."""
     state = "queued" if queued else "idle"
-    bound = session.persona
     return SessionView(
         id=session.id,
         key=session.key,
@@ -41,8 +43,11 @@ def session_view(
         permission_mode=session.permission_mode.value if session.permission_mode else None,
         queue_mode=session.queue_mode,
         model=session.model,
+        generation=session.generation if session.generation.given else None,
         agent=session.agent,
-        persona=PersonaView(name=bound.name, digest=bound.digest) if bound else None,
+        persona=session.persona,
+        capability_scope=_own_scope(session.capability_scope),
+        effective_capability_scope=_effective_scope(session.scope),
         grants=tuple(one.text for one in session.grants),
         transcript=session.transcript,
         active_run_id=line.active_run,
@@ -50,6 +55,41 @@ def session_view(
         created_at_ms=session.created_ms,
         updated_at_ms=session.updated_ms,
         last_activity_at_ms=line.last_ms,
+    )
+
+
+def _own_scope(own: Capabilities | None) -> CapabilityScopeView | None:
+    if own is None:
+        return None
+    return CapabilityScopeView(
+        tools=_only_list(own.tools),
+        denied_tools=own.denied_tools,
+        paths=_only_list(own.paths),
+        network=_only_list(own.network),
+        depth=own.depth,
+    )
+
+
+def _only_list(axis: Axis | None) -> tuple[str, ...] | None:
+    """The one list of what one bound said."""
+    return None if axis is None else axis.lists[0]
+
+
+def _lists(axis: Axis | None) -> tuple[tuple[str, ...], ...] | None:
+    return None if axis is None else axis.lists
+
+
+def _effective_scope(scope: Scope) -> EffectiveCapabilityScopeView:
+    held = scope.capabilities or Capabilities()
+    if scope.tools is not None:
+        held = meet(held, Capabilities(tools=Axis.of(*scope.tools)))
+    return EffectiveCapabilityScopeView(
+        tools=_lists(held.tools),
+        denied_tools=held.denied_tools,
+        paths=_lists(held.paths),
+        network=_lists(held.network),
+        depth=held.depth,
+        spend=held.spend,
     )
 
 
@@ -61,6 +101,7 @@ def run_view(run: Run, waiting_for: Sequence[str], passed_on_to: str | None) -> 
         session_id=run.session_id,
         kind=run.kind,
         state=run.state,
+        summary=run.summary,
         step=run.step,
         attempt=run.attempt,
         model=run.model,
@@ -75,19 +116,6 @@ def run_view(run: Run, waiting_for: Sequence[str], passed_on_to: str | None) -> 
         created_at_ms=run.created_ms,
         started_at_ms=run.started_ms,
         ended_at_ms=run.ended_ms,
-    )
-
-
-def event_view(event: Event) -> EventView:
-    """An event of the feed."""
-    return EventView(
-        position=event.position,
-        session_id=event.session_id,
-        seq=event.seq,
-        run_id=event.run_id,
-        kind=event.kind.value,
-        at_ms=event.at_ms,
-        data=event.data,
     )
 
 
@@ -115,6 +143,19 @@ def open_call_view(call: OpenCall, outcome: str = "") -> OpenCallView:
         created_at_ms=call.created_ms,
         expires_at_ms=call.expires_ms,
         answered_at_ms=call.answered_ms,
+    )
+
+
+def pairing_view(found: Pairing) -> PairingView:
+    """A request to be let in."""
+    return PairingView(
+        code=found.code,
+        channel=found.channel,
+        account=found.account,
+        user_id=found.user_id,
+        name=found.name,
+        created_at_ms=found.created_ms,
+        expires_at_ms=found.expires_ms,
     )
 
 

@@ -9,8 +9,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from pydantic import JsonValue
-
 IDENTITY_FILES = ("AGENTS.md", "SOUL.md", "USER.md", "TOOLS.md", "IDENTITY.md")
 """In the order of the prompt (CTX-2)."""
 MEMORY_FILE = "memory/MEMORY.md"
@@ -26,15 +24,13 @@ SkillSource = Literal["built-in", "workspace"]
 class Skill:
     """One skill as the index shows it (CTX-10); its text is read on demand and grants no tools.
 
-    `reason` says why a skill is not available and is empty where it is. `metadata` holds what else
-    the frontmatter says; nothing here gives it a meaning.
+    `reason` says why a skill is not available and is empty where it is.
     """
 
     name: str
     description: str
     source: SkillSource
     reason: str = ""
-    metadata: Mapping[str, JsonValue] = field(default_factory=dict, compare=False)
 
     @property
     def available(self) -> bool:

@@ -5,18 +5,18 @@ what was passed over in it stands in `problems`, and the rest of it holds.
 """
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Final, Literal
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
     Field,
-    JsonValue,
     StringConstraints,
 )
 
@@ -55,15 +55,25 @@ Names = Annotated[tuple[str, ...], BeforeValidator(_listed)]
 
 
 class Header(BaseModel):
-    """The frontmatter. Other fields are kept and reported."""
+    """The frontmatter. Other fields are kept and reported.
+
+    ``tools`` None leaves the choice to the type it refines, an empty tuple means none at all.
+    """
 
     model_config = ConfigDict(frozen=True, extra="allow")
 
     name: Annotated[str, BeforeValidator(_named)] | None = None
-    description: Annotated[str, StringConstraints(strip_whitespace=True, max_length=1024)] = ""
+    description: Annotated[
+        str,
+        StringConstraints(strip_whitespace=True, max_length=1024),
+        AfterValidator(lambda text: " ".join(text.split())),
+    ] = ""
     tools: Names | None = None
     disallowed_tools: Names = Field(default=(), alias="disallowedTools")
-    model: Annotated[str, StringConstraints(min_length=1, max_length=200)] | None = None
+    model: Annotated[
+        Annotated[str, StringConstraints(min_length=1, max_length=200)] | None,
+        AfterValidator(lambda name: None if name == "inherit" else name),
+    ] = None
     permission_mode: PermissionMode | None = Field(default=None, alias="permissionMode")
     max_turns: Turns | None = Field(default=None, alias="maxTurns")
     max_iterations: Turns | None = None
@@ -88,31 +98,17 @@ class Known:
 class Definition:
     """A kind of subagent that somebody described.
 
-    ``tools`` None leaves the choice to the type it refines, an empty tuple means none at all.
     ``file`` names it for people; ``reason`` says why it cannot be used, ``problems`` what was
-    passed over in it. ``max_turns`` is how many steps a run may take, before its parent's limit.
-    ``extra`` are the fields that mean nothing here.
+    passed over in it.
     """
 
     name: str
     source: DefinitionSource
     file: str
-    description: str = ""
+    header: Header = field(default_factory=Header)
     prompt: str = ""
-    tools: tuple[str, ...] | None = None
-    disallowed_tools: tuple[str, ...] = ()
-    model: str | None = None
-    permission_mode: PermissionMode | None = None
-    max_turns: int = DEFAULT_TURNS
-    skills: tuple[str, ...] = ()
-    mcp_servers: tuple[str, ...] = ()
-    memory: str | None = None
-    background: bool = False
-    isolation: IsolationName | None = None
-    triggers: tuple[str, ...] = ()
     reason: str = ""
     problems: tuple[str, ...] = ()
-    extra: Mapping[str, JsonValue] = field(default_factory=dict)
 
     @property
     def available(self) -> bool:
@@ -120,28 +116,36 @@ class Definition:
         return not self.reason
 
     @property
+    def max_turns(self) -> int:
+        """How many steps a run may take, before its parent's limit."""
+        return self.header.max_turns or self.header.max_iterations or DEFAULT_TURNS
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """What of it means nothing here and is kept all the same; no mistake."""
-        return tuple(f"{shown(one)}: this field means nothing here" for one in sorted(self.extra))
+        extra = sorted(self.header.model_extra or {})
+        return tuple(f"{shown(one)}: this field means nothing here" for one in extra)
 
     def checked(self, known: Known) -> "Definition":
         """Without the tools, the model and the skills that are not `known`, each of them told."""
-        problems = [_missing("tools", one, known.tools) for one in self.tools or () if one]
-        problems += [_missing("disallowedTools", one, known.tools) for one in self.disallowed_tools]
-        tools = None if self.tools is None else tuple(n for n in self.tools if _there(n, known))
-        if self.tools and not tools:
+        said = self.header
+        problems = [_missing("tools", one, known.tools) for one in said.tools or () if one]
+        problems += [_missing("disallowedTools", one, known.tools) for one in said.disallowed_tools]
+        tools = None if said.tools is None else tuple(n for n in said.tools if _there(n, known))
+        if said.tools and not tools:
             problems.append("tools: none of them exists, so it has none")
-        model = self.model
+        model = said.model
         if model is not None and model not in known.models:
             near = _near(model, known.models)
             problems.append(f"model: {shown(model)} is not offered here, so another is used{near}")
             model = None
-        skills = self.skills
+        skills = said.skills
         if known.skills is not None:
             problems += [_missing("skills", one, known.skills) for one in skills]
             skills = tuple(one for one in skills if one in known.skills)
         told = tuple(one for one in problems if one)
-        return replace(self, tools=tools, model=model, skills=skills, problems=told)
+        header = said.model_copy(update={"tools": tools, "model": model, "skills": skills})
+        return replace(self, header=header, problems=told)
 
 
 def read(source: DefinitionSource, top: Path, file: str) -> Definition:
@@ -156,28 +160,8 @@ def read(source: DefinitionSource, top: Path, file: str) -> Definition:
         header, body = parse(text, Header)
     except (Skipped, FrontmatterProblem) as problem:
         return Definition(stem, source, label, reason=str(problem))
-    extra = dict(header.model_extra or {})
     name = header.name or stem
-    return Definition(
-        name=name,
-        source=source,
-        file=label,
-        description=" ".join(header.description.split()),
-        prompt=body,
-        tools=header.tools,
-        disallowed_tools=header.disallowed_tools,
-        model=None if header.model == "inherit" else header.model,
-        permission_mode=header.permission_mode,
-        max_turns=header.max_turns or header.max_iterations or DEFAULT_TURNS,
-        skills=header.skills,
-        mcp_servers=header.mcp_servers,
-        memory=header.memory,
-        background=header.background,
-        isolation=header.isolation,
-        triggers=header.triggers,
-        reason=_unusable(name, body),
-        extra=extra,
-    )
+    return Definition(name, source, label, header, prompt=body, reason=_unusable(name, body))
 
 
 def _unusable(name: str, body: str) -> str:

@@ -93,7 +93,7 @@ class DefinitionShelf:
                 found |= here
                 warnings += warning
         if known is not None and known.skills is None and self.skills is not None:
-            named = any(one.skills for one in found.values())
+            named = any(one.header.skills for one in found.values())
             known = replace(known, skills=self.skills() if named else None)
         items = [found[name] if known is None else found[name].checked(known) for name in found]
         items.sort(key=lambda one: one.name)

@@ -47,12 +47,6 @@ PLACES: Final = (
 )
 """Every known place; nothing else at the top of a workspace exists for the agent."""
 _KEPT: Final = tuple(place for place in PLACES if place.kept)
-_BY_NAME: Final = {place.name: place for place in PLACES}
-
-
-def place_named(name: str) -> Place | None:
-    """The known place of exactly this name."""
-    return _BY_NAME.get(name)
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,8 @@ MOST_NAMED: Final = 50
 MOST_LOOKED: Final = 10_000
 """Entries of the folder that are looked at for it: what is more was not made by a person."""
 _FIELD: Final = "persona"
-_NAME: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
+PERSONA_NAME: Final = r"^[a-z0-9][a-z0-9-]{0,63}$"
+_NAME: Final = re.compile(PERSONA_NAME)
 _RULE: Final = (
     "must be the name of a folder in personas/: lower-case letters, digits and hyphens, at most 64"
 )

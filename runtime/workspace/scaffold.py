@@ -16,36 +16,24 @@ from pathlib import Path
 
 from runtime.domain.errors import Unavailable
 from runtime.workspace.content import AGENTS_FOLDER, SKILLS_FOLDER
-from runtime.workspace.layout_migration import make_layout, to_be_moved
+from runtime.workspace.layout import FILES
+from runtime.workspace.open_folders import settle
 from runtime.workspace.text_files import real
 
 TEMPLATE = "workspace_template"
 FOLDERS = ("memory", SKILLS_FOLDER, AGENTS_FOLDER)
 """Made even where the template has nothing for them."""
-
-
-@dataclass(frozen=True, slots=True)
-class ScaffoldReport:
-    """Paths relative to the workspace, with `/`. `overwritten` pairs a file with its backup;
-    `moved` are the names of what came into the working folder from beside it."""
-
-    made: tuple[str, ...] = ()
-    kept: tuple[str, ...] = ()
-    overwritten: tuple[tuple[str, str], ...] = ()
-    moved: tuple[str, ...] = ()
+OWN = ".gatehouse"
+"""What the gateway keeps; no link, so that it does so here."""
 
 
 @dataclass(slots=True)
-class _Found:
+class ScaffoldReport:
+    """Paths relative to the workspace, with `/`. `overwritten` pairs a file with its backup."""
+
     made: list[str] = field(default_factory=list)
     kept: list[str] = field(default_factory=list)
     overwritten: list[tuple[str, str]] = field(default_factory=list)
-    moved: tuple[str, ...] = ()
-
-    def report(self) -> ScaffoldReport:
-        return ScaffoldReport(
-            tuple(self.made), tuple(self.kept), tuple(self.overwritten), self.moved
-        )
 
 
 def find_template(packages: Path | None = None) -> Path:
@@ -73,13 +61,12 @@ def scaffold(
     replaced. `dry_run` reports and touches nothing. Blocks on files. Raises `Unavailable` when
     the workspace cannot be written; what was made until then stays.
     """
-    found = _Found()
+    report = ScaffoldReport()
     try:
         if not dry_run:
             _folders(root)
-        found.moved = to_be_moved(root) if dry_run else make_layout(root)
         for source, relative in _sources(template):
-            _one(source, root / relative, found, name=relative, force=force, dry_run=dry_run)
+            _one(source, root / relative, report, name=relative, force=force, dry_run=dry_run)
     except OSError as error:
         said = error.strerror or type(error).__name__
         raise Unavailable(
@@ -87,7 +74,7 @@ def scaffold(
             hint="Make the folder writable for the user that runs the gateway, free some space, "
             "or name another folder in the configuration.",
         ) from error
-    return found.report()
+    return report
 
 
 def _folders(root: Path) -> None:
@@ -97,6 +84,17 @@ def _folders(root: Path) -> None:
         # Whatever has the name already, a link to nowhere included, is left as it is.
         with suppress(FileExistsError):
             (root / folder).mkdir()
+    for folder in (OWN, FILES):
+        path = root / folder
+        with suppress(FileExistsError):
+            path.mkdir(mode=0o700)
+        if not path.is_dir() or (folder == OWN and path.is_symlink()):
+            raise Unavailable(
+                f"The workspace {root} cannot get its working folder {FILES}/: "
+                f"{folder} is not a folder.",
+                hint=f"{OWN}/ and {FILES}/ in it must be folders that the user who runs the "
+                "gateway may write.",
+            )
 
 
 def _sources(template: Path) -> Iterator[tuple[Path, str]]:
@@ -107,20 +105,20 @@ def _sources(template: Path) -> Iterator[tuple[Path, str]]:
 
 
 def _one(
-    source: Path, target: Path, found: _Found, *, name: str, force: bool, dry_run: bool
+    source: Path, target: Path, report: ScaffoldReport, *, name: str, force: bool, dry_run: bool
 ) -> None:
     absent = not target.is_symlink() and not target.exists() and _parent_is_inside(target, name)
     if absent and (dry_run or _make(source, target)):
-        found.made.append(name)
+        report.made.append(name)
         return
     if not (force and _replaceable(source, target)):
-        found.kept.append(name)
+        report.kept.append(name)
         return
     backup = _backup_name(target)
     if not dry_run:
         backup = _back_up(target)
         _replace(source, target)
-    found.overwritten.append((name, name.removesuffix(target.name) + backup.name))
+    report.overwritten.append((name, name.removesuffix(target.name) + backup.name))
 
 
 def _parent_is_inside(target: Path, name: str) -> bool:
@@ -149,7 +147,7 @@ def _make(source: Path, target: Path) -> bool:
         return True
     finally:
         temporary.unlink()
-        _settle(target.parent)
+        settle(target.parent)
 
 
 def _make_in_place(source: Path, target: Path) -> bool:
@@ -169,7 +167,7 @@ def _replace(source: Path, target: Path) -> None:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
-    _settle(target.parent)
+    settle(target.parent)
 
 
 def _temporary(source: Path, target: Path) -> Path:
@@ -203,11 +201,3 @@ def _back_up(target: Path) -> Path:
 def _backup_name(target: Path) -> Path:
     names = (target.with_name(f"{target.name}.bak-{n}") for n in count(1))
     return next(name for name in names if not (name.is_symlink() or name.exists()))
-
-
-def _settle(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

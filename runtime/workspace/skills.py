@@ -7,13 +7,13 @@ text: whatever it says, it grants no tools.
 import os
 import re
 import shutil
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, StringConstraints
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from runtime.domain.printable import printable_name
 from runtime.domain.value import Value
@@ -47,11 +47,6 @@ class Header(BaseModel):
         str, StringConstraints(strip_whitespace=True, min_length=1, max_length=1024)
     ]
     requires: Requires = Requires()
-
-    @property
-    def metadata(self) -> Mapping[str, JsonValue]:
-        """The fields beyond those above."""
-        return dict(self.model_extra or {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +127,6 @@ class SkillShelf:
             description=" ".join(header.description.split()),
             source=source,
             reason=self._lacks(header.requires),
-            metadata=header.metadata,
         )
         return ReadSkill(skill, body or header.description, header.requires.programs)
 

@@ -6,15 +6,14 @@ to the one before and must be no link by then; a link is resolved once and must 
 
 import os
 import stat
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
+from runtime.workspace.open_folders import opened
 from runtime.workspace.private_notes import is_disguised
 
 LIMIT = 256 * 1024
 """Bytes; a larger file is skipped (CTX-5)."""
-_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
@@ -77,18 +76,16 @@ def _read(root: Path, relative: str, *, links: bool) -> bytes:
     if top not in target.parents:
         raise Skipped("it is a link that leaves the workspace")
     *folders, name = target.relative_to(top).parts
-    with ExitStack() as stack:
-        handle = os.open(top, _DIRECTORY)
-        stack.callback(os.close, handle)
-        for folder in folders:
-            handle = os.open(folder, _DIRECTORY, dir_fd=handle)
-            stack.callback(os.close, handle)
-        handle = os.open(name, _FILE, dir_fd=handle)
-        stack.callback(os.close, handle)
-        opened = os.fstat(handle)
-        if not stat.S_ISREG(opened.st_mode):
+    with opened(top, folders) as directory:
+        handle = os.open(name, _FILE, dir_fd=directory)
+    try:
+        status = os.fstat(handle)
+        if not stat.S_ISREG(status.st_mode):
             raise Skipped("it is not a regular file")
-        if is_disguised(opened, target, top, relative):
+        if is_disguised(status, target, top, relative):
             raise Skipped("it is a private note under another name: copy what others may read")
+        # It closes nothing by itself: it refuses a folder and leaves that open.
         with os.fdopen(handle, "rb", closefd=False) as file:
             return file.read(LIMIT + 1)
+    finally:
+        os.close(handle)

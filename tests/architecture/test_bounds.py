@@ -19,6 +19,7 @@ LIMITS = {"deque": (1, "maxlen")}
 
 # Place of the product -> why the queue there needs no bound of its own.
 ALLOWED: dict[str, str] = {
+    "gateway/http/catch_up.py": "one for each open event stream, which `http.streams` limits",
     "runtime/bus/signal_queue.py": "drops by number and by characters, which no maximum can count",
     "runtime/store/postgres.py": "one for each unit at work; `write` refuses beyond WAITING_LIMIT",
     "runtime/store/writer.py": "`Queue.put` refuses beyond WAITING_LIMIT; a group is split once",

@@ -20,6 +20,7 @@ ENDS = "it ends with what it does"
 REQUEST = "it ends with one request, and its owner is the request's"
 COMMAND = "it ends with one command of the command line"
 LEASE = "its owner is the holder of a lease, which is supervised and ends with it"
+HELD = "it ends with one command, and its owner is supervised"
 ALLOWED = {
     ("adapters/slack/connection.py", "slack-connection-"): LISTENS,
     ("adapters/slack/socket_mode.py", "slack-socket-watch"): LISTENS,
@@ -29,18 +30,29 @@ ALLOWED = {
     ("adapters/telegram/adapter.py", "telegram menu"): ENDS,
     ("adapters/telegram/adapter.py", "telegram webhook"): LISTENS,
     ("adapters/telegram/adapter.py", "telegram polling"): LISTENS,
-    ("gateway/cli/agent_tree.py", "listen"): COMMAND,
-    ("gateway/cli/agent_tree.py", "news"): COMMAND,
+    ("gateway/cli/listing.py", "listen"): COMMAND,
+    ("gateway/cli/listing.py", "news"): COMMAND,
     ("gateway/cli/chat.py", "conversation"): COMMAND,
     ("gateway/cli/chat.py", "stop"): COMMAND,
+    ("adapters/sandbox/command_process.py", "command-conclude"): ENDS,
     ("gateway/http/events.py", "event stream signals"): REQUEST,
     ("gateway/http/events.py", "event stream"): REQUEST,
+    ("gateway/http/tasks.py", "task wait"): REQUEST,
     ("gateway/service.py", "announcements"): ENDS,
     ("gateway/service.py", "canary"): ENDS,
     ("gateway/cli/local_gateway.py", "model library"): ENDS,
     ("gateway/service.py", "model library"): ENDS,
     ("gateway/service.py", "model discovery"): ENDS,
     ("runtime/features/subagents/family.py", "wait"): "it ends with the call that waits",
+    ("runtime/features/schedules/schedule_keeper.py", "schedule check "): (
+        "it ends with one gate, which has a time limit, and its owner is supervised"
+    ),
+    ("runtime/features/tasks/board.py", "task news"): "it ends with the call that waits",
+    ("runtime/features/tasks/shell_tasks.py", "shell task "): HELD,
+    ("runtime/features/tasks/shell_tasks.py", "shell task output"): HELD,
+    ("runtime/features/tasks/shell_tasks.py", "shell task end"): HELD,
+    ("runtime/features/tasks/shell_tasks.py", "shell task stop"): HELD,
+    ("runtime/features/tasks/shell_tasks.py", "shell task input"): HELD,
     ("runtime/agent/tool_step.py", "call "): ENDS,
     ("runtime/features/subagents/files/worktrees.py", "git"): ENDS,
     ("runtime/bus/nats.py", "bus flush"): ENDS,

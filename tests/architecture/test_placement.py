@@ -23,17 +23,17 @@ OWNERS: dict[str, tuple[str, ...]] = {
     "anthropic": ("adapters/models/",),
     "apscheduler": ("adapters/system/",),
     "asyncpg": ("runtime/bus/", "runtime/store/"),
-    "croniter": ("runtime/features/schedules/",),
+    "cronsim": ("runtime/features/schedules/",),
     "google.genai": ("adapters/models/",),
     "http.client": (),
     "http.server": (),
     "httpx": ("adapters/", "gateway/cli/client.py"),
     "httpx2": ("adapters/models/",),
+    "math_core": ("adapters/rendering/mathml.py",),
     "mcp": ("adapters/mcp/",),
     "nats": ("runtime/bus/",),
     "openai": ("adapters/models/",),
     "pydantic_ai": ("adapters/models/",),
-    "pydantic_settings": ("gateway/config.py",),
     "requests": (),
     "rich": ("adapters/rendering/terminal.py", "adapters/terminal/", "gateway/cli/"),
     "slack_bolt": ("adapters/slack/",),
@@ -51,9 +51,10 @@ READS_THE_ENVIRONMENT = ("gateway/config.py", "adapters/sandbox/canary.py")
 # Their texts go out by `Unit.say`, or in a part with `names_commands`.
 SPELLS_COMMANDS = (
     "runtime/commands/",
-    "runtime/intake/card_replies.py",
+    "runtime/intake/card_references.py",
     "runtime/intake/late_messages.py",
     "runtime/features/*/commands.py",
+    "runtime/features/schedules/gates.py",
     "runtime/features/subagents/batch_card.py",
 )
 SLASH_WORD = re.compile(rf"`/(?:{'|'.join(sorted(COMMANDS.names))})\b")
@@ -202,7 +203,7 @@ def test_the_tree_keeps_the_rule(rule: Rule) -> None:
         (unexplained_late_imports, "runtime/agent/loop.py", "def f():\n    import json"),
         (unnamed_tasks, "runtime/agent/turn_worker.py", "group.create_task(run())"),
         (unspelled_commands, "runtime/agent/turn_budget.py", "said = f'Send `/stop {x}`.'"),
-        (unspelled_commands, "adapters/slack/welcome.py", "said = 'Send `/help`.'"),
+        (unspelled_commands, "adapters/slack/event_intake.py", "said = 'Send `/help`.'"),
     ],
 )
 def test_each_rule_catches_its_violation(rule: Rule, path: str, text: str) -> None:
@@ -222,7 +223,7 @@ def test_each_rule_catches_its_violation(rule: Rule, path: str, text: str) -> No
         ("runtime/agent/turn_worker.py", "group.create_task(run(), name='turn')"),
         ("runtime/agent/turn_budget.py", "def f():\n    'Said by `/usage`.'\n    return '/usage'"),
         ("runtime/commands/table.py", "said = 'Send `/help`.'"),
-        ("adapters/slack/welcome.py", "said = 'Send `/gatehouse help`.'"),
+        ("adapters/slack/event_intake.py", "said = 'Send `/gatehouse help`.'"),
         ("runtime/memory/files.py", "from urllib.parse import quote\nimport os\nos.replace"),
     ],
 )

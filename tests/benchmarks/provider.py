@@ -1,4 +1,6 @@
-"""A provider of no latency in a process of its own: it speaks OpenAI's format and says one word.
+"""A provider in a process of its own: it speaks OpenAI's format and says one word.
+
+It answers at once, or `SLOW_S` later where it is told to take its time.
 
     python -m tests.benchmarks.provider
 
@@ -11,6 +13,10 @@ import sys
 
 from aiohttp import web
 
+from adapters.system.clock import SystemClock
+
+SLOW = "Take your time."
+SLOW_S = 4.0
 CHUNKS = (
     {"role": "assistant", "content": "Done."},
     {},
@@ -19,7 +25,8 @@ CHUNKS = (
 
 async def complete(request: web.Request) -> web.StreamResponse:
     """One streamed answer."""
-    await request.read()
+    if SLOW.encode() in await request.read():
+        await SystemClock().sleep(SLOW_S)
     response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
     await response.prepare(request)
     body = b""

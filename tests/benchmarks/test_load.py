@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from time import process_time
 
@@ -86,7 +85,6 @@ async def test_cost_after_ten_thousand_messages(tmp_path: Path, say) -> None:
 
 async def test_two_hundred_sessions_with_a_slow_model(tmp_path: Path, say) -> None:
     setup = await prepared(tmp_path, InstantModel(latency_s=0.5))
-    setup = replace(setup, settings=replace(setup.settings, turns=200))
     async with world(setup, findable()) as running:
         figures = await flood(running, messages=200, sessions=200)
         say(f"200 messages of 200 sessions, model of 500 ms: {figures.seconds:.2f} s")

@@ -13,6 +13,7 @@ from contextlib import asynccontextmanager
 import aiohttp
 import pytest
 
+from tests.benchmarks.provider import SLOW, SLOW_S
 from tests.benchmarks.test_start import processor_seconds
 from tests.contract.store_support import postgres_server
 from tests.scenario.process.conftest import place
@@ -22,6 +23,7 @@ __all__ = ["place"]
 ALONE = 200
 TOGETHER = 1500
 SESSIONS = 100
+WAITING = 200
 _ENDS = frozenset({"run.completed", "run.failed"})
 
 
@@ -47,11 +49,11 @@ class People:
         async with self._client.post(f"{url}/v1/sessions", json={}, headers=BEARER) as answer:
             return str((await answer.json())["id"])
 
-    async def say(self, url: str, session: str) -> float:
+    async def say(self, url: str, session: str, text: str = "hello") -> float:
         """The seconds from a message to the end of its run."""
         began = time.perf_counter()
         address = f"{url}/v1/sessions/{session}/runs"
-        async with self._client.post(address, json={"content": "hello"}, headers=BEARER) as answer:
+        async with self._client.post(address, json={"content": text}, headers=BEARER) as answer:
             assert answer.status == 202, await answer.text()
             run = str((await answer.json())["run_id"])
         await self._ended[run].wait()
@@ -61,7 +63,7 @@ class People:
 
 @asynccontextmanager
 async def provider() -> AsyncIterator[str]:
-    """The address of a provider of no latency."""
+    """The address of a provider of no latency, but for those who let it take its time."""
     pipe = asyncio.subprocess.PIPE
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "tests.benchmarks.provider"), stdin=pipe, stdout=pipe
@@ -131,6 +133,29 @@ async def test_sqlite(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
             f"\n  SQLite through a provider's client: alone p50 "
             f"{statistics.median(alone) * 1000:.1f} ms; {SESSIONS} sessions {found:.0f} "
             f"messages/s at {busy:.1f} ms of the processor; {memory:.0f} MB afterwards"
+        )
+
+
+async def test_waiting(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
+    async with (
+        provider() as address,
+        gateway(through(place, address)) as program,
+        talking([program]) as (people, urls),
+    ):
+        sessions = [await people.session(urls[0]) for _ in range(WAITING)]
+        for session in sessions:
+            await people.say(urls[0], session)
+        most = before = resident_mb(program.process.pid)
+        asking = asyncio.gather(*(people.say(urls[0], one, SLOW) for one in sessions))
+        while not asking.done():
+            await asyncio.wait([asking], timeout=0.1)
+            most = max(most, resident_mb(program.process.pid))
+        slowest = max(await asking)
+    with capsys.disabled():
+        print(
+            f"\n  {WAITING} turns that wait for a provider of {SLOW_S:.0f} s at once: the last "
+            f"after {slowest:.2f} s; {before:.0f} to {most:.0f} MB, "
+            f"{(most - before) / WAITING * 1024:.0f} KB each"
         )
 
 

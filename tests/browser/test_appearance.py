@@ -8,11 +8,14 @@ from playwright.async_api import Browser, expect
 
 from tests.browser.conftest import Audit, Chats, Visits
 from tests.browser.test_chat import ASKS, LONG, ready, write
+from tests.browser.test_received_files import COMES_BACK
 from tests.fakes.model import Gate, Said
 from tests.scenario.harness import ADMIN, READER
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
+STAYS = """() => document.querySelector('.logout').addEventListener(
+  'submit', (event) => event.preventDefault())"""
 WIDE = Said(
     "| a | b |\n|---|---|\n| "
     + "wide" * 60
@@ -210,6 +213,23 @@ async def test_a_person_logs_in_talks_and_logs_out(
         await expect(page.locator(".card")).to_contain_text("May I run exec?")
         for name in ("Allow once", "Deny...", "Edit and send again", "Attach a file", "Stop"):
             await expect(page.get_by_role("button", name=name)).to_have_count(0)
+
+
+@pytest.mark.requirement("WEB-1")
+async def test_a_page_that_is_being_left_asks_nothing_more(chats: Chats, visits: Visits) -> None:
+    """The gateway has ended the session before the browser shows the next page."""
+    asked: list[str] = []
+    async with chats("Welcome.") as gateway, visits(gateway) as page:
+        await ready(page)
+        await write(page, "hello")
+        await expect(page.locator("#log")).to_contain_text("Welcome.")
+        # As long as the answer to the logout takes, the page stands.
+        await page.evaluate(STAYS)
+        await page.evaluate("document.querySelector('.logout button').click()")
+        page.on("request", lambda request: asked.append(request.url))
+        await page.evaluate(COMES_BACK)
+        await page.evaluate("fetch('/healthz').then((answer) => answer.status)")
+    assert asked == [f"{gateway.url}/healthz"]
 
 
 @pytest.mark.requirement("UI-7")

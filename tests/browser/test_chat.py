@@ -181,7 +181,7 @@ async def test_a_card_says_how_risky_it_is_and_its_bright_button_is_not_dangerou
     chats: Chats, visits: Visits, command: str, words: str, bright: list[str]
 ) -> None:
     asks = Said(calls=(("exec", json.dumps({"command": command})),))
-    async with chats(asks) as gateway, visits(gateway) as page:
+    async with chats(asks, "There.") as gateway, visits(gateway) as page:
         await ready(page)
         await write(page, "go")
         card = page.locator(".card")
@@ -209,7 +209,7 @@ async def test_a_step_whose_command_failed_looks_like_it(chats: Chats, visits: V
 async def test_long_arguments_are_folded_and_wholly_readable(chats: Chats, visits: Visits) -> None:
     command = "echo " + "x" * 2000 + " END"
     asks = Said("", calls=(("exec", f'{{"command": "{command}"}}'),))
-    async with chats(asks) as gateway, visits(gateway) as page:
+    async with chats(asks, "There.") as gateway, visits(gateway) as page:
         await ready(page)
         await write(page, "go")
         fold = page.locator(".card details").first

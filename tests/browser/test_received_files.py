@@ -132,7 +132,8 @@ async def test_a_run_that_began_does_not_read_as_one_that_waits(
         await ready(page)
         await write(page, "look at this")
         await thinks.reached.wait()
-        await expect(activity).to_have_text("Thinking")
+        # The word of a reading may overwrite the one that the stream told of.
+        await expect(activity).to_have_text(re.compile("^(Thinking|Working)$"))
         early.set()
         await page.evaluate(COMES_BACK)
         await expect(activity).to_have_text("Waiting to start")

@@ -17,6 +17,7 @@ from runtime.bus.memory import MemoryBus
 from runtime.domain.errors import Conflict, NotFound
 from runtime.domain.messages import Move
 from runtime.domain.runs import RunState
+from runtime.intake.assets import AssetUse, Sender
 from runtime.intake.control import NewConversation
 from runtime.intake.reception import Reception
 from runtime.intake.sessions import SessionControl
@@ -86,7 +87,7 @@ async def test_a_message_that_comes_amid_a_deletion_is_refused_and_the_deletion_
 ) -> None:
     session = await conversation(store, tmp_path)
     door, amid = Gate(), Gate()
-    control = control_of(Halting(store, "request", door), tmp_path)
+    control = control_of(Halting(store, "accept", door), tmp_path)
     async with fail_after():
         sending = asyncio.create_task(
             control.submit(session, ["again", NOTES], idempotency_key="k"), name="message"
@@ -130,6 +131,36 @@ async def test_a_message_to_a_conversation_that_is_gone_begins_no_other_one(
             await sending
     assert (await Views(store).sessions()).total_count == left
     assert (await Views(store).runs()).total_count == 0
+    assert files(tmp_path) == []
+
+
+@pytest.mark.requirement("RUN-6", "RUN-5")
+async def test_a_file_for_a_session_that_is_gone_by_then_is_not_left_behind(
+    store: Database, tmp_path: Path, fail_after: FailAfter
+) -> None:
+    async def pieces() -> AsyncIterator[bytes]:
+        yield b"uploaded"
+
+    class Late(Halting):
+        """Holds whoever has looked at the session."""
+
+        async def read(self, work: Callable[[Connection], T]) -> T:
+            found = await super().read(work)
+            await gate.wait()
+            return found
+
+    session, gate = await conversation(store, tmp_path), Gate()
+    uploads = control_of(store, tmp_path).assets
+    asset, _ = await uploads.receive(pieces(), "u.txt", Sender("ada", "owner"))
+    control = control_of(Late(store, "", gate), tmp_path)
+    async with fail_after():
+        items = [NOTES, AssetUse(asset.id)]
+        sending = asyncio.create_task(control.submit(session, items), name="message")
+        await gate.reached.wait()
+        await keeping(store, tmp_path).delete(session)
+        gate.open.set()
+        with pytest.raises(NotFound):
+            await sending
     assert files(tmp_path) == []
 
 

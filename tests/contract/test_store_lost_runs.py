@@ -9,7 +9,7 @@ from runtime.bus.memory import MemoryBus
 from runtime.domain.errors import StaleLease
 from runtime.domain.runs import Holder, RunState
 from runtime.intake.accept import Accepting
-from runtime.sessions import claims, due_work, runs
+from runtime.sessions import claims, due_work, events, runs
 from runtime.sessions.claims import AT_ONCE, MAX_ATTEMPTS
 from runtime.sessions.due_work import Wanted
 from runtime.sessions.unit import Units, in_unit
@@ -55,7 +55,13 @@ def is_found(conn: Connection) -> bool:
     return due_work.look(conn, Wanted(abandoned=True)).abandoned
 
 
-@pytest.mark.requirement("SCALE-2", "MSG-9")
+def _resumed_by(conn: Connection, run_id: str) -> list[object]:
+    """What let a run go on, each time."""
+    told = events.after(conn, 0, run_id=run_id)
+    return [one.data["resumed_by"] for one in told if "resumed_by" in one.data]
+
+
+@pytest.mark.requirement("SCALE-2", "MSG-9", "RUN-2")
 async def test_hundreds_of_runs_of_a_dead_worker_go_back_in_a_few_units(
     store: Database, clock: StillClock
 ) -> None:
@@ -83,6 +89,8 @@ async def test_hundreds_of_runs_of_a_dead_worker_go_back_in_a_few_units(
     assert await store.read(look) == [(RunState.QUEUED, 1)] * MANY
     with pytest.raises(StaleLease):
         await store.read(lambda conn: runs.owned(conn, lost[0], DEAD))
+    told = await store.read(lambda conn: [_resumed_by(conn, one) for one in lost])
+    assert told == [[{"kind": "takeover"}]] * MANY
     again = await store.write(lambda conn: claim(conn, LIVING, MANY), name="claim")
     assert sorted(again) == sorted(lost), "each is ready, and once"
     assert not set(kept) & set(again)

@@ -15,6 +15,7 @@ from runtime.bus.memory import MemoryBus
 from runtime.domain.errors import Conflict
 from runtime.domain.messages import ButtonPress, Deletion, InboundMessage, Move, TextPart
 from runtime.domain.people import Sender
+from runtime.domain.request_keys import RequestKey
 from runtime.domain.runs import Holder, RunState, Usage
 from runtime.domain.transcript import AssistantMessage, UserMessage
 from runtime.intake.control import Control, ControlServices, ControlSettings, NewConversation
@@ -41,9 +42,15 @@ class Door:
         self._intake = intake
         self._gates = list(gates)
 
-    async def accept(self, message: InboundMessage, *, session_id: str | None = None) -> Accepted:
+    async def accept(
+        self,
+        message: InboundMessage,
+        *,
+        session_id: str | None = None,
+        key: RequestKey | None = None,
+    ) -> Accepted:
         await self._gates.pop(0).wait()
-        return await self._intake.accept(message, session_id=session_id)
+        return await self._intake.accept(message, session_id=session_id, key=key)
 
     async def press(self, press: ButtonPress) -> Pressed:
         return await self._intake.press(press)

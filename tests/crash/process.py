@@ -12,9 +12,13 @@ import socket
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
+from adapters.sandbox.cgroups import Cgroups
+from adapters.sandbox.unconfined import Unconfined
+from runtime.domain.decisions import PermissionMode
 from runtime.domain.errors import DeliveryUnknown
 from runtime.domain.messages import (
     ApprovalPart,
@@ -25,12 +29,13 @@ from runtime.domain.messages import (
     Receipt,
 )
 from runtime.domain.tools import Effect, Touches
-from runtime.domain.transcript import ToolMessage, UserMessage
+from runtime.domain.transcript import AssistantMessage, ToolMessage, UserMessage
 from runtime.features.subagents.tools import SessionsSpawn
 from runtime.ports.chat import AdapterStatus, Capabilities, Posted
 from runtime.ports.gatehouse import Gatehouse
 from runtime.ports.model import ModelRequest
 from runtime.process.lease_keeper import LeaseSettings
+from runtime.sessions.bounds import PolicySettings
 from runtime.tools.base import Arguments, Tool, ToolContext, ToolOutput
 from tests.crash.clock import RATE, FastClock
 from tests.crash.growing import ENDING, Shown, SlowModel, SocketStreams, slowly, text_of
@@ -54,7 +59,9 @@ class Order:
     clock runs, `skew_ms` how wrong its wall clock is; `lease_s` and `pause_s`, how long a chat
     waits between two posts, are by that clock. `patience_s` is how long the model waits, by the
     machine's clock, for what it has said to be shown; 0: no text grows. With `team` children are
-    asked for, and nothing else; with `cards` the platform shows them at work.
+    asked for, and nothing else; with `cards` the platform shows them at work. With `mail` the tools
+    are the real ones, and an agent writes to another. With `commands` the tools are the product's
+    own and commands run without a sandbox, unasked.
     """
 
     url: str
@@ -73,6 +80,8 @@ class Order:
     patience_s: float = 3.0
     team: bool = False
     cards: bool = False
+    mail: bool = False
+    commands: bool = False
 
     @property
     def effects(self) -> Path:
@@ -140,6 +149,12 @@ def script(request: ModelRequest) -> Said | str:
     last = request.messages[-1]
     asked = next(one.text for one in reversed(request.messages) if isinstance(one, UserMessage))
     verb, _, what = asked.partition(" ")
+    if verb in ("mail", "post"):
+        return mail(request, verb, what)
+    if verb == "run":
+        if isinstance(last, ToolMessage):
+            return Said(f"It runs.{ENDING}")
+        return Said(calls=(("exec", json.dumps({"command": what, "background": True})),))
     if verb in ("team", "explore"):
         return team(request, verb, what)
     if isinstance(last, ToolMessage):
@@ -173,6 +188,24 @@ def team(request: ModelRequest, verb: str, what: str) -> Said:
     if len(found) == TEAM:
         return Said(f"team {what}: {' '.join(found)}{ENDING}")
     return Said(f"So far: {len(found)}.{ENDING}")
+
+
+def mail(request: ModelRequest, verb: str, what: str) -> Said:
+    """A child writes to the root, which reads it in a run of its own and tells the person."""
+    last = request.messages[-1]
+    if verb == "post":
+        if isinstance(last, ToolMessage):
+            return Said("Posted.")
+        to = {"to": "agent:root", "text": f"about {what}"}
+        return Said(calls=(("send_message", json.dumps(to)),))
+    # Its end may come into the same run, behind what it wrote.
+    heard = takewhile(lambda one: not isinstance(one, AssistantMessage), reversed(request.messages))
+    if any("wrote to you" in str(one) for one in heard):
+        return Said(f"mail {what}: read{ENDING}")
+    if "accepted" in str(request.messages):
+        return Said(f"Fine.{ENDING}")
+    asked = {"task": f"post {what}", "id": "p", "type": "general", "mode": "background"}
+    return Said(calls=(("sessions_spawn", json.dumps(asked)),))
 
 
 TEAM = 3
@@ -280,19 +313,24 @@ async def serve(order: Order) -> None:
     model = SlowModel(script)
     model.shown = Shown(order.patience_s)
     models = ScriptedModels(model)
+    clock = FastClock(order.epoch_ms, order.rate, order.skew_ms)
+    sandbox = Unconfined(clock, cgroups=Cgroups(memory=None, pids=None))
     setup = setup_at(
         order.folder,
         order.url,
         models,
-        tools=tools,
-        clock=FastClock(order.epoch_ms, order.rate, order.skew_ms),
+        tools=() if order.mail or order.commands else tools,
+        clock=clock,
         point=Points(order),
+        sandbox=sandbox if order.commands else None,
         alone=order.url.startswith("sqlite"),
     )
     intake = replace(setup.settings.intake, queue_mode=order.queue_mode)
     # A slow machine on a fast clock must not end the awaiting of a child.
     setup = replace(setup, children=replace(setup.children, await_ms=PATIENT_MS))
     settings = replace(setup.settings, intake=intake, lease=LeaseSettings(order.lease_s))
+    if order.commands:
+        settings = replace(settings, policy=PolicySettings(mode=PermissionMode.BYPASS))
     shown = model.shown if order.patience_s else None
     chat: Any = SocketChat(order.port, shown, lookup=order.lookup, pause_s=order.pause_s)
     chat.capabilities = replace(chat.capabilities, live_cards=order.cards)

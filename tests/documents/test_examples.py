@@ -111,7 +111,7 @@ async def test_the_commands_of_a_document_work(
         # Documents leave the log out.
         "GATEHOUSE_LOG__LEVEL": "error",
     }
-    async with fail_after(60), reading(ROOT, variables) as reader:
+    async with fail_after(120), reading(ROOT, variables) as reader:
         if not any(SERVES.search(one.command) for one in group):
             await reader.type("gatehouse serve", "Send it to the bot")
             await reader.type("gatehouse chat -m hello")

@@ -32,8 +32,9 @@ class FakeTimer:
 class FakeClock:
     """Implements the port `clock`; `advance` fires timers in order and lets their tasks run.
 
-    Where `drain` is set it is awaited before time moves, and says whether there was anything: what
-    was written must be written first, or virtual leases would run out while a real disk is at work.
+    Where `drain` is set it is awaited before time moves, and says whether there was anything to
+    wait for, behind which it has let the tasks run: what was written must be written first, or
+    virtual leases would run out while a real disk is at work.
     """
 
     def __init__(self, start_ms: int = START_MS) -> None:
@@ -96,7 +97,9 @@ class FakeClock:
             return
         loop = asyncio.get_running_loop()
         for _ in range(DRAIN_ROUNDS):
-            if not await self.drain() and not at_work(loop):
+            if await self.drain():
+                continue
+            if not at_work(loop):
                 return
             await settle()
 

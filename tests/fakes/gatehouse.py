@@ -10,6 +10,7 @@ from collections.abc import Callable
 from runtime.domain.errors import StoreUnavailable
 from runtime.domain.messages import ButtonPress, Deletion, InboundMessage, Move
 from runtime.domain.people import Sender
+from runtime.domain.request_keys import RequestKey
 from runtime.ports.gatehouse import Accepted, Home, Pressed
 
 
@@ -54,7 +55,13 @@ class FakeGatehouse:
     def identities(self) -> list[str]:
         return [message.identity for message in self.messages]
 
-    async def accept(self, message: InboundMessage, *, session_id: str | None = None) -> Accepted:
+    async def accept(
+        self,
+        message: InboundMessage,
+        *,
+        session_id: str | None = None,
+        key: RequestKey | None = None,
+    ) -> Accepted:
         """Raises `StoreUnavailable` where the test asked for it."""
         self.offered.append(message)
         await self._notify()

@@ -4,12 +4,13 @@ Held honest by ``tests/contract/models``: it streams and fails as a provider's m
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 from adapters.models.call_ids import call_id
 from runtime.domain.errors import InvalidInput, ModelError
+from runtime.domain.routes import Generation
 from runtime.domain.runs import Usage
 from runtime.domain.tools import ToolCall
 from runtime.ports.model import Model, ModelRequest, ModelResponse, TextChunk
@@ -64,14 +65,21 @@ class ScriptedModel:
     """`Model` from a list, which must be long enough, or from a function of the request.
 
     ``requests`` holds every request, ``closed`` counts streams that were closed before their end.
+    Of a generation it takes all fields but those that are ``refused``.
     """
 
     def __init__(
-        self, script: Script = (), *, name: str = DEFAULT_NAME, context_tokens: int = 100_000
+        self,
+        script: Script = (),
+        *,
+        name: str = DEFAULT_NAME,
+        context_tokens: int = 100_000,
+        refused: Collection[str] = (),
     ) -> None:
         self._script = script
         self._name = name
         self._context_tokens = context_tokens
+        self.refused = refused
         self.requests: list[ModelRequest] = []
         self.closed = 0
 
@@ -82,6 +90,10 @@ class ScriptedModel:
     @property
     def context_tokens(self) -> int:
         return self._context_tokens
+
+    async def unfit(self, generation: Generation) -> Mapping[str, str]:
+        """As `Model.unfit`: what was said to be `refused`."""
+        return {name: "cannot be set here" for name in generation.given if name in self.refused}
 
     async def respond(
         self, request: ModelRequest

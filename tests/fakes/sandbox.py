@@ -49,6 +49,25 @@ async def forever(stdio: FakeStdio) -> int:
     return 128 + signal.SIGTERM
 
 
+def obeying(program: Program) -> Program:
+    """A program that ends at SIGTERM, whatever it is at."""
+
+    async def run(stdio: FakeStdio) -> int:
+        async with asyncio.TaskGroup() as group:
+            work = group.create_task(_code(program, stdio), name="fake work")
+            ended = group.create_task(forever(stdio), name="fake signal")
+            done, left = await asyncio.wait({work, ended}, return_when=asyncio.FIRST_COMPLETED)
+            for task in left:
+                task.cancel()
+        return done.pop().result()
+
+    return run
+
+
+async def _code(program: Program, stdio: FakeStdio) -> int:
+    return await program(stdio)
+
+
 class FakeProcess:
     """`SandboxProcess` over one coroutine, which runs in a task of this process."""
 

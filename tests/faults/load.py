@@ -16,7 +16,7 @@ from sqlalchemy import Connection, func, select
 
 from adapters.system.clock import SystemClock
 from runtime.domain.runs import TERMINAL
-from runtime.sessions.stream_ends import CUT
+from runtime.sessions.streams import CUT
 from runtime.sessions.tables import open_calls, outbox, runs
 from runtime.store import Database, open_database
 from tests.crash.growing import whole

@@ -17,11 +17,11 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from adapters.sandbox.backend import Backend
 from adapters.sandbox.bubblewrap import Bubblewrap
 from adapters.sandbox.cgroups import Cgroups
 from adapters.sandbox.landlock import Landlock
 from adapters.sandbox.power_drop import hide_from_others
-from adapters.sandbox.probe import Candidate
 from adapters.system.clock import SystemClock
 from runtime.ports.sandbox import SandboxCommand, SandboxLimits
 
@@ -35,7 +35,7 @@ _ATTEMPTS = Path(__file__).with_name("attempts.py").read_text()
 _LIMITS = SandboxLimits(timeout_s=120.0, memory_bytes=8 * 1024**3)
 
 
-def sandbox_of(name: str) -> Candidate:
+def sandbox_of(name: str) -> Backend:
     """`landlock-5` uses no more of Landlock than version 5 has, which keeps no signal inside."""
     clock = SystemClock()
     if name == "bubblewrap":

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import wraps
 from itertools import count
@@ -13,13 +13,22 @@ from adapters.system.clock import SystemClock
 from gateway.features import features_of
 from runtime.agent.sending import sending_by_rows
 from runtime.bus.memory import MemoryBus
-from runtime.domain.errors import StoreUnavailable
 from runtime.domain.messages import Authorship, ButtonPress, ChatKind, InboundMessage
 from runtime.domain.people import Sender
 from runtime.engine.engine import Engine, EngineParts, EngineSettings
-from runtime.engine.feature import Feature, ToolServices, kinds_of, tools_of
+from runtime.engine.feature import (
+    Feature,
+    ToolServices,
+    background_of,
+    kinds_of,
+    mail_of,
+    nothing_begun,
+    tools_of,
+)
+from runtime.features.schedules.retry import RetryPolicy
 from runtime.features.subagents.settings import ChildSettings
 from runtime.intake.access import ChannelAccess
+from runtime.intake.assets import Assets
 from runtime.ports.clock import Clock
 from runtime.ports.gatehouse import Accepted, Pressed
 from runtime.ports.model import Models
@@ -36,7 +45,7 @@ from runtime.tools.registry import Registry
 from runtime.workspace.scaffold import find_template, scaffold
 from runtime.workspace.snapshot import Workspace
 from tests.fakes.chat import FakeChat
-from tests.fakes.clock import FakeClock
+from tests.fakes.clock import FakeClock, settle
 from tests.fakes.fetch import FakeFetch
 from tests.fakes.sandbox import FakeSandbox
 
@@ -46,13 +55,14 @@ OPEN = ChannelAccess(dm_policy="pairing", group_policy="open", owners=frozenset(
 
 class Details(TypedDict, total=False):
     """What few messages need: the card or message replied to, its thread, a mention or none, a
-    bot's hand, the platform's own time."""
+    bot's hand, the platform's own time, the sender's zone."""
 
     reply_to: str | None
     thread: str | None
     mentions: bool
     is_bot: bool
     sent_ms: int
+    timezone: str
     authorship: Authorship
 
 
@@ -84,7 +94,12 @@ class World:
             chat_kind=kind,
             thread_id=more.get("thread"),
             message_id=message_id or f"m{next(self.ids)}",
-            sender=Sender(id=user, name=user.removeprefix("U-"), is_bot=more.get("is_bot", False)),
+            sender=Sender(
+                id=user,
+                name=user.removeprefix("U-"),
+                is_bot=more.get("is_bot", False),
+                timezone=more.get("timezone", ""),
+            ),
             text=text,
             mentions_bot=more.get("mentions", True) and kind != "direct",
             reply_to=more.get("reply_to"),
@@ -128,12 +143,14 @@ class Setup:
     point: Point = no_point
     alone: bool = True
     redact: Callable[[str], str] = str
+    begun: Callable[[str], int] = nothing_begun
     tracer: Tracer = NO_TRACER
     sends: SendLimits = field(default_factory=SendLimits)
     transcriber: Transcriber | None = None
     sandbox: Sandbox | None = None
     fetch: FakeFetch = field(default_factory=FakeFetch)
     children: ChildSettings = field(default_factory=ChildSettings)
+    retry: RetryPolicy = field(default_factory=RetryPolicy)
     bare: bool = False
     """Whether there is the message path alone, without a feature."""
     more: tuple[Feature, ...] = ()
@@ -141,7 +158,7 @@ class Setup:
 
     @property
     def features(self) -> tuple[Feature, ...]:
-        return (*(() if self.bare else features_of(self.children)), *self.more)
+        return (*(() if self.bare else features_of(self.children, self.retry)), *self.more)
 
 
 def setup_at(path: Path, url: str, models: Models, **changes: object) -> Setup:
@@ -154,21 +171,22 @@ def setup_at(path: Path, url: str, models: Models, **changes: object) -> Setup:
 
 class Drain:
     """What a `FakeClock` asks: waits until everything that waits to be written or read has been,
-    and says whether there was anything."""
+    and what came of it, and says whether there was anything."""
 
     def __init__(self, database: Database) -> None:
-        self._write, self._read = database.write, database.read
         self._open = 0
+        self._none_open = asyncio.Event()
         setattr(database, "write", self._counted(database.write))  # noqa: B010 - of one object
         setattr(database, "read", self._counted(database.read))  # noqa: B010 - of one object
 
     async def __call__(self) -> bool:
-        if not self._open:
-            return False
-        with suppress(StoreUnavailable):
-            await self._write(lambda conn: None, name="drain")
-            await self._read(lambda conn: None)
-        return True
+        waited = False
+        while self._open:
+            waited = True
+            self._none_open.clear()
+            await self._none_open.wait()
+            await settle()
+        return waited
 
     def _counted(self, unit: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
         @wraps(unit)
@@ -178,6 +196,8 @@ class Drain:
                 return await unit(*arguments, **named)
             finally:
                 self._open -= 1
+                if not self._open:
+                    self._none_open.set()
 
         return counted
 
@@ -215,11 +235,14 @@ def engine_on(setup: Setup, database: Database, workspace: Workspace, chat: Fake
         fetch=setup.fetch,
         skills=workspace.skills,
         clock=setup.clock,
-        commands=ExecSettings(),
-        sending=sending_by_rows(
-            database,
-            replace(setup.sends, channels={chat.channel: chat.capabilities}),
-            redact=setup.redact,
+        commands=ExecSettings(background=background_of(features)),
+        sending=replace(
+            sending_by_rows(
+                database,
+                replace(setup.sends, channels={chat.channel: chat.capabilities}),
+                redact=setup.redact,
+            ),
+            mail=mail_of(features),
         ),
         of_features=tools_of(features, making),
     )
@@ -234,6 +257,7 @@ def engine_on(setup: Setup, database: Database, workspace: Workspace, chat: Fake
         adapters=[chat],
         alone=setup.alone,
         redact=setup.redact,
+        begun=setup.begun,
         tracer=setup.tracer,
         point=setup.point,
         transcriber=setup.transcriber,
@@ -267,3 +291,9 @@ async def world(setup: Setup, chat: FakeChat | None = None) -> AsyncIterator[Wor
         task.cancel()
         await asyncio.wait([task])
         await database.close()
+
+
+def assets_of(at: World) -> Assets:
+    """The uploads of a gateway."""
+    parts = at.engine.parts
+    return Assets(at.engine.units, parts.clock, lambda: parts.workspace.root)

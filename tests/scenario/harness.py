@@ -3,30 +3,37 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
 
 import aiohttp
+from aiohttp import web
 
 from adapters.rendering import render_blocks, render_growing
 from adapters.system.clock import SystemClock
 from adapters.web.adapter import CHANNELS, WebAdapter
+from gateway.config_model import Policy
 from gateway.explain import Explainer
-from gateway.features import FEATURES
+from gateway.features import features_of
 from gateway.http.app import build_app
 from gateway.http.server import serve
 from gateway.http.services import AdapterView, HttpServices, HttpSettings
+from gateway.runtime_view import RuntimeView
 from runtime.agent.sending import sending_by_rows
 from runtime.bus.memory import MemoryBus
+from runtime.domain.errors import Unavailable
 from runtime.engine.engine import Engine, EngineParts, EngineSettings
-from runtime.engine.feature import ToolServices, tools_of
+from runtime.engine.feature import ToolServices, background_of, mail_of, tools_of
 from runtime.intake.control import Control, ControlServices, ControlSettings
 from runtime.intake.logins import Logins
+from runtime.intake.route_policies import RouteRules
 from runtime.ports.bus import Bus
 from runtime.ports.clock import Clock
 from runtime.ports.model import Models
+from runtime.ports.sandbox import Sandbox
+from runtime.sessions.bounds import PolicySettings
 from runtime.sessions.unit import Units
 from runtime.store import Connection, Database, open_database
 from runtime.tools.base import AnyTool
@@ -37,10 +44,13 @@ from runtime.tools.registry import Registry
 from runtime.views.reader import Views
 from runtime.workspace.scaffold import find_template, scaffold
 from runtime.workspace.snapshot import Workspace
+from tests.documents.event_table import documented
 from tests.fakes.fetch import FakeFetch
 from tests.fakes.sandbox import FakeSandbox, FakeStdio, Program
 from tests.kinds import KINDS
-from tests.templates import make_database
+from tests.postgres import postgres_server
+from tests.scenario.contract_check import contract_check
+from tests.templates import make_database, postgres_database
 
 T = TypeVar("T")
 Work = Callable[[Connection], T]
@@ -62,7 +72,8 @@ async def fails(stdio: FakeStdio) -> int:
 
 @dataclass
 class Plan:
-    """What a site is made of; a test replaces what it is about."""
+    """What a site is made of; a test replaces what it is about. Without a `database` of its own it
+    is a file in `path`."""
 
     path: Path
     models: Models
@@ -73,6 +84,10 @@ class Plan:
     http_clock: Clock | None = None
     bus: Bus = field(default_factory=MemoryBus)
     tools: Sequence[AnyTool] = ()
+    sandbox: Sandbox | None = None
+    database: str = ""
+    policy: PolicySettings = field(default_factory=PolicySettings)
+    prepare: Callable[[web.Application], None] = lambda app: None
     programs: dict[str, Program] = field(
         default_factory=lambda: {"ls": prints_files, "nope": fails}
     )
@@ -104,13 +119,14 @@ class Site:
         *,
         token: str | None = ADMIN,
         headers: dict[str, str] | None = None,
+        data: bytes | None = None,
     ) -> tuple[int, dict[str, object]]:
-        """(status, JSON) of one request."""
+        """(status, JSON) of one request, whose body is JSON, or `data` as it is."""
         sent = dict(headers or {})
         if token is not None:
             sent["Authorization"] = f"Bearer {token}"
         async with self.client.request(
-            method, f"{self.url}{path}", json=body, headers=sent
+            method, f"{self.url}{path}", json=body, data=data, headers=sent
         ) as response:
             text = await response.text()
             return response.status, json.loads(text) if text.startswith("{") else {"text": text}
@@ -226,10 +242,22 @@ class Feed:
 
 
 @asynccontextmanager
+async def database_of(dialect: str) -> AsyncIterator[str]:
+    """What a plan names as its database: one with the schema, or "" for its own file."""
+    if dialect == "sqlite":
+        yield ""
+        return
+    server = postgres_server()
+    async with postgres_database(server) as name:
+        yield server.url(name)
+
+
+@asynccontextmanager
 async def site(plan: Plan) -> AsyncIterator[Site]:
     """A running gateway; leaving it ends everything at once, like a crash."""
-    url = f"sqlite:///{plan.path}/gatehouse.db"
-    await make_database(url)
+    url = plan.database or f"sqlite:///{plan.path}/gatehouse.db"
+    if not plan.database:
+        await make_database(url)
     scaffold(plan.workspace, find_template())
     database = open_database(url, clock=plan.clock)
     await database.start()
@@ -237,10 +265,12 @@ async def site(plan: Plan) -> AsyncIterator[Site]:
     task = asyncio.create_task(engine.run(), name="engine")
     tokens = list(plan.http.pop("tokens", [ADMIN]))
     services = _services(plan, engine, database, tokens)
+    app = build_app(services)
+    plan.prepare(app)
     try:
         async with (
-            serve(build_app(services), services.settings) as port,
-            aiohttp.ClientSession() as client,
+            serve(app, services.settings) as port,
+            aiohttp.ClientSession(middlewares=[contract_check(app)]) as client,
         ):
             await _up(engine, database)
             yield Site(
@@ -254,30 +284,49 @@ async def site(plan: Plan) -> AsyncIterator[Site]:
                 client=client,
                 admin_tokens=tokens,
             )
+            # A test may have taken the database away.
+            with suppress(Unavailable):
+                await _events_are_documented(database)
     finally:
         task.cancel()
         await asyncio.wait([task])
         await database.close()
 
 
+async def _events_are_documented(database: Database) -> None:
+    """Hold what was recorded to the table of `docs/api.md`, by which programs read it (API-4)."""
+    query = "SELECT DISTINCT kind, data FROM events"
+    rows = await database.read(lambda conn: conn.exec_driver_sql(query).all())
+    outside = {(kind, key) for kind, data in rows for key in json.loads(data)} - {
+        (kind, key) for kind, keys in documented().items() for key in keys
+    }
+    assert not outside, f"docs/api.md has no such keys: {sorted(outside)}"
+
+
 async def _up(engine: Engine, database: Database) -> None:
     """Return once the engine may work and every channel is connected."""
     while not engine.ready or not all(one.status().connected for one in engine.accounts):
-        await database.read(lambda conn: None)
+        # A read without a statement asks a PostgreSQL nothing, and lets nobody else go on.
+        await database.read(lambda conn: conn.exec_driver_sql("SELECT 1"))
 
 
 def _engine(plan: Plan, database: Database) -> Engine:
-    workspace, settings = Workspace(plan.workspace), EngineSettings()
+    workspace, settings = Workspace(plan.workspace), EngineSettings(policy=plan.policy)
     units = Units(database, plan.bus, KINDS)
     making = ToolServices(units, plan.clock, settings.agent, workspace.agents)
+    features = features_of()
+    sandbox = plan.sandbox or FakeSandbox(plan.clock, plan.programs)
     tools = plan.tools or builtin_tools(
-        sandbox=FakeSandbox(plan.clock, plan.programs),
+        sandbox=sandbox,
         fetch=FakeFetch(),
         skills=workspace.skills,
         clock=plan.clock,
-        commands=ExecSettings(),
-        sending=sending_by_rows(database, SendLimits()),
-        of_features=tools_of(FEATURES, making),
+        commands=ExecSettings(background=background_of(features)),
+        sending=replace(
+            sending_by_rows(database, SendLimits()),
+            mail=mail_of(features),
+        ),
+        of_features=tools_of(features, making),
     )
     making.made.extend(tools)
     return Engine(
@@ -289,7 +338,8 @@ def _engine(plan: Plan, database: Database) -> Engine:
             registry=Registry(tools),
             workspace=workspace,
             adapters=[WebAdapter(plan.bus, channel=channel) for channel in CHANNELS],
-            features=FEATURES,
+            sandbox=sandbox,
+            features=features,
         ),
         replace(settings, intake=replace(settings.intake, queue_mode="followup")),
     )
@@ -320,8 +370,9 @@ def _services(plan: Plan, engine: Engine, database: Database, tokens: list[str])
         adapters=lambda: [_adapter_view(account) for account in engine.accounts],
         turns_running=lambda: engine.turns.running,
         checks={"engine": lambda: engine.ready},
-        runtime=lambda: {"permission_mode": control.permission_mode.value},
+        runtime=lambda: RuntimeView(policy=Policy(mode=control.permission_mode)),
         workspace=plan.workspace,
+        route_rules=RouteRules(plan.models, engine.settings.agent.max_output_tokens),
         explainer=Explainer(
             views,
             Workspace(plan.workspace),

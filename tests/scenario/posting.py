@@ -13,7 +13,9 @@ from runtime.domain.ids import IdPrefix, new_id
 from runtime.domain.messages import ChatAddress, OutboundMessage, Receipt, TextPart
 from runtime.domain.runs import Holder
 from runtime.ports.bus import OUTBOX
-from runtime.ports.chat import Posted
+from runtime.ports.chat import ChatAdapter, Posted
+from runtime.process.due_poll import Looks
+from runtime.process.supervisor import Supervisor
 from runtime.sessions import outbox
 from runtime.sessions.outbox import FINAL_RANK, NewRow, OutboxRow
 from runtime.sessions.unit import Units
@@ -57,6 +59,26 @@ class GatedChat(FakeChat):
         return receipt
 
 
+class LoneDeliverer(Deliverer):
+    """A deliverer without a process around it: it looks for itself, and has its lease for good."""
+
+    def __init__(self, adapter: ChatAdapter, services: DeliveryServices) -> None:
+        self._own_looks = Looks(services.units.database, services.clock)
+        super().__init__(
+            adapter,
+            services,
+            looks=self._own_looks,
+            held=lambda: True,
+            supervisor=Supervisor(services.clock),
+        )
+
+    async def run(self, fence: int) -> None:
+        """As `Deliverer.run`, with its looks beside it."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._own_looks.run(), name="delivery looks")
+            await super().run(fence)
+
+
 class Post:
     """A deliverer at work on a real database, under virtual time."""
 
@@ -66,7 +88,7 @@ class Post:
         self.services = DeliveryServices(
             Units(database, self.bus, KINDS), clock, WORKER, jitter=lambda: 0.5
         )
-        self.deliverer = Deliverer(chat, self.services)
+        self.deliverer = LoneDeliverer(chat, self.services)
         self.task: asyncio.Task[None] | None = None
         self.fence: int | None = None
         self.worker = WORKER
@@ -74,18 +96,18 @@ class Post:
     def serve(self, chat: FakeChat) -> None:
         """Deliver to another platform, from the next start on."""
         self.chat = chat
-        self.deliverer = Deliverer(chat, self.services)
+        self.deliverer = LoneDeliverer(chat, self.services)
 
     def tell_time(self, clock: FakeClock) -> None:
         """Deliver by this clock from the next start on; the store keeps its own."""
         self.services = replace(self.services, clock=clock)
-        self.deliverer = Deliverer(self.chat, self.services)
+        self.deliverer = LoneDeliverer(self.chat, self.services)
 
     async def start(self, worker: str = WORKER, **settings: object) -> None:
         """A worker takes the lease and delivers."""
         services = replace(self.services, worker=worker, settings=DeliverySettings(**settings))
         if settings or worker != WORKER:
-            self.deliverer = Deliverer(self.chat, services)
+            self.deliverer = LoneDeliverer(self.chat, services)
         self.fence = await self.database.write(
             lambda conn: leases.acquire(conn, name=LEASE, holder=worker, ttl_ms=DAY_MS),
             name="lease",

@@ -48,7 +48,7 @@ class SharedClock(FakeClock):
 
 
 class Line(Database):
-    """A replica's way to the database: it knows what is under way, and can be cut for good."""
+    """A replica's way to the database: it knows what is under way, and can be cut."""
 
     def __init__(self, database: Database) -> None:
         self.dialect = database.dialect
@@ -61,6 +61,10 @@ class Line(Database):
     def cut(self) -> None:
         """Nothing passes any more."""
         self._cut = True
+
+    def mend(self) -> None:
+        """What comes from now on passes again."""
+        self._cut = False
 
     async def start(self) -> None:
         await self._database.start()
@@ -92,7 +96,6 @@ class Line(Database):
 
 async def quiet(lines: Sequence[Line]) -> bool:
     """Until no line is in use and nobody has more to ask at this moment; whether one was."""
-    await settle()
     waited = False
     while busy := [one for one in lines if not one.idle.is_set()]:
         waited = True
@@ -155,8 +158,8 @@ class Beside:
         made = Replica(World(engine, chat, line, setup.workspace, numbers), line, task)
         try:
             while not engine.ready or engine.accounts[0].deliverer is None:
+                await settle()
                 await quiet(self.lines)
-            await quiet(self.lines)
             yield made
         finally:
             await made.dies()

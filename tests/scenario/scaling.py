@@ -256,7 +256,7 @@ def _scanned_by_sqlite(path: Path, statements: dict[str, tuple[object, ...]]) ->
     # "SCAN runs", "SCAN runs USING INDEX ..."; a partial index that is scanned holds what is open.
     scan = re.compile(
         r"^SCAN (\w+)\b"
-        r"(?! USING (COVERING )?INDEX ix_\w+_(ready|running|queued|expiry|unsettled)\b)"
+        r"(?! USING (COVERING )?INDEX ix_\w+_(ready|running|queued|expiry|unsettled|left)\b)"
     )
     found = []
     conn = sqlite3.connect(path)
@@ -289,7 +289,11 @@ async def _scanned_by_postgres(url: str, statements: dict[str, tuple[object, ...
                 continue
             rows = await conn.fetch(f"EXPLAIN (FORMAT JSON) {statement}", *values)
             nodes = _nodes(json.loads(rows[0][0])[0]["Plan"])
-            found += [f"{one['Node Type']}: {statement}" for one in nodes if _reads_all(one)]
+            found += [
+                f"{one['Node Type']} {one.get('Index Name')}: {statement}"
+                for one in nodes
+                if _reads_all(one)
+            ]
     finally:
         await conn.close()
     return found
@@ -303,7 +307,7 @@ def _reads_all(node: dict[str, Any]) -> bool:
     index = str(node.get("Index Name", ""))
     if "Index Cond" in node or not any(name in index for name in growing):
         return False
-    return re.search(r"_(ready|running|queued|expiry|pending|unsettled)$", index) is None
+    return re.search(r"_(ready|running|queued|expiry|pending|unsettled|left)$", index) is None
 
 
 def _nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:

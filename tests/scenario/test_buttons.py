@@ -85,7 +85,7 @@ async def test_nobody_but_an_owner_lets_anybody_in(worlds: Worlds) -> None:
     async with worlds(ScriptedModel([]), change=change) as world:
         part = await stranger_writes(world)
         for user in (MEMBER, STRANGER):
-            pressed = await presses(world, part.open_call_id, user=user, choice="once")
+            pressed = await presses(world, part.open_call_id, user=user, choice="approve")
             assert not pressed.accepted
         await world.says(f"/approve {part.code}", user=MEMBER)
         await world.chat.until(lambda: "Only an owner" in "".join(world.chat.texts(f"D-{MEMBER}")))
@@ -109,7 +109,7 @@ async def test_the_code_works_as_a_word_too_and_once(worlds: Worlds, word: str) 
         await world.says(f"/{word} {part.code.lower()}")
         said = {"approve": "Let in by", "deny": "Turned away by"}[word]
         assert said in await outcome(world)
-        pressed = await presses(world, part.open_call_id, choice="once")
+        pressed = await presses(world, part.open_call_id, choice="approve")
         assert not pressed.accepted
         assert "this pairing code is" in pressed.text.lower()
 
@@ -128,7 +128,7 @@ async def test_the_button_expires_after_an_hour_and_three_wait_at_most(worlds: W
         hour_ms = {pairing.CODE_LIFE_MS}
         assert hour_ms == {one.expires_ms - one.created_ms for one in await _waiting(world)}
         await world.database.write(_an_hour_passes, name="age")
-        pressed = await presses(world, part.open_call_id, choice="once")
+        pressed = await presses(world, part.open_call_id, choice="approve")
         assert (pressed.accepted, "expired" in pressed.text) == (False, True)
 
 

@@ -6,16 +6,21 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from sqlalchemy import select
 
 from runtime.domain.errors import Conflict
 from runtime.domain.runs import RunState
 from runtime.features.subagents import agent_messages
 from runtime.features.subagents.agent_messages import Word
+from runtime.features.subagents.agent_rights import LESS
 from runtime.features.subagents.rows import agent_tree, agents
 from runtime.features.subagents.rows.agent_tree import AgentRow
+from runtime.features.subagents.snapshots import SnapshotReader
+from runtime.features.subagents.views import AgentScope, AgentsReader
 from runtime.ports.bus import EVENTS
 from runtime.ports.model import ModelRequest
 from runtime.sessions import open_calls, runs
+from runtime.sessions.tables import lanes as lane_rows
 from runtime.store import Connection
 from tests.contract.store_support import dialect, migrated_url, schema_templates
 from tests.fakes.model import Gate, Said
@@ -146,13 +151,14 @@ async def test_a_child_that_asks_holds_its_lane_and_no_slot(
         await at.says("go")
         await gate.reached.wait()
         row = await waits(at)
-        assert row.gate == "shut"
+        gates = select(lane_rows.c.gate).where(lane_rows.c.session_id == row.agent.session_id)
+        assert await at.database.read(lambda conn: conn.execute(gates).scalar_one()) == "shut"
         assert row.run is RunState.WAITING_FOR_USER_QUESTION
         gate.open.set()
         await at.chat.until(lambda: "Done." in at.chat.texts())
 
 
-@pytest.mark.requirement("AGT-4", "SUB-4")
+@pytest.mark.requirement("AGT-1", "AGT-2", "AGT-4", "SUB-4")
 async def test_list_show_and_wait_say_that_it_waits_for_input(
     tmp_path: Path, migrated_url: str
 ) -> None:
@@ -179,6 +185,16 @@ async def test_list_show_and_wait_say_that_it_waits_for_input(
             assert "waiting_for_user_input" in said
         assert "Which folder?" in shown
         assert '"pending_parent_clarification_count": 1' in listed
+        row = await waits(at)
+        found = await AgentsReader(at.database).summaries(AgentScope(row.agent.session_id))
+        (one,) = found.page.items
+        assert (one.status, one.dashboard_status) == ("waiting_for_user_input", "waiting")
+        assert one.pending_parent_clarification_count == 1
+        assert one.pending_parent_clarification_run_ids == (one.active_run_id,)
+        assert found.counts == {"waiting_for_user_input": 1}
+        snapshot = await SnapshotReader(at.database).snapshot(one.session_id)
+        assert snapshot.status == "waiting_for_user_input"
+        assert len(snapshot.pending_parent_clarifications) == 1
         await at.says("/agents")
         await at.chat.until(
             lambda: any("waiting for user input" in text for text in at.chat.texts())
@@ -245,7 +261,7 @@ async def test_a_guests_words_answer_no_child_of_the_owner(
         assert await at.sees(1) == ["Hm."]
         await at.says("hello, from the guest", user="U-guest", chat_id="G1", kind="group")
         assert "Hello, guest." in await at.sees(2)
-        assert said == ["ok: one: It reads this after its present work."]
+        assert said == [f"error: {LESS.format(name='one')}"]
         row = await waits(at)
         assert row.asks
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import select, text
 
 from runtime.domain.errors import ModelRejected, ModelRetry
 from runtime.domain.transcript import ToolMessage
@@ -80,6 +80,14 @@ async def test_a_child_begins_anew_and_what_the_tries_cost_adds_up(
         (one,) = (await tree(at)).values()
         await at.says("/agents")
         shown = (await at.sees(2))[1]
+        of_child = await at.database.read(
+            lambda conn: (
+                conn.execute(select(runs.c.summary).where(runs.c.session_id == one.session_id))
+                .scalars()
+                .all()
+            )
+        )
+    assert of_child == ["Look for it."] * 3
     assert (one.status, one.result, one.retries) == ("completed", "Found.", 2)
     assert (one.steps, one.tool_calls, one.input_tokens + one.output_tokens) == (3, 2, 330)
     assert "2 retries" in shown

@@ -1,22 +1,26 @@
 """Children that go in circles are told so, and ended with their work (SUB-20)."""
 
+import asyncio
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
+from sqlalchemy import select
 
 from runtime.domain.errors import StoreUnavailable
 from runtime.domain.transcript import AssistantMessage, NoticeMessage
 from runtime.features.subagents.loop_detection import WORDS, Stage, Watch
+from runtime.features.subagents.rows.retries import HANDOFF
 from runtime.features.subagents.turn_guest import kept_watch
 from runtime.ports.model import ModelRequest
 from runtime.sessions import runs, transcripts
+from runtime.sessions.tables import inputs
 from runtime.store import Connection
 from tests.contract.store_support import dialect, migrated_url, schema_templates
 from tests.fakes.model import Gate, Said
 from tests.scenario.children import engine, name_of, settled, spawn, told
-from tests.scenario.engine import World
+from tests.scenario.engine import World, writes
 
 __all__ = ["dialect", "migrated_url", "schema_templates"]
 
@@ -119,6 +123,52 @@ async def test_the_same_text_again_and_again_is_a_circle_by_way_of_its_own_child
     assert (one.status, one.result) == ("forced", "I wait for it.")
     assert warnings(asked[-1]) == [NUDGE, FINAL]
     assert {other.status for other in found.values()} <= {"completed", "cancelled"}
+
+
+@pytest.mark.requirement("SUB-20")
+async def test_a_result_that_comes_while_it_speaks_is_no_part_of_what_it_answers(
+    tmp_path: Path, url: str
+) -> None:
+    """The run after it is told of that one; so all that it was warned of stands in its window."""
+    asked: list[ModelRequest] = []
+    speaking: list[Gate] = []
+    news: list[asyncio.Event] = []
+
+    def script(request: ModelRequest) -> Said | str:
+        name = name_of(request)
+        if name == "one":
+            asked.append(request)
+            said = [m for m in request.messages if isinstance(m, AssistantMessage)]
+            if not (said and said[-1].tool_calls):
+                return spawn(task="x", mode="background")
+            speaking.append(Gate())
+            news[0].set()
+            return Said("I wait for it.", before=speaking[-1])
+        if name:
+            return "Nothing."
+        return "Told." if "The subagent one" in told(request) else spawn(task="look", id="one")
+
+    async def goes_on_behind_each_result(at: World) -> None:
+        query = select(inputs.c.id).where(
+            inputs.c.state == "pending", inputs.c.identity.startswith(HANDOFF)
+        )
+        while True:
+            if await at.database.read(lambda conn: bool(conn.execute(query).all())):
+                for gate in speaking:
+                    gate.open.set()
+            await news[0].wait()
+            news[0].clear()
+
+    async with engine(tmp_path, url, script) as at, writes(at.database) as written:
+        news.append(written)
+        going = asyncio.create_task(goes_on_behind_each_result(at), name="results")
+        await at.says("go")
+        assert await at.sees(1) == ["Told."]
+        found = await settled(at)
+        going.cancel()
+        await asyncio.wait([going])
+    assert found["one"].status == "forced"
+    assert warnings(asked[-1]) == [NUDGE, FINAL]
 
 
 @pytest.mark.requirement("SUB-20")

@@ -10,7 +10,7 @@ import pytest
 
 from runtime.domain.decisions import PermissionMode
 from runtime.domain.worktrees import branch_of, folder_of
-from runtime.features.subagents.rows import worktree_states
+from runtime.features.subagents.rows import agents
 from runtime.features.subagents.rows.agents import Agent
 from runtime.ports.model import ModelRequest
 from runtime.ports.sandbox import Sandbox
@@ -214,7 +214,7 @@ async def test_what_a_crash_left_is_removed_by_the_next_process(
         again = str(workspace.parent / folder_of(found.session_id))
         git(workspace, "worktree", "add", again, found.base or "")
         await at.database.write(
-            lambda conn: worktree_states.set_tree(conn, found.session_id, "open"), name="test"
+            lambda conn: agents.change(conn, found.session_id, tree_state="open"), name="test"
         )
     async with working(tmp_path, migrated_url, Cast([]), await confined()) as at:
         await cared(at, "gone")

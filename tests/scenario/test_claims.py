@@ -3,11 +3,14 @@
 The clock stands still, so no tick's look helps.
 """
 
+import asyncio
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from runtime.domain.messages import OutboundMessage, Receipt
 from runtime.sessions import claims
 from runtime.sessions.claims import Claims
 from tests.fakes.model import Gate, Said, ScriptedModel
@@ -100,3 +103,41 @@ async def test_what_waits_in_the_lane_of_a_run_is_claimed_as_soon_as_that_ends(
         gate.open.set()
         await running.chat.until(lambda: len(running.chat.sent) == 3)
         assert running.chat.texts("D-one")[1:] == ["late", "at once"]
+
+
+@pytest.mark.requirement("MSG-21")
+@pytest.mark.parametrize("dialect", BOTH)
+async def test_what_a_claim_passed_over_for_a_receipt_is_claimed_behind_it(
+    dialect: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The clock stands: only the receipt's end can tell of it."""
+    posted, receipt, passed = asyncio.Event(), asyncio.Event(), asyncio.Event()
+    real = claims.claim
+
+    def held(*given: object, **named: object) -> Claims:
+        if posted.is_set() and not receipt.is_set():
+            passed.set()
+            return Claims((), passed_over=True)
+        return real(*given, **named)
+
+    async with scaled(tmp_path, dialect, ScriptedModel(lambda _: "ok")) as (running, _):
+        send = running.chat.send
+
+        async def slow(message: OutboundMessage, **named: Any) -> Receipt:
+            done = await send(message, **named)
+            posted.set()
+            await receipt.wait()
+            return done
+
+        monkeypatch.setattr(running.chat, "send", slow)
+        monkeypatch.setattr(claims, "claim", held)
+        await running.says("hello", chat_id="D-one")
+        await posted.wait()
+        await running.says("again", chat_id="D-one")
+        async with asyncio.timeout(20):
+            while not passed.is_set():
+                await at_rest(running)
+        await at_rest(running)
+        assert len(running.chat.sent) == 1
+        receipt.set()
+        await running.chat.until(lambda: len(running.chat.sent) == 2)

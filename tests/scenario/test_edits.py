@@ -8,6 +8,7 @@ from runtime.domain.runs import RunState
 from runtime.domain.transcript import UserMessage
 from runtime.intake.access import ChannelAccess
 from runtime.ports.gatehouse import Accepted
+from runtime.sessions import runs
 from tests.fakes.model import Gate, Said, ScriptedModel
 from tests.scenario.cards import MEMBER, call, card, offering, reaches, state
 from tests.scenario.conftest import Worlds, intake
@@ -51,7 +52,12 @@ def heard(model: ScriptedModel, number: int) -> list[str]:
     return [one.text for one in model.requests[number].messages if isinstance(one, UserMessage)]
 
 
-@pytest.mark.requirement("SLK-2", "TEL-2")
+async def about(world: World, accepted: Accepted) -> str:
+    """What the run of a message is about."""
+    return await world.database.read(lambda conn: runs.get(conn, accepted.run_id or "").summary)
+
+
+@pytest.mark.requirement("SLK-2", "TEL-2", "RUN-2")
 async def test_a_message_that_waits_is_run_as_it_reads_now(worlds: Worlds) -> None:
     gate = Gate()
     model = ScriptedModel([Said("one", before=gate), "two"])
@@ -59,7 +65,9 @@ async def test_a_message_that_waits_is_run_as_it_reads_now(worlds: Worlds) -> No
         await world.says("first")
         await gate.reached.wait()
         await world.says("by milk", message_id="x2")
-        assert (await edits(world, "x2", "buy milk")).disposition == "queued"
+        edited_one = await edits(world, "x2", "buy milk")
+        assert edited_one.disposition == "queued"
+        assert await about(world, edited_one) == "buy milk"
         gate.open.set()
         await world.sees(2)
         assert heard(model, 1) == ["first", "buy milk"]
@@ -202,6 +210,7 @@ async def test_a_deleted_message_that_waits_never_runs(worlds: Worlds) -> None:
         await world.says("third")
         assert (await deletes(world, "x2")).disposition == "queued"
         assert await state(world, gone.run_id) is RunState.CANCELLED
+        assert await about(world, gone) == ""
         assert (await deletes(world, "x2")).disposition in ("duplicate", "dropped")
         gate.open.set()
         await world.sees(2)

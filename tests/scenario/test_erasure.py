@@ -1,17 +1,20 @@
 """A conversation that is deleted, on each database, also by a process that dies half-way."""
 
+import json
 from functools import partial
 from pathlib import Path
+from typing import cast
 
 import pytest
-from sqlalchemy import TextClause
+from sqlalchemy import Delete, Executable, TextClause
 from sqlalchemy import text as sql
 
 from runtime.bus.memory import MemoryBus
 from runtime.domain.errors import NotFound
+from runtime.domain.grants import Grant, GrantKind
 from runtime.intake.sessions import SessionControl
 from runtime.ports.model import ModelRequest
-from runtime.sessions import audit
+from runtime.sessions import audit, erasure, sessions
 from runtime.sessions.unit import Units
 from runtime.store import Connection
 from runtime.store.metadata import metadata
@@ -22,6 +25,7 @@ from tests.fakes.model import Said
 from tests.kinds import KINDS
 from tests.scenario.children import engine, name_of, settled, spawn, told
 from tests.scenario.engine import World
+from tests.scenario.undoing import quiet
 
 __all__ = ["dialect", "migrated_url", "schema_templates"]
 TASKS = [{"task": "SECRET look.", "id": "one"}, {"task": "SECRET see.", "id": "two"}]
@@ -50,6 +54,7 @@ async def worked(at: World) -> str:
     await settled(at)
     await at.chat.until(lambda: any("SECRET done" in text for text in at.chat.texts()))
     await at.engine.drain(5.0)
+    await quiet(at)
     assert session is not None
     return session
 
@@ -105,6 +110,21 @@ async def test_the_books_keep_ids_of_a_deleted_conversation_and_no_words(
         audit.append(conn, actor="per_1", action="approval.deny", session_id=session, data=denied)
         failed = sql("UPDATE runs SET error = 'SECRET', cancel = 'SECRET' WHERE session_id = :id")
         conn.execute(failed, {"id": session})
+        grant = Grant(tool="exec", kind=GrantKind.ACTION, key="k", text="run SECRET")
+        kept_in_the_row = {
+            "key": "api:SECRET",
+            "grants": json.dumps([grant.model_dump(mode="json")]),
+            "scope": json.dumps({"tools": ["SECRET"]}),
+            "persona": "SECRET",
+            "persona_digest": "SECRET",
+        }
+        sessions.change(conn, session, kept_in_the_row)
+        asked = sql(
+            "INSERT INTO open_calls (id, session_id, run_id, step, place, kind, digest, payload, "
+            "state, created_ms) SELECT 'call', session_id, id, 1, 1, 'approval', 'd', 'SECRET', "
+            "'answered', 1 FROM runs WHERE session_id = :id LIMIT 1"
+        )
+        conn.execute(asked, {"id": session})
 
     async with engine(tmp_path, migrated_url, says) as at:
         session = await worked(at)
@@ -121,3 +141,29 @@ async def test_the_books_keep_ids_of_a_deleted_conversation_and_no_words(
 
 def _column(conn: Connection, statement: TextClause, session: str) -> list[str]:
     return [str(one) for one in conn.execute(statement, {"id": session}).scalars()]
+
+
+class Recorder:
+    """A connection to nothing, which notes from which tables is deleted."""
+
+    def __init__(self) -> None:
+        self.deleted: list[str] = []
+
+    def execute(self, statement: Executable) -> "Recorder":
+        if isinstance(statement, Delete):
+            self.deleted.append(str(statement.table))
+        return self
+
+    def scalars(self) -> "Recorder":
+        return self
+
+    def all(self) -> list[str]:
+        return []
+
+
+def test_a_conversation_is_deleted_from_its_lane_on() -> None:
+    """A unit that fires holds the schedule, which goes with the lane: what it put into the outbox
+    is there once the lane can be deleted."""
+    recorder = Recorder()
+    erasure.erase(cast(Connection, recorder), ["ses_1"])
+    assert recorder.deleted.index("lanes") < recorder.deleted.index("outbox")

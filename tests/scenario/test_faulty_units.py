@@ -24,17 +24,21 @@ class Unforeseen(Exception):
 
 
 class Faults:
-    """Units of a database that fail, by name: before they begin, or after they are committed."""
+    """Units of a database that fail, by name: once before they begin or after they are committed,
+    or each time."""
 
     def __init__(self, running: World) -> None:
         self.before: dict[str, Exception] = {}
         self.behind: dict[str, Exception] = {}
+        self.always: dict[str, Exception] = {}
         database = running.database
         setattr(database, "write", self._faulty(database.write))  # noqa: B010 - of one object
 
     def _faulty(self, unit: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
         @wraps(unit)
         async def faulty(work: Any, *, name: str, urgent: bool = False) -> Any:
+            if name in self.always:
+                raise self.always[name]
             if name in self.before:
                 raise self.before.pop(name)
             result = await unit(work, name=name, urgent=urgent)

@@ -194,12 +194,11 @@ async def test_event_streams_are_bounded_and_a_place_is_free_again_when_one_goes
 
 @pytest.mark.requirement("SEC-7")
 async def test_whoever_holds_most_streams_gives_one_up_to_somebody_with_less(
-    tmp_path: Path, fail_after: FailAfter, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, fail_after: FailAfter
 ) -> None:
-    monkeypatch.setattr(events, "MOST_READERS", 3)
     async with (
         fail_after(),
-        site(Plan(tmp_path, ScriptedModels())) as gateway,
+        site(Plan(tmp_path, ScriptedModels(), http={"streams": 3})) as gateway,
         gateway.feed() as oldest,
         gateway.feed() as two,
         gateway.feed() as three,

@@ -1,17 +1,26 @@
 """What a killed process left in the workspace goes once nobody can need it (TOOL-14)."""
 
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from sqlalchemy import func, select, update
 
-from runtime.agent.file_cleanup import Leftovers
+from runtime.agent.file_cleanup import FIRST_S, Leftovers
 from runtime.agent.working_folders import Site
+from runtime.domain.errors import NotFound
+from runtime.intake.assets import UNUSED_MS, Assets, Sender
+from runtime.sessions.tables import idempotency
+from runtime.store import Connection
 from runtime.tools.patch_notes import Note, Noted
 from runtime.workspace.layout import Layout
 from tests.fakes.clock import FakeClock
 from tests.fakes.model import Gate, Said, ScriptedModel
 from tests.scenario.conftest import Worlds
 from tests.scenario.engine import World
+from tests.scenario.test_reminders import House, goes_on, house
+
+__all__ = ["house"]
 
 
 def staged_by(at: World, run_id: str) -> Path:
@@ -40,3 +49,30 @@ async def test_what_a_patch_staged_goes_once_its_run_has_ended(worlds: Worlds) -
         keeper = Leftovers(at.database, clock, Site(Layout.of(at.workspace)), keep_s=3600)
         assert await keeper.clear_staged() == 2
         assert [left.exists(), works.exists(), deleted.exists()] == [False, True, False]
+
+
+@pytest.mark.requirement("RUN-5", "RUN-4")
+async def test_unused_uploads_and_old_keys_go_while_the_gateway_runs(house: House) -> None:
+    async def pieces() -> AsyncIterator[bytes]:
+        yield b"milk"
+
+    async with house.begins() as at:
+        old = FakeClock(house.clock.now_ms() - UNUSED_MS - 1)
+        uploads = Assets(at.engine.units, old, lambda: at.workspace)
+        asset, _ = await uploads.receive(
+            pieces(), "a.txt", Sender("ada", "owner"), idempotency_key="k"
+        )
+        await at.database.write(_age, name="test")
+        await goes_on(at, FIRST_S)
+        with pytest.raises(NotFound):
+            await uploads.open(asset.id)
+        assert await at.database.read(_marks) == 0
+
+
+def _age(conn: Connection) -> None:
+    conn.execute(update(idempotency).where(idempotency.c.key == "asset:k").values(expires_ms=1))
+
+
+def _marks(conn: Connection) -> int:
+    query = select(func.count()).select_from(idempotency).where(idempotency.c.key == "asset:k")
+    return int(conn.execute(query).scalar_one())

@@ -9,7 +9,7 @@ import pytest
 from runtime.domain.errors import ToolError
 from runtime.domain.tools import Effect
 from runtime.ports.bus import LIVE
-from runtime.sessions import calls
+from runtime.sessions import calls, runs
 from runtime.tools.base import ToolContext, ToolOutput
 from tests.fakes.model import Said, ScriptedModel
 from tests.scenario.conftest import Worlds
@@ -40,6 +40,20 @@ async def test_a_secret_in_a_file_is_masked_before_it_is_kept(worlds: Worlds) ->
         assert "token = [secret]" in told
         rows = await world.database.read(lambda conn: calls.of_run(conn, accepted.run_id or ""))
         assert all(SECRET not in row.result.model_dump_json() for row in rows if row.result)
+
+
+@pytest.mark.requirement("RUN-2", "POL-7")
+async def test_what_a_run_is_about_shows_no_secret(worlds: Worlds) -> None:
+    plain = "milk-and-honey"  # a secret of the settings that looks like none
+
+    def change(setup):
+        return replace(setup, redact=lambda text: text.replace(plain, "[secret]"))
+
+    async with worlds(ScriptedModel(["done"]), change=change) as world:
+        accepted = await world.says(f"log in with {plain} and\nlook")
+        await world.sees(1)
+        run = await world.database.read(lambda conn: runs.get(conn, accepted.run_id or ""))
+        assert run.summary == "log in with [secret] and look"
 
 
 @pytest.mark.requirement("POL-1")

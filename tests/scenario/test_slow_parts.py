@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from runtime.delivery import deliverer
-from runtime.delivery.deliverer import Deliverer
 from runtime.domain.messages import OutboundMessage, Receipt
 from runtime.domain.runs import RunState
 from runtime.domain.transcript import ToolMessage, UserMessage
@@ -25,7 +24,7 @@ from tests.fakes.model import Gate, Said, ScriptedModel, ScriptedModels
 from tests.scenario.cards import call, offering, reaches, state
 from tests.scenario.conftest import engine
 from tests.scenario.engine import Setup, World, setup_at, world
-from tests.scenario.posting import DAY_MS, GatedChat, post
+from tests.scenario.posting import DAY_MS, GatedChat, LoneDeliverer, post
 from tests.scenario.replicas import Replica, beside, hands
 from tests.scenario.test_gaps_delivery import put, row
 from tests.scenario.tools import Note
@@ -239,7 +238,7 @@ async def test_an_account_that_hangs_keeps_no_other_account_waiting(tmp_path: Pa
         await at.put("never", "C")
         await at.until(lambda: stuck.before["never"].reached.is_set())
         other = FakeChat(account="A2")
-        deliverer = Deliverer(other, at.services)
+        deliverer = LoneDeliverer(other, at.services)
         fence = await at.database.write(
             lambda conn: leases.acquire(
                 conn, name=leases.delivery("test", "A2"), holder=at.worker, ttl_ms=DAY_MS

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from runtime.delivery.stream_edits import opening
+from runtime.delivery.throttled_edits import opening
 from runtime.domain.errors import DeliveryRejected, DeliveryUnknown
 from runtime.domain.messages import OutboundMessage, Receipt
 from runtime.ports.chat import Posted

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from runtime.delivery.rate_limiter import Buckets
-from runtime.delivery.stream_edits import GrowingText, Showing
+from runtime.delivery.throttled_edits import GrowingText, Showing
 from runtime.domain.errors import DeliveryRejected, DeliveryRetry, DeliveryUnknown
 from runtime.domain.runs import Holder
 from runtime.process.wakeup import Wake

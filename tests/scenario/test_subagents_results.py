@@ -376,13 +376,14 @@ async def test_a_child_may_say_five_megabytes(tmp_path: Path, url: str) -> None:
 async def test_the_taint_of_a_child_reaches_its_parents_run(
     tmp_path: Path, url: str, mode: str
 ) -> None:
-    """What a child read outside taints the run that is told of it, and not one that is not."""
+    """What a child read outside taints each run that is given it, and not one that is not."""
     cast = Cast(
         [
             Said(calls=(spawn(task="Read.", id="one", mode=mode),)),
             *(["Sent."] if mode == "background" else []),
             "Back.",
             "Yes.",
+            "No.",
         ],
         {"one": [Said(calls=(read("uploads/x.txt"),)), "a pearl"]},
     )
@@ -394,8 +395,11 @@ async def test_the_taint_of_a_child_reaches_its_parents_run(
         await at.chat.until(lambda: "Back." in at.chat.texts())
         await at.says("and?")
         await at.chat.until(lambda: "Yes." in at.chat.texts())
+        await at.says("/new")
+        await at.says("and now?")
+        await at.chat.until(lambda: "No." in at.chat.texts())
         found = await at.database.read(lambda conn: _tainted(conn, session))
-    assert found == ([False, True, False] if mode == "background" else [True, False])
+    assert found == ([False, True, True, False] if mode == "background" else [True, True, False])
 
 
 def _tainted(conn: Connection, session_id: str) -> list[bool]:

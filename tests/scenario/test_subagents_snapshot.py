@@ -109,6 +109,7 @@ async def test_a_snapshot_has_every_field_of_an_agent_at_work(
         "task": "Dive.\nDeep.",
         "group": "g",
         "waits_for": ["children"],
+        "queued_mailbox_count": 0,
         "started_at_ms": one.created_ms,
         "memory_share_mode": "isolated",
         "retention": "close_on_settle",

@@ -15,6 +15,7 @@ from tests.fakes.model import Gate, Said, ScriptedModel, ScriptedModels
 from tests.kinds import KINDS
 from tests.scenario.cast import Cast, ask, got_to, played, spawn, tree
 from tests.scenario.children import grown
+from tests.scenario.conftest import agent
 from tests.scenario.engine import World, setup_at, world
 
 __all__ = ["dialect", "migrated_url", "schema_templates"]
@@ -27,16 +28,19 @@ def url(migrated_url: str) -> str:
     return migrated_url
 
 
-def sharing(path: Path, url: str, cast: Cast, share: Share) -> AbstractAsyncContextManager[World]:
-    """A world whose setting allows so much."""
+def sharing(
+    path: Path, url: str, cast: Cast, share: Share, **settings: object
+) -> AbstractAsyncContextManager[World]:
+    """A world whose setting allows so much, with other settings of the agent."""
     setup = setup_at(path, url, ScriptedModels(ScriptedModel(cast)), alone="sqlite" in url)
+    setup = agent(**settings)(setup)
     return world(replace(setup, children=replace(setup.children, share=share)))
 
 
-def upload(at: World) -> None:
+def upload(at: World, text: str = "from outside") -> None:
     folder = at.workspace / "uploads"
     folder.mkdir(exist_ok=True)
-    (folder / "x.txt").write_text("from outside")
+    (folder / "x.txt").write_text(text)
 
 
 @pytest.mark.requirement("SUB-16")
@@ -156,6 +160,7 @@ async def test_a_child_may_be_shown_what_was_said_before_and_no_more(
 async def test_what_was_said_by_a_tainted_run_taints_the_child_that_is_shown_it(
     tmp_path: Path, url: str, share: str
 ) -> None:
+    """Also where the window of whoever spawns it does not hold any more what that run read."""
     spawned = spawn(task="Dive.", id="one", memory_share_mode=share)
     cast = Cast(
         [
@@ -167,8 +172,8 @@ async def test_what_was_said_by_a_tainted_run_taints_the_child_that_is_shown_it(
         ],
         {"one": ["a pearl"]},
     )
-    async with sharing(tmp_path, url, cast, "inherit-readonly") as at:
-        upload(at)
+    async with sharing(tmp_path, url, cast, "inherit-readonly", window_tokens=2_000) as at:
+        upload(at, "from outside " * 2_000)
         await at.says("read it")
         await at.sees(1)
         await at.says("dive")

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from runtime.features.subagents.agent_messages import Word
+from runtime.features.subagents.agent_rights import LESS
 from runtime.sessions import runs
 from tests.contract.store_support import dialect, migrated_url, schema_templates
 from tests.fakes.model import Gate, Said
@@ -270,19 +271,21 @@ async def test_only_those_below_the_caller_are_told_and_stopped(
 
 
 @pytest.mark.requirement("SUB-4")
-async def test_what_a_guest_says_gets_no_run_of_the_owner(
-    tmp_path: Path, migrated_url: str
+@pytest.mark.requirement("POL-4")
+@pytest.mark.parametrize("action", ["steer", "message", "decline", "stop"])
+async def test_a_guest_changes_no_agent_of_the_owner_and_looks_at_it(
+    tmp_path: Path, migrated_url: str, action: str
 ) -> None:
     work = Gate()
     cast = Cast(
         [
             Said(calls=(spawn(task="Look at a.", id="one", mode="background"),)),
             "It looks.",
-            Said(calls=(ask("steer", agent="one", text="Delete it."),)),
+            Said(calls=(ask(action, agent="one", text="Delete it."), ask("show", agent="one"))),
             "Told.",
             "All.",
         ],
-        {"one": [Said(calls=(("list_dir", "{}"),), before=work), "a", "no"]},
+        {"one": [Said(calls=(("list_dir", "{}"),), before=work), "a"]},
     )
     async with played(tmp_path, migrated_url, cast) as at:
         first = await at.says("look", chat_id="G", kind="group")
@@ -290,11 +293,35 @@ async def test_what_a_guest_says_gets_no_run_of_the_owner(
         second = await at.says("delete it", chat_id="G", kind="group", user="U-guest")
         assert second.session_id == first.session_id
         await at.sees(2, "G")
+        one = (await tree(at, first.session_id))["one"]
+        assert (one.stop, one.status) == (None, None)
         work.open.set()
         assert (await at.sees(3, "G"))[2] == "All."
-    assert cast.told(3) == ["one: It reads this after its present work."]
+        assert (await tree(at, first.session_id))["one"].status == "completed"
+    refused, shown = cast.told(3)
+    assert refused == LESS.format(name="one")
+    assert json.loads(shown)["agent_id"] == "one"
     assert "Delete it." not in cast.words(1, "one")
-    assert "Delete it." in cast.words(2, "one")
+
+
+@pytest.mark.requirement("SUB-4", "POL-4")
+async def test_a_guest_lets_no_agent_of_the_owner_go_on(tmp_path: Path, migrated_url: str) -> None:
+    cast = Cast(
+        [
+            Said(calls=(spawn(task="Look at a.", id="one"),)),
+            "It looked.",
+            Said(calls=(ask("message", agent="one", text="Now b."), ask("stop", agent="one"))),
+            "Told.",
+        ],
+        {"one": ["a"]},
+    )
+    async with played(tmp_path, migrated_url, cast) as at:
+        first = await at.says("look", chat_id="G", kind="group")
+        await at.sees(1, "G")
+        await at.says("look at b", chat_id="G", kind="group", user="U-guest")
+        await at.sees(2, "G")
+        assert (await tree(at, first.session_id))["one"].settled
+    assert cast.told(3) == [LESS.format(name="one"), "one completed."]
 
 
 @pytest.mark.requirement("SUB-4")

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from runtime.agent.turn_worker import CANCEL_CHECK_S
 from runtime.domain.errors import ModelRejected, ModelRetry
 from runtime.domain.runs import TERMINAL, RunState
 from runtime.domain.tools import Effect
@@ -16,9 +17,13 @@ from runtime.tools.executor import MOST_CALLS
 from tests.fakes.clock import FakeClock
 from tests.fakes.model import Gate, Said, ScriptedModel, ScriptedModels
 from tests.scenario.cards import audited, reaches
+from tests.scenario.cast import got_to
 from tests.scenario.conftest import Worlds, agent
 from tests.scenario.engine import Setup
+from tests.scenario.test_reminders import House, goes_on, house
 from tests.scenario.tools import Note
+
+__all__ = ["house"]
 
 
 def call(text: str, tool: str = "note") -> tuple[str, str]:
@@ -353,3 +358,29 @@ async def test_what_a_stopped_run_wrote_stays_in_the_conversation_that_new_ended
         assert [message.role for message in model.requests[1].messages] == ["user"]
         old = await _lines(world, accepted.session_id)
         assert [line.message.text for line in old] == ["a long story", "half"]
+
+
+@pytest.mark.requirement("MSG-13")
+async def test_a_worker_looks_for_lost_stops_only_while_a_turn_runs(house: House) -> None:
+    gate = Gate()
+    async with house.begins(ScriptedModel([Said("done", before=gate)])) as at:
+        clock, slept = at.engine.parts.clock, list[float]()
+        sleep = clock.sleep
+
+        async def noted(seconds: float) -> None:
+            slept.append(seconds)
+            await sleep(seconds)
+
+        setattr(clock, "sleep", noted)  # noqa: B010 - of one object
+        await goes_on(at, 10)
+        assert CANCEL_CHECK_S not in slept
+        await at.says("hi")
+        await got_to(gate)
+        await goes_on(at, 2)
+        assert slept.count(CANCEL_CHECK_S) >= 4
+        gate.open.set()
+        await at.sees(1)
+        await goes_on(at, 1)
+        slept.clear()
+        await goes_on(at, 10)
+        assert CANCEL_CHECK_S not in slept

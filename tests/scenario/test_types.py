@@ -1,13 +1,18 @@
 """Types and definitions through the real path: steps, models and tools of children."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from sqlalchemy import select
 
 from runtime.features.subagents.settings import ChildModels, Limits
+from runtime.features.tasks.board import TaskBoard
+from runtime.sessions.tables import runs
 from tests.contract.store_support import dialect, migrated_url, schema_templates
 from tests.fakes.model import Gate, Said
+from tests.scenario.cards import rows
 from tests.scenario.cast import Cast, after, ask, spawn, tree
 from tests.scenario.typed import LOOK, kept, played, session_of
 
@@ -52,7 +57,7 @@ async def test_a_childs_steps_are_capped_by_its_parents(tmp_path: Path, migrated
         assert await here.sees(1) == ["Done."]
         found = await tree(here, said.session_id)
         assert (found["one"].status, found["two"].status) == ("completed", "forced")
-        assert (await session_of(here, said.session_id, "two")).max_steps == 3
+        assert (await session_of(here, said.session_id, "two")).scope.max_steps == 3
 
 
 @pytest.mark.requirement("SUB-2", "SUB-4")
@@ -191,7 +196,7 @@ async def test_a_definition_is_seen_at_the_next_spawn_when_it_changes(
         assert await here.sees(1) == ["Done."]
         first = await session_of(here, said.session_id, "one")
         second = await session_of(here, said.session_id, "two")
-    assert (first.tools, second.tools) == ({"read_file"}, {"grep", "glob"})
+    assert (first.scope.tools, second.scope.tools) == ({"read_file"}, {"grep", "glob"})
     assert "type: there is no type scout" in cast.told(3)[0]
     assert [one.name for one in cast.requests["two"][0].tools] == ["glob", "grep"]
 
@@ -237,3 +242,39 @@ async def test_where_the_first_level_is_the_last_nobody_is_offered_the_tool(
     spawned, listed = cast.told(1)
     assert "there is no tool named sessions_spawn" in spawned
     assert listed.startswith("You may spawn no subagents.")
+
+
+@pytest.mark.requirement("SUB-1", "TSK-1")
+async def test_who_coordinates_keeps_tasks_of_its_own_and_types_into_none(
+    tmp_path: Path, migrated_url: str
+) -> None:
+    def named(tool: str, **arguments: object) -> Said:
+        text = json.dumps({"tool": f"task_{tool}", "arguments": arguments})
+        return Said(calls=(("call_tool", text),))
+
+    cast = Cast(
+        [Said(calls=(spawn(task="Lead.", id="one", type="coordination"),)), "Done."],
+        {
+            "one": [
+                named("create", title="read it"),
+                named("list"),
+                named("write", id="tsk_1", command="sh", text="rm x"),
+                "It is planned.",
+            ]
+        },
+    )
+    at, _ = played(tmp_path, migrated_url, cast)
+    async with at as here:
+        said = await here.says("plan it")
+        assert await here.sees(1) == ["Done."]
+        child = await session_of(here, said.session_id, "one")
+        board = TaskBoard(here.engine.units, here.engine.parts.clock)
+        (task,) = (await board.listing(child.id)).items
+        assert (await board.listing(said.session_id)).items == ()
+        assert (task.title, task.status) == ("read it", "pending")
+        run = select(runs.c.id).where(runs.c.session_id == child.id)
+        run_id = await here.database.read(lambda conn: conn.execute(run).scalar_one())
+        made, listed, typed = await rows(here, run_id)
+    assert made.result.status == listed.result.status == "ok"
+    assert listed.result.content == f"[pending] {task.id}: read it"
+    assert typed.result.status == "denied"

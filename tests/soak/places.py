@@ -11,8 +11,8 @@ from itertools import cycle
 from typing import ClassVar
 
 from gateway.cli.answers import Refused, Unreachable
-from gateway.cli.answers import objects as objects_of
 from gateway.cli.client import GatewayClient, JsonObject
+from runtime.domain.json_fields import objects_of
 from runtime.ports.clock import Clock
 from tests.scenario.process.program import ADMIN
 from tests.wire.slack import GENERAL, Said, SlackServer
@@ -207,7 +207,7 @@ class WebPage(Place):
         try:
             async with GatewayClient(self._url(), ADMIN) as client:
                 path = f"/v1/sessions/{self._session}/messages"
-                found = objects_of((await client.get(path, {"limit": "50"})).get("items"))
+                found = objects_of(await client.get(path, {"limit": "50"}), "items")
         except (Unreachable, Refused):
             return []
         read = [one for one in found if one["kind"] != "user" and (one["text"] or one.get("card"))]

@@ -71,7 +71,7 @@ def test_who_is_started_by_one_that_writes_no_files_writes_none(play: Begin) -> 
     at.spawns(at.at_work_on(at.session("a")), spawning(agent("b"), mode="background"))
 
     def writes_none(conn: Connection) -> list[bool]:
-        return [sessions.get(conn, at.session(name)).no_writing for name in ("a", "b")]
+        return [sessions.get(conn, at.session(name)).scope.no_writing for name in ("a", "b")]
 
     assert at.run(writes_none) == [True, True]
     at.rests()

@@ -183,14 +183,19 @@ def test_an_awaited_child_that_goes_on_holds_up_no_call(play: Begin, first: str)
 
 @pytest.mark.requirement("SUB-8", "SUB-24")
 def test_a_new_end_is_handed_over_with_the_rights_of_who_asked_for_it(play: Begin) -> None:
-    at, session, root = play(5)
-    at.spawns(root, spawning(agent("a"), mode="background"))
+    at, session, first = play(5)
+    at.ends(first, RunState.COMPLETED)
+    member = at.run(lambda conn: deliver(conn, 0, 76, Trust.MEMBER, queue_mode="followup"))
+    assert member is not None
+    at.holds()
+    at.turns()
+    at.spawns(member.run_id, spawning(agent("a"), mode="background"))
     at.turns()
     at.child_ends("a")
-    at.ends(root, RunState.COMPLETED)
+    at.ends(member.run_id, RunState.COMPLETED)
     at.turns()
     at.ends(at.at_work_on(session), RunState.COMPLETED)
-    asked = at.run(lambda conn: deliver(conn, 0, 77, Trust.MEMBER, queue_mode="followup"))
+    asked = at.run(lambda conn: deliver(conn, 0, 77, Trust.OWNER, queue_mode="followup"))
     assert asked is not None
     at.holds()
     at.turns()
@@ -200,7 +205,7 @@ def test_a_new_end_is_handed_over_with_the_rights_of_who_asked_for_it(play: Begi
     at.child_ends("a")
     last = at.now.runs_of(session)[-1]
     told = at.units.run(lambda conn: runs.get(conn, last["id"]))
-    assert (told.kind, told.speaker.trust) == ("handoff", Trust.MEMBER)
+    assert (told.kind, told.speaker.trust) == ("handoff", Trust.OWNER)
 
 
 @pytest.mark.requirement("SUB-14")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from runtime.domain.errors import Conflict
+from runtime.domain.errors import Conflict, Forbidden
 from runtime.domain.people import Trust
 from runtime.domain.runs import RunState
 from runtime.features.subagents import agent_messages
@@ -126,7 +126,7 @@ def test_a_run_in_its_middle_is_joined_by_no_message(play: Begin) -> None:
 
 
 @pytest.mark.requirement("POL-4")
-def test_a_guests_word_joins_no_run_of_the_owner_that_waits(play: Begin) -> None:
+def test_a_guests_word_joins_no_run_of_the_owner_and_gets_none(play: Begin) -> None:
     at, session, root = play(1)
     at.spawns(root, spawning(agent("a"), mode="background"))
     at.turns()
@@ -136,7 +136,10 @@ def test_a_guests_word_joins_no_run_of_the_owner_that_waits(play: Begin) -> None
     at.ends(root, RunState.COMPLETED)
     at.claims(1)
     guest = at.at_work_on(session)
-    assert tell(at, "a", guest) == "queued"
+    with pytest.raises(Forbidden, match="a works for somebody who may do more"):
+        tell(at, "a", guest)
+    at.holds()
+    assert len(at.now.runs_of(at.session("a"))) == 2
     at.rests()
 
 

@@ -17,14 +17,17 @@ from runtime.domain.ids import IdPrefix, new_id
 from runtime.domain.messages import InboundMessage, OutboundMessage, TextPart
 from runtime.domain.people import Sender, Trust
 from runtime.domain.runs import Holder, RunState
+from runtime.domain.value import JsonObject
 from runtime.intake import pairing
 from runtime.intake.pairing import OWNER_CODE, new_owner_code
+from runtime.ports.bus import RUNS
 from runtime.sessions import budgets, claims, lanes, outbox, people, runs, settings, streams
-from runtime.sessions import stream_ends as growing
+from runtime.sessions import streams as growing
 from runtime.sessions.budgets import Charge, Refusal, Reservation
 from runtime.sessions.claims import Claims
 from runtime.sessions.people import Pairing
 from runtime.sessions.run_steps import finish
+from runtime.sessions.unit import Unit
 from runtime.sessions.window import WindowCache
 from runtime.store import Database, leases
 from runtime.store.database import now_ms
@@ -37,7 +40,7 @@ from tests.contract.store_support import (
     store,
 )
 from tests.contract.test_store_budgets import up_to
-from tests.kinds import unit_of
+from tests.kinds import KINDS, unit_of
 from tests.stateful.arriving import deliver
 from tests.stateful.bench import ACCOUNT, CHANNEL, LEASE_MS, address
 from tests.stateful.test_races import FIRST, SECOND, Race, begun, dialect, race
@@ -203,6 +206,34 @@ async def test_a_claim_passes_over_a_lane_that_another_holds(
         await server.close()
     assert await store.write(claim, name="claim") == ([held], False)
     assert await store.write(claim, name="claim") == ([], False)
+
+
+@pytest.mark.requirement("MSG-21")
+async def test_whoever_held_a_lane_that_is_ready_tells_that_it_is_free(store: Database) -> None:
+    """Else a run that a claim passed over for it would wait for a clock."""
+
+    def arrive(conn: Connection) -> str:
+        leases.acquire(conn, name=f"{leases.PROCESS}{FIRST}", holder=FIRST, ttl_ms=LEASE_MS)
+        queued = deliver(conn, 0, 1, Trust.OWNER, queue_mode="followup")
+        assert queued is not None
+        return runs.get(conn, queued.run_id).session_id
+
+    def hold(conn: Connection, later_ms: int = 0) -> list[tuple[str, JsonObject]]:
+        unit = Unit(conn, KINDS)
+        lane = unit.lane(session_id)
+        if later_ms:
+            lane.ready_ms = lane.now_ms + later_ms
+        unit.save()
+        return unit.said
+
+    session_id = await store.write(arrive, name="arrive")
+    assert await store.write(hold, name="hold") == [(RUNS, {"session_id": session_id})]
+    later = partial(hold, later_ms=1)
+    assert await store.write(later, name="later") == [], "it is not ready yet"
+    await store.write(lambda conn: hold(conn, -1), name="ready")
+    taken = await store.write(partial(take, holder=Holder(FIRST, 1), most=1), name="claim")
+    assert len(taken.runs) == 1
+    assert await store.write(hold, name="hold") == [], "it is somebody's"
 
 
 @pytest.mark.requirement("MSG-4", "SCALE-2")

@@ -5,11 +5,13 @@ A feature that brings statements of its own gets its words here.
 """
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+
+from sqlalchemy import Connection, select
 
 from runtime.bus.memory import MemoryBus
 from runtime.domain.budgets import BudgetSettings, Limit
@@ -21,18 +23,31 @@ from runtime.domain.errors import (
     ModelRejected,
 )
 from runtime.domain.people import Trust
+from runtime.domain.routes import Generation, RoutePolicy
 from runtime.domain.runs import TERMINAL, RunState
 from runtime.domain.tools import Effect
+from runtime.features.mailboxes.control import MailboxControl
+from runtime.features.mailboxes.model import Mail
+from runtime.features.mailboxes.settings import MailboxSettings
+from runtime.features.mailboxes.tables import mailbox_messages
 from runtime.features.personas.control import PersonaControl
+from runtime.features.schedules.model import CancelRequest, ScheduleChange
 from runtime.features.subagents.rows import agents_due
 from runtime.features.subagents.tools import SessionsSpawn
+from runtime.features.tasks.board import TaskBoard
+from runtime.features.tasks.model import TaskCreate, TaskUpdate
+from runtime.intake.assets import AssetUse, Sender
+from runtime.intake.capability_scopes import CapabilityScopeRequest, ScopeControl
 from runtime.intake.control import Control, ControlServices, ControlSettings, NewConversation
 from runtime.intake.gatehouse import IntakeSettings
 from runtime.intake.logins import Credential, Logins
+from runtime.intake.route_policies import RouteControl, RouteRules
 from runtime.intake.sessions import Revision
 from runtime.ports.bus import EVENTS
 from runtime.ports.model import ModelRequest
 from runtime.process.lease_keeper import LeaseSettings
+from runtime.sessions import idempotency
+from runtime.sessions.open_calls import APPROVAL, QUESTION
 from runtime.sessions.unit import Units
 from runtime.tools.base import AnyTool
 from runtime.tools.builtin.ask import AskUser
@@ -53,7 +68,8 @@ from tests.scenario.cards import (
     script,
     state,
 )
-from tests.scenario.engine import OPEN, Setup, World, setup_at, world
+from tests.scenario.engine import OPEN, Setup, World, assets_of, setup_at, world
+from tests.scenario.scheduling import desk
 from tests.scenario.tools import Note
 
 _LEASE = LeaseSettings(ttl_s=5.0)
@@ -77,6 +93,9 @@ async def tell(url: str, folder: Path) -> None:
     await _owning(url, folder)
     await _spending(url, folder)
     await _spawning(url, folder)
+    await _reminding(url, folder)
+    await _scheduling(url, folder)
+    await _tasking(url, folder)
 
 
 async def tell_briefly(url: str, folder: Path) -> None:
@@ -172,7 +191,7 @@ async def _waiting(url: str, folder: Path) -> None:
         denied = await at.says("deny", chat_id="D-2")
         await reaches(at, denied.run_id, RunState.WAITING_FOR_APPROVAL)
         await at.says("/deny", chat_id="D-2")
-        for waiting in (await Views(at.database, KINDS).approvals()).items:
+        for waiting in (await Views(at.database, KINDS).open_calls("approval")).items:
             await at.presses(waiting.request_id, "deny")
         await _done(at, denied.run_id)
         parked = await at.says("park", chat_id="D-3")
@@ -227,6 +246,79 @@ async def _sending(url: str, folder: Path) -> None:
         while len((await views.delivery_problems()).items) < 2:
             await views.last_position()
         await views.status()
+
+
+async def _reminding(url: str, folder: Path) -> None:
+    async with world(_setup(url, folder, ScriptedModel([]))) as at:
+        for text in ("/timezone UTC", "/timezone", "/remind every minute: tea"):
+            await at.says(text, chat_id="D-tea")
+        code = (await at.sees(3, "D-tea"))[-1].partition("cancel ")[2].partition("`")[0]
+        for word in ("pause", "resume", "cancel"):
+            await at.says(f"/schedules {word} {code}", chat_id="D-tea")
+        await at.says("/remind in 1 second: tea", chat_id="D-tea")
+        await at.sees(8, "D-tea")
+        await at.says("/schedules", chat_id="D-tea")
+
+
+async def _scheduling(url: str, folder: Path) -> None:
+    async with world(_setup(url, folder, ScriptedModel(["hello", "42", "43"]))) as at:
+        table = await desk(at)
+        schedules = table.control
+        made = await table.make(here=True, overlap_policy="queue_one", max_executions=2)
+        await schedules.listing(session_id=table.session_id, status="active")
+        await schedules.revise(made, ScheduleChange(name="sums"))
+        await schedules.pause(made)
+        await schedules.resume(made)
+        for total in (1, 2):
+            await schedules.trigger(made)
+            while (await table.view()).execution_count < total:
+                await at.database.read(lambda conn: None)
+        await schedules.cancel(await table.make(), CancelRequest(stop_run=True))
+        observed = {
+            "target_session_id": table.session_id,
+            "source": {"session_id": table.session_id},
+            "request": {"content": "sum up"},
+        }
+        made = await table.make(
+            heartbeat=True, request=None, observation_materialization=observed, max_executions=1
+        )
+        await at.says("more", message_id="more")
+        await at.sees(4)
+        await schedules.trigger(made)
+        while (await table.view()).execution_count < 1:
+            await at.database.read(lambda conn: None)
+
+
+async def _tasking(url: str, folder: Path) -> None:
+    async with world(_setup(url, folder, ScriptedModel(["hello"]))) as at:
+        accepted = await at.says("hi", chat_id="D-tasks")
+        await _done(at, accepted.run_id)
+        tasks, session = TaskBoard(at.engine.units, at.engine.parts.clock), accepted.session_id
+        first = await tasks.create(session, TaskCreate(title="write"))
+        second = await tasks.create(session, TaskCreate(title="send", blocked_by=(first.id,)))
+        await tasks.update(session, first.id, TaskUpdate(status="completed"))
+        await tasks.update(session, second.id, TaskUpdate(blocked_by=()))
+        await tasks.listing(session, status="pending")
+        await _mailing(at, session)
+
+
+async def _mailing(at: World, sender: str) -> None:
+    other = (await at.says("hi", chat_id="D-mail")).session_id or ""
+    allowed = MailboxSettings(allowed=frozenset({(sender, other)}))
+    mailboxes = MailboxControl(at.engine.units, assets_of(at), allowed)
+    body = {"from": sender, "to": other, "payload": {"type": "message", "text": "hi"}}
+    sent = Mail.model_validate(body)
+    await mailboxes.post(sent, idempotency_key="k")
+    await mailboxes.post(sent, idempotency_key="k")
+    await mailboxes.queued(other)
+    await mailboxes.dead(other)
+    while not await at.database.read(delivered):
+        await at.database.read(lambda conn: None)
+
+
+def delivered(conn: Connection) -> bool:
+    """Whether the keeper of mailboxes has seen that a message was read."""
+    return "delivered" in conn.execute(select(mailbox_messages.c.state)).scalars()
 
 
 async def _spawning(url: str, folder: Path) -> None:
@@ -316,12 +408,31 @@ async def _owning(url: str, folder: Path) -> None:
         await _another_persona(at, control, made.id)
         await _reading(at, views, made.id)
         await control.end_session(made.id)
+        await _uploading(control, made.id)
         await control.sessions.revise(made.id, Revision(title="Named", archived=True))
         logins = Logins(at.database, at.engine.parts.clock)
         secret = await logins.create(Credential(role="admin", token="made-up-token"))
         await logins.find(secret)
         await logins.end(secret)
         at.engine.intake.change(IntakeSettings(access={"test": OPEN}))
+
+
+async def _uploading(control: Control, session_id: str) -> None:
+    """A file that the session uses, sent twice, and what of it is removed in time."""
+
+    async def pieces() -> AsyncIterator[bytes]:
+        yield b"a file"
+
+    for _ in range(2):
+        file, _ = await control.assets.receive(
+            pieces(), "a.txt", Sender("made-up", "owner"), idempotency_key="one"
+        )
+    await control.assets.attach(session_id, AssetUse(file.id))
+    _, content = await control.assets.open(file.id)
+    if content is not None:
+        content.close()
+    await control.assets.sweep()
+    await control.units.database.write(idempotency.expire, name="keys-expire")
 
 
 async def _another_persona(at: World, control: Control, session_id: str) -> None:
@@ -333,6 +444,12 @@ async def _another_persona(at: World, control: Control, session_id: str) -> None
     said = await control.submit(session_id, ["and now?"])
     await _done(at, said.run_id)
     await personas.bind(session_id, None)
+    scopes = ScopeControl(control.units, control.workspace, lambda: ["exec"], control.actor.id)
+    await scopes.narrow(session_id, CapabilityScopeRequest(denied_tools=("exec",), paths=(".",)))
+    await scopes.narrow(session_id, None)
+    routes = RouteControl(control, RouteRules())
+    await routes.change(session_id, RoutePolicy(generation=Generation(temperature=0.5)))
+    await routes.change(session_id, None)
     for word in ("/persona", "/persona kind", "/persona off"):
         await at.says(word)
 
@@ -357,9 +474,9 @@ async def _reading(at: World, views: Views, session_id: str) -> None:
     await views.events_after(0, run_id=run.id)
     await views.events_after(0)
     await views.last_position()
-    for listed in (views.approvals, views.questions):
-        await listed(limit=1)
-        await listed(session_id=session_id)
+    for kind in (APPROVAL, QUESTION):
+        await views.open_calls(kind, limit=1)
+        await views.open_calls(kind, session_id=session_id)
     await views.status()
     await views.pairings()
     problems = await views.delivery_problems(limit=1)

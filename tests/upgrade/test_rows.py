@@ -84,7 +84,7 @@ async def everything_is_read(url: str) -> int:
             await views.run_events(run.id)
         await views.events_after(0)
         await views.delivery_problems()
-        await views.approvals()
+        await views.open_calls("approval")
         await views.status()
     finally:
         await database.close()

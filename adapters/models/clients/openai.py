@@ -2,15 +2,15 @@
 
 import json
 from collections.abc import Mapping
-from functools import cached_property
-from typing import Any, Final, Self
+from functools import cached_property, partial
+from typing import Any, Final, Self, get_args
 
 from openai import AsyncOpenAI, AsyncStream, NotGiven, Omit, RequestOptions, Timeout, not_given
 from openai.resources.chat import AsyncChat, AsyncCompletions
 from openai.types.chat import ChatCompletion, ChatCompletionChunk, ChatCompletionToolParam
 from pydantic import ValidationError
 from pydantic_ai.models.ollama import OllamaModel
-from pydantic_ai.models.openai import OpenAIChatModel
+from pydantic_ai.models.openai import OpenAIChatModel, OpenAIChatModelSettings
 from pydantic_ai.providers import Provider
 from pydantic_ai.providers.ollama import OllamaProvider
 from pydantic_ai.providers.openai import OpenAIProvider
@@ -18,12 +18,19 @@ from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
 from pydantic_ai.settings import ModelSettings as RequestSettings
 from pydantic_ai.tools import ToolDefinition
 
-from adapters.models.clients.client import CONNECT_TIMEOUT_S, NO_KEY, Client, key_text
+from adapters.models.clients.client import (
+    CONNECT_TIMEOUT_S,
+    NO_KEY,
+    Client,
+    PreparedTools,
+    key_text,
+    one_of,
+)
 from adapters.models.clients.http import HttpClient
-from adapters.models.clients.tools import PreparedTools
 from adapters.models.names import OPENAI_URL
 from adapters.models.once import Once
 from adapters.models.settings import ModelSettings
+from runtime.domain.routes import Effort, Generation
 
 _LEFT_OUT: Final = (Omit, NotGiven)
 """What stands for a field that is not sent."""
@@ -150,10 +157,44 @@ def connect(own: str, settings: ModelSettings, provider: str) -> Client:
         timeout=Timeout(settings.timeout_s, connect=CONNECT_TIMEOUT_S),
     )
     if local:
-        return Client(
-            _OllamaModel(own, provider=OllamaProvider(openai_client=client)), client.close
-        )
-    via: Provider[AsyncOpenAI] = OpenAIProvider(openai_client=client)
+        here = _OllamaModel(own, provider=OllamaProvider(openai_client=client))
+        return _client(here, client, known=False)
     if provider == "compatible":
-        via = OpenAICompatibleProvider("compatible", openai_client=client)
-    return Client(_Model(own, provider=via), client.close)
+        via: Provider[AsyncOpenAI] = OpenAICompatibleProvider("compatible", openai_client=client)
+        return _client(_Model(own, provider=via), client, known=False)
+    via = OpenAIProvider(openai_client=client)
+    return _client(_Model(own, provider=via), client, known=True)
+
+
+def _client(model: _Model, client: AsyncOpenAI, *, known: bool) -> Client:
+    return Client(model, client.close, partial(_unfit, model, known=known), _effort)
+
+
+def _effort(effort: Effort) -> RequestSettings:
+    return OpenAIChatModelSettings(openai_reasoning_effort=effort)
+
+
+def _unfit(model: _Model, generation: Generation, *, known: bool) -> Mapping[str, str]:
+    """What models of OpenAI's refuse: sampling while they reason, an effort where they do not, or
+    one that they have not. What another server's models can do is not `known`: it says so itself.
+    """
+    profile, effort = model.profile, generation.reasoning_effort
+    reasons = profile.get("openai_supports_reasoning", False)
+    efforts = profile.get("openai_reasoning_efforts")
+    off = "none" in efforts if efforts else profile.get("openai_supports_reasoning_effort_none")
+    active = profile.get("thinking_enabled_by_default", False) if effort is None else True
+    found = dict[str, str]()
+    if reasons and (active or not off):
+        rule = f"cannot be set for {model.model_name} while it reasons; leave it out"
+        found = {name: rule for name in ("temperature", "top_p") if name in generation.given}
+    if effort is None or not (known or reasons):
+        return found
+    if not reasons:
+        found["reasoning_effort"] = f"cannot be set for {model.model_name}; leave it out"
+        return found
+    taken = [one for one in get_args(Effort) if efforts is None or one in efforts]
+    if not profile.get("openai_supports_minimal_reasoning_effort", True):
+        taken = [one for one in taken if one != "minimal"]
+    if effort not in taken:
+        found["reasoning_effort"] = f"must be {one_of(taken)} for {model.model_name}"
+    return found

@@ -2,6 +2,7 @@
 
 const csrf = document.querySelector('meta[name="csrf-token"]').content;
 const TRIES = 4;
+const leaving = new AbortController();
 
 export class Problem extends Error {
   constructor(status, body) {
@@ -21,15 +22,20 @@ export function freshKey() {
   return [...bytes].map((byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
+// Nothing is asked any more, and what was asked has no answer: the person logs out.
+export function askNoMore() {
+  leaving.abort();
+}
+
 export async function get(path) {
-  return answered(await fetch(path, { headers: { Accept: "application/json" } }));
+  return ask(path, { headers: { Accept: "application/json" } });
 }
 
 export async function send(method, path, body = {}) {
   const headers = { "Content-Type": "application/json" };
   if (csrf) headers["X-CSRF-Token"] = csrf;
   const sent = method === "DELETE" ? undefined : JSON.stringify(body);
-  return answered(await fetch(path, { method, headers, body: sent }));
+  return ask(path, { method, headers, body: sent });
 }
 
 // A POST that makes something: tried again after a broken connection, and made once all the same.
@@ -38,9 +44,7 @@ export async function create(path, body, key = freshKey()) {
   if (csrf) headers["X-CSRF-Token"] = csrf;
   for (let attempt = 1; ; attempt += 1) {
     try {
-      return await answered(
-        await fetch(path, { method: "POST", headers, body: JSON.stringify(body) }),
-      );
+      return await ask(path, { method: "POST", headers, body: JSON.stringify(body) });
     } catch (error) {
       const final = error instanceof Problem && error.status !== 503;
       if (final || attempt === TRIES) throw error;
@@ -51,6 +55,15 @@ export async function create(path, body, key = freshKey()) {
 
 export function pause(ms) {
   return new Promise((done) => setTimeout(done, ms));
+}
+
+async function ask(path, options) {
+  try {
+    return await answered(await fetch(path, { ...options, signal: leaving.signal }));
+  } catch (error) {
+    if (leaving.signal.aborted) return new Promise(() => {});
+    throw error;
+  }
 }
 
 async function answered(response) {

@@ -1,7 +1,7 @@
 // The chat page. The conversation is always read from the gateway; events say when to read again.
 
 import { announce, wordsOf } from "./announcements.js";
-import { Problem, create, get, send } from "./api.js";
+import { Problem, askNoMore, create, get, send } from "./api.js";
 import { Composer } from "./composer.js";
 import { Feed } from "./feed.js";
 import { make } from "./dom.js";
@@ -22,7 +22,7 @@ const ends = /^run\.(completed|failed|interrupted|cancelled|waiting)$/;
 
 const state = {
   session: null, feed: null, items: new Map(), cursor: null, reading: false, again: false,
-  live: { run: null, step: 0 }, epoch: 0, sent: new Set(), decided: new Set(),
+  live: { run: null, step: 0 }, epoch: 0, sent: new Set(), decided: new Set(), over: new Set(),
 };
 
 const sidebar = new Sidebar({ open: (id) => openSession(id), fresh: () => startFresh() });
@@ -39,6 +39,7 @@ const menu = new Menu({
   },
 });
 const act = {
+  say: (command) => say(command, []),
   // A message of before becomes the one that is written now.
   edit: (text) => {
     composer.put(text);
@@ -73,6 +74,7 @@ function leave() {
   state.cursor = null;
   state.items.clear();
   state.sent.clear();
+  state.over.clear();
   $("log").replaceChildren();
   clearLive();
   $("earlier").hidden = true;
@@ -255,6 +257,7 @@ function onEvent(kind, event) {
   if (ends.test(kind)) {
     setActivity("");
     state.live.over = event.run_id;
+    if (kind !== "run.waiting") state.over.add(event.run_id);
   }
   if (!kind.startsWith("delivery.sent")) refresh();
   if (/^(run|session)\./.test(kind)) sidebar.soon();
@@ -272,6 +275,8 @@ function onLive(kind, data) {
 function onActivity(data) {
   const names = data.detail.length > MOST_NAMES ? `${data.detail.slice(0, MOST_NAMES)}...` : data.detail;
   const words = { thinking: "Thinking", writing: "Writing", tool: `Running ${names}` };
+  // A live event may be late: of a run that is over nothing is told any more.
+  if (data.state !== "done" && state.over.has(data.run_id)) return;
   if (data.state === "done") {
     setActivity("");
     refresh();
@@ -340,7 +345,16 @@ async function say(text, files) {
       $("empty").hidden = true;
     }
     state.sent.add(text);
-    await create(`/v1/sessions/${state.session.id}/runs`, { input_items: items });
+    // Where the clocks of this person are, for "remind me tomorrow at 9".
+    const timezone = Intl.DateTimeFormat().resolvedOptions().timeZone || undefined;
+    const path = `/v1/sessions/${state.session.id}/runs`;
+    try {
+      await create(path, { input_items: items, timezone });
+    } catch (error) {
+      // A browser may name a zone that the gateway does not know.
+      if (error.body?.field !== "timezone") throw error;
+      await create(path, { input_items: items });
+    }
   } catch (error) {
     shown.remove();
     toast(`Not sent: ${error.message}`);
@@ -406,6 +420,11 @@ function hashed() {
 }
 
 $("earlier").addEventListener("click", showEarlier);
+// The session ends while the page still stands: whatever it asks from here on would be refused.
+document.querySelector("form.logout")?.addEventListener("submit", () => {
+  askNoMore();
+  state.feed?.close();
+});
 $("stop").addEventListener("click", async () => {
   await attempt(() => send("POST", `/v1/sessions/${state.session.id}/interrupt`));
   refresh();

@@ -7,7 +7,7 @@ const FOLD = 700;
 // What cannot be seen, or makes text read in another order than it runs; line ends and tabs may stay.
 const UNSEEN = /(?![\n\t])[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\u115f\u1160\u2800\u3164\uffa0]/gu;
 
-// act: {resolve(card, behavior, scope, reason), answer(card, text), edit(text)}
+// act: {resolve(card, behavior, scope, reason), answer(card, text), edit(text), say(text)}
 export function build(item, act) {
   const element = make("article", { class: `item kind-${item.kind}`, "data-key": item.key });
   element.title = new Date(item.at_ms).toLocaleString();
@@ -143,10 +143,17 @@ function outlined(value, depth = 1) {
     `\n${indent}${list ? `${Number(name) + 1}.` : `${name}:`} ${outlined(one, depth + 1)}`).join("");
 }
 
+const SWITCHES = new Map([["background", "in the background"], ["network", "with network"]]);
+
+// The arguments of a call in one line.
 function brief(text) {
   try {
-    const values = Object.values(JSON.parse(text));
-    return values.map(named).join("  ").split("\n")[0];
+    const entries = Object.entries(JSON.parse(text));
+    const said = entries.filter(([, value]) => typeof value !== "boolean" && value !== null);
+    // What is switched on stands apart, so that it does not look like a part of a command.
+    const on = entries.filter(([, value]) => value === true).map(([name]) => SWITCHES.get(name) || name.replaceAll("_", " "));
+    const words = said.map(([, value]) => named(value)).join("  ").split("\n")[0];
+    return on.length ? `${words} (${on.join(", ")})` : words;
   } catch {
     return text;
   }
@@ -160,11 +167,26 @@ function named(value) {
   return [value.id, value.name, value.label].find((one) => typeof one === "string" && one) || texts[0] || "...";
 }
 
-function notice(item, element) {
+function notice(item, element, act) {
   const failed = item.delivery === "dead" || item.delivery === "unknown";
   element.classList.add("note");
-  return [make("h2", { class: "sr" }, "The gateway says"),
+  const parts = [make("h2", { class: "sr" }, "The gateway says"),
     make("div", { class: failed ? "notice failed" : "notice" }, prose(item.html))];
+  if (item.buttons.length) parts.push(commands(item.buttons, act));
+  return parts;
+}
+
+// Commands that the text offers. To press one is to send its words.
+function commands(buttons, act) {
+  return make("div", { class: "buttons commands", role: "group", "aria-label": "Commands" }, ...buttons.map((one) => {
+    const button = make("button", { type: "button", class: "secondary" }, seen(one.label));
+    button.addEventListener("click", async () => {
+      button.disabled = true;
+      await act.say(one.command);
+      button.disabled = false;
+    });
+    return button;
+  }));
 }
 
 // How the agents that a step started get on. The words are the gateway's, as in every chat.

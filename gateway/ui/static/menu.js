@@ -1,6 +1,6 @@
 // What is done with a whole conversation: renamed, archived, exported, deleted; and its model.
 
-import { get, send } from "./api.js";
+import { get, Problem, send } from "./api.js";
 import { make } from "./dom.js";
 
 const $ = (id) => document.getElementById(id);
@@ -71,9 +71,8 @@ export class Menu {
       this.tell();
       return;
     }
-    const path = `/v1/sessions/${this.session.id}/route-policy`;
-    const work = () => (name ? send("PUT", path, { model: name }) : send("DELETE", path));
-    const session = await this.on.attempt(work);
+    const { id } = this.session;
+    const session = await this.on.attempt(() => changeModel(id, name));
     this.mark(session || this.session);
   }
 
@@ -113,6 +112,34 @@ function asked(dialog, back) {
       done(dialog.returnValue === "yes");
     }, { once: true });
   });
+}
+
+// Give a session another model, an empty name the default one. A PUT replaces the whole policy, so
+// the generation that a program set is read first and sent along, without what the model refuses.
+async function changeModel(id, name) {
+  const path = `/v1/sessions/${id}`;
+  const generation = { ...(await get(path)).generation };
+  for (;;) {
+    const policy = { ...(name && { model: name }), ...(given(generation) && { generation }) };
+    if (!given(policy)) return send("DELETE", `${path}/route-policy`);
+    try {
+      return await send("PUT", `${path}/route-policy`, policy);
+    } catch (error) {
+      const field = refusedOf(error);
+      if (!given(generation) || !(field in generation)) throw error;
+      delete generation[field];
+    }
+  }
+}
+
+function given(values) {
+  return Object.values(values).some((value) => value !== null);
+}
+
+// The field of the generation that the gateway refused; empty where something else went wrong.
+function refusedOf(error) {
+  const [part, field] = error instanceof Problem && error.status === 422 ? error.body.field.split(".") : [];
+  return part === "generation" ? field : "";
 }
 
 // A model without its provider, where it is long.

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from runtime.commands.table import Call, Command, Lookups
+from runtime.commands.table import Call, Command, LookedFor, Lookups
 from runtime.domain.errors import Conflict, InvalidInput
 from runtime.domain.personas import Persona
 from runtime.domain.printable import quoted
@@ -27,10 +27,10 @@ class Asked:
     problem: str = ""
 
 
-async def _look_up(lookups: Lookups, rest: str) -> object:
+async def _look_up(lookups: Lookups, wanted: LookedFor) -> object:
     if lookups.workspace is None:
         return None
-    return await asyncio.to_thread(_look, lookups.workspace.root, rest)
+    return await asyncio.to_thread(_look, lookups.workspace.root, wanted.rest)
 
 
 def _look(root: Path, name: str) -> Asked:

@@ -3,6 +3,7 @@
 The lane of the agent is locked first, as by its end; those above it only where it had settled.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -10,8 +11,10 @@ from runtime.domain.errors import Conflict
 from runtime.domain.events import EventKind
 from runtime.domain.ids import IdPrefix, new_id
 from runtime.domain.runs import RunKind
-from runtime.features.subagents.notices import notice, queue_run
+from runtime.features.subagents import agent_rights
+from runtime.features.subagents.notices import Told, notice, queue_run
 from runtime.features.subagents.rows import agents, retries
+from runtime.features.subagents.rows.agents import Agent
 from runtime.features.subagents.settings import Limits
 from runtime.features.subagents.spawn import agent_reopening
 from runtime.features.subagents.waits import clarifications
@@ -51,7 +54,8 @@ def tell(unit: Unit, word: Word, *, limits: Limits = USUAL) -> How:
     ``queued``: a run of its own follows. ``continued``: the agent had settled and runs again.
     ``answered``: it waited for this. ``repeated``: the call said so before. Raises `Conflict` where
     the agent is to end, or had settled and may not go on (`reopening`), and where one that asks
-    nothing is to get no answer.
+    nothing is to get no answer. Raises `Forbidden` where the speaker is trusted less than whom the
+    agent was started for.
     """
     conn, lane = unit.conn, unit.lane(word.session_id)
     unit.say(CHILDREN)
@@ -63,6 +67,7 @@ def tell(unit: Unit, word: Word, *, limits: Limits = USUAL) -> How:
         return "repeated"
     agent, speaker = agents.get(conn, word.session_id), runs.get(conn, word.run_id)
     settled = agent.settled
+    agent_rights.check_tell(conn, agent, speaker.speaker)
     if not settled and agent.stop is not None:
         raise Conflict(f"{agent.name} is being stopped", "stopping")
     if _answered(conn, lane, word, speaker, identity):
@@ -71,16 +76,16 @@ def tell(unit: Unit, word: Word, *, limits: Limits = USUAL) -> How:
         raise Conflict(f"{agent.name} waits for no answer of yours", agent.status or "live")
     run, how = _hearer(conn, lane, speaker, steer=word.steer)
     run_id = run.id if run else new_id(IdPrefix.RUN, lane.now_ms)
-    said = SAYS.format(by=word.by, text=word.text)
+    said = Told(SAYS.format(by=word.by, text=word.text), speaker.tainted)
     if settled:
         agent_reopening.reopen(unit, lane, agent, speaker, limits)
-        for earlier in retries.unheard_runs(conn, agent.session_id):
+        for earlier in _unheard(conn, agent, speaker):
             inputs.hand_over(conn, earlier, to=run_id)
         how = "continued"
     new = notice(lane, speaker, said, identity, run_id=run_id)
     inputs.add(conn, new)
     if run is None:
-        queue_run(conn, lane, speaker, RunKind.MAILBOX_DELIVERY, run_id)
+        queue_run(conn, lane, speaker, RunKind.MAILBOX_DELIVERY, about=said.text, run_id=run_id)
         lanes.settle(conn, lane)
     elif how == "steered":
         runs.change(conn, run_id, {"steered": True})
@@ -90,15 +95,21 @@ def tell(unit: Unit, word: Word, *, limits: Limits = USUAL) -> How:
     return how
 
 
+def _unheard(conn: Connection, agent: Agent, speaker: Run) -> Sequence[str]:
+    """The runs that ended unbegun and whose words the next run hears as well: the agent's task, and
+    what the same person said. What somebody else said stays with the run that had their rights."""
+    found = [runs.get(conn, one) for one in retries.unheard_runs(conn, agent.session_id)]
+    return [one.id for one in found if one.seq == 1 or one.speaker.has_rights_of(speaker.speaker)]
+
+
 def _answered(conn: Connection, lane: Lane, word: Word, speaker: Run, identity: str) -> bool:
-    """Whether the agent waited for this: it hears an answer from whom it is trusted as much as."""
+    """Whether the agent waited for this: it hears an answer from the person for whom it asks."""
     call = clarifications.waiting(conn, lane)
-    if call is None or runs.get(conn, call.run_id).speaker.trust is not speaker.speaker.trust:
+    if call is None or not runs.get(conn, call.run_id).speaker.has_rights_of(speaker.speaker):
         return False
-    if speaker.tainted:
-        runs.change(conn, call.run_id, {"tainted": True})
+    said = Told(word.text, speaker.tainted)
     clarifications.answer(
-        conn, lane, call, by=word.by, text=word.text, identity=identity, declines=word.declines
+        conn, lane, call, said, by=word.by, identity=identity, declines=word.declines
     )
     return True
 
@@ -106,14 +117,14 @@ def _answered(conn: Connection, lane: Lane, word: Word, speaker: Run, identity: 
 def _hearer(conn: Connection, lane: Lane, speaker: Run, *, steer: bool) -> tuple[Run | None, How]:
     """The run that is to hear it; None where one of its own must follow.
 
-    Only a run that is trusted as much as the speaker's: a guest's words get no owner's rights.
+    Only a run of the same person with the same trust: a guest's words get no owner's rights, and
+    no member's words get those of another member, who may write to others and pays for it.
     """
-    begun = steering.begun(conn, lane)
-    trust = speaker.speaker.trust
+    begun, who = steering.begun(conn, lane), speaker.speaker
     hears = begun is not None and begun.cancel is None and begun.transcript == lane.transcript
-    if steer and hears and begun is not None and begun.speaker.trust is trust:
+    if steer and hears and begun is not None and begun.speaker.has_rights_of(who):
         return begun, "steered"
     last = runs.last_queued(conn, lane.session_id)
-    if last is not None and last.started_ms is None and last.speaker.trust is trust:
+    if last is not None and last.started_ms is None and last.speaker.has_rights_of(who):
         return last, "joined"
     return None, "queued"

@@ -6,34 +6,10 @@ from typing import Final
 
 from runtime.domain.counts import counted
 from runtime.domain.printable import one_line
-from runtime.domain.runs import RunState
-from runtime.features.subagents.rows.agent_tree import AgentRow
-from runtime.features.subagents.rows.agents import HELD, Agent
+from runtime.features.subagents.rows.agents import Agent
 
-_AT_WORK: Final = {
-    RunState.RUNNING: "running",
-    RunState.WAITING_FOR_APPROVAL: "waiting_for_approval",
-    RunState.WAITING_FOR_USER_QUESTION: "waiting_for_user_input",
-}
 _MARKS: Final = re.compile(r"([!-/:-@\[-`{-~])")
 """The characters that Markdown lets a backslash take the meaning from (CommonMark 2.4)."""
-
-
-def standing(row: AgentRow) -> str:
-    """Where an agent stands, for people and models: how it settled; else `waiting` (for others),
-    `queued` (for a slot), `running`, `awaiting` (its own children), `waiting_for_approval` and
-    `waiting_for_user_input` (a person, or its parent's answer, AGT-4), `stopping`."""
-    if row.agent.settled:
-        return row.agent.status or "settled"
-    if row.agent.stop is not None:
-        return "stopping"
-    if row.asks:
-        return "waiting_for_user_input"
-    if row.run is not None:
-        return _AT_WORK.get(row.run, "awaiting")
-    if row.gate == HELD:
-        return "waiting"
-    return "queued" if row.due else "awaiting"
 
 
 def in_words(status: str) -> str:

@@ -11,11 +11,10 @@ from typing import Final
 
 from runtime.domain.counts import counted
 from runtime.domain.ids import IdPrefix, new_id
-from runtime.domain.messages import OutboundMessage, TextPart
+from runtime.domain.messages import TextPart
 from runtime.features.subagents.agent_words import (
     about,
     in_words,
-    standing,
     took,
     total_cost,
     used,
@@ -62,14 +61,8 @@ def begin(conn: Connection, lane: Lane, run: Run, step: int) -> bool:
     shown = words(rows)
     after = lane.now_ms + _pause_ms(run, 0)
     batch_cards.add(conn, AgentCard(name, run.id, step, shown, lane.now_ms, after))
-    message = OutboundMessage(
-        outbox_id=new_id(IdPrefix.OUTBOX, lane.now_ms),
-        target=run.target,
-        reply_to=run.reply_to,
-        parts=(TextPart(markdown=shown, names_commands=True),),
-        run_id=run.id,
-        session_id=run.session_id,
-    )
+    parts = (TextPart(markdown=shown, names_commands=True),)
+    message = outbox.message_of(run, parts, now=lane.now_ms)
     outbox.add(conn, NewRow(kind=LIVE_CARD, message=message, open_call_id=name))
     return True
 
@@ -137,7 +130,7 @@ def words(rows: Sequence[AgentRow]) -> str:
         agent = row.agent
         spent = f", {used(row.steps, row.tokens, row.cost_usd)}" if row.steps else ""
         called = f"`{agent.name}`{about(agent, MOST_LABEL)} {agent.type}"
-        lines.append(f"- {called}: {in_words(standing(row))}{spent}")
+        lines.append(f"- {called}: {in_words(row.standing)}{spent}")
     if len(rows) > MOST_LINES:
         lines.append(f"- and {len(rows) - MOST_LINES} more: `/agents` shows them")
     return "\n".join(lines)

@@ -9,7 +9,6 @@ from runtime.features.subagents.agent_words import (
     in_words,
     labelled,
     retried,
-    standing,
     took,
     total_cost,
     used,
@@ -66,7 +65,7 @@ def _line(row: AgentRow, now_ms: int) -> str:
     lasted = took(agent.lasted_ms(now_ms) // 1000)
     indent = "  " * (agent.depth - 1)
     called = f"`{agent.name}`{labelled(agent)} {agent.type}"
-    return f"{indent}- {called}, {in_words(standing(row))}: {spent}, {lasted}"
+    return f"{indent}- {called}, {in_words(row.standing)}: {spent}, {lasted}"
 
 
 def _tree(call: Call) -> str:

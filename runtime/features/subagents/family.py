@@ -16,7 +16,7 @@ from runtime.features.subagents.spawn.agent_types import TypeBook, Types
 from runtime.features.subagents.waits.agent_waits import waited_for
 from runtime.ports.bus import CHILDREN, EVENTS, Signal
 from runtime.ports.clock import Clock
-from runtime.sessions import listings, open_calls, sessions
+from runtime.sessions import inputs, listings, open_calls, sessions
 from runtime.sessions.open_calls import CLARIFICATION
 from runtime.sessions.streams import last_said
 from runtime.sessions.unit import Units
@@ -50,8 +50,8 @@ class Household:
 @dataclass(frozen=True, slots=True)
 class Detail:
     """More of one agent: what it said last while it is at work, the names of those whose results it
-    needs, the kinds of calls that it waits for, its whole result, the names of its tools, and what
-    it asks its parent."""
+    needs, the kinds of calls that it waits for, its whole result, the names of its tools, what it
+    asks its parent, and how many messages from others wait for it."""
 
     said: str = ""
     needs: Sequence[str] = ()
@@ -59,6 +59,7 @@ class Detail:
     result: str = ""
     tools: Sequence[str] = ()
     asks: Sequence[str] = ()
+    mail: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,13 +106,15 @@ class AgentFamily:
                 hears.cancel()
 
     async def tell(self, word: Word) -> How:
-        """Say something to an agent. Raises `Conflict` where it cannot be heard any more."""
+        """Say something to an agent. Raises `Conflict` where it cannot be heard any more, and
+        `Forbidden` where the run may not change it."""
         unit = partial(agent_messages.tell, word=word, limits=self.book.children.limits)
         return await self.units.run(unit, name="agent-told")
 
-    async def stop(self, session_id: str, reason: str) -> bool:
-        """Ask an agent to end; False where it had ended, or was asked before."""
-        unit = partial(child_stop.ask_one, session_id=session_id, reason=reason)
+    async def stop(self, session_id: str, reason: str, *, run_id: str) -> bool:
+        """Ask an agent to end, for a run; False where it had ended, or was asked before. Raises
+        `Forbidden` where the run may not stop it."""
+        unit = partial(child_stop.ask_one, session_id=session_id, reason=reason, run_id=run_id)
         return await self.units.run(unit, name="agent-stop")
 
     async def types(self, session_id: str, tools: Sequence[AnyTool]) -> Types:
@@ -150,6 +153,7 @@ def _detail(conn: Connection, row: AgentRow) -> Detail:
         needs=[one.agent.name for one in agents.in_front(conn, session_id) if one.needed],
         open=[one.kind for one in opened],
         result=results.result_of(conn, row.agent),
-        tools=sorted(sessions.get(conn, session_id).tools or ()),
+        tools=sorted(sessions.get(conn, session_id).scope.tools or ()),
+        mail=inputs.mail_waiting(conn, [session_id]).get(session_id, 0),
         asks=[str(one.payload["question"]) for one in opened if one.kind == CLARIFICATION],
     )

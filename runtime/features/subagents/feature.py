@@ -14,7 +14,6 @@ from runtime.engine.feature import (
 from runtime.features.subagents.child_keeper import ChildKeeper
 from runtime.features.subagents.commands import AGENTS
 from runtime.features.subagents.delegations import SubagentDelegations
-from runtime.features.subagents.ends.child_stop import stop_children
 from runtime.features.subagents.family import AgentFamily
 from runtime.features.subagents.files.result_files import ResultFiles
 from runtime.features.subagents.files.work_places import WorkPlaces
@@ -49,8 +48,7 @@ def subagents(settings: ChildSettings = USUAL) -> Feature:
         parts=partial(_parts, settings),
         kinds=(SubagentKind(),),
         waits=WAITS,
-        stopping=(stop_children,),
-        delegating=(SubagentDelegations(),),
+        delegations=SubagentDelegations(),
         commands=(AGENTS,),
         tools=partial(_tools, settings),
     )

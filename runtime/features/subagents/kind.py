@@ -17,8 +17,7 @@ from runtime.features.subagents.waits import agent_waits, clarifications
 from runtime.sessions import sessions
 from runtime.sessions.lanes import Lane
 from runtime.sessions.open_calls import AGENTS, CHILDREN, CLARIFICATION
-from runtime.sessions.run_end import RunEnd
-from runtime.sessions.runs import Run
+from runtime.sessions.runs import Run, RunEnd
 from runtime.sessions.sessions import Session
 from runtime.sessions.unit import Asker, Payer, SessionKind, Unit, WaitKind
 from runtime.store import Connection

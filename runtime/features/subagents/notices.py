@@ -1,14 +1,17 @@
-"""What the machinery tells a session: a notice in its locked lane, and a run that hears it."""
+"""What the machinery tells a session: a notice in its locked lane and a run that hears it, or the
+result of a call by which an agent waits."""
 
 from dataclasses import dataclass
+from typing import Literal
 
 from runtime.domain.events import EventKind
 from runtime.domain.ids import IdPrefix, new_id
 from runtime.domain.messages import InboundMessage
 from runtime.domain.people import Sender
-from runtime.domain.runs import RunKind, RunState
-from runtime.sessions import runs
-from runtime.sessions.inputs import NOTICE, Input
+from runtime.domain.runs import RunKind
+from runtime.sessions import calls, runs
+from runtime.sessions.calls import CallRow
+from runtime.sessions.inputs import NOTICE, Input, new_input
 from runtime.sessions.lanes import Lane
 from runtime.sessions.runs import Run
 from runtime.store import Connection
@@ -22,55 +25,66 @@ class Told:
     tainted: bool = False
 
 
-def notice(lane: Lane, run: Run, text: str, identity: str, *, run_id: str) -> Input:
-    """An input for the run `run_id`, with the rights of `run` and said where that is answered."""
-    lane.input_seq += 1
+def notice(lane: Lane, run: Run, told: Told, identity: str, *, run_id: str) -> Input:
+    """An input for the run `run_id`, with the rights of `run` and said where that is answered.
+
+    Tainted words mark whoever is given them, also the later runs that have them in their window.
+    """
     target = run.target
-    return Input(
-        id=new_id(IdPrefix.INPUT, lane.now_ms),
-        session_id=lane.session_id,
-        seq=lane.input_seq,
-        identity=identity,
-        origin=NOTICE,
-        run_id=run_id,
-        state="pending",
-        speaker=run.speaker,
-        message=InboundMessage(
-            channel=target.channel,
-            account=target.account,
-            chat_id=target.chat_id,
-            chat_kind=target.chat_kind,
-            thread_id=target.thread_id,
-            message_id=run.reply_to or "",
-            sender=Sender(id="gatehouse", name="Gatehouse"),
-            text=text,
-            received_at_ms=lane.now_ms,
-        ),
-        received_ms=lane.now_ms,
+    message = InboundMessage(
+        channel=target.channel,
+        account=target.account,
+        chat_id=target.chat_id,
+        chat_kind=target.chat_kind,
+        thread_id=target.thread_id,
+        message_id=run.reply_to or "",
+        sender=Sender(id="gatehouse", name="Gatehouse"),
+        text=told.text,
+        received_at_ms=lane.now_ms,
+        authorship="forwarded" if told.tainted else "own",
     )
+    return new_input(lane, message, run.speaker, run_id=run_id, identity=identity, origin=NOTICE)
 
 
-def new_run(lane: Lane, asker: Run, kind: RunKind, *, seq: int, run_id: str = "") -> Run:
-    """A run that may start now, with the rights of `asker`, and answers where that does."""
+def new_run(
+    lane: Lane, asker: Run, kind: RunKind, *, seq: int, about: str, run_id: str = ""
+) -> Run:
+    """A run that may start now, with the rights of `asker`, and answers where that does. `about`
+    is what it hears."""
     return Run(
         id=run_id or new_id(IdPrefix.RUN, lane.now_ms),
         session_id=lane.session_id,
         seq=seq,
         kind=kind,
-        state=RunState.QUEUED,
-        collecting=False,
         ready_ms=lane.now_ms,
         target=asker.target,
         reply_to=asker.reply_to,
         speaker=asker.speaker,
+        summary=lane.summary(about),
         created_ms=lane.now_ms,
     )
 
 
-def queue_run(conn: Connection, lane: Lane, asker: Run, kind: RunKind, run_id: str = "") -> Run:
+def queue_run(
+    conn: Connection, lane: Lane, asker: Run, kind: RunKind, *, about: str, run_id: str = ""
+) -> Run:
     """Add such a run behind all that wait in the lane. The caller settles the lane."""
     lane.run_seq += 1
-    run = new_run(lane, asker, kind, seq=lane.run_seq, run_id=run_id)
+    run = new_run(lane, asker, kind, seq=lane.run_seq, about=about, run_id=run_id)
     runs.add(conn, run)
-    lane.record(EventKind.RUN_QUEUED, run.id, {"kind": kind.value})
+    lane.record(EventKind.RUN_QUEUED, run.id, {"kind": kind.value, "summary": run.summary})
     return run
+
+
+def end(
+    conn: Connection,
+    lane: Lane,
+    row: CallRow,
+    told: Told,
+    status: Literal["ok", "error", "denied"] = "ok",
+) -> None:
+    """Give a call its result. The run is tainted where the result is."""
+    result = row.ended(status, told.text, untrusted=told.tainted)
+    calls.end(conn, row, result, None, now=lane.now_ms)
+    if told.tainted:
+        runs.change(conn, row.run_id, {"tainted": True})

@@ -2,7 +2,8 @@
 SUB-4, SUB-7, AGT-4).
 
 Everybody in a tree may look at all of it. Only those below the caller may be waited for, told or
-stopped: an agent must not steer one that has more tools than itself.
+stopped: an agent must not steer one that has more tools than itself. And whose run calls must have
+a right to it (`agent_rights`).
 """
 
 import json
@@ -12,13 +13,12 @@ from typing import Final, Literal
 from pydantic import Field
 from typing_extensions import override
 
-from runtime.domain.errors import Conflict, InvalidInput, ToolError
+from runtime.domain.errors import Conflict, Forbidden, InvalidInput, ToolError
 from runtime.domain.fence import fence
 from runtime.domain.tools import Effect, Touches
 from runtime.domain.value import JsonObject
 from runtime.features.subagents.agent_messages import How, Word
 from runtime.features.subagents.agent_selectors import below, select
-from runtime.features.subagents.agent_words import standing
 from runtime.features.subagents.family import AgentFamily, Household
 from runtime.features.subagents.rows.agent_tree import AgentRow
 from runtime.features.subagents.rows.agents import Agent
@@ -153,7 +153,7 @@ class Subagents(Tool[SubagentsArguments]):
             agent = select(house.agents, arguments.agent, caller=context.session_id)
             if arguments.action in TELLS:
                 return await self._tell(arguments, context, house, agent)
-        except (InvalidInput, Conflict) as error:
+        except (InvalidInput, Conflict, Forbidden) as error:
             raise ToolError(str(error)) from error
         row = next(one for one in house.rows if one.agent.name == agent.name)
         if arguments.action == "show":
@@ -189,7 +189,9 @@ class Subagents(Tool[SubagentsArguments]):
     ) -> ToolOutput:
         _must_be_below(agent, below(house.agents, context.session_id))
         if arguments.action == "stop":
-            asked = await self._family.stop(agent.session_id, f"stopped by {house.own}")
+            asked = await self._family.stop(
+                agent.session_id, f"stopped by {house.own}", run_id=context.run_id
+            )
             gone = agent.status or "is being stopped already"
             return ToolOutput(f"{agent.name} {'is being stopped' if asked else gone}.")
         text = arguments.text.strip()
@@ -218,6 +220,7 @@ class Subagents(Tool[SubagentsArguments]):
             "group": agent.group_name,
             "depends_on": list(detail.needs),
             "waits_for": list(detail.open),
+            "queued_mailbox_count": detail.mail,
             "asks": [_words(row, one) for one in detail.asks],
             "started_at_ms": agent.created_ms,
             "settled_at_ms": agent.settled_ms,
@@ -237,7 +240,7 @@ class Subagents(Tool[SubagentsArguments]):
     async def _output(self, row: AgentRow, house: Household) -> ToolOutput:
         agent = row.agent
         if not agent.settled:
-            state = {"agent_id": agent.name, "status": standing(row)}
+            state = {"agent_id": agent.name, "status": row.standing}
             return ToolOutput(f"not_ready\n{json.dumps(state)}")
         detail = await self._family.detail(row)
         about = agent.description or agent.label or _line(agent.task)
@@ -320,7 +323,7 @@ def _row(row: AgentRow, house: Household) -> JsonObject:
         "label": _given_to(row, agent.label, house) or None,
         "parent": parent.name if parent else None,
         "type": agent.type,
-        "status": standing(row),
+        "status": row.standing,
         "mode": agent.mode,
         "task": _given_to(row, _line(agent.task), house),
         "active_run_id": row.run_id,

@@ -25,9 +25,8 @@ from runtime.features.subagents.settings import ChildSettings
 from runtime.sessions import transcripts
 from runtime.sessions.calls import CallRow
 from runtime.sessions.claims import Claimed
-from runtime.sessions.run_end import Retry
 from runtime.sessions.run_steps import Finish
-from runtime.sessions.runs import Run
+from runtime.sessions.runs import Retry, Run
 from runtime.sessions.transcripts import Line
 from runtime.store import Connection, Database
 
@@ -83,7 +82,7 @@ class ChildGuest(TurnGuest):
     @override
     def hears(self, step: int) -> bool:
         # Behind its last step nothing is asked, so nobody would answer what it heard there.
-        return step < self._services.settings.steps_of(self._session.max_steps)
+        return step < self._services.settings.steps_of(self._session.scope.max_steps)
 
     @override
     def after_step(self, rows: Sequence[CallRow]) -> tuple[str, ...]:

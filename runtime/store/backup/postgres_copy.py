@@ -21,7 +21,7 @@ from runtime.domain.errors import StoreCorrupt, StoreUnavailable
 from runtime.store.backup.copy_facts import compare, counts, revision
 from runtime.store.dialect import advisory_lock
 from runtime.store.migrate import MIGRATIONS
-from runtime.store.postgres import postgres_engine, server_errors, server_name
+from runtime.store.postgres import server_name, single_engine
 from runtime.store.revisions import Revisions
 
 _KEY: Final = 0x6761746573  # beside the key of the migrations
@@ -38,24 +38,19 @@ _TOLD_BYTES: Final = 2_000
 async def snapshot(url: URL, target: Path) -> DatabaseCopy:
     """Dump the database into the new file `target`. Raises the store's errors."""
     program = _program("pg_dump")
-    engine = postgres_engine(url, size=1, statement_timeout_s=None)
-    try:
-        with server_errors(url):
-            async with engine.connect() as plain:
-                conn = await plain.execution_options(
-                    isolation_level="REPEATABLE READ", postgresql_readonly=True
-                )
-                # pg_dump reads by this snapshot, which lasts as long as this transaction.
-                name, schema = (await conn.execute(_SNAPSHOT)).one()
-                found = await conn.run_sync(revision)
-                rows = await conn.run_sync(counts)
-                tables = await conn.run_sync(_present)
-                options = ["--format=custom", "--no-owner", "--no-privileges", "--no-password"]
-                options += [f"--snapshot={name}", f"--file={target}"]
-                options += [f'--table="{schema}"."{table}"' for table in tables]
-                await _run(url, target.parent, [program, *options])
-    finally:
-        await engine.dispose()
+    async with single_engine(url, statement_timeout_s=None) as engine, engine.connect() as plain:
+        conn = await plain.execution_options(
+            isolation_level="REPEATABLE READ", postgresql_readonly=True
+        )
+        # pg_dump reads by this snapshot, which lasts as long as this transaction.
+        name, schema = (await conn.execute(_SNAPSHOT)).one()
+        found = await conn.run_sync(revision)
+        rows = await conn.run_sync(counts)
+        tables = await conn.run_sync(_present)
+        options = ["--format=custom", "--no-owner", "--no-privileges", "--no-password"]
+        options += [f"--snapshot={name}", f"--file={target}"]
+        options += [f'--table="{schema}"."{table}"' for table in tables]
+        await _run(url, target.parent, [program, *options])
     return DatabaseCopy(target, "postgresql", found, rows)
 
 
@@ -73,13 +68,8 @@ async def check(copy: Path) -> None:
 
 async def occupied(url: URL) -> bool:
     """Whether there is something that a restore would replace."""
-    engine = postgres_engine(url, size=1)
-    try:
-        with server_errors(url):
-            async with engine.connect() as conn:
-                return bool(await conn.run_sync(_present))
-    finally:
-        await engine.dispose()
+    async with single_engine(url) as engine, engine.connect() as conn:
+        return bool(await conn.run_sync(_present))
 
 
 async def put(url: URL, copy: Path, manifest: Manifest) -> str | None:
@@ -90,38 +80,29 @@ async def put(url: URL, copy: Path, manifest: Manifest) -> str | None:
     """
     program = _program("pg_restore")
     options = ["--exit-on-error", "--single-transaction", "--no-owner", "--no-privileges"]
-    engine = postgres_engine(url, size=1, statement_timeout_s=None)
-    try:
-        with server_errors(url):
-            try:
-                async with engine.begin() as conn:
-                    kept = await conn.run_sync(_set_aside, server_name(url))
-            except ProgrammingError as error:
-                raise StoreUnavailable(
-                    f"{server_name(url)} refused to set the earlier tables aside: {error.orig}.",
-                    hint="The database's user needs the right CREATE on it, and its own tables.",
-                ) from error
-            try:
-                await _run(url, copy.parent, [program, *options, "--no-password", str(copy)])
-                async with engine.connect() as conn:
-                    compare(manifest, await conn.run_sync(revision), await conn.run_sync(counts))
-            except BaseException:
-                await put_back(url, kept)
-                raise
-            return kept
-    finally:
-        await engine.dispose()
+    async with single_engine(url, statement_timeout_s=None) as engine:
+        try:
+            async with engine.begin() as conn:
+                kept = await conn.run_sync(_set_aside, server_name(url))
+        except ProgrammingError as error:
+            raise StoreUnavailable(
+                f"{server_name(url)} refused to set the earlier tables aside: {error.orig}.",
+                hint="The database's user needs the right CREATE on it, and its own tables.",
+            ) from error
+        try:
+            await _run(url, copy.parent, [program, *options, "--no-password", str(copy)])
+            async with engine.connect() as conn:
+                compare(manifest, await conn.run_sync(revision), await conn.run_sync(counts))
+        except BaseException:
+            await put_back(url, kept)
+            raise
+        return kept
 
 
 async def put_back(url: URL, kept: str | None) -> None:
     """Undo `put`."""
-    engine = postgres_engine(url, size=1, statement_timeout_s=None)
-    try:
-        with server_errors(url):
-            async with engine.begin() as conn:
-                await conn.run_sync(_put_back, kept)
-    finally:
-        await engine.dispose()
+    async with single_engine(url, statement_timeout_s=None) as engine, engine.begin() as conn:
+        await conn.run_sync(_put_back, kept)
 
 
 def _present(conn: Connection) -> list[str]:

@@ -22,20 +22,8 @@ from runtime.tools.outgoing_files import Sending
 FACES: Final = tuple(
     Face(tool.name, tool.effect)
     for tool in (
-        ReadFile,
-        WriteFile,
-        EditFile,
-        ApplyPatch,
-        ListDir,
-        GlobFiles,
-        Grep,
-        ResolvePath,
-        Exec,
-        WebFetch,
-        AskUser,
-        SendFile,
-        SendMessage,
-        UseSkill,
+        *(ReadFile, WriteFile, EditFile, ApplyPatch, ListDir, GlobFiles, Grep, ResolvePath),
+        *(Exec, WebFetch, AskUser, SendFile, SendMessage, UseSkill),
     )
 )
 """All that `builtin_tools` makes itself, in its order."""

@@ -21,8 +21,7 @@ from runtime.domain.tools import Effect, Touches
 from runtime.tools import atomic_write
 from runtime.tools.atomic_write import HASHED, Staged, exclusive, present, refuse_changed
 from runtime.tools.base import Arguments, Tool, ToolContext, ToolOutput
-from runtime.tools.binary_files import describe
-from runtime.tools.builtin.file_context import guard, off_loop
+from runtime.tools.builtin.file_context import decoded, guard, off_loop
 from runtime.tools.patch_notes import Note, Noted, digest, note_of
 from runtime.tools.patches import FileChange, parse, patched
 from runtime.tools.paths import PathGuard, Spot, absent, os_error, shown
@@ -185,11 +184,7 @@ def _held(
     """The place of each path, open until the stack is left."""
     spots: dict[str, Spot] = {}
     for text in (text for change in changes for text in change.paths):
-        spot = stack.enter_context(guarded.parent(text, follow_last=False))
-        guarded.refuse_kept(spot)
-        guarded.refuse_moved(text, spot.path, whole=True)
-        if spot.name == ".":
-            raise ToolError(f"{shown(text)} is a directory")
+        spot = stack.enter_context(guarded.writing(text))
         if spot.path in {other.path for other in spots.values()}:
             raise ToolError(f"{shown(text)} is named twice in the patch; say all of it at once")
         spots[text] = spot
@@ -259,10 +254,7 @@ def _changed(change: FileChange, content: bytes) -> bytes | None:
     """What becomes of a file; None where it is deleted."""
     if not change.hunks:
         return None if change.kind == "delete" else content
-    try:
-        text = content.decode()
-    except UnicodeDecodeError as error:
-        raise ToolError(f"{shown(change.path)} is not UTF-8 text: {describe(content)}") from error
+    text = decoded(content, change.path)
     done = patched(text, change)
     if change.kind == "delete":
         if done:

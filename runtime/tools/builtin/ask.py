@@ -25,7 +25,7 @@ class AskUser(Tool[AskArguments]):
 
     @override
     def touches(self, arguments: AskArguments, context: ToolContext) -> Touches:
-        return Touches(asks_person=True, subject=arguments.question)
+        return Touches(subject=arguments.question)
 
     @override
     def waits_for(self, arguments: AskArguments, context: ToolContext) -> WaitsFor:

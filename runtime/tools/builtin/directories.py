@@ -12,7 +12,7 @@ from runtime.domain.errors import ToolError
 from runtime.domain.printable import printable_name
 from runtime.domain.tools import Effect, Touches
 from runtime.tools.base import Arguments, Tool, ToolContext, ToolOutput
-from runtime.tools.builtin.file_context import below, from_path, guard, off_loop
+from runtime.tools.builtin.file_context import below, from_path, guard, off_loop, reads
 from runtime.tools.hidden_paths import OUTPUTS, file_name
 from runtime.tools.paths import PathGuard, absent
 from runtime.tools.patterns import Glob
@@ -37,7 +37,7 @@ class ListDir(Tool[ListArguments]):
 
     @override
     def touches(self, arguments: ListArguments, context: ToolContext) -> Touches:
-        return _reads(arguments.path, context)
+        return reads(arguments.path, context)
 
     @override
     async def run(self, arguments: ListArguments, context: ToolContext) -> ToolOutput:
@@ -71,7 +71,7 @@ class GlobFiles(Tool[GlobArguments]):
 
     @override
     def touches(self, arguments: GlobArguments, context: ToolContext) -> Touches:
-        return _reads(arguments.path, context)
+        return reads(arguments.path, context)
 
     @override
     async def run(self, arguments: GlobArguments, context: ToolContext) -> ToolOutput:
@@ -128,32 +128,15 @@ class ResolvePath(Tool[ResolveArguments]):
         return ToolOutput(str(path))
 
 
-_FOLDERS = {
-    "workspace": ".",
-    "memory": "memory",
-    "skills": "skills",
-}
-
-
 def _of_kind(arguments: ResolveArguments, context: ToolContext) -> Path:
     """Raises `ToolError` for a name that leads out of its folder."""
     guarded = guard(context)
-    folder = guarded.resolve(_folder(arguments.kind, context))
+    named = {"workspace": ".", "outputs": "/".join((*OUTPUTS, file_name(context.session_id)))}
+    folder = guarded.resolve(named.get(arguments.kind, arguments.kind))
     path = guarded.resolve(str(folder / arguments.filename))
     if path != folder and folder not in path.parents:
         raise ToolError(f"{arguments.filename} is outside of {folder}")
     return path
-
-
-def _folder(kind: str, context: ToolContext) -> str:
-    if kind == "outputs":
-        return "/".join((*OUTPUTS, file_name(context.session_id)))
-    return _FOLDERS[kind]
-
-
-def _reads(path: str, context: ToolContext) -> Touches:
-    resolved = guard(context).resolve(path)
-    return Touches(reads=(str(resolved),), subject=context.resolved.name(resolved))
 
 
 def _line(entry: Entry, guarded: PathGuard, folder: Path) -> str:

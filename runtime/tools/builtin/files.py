@@ -12,10 +12,10 @@ from runtime.domain.tools import Effect, Touches
 from runtime.tools.atomic_write import HASHED, exclusive, present, read_all, refuse_changed, replace
 from runtime.tools.base import Arguments, Tool, ToolContext, ToolOutput
 from runtime.tools.binary_files import describe, is_binary
-from runtime.tools.builtin.file_context import from_path, guard, off_loop
+from runtime.tools.builtin.file_context import decoded, from_path, guard, off_loop, reads
 from runtime.tools.builtin.line_range import Window, window
 from runtime.tools.nearest_text import nearest
-from runtime.tools.paths import Spot, shown
+from runtime.tools.paths import shown
 from runtime.tools.seen_versions import Seen
 
 
@@ -36,8 +36,7 @@ class ReadFile(Tool[ReadArguments]):
 
     @override
     def touches(self, arguments: ReadArguments, context: ToolContext) -> Touches:
-        path = guard(context).resolve(arguments.path)
-        return Touches(reads=(str(path),), subject=context.resolved.name(path))
+        return reads(arguments.path, context)
 
     @override
     async def run(self, arguments: ReadArguments, context: ToolContext) -> ToolOutput:
@@ -150,13 +149,7 @@ def _count(content: bytes) -> int:
 
 def _write(arguments: WriteArguments, context: ToolContext) -> str:
     content = arguments.content.encode()
-    guarded = guard(context)
-    with (
-        guarded.parent(arguments.path, follow_last=False, make=True) as spot,
-        exclusive(spot),
-    ):
-        guarded.refuse_kept(spot)
-        _refuse_root(spot, arguments.path)
+    with guard(context).writing(arguments.path, make=True) as spot, exclusive(spot):
         found = present(spot, arguments.path)
         if found is not None:
             refuse_changed(spot, arguments.path, found, context.files)
@@ -167,11 +160,7 @@ def _write(arguments: WriteArguments, context: ToolContext) -> str:
 
 
 def _edit(arguments: EditArguments, context: ToolContext) -> str:
-    guarded = guard(context)
-    with guarded.parent(arguments.path, follow_last=False) as spot, exclusive(spot):
-        guarded.refuse_kept(spot)
-        _refuse_root(spot, arguments.path)
-        guarded.refuse_moved(arguments.path, spot.path, whole=True)
+    with guard(context).writing(arguments.path) as spot, exclusive(spot):
         found = None if spot.missing else present(spot, arguments.path)
         if found is None:
             raise ToolError(f"{shown(arguments.path)} does not exist; write_file creates it")
@@ -184,18 +173,10 @@ def _edit(arguments: EditArguments, context: ToolContext) -> str:
         return f"replaced {times} in {context.resolved.name(spot.path)}"
 
 
-def _refuse_root(spot: Spot, text: str) -> None:
-    if spot.name == ".":
-        raise ToolError(f"{shown(text)} is a directory")
-
-
 def _text(content: bytes | None, path: str) -> str:
     if content is None:
         raise ToolError(f"{shown(path)} has more than {HASHED:,} bytes: edit it with a command")
-    try:
-        return content.decode()
-    except UnicodeDecodeError as error:
-        raise ToolError(f"{shown(path)} is not UTF-8 text: {describe(content)}") from error
+    return decoded(content, path)
 
 
 def _replaced(text: str, arguments: EditArguments) -> tuple[str, int]:

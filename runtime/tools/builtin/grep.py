@@ -17,7 +17,7 @@ from runtime.domain.tools import Effect, Touches
 from runtime.ports.clock import Clock
 from runtime.tools.base import Arguments, Tool, ToolContext, ToolOutput
 from runtime.tools.binary_files import is_binary
-from runtime.tools.builtin.file_context import below, from_path, guard, off_loop
+from runtime.tools.builtin.file_context import below, from_path, guard, off_loop, reads
 from runtime.tools.paths import PathGuard, Spot, absent, opened_file
 from runtime.tools.patterns import Glob
 from runtime.tools.tree import Tree
@@ -52,8 +52,7 @@ class Grep(Tool[GrepArguments]):
 
     @override
     def touches(self, arguments: GrepArguments, context: ToolContext) -> Touches:
-        path = guard(context).resolve(arguments.path)
-        return Touches(reads=(str(path),), subject=context.resolved.name(path))
+        return reads(arguments.path, context)
 
     @override
     async def run(self, arguments: GrepArguments, context: ToolContext) -> ToolOutput:
@@ -122,7 +121,8 @@ class _Search:
     def _files(
         self, guarded: PathGuard, spot: Spot, include: Glob | None
     ) -> Iterator[tuple[str, str]]:
-        if not _is_directory(spot):
+        status = os.stat(spot.name, dir_fd=spot.directory, follow_symlinks=False)
+        if not stat.S_ISDIR(status.st_mode):
             content = self._content(spot, self.arguments.path, only=True)
             if content is not None:
                 yield self.arguments.path, content
@@ -187,11 +187,6 @@ class _Search:
         for index in sorted(marks):
             mark = marks[index]
             self.found.append(f"{label}{mark}{index}{mark}{_line(lines[index - 1])}")
-
-
-def _is_directory(spot: Spot) -> bool:
-    status = os.stat(spot.name, dir_fd=spot.directory, follow_symlinks=False)
-    return stat.S_ISDIR(status.st_mode)
 
 
 def _included(include: Glob, path: str) -> bool:

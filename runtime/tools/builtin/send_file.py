@@ -14,7 +14,7 @@ from runtime.domain.files import size_text
 from runtime.domain.messages import Dispatch, FilePart, OutboundPart, TextPart
 from runtime.domain.tools import Effect, Touches
 from runtime.tools.base import Arguments, Tool, ToolContext, ToolOutput
-from runtime.tools.builtin.file_context import guard, off_loop
+from runtime.tools.builtin.file_context import guard, off_loop, reads
 from runtime.tools.outgoing_files import TOOL, Room, Sending, snapshot
 from runtime.tools.paths import shown
 
@@ -42,8 +42,7 @@ class SendFile(Tool[SendArguments]):
 
     @override
     def touches(self, arguments: SendArguments, context: ToolContext) -> Touches:
-        path = guard(context).resolve(arguments.path)
-        return Touches(reads=(str(path),), replies=True, subject=context.resolved.name(path))
+        return reads(arguments.path, context).model_copy(update={"replies": True})
 
     @override
     async def run(self, arguments: SendArguments, context: ToolContext) -> ToolOutput:
@@ -67,11 +66,7 @@ class SendFile(Tool[SendArguments]):
             if size == 0:
                 raise ToolError(f"path: {shown(arguments.path)} is empty; chats take no empty file")
             return snapshot(
-                context.layout.home,
-                handle,
-                spot.path.name,
-                most=room.most,
-                sending=self._sending,
+                context.layout.home, handle, spot.path.name, most=room.most, sending=self._sending
             )
 
 

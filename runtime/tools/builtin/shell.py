@@ -6,6 +6,7 @@ import signal
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Final, Literal, Protocol
 
 from pydantic import Field, field_validator
 from typing_extensions import override
@@ -32,6 +33,8 @@ _KEPT = 8 * 1024 * 1024
 _EMITTED = 64 * 1024
 """Characters of live progress for one command."""
 DEFAULT_TIMEOUT_S = 60.0
+BACKGROUND_S: Final = 24 * 3600.0
+"""How long a command in the background may take."""
 MAX_TIMEOUT_S = 600.0
 _REFUSED = "transport 'file' not allowed"
 """What git says where it may not speak to another folder."""
@@ -41,13 +44,15 @@ UNCONFINED = "none"
 
 @dataclass(frozen=True, slots=True)
 class ExecSettings:
-    """What commands are granted. `env` is all they see beyond the sandbox's minimum."""
+    """What commands are granted. `env` is all they see beyond the sandbox's minimum. `background`
+    runs those that outlive their turn; without it there are none."""
 
     env: Mapping[str, str] = field(default_factory=dict)
     network: bool = False
     max_timeout_s: float = MAX_TIMEOUT_S
     limits: SandboxLimits = field(default_factory=SandboxLimits)
     hidden: tuple[str, ...] = ()
+    background: "Background | None" = None
 
 
 class ExecArguments(Arguments):
@@ -55,6 +60,9 @@ class ExecArguments(Arguments):
     working_dir: str = "."
     timeout_s: float = Field(default=DEFAULT_TIMEOUT_S, gt=0)
     background: bool = False
+    notify: Literal["done", "changes", "silent"] = Field(
+        default="done", description="what the person hears of a command in the background"
+    )
 
     @field_validator("command", "working_dir")
     @classmethod
@@ -62,6 +70,36 @@ class ExecArguments(Arguments):
         if "\0" in text:
             raise ValueError("a NUL character ends a text for the system: leave it out")
         return text
+
+
+@dataclass(frozen=True, slots=True)
+class BackgroundCommand:
+    """A command that was decided about and is to run in the background. `unchanged` raises
+    `ToolError` where it would run something else by now; who starts it asks that last."""
+
+    command: SandboxCommand
+    text: str
+    session_id: str
+    run_id: str
+    notify: Literal["done", "changes", "silent"]
+    unchanged: Callable[[], None]
+
+
+class Background(Protocol):
+    """Runs commands that outlive the turn which asked for them (TOOL-6)."""
+
+    async def start(self, begun: BackgroundCommand) -> str:
+        """Start a command; the id of its task. Raises `ToolError`."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class CommandOutcome:
+    """How a command ended, also in words, and what it printed: empty where that is nothing."""
+
+    end: SandboxExit
+    output: str
+    ending: str
 
 
 class Exec(Tool[ExecArguments]):
@@ -96,12 +134,10 @@ class Exec(Tool[ExecArguments]):
         granted = await off_loop(
             lambda: _decided(arguments, context, self._settings), arguments.working_dir
         )
-        collected = _Collected(context.emit)
-        try:
-            async with await self._sandbox.start(granted.command) as process:
-                end = await _finish(process, collected, context.call_id)
-        except (SandboxUnavailable, InvalidInput) as error:
-            raise ToolError(f"the command was not run: {error}") from error
+        background = self._settings.background
+        if background is not None and arguments.background:
+            return await _begin(background, granted.command, arguments, context)
+        end, collected = await self._run(granted, context)
         output = collected.told()
         return ToolOutput(
             f"{_ending(end, self._settings.limits, arguments.timeout_s)}\n"
@@ -110,6 +146,29 @@ class Exec(Tool[ExecArguments]):
             source="output of a command with network access",
             failed=end.code != 0 or end.timed_out,
         )
+
+    async def outcome(self, arguments: ExecArguments, context: ToolContext) -> CommandOutcome:
+        """Run a command that was allowed, for whoever judges it by its end and not by words.
+
+        Raises `ToolError` where it was not run."""
+        self._refuse(arguments, context)
+        granted = await off_loop(
+            lambda: _decided(arguments, context, self._settings), arguments.working_dir
+        )
+        end, collected = await self._run(granted, context)
+        ending = _ending(end, self._settings.limits, arguments.timeout_s)
+        return CommandOutcome(end, collected.told() if collected.size else "", ending)
+
+    async def _run(
+        self, granted: "Granted", context: ToolContext
+    ) -> "tuple[SandboxExit, _Collected]":
+        collected = _Collected(context.emit)
+        try:
+            async with await self._sandbox.start(granted.command) as process:
+                end = await _finish(process, collected, context.call_id)
+        except (SandboxUnavailable, InvalidInput) as error:
+            raise ToolError(f"the command was not run: {error}") from error
+        return end, collected
 
     def _refuse(self, arguments: ExecArguments, context: ToolContext) -> None:
         if self._sandbox.name == UNCONFINED and context.read_only:
@@ -122,13 +181,42 @@ class Exec(Tool[ExecArguments]):
                 "the command was not run: private notes are closed here, and commands run without "
                 "a sandbox that could hide them; use the file tools instead"
             )
-        if arguments.background:
+        if arguments.background and self._settings.background is None:
             raise ToolError(
-                "background: commands in the background are not available yet; "
+                "background: commands in the background are not available here; "
                 "run it in the foreground, with timeout_s if it takes long"
             )
-        if arguments.timeout_s > self._settings.max_timeout_s:
-            raise ToolError(f"timeout_s: must be at most {self._settings.max_timeout_s:g}")
+        most = BACKGROUND_S if arguments.background else self._settings.max_timeout_s
+        if arguments.timeout_s > most:
+            raise ToolError(f"timeout_s: must be at most {most:g}")
+
+
+async def _begin(
+    background: Background,
+    command: SandboxCommand,
+    arguments: ExecArguments,
+    context: ToolContext,
+) -> ToolOutput:
+    named = "timeout_s" in arguments.model_fields_set
+    timeout_s = arguments.timeout_s if named else BACKGROUND_S
+    begun = BackgroundCommand(
+        replace(command, limits=replace(command.limits, timeout_s=timeout_s)),
+        text=arguments.command,
+        session_id=context.session_id,
+        run_id=context.run_id,
+        notify=arguments.notify,
+        unchanged=context.unchanged,
+    )
+    task_id = await background.start(begun)
+    told = {
+        "done": "The person is told here when it ends.",
+        "changes": "The person is told here of each change.",
+        "silent": "Nobody is told when it ends.",
+    }
+    return ToolOutput(
+        f"[runs in the background as the task {task_id}]\n{told[arguments.notify]} "
+        "task_output shows what it prints, task_write types into it, task_stop ends it."
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,6 +305,11 @@ class _Collected:
             self._emitted += len(text)
         # Also what is not shown any more says that the command is at work (SUB-21).
         self._emit(text)
+
+    @property
+    def size(self) -> int:
+        """Bytes that were printed."""
+        return self._size
 
     def told(self) -> str:
         if not self._size:

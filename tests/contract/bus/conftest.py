@@ -44,6 +44,13 @@ async def own_database() -> AsyncIterator[World]:
             yield world
 
 
+def nats_url() -> str:
+    """Where the NATS server listens; a test that needs it is skipped where there is none."""
+    if not (url := os.environ.get(NATS_VARIABLE)):
+        pytest.skip(NO_NATS)
+    return url
+
+
 async def _world(kind: str) -> AsyncIterator[World]:
     deployment = f"test-{uuid.uuid4().hex}"
     async for world in _watched(World(kind, _server(kind), deployment=deployment)):
@@ -55,9 +62,7 @@ def _server(kind: str) -> str:
         postgres_server()
         return os.environ[POSTGRES_VARIABLE]
     if kind == "nats":
-        if not (url := os.environ.get(NATS_VARIABLE)):
-            pytest.skip(NO_NATS)
-        return url
+        return nats_url()
     return ""
 
 

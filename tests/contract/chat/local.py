@@ -21,12 +21,12 @@ from adapters.rendering.terminal import TerminalMarkdown
 from adapters.system.clock import SystemClock
 from adapters.terminal import entry_views
 from adapters.web.adapter import WebAdapter
-from gateway.cli.answers import objects
 from gateway.cli.client import GatewayClient, JsonObject
 from gateway.http.app import build_app
 from gateway.http.server import serve
 from gateway.http.services import HttpServices, HttpSettings
 from runtime.bus.memory import MemoryBus
+from runtime.domain.json_fields import objects_of
 from runtime.domain.messages import ChatAddress, OutboundMessage
 from runtime.intake.control import Control, ControlServices, ControlSettings
 from runtime.intake.logins import Logins
@@ -137,7 +137,7 @@ class LocalPlatform:
     async def _reads(self, event: JsonObject) -> None:
         key = str(event["outbox_id"])
         if event["complete"]:
-            parts = objects(event["parts"])
+            parts = objects_of(event, "parts")
             self._links |= {
                 str(one["url"]): (str(one["name"]), str(one["url"]))
                 for one in parts
@@ -146,7 +146,7 @@ class LocalPlatform:
             self._shown[key] = "\n".join(_shown(one, self.target.channel) for one in parts)
             return
         page = await self._client.get(f"/v1/sessions/{self.session_id}/messages")
-        (text,) = [str(one["text"]) for one in objects(page["items"]) if one["key"] == key]
+        (text,) = [str(one["text"]) for one in objects_of(page, "items") if one["key"] == key]
         part: JsonObject = {"kind": "text", "markdown": text}
         self._shown[key] = _shown(part, self.target.channel)
 

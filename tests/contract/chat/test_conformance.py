@@ -39,7 +39,6 @@ async def test_what_the_adapter_says_that_it_can_is_what_is_checked_here(
     can = adapter.capabilities
     claims = {
         "change": can.edits,
-        "cards": can.buttons,
         "files out": can.files,
         "lookup": can.lookup,
         "streams": adapter.streams is not None,

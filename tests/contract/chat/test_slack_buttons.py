@@ -5,8 +5,14 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from runtime.domain.messages import ApprovalPart, OutboundMessage, QuestionPart
-from runtime.ports.gatehouse import Home, Pressed
+from runtime.domain.messages import (
+    ApprovalPart,
+    Button,
+    OutboundMessage,
+    QuestionPart,
+    TextPart,
+)
+from runtime.ports.gatehouse import Home, HomeItem, Pressed
 from tests.contract.chat.slack_support import (
     Desk,
     Door,
@@ -228,6 +234,74 @@ async def test_what_is_no_press_of_ours_is_acknowledged_and_dropped(
     assert door.desk.slack.calls_to("chat.postEphemeral") == []
 
 
+PAUSE = Button(label="Pause x7k2m9", about="sch_01kb0z4k3nfp5s0v1r2q3w4e5t", choice="pause")
+CANCEL = PAUSE.model_copy(update={"label": "Cancel x7k2m9", "choice": "cancel"})
+
+
+@pytest.mark.requirement("SLK-4", "SCH-8")
+async def test_a_text_has_buttons_that_say_what_they_are_about(door: Door) -> None:
+    desk = door.desk
+    asked = await desk.slack.user_says(GENERAL, ANNA, "list them", mention=True)
+    await desk.slack.wait_for_quiet()
+    text = TextPart(markdown="One of them", buttons=(PAUSE, CANCEL))
+    receipt = await desk.send(reply(thread=asked.ts).model_copy(update={"parts": (text,)}))
+    ts = receipt.message_ids[-1]
+    desk.gatehouse.pressed = Pressed(accepted=True, text="Paused.")
+    pressed = await desk.slack.user_presses(GENERAL, ts, ANNA, "gatehouse_press:pause")
+    await desk.slack.wait_for_ack(pressed)
+    (press,) = desk.gatehouse.presses
+    assert (press.open_call_id, press.choice) == (PAUSE.about, "pause")
+    assert [one.text for one in desk.slack.ephemerals(ANNA)] == ["Paused."]
+
+
+@pytest.mark.requirement("SLK-4", "SCH-8")
+async def test_the_home_lists_a_persons_own_things_with_their_buttons(door: Door) -> None:
+    desk = door.desk
+    item = HomeItem(heading="Reminders", text="x7k2m9 <!channel> tea", buttons=(PAUSE, CANCEL))
+    desk.gatehouse.shown = Home(known=True, items=(item, item.model_copy(update={"buttons": ()})))
+    await desk.slack.wait_for_ack((await desk.slack.user_opens_home(ANNA)).deliveries[0])
+    home = desk.slack.home_of(ANNA)
+    assert home is not None
+    shown = str(home.body["blocks"])
+    assert shown.count("Reminders") == 1
+    assert shown.count("x7k2m9 <!channel> tea") == 2
+    desk.gatehouse.pressed = Pressed(accepted=True, text="Cancelled: tea")
+    await desk.slack.wait_for_ack(
+        await desk.slack.user_presses_home(ANNA, "gatehouse_press:cancel")
+    )
+    (press,) = desk.gatehouse.presses
+    assert (press.open_call_id, press.choice, press.sender.id) == (PAUSE.about, "cancel", ANNA)
+    home = desk.slack.home_of(ANNA)
+    assert home is not None
+    assert "Cancelled: tea" in str(home.body["blocks"])
+
+
+@pytest.mark.requirement("SLK-4", "TSK-1")
+async def test_what_a_press_on_the_home_answers_is_formatted_and_calls_nobody(door: Door) -> None:
+    desk = door.desk
+    stop = Button(label="Stop x7k2m9", about="tsk_01kb0z4k3nfp5s0v1r2q3w4e5t", choice="stop")
+    output = stop.model_copy(update={"label": "Output of x7k2m9", "choice": "output"})
+    item = HomeItem(heading="Tasks", text="x7k2m9 · running\nmake", buttons=(stop, output))
+    desk.gatehouse.shown = Home(known=True, items=(item,))
+    await desk.slack.wait_for_ack((await desk.slack.user_opens_home(ANNA)).deliveries[0])
+    lines = "\n".join(f"<!channel> line {number} &" for number in range(200))
+    desk.gatehouse.pressed = Pressed(
+        accepted=True, text=f"Task `x7k2m9` has 2 &#42; 3 in it.\n\n```\n{lines}\n```"
+    )
+    await desk.slack.wait_for_ack(
+        await desk.slack.user_presses_home(ANNA, "gatehouse_press:output")
+    )
+    (press,) = desk.gatehouse.presses
+    assert (press.open_call_id, press.choice) == (stop.about, "output")
+    home = desk.slack.home_of(ANNA)
+    assert home is not None
+    shown = str(home.body["blocks"])
+    assert "Task `x7k2m9` has 2 * 3 in it." in shown
+    assert "<!channel>" not in shown
+    assert "line 199" in shown
+    assert desk.slack.ephemerals(ANNA) == []
+
+
 @pytest.mark.requirement("SLK-4")
 async def test_a_press_on_the_home_is_answered_there(door: Door) -> None:
     desk = door.desk
@@ -241,3 +315,24 @@ async def test_a_press_on_the_home_is_answered_there(door: Door) -> None:
     assert "Allowed once." in str(home.body["blocks"])
     (press,) = desk.gatehouse.presses
     assert (press.open_call_id, press.choice, press.sender.id) == ("apr_1", "once", ANNA)
+
+
+@pytest.mark.requirement("SLK-4", "MSG-12")
+async def test_a_button_below_a_text_names_its_message_and_its_number(door: Door) -> None:
+    desk = door.desk
+    desk.gatehouse.pressed = Pressed(accepted=True, text="")
+    buttons = tuple(
+        Button(label=f"Stop {number}", command=f"/tasks stop {number}") for number in range(30)
+    )
+    text = TextPart(markdown="- one: running", names_commands=True, buttons=buttons)
+    message = reply().model_copy(update={"parts": (text,)})
+    (ts,) = (await desk.send(message)).message_ids
+    post = desk.slack.workspace.channels[message.target.chat_id].messages[ts]
+    # Slack takes 25 buttons in a row.
+    assert len(buttons_of(post)) == 25
+    assert "/tasks stop" not in str(post.blocks)
+    delivery = await desk.slack.user_presses(post.channel, ts, ANNA, "gatehouse_press:2")
+    await desk.slack.wait_for_ack(delivery)
+    (press,) = desk.gatehouse.presses
+    assert (press.open_call_id, press.choice, press.option) == (message.outbox_id, "2", None)
+    assert desk.slack.ephemerals(ANNA) == []

@@ -26,7 +26,6 @@ async def test_a_direct_message_is_stored_before_slack_is_acknowledged(desk: Des
     assert (message.chat_kind, message.thread_id) == ("direct", None)
     assert (message.sender.id, message.sender.name, message.sender.is_bot) == (ANNA, "anna", False)
     assert message.sent_at_ms == int(float(said.ts) * 1000)
-    assert message.platform_event_id == said.deliveries[0].event_id
 
 
 @pytest.mark.requirement("MSG-1")
@@ -251,6 +250,26 @@ async def test_names_of_people_are_readable_and_asked_for_once(desk: Desk) -> No
     said = "ask @ben & read this (https://example.test/a) in #general"
     assert desk.gatehouse.texts == [said, said]
     assert len(desk.slack.calls_to("users.info")) == 2
+
+
+@pytest.mark.requirement("SCH-8")
+async def test_the_zone_of_a_persons_profile_comes_with_their_name(desk: Desk) -> None:
+    desk.slack.workspace.users[ANNA].timezone = "Asia/Tokyo"
+    async with desk.listening():
+        for _ in range(2):
+            await desk.slack.user_says(desk.direct(ANNA), ANNA, "hello")
+            await desk.slack.wait_for_quiet()
+    assert [m.sender.timezone for m in desk.gatehouse.messages] == ["Asia/Tokyo"] * 2
+    assert len(desk.slack.calls_to("users.info")) == 1
+
+
+@pytest.mark.requirement("SCH-8")
+async def test_a_profile_that_cannot_be_read_holds_up_no_message(desk: Desk) -> None:
+    desk.slack.fail("users.info", "user_not_visible")
+    async with desk.listening():
+        await desk.slack.user_says(desk.direct(ANNA), ANNA, "hello")
+        await desk.slack.wait_for_quiet()
+    assert [m.sender.timezone for m in desk.gatehouse.messages] == [""]
 
 
 @pytest.mark.requirement("SLK-7")

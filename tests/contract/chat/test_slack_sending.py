@@ -372,7 +372,7 @@ async def test_a_message_without_words_is_no_post(desk: Desk) -> None:
 async def test_what_the_engine_may_ask_of_it(desk: Desk) -> None:
     port: ChatAdapter = desk.adapter
     can = port.capabilities
-    assert (can.lookup, can.edits, can.threads) == (True, True, True)
+    assert (can.lookup, can.edits) == (True, True)
     assert (can.chat_rate, can.chat_burst) == (1.0, 5)
     # Slack takes a status away after two minutes.
     assert can.typing_interval_s is not None

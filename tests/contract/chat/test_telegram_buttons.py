@@ -4,7 +4,7 @@ import copy
 
 import pytest
 
-from runtime.domain.messages import ApprovalPart, QuestionPart
+from runtime.domain.messages import ApprovalPart, Button, QuestionPart, TextPart
 from runtime.ports.gatehouse import Pressed
 from tests.contract.chat.telegram_support import ACCOUNT, Desk, desk, to
 from tests.wire.telegram import Message
@@ -50,6 +50,25 @@ async def test_a_pressed_button_reaches_the_engine_and_only_the_presser_is_told(
     assert pressed.press_id == press.query_id
     assert press.answer == {"text": "Allowed by Ann.", "show_alert": False}
     assert desk.server.from_bot(desk.chat) == [shown], "nothing is said aloud"
+
+
+@pytest.mark.requirement("TEL-3", "SCH-8")
+async def test_a_text_has_its_buttons_in_rows_and_each_says_what_it_is_about(desk: Desk) -> None:
+    one, other = "sch_01kb0z4k3nfp5s0v1r2q3w4e5t", "sch_01kb0z4k3nfp5s0v1r2q3w4e5u"
+    choices = ("pause", "cancel", "resume", "snooze", "snoozelong")
+    buttons = [Button(label=f"{choice} it", about=one, choice=choice) for choice in choices]
+    last = Button(label="Pause the other", about=other, choice="pause")
+    text = TextPart(markdown="Two of them", buttons=(*buttons, last))
+    async with desk.listening():
+        await desk.send(to(desk.chat, text))
+        shown = desk.server.from_bot(desk.chat)[-1]
+        assert labels(shown) == [one.label for one in text.buttons]
+        for number, choice in enumerate(choices, start=1):
+            press = desk.server.user_presses(shown, f"{choice} it")
+            await desk.until(lambda press=press: press.answer is not None)
+            assert len(desk.gatehouse.presses) == number
+            pressed = desk.gatehouse.presses[-1]
+            assert (pressed.open_call_id, pressed.choice) == (one, choice)
 
 
 @pytest.mark.requirement("TEL-3")
@@ -199,3 +218,21 @@ async def test_a_press_whose_answer_fails_holds_nothing_back(desk: Desk) -> None
         desk.server.user_says(desk.chat, desk.ann, "and now?")
         await desk.hears(1)
     assert len(desk.gatehouse.presses) == 1
+
+
+@pytest.mark.requirement("TEL-3", "MSG-12")
+async def test_a_button_below_a_text_names_its_message_and_its_number(desk: Desk) -> None:
+    desk.gatehouse.pressed = Pressed(accepted=True, text="")
+    buttons = tuple(Button(label=f"Stop {one}", command=f"/tasks stop {one}") for one in "abc")
+    text = TextPart(markdown="word " * 1_000, names_commands=True, buttons=buttons)
+    message = to(desk.chat, text).model_copy(update={"outbox_id": "out_01jd8w2k3m4n5p6q7r8s9t0v1w"})
+    async with desk.listening():
+        await desk.send(message)
+        *first, last = desk.server.from_bot(desk.chat)
+        assert [labels(one) for one in first] == [[]]
+        assert labels(last) == ["Stop a", "Stop b", "Stop c"]
+        press = desk.server.user_presses(last, "Stop b")
+        await desk.until(lambda: press.answer is not None)
+    (pressed,) = desk.gatehouse.presses
+    assert (pressed.open_call_id, pressed.choice, pressed.option) == (message.outbox_id, "", 2)
+    assert press.answer == {"text": "", "show_alert": False}

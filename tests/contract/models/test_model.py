@@ -13,6 +13,7 @@ from adapters.models.model_registry import Catalog
 from adapters.models.offline import OfflineModel
 from adapters.models.settings import ModelSettings
 from runtime.domain.errors import InvalidInput, ModelError, ModelRejected, ModelRetry
+from runtime.domain.routes import AS_IT_IS, Generation
 from runtime.ports.model import Model, ModelRequest, Models, TextChunk
 from tests.fakes.model import Said, ScriptedModel, ScriptedModels
 from tests.unit.models.samples import collect, request
@@ -156,3 +157,9 @@ async def test_models_know_their_names_and_refuse_others(subject: Subject) -> No
     assert subject.model.context_tokens > 1_000
     with pytest.raises(InvalidInput):
         subject.models.get("nobody:knows-this")
+
+
+@pytest.mark.requirement("AGT-3")
+async def test_every_model_takes_a_length_and_is_asked_to_keep_it(subject: Subject) -> None:
+    assert await subject.model.unfit(Generation(max_output_tokens=5)) == {}
+    assert await subject.model.unfit(AS_IT_IS) == {}

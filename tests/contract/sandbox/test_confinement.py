@@ -324,7 +324,7 @@ async def test_no_capability_and_no_new_privilege(confined: Bench) -> None:
     command = confined.python(NAMED)
     async with asyncio.timeout(30), await confined.sandbox.start(command) as process:
         await read_until(process, "up")
-        tree = [each.process.pid for each in process_tree.find_tree(process.identity)]
+        tree = [each.pid for each in process_tree.find_tree(process.identity)]
         (pid,) = [each for each in tree if text_of(f"/proc/{each}/comm") == "watched\n"]
         status = text_of(f"/proc/{pid}/status")
     values = dict(line.split(":\t") for line in status.splitlines() if ":\t" in line)
@@ -342,6 +342,17 @@ async def test_the_temporary_directory_is_its_own_and_goes_with_it(confined: Ben
     assert used == "/tmp" or used.rpartition("/")[2] not in names_in("/tmp")
     second, _ = await confined.run('ls -A "$TMPDIR" | grep -x x')
     assert second == ""
+
+
+@pytest.mark.requirement("TOOL-5")
+async def test_a_tmpdir_that_the_operator_sets_opens_nothing_of_the_host(
+    confined: Bench, tmp_path: Path
+) -> None:
+    closed = tmp_path / "closed"
+    closed.mkdir()
+    command = replace(confined.command('echo no > "$TMPDIR/x"'), env={"TMPDIR": str(closed)})
+    await confined.run(command)
+    assert not list(closed.iterdir())
 
 
 @pytest.mark.requirement("TOOL-5")

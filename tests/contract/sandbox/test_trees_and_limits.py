@@ -4,6 +4,7 @@ import asyncio
 import os
 import signal
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -13,9 +14,11 @@ import pytest
 
 from adapters.sandbox import process_tree, threads
 from adapters.sandbox.cgroups import Cgroups
+from adapters.sandbox.command_process import Plan
 from adapters.sandbox.landlock import Landlock
+from adapters.sandbox.orphan_trees import end_tree
 from adapters.sandbox.unconfined import Unconfined
-from runtime.ports.sandbox import ProcessIdentity, SandboxLimits, SandboxProcess
+from runtime.ports.sandbox import TASK_TOKEN, ProcessIdentity, SandboxLimits, SandboxProcess
 from tests.contract.sandbox.conftest import COMMANDS, Bench, HandClock, build, drain, read_until
 
 IGNORES_TERM = "trap '' TERM; echo up; while :; do sleep 1000; done"
@@ -73,7 +76,7 @@ signal.pause()
 
 
 def members(process: SandboxProcess) -> list[process_tree.ProcessInfo]:
-    return [each.process for each in process_tree.find_tree(process.identity)]
+    return list(process_tree.find_tree(process.identity))
 
 
 @contextmanager
@@ -100,8 +103,8 @@ async def test_it_runs_in_a_process_group_of_its_own(launched: Bench) -> None:
         await read_until(process, "up")
         tree = members(process)
         assert len(tree) >= 2
-        assert os.getpgid(0) not in {each.pgid for each in tree}
-        assert os.getsid(0) not in {each.session for each in tree}
+        assert os.getpgid(0) not in {os.getpgid(each.pid) for each in tree}
+        assert os.getsid(0) not in {os.getsid(each.pid) for each in tree}
 
 
 @pytest.mark.requirement("TOOL-5")
@@ -131,6 +134,34 @@ async def test_the_whole_tree_ends(launched: Bench, how: str) -> None:
             assert now is None or now.started_ticks != each.started_ticks
 
 
+@pytest.mark.requirement("TOOL-5")
+async def test_what_a_command_held_is_given_back_once_though_the_wait_is_cancelled(
+    launched: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A second time would close descriptors whose numbers others have by then."""
+    given_back, begun, go_on = list[Plan](), threading.Event(), threading.Event()
+    free = Plan.free
+
+    def slowly(plan: Plan) -> None:
+        given_back.append(plan)
+        begun.set()
+        go_on.wait(20)
+        free(plan)
+
+    monkeypatch.setattr(Plan, "free", slowly)
+    async with asyncio.timeout(30):
+        async with await launched.sandbox.start(launched.command("exit 3")) as process:
+            waiting = asyncio.create_task(process.wait(), name="wait")
+            await asyncio.to_thread(begun.wait, 20)
+            waiting.cancel()
+            await asyncio.wait({waiting})
+            again = asyncio.create_task(process.wait(), name="wait again")
+            await asyncio.to_thread(lambda: None)
+            go_on.set()
+            assert (await again).code == 3
+    assert len(given_back) == 1
+
+
 @pytest.mark.requirement("TOOL-5", "SEC-6")
 @pytest.mark.parametrize("how", ["timeout", "terminate", "token"])
 async def test_a_process_ends_although_its_first_thread_left_before(
@@ -154,7 +185,7 @@ async def test_a_process_ends_although_its_first_thread_left_before(
             assert (end.confirmed, end.remaining_pids) == (True, ())
         else:
             lost = replace(process.identity, started_ticks=1)
-            found = [each.process for each in process_tree.find_tree(lost)]
+            found = list(process_tree.find_tree(lost))
             assert sum(each.state == "Z" for each in found) == 1
             assert (await process.terminate(0)).confirmed
         assert members(process) == []
@@ -232,6 +263,54 @@ async def test_a_killed_supervisor_frees_nobody(launched: Bench) -> None:
             assert members(process) == []
             for gone in tree if in_cgroup else ():
                 await gone.wait()
+
+
+@pytest.mark.requirement("TSK-5")
+async def test_what_lost_its_parent_and_its_token_is_found_by_its_group(launched: Bench) -> None:
+    """The supervisor is gone, so that descent tells nothing; one member still has the token."""
+    lost = f'env -i /bin/bash -c "{IGNORES_TERM}"'
+    command = launched.command(f"({lost} &); (sleep 1000 & echo up; wait) & wait")
+    async with asyncio.timeout(60), await launched.sandbox.start(command) as process:
+        await read_until(process, "up", 2)
+        with ExitStack() as watching:
+            tree = [watching.enter_context(watched(each.pid)) for each in members(process)]
+            os.kill(process.identity.pid, signal.SIGKILL)
+            end = await launched.sandbox.end_tree(process.identity, 0)
+            assert (end.confirmed, end.remaining_pids) == (True, ())
+            for gone in tree:
+                await gone.wait()
+
+
+@pytest.mark.requirement("TSK-5", "TSK-6")
+async def test_who_took_a_number_is_never_hit() -> None:
+    """Neither a process and its children under the pid of the head, nor the group of that number,
+    nor one that took a pid between the look and the signal; and no token matches nothing."""
+    other = await asyncio.create_subprocess_exec(
+        *("/bin/sh", "-c", "sleep 1000 >/dev/null & echo up; wait"),
+        stdout=asyncio.subprocess.PIPE,
+        env={"PATH": os.environ["PATH"], TASK_TOKEN: ""},
+        start_new_session=True,
+    )
+    try:
+        assert other.stdout is not None
+        await other.stdout.readline()
+        now = process_tree.read_process(other.pid)
+        assert now is not None
+        for token in ("", "another"):
+            identity = ProcessIdentity(other.pid, now.started_ticks - 1, token)
+            assert process_tree.find_tree(identity) == {}
+            end = await end_tree(identity, grace_s=0, clock=HandClock())
+            assert (end.confirmed, end.matched_target, end.signal_sent) == (True, False, False)
+        earlier = replace(now, started_ticks=now.started_ticks - 1)
+        assert process_tree.send([earlier], signal.SIGKILL) == 0
+        assert other.returncode is None
+        assert process_tree.send([now], signal.SIGKILL) == 1
+        assert await other.wait() == -signal.SIGKILL
+        # Its child still is in the group of that number, which has no leader any more.
+        identity = ProcessIdentity(other.pid, now.started_ticks - 1, "another")
+        assert process_tree.find_tree(identity) == {}
+    finally:
+        os.killpg(other.pid, signal.SIGKILL)
 
 
 def at_most(limit: int) -> int:

@@ -5,8 +5,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from gateway.cli.answers import Refused, Unreachable
-from gateway.cli.answers import objects as objects_of
 from gateway.cli.client import GatewayClient, JsonObject, ServerEvent
+from runtime.domain.json_fields import objects_of
 
 ENDS = frozenset({"run.completed", "run.failed", "run.interrupted", "run.cancelled"})
 
@@ -122,7 +122,7 @@ class Page:
     async def messages(self) -> list[JsonObject]:
         """What the page shows."""
         path = f"/v1/sessions/{self.session_id}/messages"
-        return objects_of((await self.client.get(path, {"limit": "200"})).get("items"))
+        return objects_of(await self.client.get(path, {"limit": "200"}), "items")
 
     async def texts(self, kind: str = "assistant") -> list[str]:
         """The texts of one kind that the page shows, oldest first."""
@@ -132,6 +132,6 @@ class Page:
     async def approve(self, run_id: str, behavior: str = "allow") -> None:
         """The person presses the button of the one card that waits there."""
         listed = await self.client.get("/v1/approvals", {"session_id": self.session_id})
-        (card,) = objects_of(listed.get("items"))
+        (card,) = objects_of(listed, "items")
         said: JsonObject = {"request_id": card["request_id"], "behavior": behavior}
         await self.client.post(f"/v1/runs/{run_id}/approvals", {"resolutions": [said]})

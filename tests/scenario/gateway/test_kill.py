@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.cli.answers import objects as objects_of
+from runtime.domain.json_fields import objects_of
 from tests.conftest import FailAfter
 from tests.scenario.gateway.page import Page
 from tests.scenario.gateway.town import ALLOWED, Town
@@ -143,7 +143,7 @@ async def test_a_kill_between_the_post_and_its_receipt_doubles_nothing(
             ends = [kind for kind in here.feed.kinds() if kind.startswith("delivery.")]
             assert sorted(ends) == ["delivery.sent", "delivery.unknown"]
             problems = await here.client.get("/v1/deliveries/problems")
-            (problem,) = objects_of(problems["items"])
+            (problem,) = objects_of(problems, "items")
             assert (problem["channel"], problem["state"]) == ("telegram", "unknown")
             assert "may have been sent" in str(problem["reason"])
         posts = town.slack_texts()

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from gateway.cli.answers import objects as objects_of
 from gateway.cli.client import JsonObject
+from runtime.domain.json_fields import objects_of
 from tests.conftest import FailAfter
 from tests.scenario.gateway.page import Page
 from tests.scenario.gateway.town import Serving, Town
@@ -17,7 +17,7 @@ from tests.wire.slack import SlackServer
 async def adapter(here: Serving, channel: str) -> JsonObject:
     """What `gatehouse status` says about a platform."""
     status = await here.client.get("/v1/status")
-    return next(one for one in objects_of(status["adapters"]) if one["channel"] == channel)
+    return next(one for one in objects_of(status, "adapters") if one["channel"] == channel)
 
 
 async def told(here: Serving, event: str, channel: str) -> None:

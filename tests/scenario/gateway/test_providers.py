@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.cli.answers import objects as objects_of
+from runtime.domain.json_fields import objects_of
 from tests.conftest import FailAfter
 from tests.scenario.gateway.page import Page
 from tests.scenario.gateway.town import Town
@@ -77,7 +77,7 @@ async def test_a_providers_stream_calls_and_faults_end_in_whole_answers(
             (town.place.workspace / f"files/{name}.txt").write_text(f"this is the file {name}\n")
         run = await page.says("read both")
         assert await here.feed.ended(run) == "run.completed"
-        called = [call for one in await page.messages() for call in objects_of(one["calls"])]
+        called = [call for one in await page.messages() for call in objects_of(one, "calls")]
         assert [call["status"] for call in called] == ["ok", "ok"]
         sent = str((await aimock.requests())[-1])
         assert "this is the file a" in sent

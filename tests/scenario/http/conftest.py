@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Protocol
 
 import pytest
-from sqlalchemy import Connection
 
 from tests.fakes.model import Said, ScriptedModel, ScriptedModels
 from tests.scenario.harness import Plan, Site, site
@@ -40,8 +39,3 @@ def sites(tmp_path: Path) -> Sites:
         return site(plan)
 
     return make
-
-
-def forget_answers(conn: Connection) -> None:
-    """Lose the kept answers of all requests, as a crash behind their units would."""
-    conn.exec_driver_sql("DELETE FROM idempotency WHERE key LIKE '%:answer'")

@@ -4,6 +4,7 @@ import json
 import re
 from pathlib import Path
 
+import aiohttp
 import pytest
 
 from gateway.http.app import build_app
@@ -30,6 +31,10 @@ IDS = {
     "code": "ABC123",
     "name": "page.css",
     "outbox_id": "out_1",
+    "agent_id": "ses_1",
+    "schedule_id": "sch_1",
+    "task_id": "tsk_1",
+    "asset_id": "ast_1",
     "place": "0",
 }
 
@@ -87,7 +92,7 @@ async def test_no_route_works_without_authentication(sites: Sites) -> None:
             status = await status_of(gateway, method, path, {})
             if (method, path) in OPEN:
                 assert status == (403 if method == "POST" else 200), (method, path, status)
-            elif path == "/":
+            elif path in ("/", "/v1/docs"):
                 assert status == 303
             else:
                 assert status == 401, (method, path, status)
@@ -165,6 +170,13 @@ async def test_wrong_tokens_are_limited_and_hold_no_right_one_back(sites: Sites)
         async with gateway.client.get(f"{gateway.url}/v1/status", headers=bearer("no")) as refused:
             assert int(refused.headers["Retry-After"]) <= WINDOW_S
             assert refused.headers["Connection"] == "close"
+        # Another address has attempts of its own.
+        elsewhere = aiohttp.TCPConnector(local_addr=("127.0.0.2", 0))
+        async with (
+            aiohttp.ClientSession(connector=elsewhere) as other,
+            other.get(f"{gateway.url}/v1/status", headers=bearer("guess")) as refused,
+        ):
+            assert refused.status == 401
         assert await status_of(gateway, "GET", "/v1/status", bearer(ADMIN)) == 200
         assert await status_of(gateway, "GET", "/v1/status", bearer(READER)) == 200
         cookie, _ = await log_in(gateway)

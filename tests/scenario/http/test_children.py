@@ -104,6 +104,17 @@ async def test_a_handoff_is_a_run_of_its_kind(sites: Sites) -> None:
         assert runs[1]["id"] == first
         status, run = await gateway.ask("GET", f"/v1/runs/{runs[0]['id']}")
         assert (status, run["kind"]) == (200, "handoff")
+        assert run["summary"] == runs[0]["summary"]
+        assert str(run["summary"]).startswith("The subagent one (explore) completed after")
+        assert "untrusted" not in str(run["summary"])
+        assert runs[1]["summary"] == "dive"
+        _, every = await gateway.ask("GET", "/v1/runs?limit=10")
+        of_child = [one for one in every["items"] if one["kind"] == "mailbox_delivery"]
+        assert [one["summary"] for one in of_child] == ["Dive."]
+        for one in every["items"]:
+            _, page = await gateway.ask("GET", f"/v1/runs/{one['id']}/events?limit=50")
+            queued = [each["data"] for each in page["items"] if each["kind"] == "run.queued"]
+            assert {each["summary"] for each in queued} == {one["summary"]}
         texts = [one["text"] for one in await gateway.messages(session)]
         assert texts[-1] == "A pearl, it says."
 

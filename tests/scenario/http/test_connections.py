@@ -7,7 +7,7 @@ import aiohttp
 import pytest
 from aiohttp import web
 
-from gateway.http import auth, connections
+from gateway.http import auth, connections, events
 from gateway.http.server import serve
 from gateway.http.services import HttpSettings
 from tests.scenario.harness import ADMIN
@@ -44,6 +44,7 @@ async def test_a_connection_too_many_is_closed_where_all_others_are_at_work(
     sites: Sites, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(connections, "most_connections", lambda: 2)
+    monkeypatch.setattr(events, "most_streams", lambda wanted: wanted)
     async with sites() as site, asyncio.timeout(20), site.feed() as one, site.feed() as two:
         await one.until("ready")
         await two.until("ready")
@@ -138,3 +139,17 @@ async def test_a_body_that_is_not_what_its_encoding_says_is_a_bad_request(sites:
         url = f"{site.url}/v1/sessions"
         async with site.client.post(url, data=b"no gzip at all", headers=headers) as response:
             assert response.status in (400, 401, 403)
+
+
+@pytest.mark.requirement("SEC-7")
+async def test_streams_leave_half_of_the_connections_to_requests(
+    sites: Sites, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connections, "most_connections", lambda: 5)
+    assert connections.most_streams(1) == 1
+    async with sites() as site, asyncio.timeout(20), site.feed() as one, site.feed() as two:
+        await one.until("ready")
+        await two.until("ready")
+        status, problem = await site.ask("GET", "/v1/events")
+        assert (status, problem["code"]) == (429, "queue_full")
+        assert (await site.ask("GET", "/v1/status"))[0] == 200

@@ -13,7 +13,8 @@ from gateway.http.events import HEARTBEAT_S, TICK_S, WAITING
 from gateway.http.server import serve
 from runtime.bus.memory import MemoryBus
 from runtime.ports.bus import EVENTS, LIVE, Signal
-from tests.fakes.clock import FakeClock
+from tests.conftest import FailAfter
+from tests.fakes.clock import FakeClock, settle
 from tests.fakes.model import Gate, Said
 from tests.scenario.harness import ADMIN, Feed, Plan
 from tests.scenario.http.conftest import ASKS, Sites
@@ -142,6 +143,64 @@ async def test_sessions_and_runs_are_kept_apart(sites: Sites) -> None:
 
 
 @pytest.mark.requirement("API-4")
+async def test_a_reader_of_one_run_hears_nothing_live_of_another(sites: Sites) -> None:
+    gate = Gate()
+    async with sites(Said("mine", before=gate), "theirs") as gateway:
+        mine, other = await gateway.session(), await gateway.session()
+        run = await gateway.says(mine, "mine")
+        await gate.reached.wait()
+        async with gateway.feed(f"run_id={run}") as feed:
+            await feed.until("ready")
+            async with gateway.feed(f"session_id={other}") as others:
+                await gateway.says(other, "theirs")
+                await others.until("delta")
+                await others.until("run.completed")
+            gate.open.set()
+            await feed.until("run.completed")
+        about = {one.data.get("run_id") for one in feed.seen if one.kind != "ready"}
+        assert about == {run}
+
+
+@pytest.mark.requirement("API-4")
+async def test_where_a_reader_goes_on_stands_in_the_header_before_the_query(sites: Sites) -> None:
+    """A browser repeats the query of its first request and says in the header how far it came."""
+    async with sites("hello") as gateway:
+        session = await gateway.session()
+        await gateway.state(await gateway.says(session, "hi"), "completed")
+        async with gateway.feed(f"session_id={session}&last_event_id=0") as feed:
+            first = (await feed.until("run.started")).id
+            await feed.until("run.completed")
+            later = [one.id for one in feed.seen if one.id and int(one.id) > int(first)]
+        async with gateway.feed(f"session_id={session}&last_event_id=0", last=first) as feed:
+            await feed.until("run.completed")
+            assert [one.id for one in feed.seen if one.id] == later
+        for wrong in ("abc", "-1", "1.5", "9" * 19):
+            headers = {"Last-Event-ID": wrong}
+            status, problem = await gateway.ask("GET", "/v1/events", headers=headers)
+            assert (status, problem["field"]) == (422, "Last-Event-ID")
+
+
+@pytest.mark.requirement("API-4")
+async def test_a_reader_that_is_too_slow_is_told_of_the_gap(
+    sites: Sites, fail_after: FailAfter
+) -> None:
+    async with fail_after(), sites("hello") as gateway:
+        session = await gateway.session()
+        run = await gateway.says(session, "hi")
+        await gateway.state(run, "completed")
+        async with gateway.feed(f"session_id={session}") as feed:
+            await feed.until("ready")
+            noise = {"type": "activity", "session_id": session, "run_id": run, "state": "output"}
+            # More than the connection holds while nobody reads it, and as many as may wait.
+            for number in range(2 * WAITING):
+                gateway.bus.publish(LIVE, {**noise, "padding": "x" * 10_000})
+                if number % 50 == 0:
+                    await settle()
+            gap = await feed.until("gap")
+            assert gap.data["reason"] == "live events were dropped"
+
+
+@pytest.mark.requirement("API-4")
 async def test_a_silent_stream_beats(sites: Sites) -> None:
     clock = FakeClock()
 
@@ -195,6 +254,71 @@ async def test_a_lost_signal_costs_a_tick_and_no_event(sites: Sites) -> None:
             await feed.until("ready")
             await gateway.says(session, "hi")
             await feed.until("run.completed")
+
+
+class LateBus(DeafBus):
+    """A bus on which live events wait until they are let go; `over` once a run told its end."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.held: list[dict[str, object]] = []
+        self.over = asyncio.Event()
+
+    def publish(self, topic: str, data: dict[str, object]) -> None:
+        if topic != LIVE:
+            super().publish(topic, data)
+            return
+        self.held.append(data)
+        if data.get("state") == "done":
+            self.over.set()
+
+    def let_go(self) -> None:
+        for data in self.held:
+            super().publish(LIVE, data)
+
+
+@pytest.mark.requirement("API-4", "MSG-21")
+async def test_what_a_run_did_is_told_before_its_end_however_short_it_was(
+    sites: Sites, fail_after: FailAfter
+) -> None:
+    """The read that looks for the beginning of a short run finds its end too."""
+    bus = LateBus()
+
+    def late(plan: Plan) -> None:
+        # No tick reads before the live events come.
+        plan.bus, plan.http_clock = bus, FakeClock()
+
+    async with fail_after(), sites("hello", change=late) as gateway:
+        session = await gateway.session()
+        async with gateway.feed(f"session_id={session}&kinds=activity,delta,run") as feed:
+            await feed.until("ready")
+            await gateway.says(session, "hi")
+            await bus.over.wait()
+            bus.let_go()
+            await feed.until("run.completed")
+        told = [str(one.data["state"] if one.kind == "activity" else one.kind) for one in feed.seen]
+        assert told[-6:] == ["run.queued", "run.started", "thinking", "delta", "done", told[-1]]
+
+
+@pytest.mark.requirement("API-4", "MSG-21")
+async def test_what_a_run_did_is_not_told_after_its_end(
+    sites: Sites, fail_after: FailAfter
+) -> None:
+    """Its live events come from another replica, later than the end in the database."""
+    bus = LateBus()
+
+    def late(plan: Plan) -> None:
+        plan.bus = bus
+
+    async with fail_after(), sites("hello", change=late) as gateway:
+        session = await gateway.session()
+        async with gateway.feed(f"session_id={session}&kinds=activity,run") as feed:
+            await feed.until("ready")
+            await gateway.says(session, "hi")
+            await feed.until("run.completed")
+            await bus.over.wait()
+            bus.let_go()
+            assert (await feed.until("activity")).data["state"] == "done"
 
 
 @pytest.mark.requirement("API-4")

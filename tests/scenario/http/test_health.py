@@ -29,6 +29,8 @@ async def test_ready_means_that_every_part_is_up(sites: Sites) -> None:
             assert (status["ready"], status["checks"][name]) == (False, False)
             up[name] = True
         await gateway.database.close()
+        assert await gateway.ask("GET", "/healthz") == (200, {"status": "ok"})
+        assert (await gateway.ask("GET", "/readyz"))[0] == 503
         code, status = await gateway.ask("GET", "/v1/status")
         assert (code, status["checks"]["database"]) == (200, False)
 
@@ -99,7 +101,7 @@ async def test_status_and_metrics_count_what_there_is(sites: Sites) -> None:
 async def test_the_effective_policy_is_shown(sites: Sites) -> None:
     async with sites() as gateway:
         status, runtime = await gateway.ask("GET", "/v1/runtime")
-        assert (status, runtime["permission_mode"]) == (200, "default")
+        assert (status, runtime["policy"]["mode"]) == (200, "default")
 
 
 async def stranger(gateway: Site, name: str) -> str:

@@ -154,6 +154,8 @@ async def test_a_deleted_conversation_leaves_ids_and_nothing_that_was_said(sites
             await gateway.state(str(done["run_id"]), "completed")
             await until_sent(gateway)
         path = f"/v1/sessions/{session}"
+        narrowed = {"paths": ["SECRET"], "network": ["secret.example"]}
+        assert (await gateway.ask("PUT", f"{path}/capability-scope", narrowed))[0] == 200
         assert list((gateway.workspace / "uploads").rglob("notes.txt"))
         (child, _) = [
             one["session_id"]
@@ -170,7 +172,7 @@ async def test_a_deleted_conversation_leaves_ids_and_nothing_that_was_said(sites
         assert await titles(gateway) == ["Kept"]
         assert not list((gateway.workspace / "uploads").rglob("notes.txt"))
         dumped = await gateway.database.read(every_row)
-        assert [row for row in dumped if "SECRET" in row] == []
+        assert [row for row in dumped if "SECRET" in row.upper()] == []
         assert any(str(done["run_id"]) in row for row in dumped)
         assert any("session.deleted" in row for row in dumped)
         # The place is free: what is said there begins anew.

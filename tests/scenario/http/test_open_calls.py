@@ -56,6 +56,33 @@ async def test_a_batch_with_one_bad_decision_decides_nothing(sites: Sites) -> No
             ]
 
 
+@pytest.mark.requirement("RUN-3", "API-3")
+async def test_what_another_run_asks_is_not_decided_by_its_name(sites: Sites) -> None:
+    async with sites(ASKS, ASKS) as gateway:
+        run, (own,) = await parked(gateway)
+        _, (other,) = await parked(gateway)
+        path = f"/v1/runs/{run}/approvals"
+        batch = {"resolutions": [allow(own), allow(other)]}
+        status, problem = await gateway.ask("POST", path, batch)
+        assert (status, problem["kind"]) == (404, "approval")
+        _, page = await gateway.ask("GET", "/v1/approvals")
+        assert {one["request_id"] for one in page["items"]} == {own, other}
+
+
+@pytest.mark.requirement("RUN-3", "API-3")
+async def test_a_batch_with_what_was_decided_already_decides_nothing(sites: Sites) -> None:
+    async with sites(TWO) as gateway:
+        run, (first, second) = await parked(gateway)
+        path = f"/v1/runs/{run}/approvals"
+        deny = {"request_id": first, "behavior": "deny"}
+        assert (await gateway.ask("POST", path, {"resolutions": [deny]}))[0] == 200
+        batch = {"resolutions": [allow(second), allow(first)]}
+        status, problem = await gateway.ask("POST", path, batch)
+        assert (status, problem["code"]) == (409, "conflict")
+        assert problem["state"] == "answered"
+        assert (await gateway.ask("GET", f"/v1/runs/{run}"))[1]["waiting_for"] == [second]
+
+
 @pytest.mark.requirement("RUN-3")
 async def test_a_batch_is_decided_together_and_the_run_goes_on(sites: Sites) -> None:
     async with sites(TWO, "Listed.") as gateway:
@@ -104,7 +131,7 @@ async def test_a_scope_that_the_card_does_not_offer_is_refused(sites: Sites) -> 
         await gateway.database.write(once_only, name="test")
         body = {"resolutions": [allow(request, "session")]}
         status, problem = await gateway.ask("POST", f"/v1/runs/{run}/approvals", body)
-        assert (status, problem["field"]) == (422, "resolutions[0].scope")
+        assert (status, problem["field"]) == (422, "resolutions.0.scope")
         assert problem["rule"] == "must be one that the card offers: once"
 
 

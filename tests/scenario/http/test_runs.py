@@ -6,7 +6,8 @@ import pytest
 
 from runtime.domain.errors import ModelRejected
 from tests.fakes.model import Gate, Said
-from tests.scenario.http.conftest import ASKS, WONDERS, Sites, forget_answers
+from tests.scenario.harness import Site
+from tests.scenario.http.conftest import ASKS, WONDERS, Sites
 
 
 @pytest.mark.requirement("RUN-2")
@@ -49,10 +50,34 @@ async def test_a_resumed_run_keeps_its_id_and_its_events_say_what_resumed_it(sit
         assert [kind for kind in order if kind not in kinds] == []
         decided = next(one for one in page["items"] if one["kind"] == "approval.decided")
         assert decided["data"]["request_id"] == request
+        assert [one["kind"] for one in await resumptions(gateway, run)] == ["approval"]
+        assert (await resumptions(gateway, run))[0]["request_id"] == request
         _, first = await gateway.ask("GET", f"/v1/runs/{run}/events?limit=2")
         cursor = first["pagination"]["next_cursor"]
         _, rest = await gateway.ask("GET", f"/v1/runs/{run}/events?limit=100&cursor={cursor}")
         assert first["items"] + rest["items"] == page["items"]
+
+
+async def resumptions(gateway: Site, run: str) -> list[dict[str, object]]:
+    """What let a run go on, each time."""
+    _, page = await gateway.ask("GET", f"/v1/runs/{run}/events?limit=100")
+    queued = [one["data"] for one in page["items"] if one["kind"] == "run.queued"]
+    return [data["resumed_by"] for data in queued if "resumed_by" in data]
+
+
+@pytest.mark.requirement("RUN-2", "RUN-3")
+async def test_an_answer_is_what_resumes_a_run_that_asked(sites: Sites) -> None:
+    async with sites(WONDERS, "main it is") as gateway:
+        run = await gateway.says(await gateway.session(), "which?")
+        (request,) = (await gateway.state(run, "waiting_for_user_question"))["waiting_for"]
+        answers = {"answers": [{"request_id": request, "text": "main"}]}
+        status, _ = await gateway.ask("POST", f"/v1/runs/{run}/questions", answers)
+        assert status == 200
+        ended = await gateway.state(run, "completed")
+        assert (ended["id"], ended["kind"]) == (run, "input")
+        assert await resumptions(gateway, run) == [
+            {"kind": "question", "request_id": request, "state": "answered"}
+        ]
 
 
 @pytest.mark.requirement("RUN-2")
@@ -99,19 +124,7 @@ async def test_the_same_key_gives_one_run_at_once_and_after_a_restart(sites: Sit
 
 
 @pytest.mark.requirement("RUN-4")
-async def test_a_key_whose_answer_was_lost_still_gives_the_same_run(sites: Sites) -> None:
-    async with sites("ok") as gateway:
-        session = await gateway.session()
-        headers = {"Idempotency-Key": "k1"}
-        path = f"/v1/sessions/{session}/runs"
-        first = await gateway.ask("POST", path, {"content": "go"}, headers=headers)
-        await gateway.state(str(first[1]["run_id"]), "completed")
-        await gateway.database.write(forget_answers, name="test")
-        assert await gateway.ask("POST", path, {"content": "go"}, headers=headers) == first
-
-
-@pytest.mark.requirement("RUN-4")
-async def test_a_command_and_an_answer_whose_answers_were_lost_are_told_alike_again(
+async def test_a_command_and_an_answer_are_told_alike_again(
     sites: Sites,
 ) -> None:
     async with sites(WONDERS, "done") as gateway:
@@ -124,7 +137,6 @@ async def test_a_command_and_an_answer_whose_answers_were_lost_are_told_alike_ag
             headers = {"Idempotency-Key": f"k{number}"}
             first = await gateway.ask("POST", path, {"content": text}, headers=headers)
             assert first[1]["disposition"] == ("answer" if text == "main" else "command")
-            await gateway.database.write(forget_answers, name="test")
             again = await gateway.ask("POST", path, {"content": text}, headers=headers)
             assert again == first
 

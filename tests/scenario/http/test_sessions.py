@@ -134,9 +134,13 @@ async def test_items_keep_their_order_and_files_go_to_the_workspace(sites: Sites
         ({"content": "   "}, 422, "content"),
         ({"content": 5}, 422, "content"),
         ({"content": "x", "mode": "edit"}, 422, "mode"),
-        ({"input_items": [{"type": "video"}]}, 422, "input_items.0"),
+        ({"input_items": [{"type": "video"}]}, 422, "input_items.0.type"),
         ({"input_items": [{"type": "inline_asset", "data": "%%"}]}, 422, "input_items.0.data"),
-        ({"input_items": [{"type": "asset_reference", "asset_id": "a"}]}, 400, None),
+        (
+            {"input_items": [{"type": "asset_reference", "asset_id": "a"}]},
+            422,
+            "input_items.0.asset_id",
+        ),
     ],
 )
 async def test_a_bad_submission_names_the_field_and_makes_no_run(
@@ -223,6 +227,27 @@ async def test_modes_are_set_and_the_permission_mode_never_widens(sites: Sites) 
         assert refused == 403
         unknown, problem = await gateway.ask("PUT", f"{path}/queue-mode", {"queue_mode": "later"})
         assert (unknown, problem["field"]) == (422, "queue_mode")
+
+
+@pytest.mark.requirement("RUN-1", "POL-2")
+@pytest.mark.parametrize("way", ["made with it", "set later"])
+async def test_a_permission_mode_of_a_session_bounds_its_runs(sites: Sites, way: str) -> None:
+    writes = Said(calls=(("write_file", '{"path": "a.txt", "content": "x"}'),))
+    async with sites(writes, "It was refused.") as gateway:
+        plan = {"permission_mode": "plan"}
+        if way == "made with it":
+            asked = {"channel": "api", **plan}
+            _, view = await gateway.ask("POST", "/v1/sessions", asked)
+        else:
+            session = await gateway.session()
+            path = f"/v1/sessions/{session}/permission-mode"
+            _, view = await gateway.ask("PUT", path, plan)
+        assert view["permission_mode"] == "plan"
+        session = str(view["id"])
+        await gateway.state(await gateway.says(session, "write"), "completed")
+        calls = [call for one in await gateway.messages(session) for call in one["calls"]]
+        assert [call["status"] for call in calls] == ["denied"]
+        assert not list(gateway.workspace.rglob("a.txt"))
 
 
 async def test_the_operator_may_allow_more(sites: Sites) -> None:

@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from adapters.sandbox import probe
+from adapters.sandbox.backend import Backend
 from adapters.sandbox.closed_folders import SYSTEM_CLOSED
 from adapters.system.clock import SystemClock
 from runtime.ports.sandbox import SandboxCommand
@@ -249,9 +250,7 @@ def _believe(passed: Path) -> None:
     """
     try_backend, own = probe.try_backend, os.environ.get("HOME", "")
 
-    async def try_once(
-        backend: probe.Candidate, grants: SandboxCommand | None = None
-    ) -> str | None:
+    async def try_once(backend: Backend, grants: SandboxCommand | None = None) -> str | None:
         granted = grants and replace(grants, token=None)
         tried = repr((backend.describe(), os.environ.get("PATH"), granted)).replace(own, "~")
         mark = passed / hashlib.sha256(tried.encode()).hexdigest()

@@ -105,6 +105,8 @@ async def test_every_reading_command_has_json_and_people_output(
             plain = await command(there, *arguments)
             assert plain.code == 0, (arguments, plain)
             assert plain.out or plain.err, arguments
+            if arguments[0] == "runs":
+                assert "hello" in plain.out, arguments
             told = await command(there, *arguments, "--json")
             assert told.code == 0, (arguments, told)
             json.loads(told.out)

@@ -4,7 +4,7 @@ import signal
 
 import pytest
 
-from gateway.cli.answers import objects as objects_of
+from runtime.domain.json_fields import objects_of
 from tests.conftest import FailAfter
 from tests.scenario.gateway.page import Page
 from tests.scenario.process.compose import CLOCK, stack
@@ -37,7 +37,7 @@ async def test_a_conversation_goes_on_at_the_other_gateway_when_one_is_killed(
             assert await there.texts() == await page.texts()
             status = await two.get("/v1/status")
             assert status["checks"] == {**status["checks"], "bus": True, "database": True}
-            holders = {one["holder"] for one in objects_of(status["leases"])}
+            holders = {one["holder"] for one in objects_of(status, "leases")}
             assert len(holders) == 2, "both work on one database"
 
             await page.says("list files")

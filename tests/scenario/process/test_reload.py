@@ -1,5 +1,6 @@
 """What changes without a restart: the rules of access, and the tokens of the API."""
 
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -21,22 +22,30 @@ def put(file: Path, text: str) -> None:
 
 
 @pytest.mark.requirement("API-1")
+@pytest.mark.parametrize("role", ["admin", "read_only"])
 async def test_a_token_file_is_read_again_when_it_changes(
-    place: Place, fail_after: FailAfter
+    place: Place, fail_after: FailAfter, role: str
 ) -> None:
     tokens = place.path / "tokens"
-    tokens.write_text(f"# who: the operator\n{OLD}\n")
-    place.variables["GATEHOUSE_HTTP__ADMIN_TOKEN_FILE"] = str(tokens)
+    put(tokens, f"# who: the operator\n{OLD}\n")
+    place.variables[f"GATEHOUSE_HTTP__{role.upper()}_TOKEN_FILE"] = str(tokens)
+
+    async def may(gateway: GatewayClient) -> None:
+        await gateway.get("/v1/status")
+        allowed = nullcontext() if role == "admin" else pytest.raises(Refused, match="only read")
+        with allowed:
+            await gateway.post("/v1/sessions", {})
+
     async with fail_after(60), gateway(place) as program:
         url = await program.url()
         async with (
             GatewayClient(url, SecretStr(OLD)) as old,
             GatewayClient(url, SecretStr(NEW)) as new,
         ):
-            await old.get("/v1/status")
-            tokens.write_text(f"{NEW}\n")
+            await may(old)
+            put(tokens, f"{NEW}\n")
             await program.says("configuration_read")
-            await new.get("/v1/status")
+            await may(new)
             with pytest.raises(Refused, match="wrong"):
                 await old.get("/v1/status")
 

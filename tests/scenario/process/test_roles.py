@@ -11,8 +11,8 @@ import pytest
 from pydantic import SecretStr
 
 from gateway.cli.answers import Refused
-from gateway.cli.answers import objects as objects_of
 from gateway.cli.client import GatewayClient
+from runtime.domain.json_fields import objects_of
 from tests.conftest import FailAfter
 from tests.contract.store_support import postgres_server
 from tests.scenario.gateway.page import Feed, Page
@@ -74,7 +74,7 @@ async def ready(program: Program) -> str:
 
 async def roles_of(client: GatewayClient) -> set[str]:
     """The roles of each process, as the status shows them."""
-    leases = objects_of((await client.get("/v1/status"))["leases"])
+    leases = objects_of(await client.get("/v1/status"), "leases")
     parts = [str(one["name"]).split(":") for one in leases]
     return {part[2] for part in parts if part[0] == "process" and len(part) == 3}
 

@@ -6,9 +6,12 @@ from pathlib import Path
 import pytest
 
 from gateway.cli.conversation import Conversation
+from gateway.http.health import WHY
 from tests.conftest import FailAfter
 from tests.scenario.process.program import Place, gateway
 from tests.scenario.process.talk import conversation, finished, gone, reply
+from tests.scenario.process.test_readiness import down
+from tests.scenario.process.test_store_away import until_ready
 
 SLOW = "run `echo once >> begun; while [ ! -e go ]; do sleep 0.05; done; echo all done`"
 """A turn that lasts until the test lets it go on."""
@@ -69,7 +72,7 @@ async def test_a_turn_that_outlasts_the_grace_time_is_put_back_and_goes_on_later
             assert (slow.workspace / "files/begun").read_text() == "once\n"
 
 
-@pytest.mark.requirement("OPS-10")
+@pytest.mark.requirement("OPS-10", "API-5")
 async def test_a_second_sigterm_is_immediate_and_loses_nothing(
     slow: Place, fail_after: FailAfter
 ) -> None:
@@ -81,6 +84,8 @@ async def test_a_second_sigterm_is_immediate_and_loses_nothing(
                 await begun(slow, talk)
                 program.signal(signal.SIGTERM)
                 await program.says('"stopping"')
+                await until_ready(url, ready=False)
+                assert await down(url) == {"taking": WHY["taking"]}
                 program.signal(signal.SIGTERM)
                 assert await program.ended() == 128 + signal.SIGTERM
                 await gone(url)

@@ -11,7 +11,7 @@ from runtime.domain.decisions import PermissionMode
 from runtime.domain.tools import Effect
 from runtime.features.subagents.settings import ChildModels, ChildSettings, Limits
 from runtime.features.subagents.spawn.agent_types import ASKS, BUILT_IN, Caller, Types, types_for
-from runtime.workspace.definition_file import Definition
+from runtime.workspace.definition_file import Definition, Header
 from runtime.workspace.definitions import Definitions
 
 ALL = {one.name for one in FACES}
@@ -26,7 +26,8 @@ def defined(*items: Definition) -> Definitions:
 
 
 def one(name: str = "scout", **fields: object) -> Definition:
-    return replace(Definition(name, "workspace", f"agents/{name}.md", prompt="Look."), **fields)
+    header = Header().model_copy(update=fields)
+    return Definition(name, "workspace", f"agents/{name}.md", header, prompt="Look.")
 
 
 def types(
@@ -66,9 +67,11 @@ def test_who_explores_and_plans_only_reads(name: str) -> None:
 @pytest.mark.requirement("SUB-1")
 def test_who_coordinates_writes_nothing_and_runs_nothing() -> None:
     profile = types().profiles["coordination"]
-    assert set(profile.tools) == READS - ASKS
+    planned = {"task_create", "task_update", "task_stop"}
+    assert set(profile.tools) == (READS | {"send_message"} | planned) - ASKS
     assert set(profile.tools) >= {"sessions_spawn", "subagents", "agents_list", *FILES}
-    assert not {"exec", "write_file", "edit_file"} & set(profile.tools)
+    assert set(profile.tools) >= {"task_list", "task_get", "task_output"}
+    assert not {"exec", "write_file", "edit_file", "task_write"} & set(profile.tools)
     assert (profile.read_only, profile.no_writing) == (False, True)
 
 

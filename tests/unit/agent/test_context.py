@@ -1,7 +1,8 @@
 """What the model is told besides the conversation (CTX-2, CTX-3, CTX-4, CTX-6, CTX-12)."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from runtime.agent import context
 from runtime.agent.context import (
-    DEFAULT_BUDGETS,
+    BUDGETS,
     MAX_BLOCK,
     MAX_PEOPLE,
     PresentFacts,
@@ -174,6 +176,19 @@ def _line(seq: int, message: UserMessage | AssistantMessage) -> Line:
     return Line(seq, "run_1", 0, message_tokens(message), NOON, message)
 
 
+@contextmanager
+def allowing(name: str, tokens: int) -> Iterator[None]:
+    """Another budget of one block; nothing that was put together under it is kept."""
+    kept = (context._system, context._shared)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(context, "BUDGETS", {**BUDGETS, name: tokens})
+        for one in kept:
+            one.cache_clear()
+        yield
+    for one in kept:
+        one.cache_clear()
+
+
 PARAGRAPHS = "\n\n".join(f"Paragraph {n}. " + "word " * 30 for n in range(40))
 
 
@@ -184,7 +199,8 @@ def test_a_file_over_its_budget_is_cut_at_a_paragraph_and_says_where_the_rest_is
 ) -> None:
     identity = {**WORDS, name: PARAGRAPHS} if name != MEMORY_FILE else WORDS
     snapshot = workspace(identity, PARAGRAPHS if name == MEMORY_FILE else "notes")
-    prompt = build_system(snapshot, DIRECT, OFFERED, budgets={name: 300})
+    with allowing(name, 300):
+        prompt = build_system(snapshot, DIRECT, OFFERED)
     (block,) = [one for one in prompt.blocks if one.name == name]
     assert block.cut
     assert 200 < block.tokens <= 300
@@ -222,7 +238,8 @@ def test_snapshots_of_personas_are_the_same_where_they_say_the_same() -> None:
 @pytest.mark.requirement("CTX-11", "CTX-4")
 def test_a_personas_file_that_is_cut_sends_nobody_to_the_workspaces_file() -> None:
     snapshot = with_persona(workspace(), "kind", {"SOUL.md": PARAGRAPHS})
-    prompt = build_system(snapshot, DIRECT, OFFERED, budgets={"SOUL.md": 300})
+    with allowing("SOUL.md", 300):
+        prompt = build_system(snapshot, DIRECT, OFFERED)
     (block,) = [one for one in prompt.blocks if one.cut]
     assert block.text.endswith("[cut here: the file is longer]\n</file>")
 
@@ -243,7 +260,7 @@ def test_lists_are_cut_at_an_entry() -> None:
     prompt = build_system(snapshot, DIRECT, tools("use_skill", *names))
     for block in prompt.blocks[1:]:
         assert block.cut
-        assert block.tokens <= DEFAULT_BUDGETS[block.name]
+        assert block.tokens <= BUDGETS[block.name]
         assert block.text.endswith("\n[cut here: there are more than fit]")
     last = prompt.blocks[-1].text.splitlines()[-2]
     assert last.startswith("- skill-")
@@ -254,7 +271,8 @@ def test_lists_are_cut_at_an_entry() -> None:
 @given(text=st.text("ab \n.", min_size=1, max_size=2000), budget=st.integers(40, 200))
 def test_a_block_keeps_its_budget_and_a_cut_is_marked(text: str, budget: int) -> None:
     snapshot = snapshot_of(Path("/ws"), identity={"SOUL.md": text}, memory=None, skills=())
-    prompt = build_system(snapshot, DIRECT, (), budgets={"SOUL.md": budget})
+    with allowing("SOUL.md", budget):
+        prompt = build_system(snapshot, DIRECT, ())
     for block in prompt.blocks:
         if block.name == "SOUL.md":
             assert block.tokens <= budget
@@ -391,7 +409,7 @@ async def test_the_prompt_of_a_first_hello_is_small(tmp_path: Path, facts: Promp
     schemas = json.dumps([spec.model_dump() for spec in offered])
     hello = UserMessage(text="hello", name="Ada").model_dump_json()
     whole = prompt.text + schemas + build_present(PRESENT) + hello
-    assert 1_000 < estimate_tokens(whole) < 2_650
+    assert 1_000 < estimate_tokens(whole) < 2_900
 
 
 def _new_workspace(root: Path) -> None:

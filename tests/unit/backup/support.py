@@ -72,9 +72,9 @@ def say(conn: Connection, number: int) -> str:
     )
 
     def work(unit: Unit) -> str:
-        lane = unit.lane_by_key("test:bot:C1") or unit.create(
-            NewSession("test:bot:C1", CHAT, "edit", "followup")
-        )
+        there = unit.session_by_key("test:bot:C1")
+        new = NewSession("test:bot:C1", CHAT, "edit", "followup")
+        lane = unit.create(new) if there is None else there[0]
         assert lane is not None
         assert enqueue(unit, lane, message, ADA, queue_mode="followup", debounce_ms=0) is not None
         return lane.session_id

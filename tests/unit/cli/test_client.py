@@ -1,6 +1,7 @@
 """What the command line says of a gateway that refuses."""
 
 import asyncio
+import errno
 import socket
 import struct
 
@@ -41,3 +42,27 @@ async def test_a_connection_that_ends_before_the_answer_was_cut(reset: bool) -> 
         async with GatewayClient(f"http://127.0.0.1:{port}", None) as client:
             with pytest.raises(Unreachable, match="the connection was cut"):
                 await client.get("/v1/runtime")
+
+
+@pytest.mark.requirement("OPS-2")
+@pytest.mark.parametrize(
+    ("number", "said"),
+    [
+        (errno.ECONNREFUSED, "the connection was refused"),
+        (errno.ECONNRESET, "the connection was cut"),
+        (errno.ENETUNREACH, "Network is unreachable"),
+    ],
+)
+async def test_a_call_that_fails_says_why_and_not_only_whom_it_called(
+    number: int, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A listener that dies while it is called refuses the call or resets it."""
+
+    async def fail(*_: object, **__: object) -> None:
+        raise OSError(number, "Connect call failed ('127.0.0.1', 1)")
+
+    monkeypatch.setattr(asyncio.get_running_loop(), "sock_connect", fail)
+    async with GatewayClient("http://127.0.0.1:1", None) as client:
+        with pytest.raises(Unreachable, match=said) as raised:
+            await client.get("/v1/runtime")
+        assert "Connect call failed" not in str(raised.value)

@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from itertools import permutations
 
 import pytest
 from textual.pilot import Pilot
@@ -104,6 +105,20 @@ def test_what_a_run_does_is_told_until_that_very_run_is_over() -> None:
     doing.end("r1")
     assert doing.text == "thinking"
     assert comes("r2", "done") == ""
+    assert comes("r2", "thinking") == "thinking", "it gave an answer and goes on"
+    doing.end("r2")
+    assert doing.text == ""
+
+
+@pytest.mark.parametrize("order", list(permutations(["thinking", "output", "done", "over"])))
+def test_a_run_that_is_over_does_nothing_whatever_came_last(order: tuple[str, ...]) -> None:
+    doing = Doing()
+    for state in order:
+        if state == "over":
+            doing.end("r1")
+        else:
+            doing.take({"run_id": "r1", "state": state, "detail": "50%"})
+    assert doing.text == ""
 
 
 async def test_what_is_typed_is_sent_and_a_refusal_is_shown() -> None:

@@ -15,7 +15,7 @@ def test_nothing_configured_is_a_configuration(home: Path, read: Read) -> None:
     config = load(environment={"GATEHOUSE_HOME": str(home)})
     assert (config.settings.http.host, config.settings.http.port) == ("127.0.0.1", 8080)
     assert config.settings.agents.max_steps == 40
-    assert config.settings.workers.turns == 50
+    assert config.settings.workers.turns == 200
     assert config.settings.queue.debounce_ms == 700
     assert config.database_url == f"sqlite+aiosqlite:///{home}/gatehouse.db"
     assert config.workspace == home / "workspace"

@@ -125,3 +125,10 @@ def test_what_the_model_wrote_in_escapes_is_not_given_by_an_echo() -> None:
     for arguments in (f'{{"url": "x{hidden}"}}', f'{{"a": [{{"b": "x,{hidden}"}}]}}'):
         assert not given_address([wrote(arguments=arguments), result(PAGE)], PAGE)
     assert given_address([wrote(arguments="{"), result(PAGE)], PAGE)
+
+
+def test_what_a_model_had_itself_asked_later_gives_no_address() -> None:
+    later = UserMessage(text=f"read {PAGE}", by_model=True)
+    assert not given_address([later], PAGE)
+    assert not given_address([later, result(f"see {PAGE}")], PAGE)
+    assert given_address([later, says(f"read {PAGE}")], PAGE)

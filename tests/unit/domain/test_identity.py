@@ -25,7 +25,7 @@ def message(chat: str = "C", number: str = "1", **changes: object) -> InboundMes
 
 @pytest.mark.requirement("MSG-2")
 def test_what_a_delivery_adds_changes_no_identity() -> None:
-    again = message(received_at_ms=99, platform_event_id="Ev2", text="same", thread_id="t")
+    again = message(received_at_ms=99, text="same", thread_id="t")
     assert again.identity == message().identity
 
 

@@ -116,7 +116,7 @@ async def test_what_ends_badly_is_counted(tmp_path: Path, fail_after: FailAfter)
         while world.engine.turns.running:
             await world.database.read(lambda conn: None)
         found = await world.scrape()
-    assert (during.of("turns_running"), during.of("turns_limit")) == (1, 50)
+    assert (during.of("turns_running"), during.of("turns_limit")) == (1, 200)
     assert found.of("turns_running") == 0
     assert found.of("deliveries_total", channel="test", result="dead") == 1
     assert found.of("outbox_messages", state="dead") == 1
@@ -151,6 +151,9 @@ async def test_the_process_says_what_it_is_and_holds(tmp_path: Path, fail_after:
     assert found.of("store_units_waiting") == 0
     assert world.engine.worker not in found.text
     assert (found.of("database_up"), away.of("database_up")) == (1, 0)
+    for state in ("active", "due", "paused", "failed"):
+        assert found.of("schedules", state=state) == 0
+        assert away.of("schedules", state=state) is None
     assert away.of("runs", state="queued") is None
     assert away.of("deliveries_total", channel="test", result="sent") == 1
 

@@ -11,8 +11,8 @@ from gateway.config_engine import (
     child_settings,
     engine_settings,
     exec_settings,
-    runtime_view,
 )
+from gateway.runtime_view import runtime_view
 from runtime.domain.decisions import PermissionMode
 from runtime.domain.value import JsonObject
 from runtime.engine.engine import EngineSettings
@@ -40,7 +40,7 @@ def children(home: Path, **environment: str) -> ChildSettings:
 @pytest.mark.requirement("MSG-4", "MSG-5", "MSG-15", "APR-5")
 def test_the_limits_of_work(tmp_path: Path) -> None:
     found = settings(tmp_path)
-    assert found.turns == 50
+    assert found.turns == 200
     assert found.agent.max_steps == 40
     assert (found.intake.queue_mode, found.intake.debounce_ms) == ("collect", 700)
     assert found.agent.approval_expiry_ms == WEEK_MS
@@ -128,16 +128,44 @@ def test_what_is_in_force_is_shown_without_a_secret(tmp_path: Path) -> None:
     }
     shown = view(tmp_path, GATEHOUSE_POLICY__DENY="exec(rm:*)", **secrets)
     assert shown["policy"] == {"mode": "default", "allow": [], "ask": [], "deny": ["exec(rm:*)"]}
-    assert shown["workers"] == {"turns": 50, "lease_ttl_s": 15.0}
+    assert shown["workers"] == {"turns": 200, "lease_ttl_s": 15.0}
     text = json.dumps(shown)
     for secret in ("made-up", "xoxb-", "xapp-", "sk-test"):
         assert secret not in text
 
 
+@pytest.mark.requirement("API-5", "SCH-5")
+def test_each_section_that_is_shown_is_the_one_in_force(tmp_path: Path) -> None:
+    """What was set, where something was, and the rest of the section as it is by itself."""
+    changed: dict[str, tuple[str, object]] = {
+        "policy": ("mode", "plan"),
+        "agents": ("max_steps", 41),
+        "budgets": ("run_tokens", 1_000),
+        "attachments": ("message_files", 3),
+        "limits": ("person_runs_per_hour", 7),
+        "queue": ("mode", "steer"),
+        "workers": ("turns", 9),
+        "scheduler": ("retry_max_attempts", 5),
+        "mailboxes": ("max_hops", 4),
+        "delivery": ("ambiguous_sends", "resend"),
+    }
+    before = view(tmp_path)
+    assert {name for name in before if isinstance(before[name], dict)} == {*changed, "sandbox"}
+    told = {f"GATEHOUSE_{one}__{key}".upper(): str(value) for one, (key, value) in changed.items()}
+    after = view(tmp_path, GATEHOUSE_TIMEZONE="Europe/Berlin", **told)
+    assert after["timezone"] == "Europe/Berlin"
+    for name, (key, value) in changed.items():
+        section = before[name]
+        assert isinstance(section, dict)
+        assert section[key] != value
+        assert after[name] == {**section, key: value}, name
+
+
 def view(home: Path, **environment: str) -> JsonObject:
     """What `/v1/runtime` shows of a machine."""
     config = load(environment={"GATEHOUSE_HOME": str(home), **environment})
-    return runtime_view(config, Found(ScriptedModels(), FakeSandbox(FakeClock())))
+    found = Found(ScriptedModels(), FakeSandbox(FakeClock()))
+    return runtime_view(config, found).model_dump(mode="json")
 
 
 @pytest.mark.requirement("SUB-7", "SUB-13", "SUB-14", "SUB-21", "SUB-22")

@@ -1,5 +1,6 @@
 """A person talks to the offline model (OPS-4)."""
 
+import json
 import re
 import socket
 from pathlib import Path
@@ -15,6 +16,7 @@ from runtime.domain.transcript import (
     TranscriptMessage,
     UserMessage,
 )
+from runtime.domain.value import JsonObject
 from runtime.ports.model import ModelResponse
 from tests.unit.models.samples import LIST_DIR, READ_FILE, collect, request, tool
 
@@ -139,6 +141,26 @@ async def test_a_tool_that_is_not_there_is_named_and_not_called() -> None:
     assert "`exec`" in answer.text
 
 
+@pytest.mark.requirement("CTX-12")
+async def test_a_tool_that_is_offered_by_name_is_called_by_name() -> None:
+    listing: JsonObject = {"properties": {"tool": {"enum": ["list_dir"]}}}
+    by_name = ToolSpec(name="call_tool", description="Call it.", parameters=listing)
+    talk = Conversation((READ_FILE, by_name))
+    (call,) = (await talk.hears("list files in notes")).tool_calls
+    assert call.name == "call_tool"
+    assert json.loads(call.arguments) == {"tool": "list_dir", "arguments": {"path": "notes"}}
+    answer = (await talk.gets("a.md")).text
+    assert answer == (await _listed("a.md")).text
+    refused = await Conversation((READ_FILE,)).hears("list files in notes")
+    assert (refused.tool_calls, "list_dir" in refused.text) == ((), True)
+
+
+async def _listed(found: str) -> ModelResponse:
+    talk = Conversation((LIST_DIR,))
+    await talk.hears("list files in notes")
+    return await talk.gets(found)
+
+
 async def test_content_with_a_fence_in_it_stays_inside_its_fence_and_long_content_is_cut() -> None:
     talk = Conversation()
     await talk.hears("read a.md")
@@ -187,6 +209,22 @@ def _last_call(talk: Conversation) -> ToolCall:
     last = talk.messages[-1]
     assert isinstance(last, AssistantMessage)
     return last.tool_calls[-1]
+
+
+@pytest.mark.requirement("SCH-9")
+async def test_what_a_gate_found_is_told_where_a_schedule_asks_to_be_told_of_it() -> None:
+    found = '<untrusted id="1a" source="gate">\n2 orders\n</untrusted id="1a">'
+    answer = await Conversation().hears("tell me about new orders", NoticeMessage(text=found))
+    assert answer.text == "This is new:\n\n```\n2 orders\n```"
+    asked = await Conversation().hears("list files", NoticeMessage(text=found))
+    assert [name for name, _ in named(asked)] == ["list_dir"]
+
+
+async def test_help_names_what_repeats_where_it_can_be_scheduled() -> None:
+    answer = (await Conversation((tool("schedule_create", "text"),)).hears("help")).text
+    for words in ("every weekday at 9: TEXT", "`/schedules`", "`/tasks`"):
+        assert words in answer
+        assert words not in (await Conversation().hears("help")).text
 
 
 async def test_a_sentence_in_content_from_outside_is_nobodys_wish() -> None:

@@ -8,15 +8,77 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapters.models.offline_calls import arguments_for
-from adapters.models.offline_grammar import Wanted
 from adapters.models.offline_sentences import MAX_CHARACTERS, understand
 from gateway.features import FACES
-from runtime.domain.tools import ToolSpec
 from runtime.domain.value import JsonObject
+from runtime.features.schedules.kind import SPEAK
 from tests.profiles import examples
-from tests.unit.models.samples import tool
 
+REMINDERS: list[tuple[str, JsonObject]] = [
+    *(
+        (f"{start} {said}", {"text": said})
+        for start, said in (
+            ("remind me", "tomorrow at 9 to call Ann"),
+            ("remind me", "tomorrow at 09:00 to call Ann"),
+            ("remind me", "tomorrow at 9am to call Ann"),
+            ("Remind me", "to call Ann tomorrow at 9"),
+            ("please remind me", "on Monday at 9 to call Ann and Bob, then rest"),
+            ("remind me", "on 1 December at 17:30 to pay rent"),
+            ("can you remind me", "at 8 to read a.md"),
+            ("remind me", "to stretch in 10 minutes"),
+            ("remind us", "every weekday at 9: standup"),
+            ("remind me", "in 5 minutes and 10 seconds to stretch"),
+            ("remind me", "in 5 minutes or 10 to stretch"),
+            ("remind me", "yesterday to stretch"),
+            ("remind me", "on the 31st of February to stretch"),
+            ("remind me", "at 25:00 to stretch"),
+            ("remind me", "in 0 minutes to stretch"),
+            ("remind me", "tomorrow to stretch"),
+            ("remind me", "of the 'tea and cake' of \"Ann\" tomorrow at 9"),
+        )
+    ),
+    ("in half an hour, please remind me to rest", {"when": "in half an hour", "text": "rest"}),
+    ("tomorrow at 9 remind us: tea at 5", {"when": "tomorrow at 9", "text": "tea at 5"}),
+    ("every day remind me to rest", {"when": "every day", "text": "rest"}),
+    *(
+        (said, {"text": said, "ask": True})
+        for said in (
+            "every weekday at 9: post the numbers",
+            "every day at 25:00 post the numbers",
+            "every month on the 1st at 9: sum up",
+            "every half an hour look around",
+            "every 2 hours and 30 minutes look around and list files",
+            "every 30s look around",
+            "every 10 minutes run the tests",
+            "every day at 9 run the tests and tell me the result",
+            "run the tests every day at 9",
+            "run `make test` every day at 9",
+            "run the tests every Monday and Thursday at 9",
+            "run the tests every day at 9 and list files",
+            "run the tests every day",
+            "run the tests tomorrow at 9",
+            "run the tests tomorrow",
+            "run the tests on Monday at noon",
+            "run the tests at 17:00",
+            "run the tests in 10 minutes",
+        )
+    ),
+    ("execute make test at 9pm, please", {"text": "run make test at 9pm", "ask": True}),
+    *(
+        (
+            f"every 10 minutes run {command}, and tell me about new orders",
+            {"when": "every 10 minutes", "text": "tell me about new orders", "gate": gate},
+        )
+        for command, gate in (
+            ("new-orders.sh", "sh new-orders.sh"),
+            ("bin/new-orders.sh", "sh bin/new-orders.sh"),
+            ("`python3 orders.py --new`", "python3 orders.py --new"),
+            ("the tests", "make test"),
+        )
+    ),
+]
+"""Sentences about times: the tool reads those, so that there is one grammar of them."""
+COMMANDS = ("ls in docs", "python3 -m http.server", "date -d tomorrow", "grep every file.md")
 TWO_EXPLORERS = [{"task": "list files and count", "type": "explore"}] * 2
 SENTENCES: list[tuple[str, str, JsonObject]] = [
     ("list files", "list_dir", {"path": "."}),
@@ -74,19 +136,26 @@ SENTENCES: list[tuple[str, str, JsonObject]] = [
     (
         "remind me in 10 seconds to stretch",
         "schedule_create",
-        {"name": "stretch", "text": "Reminder: stretch", "in_seconds": 10},
+        {"text": "in 10 seconds to stretch"},
     ),
     (
         "every weekday at 9 remind me to post",
         "schedule_create",
-        {"name": "post", "text": "Reminder: post", "cron": "0 9 * * 1-5"},
+        {"when": "every weekday at 9", "text": "post"},
     ),
     (
         "every 5 minutes check the log",
         "schedule_create",
-        {"name": "check the log", "text": "Reminder: check the log", "every_seconds": 300},
+        {"text": "every 5 minutes check the log", "ask": True},
+    ),
+    (
+        "every weekday at 9 post the numbers",
+        "schedule_create",
+        {"text": "every weekday at 9 post the numbers", "ask": True},
     ),
     ("show my reminders", "schedule_list", {}),
+    ("list my schedules", "schedule_list", {}),
+    ("cancel schedule x7k2m9", "schedule_cancel", {"id": "x7k2m9"}),
     ("show schedule sch_1", "schedule_get", {"id": "sch_1"}),
     ("pause schedule sch_1", "schedule_pause", {"id": "sch_1"}),
     ("resume schedule sch_1", "schedule_resume", {"id": "sch_1"}),
@@ -109,7 +178,7 @@ SENTENCES: list[tuple[str, str, JsonObject]] = [
     (
         "tell agent a1 to hurry",
         "subagents",
-        {"action": "message", "agent": "a1", "message": "hurry"},
+        {"action": "message", "agent": "a1", "text": "hurry"},
     ),
     ("which agents are there?", "agents_list", {}),
     (
@@ -118,13 +187,56 @@ SENTENCES: list[tuple[str, str, JsonObject]] = [
         {"question": "to go on"},
     ),
     ("add a task to water the plants", "task_create", {"title": "water the plants"}),
+    (
+        "add a task to ship it and rest, after tasks t1, t2 and t3",
+        "task_create",
+        {"title": "ship it and rest", "blocked_by": ["t1", "t2", "t3"]},
+    ),
+    (
+        "make a task: tidy up, blocked by task t1",
+        "task_create",
+        {"title": "tidy up", "blocked_by": ["t1"]},
+    ),
+    ("list my blocked tasks", "task_list", {"status": "blocked"}),
+    ("show tasks that are done", "task_list", {"status": "completed"}),
+    ("list tasks in progress", "task_list", {"status": "in_progress"}),
+    ("mark task t1 as done", "task_update", {"id": "t1", "status": "completed"}),
+    ("mark task t1 in progress", "task_update", {"id": "t1", "status": "in_progress"}),
+    ("rename task t1 to feed the cat", "task_update", {"id": "t1", "title": "feed the cat"}),
+    ("let task t1 wait for task t2", "task_update", {"id": "t1", "blocked_by": ["t2"]}),
+    ("wait for task t1", "task_output", {"id": "t1", "wait_s": 60}),
+    (
+        "stop task t1, because it takes too long",
+        "task_stop",
+        {"id": "t1", "reason": "it takes too long"},
+    ),
+    ("run the tests", "exec", {"command": "make test"}),
+    *(
+        (said, "exec", {"command": "make test", "background": True})
+        for said in (
+            "run the tests and tell me when they are done",
+            "run `make test` in the background and tell me when it is done",
+            "please run make test in the background, and tell me once it's finished.",
+            "run `make test`, tell me as soon as it ends",
+            "run 'make test' in the background",
+        )
+    ),
     ("list tasks", "task_list", {}),
     ("show task t1", "task_get", {"id": "t1"}),
     ("mark task t1 as completed", "task_update", {"id": "t1", "status": "completed"}),
     ("stop task t1", "task_stop", {"id": "t1"}),
     ("show the output of task t1", "task_output", {"id": "t1"}),
-    ("type 'yes' into task t1", "task_write", {"id": "t1", "text": "yes"}),
+    (
+        "type 'yes' into 'sh setup.sh' of task t1",
+        "task_write",
+        {"id": "t1", "text": "yes", "command": "sh setup.sh"},
+    ),
     ("send 'hi there' to #ops", "send_message", {"text": "hi there", "to": "#ops"}),
+    (
+        "send 'the north is ice' to agent:explore-1",
+        "send_message",
+        {"text": "the north is ice", "to": "agent:explore-1"},
+    ),
     ("publish 'hi' to channel dev", "publish_to_channel", {"text": "hi", "channel": "dev"}),
     ("read thread m1 in channel dev", "read_channel_thread", {"thread": "m1", "channel": "dev"}),
     (
@@ -146,6 +258,19 @@ def test_a_sentence_stands_for_one_call(said: str, name: str, arguments: JsonObj
     assert calls(said) == [[(name, arguments)]]
 
 
+@pytest.mark.requirement("OPS-4", "SCH-8")
+@pytest.mark.parametrize(("said", "arguments"), REMINDERS, ids=[one[0] for one in REMINDERS])
+def test_what_names_a_time_is_given_to_the_tool_as_it_was_said(
+    said: str, arguments: JsonObject
+) -> None:
+    assert calls(said) == [[("schedule_create", arguments)]]
+
+
+@pytest.mark.parametrize("command", [*COMMANDS, "`echo every day at 9`"])
+def test_a_command_without_a_time_or_in_marks_is_run_now(command: str) -> None:
+    assert calls(f"run {command}") == [[("exec", {"command": command.strip("`")})]]
+
+
 @pytest.mark.requirement("OPS-4", "TOOL-14")
 def test_the_sentences_reach_every_tool_that_is_registered_by_default() -> None:
     reached = {name for _, name, _ in SENTENCES}
@@ -158,7 +283,19 @@ def test_the_sentences_reach_every_tool_that_is_registered_by_default() -> None:
         "use_skill publish_to_channel read_channel_thread set_channel_reaction remember recall"
     )
     assert reached >= families | set(single.split())
-    assert reached >= {face.name for face in FACES}
+    # A heartbeat asks by its own words, and no other run has its tool.
+    assert reached >= {face.name for face in FACES} - {SPEAK}
+
+
+@pytest.mark.requirement("OPS-4", "TSK-1")
+def test_the_sentences_on_the_page_on_tasks_are_understood() -> None:
+    page = (Path(__file__).parents[3] / "docs/tasks.md").read_text(encoding="utf-8")
+    block = page.partition("these sentences work:\n\n```text\n")[2].partition("```")[0]
+    shown = block.splitlines()
+    assert len(shown) == 9
+    for sentence in shown:
+        (((name, arguments),),) = calls(sentence)
+        assert name.startswith("task_") or arguments["background"] is True, sentence
 
 
 @pytest.mark.requirement("OPS-4", "OPS-11")
@@ -202,7 +339,17 @@ def test_then_makes_steps_and_so_does_and_where_something_changes() -> None:
 
 @pytest.mark.parametrize(
     "said",
-    ["", "hello", "the weather is nice and sunny", "let me know", "I will read it then", "\x00"],
+    [
+        *(
+            "",
+            "hello",
+            "the weather is nice and sunny",
+            "let me know",
+            "I will read it then",
+            "\x00",
+        ),
+        *("every man for himself", "every time I look it fails", "remind me", "in the end we met"),
+    ],
 )
 def test_other_talk_stands_for_nothing(said: str) -> None:
     assert calls(said) == []
@@ -251,39 +398,6 @@ def test_a_longer_message_is_no_sentence() -> None:
     text = f"write '{'a' * (MAX_CHARACTERS - 20)}' to x"
     assert len(calls(text)) == 1
     assert calls(text + " " * 100) == []
-
-
-@pytest.mark.parametrize(
-    ("wanted", "spec", "shaped"),
-    [
-        ({"id": "t1"}, tool("task_get", "task_id"), {"task_id": "t1"}),
-        ({"agent": "last"}, tool("subagents", "action", "selector"), {"selector": "last"}),
-        (
-            {"cron": "0 9 * * *"},
-            tool("schedule_create", "cadence"),
-            {"cadence": {"type": "cron", "expression": "0 9 * * *"}},
-        ),
-        (
-            {"every_seconds": 60},
-            tool("schedule_create", "cadence"),
-            {"cadence": {"type": "interval", "every_seconds": 60}},
-        ),
-        ({"path": "a", "extra": 1}, tool("read_file", "path"), {"path": "a", "extra": 1}),
-    ],
-)
-def test_arguments_take_the_names_that_the_tool_knows(
-    wanted: JsonObject, spec: ToolSpec, shaped: JsonObject
-) -> None:
-    assert json.loads(arguments_for(Wanted(spec.name, wanted), spec)) == shaped
-
-
-def test_a_tool_that_takes_no_more_gets_no_more() -> None:
-    spec = tool("read_file", "path")
-    closed = spec.model_copy(
-        update={"parameters": {**spec.parameters, "additionalProperties": False}}
-    )
-    text = arguments_for(Wanted("read_file", {"path": "a", "extra": 1}), closed)
-    assert json.loads(text) == {"path": "a"}
 
 
 def shared(*tasks: str, after: str = "", kind: str = "explore") -> list[JsonObject]:

@@ -9,6 +9,7 @@ from runtime.domain.decisions import PermissionMode, SessionMode
 from runtime.domain.grants import Grant, GrantKind
 from runtime.domain.messages import ChatAddress
 from runtime.domain.people import Speaker, Trust
+from runtime.domain.routes import AS_IT_IS
 from runtime.domain.runs import RunKind, RunState
 from runtime.policy.decide import Bounds
 from runtime.sessions.bounds import PolicySettings, bounds_for, bounds_of, rule_lists
@@ -32,9 +33,11 @@ SESSION = Session(
     permission_mode=PermissionMode.ACCEPT_EDITS,
     queue_mode="followup",
     model=None,
+    generation=AS_IT_IS,
     agent="main",
     grants=(GRANT,),
     scope=SessionScope(frozenset({"exec"}), 7, no_writing=True, capabilities=CAPABILITIES),
+    capability_scope=None,
     persona=None,
     created_ms=0,
     updated_ms=0,

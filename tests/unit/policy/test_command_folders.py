@@ -9,7 +9,7 @@ import pytest
 
 from runtime.policy.code_files import code_files
 from runtime.policy.command_folders import Folders, command_folders, folders_begun, spellings
-from runtime.policy.read_only_commands import not_read_only
+from runtime.policy.read_only_programs import not_read_only
 from runtime.policy.shell_syntax import NotRead, simple_commands
 
 pytestmark = pytest.mark.requirement("APR-9", "POL-9")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 
-from runtime.policy.read_only_commands import not_read_only
+from runtime.policy.read_only_programs import not_read_only
 from runtime.policy.shell_syntax import LONGEST, MOST, NotRead, simple_commands
 from tests.unit.policy.shell_cases import CHANGING, READING, dressed, scraps
 

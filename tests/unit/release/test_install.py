@@ -4,6 +4,7 @@ import os
 import pty
 import re
 import subprocess
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,15 @@ def run(out: int, code: int) -> subprocess.Popen[bytes]:
     )
 
 
+def everything(terminal: int) -> str:
+    """All that was shown on a terminal whose programs have ended."""
+    shown = b""
+    with suppress(OSError), os.fdopen(terminal, "rb", buffering=0) as screen:
+        while piece := screen.read(4096):
+            shown += piece
+    return shown.decode()
+
+
 @pytest.mark.requirement("OPS-11")
 @pytest.mark.parametrize("code", [0, 3])
 def test_on_a_terminal_one_line_says_how_far_it_is(code: int) -> None:
@@ -37,8 +47,7 @@ def test_on_a_terminal_one_line_says_how_far_it_is(code: int) -> None:
         assert process.stderr is not None
         errors = process.stderr.read().decode()
         assert process.wait() == code
-    shown = os.read(ours, 1 << 16).decode()
-    os.close(ours)
+    shown = everything(ours)
     assert "2 of about 3 fetched" in shown
     assert "unpacking ..." in shown
     assert shown.count("\n") == int(code == 0)

@@ -18,11 +18,11 @@ from tests.unit.rendering.validators import check_html
         ("$x^2$", "<msup><mi>x</mi><mn>2</mn></msup>"),
         (r"\(a_{ij}\)",
          "<msub><mi>a</mi><mrow><mi>i</mi><mi>j</mi></mrow></msub>"),
-        (r"$\frac12$", "<code"),
+        (r"$\frac12$", "<mfrac><mn>1</mn><mn>2</mn></mfrac>"),
         (r"$\frac{1}{2}$", "<mfrac><mn>1</mn><mn>2</mn></mfrac>"),
         (r"$\sqrt[3]{x}$", "<mroot><mi>x</mi><mn>3</mn></mroot>"),
-        (r"$$\sum_{k=1}^n k$$", "<munderover><mo>\u2211</mo>"),
-        (r"$\alpha \leq \text{if } b$", "<mo>\u2264</mo><mtext>if&#160;</mtext>"),
+        (r"$$\sum_{k=1}^n k$$", '<munderover><mo lspace="0">\u2211</mo>'),
+        (r"$\alpha \leq \text{if } b$", "<mo>\u2264</mo><mtext>if\u00a0</mtext>"),
         (r"$\left( a \right]$", "<mrow><mo>(</mo><mi>a</mi><mo>]</mo></mrow>"),
         (r"$f(x)$", '<mo stretchy="false">(</mo><mi>x</mi><mo stretchy="false">)</mo>'),
         (r"$\{x\}$", '<mo stretchy="false">{</mo>'),
@@ -30,7 +30,11 @@ from tests.unit.rendering.validators import check_html
         (r"$\begin{pmatrix} a & b \\ c & d \end{pmatrix}$",
          "<mtr><mtd><mi>c</mi></mtd><mtd><mi>d</mi></mtd></mtr>"),
         ("$a < b$", "<mo>&lt;</mo>"),
-        ("$f''$", "<msup><mi>f</mi><mo>\u2032\u2032</mo></msup>"),
+        ("$f''$", "<msup><mi>f</mi><mo>\u2033</mo></msup>"),
+        (r"\[\begin{align} a &= 1,000 \\ b &= c \end{align}\]",
+         '<mtd><mo>=</mo><mn>1</mn><mo rspace="0">,</mo>'),
+        (r"$\color{red} x$", "<mrow><mi>x</mi></mrow>"),
+        (r"$\mbox{if} \iff \textbf{a}$", "<mtext>if</mtext>"),
     ],
 )  # fmt: skip
 def test_formulas_are_set(source: str, inner: str) -> None:
@@ -42,7 +46,10 @@ def test_formulas_are_set(source: str, inner: str) -> None:
 @pytest.mark.requirement("WEB-3")
 @pytest.mark.parametrize(
     "source", [r"$\unknown{x}$", "$a^b^c$", r"$\frac{a}$", "${a$", r"$\left( a$", "$x%y$",
-               r"$\begin{x} a \end{x}$", "$" + r"\hat" * 400 + "x$", "$" + "x^2" * 1_000 + "$"]
+               r"$\begin{x} a \end{x}$", "$" + r"\hat{" * 201 + "x" + "}" * 201 + "$",
+               "$" + "x^2" * 1_000 + "$",
+               r"$a \\ b$", r"$a\hspace{9999em}b$",
+               r"$\newcommand{\a}{b} c$", r"$\phantom{x}$", r"$\cancel{x}$"]
 )  # fmt: skip
 def test_what_is_not_read_stays_as_it_was_written(source: str) -> None:
     html = render_math(source)

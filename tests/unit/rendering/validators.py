@@ -111,8 +111,8 @@ VOID = ("br", "hr", "input")
 BARE = (
     *("p", "h3", "h4", "h5", "h6", "ul", "blockquote", "strong", "em", "del"),
     *("table", "thead", "tbody", "tr", "br", "hr"),
-    *("mrow", "mi", "mn", "mtext", "msub", "msup", "msubsup", "munder", "mover"),
-    *("munderover", "msqrt", "mroot", "mtable", "mtr", "mtd"),
+    *("mn", "mtext", "msub", "msup", "msubsup"),
+    *("munderover", "msqrt", "mroot", "mtr", "mtd", "b", "i"),
 )
 ATTRIBUTES: dict[str, tuple[str, ...]] = dict.fromkeys(BARE, ()) | {
     "ol": ("start",),
@@ -126,9 +126,17 @@ ATTRIBUTES: dict[str, tuple[str, ...]] = dict.fromkeys(BARE, ()) | {
     "td": ("class",),
     "a": ("href", "rel"),
     "math": ("display",),
-    "mo": ("stretchy",),
+    "mi": ("mathvariant",),
+    "mo": (
+        *("stretchy", "form", "lspace", "rspace", "minsize", "maxsize", "symmetric"),
+        "movablelimits",
+    ),
+    "mover": ("accent",),
+    "munder": ("accentunder",),
+    "mrow": ("displaystyle", "scriptlevel"),
+    "mtable": ("displaystyle", "scriptlevel"),
     "mspace": ("width",),
-    "mfrac": ("linethickness",),
+    "mfrac": ("linethickness", "displaystyle", "scriptlevel"),
 }
 
 

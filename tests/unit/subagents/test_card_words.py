@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import pytest
 
-from runtime.domain.runs import RunState
 from runtime.features.subagents.batch_card import last_words, words
 from runtime.features.subagents.rows.agents import Agent, Status
 from tests.unit.subagents.test_selecting import ROW, agent
@@ -19,7 +18,7 @@ def ended(name: str, status: Status) -> Agent:
 
 
 def test_it_says_what_a_live_one_waits_for_in_words() -> None:
-    asks = replace(ROW, run=RunState.WAITING_FOR_APPROVAL, steps=1, tokens=1_800)
+    asks = replace(ROW, standing="waiting_for_approval", steps=1, tokens=1_800)
     assert words([asks, ROW]).splitlines() == [
         "**2 subagents at work**, 0 done",
         r'- `one` ("Look\.") explore: waiting for approval, 1 step, 1,800 tokens',

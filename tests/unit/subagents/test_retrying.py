@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.sessions.run_end import MOST_DOUBLINGS, Retry
+from runtime.sessions.runs import MOST_DOUBLINGS, Retry
 
 pytestmark = pytest.mark.requirement("SUB-22")
 

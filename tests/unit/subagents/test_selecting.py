@@ -1,17 +1,14 @@
 """SUB-4: which agent a selector names, and where each stands in one word."""
 
-from dataclasses import replace
 from typing import get_args
 
 import pytest
 
 from runtime.domain.errors import InvalidInput
-from runtime.domain.runs import RunState
 from runtime.features.subagents.agent_messages import How
 from runtime.features.subagents.agent_selectors import below, select
-from runtime.features.subagents.agent_words import standing
 from runtime.features.subagents.rows.agent_tree import AgentRow
-from runtime.features.subagents.rows.agents import HELD, Agent, Status
+from runtime.features.subagents.rows.agents import Agent
 from runtime.features.subagents.tools import TOLD
 
 pytestmark = pytest.mark.requirement("SUB-4")
@@ -97,31 +94,7 @@ def test_descendants_are_those_at_any_depth_and_nobody_else() -> None:
     assert list(below(TREE, "ses_other")) == []
 
 
-ROW = AgentRow(agent("one", 1), gate="shut", run=None, run_id=None, due=False)
-
-
-@pytest.mark.parametrize(
-    ("row", "word"),
-    [
-        (replace(ROW, gate=HELD), "waiting"),
-        (replace(ROW, due=True), "queued"),
-        (replace(ROW, gate="open", due=True), "queued"),
-        (replace(ROW, run=RunState.RUNNING), "running"),
-        (replace(ROW, run=RunState.WAITING_FOR_CHILDREN), "awaiting"),
-        (replace(ROW, run=RunState.WAITING_FOR_APPROVAL), "waiting_for_approval"),
-        (replace(ROW, run=RunState.WAITING_FOR_USER_QUESTION), "waiting_for_user_input"),
-        (ROW, "awaiting"),
-        (replace(ROW, agent=replace(ROW.agent, stop="enough"), gate=HELD), "stopping"),
-    ],
-)
-def test_where_a_live_agent_stands(row: AgentRow, word: str) -> None:
-    assert standing(row) == word
-
-
-@pytest.mark.parametrize("status", ["completed", "failed", "cancelled", "forced"])
-def test_a_settled_agent_stands_where_it_ended(status: Status) -> None:
-    ended = replace(ROW.agent, status=status, settled_ms=5, stop="enough")
-    assert standing(replace(ROW, agent=ended, due=True)) == status
+ROW = AgentRow(agent("one", 1), standing="awaiting", run=None, run_id=None)
 
 
 def test_however_a_word_gets_there_the_speaker_is_told() -> None:

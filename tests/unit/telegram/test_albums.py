@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapters.platforms.json_fields import number_of
 from adapters.telegram import albums
+from runtime.domain.json_fields import number_of
 from runtime.domain.value import JsonObject
 from tests.profiles import examples
 

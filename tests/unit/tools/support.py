@@ -8,6 +8,7 @@ from pathlib import Path
 from pydantic import JsonValue
 
 from runtime.domain.tools import ToolCall, ToolResult, Touches
+from runtime.features.schedules.tools import schedule_tools
 from runtime.features.subagents.agent_messages import How, Word
 from runtime.features.subagents.family import AgentFamily, Detail, Household
 from runtime.features.subagents.rows.agent_tree import AgentRow
@@ -18,6 +19,7 @@ from runtime.features.subagents.tools import (
     SessionsSpawn,
     Subagents,
 )
+from runtime.features.tasks.tools import TOOLS as TASK_TOOLS
 from runtime.ports.clock import Timer
 from runtime.ports.sandbox import (
     ProcessIdentity,
@@ -107,6 +109,10 @@ class NoFamily:
         raise AssertionError("no types are asked for here")
 
 
+class NoUnits:
+    """For tests that keep nothing."""
+
+
 class Skills:
     """Skills by name."""
 
@@ -167,6 +173,8 @@ class Desk:
                     RequestParentClarification(),
                     Subagents(self.family),
                     AgentsList(self.family, self.made),
+                    *schedule_tools(NoUnits()),  # type: ignore[arg-type]  # never asked
+                    *(tool(NoUnits()) for tool in TASK_TOOLS),  # type: ignore[arg-type]  # never asked
                 ),
             )
         )

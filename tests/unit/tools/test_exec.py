@@ -280,7 +280,7 @@ async def test_binary_output_is_described(desk: Desk) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ({"background": True}, "commands in the background are not available yet"),
+        ({"background": True}, "commands in the background are not available here"),
         ({"timeout_s": 601}, "timeout_s: must be at most 600"),
         ({"working_dir": "/etc"}, "is outside of what may be reached"),
         ({"working_dir": "none"}, "none does not exist"),

@@ -20,10 +20,15 @@ DEFAULT = frozenset(
         *("resolve_path", "exec", "web_fetch", "send_message", "send_file", "ask_user"),
         *("sessions_spawn", "subagents", "agents_list", "request_parent_clarification"),
         "use_skill",
+        *("schedule_create", "schedule_list", "schedule_get", "schedule_update"),
+        *("schedule_pause", "schedule_resume", "schedule_trigger", "schedule_cancel"),
+        "heartbeat_result",
+        *("task_create", "task_get", "task_list", "task_update", "task_stop", "task_output"),
+        "task_write",
     }
 )
-"""The tools that exist. Those of tasks, schedules, rooms, memory, searches and tool servers come
-with the parts that they belong to."""
+"""The tools that exist. Those of rooms, memory, searches and tool servers come with the parts that
+they belong to."""
 
 
 @pytest.mark.requirement("TOOL-14")

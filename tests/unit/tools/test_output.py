@@ -11,7 +11,7 @@ from runtime.domain.errors import ToolError
 from runtime.domain.fence import fence
 from runtime.tools.base import ToolOutput
 from runtime.tools.hidden_paths import OUTPUTS
-from runtime.tools.output import to_result
+from runtime.tools.output import error_result, to_result
 from tests.unit.tools.support import Desk, call
 
 CALL = call("exec", "{}")
@@ -112,12 +112,12 @@ def test_what_a_database_or_a_terminal_would_choke_on_is_taken_out(desk: Desk) -
 
 
 @pytest.mark.requirement("TOOL-1")
-def test_an_error_is_a_sentence_of_bounded_length(desk: Desk) -> None:
-    result = to_result(CALL, ToolError("no\0 " + "x" * 9000), context=desk.context())
+def test_an_error_is_a_sentence_of_bounded_length() -> None:
+    result = error_result(CALL, ToolError("no\0 " + "x" * 9000))
     assert (result.status, result.call_id) == ("error", "call_1")
     assert len(result.content) < 4010
     assert "\0" not in result.content
-    odd = to_result(CALL, ToolError("a\ud800\0"), context=desk.context())
+    odd = error_result(CALL, ToolError("a\ud800\0"))
     assert odd.content == "a?\u2400"
 
 

@@ -134,8 +134,8 @@ def test_each_tool_declares_what_a_rerun_would_do(desk: Desk) -> None:
 def test_all_tools_together_leave_a_first_prompt_its_room(desk: Desk) -> None:
     specs = desk.registry.specs()
     text = json.dumps([spec.model_dump() for spec in specs])
-    assert tuple(spec.name for spec in specs) == NAMES
-    assert len(text) / 4 < 1700
+    assert tuple(spec.name for spec in specs) == (*NAMES, "load_tools", "call_tool")
+    assert len(text) / 4 < 1850
     assert "title" not in text
     assert all("\n" not in spec.description for spec in specs)
 
@@ -164,7 +164,7 @@ def test_touches_say_what_a_rule_is_matched_against(desk: Desk) -> None:
     assert (ran.command, ran.subject, ran.network) == ("git status", "git status", ())
     got = desk.touches("web_fetch", url="https://Example.ORG:8443/a?b")
     assert (got.network, got.subject) == (("example.org",), "example.org")
-    assert desk.touches("ask_user", question="Which?").asks_person
+    assert desk.touches("ask_user", question="Which?").subject == "Which?"
 
 
 async def test_a_skill_is_read_by_name_or_the_nearest_is_named(desk: Desk) -> None:

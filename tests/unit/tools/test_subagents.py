@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pydantic import JsonValue
 
-from runtime.domain.errors import Conflict, ToolError
+from runtime.domain.errors import Conflict, Forbidden, ToolError
 from runtime.domain.fence import fence
 from runtime.domain.runs import RunState
 from runtime.features.subagents.agent_messages import How, Word
@@ -31,13 +31,13 @@ def agent(name: str, parent: str = "ses_root", **more: object) -> Agent:
 
 
 def at_work(one: Agent, **more: object) -> AgentRow:
-    return AgentRow(**{"agent": one, "gate": None, "run": RunState.RUNNING, "run_id": "run_9",
-                       "due": False, **more})  # fmt: skip
+    return AgentRow(**{"agent": one, "standing": "running", "run": RunState.RUNNING,
+                       "run_id": "run_9", **more})  # fmt: skip
 
 
 def settled(one: Agent, **more: object) -> AgentRow:
-    return AgentRow(**{"agent": one, "gate": None, "run": None, "run_id": None, "due": False,
-                       **more})  # fmt: skip
+    return AgentRow(**{"agent": one, "standing": one.status or "settled", "run": None,
+                       "run_id": None, **more})  # fmt: skip
 
 
 ONE = at_work(
@@ -102,10 +102,13 @@ class Kin:
     async def tell(self, word: Word) -> How:
         if word.text == "late":
             raise Conflict("one is being stopped", "stopping")
+        if word.text == "not yours":
+            raise Forbidden("one works for somebody else")
         self.words.append(word)
         return self.how
 
-    async def stop(self, session_id: str, reason: str) -> bool:
+    async def stop(self, session_id: str, reason: str, *, run_id: str) -> bool:
+        assert run_id
         self.stops.append((session_id, reason))
         return self.stopping
 
@@ -252,7 +255,9 @@ async def test_show_says_all_of_one_agent(tmp_path: Path) -> None:
     kin = Kin(
         [ONE, replace(TWO, agent=two, error=None)],
         own="one",
-        details=Detail(said="Half.", needs=("one",), open=("approval",), tools=("read_file",)),
+        details=Detail(
+            said="Half.", needs=("one",), open=("approval",), tools=("read_file",), mail=2
+        ),
     )
     output = await desk_of(tmp_path, kin).run("subagents", action="show", agent="two")
     assert output.content.startswith('{\n "agent_id": "two"')
@@ -274,6 +279,7 @@ async def test_show_says_all_of_one_agent(tmp_path: Path) -> None:
         group="pair",
         depends_on=["one"],
         waits_for=["approval"],
+        queued_mailbox_count=2,
         started_at_ms=1_000,
         settled_at_ms=3_500,
         memory_share_mode="handoff",
@@ -453,6 +459,8 @@ async def test_only_to_decline_needs_no_words(tmp_path: Path) -> None:
         assert refused.value.detail == "text: say what the agent is to hear"
     with pytest.raises(ToolError, match="one is being stopped"):
         await desk.run("subagents", action="message", agent="one", text="late")
+    with pytest.raises(ToolError, match="one works for somebody else"):
+        await desk.run("subagents", action="message", agent="one", text="not yours")
 
 
 @pytest.mark.parametrize(

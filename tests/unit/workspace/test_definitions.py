@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from gateway.features import FACES
 from runtime.domain.decisions import PermissionMode
-from runtime.workspace.definition_file import DefinitionSource, read
+from runtime.workspace.definition_file import DefinitionSource, Header, read
 from runtime.workspace.definitions import (
     DEFAULT_TURNS,
     MAX_FILES,
@@ -69,36 +69,42 @@ triggers: [find out, look up]"""
         name="scout",
         source="workspace",
         file="agents/scout.md",
-        description="Looks things up.",
+        header=Header().model_copy(
+            update={
+                "name": "scout",
+                "description": "Looks things up.",
+                "tools": ("read_file", "grep"),
+                "disallowed_tools": ("exec",),
+                "model": "openai:small",
+                "permission_mode": PermissionMode.PLAN,
+                "max_turns": 7,
+                "skills": ("writing", "citing"),
+                "mcp_servers": ("github",),
+                "memory": "project",
+                "background": True,
+                "isolation": "worktree",
+                "triggers": ("find out", "look up"),
+            }
+        ),
         prompt="You look things up.",
-        tools=("read_file", "grep"),
-        disallowed_tools=("exec",),
-        model="openai:small",
-        permission_mode=PermissionMode.PLAN,
-        max_turns=7,
-        skills=("writing", "citing"),
-        mcp_servers=("github",),
-        memory="project",
-        background=True,
-        isolation="worktree",
-        triggers=("find out", "look up"),
     )
+    assert found.max_turns == 7
     assert found.available
 
 
 def test_a_body_is_enough(workspace: Folder) -> None:
     found = only(workspace, "description: Looks.")
-    assert (found.name, found.max_turns, found.tools) == ("scout", DEFAULT_TURNS, None)
+    assert (found.name, found.max_turns, found.header.tools) == ("scout", DEFAULT_TURNS, None)
 
 
 def test_tools_may_be_a_list_or_words_between_commas(workspace: Folder) -> None:
-    assert only(workspace, "tools: read_file, grep,").tools == ("read_file", "grep")
-    assert only(workspace, "tools:\n - read_file\n - grep").tools == ("read_file", "grep")
+    assert only(workspace, "tools: read_file, grep,").header.tools == ("read_file", "grep")
+    assert only(workspace, "tools:\n - read_file\n - grep").header.tools == ("read_file", "grep")
 
 
 @pytest.mark.parametrize("nothing", ["tools: []", 'tools: ""', "tools:"])
 def test_no_tools_are_not_all_tools(workspace: Folder, nothing: str) -> None:
-    assert only(workspace, nothing).tools == ()
+    assert only(workspace, nothing).header.tools == ()
 
 
 def test_the_other_word_for_turns(workspace: Folder) -> None:
@@ -106,19 +112,19 @@ def test_the_other_word_for_turns(workspace: Folder) -> None:
 
 
 def test_inherit_names_no_model(workspace: Folder) -> None:
-    assert only(workspace, "model: inherit").model is None
+    assert only(workspace, "model: inherit").header.model is None
 
 
 def test_a_tool_that_does_not_exist_is_dropped_and_told(workspace: Folder) -> None:
     found = only(workspace, "tools: read_file, WebSearch, mcp__github__search")
-    assert found.tools == ("read_file", "mcp__github__search")
+    assert found.header.tools == ("read_file", "mcp__github__search")
     assert found.problems == ("tools: WebSearch does not exist",)
     assert found.available
 
 
 def test_with_none_left_it_has_none(workspace: Folder) -> None:
     found = only(workspace, "tools: Bash, Write")
-    assert found.tools == ()
+    assert found.header.tools == ()
     assert "tools: none of them exists, so it has none" in found.problems
 
 
@@ -128,13 +134,13 @@ def test_a_name_that_nearly_exists_is_told_with_it(workspace: Folder) -> None:
         "tools: Read_File does not exist; near it: read_file",
         "disallowedTools: Bash does not exist",
     )
-    assert (found.tools, found.disallowed_tools) == (("grep",), ("Bash", "exec"))
+    assert (found.header.tools, found.header.disallowed_tools) == (("grep",), ("Bash", "exec"))
 
 
 def test_a_model_that_is_not_offered_is_passed_over(workspace: Folder) -> None:
     """A file of the workspace, which the agent may write, must not choose what nobody offers."""
     found = only(workspace, "model: ollama:small")
-    assert found.model is None
+    assert found.header.model is None
     assert found.problems == (
         "model: ollama:small is not offered here, so another is used; near it: openai:small",
     )
@@ -145,14 +151,14 @@ def test_skills_that_do_not_exist_are_told(workspace: Folder) -> None:
     workspace.write("agents/scout.md", written("skills: writing, citing"))
     shelf = DefinitionShelf(workspace.root, skills=lambda: ("writing",))
     (found,) = shelf.load(KNOWN).items
-    assert found.skills == ("writing",)
+    assert found.header.skills == ("writing",)
     assert found.problems == ("skills: citing does not exist; near it: writing",)
 
 
 def test_other_fields_are_kept_and_told(workspace: Folder) -> None:
     workspace.write("agents/scout.md", written("loop: 5\ncolor: red"))
     found = DefinitionShelf(workspace.root).load()
-    assert found.items[0].extra == {"loop": "5", "color": "red"}
+    assert found.items[0].header.model_extra == {"loop": "5", "color": "red"}
     assert found.warnings == (
         "agents/scout.md: color: this field means nothing here",
         "agents/scout.md: loop: this field means nothing here",
@@ -216,7 +222,7 @@ def test_the_last_of_a_name_wins(workspace: Folder, user: Folder, tmp_path: Path
     for folder, file, text in places:
         folder.write(file, written(f"name: scout\ndescription: {text}"))
         (found,) = shelf.load().items
-        assert found.description == text
+        assert found.header.description == text
 
 
 def test_a_broken_one_takes_its_name_all_the_same(workspace: Folder, tmp_path: Path) -> None:
@@ -239,9 +245,9 @@ def test_what_changes_is_seen_at_once(workspace: Folder) -> None:
     shelf = DefinitionShelf(workspace.root)
     assert shelf.load().items == ()
     workspace.write("agents/scout.md", written("description: One."))
-    assert shelf.load().items[0].description == "One."
+    assert shelf.load().items[0].header.description == "One."
     workspace.write("agents/scout.md", written("description: Two."))
-    assert shelf.load().items[0].description == "Two."
+    assert shelf.load().items[0].header.description == "Two."
     workspace.remove("agents/scout.md")
     assert shelf.load().items == ()
 
@@ -261,12 +267,12 @@ def test_what_did_not_change_is_not_read_again(
     workspace.write("agents/scout.md", written("description: One."))
     file = workspace.write("agents/other.md", written("description: Other."))
     for _ in range(5):
-        assert [one.description for one in shelf.load().items] == ["Other.", "One."]
+        assert [one.header.description for one in shelf.load().items] == ["Other.", "One."]
     assert sorted(reads) == ["agents/other.md"] * 2 + ["agents/scout.md"] * 2
     stamp = file.stat()
     workspace.write("agents/other.md", written("description: Never."))
     os.utime(file, ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
-    assert [one.description for one in shelf.load().items] == ["Never.", "One."]
+    assert [one.header.description for one in shelf.load().items] == ["Never.", "One."]
     workspace.remove("agents/other.md")
     assert [one.name for one in shelf.load().items] == ["scout"]
 
@@ -279,7 +285,7 @@ def test_an_edit_that_leaves_no_trace_is_seen(
     shelf = DefinitionShelf(workspace.root)
     for word in ("One.", "Two.", "Six."):
         workspace.write("agents/scout.md", written(f"description: {word}"))
-        assert shelf.load().items[0].description == word
+        assert shelf.load().items[0].header.description == word
 
 
 def test_links_that_leave_are_not_followed(workspace: Folder, tmp_path: Path) -> None:
@@ -311,8 +317,12 @@ def test_the_ones_that_come_along_are_usable() -> None:
     )
     assert loaded.warnings == ()
     assert {one.name for one in loaded.items} == {"planner", "researcher", "reviewer"}
-    assert all(one.available and one.description and one.tools for one in loaded.items)
-    assert all(not {"write_file", "edit_file"} & set(one.tools or ()) for one in loaded.items)
+    assert all(
+        one.available and one.header.description and one.header.tools for one in loaded.items
+    )
+    assert all(
+        not {"write_file", "edit_file"} & set(one.header.tools or ()) for one in loaded.items
+    )
 
 
 @given(header=st.text(max_size=60), body=st.text(max_size=20))

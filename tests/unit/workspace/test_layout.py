@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from runtime.workspace.content import IDENTITY_FILES
-from runtime.workspace.layout import FILES, PLACES, Layout, ResolvedLayout, place_named
+from runtime.workspace.layout import FILES, PLACES, Layout, ResolvedLayout
 
 HOME = Path("/srv/agent")
 LAYOUT = Layout.of(HOME)
@@ -13,9 +13,10 @@ TREE = Layout(HOME, HOME / ".gatehouse/worktrees/ses_1", (PLACES[-2], PLACES[-1]
 
 
 def test_every_file_of_the_prompt_instructs() -> None:
-    found = [place_named(name) for name in IDENTITY_FILES]
-    assert all(place is not None and place.instructs and not place.folder for place in found)
-    assert place_named(FILES) is None
+    places = {place.name: place for place in PLACES}
+    found = [places[name] for name in IDENTITY_FILES]
+    assert all(place.instructs and not place.folder for place in found)
+    assert FILES not in places
 
 
 @pytest.mark.requirement("TOOL-5")

@@ -1,6 +1,7 @@
 """Personas on the disk: what is taken, and what is refused with what to mend (CTX-11)."""
 
 import os
+from pathlib import Path
 
 import pytest
 
@@ -84,6 +85,14 @@ def test_what_is_no_file_is_refused(folder: Folder) -> None:
     folder.write("personas/kind/AGENTS.md", "Work.")
     os.mkfifo(folder.root / "personas/kind/SOUL.md")
     assert "not a regular file" in refusal(folder)
+
+
+def test_a_folder_is_refused_and_not_left_open(folder: Folder) -> None:
+    folder.write("personas/kind/AGENTS.md", "Work.")
+    (folder.root / "personas/kind/SOUL.md").mkdir()
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    assert "not a regular file" in refusal(folder)
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
 
 
 @pytest.mark.parametrize(

@@ -13,9 +13,6 @@ from runtime.workspace.content import IDENTITY_FILES, MEMORY_FILE
 from runtime.workspace.scaffold import FOLDERS, find_template, scaffold
 from tests.unit.workspace.support import Folder
 
-MARK = {".gatehouse/layout": b"2\n"}
-"""What says that the workspace has its working folder."""
-
 
 @pytest.fixture
 def template(tmp_path: Path) -> Folder:
@@ -31,10 +28,9 @@ def template(tmp_path: Path) -> Folder:
 def test_a_workspace_that_is_missing_is_made(tmp_path: Path, template: Folder) -> None:
     root = tmp_path / "deep" / "workspace"
     report = scaffold(root, template.root)
-    assert report.made == ("AGENTS.md", "SOUL.md", "memory/MEMORY.md")
-    assert (report.kept, report.overwritten) == ((), ())
+    assert report.made == ["AGENTS.md", "SOUL.md", "memory/MEMORY.md"]
+    assert (report.kept, report.overwritten) == ([], [])
     assert Folder(root).tree() == {
-        **MARK,
         "AGENTS.md": b"new agents",
         "SOUL.md": b"new soul",
         "memory/MEMORY.md": b"new memory",
@@ -42,18 +38,45 @@ def test_a_workspace_that_is_missing_is_made(tmp_path: Path, template: Folder) -
     assert all((root / name).is_dir() for name in FOLDERS)
 
 
+@pytest.mark.requirement("TOOL-5")
+def test_a_new_workspace_gets_an_empty_working_folder(tmp_path: Path, template: Folder) -> None:
+    scaffold(tmp_path / "workspace", template.root)
+    files = tmp_path / "workspace" / "files"
+    assert list(files.iterdir()) == []
+    assert files.stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.requirement("TOOL-5")
+@pytest.mark.parametrize("name", [".gatehouse", "files"])
+def test_something_in_the_place_of_a_folder_is_told(
+    folder: Folder, template: Folder, name: str
+) -> None:
+    folder.link(name, folder.root / "nowhere")
+    with pytest.raises(Unavailable, match="cannot get its working folder"):
+        scaffold(folder.root, template.root)
+
+
+@pytest.mark.requirement("TOOL-5")
+def test_the_working_folder_may_be_a_link_of_its_owners(
+    folder: Folder, outside: Folder, template: Folder
+) -> None:
+    folder.link("files", outside.root)
+    scaffold(folder.root, template.root)
+    assert outside.tree() == {}
+
+
 @pytest.mark.requirement("CTX-1")
 def test_a_file_that_is_there_is_never_touched(folder: Folder, template: Folder) -> None:
     mine = folder.write("AGENTS.md", "mine")
     before = mine.stat()
     report = scaffold(folder.root, template.root)
-    assert report.made == ("SOUL.md", "memory/MEMORY.md")
-    assert report.kept == ("AGENTS.md",)
+    assert report.made == ["SOUL.md", "memory/MEMORY.md"]
+    assert report.kept == ["AGENTS.md"]
     after = mine.stat()
     assert mine.read_text() == "mine"
     assert (after.st_ino, after.st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
     again = scaffold(folder.root, template.root)
-    assert again.made == ()
+    assert again.made == []
 
 
 @pytest.mark.requirement("CTX-1")
@@ -62,15 +85,14 @@ def test_force_says_what_it_overwrites_and_keeps_backups(folder: Folder, templat
     folder.write("AGENTS.md.bak-1", "an older backup")
     folder.write("SOUL.md", "new soul")
     folder.write("memory/MEMORY.md", "my memory")
-    expected = (("AGENTS.md", "AGENTS.md.bak-2"), ("memory/MEMORY.md", "memory/MEMORY.md.bak-1"))
+    expected = [("AGENTS.md", "AGENTS.md.bak-2"), ("memory/MEMORY.md", "memory/MEMORY.md.bak-1")]
     plan = scaffold(folder.root, template.root, force=True, dry_run=True)
     assert plan.overwritten == expected
     assert folder.tree()["AGENTS.md"] == b"mine"
     report = scaffold(folder.root, template.root, force=True)
     assert report == plan
-    assert report.kept == ("SOUL.md",)
+    assert report.kept == ["SOUL.md"]
     assert folder.tree() == {
-        **MARK,
         "AGENTS.md": b"new agents",
         "AGENTS.md.bak-1": b"an older backup",
         "AGENTS.md.bak-2": b"mine",
@@ -83,7 +105,7 @@ def test_force_says_what_it_overwrites_and_keeps_backups(folder: Folder, templat
 
 def test_a_dry_run_makes_nothing(tmp_path: Path, template: Folder) -> None:
     report = scaffold(tmp_path / "ws", template.root, dry_run=True)
-    assert report.made == ("AGENTS.md", "SOUL.md", "memory/MEMORY.md")
+    assert report.made == ["AGENTS.md", "SOUL.md", "memory/MEMORY.md"]
     assert not (tmp_path / "ws").exists()
 
 
@@ -97,7 +119,7 @@ def test_links_and_folders_in_the_way_are_left_alone(
     folder.link("SOUL.md", outside.root / "nowhere.md")
     folder.link("memory", outside.root)
     report = scaffold(folder.root, template.root, force=force)
-    assert report.kept == ("AGENTS.md", "SOUL.md", "memory/MEMORY.md")
+    assert report.kept == ["AGENTS.md", "SOUL.md", "memory/MEMORY.md"]
     assert outside.tree() == {"mine.md": b"somewhere else"}
 
 
@@ -114,7 +136,7 @@ def test_a_file_that_appears_meanwhile_is_not_overwritten(
 
     monkeypatch.setattr(module, "_temporary", slow)
     report = scaffold(folder.root, template.root)
-    assert report.kept == ("SOUL.md",)
+    assert report.kept == ["SOUL.md"]
     assert folder.tree()["SOUL.md"] == b"quicker"
     assert not [name for name in folder.tree() if name.endswith(".tmp")]
 
@@ -126,8 +148,8 @@ def test_a_file_system_without_hard_links_will_do(
         raise PermissionError(1, "Operation not permitted")
 
     monkeypatch.setattr(Path, "hardlink_to", refused)
-    assert scaffold(folder.root, template.root).made == ("AGENTS.md", "SOUL.md", "memory/MEMORY.md")
-    assert set(folder.tree()) == {*MARK, "AGENTS.md", "SOUL.md", "memory/MEMORY.md"}
+    assert scaffold(folder.root, template.root).made == ["AGENTS.md", "SOUL.md", "memory/MEMORY.md"]
+    assert set(folder.tree()) == {"AGENTS.md", "SOUL.md", "memory/MEMORY.md"}
     assert folder.tree()["SOUL.md"] == b"new soul"
 
 

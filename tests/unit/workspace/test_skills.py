@@ -151,7 +151,7 @@ def test_other_fields_are_kept_and_values_stay_words() -> None:
         Header,
     )
     assert (header.name, header.description, body) == ("on", "yes", "Body")
-    assert header.metadata == {
+    assert header.model_extra == {
         "license": "1.10",
         "allowed-tools": ["exec"],
         "metadata": {"since": "2026-01-01"},

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from tests.wire.slack.core import Core
-from tests.wire.slack.deliveries import Delivery
+from tests.wire.slack.deliveries import MAX_RETRIES, Delivery
 from tests.wire.slack.faults import Fault, Gate, Limits
 from tests.wire.slack.push import HttpPush
 from tests.wire.slack.sockets import AckHook
@@ -89,14 +89,18 @@ class Controls(Core):
         """
         self.hub.on_ack = hook
 
-    async def redeliver_unacked(self, reason: str = "timeout") -> list[Delivery]:
+    async def redeliver_unacked(
+        self, reason: str = "timeout", *, abandon: bool = True
+    ) -> list[Delivery]:
         """Slack's patience (3 seconds) is over: send what was not acknowledged once more.
 
         An event keeps its payload and `event_id`, gets a new envelope and counts a retry; after
-        three retries it is abandoned. Slash commands and interactions are never repeated.
-        Returns what was sent again.
+        three retries it is abandoned, or without `abandon` left as it is. Slash commands and
+        interactions are never repeated. Returns what was sent again.
         """
         due = [d for d in self.deliveries.waiting() if d.envelopes]
+        if not abandon:
+            due = [d for d in due if d.kind == "events_api" and d.retries < MAX_RETRIES]
         again = [d for d in due if self.deliveries.prepare_retry(d, reason)]
         for delivery in again:
             await self.send(delivery)

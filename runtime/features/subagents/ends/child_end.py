@@ -19,8 +19,7 @@ from runtime.features.subagents.rows.retries import HANDOFF
 from runtime.ports.bus import CHILDREN, EVENTS, OUTBOX, RUNS
 from runtime.sessions import runs, seen_files
 from runtime.sessions.lanes import Lane
-from runtime.sessions.run_end import RunEnd
-from runtime.sessions.runs import Run
+from runtime.sessions.runs import Run, RunEnd
 from runtime.sessions.streams import last_said
 from runtime.sessions.unit import Unit
 from runtime.store import Connection

@@ -14,15 +14,14 @@ from runtime.domain.fence import fence
 from runtime.domain.ids import IdPrefix, new_id
 from runtime.domain.people import trusted_less
 from runtime.domain.runs import RunKind
-from runtime.features.subagents.notices import new_run, notice
+from runtime.features.subagents.notices import Told, new_run, notice
 from runtime.features.subagents.rows import agents, retries
 from runtime.features.subagents.rows.agents import Agent
 from runtime.features.subagents.rows.retries import Done
 from runtime.sessions import inputs, runs, steering
 from runtime.sessions.inputs import Input
 from runtime.sessions.lanes import Lane
-from runtime.sessions.run_end import Retry
-from runtime.sessions.runs import Run
+from runtime.sessions.runs import Retry, Run
 from runtime.store import Connection
 
 BEGUN_ANEW: Final = (
@@ -57,7 +56,8 @@ def again(conn: Connection, lane: Lane, agent: Agent, retry: Retry) -> bool:
     lane.transcript_from = lane.window_from = lane.message_seq + 1
     run = replace(_new_run(conn, lane, said), ready_ms=lane.now_ms + retry.wait_ms(agent.retries))
     runs.add(conn, run)
-    if agents.totals(conn, agent.session_id).tainted:
+    tainted = agents.totals(conn, agent.session_id).tainted
+    if tainted:
         runs.change(conn, run.id, {"tainted": True})
     for one in said:
         lane.input_seq += 1
@@ -71,23 +71,36 @@ def again(conn: Connection, lane: Lane, agent: Agent, retry: Retry) -> bool:
         )
         inputs.add(conn, copy)
     identity = f"{_TRY}{agent.session_id}:{number}"
-    inputs.add(conn, notice(lane, run, _told(conn, agent), identity, run_id=run.id))
+    told = Told(_told(conn, agent), tainted)
+    inputs.add(conn, notice(lane, run, told, identity, run_id=run.id))
     lane.record(
         EventKind.RUN_QUEUED,
         run.id,
-        {"kind": run.kind.value, "retry": number, "ready_ms": run.ready_ms},
+        {
+            "kind": run.kind.value,
+            "retry": number,
+            "ready_ms": run.ready_ms,
+            "summary": run.summary,
+        },
     )
     return True
 
 
 def _new_run(conn: Connection, lane: Lane, said: Sequence[Input]) -> Run:
-    """The run of a new try. It has the rights of whoever is trusted least of those it answers."""
+    """The run of a new try. It has the rights of whoever is trusted least of those it answers; of
+    several, of who spoke last."""
     before = runs.get(conn, said[-1].run_id or "")
-    speaker = said[0].speaker
-    for one in said[1:]:
+    speaker = said[-1].speaker
+    for one in reversed(said[:-1]):
         speaker = one.speaker if trusted_less(one.speaker.trust, speaker.trust) else speaker
     seq = steering.make_way(conn, lane)
-    return new_run(lane, replace(before, speaker=speaker), RunKind.MAILBOX_DELIVERY, seq=seq)
+    return new_run(
+        lane,
+        replace(before, speaker=speaker),
+        RunKind.MAILBOX_DELIVERY,
+        seq=seq,
+        about=before.summary,
+    )
 
 
 def _told(conn: Connection, agent: Agent) -> str:

@@ -4,21 +4,14 @@ Stopping goes from parent to child, and locks are taken from child to parent. So
 the rows of agents, and the keeper ends each of them in a unit of its own.
 """
 
+from runtime.features.subagents import agent_rights
 from runtime.features.subagents.ends import child_end
 from runtime.features.subagents.rows import agents
 from runtime.ports import bus
-from runtime.sessions import run_stop
+from runtime.sessions import run_stop, runs
 from runtime.sessions.lanes import Lane
 from runtime.sessions.run_stop import Stopped
 from runtime.sessions.unit import Unit
-
-
-def stop_children(unit: Unit, session_id: str, reason: str, run_id: str | None) -> int:
-    """Mark the children of a session, or of one run of it, that is being stopped; how many."""
-    marked = agents.mark_stopped(unit.conn, session_id, reason, run_id=run_id)
-    if marked:
-        unit.say(bus.CHILDREN)
-    return marked
 
 
 def asked_to_end(unit: Unit, lane: Lane, reason: str) -> None:
@@ -29,11 +22,16 @@ def asked_to_end(unit: Unit, lane: Lane, reason: str) -> None:
     agents.ask_to_stop(unit.conn, lane.session_id, reason)
 
 
-def ask_one(unit: Unit, session_id: str, reason: str) -> bool:
-    """Mark a child that an agent above it stops; False where it had ended, or was marked."""
+def ask_one(unit: Unit, session_id: str, reason: str, *, run_id: str) -> bool:
+    """Mark a child that the run `run_id` of an agent above it stops; False where it had ended, or
+    was marked. Raises `Forbidden` as `agent_rights.check_stop`."""
+    conn = unit.conn
+    agent = agents.get(conn, session_id)
+    if not agent.settled:
+        agent_rights.check_stop(conn, agent, runs.get(conn, run_id).speaker)
     unit.say(bus.CHILDREN)
     unit.say(bus.EVENTS, {"session_id": session_id})
-    return agents.ask_to_stop(unit.conn, session_id, reason)
+    return agents.ask_to_stop(conn, session_id, reason)
 
 
 def stop(unit: Unit, session_id: str) -> Stopped:

@@ -8,13 +8,13 @@ from runtime.domain.events import EventKind
 from runtime.domain.ids import IdPrefix, new_id
 from runtime.domain.people import trusted_less
 from runtime.domain.runs import RunKind, RunState
-from runtime.features.subagents import waiting_calls
+from runtime.features.subagents import notices
 from runtime.features.subagents.ends import result_text
 from runtime.features.subagents.notices import Told, notice, queue_run
 from runtime.features.subagents.rows import agents
 from runtime.features.subagents.rows.agents import Agent
 from runtime.ports import bus
-from runtime.sessions import inputs, lanes, open_calls, run_resume, runs
+from runtime.sessions import inputs, lanes, open_calls, runs
 from runtime.sessions.lanes import Lane
 from runtime.sessions.open_calls import CHILDREN, OpenCall
 from runtime.sessions.runs import Run
@@ -67,27 +67,29 @@ def go_on(conn: Connection, lane: Lane, call: OpenCall, lead: Told | None = None
 
 def _complete(conn: Connection, lane: Lane, call: OpenCall, told: Told) -> None:
     if open_calls.settle(conn, call, state="answered", answer={}, by=None):
-        waiting_calls.end(conn, lane, waiting_calls.row_of(conn, call), told)
-        run_resume.resume(conn, lane, call.run_id)
+        notices.end(conn, lane, open_calls.row_of(conn, call), told)
+        open_calls.resume(conn, lane, call.run_id)
 
 
 def notify(conn: Connection, parent: Lane, agent: Agent, told: Told, identity: str) -> None:
     """Put a word about a child into its parent's lane, once.
 
     A run at work hears it at its next step; those that wait for a run are taken by one. It joins
-    only a run that is trusted as much as the one that asked for the child, or told it to go on,
-    and answers where that was asked: nobody's words get another's rights, and no result another's
-    thread.
+    only a run of the person who asked for the child, or told it to go on, with the same trust,
+    and answers where that was asked: nobody's words get another's rights, no result another's
+    thread, and no question a run whose answer the child would not hear.
     """
     origin = _asked_by(conn, agent)
     run = _at_work(conn, parent, origin) or _waiting(conn, parent, origin)
     run_id = run.id if run else new_id(IdPrefix.RUN, parent.now_ms)
-    new = notice(parent, origin, told.text, identity, run_id=run_id)
+    new = notice(parent, origin, told, identity, run_id=run_id)
     if not inputs.add(conn, new):
         parent.input_seq -= 1
         return
     if run is None:
-        queue_run(conn, parent, origin, RunKind.HANDOFF, run_id)
+        # What a child said is below the first line, fenced for the model.
+        about = told.text.partition("\n")[0]
+        queue_run(conn, parent, origin, RunKind.HANDOFF, about=about, run_id=run_id)
         lanes.settle(conn, parent)
     elif run.state is not RunState.QUEUED or run.started_ms is not None:
         runs.change(conn, run_id, {"steered": True})
@@ -110,7 +112,7 @@ def _asked_by(conn: Connection, agent: Agent) -> Run:
 
 
 def _alike(run: Run, origin: Run) -> bool:
-    same_rights = run.speaker.trust is origin.speaker.trust
+    same_rights = run.speaker.has_rights_of(origin.speaker)
     return same_rights and run.target == origin.target and run.cancel is None
 
 

@@ -8,7 +8,7 @@ import structlog
 
 from runtime.domain.errors import StoreUnavailable, ToolError
 from runtime.features.subagents.files.worktrees import Worktrees
-from runtime.features.subagents.rows import worktree_states
+from runtime.features.subagents.rows import agents, agents_due
 from runtime.features.subagents.rows.agents import TreeState
 from runtime.ports.bus import CHILDREN, Bus
 from runtime.store import Database
@@ -33,7 +33,7 @@ class WorktreeKeeper:
 
     async def _round(self) -> None:
         try:
-            for session_id, base in await self._database.read(worktree_states.left_trees):
+            for session_id, base in await self._database.read(agents_due.left_trees):
                 await self._finish(session_id, base)
         except StoreUnavailable as error:
             log.warning("worktrees_wait", reason=str(error))
@@ -47,10 +47,10 @@ class WorktreeKeeper:
 
     async def left(self, session_id: str) -> bool:
         """Whether nobody works in a worktree any more."""
-        return await self._database.read(partial(worktree_states.tree_left, session_id=session_id))
+        return await self._database.read(partial(agents_due.tree_left, session_id=session_id))
 
     async def ended(self, session_id: str, *, kept: bool) -> None:
         """It stays, or is gone."""
         state: TreeState = "kept" if kept else "gone"
-        unit = partial(worktree_states.set_tree, session_id=session_id, state=state)
+        unit = partial(agents.change, session_id=session_id, tree_state=state)
         await self._database.write(unit, name="worktree-ended")

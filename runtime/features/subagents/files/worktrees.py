@@ -28,7 +28,7 @@ from runtime.ports.clock import Clock
 from runtime.ports.sandbox import Sandbox, SandboxCommand, SandboxLimits, SandboxUnavailable
 from runtime.tools.builtin.shell import UNCONFINED
 from runtime.tools.git_programs import hardened
-from runtime.tools.hidden_paths import is_folder, worktrees_folder
+from runtime.tools.hidden_paths import is_folder, made_folder
 from runtime.workspace.layout import Layout
 
 log = structlog.get_logger(__name__)
@@ -214,7 +214,7 @@ class Worktrees:
         return git
 
     def _folder(self) -> Path:
-        path = worktrees_folder(self._home)
+        path = made_folder(self._home, FOLDER.split("/"))
         if path is None:
             raise ToolError(f"{FOLDER} is not a folder")
         return path

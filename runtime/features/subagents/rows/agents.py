@@ -8,7 +8,9 @@ from typing import Final, Literal
 from sqlalchemy import Connection, bindparam, case, delete, func, insert, or_, select, text, update
 
 from runtime.domain.errors import NotFound
+from runtime.domain.people import Speaker
 from runtime.domain.results import Shortened
+from runtime.domain.runs import TERMINAL
 from runtime.features.subagents.tables import (
     agent_cards,
     agent_results,
@@ -17,6 +19,7 @@ from runtime.features.subagents.tables import (
 )
 from runtime.sessions.runs import Run
 from runtime.sessions.tables import runs, seen_files, tool_calls
+from runtime.store.payloads import kept
 from runtime.store.row_values import quick
 from runtime.store.statements import hot
 
@@ -221,6 +224,14 @@ _WAITS = hot(
 def live_children(conn: Connection, parent_id: str) -> Sequence[Agent]:
     """Those of a session that have not settled."""
     return [Agent(*row) for row in _LIVE_CHILDREN.rows(conn, the_parent=parent_id)]
+
+
+def speakers_at_work(conn: Connection, session_ids: Sequence[str]) -> Sequence[Speaker]:
+    """For whom the runs of these agents work that are not over."""
+    over = [state.value for state in TERMINAL]
+    at_work = runs.c.session_id.in_(session_ids) & runs.c.state.not_in(over)
+    found = conn.execute(select(runs.c.speaker).where(at_work).distinct()).scalars()
+    return [kept(Speaker, one) for one in found]
 
 
 def waits(conn: Connection, tree_id: str) -> Mapping[str, Sequence[str]]:

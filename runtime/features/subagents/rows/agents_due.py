@@ -34,12 +34,19 @@ _STOPPED = hot(
     .order_by(agents.c.created_ms, agents.c.depth)
     .limit(AT_ONCE)
 )
+_LEFT: Final = "agents.tree_state IN ('open', 'clean') AND agents.settled_ms IS NOT NULL"
 _other = agents.alias("other")
 _UNSETTLED = exists().where(
     agent_waits.c.session_id == agents.c.session_id,
     _other.c.session_id == agent_waits.c.other_id,
     literal_column("other.settled_ms").is_(None),
 )
+_WORKING = exists().where(
+    _other.c.tree_id == agents.c.tree_id,
+    _other.c.worktree == agents.c.session_id,
+    literal_column("other.settled_ms").is_(None),
+)
+_LEFT_TREES = select(agents.c.session_id, agents.c.base).where(text(_LEFT), ~_WORKING)
 # Those who waited for others, of whom none is left.
 _CAN_START = select(agents.c.session_id).where(text("agents.held_ms IS NOT NULL"), ~_UNSETTLED)
 _STARTABLE = hot(_CAN_START.order_by(agents.c.held_ms, agents.c.place).limit(AT_ONCE))
@@ -76,6 +83,18 @@ def end_late(conn: Connection, session_id: str) -> bool:
         .values(stop=OVER)
     )
     return changed.rowcount == 1
+
+
+def left_trees(conn: Connection, *, limit: int = 20) -> Sequence[tuple[str, str]]:
+    """(session, commit) of worktrees to be looked at once their agents have settled, and all who
+    work in them; the oldest first."""
+    rows = conn.execute(_LEFT_TREES.order_by(agents.c.settled_ms).limit(limit))
+    return [(row.session_id, row.base or "") for row in rows]
+
+
+def tree_left(conn: Connection, session_id: str) -> bool:
+    """Whether the worktree of one agent is such a one."""
+    return conn.execute(_LEFT_TREES.where(agents.c.session_id == session_id)).first() is not None
 
 
 def _due(now: ColumnElement[int]) -> ColumnElement[bool]:

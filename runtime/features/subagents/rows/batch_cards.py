@@ -5,11 +5,11 @@ the card where an approval's card names its open call.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from sqlalchemy import Connection, bindparam, exists, insert, select, text, update
 
-from runtime.features.subagents.rows.agents import LIVE, Agent
+from runtime.features.subagents.rows.agents import COLUMNS, LIVE, Agent
 from runtime.features.subagents.rows.agents_due import AT_ONCE
 from runtime.features.subagents.tables import agent_cards, agents
 from runtime.sessions.outbox import OPEN
@@ -39,16 +39,7 @@ def name_of(run_id: str, step: int) -> str:
 
 def add(conn: Connection, card: AgentCard) -> None:
     """Keep a new one."""
-    conn.execute(
-        insert(agent_cards).values(
-            id=card.id,
-            run_id=card.run_id,
-            step=card.step,
-            shown=card.shown,
-            created_ms=card.created_ms,
-            next_ms=card.next_ms,
-        )
-    )
+    conn.execute(insert(agent_cards).values(asdict(card)))
 
 
 def lock(conn: Connection, card_id: str) -> AgentCard | None:
@@ -102,6 +93,5 @@ def anybody_at_work(conn: Connection, run_id: str, step: int) -> bool:
 
 def of_step(conn: Connection, run_id: str, step: int) -> Sequence[Agent]:
     """The agents that a step spawned, in that order."""
-    query = select(agents).where(agents.c.run_id == run_id, agents.c.step == step)
-    rows = conn.execute(query.order_by(agents.c.place)).mappings()
-    return [Agent(**dict(row)) for row in rows]
+    query = select(*COLUMNS).where(agents.c.run_id == run_id, agents.c.step == step)
+    return [Agent(*row) for row in conn.execute(query.order_by(agents.c.place))]

@@ -11,8 +11,7 @@ from runtime.domain.call_paths import paths_of
 from runtime.features.subagents.rows.agents import Agent
 from runtime.features.subagents.tables import agent_results, agent_waits, agents
 from runtime.sessions.tables import runs, tool_calls
-from runtime.store.insert_once import insert_new
-from runtime.store.statements import hot
+from runtime.store.statements import hot, insert_new
 
 WRITERS: Final = ("write_file", "edit_file", "apply_patch")
 """The tools whose calls say which file they leave."""

@@ -7,13 +7,11 @@ from typing import Final
 
 from sqlalchemy import Connection, bindparam, exists, func, or_, select
 
-from runtime.domain.messages import InboundMessage
-from runtime.domain.people import Speaker
 from runtime.domain.runs import RunKind
 from runtime.domain.tools import Effect, ToolResult
 from runtime.features.subagents.rows.agents import change
 from runtime.features.subagents.tables import agents
-from runtime.sessions.inputs import PENDING, PERSON, Input
+from runtime.sessions.inputs import PENDING, PERSON, Input, input_of
 from runtime.sessions.tables import inputs, runs, tool_calls
 from runtime.store.payloads import kept
 from runtime.store.statements import hot
@@ -49,21 +47,7 @@ def heard(conn: Connection, session_id: str, *, transcript: int) -> Sequence[Inp
         )
         .order_by(inputs.c.seq)
     )
-    return [
-        Input(
-            id=row.id,
-            session_id=row.session_id,
-            seq=row.seq,
-            identity=row.identity,
-            origin=row.origin,
-            run_id=row.run_id,
-            state=row.state,
-            speaker=kept(Speaker, row.speaker),
-            message=kept(InboundMessage, row.message),
-            received_ms=row.received_ms,
-        )
-        for row in rows
-    ]
+    return [input_of(row) for row in rows]
 
 
 def unheard_runs(conn: Connection, session_id: str) -> Sequence[str]:
@@ -120,10 +104,11 @@ def handed(conn: Connection, session_id: str, *, since_ms: int) -> int:
 
 def outcomes(conn: Connection, session_id: str, run_id: str) -> Sequence[str]:
     """Tasks and results of the children of a session whose ends one run of it was told, in a fixed
-    order."""
+    order. What waits for the run is passed on to the next one where this one does not hear it."""
     told = select(inputs.c.identity).where(
         inputs.c.session_id == session_id,
         inputs.c.run_id == run_id,
+        inputs.c.state != PENDING,
         inputs.c.identity.startswith(HANDOFF),
     )
     sessions = {one.split(":")[1] for one in conn.execute(told).scalars()}

@@ -12,8 +12,7 @@ from runtime.features.subagents.tables import agent_slots
 from runtime.sessions.tables import lanes
 from runtime.store.database import now_ms
 from runtime.store.dialect import lock_rows
-from runtime.store.insert_once import insert_new
-from runtime.store.statements import hot
+from runtime.store.statements import hot, insert_new
 
 AT_ONCE: Final = 32
 """Slots that one unit gives out."""

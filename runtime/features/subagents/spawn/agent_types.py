@@ -28,6 +28,11 @@ ASKS: Final = frozenset({"ask_user"})
 """A child that only reads asks no people; another's question names its path (APR-7)."""
 COMMANDS: Final = frozenset({"exec"})
 """In a session that only reads these get a view that cannot be written (TOOL-7)."""
+PLANS: Final = frozenset({"task_create", "task_update", "task_stop"})
+"""What one that only leads changes: what is to be done, and by whom. It types into no command."""
+MESSAGES: Final = frozenset({"send_message"})
+"""Who puts the work of others together also writes to them; policy decides about each message."""
+LEADS: Final = PLANS | MESSAGES
 READ_FIRST: Final = "Before you begin, read these skills with {tool}: {names}."
 
 _WRITES: Final = (PermissionMode.BYPASS, PermissionMode.ACCEPT_EDITS)
@@ -41,8 +46,9 @@ class Kind:
 
     ``all``: the tools of its parent. ``reads``: those that only read, and commands that do.
     ``checks``: the same, with any command that policy lets, in a view that cannot be written.
-    ``leads``: those that only read, without commands. Those that reach `all` may also spawn what
-    is defined, and so may `leads`, of the tools that it has itself.
+    ``leads``: those that only read, those that plan, and messages to others, without commands.
+    Those that reach `all` may also spawn what is defined, and so may `leads`, of the tools that it
+    has itself.
     """
 
     about: str
@@ -59,7 +65,7 @@ BUILT_IN: Final[Mapping[str, Kind]] = {
     "default": Kind("As general.", "all", _ANY),
     "planning": Kind("As plan.", "reads", _LOOKS),
     "coordination": Kind(
-        "Splits work among subagents and puts their results together; writes nothing itself.",
+        "Splits work among subagents and puts their results together; writes no files itself.",
         "leads",
         _ANY,
     ),
@@ -139,7 +145,7 @@ class _Surface:
 
     def of(self, reach: Reach) -> tuple[str, ...]:
         """Those of a built-in type."""
-        kept = {"all": frozenset(self.usable), "leads": self.reads}.get(
+        kept = {"all": frozenset(self.usable), "leads": self.reads | LEADS}.get(
             reach, self.reads | COMMANDS
         )
         return tuple(name for name in self.usable if name in kept)
@@ -193,15 +199,15 @@ def _may(kind: str, known: frozenset[str]) -> frozenset[str]:
 
 
 def _refined(base: Profile, one: Definition, surface: _Surface, caller: Caller) -> Profile:
-    read_only = base.read_only or one.permission_mode is PermissionMode.PLAN
-    wanted = ("*",) if one.tools is None else one.tools
-    if one.skills and one.tools is not None:
+    read_only = base.read_only or one.header.permission_mode is PermissionMode.PLAN
+    wanted = ("*",) if one.header.tools is None else one.header.tools
+    if one.header.skills and one.header.tools is not None:
         wanted = (*wanted, USE_SKILL)
     tools = tuple(
         name
         for name in base.tools
         if named(wanted, name)
-        and not named(one.disallowed_tools, name)
+        and not named(one.header.disallowed_tools, name)
         and (not read_only or name in surface.reads | COMMANDS)
     )
     return replace(
@@ -209,27 +215,29 @@ def _refined(base: Profile, one: Definition, surface: _Surface, caller: Caller) 
         tools=tools,
         read_only=read_only,
         prompt=_prompt(one, tools),
-        model=one.model or base.model,
+        model=one.header.model or base.model,
         max_steps=min(one.max_turns, caller.max_steps),
-        permission_mode=one.permission_mode,
-        background=one.background,
+        permission_mode=one.header.permission_mode,
+        background=one.header.background,
         isolation=(
-            Defined(worktree=True) if one.isolation == "worktree" else Defined(one.isolation)
+            Defined(worktree=True)
+            if one.header.isolation == "worktree"
+            else Defined(one.header.isolation)
         ),
     )
 
 
 def _prompt(one: Definition, tools: Sequence[str]) -> str:
-    if not one.skills or USE_SKILL not in tools:
+    if not one.header.skills or USE_SKILL not in tools:
         return one.prompt
-    first = READ_FIRST.format(tool=USE_SKILL, names=", ".join(one.skills))
+    first = READ_FIRST.format(tool=USE_SKILL, names=", ".join(one.header.skills))
     return f"{one.prompt}\n\n{first}"
 
 
 def _about(one: Definition) -> str:
-    if not one.triggers:
-        return one.description
-    return f"{one.description} For: {', '.join(one.triggers)}.".strip()
+    if not one.header.triggers:
+        return one.header.description
+    return f"{one.header.description} For: {', '.join(one.header.triggers)}.".strip()
 
 
 def wider(one: Definition, tools: Sequence[Face]) -> Iterator[str]:
@@ -237,12 +245,13 @@ def wider(one: Definition, tools: Sequence[Face]) -> Iterator[str]:
     that would let it write although it only reads; `tools` are all that there are."""
     kind, effects = BUILT_IN.get(one.name, BUILT_IN[GENERAL]), {t.name: t.effect for t in tools}
     reads = {name for name, effect in effects.items() if effect is Effect.READ} - ASKS
-    has = reads if kind.reach == "leads" else reads | COMMANDS
-    for name in one.tools or ():
+    has = reads | (LEADS if kind.reach == "leads" else COMMANDS)
+    for name in one.header.tools or ():
         if name in effects and kind.reach != "all" and name not in has:
             yield f"tools: {name} is more than {one.name} may have"
-    if kind.reach == "reads" and one.permission_mode in _WRITES:
-        yield f"permissionMode: {one.name} only reads, so {one.permission_mode} has no effect"
+    mode = one.header.permission_mode
+    if kind.reach == "reads" and mode in _WRITES:
+        yield f"permissionMode: {one.name} only reads, so {mode} has no effect"
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,7 +276,7 @@ class TypeBook:
         caller = Caller(
             type=own.type if own else "",
             depth=own.depth if own else 0,
-            tools=session.tools,
-            max_steps=self.settings.steps_of(session.max_steps),
+            tools=session.scope.tools,
+            max_steps=self.settings.steps_of(session.scope.max_steps),
         )
         return types_for(tools, found, caller, children)

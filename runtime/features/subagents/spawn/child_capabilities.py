@@ -11,7 +11,16 @@ from typing import Final
 
 from pydantic import ValidationError
 
-from runtime.domain.capabilities import Axis, Capabilities, Scope, Spend, meet, widenings
+from runtime.domain.capabilities import (
+    Axis,
+    Capabilities,
+    Need,
+    Scope,
+    Spend,
+    allows,
+    meet,
+    widenings,
+)
 from runtime.domain.decisions import PermissionMode
 from runtime.domain.patterns import named
 from runtime.domain.printable import quoted
@@ -53,7 +62,7 @@ class Endowment(Value):
 
 def problems(held: Held, asked: Asked, tools: Sequence[str]) -> Iterator[Problem]:
     """All that is wrong with what is asked for a child of a type with these `tools`."""
-    yield from _unclear(asked, tools)
+    yield from _unclear(asked, _within(held, tools))
     try:
         wanted = _point(held, asked)
     except ValidationError as error:
@@ -75,7 +84,7 @@ def endow(
     """
     kept = tuple(
         name
-        for name in tools
+        for name in _within(held, tools)
         if (asked.allowed_tools is None or named(asked.allowed_tools, name))
         and not named(asked.denied_tools, name)
     )
@@ -94,6 +103,11 @@ def endow(
     return Endowment(tools=kept, capabilities=bare, mode=pinned)
 
 
+def _within(held: Held, tools: Sequence[str]) -> Sequence[str]:
+    """Those that the agent that spawns may use itself."""
+    return [name for name in tools if allows(held.capabilities, Need(tool=name))]
+
+
 def _unclear(asked: Asked, tools: Sequence[str]) -> Iterator[Problem]:
     for name in asked.allowed_tools or ():
         if _WILD.search(name) and not named((name,), *tools):
@@ -110,7 +124,7 @@ def _unclear(asked: Asked, tools: Sequence[str]) -> Iterator[Problem]:
     if asked.folder is not None:
         named_paths.append(("workspace", asked.folder))
     for field, path in named_paths:
-        if not _clear(path):
+        if not is_clear(path):
             rule = f"{quoted(path)} must be a file or a folder, without .., * and ?"
             yield Problem(field, rule)
 
@@ -124,15 +138,16 @@ def _point(held: Held, asked: Asked) -> Capabilities:
     if asked.folder is not None:
         bounds.append((asked.folder,))
     locate = held.layout.locate
-    paths = tuple(tuple(str(locate(one)) for one in each if _clear(one)) for each in bounds)
+    paths = tuple(tuple(str(locate(one)) for one in each if is_clear(one)) for each in bounds)
     return Capabilities(
         paths=Scope(lists=paths) if paths else None,
         network=None if asked.network is None else Scope.of(*(n.lower() for n in asked.network)),
+        secrets=None if asked.secrets is None else Scope.of(*asked.secrets),
         spend=Spend() if asked.budget is None else asked.budget.spend,
         mode=asked.permission_mode,
     )
 
 
-def _clear(path: str) -> bool:
+def is_clear(path: str) -> bool:
     """Whether it can be one file or folder."""
     return not (_WILD.search(path) or "\0" in path or ".." in PurePosixPath(path).parts)

@@ -9,8 +9,10 @@ from runtime.domain.decisions import SessionMode
 from runtime.domain.errors import Conflict
 from runtime.domain.events import EventKind
 from runtime.domain.ids import IdPrefix, new_id
+from runtime.domain.messages import Attachment
 from runtime.domain.printable import one_line
 from runtime.domain.results import plain
+from runtime.domain.routes import Generation
 from runtime.domain.runs import RunKind, RunState
 from runtime.features.subagents.ends import child_end, result_text
 from runtime.features.subagents.notices import Told, notice, queue_run
@@ -24,6 +26,7 @@ from runtime.features.subagents.spawn.isolation import Defined, Placing
 from runtime.features.subagents.spawn.spawn_arguments import (
     NOTHING_ASKED,
     AgentRequest,
+    Asked,
     Problem,
     SpawnArguments,
 )
@@ -48,6 +51,21 @@ ABOUT: Final = (
 
 
 @dataclass(frozen=True, slots=True)
+class Extras:
+    """What a program gives one agent that no call of a model can: how its model writes (None: as
+    that of the spawner, if it is the same), the names of credentials that it may have, `words` that
+    it is told before its task, and `files` that come with the task, which are among those of the
+    session `session_id` already. `broken` are rules that were found broken before the unit."""
+
+    generation: Generation | None = None
+    secrets: tuple[str, ...] | None = None
+    words: str = ""
+    files: tuple[Attachment, ...] = ()
+    session_id: str | None = None
+    broken: tuple[Problem, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class SpawnOrder:
     """The `arguments` of a spawn, and what was looked up for them: the `types` that the spawner may
     use, what it `held` itself, and where its children are to be. The `digest` is of the call as it
@@ -59,6 +77,12 @@ class SpawnOrder:
     digest: str | None = None
     held: Held = HELD_ALL
     placing: Placing = field(default_factory=Placing)
+    extras: Extras = field(default_factory=Extras)
+
+    @property
+    def asked(self) -> Asked:
+        """What its children are to have of what the spawner has."""
+        return self.arguments.asked.model_copy(update={"secrets": self.extras.secrets})
 
     @property
     def share(self) -> Share:
@@ -96,6 +120,7 @@ def spawn(unit: Unit, lane: Lane, run: Run, *, step: int, place: int, order: Spa
         *too_wide(order.share, settings.share),
         *_widenings(order),
         *_places(order),
+        *order.extras.broken,
     )
     if problems:
         return Spawned(problems=problems)
@@ -124,7 +149,7 @@ def unattended(conn: Connection, session_id: str, tree_id: str) -> int:
 def _widenings(order: SpawnOrder) -> tuple[Problem, ...]:
     """What of a spawn asks for more than the spawner or a type has (POL-5)."""
     found: dict[Problem, None] = {}
-    asked = order.arguments.asked
+    asked = order.asked
     if asked == NOTHING_ASKED:
         return ()
     for kind in dict.fromkeys(wanted.type for wanted in order.arguments.wanted):
@@ -187,7 +212,7 @@ def _made(
         taken.add(name)
         profile = order.types.profiles[wanted.type]
         made = Agent(
-            session_id=new_id(IdPrefix.SESSION, lane.now_ms),
+            session_id=order.extras.session_id or new_id(IdPrefix.SESSION, lane.now_ms),
             tree_id=lane.root_id,
             parent_id=lane.session_id,
             name=name,
@@ -251,7 +276,7 @@ def _session(unit: Unit, one: Agent, parent: Lane, run: Run, order: SpawnOrder) 
     conn = unit.conn
     above = inherited_grants.reached(conn, sessions.get(conn, parent.session_id))
     profile = order.types.profiles[one.type]
-    asked, mode = order.arguments.asked, profile.permission_mode
+    asked, mode = order.asked, profile.permission_mode
     given = child_capabilities.endow(order.held, asked, profile.tools, mode)
     new = NewSession(
         key=f"{SUBAGENT}:{one.session_id}",
@@ -268,24 +293,30 @@ def _session(unit: Unit, one: Agent, parent: Lane, run: Run, order: SpawnOrder) 
     scope = Scope(
         tools=frozenset(given.tools),
         max_steps=_least(profile.max_steps, given.capabilities.spend.steps),
-        no_writing=profile.no_writing or above.no_writing,
+        no_writing=profile.no_writing or above.scope.no_writing,
         capabilities=given.capabilities,
     )
     model = order.arguments.model or profile.model
-    sessions.inherit(conn, one.session_id, above, Inheritance(one.type, scope, model, given.mode))
+    own = Inheritance(one.type, scope, model, order.extras.generation, given.mode)
+    sessions.inherit(conn, one.session_id, above, own)
     lane.gate = HELD
-    first = queue_run(conn, lane, run, RunKind.MAILBOX_DELIVERY)
+    first = queue_run(conn, lane, run, RunKind.MAILBOX_DELIVERY, about=one.task)
     shown = Told("")
     if one.share == "inherit-readonly":
         shown = inherited_history.snapshot(conn, parent)
-    if run.tainted or shown.tainted:
-        # Its task may hold what its parent read outside.
+    # Its task may hold what its parent read outside.
+    tainted = run.tainted or shown.tainted
+    if tainted:
         runs.change(conn, first.id, {"tainted": True})
     about = ABOUT.format(name=one.name, type=one.type)
-    said = "\n\n".join(part for part in (about, profile.prompt, shown.text) if part)
-    inputs.add(conn, notice(lane, first, said, f"agent:{one.session_id}", run_id=first.id))
-    task = notice(lane, first, one.task, f"{result_text.TASK}{one.session_id}", run_id=first.id)
-    inputs.add(conn, replace(task, origin=PERSON))
+    parts = (about, profile.prompt, order.extras.words, shown.text)
+    opening = Told("\n\n".join(part for part in parts if part), tainted)
+    inputs.add(conn, notice(lane, first, opening, f"agent:{one.session_id}", run_id=first.id))
+    # It is to do its task, so that stands in no fence; the words in front of it carry the mark.
+    identity = f"{result_text.TASK}{one.session_id}"
+    task = notice(lane, first, Told(one.task), identity, run_id=first.id)
+    message = task.message.model_copy(update={"attachments": order.extras.files})
+    inputs.add(conn, replace(task, message=message, origin=PERSON))
 
 
 def start(unit: Unit, session_id: str) -> bool:
@@ -313,9 +344,10 @@ def start(unit: Unit, session_id: str) -> bool:
     agents.change(conn, session_id, held_ms=None)
     if needed:
         told = [result_text.told(conn, one, reader=session_id) for one in needed]
-        if any(agents.totals(conn, one.session_id).tainted for one in needed):
+        tainted = any(agents.totals(conn, one.session_id).tainted for one in needed)
+        if tainted:
             runs.change(conn, run.id, {"tainted": True})
-        text = "What you depend on has settled:\n\n" + "\n\n".join(told)
-        inputs.add(conn, notice(lane, run, text, f"needs:{session_id}", run_id=run.id))
+        given = Told("What you depend on has settled:\n\n" + "\n\n".join(told), tainted)
+        inputs.add(conn, notice(lane, run, given, f"needs:{session_id}", run_id=run.id))
     lanes.settle(conn, lane)
     return True

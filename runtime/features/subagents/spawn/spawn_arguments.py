@@ -60,7 +60,8 @@ class SpendAsked(Value):
 class Asked(Value):
     """What a spawn asks for its children. None asks nothing of that axis: the child gets what its
     parent has. An empty list is nothing at all. Paths are files or folders, absolute or in the
-    workspace, with all below them, and a `folder` is one of these; hosts as in `Capabilities`."""
+    workspace, with all below them, and a `folder` is one of these; hosts and the names of `secrets`
+    as in `Capabilities`."""
 
     permission_mode: PermissionMode | None = None
     allowed_tools: Patterns | None = None
@@ -68,6 +69,7 @@ class Asked(Value):
     paths: Patterns | None = None
     folder: Folder | None = None
     network: Patterns | None = None
+    secrets: Patterns | None = None
     budget: SpendAsked | None = None
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from runtime.domain.value import JsonObject
-from runtime.features.subagents import batch_card, waiting_calls
+from runtime.features.subagents import batch_card, notices
 from runtime.features.subagents.ends import result_text
 from runtime.features.subagents.notices import Told
 from runtime.features.subagents.rows import agents
@@ -15,7 +15,7 @@ from runtime.features.subagents.rows.agents import Agent
 from runtime.features.subagents.spawn import children
 from runtime.features.subagents.spawn.children import SpawnOrder
 from runtime.ports import bus
-from runtime.sessions import runs
+from runtime.sessions import open_calls, runs
 from runtime.sessions.lanes import Lane
 from runtime.sessions.open_calls import CHILDREN
 from runtime.sessions.runs import Run
@@ -56,7 +56,7 @@ def begin(unit: Unit, lane: Lane, run: Run, opening: Opening) -> None:
     made = children.spawn(unit, lane, run, step=row.step, place=row.place, order=order)
     if made.problems:
         lines = "\n".join(f"- {problem}" for problem in made.problems)
-        waiting_calls.end(conn, lane, row, Told(f"Nothing was started:\n{lines}"), "error")
+        notices.end(conn, lane, row, Told(f"Nothing was started:\n{lines}"), "error")
         return
     for topic in (bus.CHILDREN, bus.RUNS):
         unit.say(topic)
@@ -65,10 +65,10 @@ def begin(unit: Unit, lane: Lane, run: Run, opening: Opening) -> None:
     if order.arguments.mode == "background":
         isolated = order.share == "isolated"
         text = f"{_started(conn, made.agents)}\n{ISOLATED if isolated else BACKGROUND}"
-        waiting_calls.end(conn, lane, row, Told(text))
+        notices.end(conn, lane, row, Told(text))
         return
     names: JsonObject = {"agents": [one.name for one in made.agents]}
-    waiting_calls.begin(conn, lane, row, CHILDREN, names, lasts_ms=order.settings.await_ms)
+    open_calls.begin(conn, lane, row, CHILDREN, names, lasts_ms=order.settings.await_ms)
 
 
 def _started(conn: Connection, made: Sequence[Agent]) -> str:
@@ -92,7 +92,7 @@ def _repeat(
     if wrong:
         names = ", ".join(one.name for one in there)
         text = f"Nothing was started:\n- spawn_request_id: {wrong} (it started {names})"
-        waiting_calls.end(conn, lane, row, Told(text), "error")
+        notices.end(conn, lane, row, Told(text), "error")
         return
     live = [one for one in there if not one.settled]
     said = result_text.together(conn, [one for one in there if one.settled])
@@ -101,7 +101,7 @@ def _repeat(
     parts += [result_text.reply(conn, one) for one in live]
     if said.text:
         parts.append(said.text)
-    waiting_calls.end(conn, lane, row, Told("\n".join(parts), said.tainted))
+    notices.end(conn, lane, row, Told("\n".join(parts), said.tainted))
 
 
 def _conflict(conn: Connection, first: Agent, run: Run, order: SpawnOrder) -> str:
@@ -112,6 +112,6 @@ def _conflict(conn: Connection, first: Agent, run: Run, order: SpawnOrder) -> st
             "or use another key"
         )
     # Nobody is told what somebody with other rights asked for.
-    if runs.get(conn, first.run_id).speaker.trust is not run.speaker.trust:
+    if not run.speaker.has_rights_of(runs.get(conn, first.run_id).speaker):
         return f"{key} is the key of a spawn for somebody else; use another key"
     return ""

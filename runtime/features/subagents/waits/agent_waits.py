@@ -10,11 +10,10 @@ from typing import Final
 
 from runtime.domain.errors import InvalidInput
 from runtime.domain.value import JsonObject
-from runtime.features.subagents import waiting_calls
 from runtime.features.subagents.agent_selectors import below, select
 from runtime.features.subagents.rows import agents
 from runtime.ports.bus import CHILDREN, EVENTS, RUNS
-from runtime.sessions import calls, open_calls, run_resume
+from runtime.sessions import calls, open_calls
 from runtime.sessions.lanes import Lane
 from runtime.sessions.open_calls import AGENTS, CLARIFICATION, OpenCall
 from runtime.sessions.runs import Run
@@ -66,7 +65,7 @@ def begin(unit: Unit, lane: Lane, _run: Run, opening: Opening) -> None:
         calls.set_state(conn, row, "approved")
         return
     about: JsonObject = {WAITED: list(waited)}
-    waiting_calls.begin(conn, lane, row, AGENTS, about, lasts_ms=opening.most_ms)
+    open_calls.begin(conn, lane, row, AGENTS, about, lasts_ms=opening.most_ms)
 
 
 def over(conn: Connection) -> Sequence[OpenCall]:
@@ -80,8 +79,8 @@ def end(unit: Unit, call: OpenCall) -> None:
     conn, lane = unit.conn, unit.lane(call.session_id)
     if not open_calls.settle(conn, call, state="answered", answer={}, by=None):
         return
-    calls.set_state(conn, waiting_calls.row_of(conn, call), "approved")
-    run_resume.resume(conn, lane, call.run_id)
+    calls.set_state(conn, open_calls.row_of(conn, call), "approved")
+    open_calls.resume(conn, lane, call.run_id)
     unit.say(RUNS)
     unit.say(CHILDREN)
     unit.say(EVENTS, {"session_id": call.session_id})

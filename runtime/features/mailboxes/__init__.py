@@ -1,0 +1,1 @@
+"""Mailboxes: what agents tell each other, kept until it is read or becomes a dead letter."""
