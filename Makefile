@@ -40,6 +40,8 @@ TOOL_PATH = PYTHONDONTWRITEBYTECODE= PATH="$$PWD/$(BIN):$$PWD/$(NODE)/node_modul
 # order of tests/conftest.py.
 PYTEST = $(TOOL_PATH) $(BIN)/python -m pytest -p no:benchmark
 PARALLEL = --numprocesses $(JOBS) --dist loadfile --no-loadscope-reorder
+# For the gate: what failed goes into a file, and the log says where the time went.
+REPORTED = -p tests.gate.report --gate-report="$(REPORT)" --durations=40 --durations-min=1
 # Of the scenarios one for each way in: every platform and the page, the command line, the API, and a
 # kill.
 QUICK = tests/unit tests/architecture tests/scenario/gateway/test_hello.py \
@@ -49,7 +51,7 @@ QUICK = tests/unit tests/architecture tests/scenario/gateway/test_hello.py \
 # What looks for more than the suite's examples show: see tests/profiles.py.
 LONG = tests/unit tests/stateful
 
-.PHONY: help run test quick long compiled check lint fmt requirements image-check gallery picture bench faults mutants replicas soak aimock emulate lock sbom audit build clean
+.PHONY: help run test one-test quick long compiled check lint fmt requirements image-check gallery picture bench faults mutants replicas soak aimock emulate lock sbom audit build clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1	\2/p' Makefile | expand -t 24
@@ -58,7 +60,11 @@ run: $(VENV)/.ready-run ## start the gateway; the first time this installs it
 	@PYTHONDONTWRITEBYTECODE= exec $(BIN)/gatehouse serve
 
 test: $(VENV)/.ready-dev compiled ## run the tests, several files at a time; JOBS=4 for four
-	@$(PYTEST) $(PARALLEL)
+	@$(PYTEST) $(PARALLEL) $(if $(REPORT),$(REPORTED))
+
+# For the gate: the test whose id is in the variable TEST of the environment, alone.
+one-test: $(VENV)/.ready-dev
+	@$(PYTEST) "$$TEST"
 
 quick: $(VENV)/.ready-dev compiled ## under a minute: unit, architecture and one scenario for each way in
 	@$(PYTEST) $(PARALLEL) --numprocesses $(PROCESSORS) $(QUICK)
