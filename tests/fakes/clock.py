@@ -6,13 +6,13 @@ import itertools
 from collections.abc import Awaitable, Callable, Sized
 from dataclasses import dataclass, field
 
-from tests.fakes.threads import at_work, count_calls
+from tests.fakes.threads import at_work, count_calls, finish_calls
 
 count_calls()
 START_MS = 1_800_000_000_000
 SETTLE_ROUNDS = 20
 IDLE_ROUNDS = 3
-DRAIN_ROUNDS = 50
+DRAIN_ROUNDS = 200
 
 
 @dataclass(order=True)
@@ -101,6 +101,7 @@ class FakeClock:
                 continue
             if not at_work(loop):
                 return
+            await finish_calls(loop)
             await settle()
 
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 from typing_extensions import override
 
 from gateway.logs import MASK, Redactor
@@ -17,6 +18,7 @@ from runtime.features.tasks.model import OutputRequest
 from runtime.features.tasks.output_file import CAP_BYTES, KEPT_BYTES, marker
 from runtime.features.tasks.shell_tasks import CHECK_S, GRACE_S, QUIET_S
 from runtime.ports.sandbox import ProcessIdentity, SandboxCommand, TreeEnd
+from tests.conftest import FailAfter
 from tests.contract.store_support import postgres_server
 from tests.fakes.clock import settle
 from tests.fakes.model import ScriptedModel
@@ -361,6 +363,36 @@ async def test_a_holder_that_lost_its_task_ends_the_command_and_changes_nothing(
         assert await board(two.world).get(command.session, command.task.id) == lost
         told = [text for text in two.chat.texts(HERE) if text.startswith("Task")]
         assert len(told) + len(command.notices()) == 1
+
+
+@pytest.mark.requirement("TSK-6", "OPS-10")
+async def test_a_stop_between_two_tries_does_not_wait_for_the_next_one(
+    tmp_path: Path, fail_after: FailAfter
+) -> None:
+    """The end of a command that the database could not take is for the next life."""
+    over = asyncio.Event()
+
+    async def waits(stdio: FakeStdio) -> int:
+        await over.wait()
+        return 0
+
+    change = both(of(waits=waits), FREE)
+    async with (
+        beside(tmp_path, postgres_server()) as place,
+        place.replica("one", starting("waits"), change) as one,
+    ):
+        await Begun.of(one.world)
+        with capture_logs() as logs:
+            one.line.cut()
+            over.set()
+            while not any(entry["event"] == "task_end_waits" for entry in logs):
+                await settle()
+        try:
+            async with fail_after(10):
+                await one.dies()
+        finally:
+            await place.clock.advance(60)
+        assert one.task.cancelled()
 
 
 @pytest.mark.requirement("TSK-5")

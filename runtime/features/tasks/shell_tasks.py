@@ -356,7 +356,8 @@ class ShellTasks:
                 log.warning("task_end_waits", task_id=held.task.id, reason=str(error))
                 if self._leaving:
                     return
-                await self._clock.sleep(AGAIN_S)
+                # Also until this process is being stopped.
+                await held.ends.wait(AGAIN_S)
             else:
                 return
 
