@@ -41,6 +41,25 @@ class Post:
 
 
 @dataclass(frozen=True, slots=True)
+class Form:
+    """How a post is put: with its layout and buttons or as plain text, with the mark of its row or
+    without."""
+
+    plain: bool = False
+    marked: bool = True
+
+    def plainer(self, error: str) -> "Form | None":
+        """What to try after Slack refused this form with a code; None where nothing is left.
+
+        The mark goes last, unless the code says that it is what Slack dislikes: without it, an
+        unknown outcome can be looked up by the words alone (MSG-11).
+        """
+        if self.marked and (self.plain or "metadata" in error):
+            return replace(self, marked=False)
+        return None if self.plain else replace(self, plain=True)
+
+
+@dataclass(frozen=True, slots=True)
 class Upload:
     """One file; `path` is on the gateway's machine, `facts` are its kind and size in words."""
 
@@ -54,28 +73,27 @@ def posts_of(message: OutboundMessage) -> tuple[Post | Upload, ...]:
     return tuple(post for part in message.parts for post in _posts(part, message.outbox_id))
 
 
-def post_payload(
-    message: OutboundMessage, post: Post, number: int, *, plain: bool = False
-) -> JsonObject:
-    """Arguments of `chat.postMessage`. `plain` leaves the layout out (REN-3)."""
+def post_payload(message: OutboundMessage, post: Post, number: int, form: Form) -> JsonObject:
+    """Arguments of `chat.postMessage`, in one of the forms of REN-3."""
     payload: JsonObject = {
         "channel": message.target.chat_id,
-        **_body(post, plain=plain),
+        **_body(post, plain=form.plain),
         # A preview of a link in an answer would be taken for a part of the answer.
         "unfurl_links": False,
         "unfurl_media": False,
-        "metadata": metadata_of(message, number),
     }
+    if form.marked:
+        payload["metadata"] = metadata_of(message, number)
     if message.target.thread_id is not None:
         payload["thread_ts"] = message.target.thread_id
     return payload
 
 
-def update_payload(
-    message: OutboundMessage, post: Post, ts: str, *, plain: bool = False
-) -> JsonObject:
-    """Arguments of `chat.update`, which keeps the metadata of the first post."""
-    body = _body(post, plain=plain)
+def update_payload(message: OutboundMessage, post: Post, ts: str, form: Form) -> JsonObject:
+    """Arguments of `chat.update`. Without a mark in the call, a post keeps the one that it has."""
+    body = _body(post, plain=form.plain)
+    if form.marked:
+        body["metadata"] = metadata_of(message, 0)
     # Without blocks in the call, Slack would go on showing the old ones.
     return {"channel": message.target.chat_id, "ts": ts, "blocks": [], **body}
 

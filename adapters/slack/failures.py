@@ -24,8 +24,40 @@ from runtime.domain.errors import (
 
 TokenName = Literal["bot", "app"]
 
-#: Slack does not like the layout; the words may still go (REN-3).
-FORMAT_REFUSALS = frozenset({"invalid_blocks", "invalid_blocks_format", "msg_blocks_too_long"})
+#: Slack takes nothing there, or not this change, in whatever form. A code that is in no list here
+#: is taken for a refusal of the form: Slack adds codes, and its pages do not name all of them.
+_OF_ITS_PLACE = frozenset(
+    {
+        "cannot_dm_bot",
+        "cannot_reply_to_message",
+        "cant_update_message",
+        "channel_not_found",
+        "edit_window_closed",
+        "is_archived",
+        "is_inactive",
+        "message_limit_exceeded",
+        "message_not_found",
+        "messages_tab_disabled",
+        "not_in_channel",
+        "restricted_action",
+        "restricted_action_non_threadable_channel",
+        "restricted_action_read_only_channel",
+        "restricted_action_thread_locked",
+        "restricted_action_thread_only_channel",
+        "team_not_found",
+        "thread_not_found",
+        "user_not_found",
+    }
+)
+_OF_ITS_TEXT = frozenset(
+    {
+        "invalid_blocks",
+        "invalid_blocks_format",
+        "msg_blocks_too_long",
+        "msg_too_long",
+        "no_text",
+    }
+)
 #: Slack will not take this file, whoever sends it; what else the message says may still go.
 FILE_REFUSALS = {
     "file_type_not_allowed": "this workspace does not allow files of its type",
@@ -173,12 +205,17 @@ def file_refusal(failure: SlackFailure) -> str:
     return known or f"Slack refused it (`{failure.error}`)"
 
 
+def refuses_form(failure: Refused) -> bool:
+    """Whether a plainer form of the same words may pass (REN-3). Nothing happened yet."""
+    elsewhere = _NOT_YET | _PERHAPS_DONE | _ACCOUNT_WIDE | _NOT_PERMITTED | _OF_ITS_PLACE
+    return failure.error not in elsewhere and failure.error not in FILE_REFUSALS
+
+
 def refuses_method(failure: SlackFailure) -> bool:
     """Whether the same call would be refused again, while others of the account may pass."""
     if not isinstance(failure, Refused):
         return isinstance(failure, NotServed)
-    of_its_text = FORMAT_REFUSALS | {"msg_too_long", "no_text"}
-    return failure.error not in _NOT_YET | _PERHAPS_DONE | _ACCOUNT_WIDE | of_its_text
+    return failure.error not in _NOT_YET | _PERHAPS_DONE | _ACCOUNT_WIDE | _OF_ITS_TEXT
 
 
 def _is_account_wide(failure: Refused) -> bool:

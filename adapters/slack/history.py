@@ -2,15 +2,18 @@
 
 It reads a bounded number of pages and refuses to guess: where the posts may lie further back than
 it looks, the outcome stays unknown. A file carries no metadata; it is known by the mark beside it,
-or, where Slack took none, by its name if only one unmarked file of that name was shared since.
+or, where Slack took none, by its name if only one unmarked file of that name was shared since. A
+post that Slack took without its mark is known by its words, if only one of the bot's unmarked posts
+since the question has them.
 """
 
+import html
 import re
 from collections.abc import Sequence
 
 from adapters.slack.client import SlackClient
 from adapters.slack.directory import next_cursor
-from adapters.slack.egress import Upload, file_mark, marks_of, part_number, posts_of
+from adapters.slack.egress import Post, Upload, file_mark, marks_of, part_number, posts_of
 from adapters.slack.failures import Refused, SlackFailure, lookup_error
 from adapters.slack.ingress import Bot
 from adapters.slack.thread_cache import Asker
@@ -20,6 +23,7 @@ from runtime.domain.messages import OutboundMessage
 from runtime.domain.value import JsonObject
 
 _TS = re.compile(r"\d+\.\d+")
+_LINK = re.compile(r"<([^<>|]+)(?:\|[^<>]*)?>")
 PAGE = 200
 MAX_PAGES = 20
 
@@ -32,7 +36,7 @@ async def find_posts(
     Fewer than the message needs when it broke off in the middle. Raises `DeliveryRetry`, or
     `DeliveryRejected` where the history is closed to the bot or too long to be sure.
     """
-    look = _Look(message.outbox_id, bot)
+    look = _Look(message.outbox_id, bot, since_question="oldest" in _query(message)[1])
     try:
         await _look(client, message, look)
     except SlackFailure as failure:
@@ -40,8 +44,12 @@ async def find_posts(
     posts, ids = posts_of(message), list(posted)
     for post in posts[len(ids) :]:
         found = look.numbered.get(len(ids))
-        if found is None and isinstance(post, Upload):
-            found = look.file_of(post, len(ids), ids)
+        if found is None:
+            found = (
+                look.file_of(post, len(ids), ids)
+                if isinstance(post, Upload)
+                else look.unmarked_post(post, ids)
+            )
         if found is None:
             break
         ids.append(found)
@@ -51,12 +59,14 @@ async def find_posts(
 class _Look:
     """What was seen of one row in the history: posts by their number, and the bot's files."""
 
-    def __init__(self, outbox_id: str, bot: Bot | None) -> None:
+    def __init__(self, outbox_id: str, bot: Bot | None, *, since_question: bool) -> None:
         self._outbox_id = outbox_id
         self._bot = bot
+        self._since_question = since_question
         self.numbered: dict[int, str] = {}
         self._files: list[tuple[str, str]] = []
         self._marked: dict[str, str] = {}
+        self._unmarked: list[tuple[str, str]] = []
 
     def see(self, posted: JsonObject) -> None:
         number, ts = part_number(posted, self._outbox_id), posted.get("ts")
@@ -64,12 +74,25 @@ class _Look:
             self.numbered[number] = ts
         if self._bot is None or posted.get("bot_id") != self._bot.bot_id:
             return
+        if isinstance(ts, str) and not (posted.get("metadata") or posted.get("streaming_state")):
+            self._unmarked.append((ts, _words(text_of(posted, "text"))))
         marks = marks_of(posted)
         for file in objects_of(posted, "files"):
             if marks:
                 self._marked.update(dict.fromkeys(marks, str(file.get("id"))))
             else:
                 self._files.append((str(file.get("id")), str(file.get("name"))))
+
+    def unmarked_post(self, post: Post, taken: Sequence[str]) -> str | None:
+        """Raises `DeliveryRejected` where nobody can tell. Without a question as its bound, the
+        history may hold the same words from long ago, and they are not looked for."""
+        if not self._since_question:
+            return None
+        wanted = _words(post.text)
+        same = [ts for ts, words in self._unmarked if words == wanted and ts not in taken]
+        if len(same) > 1:
+            raise DeliveryRejected("several posts have the same words and no mark")
+        return same[0] if same else None
 
     def file_of(self, upload: Upload, number: int, taken: Sequence[str]) -> str | None:
         """Raises `DeliveryRejected` where nobody can tell."""
@@ -82,6 +105,11 @@ class _Look:
         if len(same) > 1:
             raise DeliveryRejected(f"several files are called {upload.name}")
         return same[0] if same else None
+
+
+def _words(text: str) -> str:
+    """A text as it is compared: Slack may put addresses into angle brackets and change blanks."""
+    return " ".join(html.unescape(_LINK.sub(r"\1", text)).split())
 
 
 async def _look(client: SlackClient, message: OutboundMessage, look: _Look) -> None:

@@ -22,6 +22,7 @@ from adapters.slack.failures import (
     SlackFailure,
     Unanswered,
     delivery_error,
+    refuses_form,
     repeatable_error,
 )
 from adapters.slack.history import find_asker, find_posts, find_stream
@@ -214,14 +215,9 @@ class SlackStreams:
         shown = self._shown.get(stream)
         if target.thread_id is None or (shown is not None and not shown.native):
             return False
-        body: JsonObject = {"channel": target.chat_id, "ts": stream}
         rest = _rest(reply, shown) if reply is not None else None
-        if reply is not None:
-            body["metadata"] = egress.metadata_of(reply, 0)
-        if rest:
-            body["markdown_text"] = rest
         try:
-            await self._client.write("chat.stopStream", body)
+            added = await self._write_end({"channel": target.chat_id, "ts": stream}, reply, rest)
         except SlackFailure as failure:
             verdict = repeatable_error(failure)
             shut_out = isinstance(verdict, DeliveryRejected) and verdict.account_wide
@@ -233,9 +229,30 @@ class SlackStreams:
             if not (isinstance(failure, Refused) and failure.error in _ENDED):
                 self._refusals.believe(failure, target)
             log.info("slack.stream_ended", reason=str(failure))
-            rest = None
+            added = False
         self._plain(stream)
-        return rest is not None
+        return added
+
+    async def _write_end(
+        self, body: JsonObject, reply: OutboundMessage | None, rest: str | None
+    ) -> bool:
+        """Stop a stream with the `rest` of a reply and its mark, without the mark or without both
+        where Slack refuses them. Returns whether the post holds the reply. Raises `SlackFailure`.
+        """
+        words: JsonObject = {"markdown_text": rest} if rest else {}
+        mark: JsonObject = {} if reply is None else {"metadata": egress.metadata_of(reply, 0)}
+        forms = [words | mark] + [words] * bool(mark) + [{}] * bool(words)
+        for place, form in enumerate(forms):
+            try:
+                await self._client.write("chat.stopStream", body | form)
+            except Refused as refusal:
+                ended = refusal.error in _ENDED or not refuses_form(refusal)
+                if ended or place + 1 == len(forms):
+                    raise
+                log.warning("slack.sent_plainer", reason=str(refusal), form="stream")
+            else:
+                return rest is not None and form.items() >= words.items()
+        raise AssertionError("the last form is sent or raises")
 
     def _plain(self, stream: str) -> _Shown:
         shown = _Shown("", native=False)

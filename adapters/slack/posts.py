@@ -1,17 +1,18 @@
-"""Posts in Slack: made, replaced and deleted, once more without layout where Slack dislikes it."""
+"""Posts in Slack: made, replaced and deleted, in a plainer form where Slack refuses one (REN-3)."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import structlog
 
 from adapters.slack import egress
 from adapters.slack.client import SlackClient
-from adapters.slack.egress import Post, Upload
+from adapters.slack.egress import Form, Post, Upload
 from adapters.slack.failures import (
-    FORMAT_REFUSALS,
     Refused,
     SlackFailure,
     delivery_error,
+    refuses_form,
     repeatable_error,
 )
 from adapters.slack.uploads import NoFile, Uploader
@@ -66,12 +67,9 @@ class Poster:
 
     async def post(self, message: OutboundMessage, post: Post, number: int) -> str:
         """Make the `number`-th post and return its `ts`. Raises `DeliveryError`."""
+        payload = partial(egress.post_payload, message, post, number)
         try:
-            answer = await self._styled(
-                "chat.postMessage",
-                egress.post_payload(message, post, number),
-                egress.post_payload(message, post, number, plain=True),
-            )
+            answer = await self._write("chat.postMessage", payload, Form())
         except SlackFailure as failure:
             raise delivery_error(failure) from failure
         ts = answer.get("ts")
@@ -87,13 +85,9 @@ class Poster:
         With `mark` it becomes the first post of its row, which a stream is not yet. Raises
         `DeliveryError`.
         """
-        more: JsonObject = {"metadata": egress.metadata_of(message, 0)} if mark else {}
+        payload = partial(egress.update_payload, message, post, ts)
         try:
-            await self._styled(
-                "chat.update",
-                {**egress.update_payload(message, post, ts), **more},
-                {**egress.update_payload(message, post, ts, plain=True), **more},
-            )
+            await self._write("chat.update", payload, Form(marked=mark))
         except SlackFailure as failure:
             if isinstance(failure, Refused) and failure.error in _LOST:
                 log.info("slack.not_replaced", reason=str(failure))
@@ -110,11 +104,16 @@ class Poster:
             if not (isinstance(failure, Refused) and failure.error == "message_not_found"):
                 raise repeatable_error(failure) from failure
 
-    async def _styled(self, method: str, styled: JsonObject, plain: JsonObject) -> JsonObject:
-        try:
-            return await self._client.write(method, styled)
-        except Refused as refusal:
-            if refusal.error not in FORMAT_REFUSALS:
-                raise
-            log.warning("slack.sent_plain", reason=str(refusal))
-        return await self._client.write(method, plain)
+    async def _write(
+        self, method: str, payload: Callable[[Form], JsonObject], form: Form
+    ) -> JsonObject:
+        """Call a method in the first form that Slack does not refuse. Raises `SlackFailure`."""
+        while True:
+            try:
+                return await self._client.write(method, payload(form))
+            except Refused as refusal:
+                plainer = form.plainer(refusal.error) if refuses_form(refusal) else None
+                if plainer is None:
+                    raise
+                log.warning("slack.sent_plainer", reason=str(refusal), form=str(plainer))
+                form = plainer

@@ -16,12 +16,12 @@ from pydantic import JsonValue
 from adapters.slack.client import SlackClient
 from adapters.slack.egress import Upload
 from adapters.slack.failures import (
-    FORMAT_REFUSALS,
     Refused,
     SlackFailure,
     Unanswered,
     delivery_error,
     file_refusal,
+    refuses_form,
     repeatable_error,
 )
 from runtime.domain.errors import DeliveryUnknown
@@ -101,7 +101,7 @@ class Uploader:
         try:
             await self._client.write("files.completeUploadExternal", {**body, "blocks": blocks})
         except Refused as refusal:
-            if refusal.error not in FORMAT_REFUSALS:
+            if not refuses_form(refusal):
                 raise
             log.warning("slack.file_without_mark", reason=str(refusal))
             await self._client.write("files.completeUploadExternal", body)

@@ -139,9 +139,16 @@ def wrong_token(problem: str) -> Forbidden:
     )
 
 
-def about_text(refusal: Refused) -> bool:
-    """Telegram dislikes the formatting or the length; the words may still go (REN-3)."""
-    return refusal.code == 400 and refusal.says(*_BAD_TEXT)
+def about_form(refusal: Refused) -> bool:
+    """Telegram dislikes the formatting, the length, the buttons or what the post answers; the words
+    may still go (REN-3). Every 400 counts whose words say nothing of the chat, the topic or the
+    message: Telegram publishes no list of them."""
+    if refusal.code != 400 or refusal.migrate_to is not None or about_topic(refusal):
+        return False
+    elsewhere = (words for words, _ in _EXPLAINED)
+    return refusal.says(*_BAD_TEXT) or not refusal.says(
+        *elsewhere, *_EDIT_IN_VAIN, *_DELETE_IN_VAIN, *_BAD_SHAPE, *_BAD_FILE, "message_id_invalid"
+    )
 
 
 def about_shape(refusal: Refused) -> bool:

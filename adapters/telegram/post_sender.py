@@ -5,6 +5,7 @@ id, and what was posted there says so in the receipt.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
@@ -17,7 +18,7 @@ from adapters.telegram.failures import (
     Refused,
     TelegramFailure,
     Unanswered,
-    about_text,
+    about_form,
     about_topic,
     delete_in_vain,
     delivery_error,
@@ -42,14 +43,20 @@ Moved = Callable[[str, str], Awaitable[None]]
 
 
 async def or_plain(send: Callable[[Post], Awaitable[T]], post: Post) -> T:
-    """Send a post, once more without its formatting where Telegram dislikes that (REN-3)."""
-    try:
-        return await send(post)
-    except Refused as refusal:
-        if not about_text(refusal):
-            raise
-        log.warning("telegram.sent_plain", reason=str(refusal))
-    return await send(as_plain(post))
+    """Send a post, without its formatting where Telegram refuses that, and at last without its
+    buttons too (REN-3)."""
+    forms = [post]
+    for plainer in (as_plain(post), replace(as_plain(post), keyboard=None)):
+        if plainer != forms[-1]:
+            forms.append(plainer)
+    for form in forms[:-1]:
+        try:
+            return await send(form)
+        except Refused as refusal:
+            if not about_form(refusal):
+                raise
+            log.warning("telegram.sent_plain", reason=str(refusal))
+    return await send(forms[-1])
 
 
 class _Journal:
@@ -162,7 +169,7 @@ class Posting:
             there = await self.post(target, post, reply_to)
         except Refused as refusal:
             # Without its file a post says something else, and its caption was tried plain already.
-            if post.file is not None or not about_text(refusal):
+            if post.file is not None or not about_form(refusal):
                 raise delivery_error(refusal) from refusal
             log.warning("telegram.sent_plain", reason=str(refusal))
             return False
@@ -178,10 +185,20 @@ class Posting:
         for place in range(begun, len(pieces)):
             more = place + 1 < len(pieces)
             try:
-                there = await self.post(target, pieces[place], None)
+                there = await self._post_piece(target, pieces[place])
             except TelegramFailure as failure:
                 raise delivery_error(failure) from failure
             await journal.note(Posted(there.number, there.chat, more), last and not more)
+
+    async def _post_piece(self, target: ChatAddress, piece: Post) -> Posted:
+        """Its buttons are left out where Telegram refuses them."""
+        try:
+            return await self.post(target, piece, None)
+        except Refused as refusal:
+            if piece.keyboard is None or not about_form(refusal):
+                raise
+            log.warning("telegram.sent_without_buttons", reason=str(refusal))
+        return await self.post(target, replace(piece, keyboard=None), None)
 
     async def _instead(self, target: ChatAddress, over: Posted, posts: Sequence[Post]) -> bool:
         """Whether `over` is the first of `posts` now. Where it cannot be, it is taken away."""

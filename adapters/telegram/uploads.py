@@ -16,7 +16,7 @@ from adapters.platforms.cards import code
 from adapters.rendering import Entity, utf16_length
 from adapters.telegram import egress
 from adapters.telegram.client import TelegramClient
-from adapters.telegram.failures import Refused, about_post, about_shape, about_text
+from adapters.telegram.failures import Refused, about_form, about_post, about_shape
 from adapters.telegram.posts import Post, as_plain, rendered
 from runtime.domain.messages import ChatAddress, FilePart
 
@@ -82,7 +82,7 @@ class Uploads:
         try:
             return await upload(egress.file_payload(target, post, reply_to))
         except Refused as refusal:
-            if not post.entities or not about_text(refusal):
+            if not post.entities or not about_form(refusal):
                 raise
             log.warning("telegram.sent_plain", reason=str(refusal))
             return await upload(egress.file_payload(target, as_plain(post), reply_to))

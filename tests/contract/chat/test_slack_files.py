@@ -279,9 +279,12 @@ async def test_files_of_one_name_are_told_apart_by_their_marks(
     assert [len(post.files) for post in slack.posts(GENERAL)] == [0, 1] * 3
 
 
-@pytest.mark.requirement("SLK-5")
-async def test_where_slack_takes_no_mark_the_file_goes_without(desk: Desk, report: Path) -> None:
-    desk.slack.fail("files.completeUploadExternal", "invalid_blocks")
+@pytest.mark.requirement("SLK-5", "REN-3")
+@pytest.mark.parametrize("error", ["invalid_blocks", "a_code_of_next_year"])
+async def test_where_slack_takes_no_mark_the_file_goes_without(
+    desk: Desk, report: Path, error: str
+) -> None:
+    desk.slack.refuse("files.completeUploadExternal", error, holding="blocks")
     await desk.send(with_file(report))
     shared = desk.slack.posts(GENERAL)[1]
     assert (len(shared.files), shared.blocks) == (1, [])
@@ -346,7 +349,7 @@ async def test_a_scope_that_files_lack_stops_no_words_and_is_shown_to_the_operat
 async def test_whatever_slack_refuses_a_file_with_is_said_in_its_chat_and_logged(
     desk: Desk, report: Path, method: str, error: str
 ) -> None:
-    desk.slack.fail(method, error)
+    desk.slack.fail(method, error, times=2)
     with capture_logs() as logs:
         await desk.send(with_file(report))
     words, told = shown(desk.slack.posts(GENERAL))

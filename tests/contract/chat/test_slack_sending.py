@@ -3,7 +3,7 @@
 import pytest
 
 from runtime.domain.errors import DeliveryRejected, DeliveryRetry, DeliveryUnknown
-from runtime.domain.messages import ChatAddress
+from runtime.domain.messages import ChatAddress, OutboundMessage
 from runtime.ports.chat import ChatAdapter
 from tests.contract.chat.slack_support import (
     Desk,
@@ -20,6 +20,11 @@ __all__ = ["desk", "slack"]
 
 #: Three messages: a markdown block holds 12,000 characters.
 LONG = "\n\n".join(f"Paragraph {number}. " + "word " * 200 for number in range(30))
+
+
+def answer_to(ts: str, words: str) -> OutboundMessage:
+    """A reply to the message at `ts`, in its channel."""
+    return reply(words).model_copy(update={"reply_to": ts})
 
 
 @pytest.mark.requirement("REN-1")
@@ -237,6 +242,78 @@ async def test_what_slack_will_not_format_goes_out_plain_with_every_word(
     assert await desk.adapter.lookup(message, posted=()) == receipt
 
 
+@pytest.mark.requirement("REN-3")
+@pytest.mark.parametrize("error", ["invalid_metadata_schema", "metadata_too_large"])
+async def test_where_slack_dislikes_the_mark_the_layout_stays(desk: Desk, error: str) -> None:
+    desk.slack.refuse("chat.postMessage", error, holding="metadata", times=9)
+    message = reply("**Bold**\n\n- one")
+    receipt = await desk.send(message)
+    (post,) = desk.slack.posts(GENERAL)
+    assert receipt.message_ids == (post.ts,)
+    assert post.blocks[0]["type"] == "markdown"
+    assert len(desk.slack.calls_to("chat.postMessage")) == 2
+
+
+@pytest.mark.requirement("REN-3")
+@pytest.mark.parametrize("error", ["a_code_of_next_year", "invalid_arguments", "msg_too_long"])
+async def test_a_code_that_nobody_listed_is_answered_by_plainer_forms(
+    desk: Desk, error: str
+) -> None:
+    """First without the layout; without the mark only where nothing else passes."""
+    desk.slack.refuse("chat.postMessage", error, holding="blocks", times=9)
+    marked = reply("**Bold**")
+    receipt = await desk.send(marked)
+    (post,) = desk.slack.posts(GENERAL)
+    assert (post.blocks, post.text) == ([], "*Bold*")
+    assert await desk.adapter.lookup(marked, posted=()) == receipt
+
+
+@pytest.mark.requirement("REN-3", "MSG-11")
+async def test_what_went_out_as_plain_text_alone_is_looked_up_by_its_words(desk: Desk) -> None:
+    asked = await desk.slack.user_says(GENERAL, ANNA, "which?", mention=True)
+    desk.slack.refuse("chat.postMessage", "a_code_of_next_year", holding="metadata", times=9)
+    async with desk.listening():
+        words = "See **https://example.com/a?b=1&c** & go"
+        message = answer_to(asked.ts, words)
+        receipt = await desk.send(message)
+        (post,) = [one for one in desk.slack.posts(GENERAL) if one.ts in receipt.message_ids]
+        assert post.blocks == []
+        assert await desk.adapter.lookup(message, posted=()) == receipt
+        assert await desk.adapter.lookup(answer_to(asked.ts, "other words"), posted=()) is None
+        # The same words from before the question are another answer.
+        later = await desk.slack.user_says(GENERAL, ANNA, "and now?", mention=True)
+        again = answer_to(later.ts, words)
+        assert await desk.adapter.lookup(again, posted=()) is None
+        # Without a question nothing says how far back the words may lie.
+        assert await desk.adapter.lookup(reply(words), posted=()) is None
+        desk.progress.ids.clear()
+        await desk.send(again)
+        desk.progress.ids.clear()
+        await desk.send(again)
+        with pytest.raises(DeliveryRejected, match="several posts"):
+            await desk.adapter.lookup(again, posted=())
+
+
+@pytest.mark.requirement("REN-3")
+async def test_of_several_posts_only_the_refused_one_is_plain(desk: Desk) -> None:
+    first = await desk.slack.user_says(GENERAL, ANNA, "go", mention=True)
+    message = reply(LONG, thread=first.ts)
+    desk.slack.fail("chat.postMessage", "a_code_of_next_year")
+    await desk.send(message)
+    posts = desk.slack.posts(GENERAL, first.ts)
+    assert [bool(post.blocks) for post in posts] == [False, True, True]
+    assert " ".join(post.visible_text for post in posts).split() == LONG.split()
+
+
+@pytest.mark.requirement("REN-3")
+async def test_an_edit_that_slack_will_not_format_is_plain_and_its_mark_stays(desk: Desk) -> None:
+    receipt = await desk.send(reply("one"))
+    desk.slack.refuse("chat.update", "a_code_of_next_year", holding="blocks")
+    await desk.adapter.edit(reply("**two**"), receipt)
+    assert shown(desk.slack.posts()) == ["*two*"]
+    assert await desk.adapter.lookup(reply("two"), posted=()) == receipt
+
+
 @pytest.mark.parametrize(
     ("error", "account_wide"),
     [
@@ -256,11 +333,14 @@ async def test_what_slack_will_not_format_goes_out_plain_with_every_word(
 async def test_what_can_never_be_sent_is_rejected_with_slack_s_reason(
     desk: Desk, error: str, account_wide: bool
 ) -> None:
-    desk.slack.fail("chat.postMessage", error)
+    desk.slack.fail("chat.postMessage", error, times=3)
     with pytest.raises(DeliveryRejected, match=error) as caught:
         await desk.send(reply("hello"))
     assert caught.value.account_wide is account_wide
     assert not desk.slack.posts()
+    # No plainer form helps where Slack takes nothing at all.
+    of_its_form = error in {"msg_too_long", "something_nobody_knows"}
+    assert len(desk.slack.calls_to("chat.postMessage")) == (3 if of_its_form else 1)
 
 
 @pytest.mark.requirement("SLK-8")

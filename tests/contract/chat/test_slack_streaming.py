@@ -231,6 +231,22 @@ async def test_an_answer_that_is_lost_doubles_no_words(answer: Reply, method: st
     assert answer.seen == [WORDS]
 
 
+@pytest.mark.requirement("REN-3", "REN-4")
+@pytest.mark.parametrize("held", ["metadata", "markdown_text", "blocks"])
+@pytest.mark.parametrize("error", ["a_code_of_next_year", "invalid_metadata_format"])
+async def test_an_answer_that_grew_ends_in_a_plainer_form_where_one_is_refused(
+    answer: Reply, held: str, error: str
+) -> None:
+    await answer.open("The plan has three")
+    await answer.grow(WORDS[:60])
+    for method in ("chat.stopStream", "chat.update"):
+        answer.desk.slack.refuse(method, error, holding=held, times=9)
+    receipt = await answer.close(WORDS)
+    (post,) = answer.desk.slack.posts(answer.target.chat_id, answer.target.thread_id)[-1:]
+    assert receipt.message_ids == (post.ts,)
+    assert post.visible_text.replace("*", "") == WORDS.replace("*", "")
+
+
 @pytest.mark.requirement("REN-4")
 @pytest.mark.parametrize("by_user", [False, True])
 async def test_a_stream_that_slack_or_the_person_ended_goes_on_as_a_post(

@@ -10,7 +10,7 @@ from runtime.domain.errors import (
     DeliveryRetry,
     DeliveryUnknown,
 )
-from runtime.domain.messages import Receipt
+from runtime.domain.messages import Button, Receipt, TextPart
 from tests.contract.chat.telegram_support import Desk, desk, numbers, to
 from tests.wire.telegram import Chat
 
@@ -110,6 +110,30 @@ async def test_refused_formatting_goes_out_plain_with_its_addresses(desk: Desk) 
     assert post.text == "Done: log (https://ci.example/1)"
     assert not {"bold", "text_link"} & {entity.type for entity in post.content.entities}
     assert receipt.message_ids == numbers([post])
+
+
+@pytest.mark.requirement("REN-3")
+@pytest.mark.parametrize(
+    "description",
+    [
+        "Bad Request: A_CODE_OF_NEXT_YEAR",
+        "Bad Request: can't parse inline keyboard button: in the test",
+        "Bad Request: BUTTON_DATA_INVALID",
+        "Bad Request: message to be replied not found",
+    ],
+)
+@pytest.mark.parametrize("times", [1, 2])
+async def test_a_refusal_that_nobody_listed_is_answered_by_plainer_forms(
+    desk: Desk, description: str, times: int
+) -> None:
+    """Without formatting first, without buttons at last; the words say what can be pressed."""
+    desk.server.fail("sendMessage", 400, description, times=times)
+    part = TextPart(markdown="It **runs**.", buttons=(Button(label="Stop", command="stop"),))
+    await desk.send(to(desk.chat, "").model_copy(update={"parts": (part,)}))
+    (post,) = desk.server.from_bot(desk.chat)
+    assert post.text == "It runs."
+    assert not post.content.entities
+    assert bool(post.markup) is (times == 1)
 
 
 @pytest.mark.requirement("REN-3")

@@ -71,11 +71,11 @@ def test_the_parameters_of_an_answer_are_read() -> None:
 @pytest.mark.parametrize("case", [str, str.upper, str.capitalize])
 def test_descriptions_match_in_any_case(case: object) -> None:
     assert callable(case)
-    assert failures.about_text(refusal(400, case("Bad Request: can't parse entities")))
-    assert failures.about_text(refusal(400, case("Bad Request: ENTITY_BOUNDS_INVALID")))
+    assert failures.about_form(refusal(400, case("Bad Request: can't parse entities")))
+    assert failures.about_form(refusal(400, case("Bad Request: ENTITY_BOUNDS_INVALID")))
     assert failures.edit_in_vain(refusal(400, case("message is not modified: same")))
     assert failures.delete_in_vain(refusal(400, case("message to delete not found")))
-    assert not failures.about_text(refusal(400, case("chat not found")))
+    assert not failures.about_form(refusal(400, case("chat not found")))
 
 
 @pytest.mark.parametrize(

@@ -44,6 +44,13 @@ class Controls(Core):
             Fault(method=method, kind="error", left=times, channel=channel, body=body)
         )
 
+    def refuse(self, method: str, error: str, *, holding: str, times: int = 1) -> None:
+        """Answer `ok: false` with this code to calls that hold a form, such as "metadata"."""
+        body: dict[str, object] = {"ok": False, "error": error}
+        self.faults.armed.append(
+            Fault(method=method, kind="error", left=times, holding=holding, body=body)
+        )
+
     def break_http(self, method: str, status: int = 503, times: int = 1) -> None:
         """Answer an HTML page with this HTTP status, as an overloaded edge does.
 

@@ -24,10 +24,16 @@ class Fault:
     kind: Kind
     left: int
     channel: str | None = None
+    holding: str | None = None
     status: int = 200
     retry_after: int | None = None
     body: JsonObject | str = ""
     gate: "Gate | None" = None
+
+    def fits(self, call: Call) -> bool:
+        """Whether the call is of its method and channel, and holds the argument it is about."""
+        holds = self.holding is None or bool(call.arguments.get(self.holding))
+        return self.method in {"*", call.method} and self.channel in {None, call.channel} and holds
 
 
 @dataclass(slots=True, eq=False)
@@ -95,8 +101,7 @@ class Faults:
         """Spend and return the first fault that fits, of those that act before or after."""
         for fault in self.armed:
             acts_before = fault.kind in {"error", "http"}
-            fits = fault.method in {"*", call.method} and fault.channel in {None, call.channel}
-            if acts_before is before and fits:
+            if acts_before is before and fault.fits(call):
                 fault.left -= 1
                 if fault.left <= 0:
                     self.armed.remove(fault)
