@@ -1,4 +1,5 @@
 """Databases with the schema and no rows, in a moment: one is migrated once in a process and copied.
+So are new workspaces.
 
 A file is copied in less than a millisecond. PostgreSQL copies a database that it is told to take
 as a template, which costs it a fifth of a second of a processor, with the first connection and the
@@ -7,6 +8,7 @@ drop. So a database that a test gives back is emptied and lent again, under anot
 """
 
 import asyncio
+import stat
 import tempfile
 import uuid
 from collections.abc import AsyncIterator
@@ -20,9 +22,11 @@ import asyncpg
 import gateway.features  # noqa: F401 - it brings the tables of the features
 from runtime.store.dialect import sqlite_path
 from runtime.store.migrate import migrate
+from runtime.workspace.scaffold import find_template, scaffold
 from tests.postgres import PostgresServer
 
 _schema: bytes | None = None
+_workspace: "list[Entry] | None" = None
 
 DISCONNECT = """
 SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
@@ -57,6 +61,15 @@ WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace
 """
 
 RESTART_SEQUENCES = "SELECT setval(seqrelid, seqstart, false) FROM pg_sequence"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A folder or file of a workspace as a gateway makes it; a folder has no content."""
+
+    path: str
+    mode: int
+    content: bytes | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +108,39 @@ def sqlite_schema() -> bytes:
             asyncio.run(migrate(f"sqlite:///{path}"))
             _schema = path.read_bytes()
     return _schema
+
+
+def make_workspace(root: Path) -> None:
+    """A workspace as a gateway makes it, written from memory without a wait for the disk. One that
+    is there gets what it lacks, as at a restart."""
+    if root.exists() or not root.parent.is_dir():
+        scaffold(root, find_template())
+        return
+    for entry in workspace_entries():
+        path = root / entry.path
+        if entry.content is None:
+            path.mkdir()
+        else:
+            path.write_bytes(entry.content)
+        path.chmod(entry.mode)
+
+
+def workspace_entries() -> "list[Entry]":
+    """What a new workspace holds, outer folders first."""
+    global _workspace
+    if _workspace is None:
+        with tempfile.TemporaryDirectory(prefix="gatehouse-workspace-") as folder:
+            root = Path(folder) / "workspace"
+            scaffold(root, find_template())
+            _workspace = [
+                Entry(
+                    path.relative_to(root).as_posix(),
+                    stat.S_IMODE(path.stat().st_mode),
+                    None if path.is_dir() else path.read_bytes(),
+                )
+                for path in (root, *sorted(root.rglob("*")))
+            ]
+    return _workspace
 
 
 @asynccontextmanager

@@ -9,7 +9,6 @@ import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from pathlib import Path
 
 import structlog
 
@@ -22,11 +21,13 @@ from runtime.domain.tools import Effect, ToolCall, ToolResult, Touches
 from runtime.policy.decide import GRANTED, INSTRUCTION, Bounds, CallFacts, decide
 from runtime.policy.risk import risk_of
 from runtime.sessions.calls import CallRow
-from runtime.tools.actions import action_of, code_paths
+from runtime.tools.actions import action_of
 from runtime.tools.base import Prepared, ToolContext, ToolOutput, WaitsFor
+from runtime.tools.canonical_paths import CanonicalPaths
 from runtime.tools.code_sinks import written
 from runtime.tools.output import LIMIT, error_result, to_result
 from runtime.tools.registry import Registry
+from runtime.workspace.layout import inside_of
 
 log = structlog.get_logger(__name__)
 UNFIT = Decision(
@@ -176,14 +177,16 @@ def facts_of(
 ) -> CallFacts:
     """What policy looks at. Blocks on files."""
     resolved = context.resolved
-    landmarks, inside = resolved.landmarks, (resolved.home, resolved.files)
-    paths = [Path(path) for path in (*touches.reads, *touches.writes)]
+    landmarks, inside = resolved.landmarks, (str(resolved.home), str(resolved.files))
+    paths = (*touches.reads, *touches.writes)
     found = written(touches, context, bounds)
     return CallFacts(
         tool=action.tool,
         effect=prepared.effect,
         touches=touches,
-        outside_workspace=not all(any(map(path.is_relative_to, inside)) for path in paths),
+        outside_workspace=not all(
+            any(inside_of(path, folder) is not None for folder in inside) for path in paths
+        ),
         private=touches.private or any(landmarks.private(path) for path in paths),
         sinks=found.sinks,
         memory=found.memory,
@@ -219,7 +222,8 @@ def _acting_files(action: Action, touches: Touches) -> tuple[str, ...]:
     """What is written only by asking once the action is allowed for the session."""
     files = [one.path for one in action.files]
     if touches.command is not None and touches.folder is not None:
-        files += sorted(code_paths((touches.command,), Path(touches.folder)) - set(files))
+        found = CanonicalPaths().of_commands((touches.command,), touches.folder)
+        files += sorted(found - set(files))
     return tuple(files)
 
 

@@ -6,7 +6,7 @@ It says where these are, and decides nothing about who may see them (CTX-6, POL-
 import hashlib
 import os
 import stat
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -49,26 +49,26 @@ class Hidden:
     @classmethod
     def of(cls, resolved: ResolvedLayout, session_id: str, *, notes: bool) -> Self:
         """For calls of a session; `notes` says that private notes exist for it. Reads links."""
-        layout, home, files = resolved.layout, resolved.home, resolved.files
-        mine = file_name(session_id)
-        outputs, uploads = home.joinpath(*OUTPUTS), home / UPLOADS
-        worktrees = home / WORKTREES
+        layout, files = resolved.layout, _folder(resolved.files)
+        top, mine = str(resolved.home).rstrip("/"), file_name(session_id)
+        outputs, uploads = f"{top}/{'/'.join(OUTPUTS)}/", f"{top}/{UPLOADS}/"
+        worktrees = f"{top}/{WORKTREES}/"
         found = () if notes else resolved.landmarks.notes
         shelves = [
-            (_folder(outputs).casefold(), _folder(outputs / mine)),
+            (outputs.casefold(), f"{outputs}{mine}/"),
             # Files of versions that kept them without their session stay open to all.
-            (str(uploads / _SESSIONS).casefold(), _folder(uploads / mine)),
+            (f"{uploads}{_SESSIONS}".casefold(), f"{uploads}{mine}/"),
         ]
         if not (notes and layout.whole):
             # What is checked out in the worktree of another session may hold notes as well.
-            shelves.append((_folder(worktrees).casefold(), _folder(files)))
-        beside = [home / place.name for place in layout.names if place.name != PRIVATE]
+            shelves.append((worktrees.casefold(), files))
+        beside = [f"{top}/{place.name}/" for place in layout.names if place.name != PRIVATE]
         return cls(
             masks=found,
             trees=tuple(_folder(path).casefold() for path in found),
             shelves=tuple(shelves),
-            home=_folder(home),
-            shown=tuple(_folder(one) for one in (files, outputs, worktrees, *beside)),
+            home=_folder(resolved.home),
+            shown=(files, outputs, worktrees, *beside),
         )
 
     def covers(self, path: Path | str) -> bool:
@@ -87,34 +87,13 @@ class Hidden:
         exact = _folder(path)
         if not self.home or not exact.startswith(self.home):
             return False
-        return not any(exact.startswith(one) or one.startswith(exact) for one in self.shown)
+        return not (
+            exact.startswith(self.shown) or any(one.startswith(exact) for one in self.shown)
+        )
 
     def below(self, folder: Path) -> Callable[[str], bool]:
         """`covers` for paths relative to the canonical `folder`."""
         return lambda path: self.covers(folder / path)
-
-
-def canonical_texts(paths: Iterable[Path]) -> frozenset[str]:
-    """`canonical` of each of these absolute paths, as text.
-
-    The way to a folder is followed once for all that lies in it: calls that write ask for some
-    hundred paths in a few folders.
-    """
-    folders: dict[str, str] = {}
-    found: set[str] = set()
-    for path in paths:
-        text = str(path)
-        folder, _, name = text.rpartition("/")
-        if name == "..":
-            found.add(os.path.realpath(text))
-            continue
-        real = folders.get(folder)
-        if real is None:
-            real = folders[folder] = os.path.realpath(folder or "/").rstrip("/")
-        there = f"{real}/{name}"
-        # `Path.is_symlink` raises where the folder may not be looked into.
-        found.add(os.path.realpath(there) if os.path.islink(there) else there)  # noqa: PTH114
-    return frozenset(found)
 
 
 def of_process(path: Path) -> bool:

@@ -16,11 +16,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
+from posixpath import dirname
 
 from runtime.domain.errors import ToolError
 from runtime.domain.printable import printable_name
 from runtime.tools.hidden_paths import Hidden
-from runtime.workspace.layout import PLACES, Layout, ResolvedLayout, canonical
+from runtime.workspace.layout import PLACES, Layout, ResolvedLayout, inside_of
 from runtime.workspace.open_folders import FOLDER
 from runtime.workspace.private_notes import NoteFiles
 
@@ -30,6 +31,7 @@ _LENGTH = 4096
 """Characters; PATH_MAX of Linux."""
 _DEPTH = 128
 """Directories below a root; each is an open handle while a path is walked, the last one after."""
+_KEPT = frozenset(place.name for place in PLACES if place.kept)
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
@@ -70,18 +72,18 @@ class PathGuard:
         self.roots = (self.layout.files, *roots)
         self.hidden = hidden or Hidden()
         self.notes = NoteFiles(self.hidden.masks)
-        self._real: dict[PurePosixPath, Path] = {}
-        self._home, self._files = resolved.home, resolved.files
-        home = Path(os.path.normpath(self.layout.home))
+        self._real: dict[str, str] = {}
+        self._home, self._files = str(resolved.home), str(resolved.files)
+        home = os.path.normpath(self.layout.home)
         # The working folder may be a link of its owner's to another disk.
-        lexical = [home, self._files, *(Path(os.path.normpath(root)) for root in roots)]
+        lexical = [home, self._files, *map(os.path.normpath, roots)]
         for root in lexical:
             # One inside another is reached through that one: on its own it could be swapped for
             # a link to anywhere by whoever may write in the outer one.
-            if any(root.is_relative_to(outer) and root != outer for outer in lexical):
+            if any(inside_of(root, outer) for outer in lexical):
                 continue
-            real = self._home if root == home else canonical(root)
-            self._real[PurePosixPath(root)] = self._real[PurePosixPath(real)] = real
+            real = self._home if root == home else os.path.realpath(root)
+            self._real[root] = self._real[real] = real
 
     @contextmanager
     def parent(
@@ -105,7 +107,7 @@ class PathGuard:
             if self.within is not None and not self.within(str(spot.path)):
                 raise ToolError(f"{shown(text)} leads out of what this session may reach")
             if make:
-                self.refuse_moved(text, spot.path, whole=True)
+                self.refuse_moved(text, str(spot.path), whole=True)
             yield spot
 
     @contextmanager
@@ -113,8 +115,8 @@ class PathGuard:
         """As `parent`, for a file to be written. Raises `ToolError` also for a root, for what the
         gateway alone writes, and for what does not lead to what was decided about."""
         with self.parent(text, follow_last=False, make=make) as spot:
-            self.refuse_kept(spot)
-            self.refuse_moved(text, spot.path, whole=True)
+            self.refuse_kept(str(spot.path))
+            self.refuse_moved(text, str(spot.path), whole=True)
             if spot.name == ".":
                 raise is_directory(text)
             yield spot
@@ -144,13 +146,12 @@ class PathGuard:
                 if not spot.missing:
                     os.rmdir(spot.name, dir_fd=spot.directory)
 
-    def refuse_moved(self, text: str, path: Path, *, whole: bool = False) -> None:
+    def refuse_moved(self, text: str, path: str, *, whole: bool = False) -> None:
         """Raises `ToolError` for what is not, or does not lead to, what was decided about."""
         if self.writes is None:
             return
-        asked = str(path)
-        if asked in self.writes or (
-            not whole and any(one.startswith(f"{asked}/") for one in self.writes)
+        if path in self.writes or (
+            not whole and any(one.startswith(f"{path}/") for one in self.writes)
         ):
             return
         raise ToolError(f"{shown(text)} leads elsewhere than when it was looked at; try again")
@@ -164,32 +165,31 @@ class PathGuard:
         """As `resolve`, for a file to be written. Raises `ToolError` where the gateway alone
         writes, too."""
         with closing(_Walk(self, text, follow_last=False, make=False)) as walk:
-            spot = walk.go()
-            self.refuse_kept(spot)
-            return spot.path
+            path = walk.go().path
+            self.refuse_kept(str(path))
+            return path
 
-    def refuse_kept(self, spot: Spot) -> None:
+    def refuse_kept(self, path: str) -> None:
         """Raises `ToolError` for what the gateway alone writes."""
-        if spot.path.is_relative_to(self._files) or self._files.is_relative_to(spot.path):
+        if inside_of(path, self._files) is not None or inside_of(self._files, path) is not None:
             # In it, or on the way there: a worktree lies in the gateway's own folder.
             return
-        if not spot.path.is_relative_to(self._home):
-            return
-        if _is_kept(spot.path, self._home):
-            name = spot.path.relative_to(self._home).parts[0]
+        if _is_kept(path, self._home):
+            name = (inside_of(path, self._home) or "").partition("/")[0]
             raise ToolError(f"{name}/ belongs to the gateway: it may be read, not written")
 
-    def place(self, path: PurePosixPath) -> tuple[Path, deque[str]] | None:
+    def place(self, path: PurePosixPath) -> tuple[str, deque[str]] | None:
         """The root that the absolute `path` enters first, and what is left to walk from there."""
-        lexical = PurePosixPath("/")
+        lexical = ""
         rest = deque(path.parts[1:])
         while True:
-            if lexical in self._real:
-                return self._real[lexical], rest
+            real = self._real.get(lexical or "/")
+            if real is not None:
+                return real, rest
             if not rest:
                 return None
             part = rest.popleft()
-            lexical = lexical.parent if part == ".." else lexical / part
+            lexical = lexical.rpartition("/")[0] if part == ".." else f"{lexical}/{part}"
 
     def refusal(self, text: str) -> ToolError:
         named = ", ".join(str(root) for root in self.roots)
@@ -199,15 +199,16 @@ class PathGuard:
 def foreign(path: Path, resolved: ResolvedLayout) -> bool:
     """Whether content at the canonical `path` is not the agent's own: that of other roots, kept
     outputs, uploads."""
-    if path.is_relative_to(resolved.files):
+    text, home = str(path), str(resolved.home)
+    if inside_of(text, str(resolved.files)) is not None:
         return False
-    home = resolved.home
-    return not path.is_relative_to(home) or _is_kept(path, home)
+    return inside_of(text, home) is None or _is_kept(text, home)
 
 
-def _is_kept(path: Path, home: Path) -> bool:
-    parts = path.relative_to(home).parts
-    return bool(parts) and any(place.kept and place.name == parts[0].casefold() for place in PLACES)
+def _is_kept(path: str, home: str) -> bool:
+    """Whether the gateway alone writes at `path`; what lies outside of `home` is not its matter."""
+    inside = inside_of(path, home) or ""
+    return inside.partition("/")[0].casefold() in _KEPT
 
 
 def absent(text: str) -> ToolError:
@@ -286,9 +287,9 @@ class _Walk:
         self._follow_last = follow_last
         self._make = make
         self._made = [] if made is None else made
-        self._root = Path()
+        self._root = ""
         self._handles: list[int] = []
-        self._names: list[str] = []
+        self._folders: list[str] = []
         self._hops = 0
 
     def go(self) -> Spot:
@@ -303,9 +304,10 @@ class _Walk:
             if name == "..":
                 rest = self._up(rest)
                 continue
-            if self._guard.hidden.stray(self._spot(name).path):
+            path = self._path(name)
+            if self._guard.hidden.stray(path):
                 raise self._guard.refusal(self._text)
-            if self._hides(name):
+            if self._guard.hidden.covers(path):
                 return self._absent([name, *rest])
             target = self._link(name)
             if target is not None:
@@ -313,9 +315,10 @@ class _Walk:
                 continue
             if not rest:
                 return self._spot(name)
-            if not self._down(name):
+            if not self._down(name, path):
                 return self._absent([name, *rest])
-        return self._absent([]) if self._hides(".") else self._spot(".")
+        covered = self._guard.hidden.covers(self._folders[-1])
+        return self._absent([]) if covered else self._spot(".")
 
     def _enter(self, path: PurePosixPath) -> deque[str]:
         placed = self._guard.place(path)
@@ -324,6 +327,7 @@ class _Walk:
         self.close()
         self._root, rest = placed
         self._handles.append(os.open(self._root, FOLDER))
+        self._folders.append(self._root)
         return rest
 
     def let_go(self) -> None:
@@ -336,12 +340,12 @@ class _Walk:
     def close(self) -> None:
         while self._handles:
             os.close(self._handles.pop())
-        self._names.clear()
+        self._folders.clear()
 
     def _up(self, rest: deque[str]) -> deque[str]:
-        if not self._names:
-            return self._enter(PurePosixPath(self._root.parent, *rest))
-        self._names.pop()
+        if len(self._folders) == 1:
+            return self._enter(PurePosixPath(dirname(self._root), *rest))
+        self._folders.pop()
         os.close(self._handles.pop())
         return rest
 
@@ -366,25 +370,22 @@ class _Walk:
             return self._enter(path / PurePosixPath(*rest))
         return deque([*path.parts, *rest])
 
-    def _down(self, name: str) -> bool:
+    def _down(self, name: str, path: str) -> bool:
         """Go into a directory; False when it is not there."""
         if self._make:
-            self._guard.refuse_kept(self._spot(name))
-            self._guard.refuse_moved(self._text, self._spot(name).path)
+            self._guard.refuse_kept(path)
+            self._guard.refuse_moved(self._text, path)
             with suppress(FileExistsError):
                 os.mkdir(name, dir_fd=self._handles[-1])
-                self._made.append(self._spot(name).path)
+                self._made.append(Path(path))
         try:
             self._handles.append(os.open(name, FOLDER, dir_fd=self._handles[-1]))
         except FileNotFoundError:
             return False
-        self._names.append(name)
-        if len(self._names) > _DEPTH:
+        self._folders.append(path)
+        if len(self._folders) > _DEPTH + 1:
             raise ToolError(f"{shown(self._text)} is more than {_DEPTH} directories deep")
         return True
-
-    def _hides(self, name: str) -> bool:
-        return self._guard.hidden.covers(self._spot(name).path)
 
     def _absent(self, rest: Sequence[str]) -> Spot:
         """Where a path leads that is hidden, or whose parent is not there.
@@ -393,7 +394,8 @@ class _Walk:
         """
         if self._make:
             raise absent(self._text)
-        names = list(self._names)
+        below = (inside_of(self._folders[-1], self._root) or "").split("/")
+        names = list(filter(None, below))
         for part in rest:
             if part != "..":
                 names.append(part)
@@ -401,13 +403,17 @@ class _Walk:
                 names.pop()
             else:
                 raise self._guard.refusal(self._text)
-        path = self._root.joinpath(*names)
-        return Spot(self._handles[-1], path.name, path, self._root, missing=True)
+        root = Path(self._root)
+        path = root.joinpath(*names)
+        return Spot(self._handles[-1], path.name, path, root, missing=True)
+
+    def _path(self, name: str) -> str:
+        folder = self._folders[-1]
+        return f"{folder}{name}" if folder == "/" else f"{folder}/{name}"
 
     def _spot(self, name: str) -> Spot:
-        parts = self._names if name == "." else [*self._names, name]
-        path, notes = self._root.joinpath(*parts), self._guard.notes
-        return Spot(self._handles[-1], name, path, self._root, notes=notes)
+        path = Path(self._folders[-1] if name == "." else self._path(name))
+        return Spot(self._handles[-1], name, path, Path(self._root), notes=self._guard.notes)
 
 
 def _absolute(text: str, layout: Layout) -> PurePosixPath:

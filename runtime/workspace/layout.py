@@ -7,8 +7,10 @@ called ``files/NAME``.
 """
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
+from itertools import islice
 from pathlib import Path, PurePath, PurePosixPath
 from typing import Final, Self
 
@@ -47,6 +49,9 @@ PLACES: Final = (
 )
 """Every known place; nothing else at the top of a workspace exists for the agent."""
 _KEPT: Final = tuple(place for place in PLACES if place.kept)
+_NAMES: Final = tuple(place.name for place in PLACES)
+_MOST_LISTED: Final = 256
+"""Entries of a folder that cost less to list than a dozen names cost to look up in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,14 +67,8 @@ class Landmarks:
     @classmethod
     def of(cls, top: str) -> Self:
         """For the workspace at the canonical path `top`; looks at the links in it."""
-        paths = [(f"{top}/{place.name}", place) for place in PLACES]
-        # `Path.is_symlink` raises where the folder may not be looked into.
-        links = [(path, place) for path, place in paths if os.path.islink(path)]  # noqa: PTH114
-        paths += [(os.path.realpath(path), place) for path, place in links]
-        return cls(
-            tuple((_inside(path), place) for path, place in paths),
-            tuple(dict.fromkeys(path for path, place in paths if place.private)),
-        )
+        links = links_among(top, _NAMES)
+        return cls(*_spots(top, tuple((name, os.path.realpath(f"{top}/{name}")) for name in links)))
 
     def places(self, path: PurePath | str) -> tuple[Place, ...]:
         """The known places that the canonical `path` is, or lies in: none for ordinary files, and
@@ -127,12 +126,12 @@ class Layout:
             return path
         if path.parts[:1] == (FILES,):
             return PurePosixPath(os.path.normpath(self.files), *path.parts[1:])
-        top = self.home if self.reached(path.parts[:1]) else self.files
+        top = self.home if path.parts and self.reached(path.parts[0]) else self.files
         return PurePosixPath(os.path.normpath(top)) / path
 
-    def reached(self, first: tuple[str, ...]) -> bool:
-        """Whether a path that begins so is reached by the name of a known place."""
-        return any(first == (place.name,) for place in self.names)
+    def reached(self, first: str) -> bool:
+        """Whether a path with this `first` part is reached by the name of a known place."""
+        return any(first == place.name for place in self.names)
 
 
 class ResolvedLayout:
@@ -161,18 +160,33 @@ class ResolvedLayout:
         """The known places of the workspace."""
         return Landmarks.of(str(self.home))
 
-    def name(self, path: Path) -> str:
+    def name(self, path: Path | str) -> str:
         """The canonical `path` as tools write it: `Layout.locate` leads back to it."""
-        layout = self.layout
-        if path.is_relative_to(self.files):
-            inside = path.relative_to(self.files)
-            taken = inside.parts[:1] == (FILES,) or layout.reached(inside.parts[:1])
-            return str(Path(FILES, inside) if taken else inside)
-        if path.is_relative_to(self.home):
-            inside = path.relative_to(self.home)
-            if layout.reached(inside.parts[:1]):
-                return str(inside)
-        return str(path)
+        text = str(path)
+        inside = inside_of(text, str(self.files))
+        if inside is not None:
+            first = inside.partition("/")[0]
+            taken = first == FILES or self.layout.reached(first)
+            return f"{FILES}/{inside}" if taken else inside or "."
+        inside = inside_of(text, str(self.home))
+        if inside is not None and self.layout.reached(inside.partition("/")[0]):
+            return inside
+        return text
+
+
+@lru_cache(maxsize=128)
+def _spots(
+    top: str, links: tuple[tuple[str, str], ...]
+) -> tuple[tuple[tuple[str, Place], ...], tuple[str, ...]]:
+    """What `Landmarks` holds of the workspace at `top`, where those of its known places are links
+    which `links` names, each with where it leads. Pure."""
+    leads = dict(links)
+    paths = [(f"{top}/{place.name}", place) for place in PLACES]
+    paths += [(leads[place.name], place) for place in PLACES if place.name in leads]
+    return (
+        tuple((_inside(path), place) for path, place in paths),
+        tuple(dict.fromkeys(path for path, place in paths if place.private)),
+    )
 
 
 def canonical(path: Path) -> Path:
@@ -181,6 +195,36 @@ def canonical(path: Path) -> Path:
     A path in a loop comes back as it was, and opens nowhere.
     """
     return Path(os.path.realpath(path))
+
+
+def inside_of(path: str, folder: str) -> str | None:
+    """The canonical `path` relative to the canonical `folder`, empty for that itself; None where it
+    lies elsewhere. Pure, and ten times as fast as `Path.relative_to`."""
+    if path == folder:
+        return ""
+    above = "/" if folder == "/" else f"{folder}/"
+    return path[len(above) :] if path.startswith(above) else None
+
+
+def links_among(folder: str, names: Sequence[str]) -> list[str]:
+    """Those of the `names` that are links in the canonical `folder`.
+
+    A folder is listed once before any name is looked up: where no entry is a link, no name is one,
+    whichever spellings the file system takes for the same.
+    """
+    try:
+        with os.scandir(folder or "/") as entries:
+            listed = list(islice(entries, _MOST_LISTED + 1))
+        if len(listed) <= _MOST_LISTED and not any(entry.is_symlink() for entry in listed):
+            return []
+    except FileNotFoundError:
+        return []
+    except OSError:
+        # It cannot be listed; the names in it may be reached all the same.
+        pass
+    top = folder.rstrip("/")
+    # `Path.is_symlink` raises where the folder may not be looked into.
+    return [name for name in names if os.path.islink(f"{top}/{name}")]  # noqa: PTH114
 
 
 def _inside(path: PurePath | str) -> str:

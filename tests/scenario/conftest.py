@@ -1,6 +1,6 @@
 """A migrated database for each scenario, and the worlds that are made on it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from pathlib import Path
@@ -9,6 +9,7 @@ from typing import Protocol
 import pytest
 
 from runtime.ports.model import Model, Models
+from tests.compiled_statements import shared_statements
 from tests.fakes.chat import FakeChat
 from tests.fakes.model import ScriptedModels
 from tests.scenario.engine import Setup, World, setup_at, world
@@ -26,6 +27,13 @@ class Worlds(Protocol):
         chat: FakeChat | None = None,
         change: Callable[[Setup], Setup] = ...,
     ) -> AbstractAsyncContextManager[World]: ...
+
+
+@pytest.fixture(autouse=True)
+def _compiled_once() -> Iterator[None]:
+    """Engines of all scenarios share what they compile."""
+    with shared_statements():
+        yield
 
 
 @pytest.fixture

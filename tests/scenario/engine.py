@@ -42,12 +42,12 @@ from runtime.tools.builtin import builtin_tools
 from runtime.tools.builtin.shell import ExecSettings
 from runtime.tools.outgoing_files import SendLimits
 from runtime.tools.registry import Registry
-from runtime.workspace.scaffold import find_template, scaffold
 from runtime.workspace.snapshot import Workspace
 from tests.fakes.chat import FakeChat
 from tests.fakes.clock import FakeClock, settle
 from tests.fakes.fetch import FakeFetch
 from tests.fakes.sandbox import FakeSandbox
+from tests.templates import make_workspace
 
 OWNER = "U-owner"
 OPEN = ChannelAccess(dm_policy="pairing", group_policy="open", owners=frozenset({OWNER}))
@@ -271,7 +271,7 @@ def engine_on(setup: Setup, database: Database, workspace: Workspace, chat: Fake
 async def world(setup: Setup, chat: FakeChat | None = None) -> AsyncIterator[World]:
     """A running engine; leaving it is a crash without a goodbye: everything is cancelled."""
     chat = chat or FakeChat()
-    scaffold(setup.workspace, find_template())
+    make_workspace(setup.workspace)
     workspace = Workspace(setup.workspace)
     clock = setup.clock
     database = open_database(setup.url, clock=clock, points=setup.point)

@@ -42,7 +42,6 @@ from runtime.tools.builtin.shell import ExecSettings
 from runtime.tools.outgoing_files import SendLimits
 from runtime.tools.registry import Registry
 from runtime.views.reader import Views
-from runtime.workspace.scaffold import find_template, scaffold
 from runtime.workspace.snapshot import Workspace
 from tests.documents.event_table import documented
 from tests.fakes.fetch import FakeFetch
@@ -50,7 +49,7 @@ from tests.fakes.sandbox import FakeSandbox, FakeStdio, Program
 from tests.kinds import KINDS
 from tests.postgres import postgres_server
 from tests.scenario.contract_check import contract_check
-from tests.templates import make_database, postgres_database
+from tests.templates import make_database, make_workspace, postgres_database
 
 T = TypeVar("T")
 Work = Callable[[Connection], T]
@@ -258,7 +257,7 @@ async def site(plan: Plan) -> AsyncIterator[Site]:
     url = plan.database or f"sqlite:///{plan.path}/gatehouse.db"
     if not plan.database:
         await make_database(url)
-    scaffold(plan.workspace, find_template())
+    make_workspace(plan.workspace)
     database = open_database(url, clock=plan.clock)
     await database.start()
     engine = _engine(plan, database)

@@ -20,14 +20,13 @@ from runtime.domain.errors import StoreUnavailable
 from runtime.ports.model import Model
 from runtime.sessions import tables
 from runtime.store import Database, leases, open_database
-from runtime.workspace.scaffold import find_template, scaffold
 from runtime.workspace.snapshot import Workspace
 from tests.contract.store_support import PostgresServer
 from tests.fakes.chat import FakeChat
 from tests.fakes.clock import START_MS, FakeClock, settle
 from tests.fakes.model import ScriptedModels
 from tests.scenario.engine import Setup, World, engine_on, setup_at
-from tests.templates import postgres_database
+from tests.templates import make_workspace, postgres_database
 
 T = TypeVar("T")
 STEP_S = 0.25
@@ -147,7 +146,7 @@ class Beside:
             self.path / name, self.url, ScriptedModels(model), alone=False, clock=self.clock
         )
         setup, chat = change(base), FakeChat()
-        scaffold(setup.workspace, find_template())
+        make_workspace(setup.workspace)
         line = Line(open_database(setup.url, clock=self.clock))
         self.lines.append(line)
         self.clock.drain = partial(quiet, self.lines)

@@ -19,9 +19,9 @@ from runtime.policy.decide import Bounds, RuleLists
 from runtime.sessions.bounds import rule_lists
 from runtime.tools.base import Arguments, Tool, ToolContext, ToolOutput
 from runtime.tools.builtin.shell import Exec, ExecSettings
+from runtime.tools.canonical_paths import CanonicalPaths
 from runtime.tools.executor import APPROVED, Executor, Planned
 from runtime.tools.registry import Registry
-from runtime.workspace.layout import canonical
 from tests.fakes.sandbox import FakeSandbox, FakeStdio
 from tests.unit.tools.support import Desk, StillClock
 
@@ -394,7 +394,7 @@ def test_a_script_outside_is_held_to_its_content_and_to_where_a_link_leads(
     link.symlink_to(outside)
     commands = ("sh run.sh", "sh ../../outside.sh", "cd ../.. && sh outside.sh")
     # A sandbox has a folder of its own for what is temporary.
-    monkeypatch.setattr("runtime.tools.actions._OTHER", (outside.parent,))
+    monkeypatch.setattr("runtime.tools.actions._OTHER", (str(outside.parent),))
     for command in commands:
         assert shelf.plan(command).grant is None
     monkeypatch.setattr("runtime.tools.actions._OTHER", ())
@@ -429,8 +429,8 @@ def test_a_link_to_a_program_of_another_name_is_not_known(shelf: Shelf) -> None:
     # A name that the other one begins with is another name too.
     for name in ("tool", "en"):
         (shelf.files / name).symlink_to("/usr/bin/env")
-    (shelf.files / "true").symlink_to(canonical(Path("/bin/true")))
-    (shelf.files / "sh").symlink_to(canonical(Path("/bin/sh")))
+    (shelf.files / "true").symlink_to(Path("/bin/true").resolve())
+    (shelf.files / "sh").symlink_to(Path("/bin/sh").resolve())
     for program in ("tool", "en", "true"):
         assert shelf.plan(f"./{program} ./evil").grant is None
     assert shelf.plan("./sh x.py").grant is not None
@@ -442,7 +442,7 @@ def test_a_program_of_the_system_counts_by_which_one_it_is(shelf: Shelf) -> None
     first = shelf.plan("./python3 x.py")
     assert first.action is not None
     shown = {one.name: one.digest for one in first.action.files}
-    assert shown["python3"] == f"leads to {canonical(Path('/usr/bin/env'))}"
+    assert shown["python3"] == f"leads to {Path('/usr/bin/env').resolve()}"
     assert f"python3 ({shown['python3']}), x.py (sha256 " in first.action.circumstances
     (shelf.files / "python3").unlink()
     (shelf.files / "python3").symlink_to("/bin/sh")
@@ -586,13 +586,13 @@ def test_what_a_grant_may_start_is_written_by_asking(shelf: Shelf) -> None:
 def test_a_short_command_makes_the_gateway_look_up_few_paths(
     shelf: Shelf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    looked: list[Path] = []
+    looked, of = list[str](), CanonicalPaths.of
 
-    def counted(path: Path) -> Path:
+    def counted(paths: CanonicalPaths, path: str) -> str:
         looked.append(path)
-        return canonical(path)
+        return of(paths, path)
 
-    monkeypatch.setattr("runtime.tools.actions.canonical", counted)
+    monkeypatch.setattr(CanonicalPaths, "of", counted)
     planned = shelf.plan("&&".join(["cd aaaaaaaaaaaaaaaaaaaaaa/../b && make"] * 25))
     assert planned.action is not None
     assert not planned.action.known

@@ -8,8 +8,8 @@ import pytest
 from runtime.domain.tools import Touches
 from runtime.policy.decide import Bounds
 from runtime.tools import code_sinks
+from runtime.tools.canonical_paths import CanonicalPaths
 from runtime.tools.code_sinks import Written, written
-from runtime.tools.hidden_paths import canonical_texts
 from runtime.workspace.layout import canonical
 from tests.unit.tools.support import Desk
 
@@ -117,6 +117,6 @@ def test_many_paths_lead_where_each_alone_does(tmp_path: Path) -> None:
     absent = ("absent", "absent/below", "to/absent", "to/..", "to/../real", "gone", "gone/x")
     paths = [tmp_path / name for name in (*names, *absent, "loop", "loop/x", "loop/../real")]
     paths += [Path("/"), Path("/usr"), Path("/.."), Path("/proc/self/root/usr")]
+    together = CanonicalPaths()
     for path in paths:
-        assert canonical_texts([path]) == {str(canonical(path))}, path
-    assert canonical_texts(paths) == {str(canonical(path)) for path in paths}
+        assert CanonicalPaths().of(str(path)) == together.of(str(path)) == str(canonical(path))

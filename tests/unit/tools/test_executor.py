@@ -197,18 +197,25 @@ async def test_a_call_asks_the_disk_about_its_folders_once_to_be_decided_and_onc
     desk = Desk(tmp_path)
     (desk.folder / "a.md").write_text("x")
     asked: list[str] = []
-    lstat = os.lstat
+    listed: list[str] = []
+    lstat, scandir = os.lstat, os.scandir
 
     def counted(path: Any, *rest: Any, **more: Any) -> os.stat_result:
         asked.append(str(path))
         return lstat(path, *rest, **more)
 
+    def listing(path: Any) -> Any:
+        listed.append(str(path))
+        return scandir(path)
+
     monkeypatch.setattr(os, "lstat", counted)
+    monkeypatch.setattr(os, "scandir", listing)
     executor = Executor(desk.registry)
     reading = support.call("read_file", {"path": "a.md"})
     (planned,) = planned_of(desk, [reading], Bounds())
     decided = Counter(asked)
-    assert decided[str(desk.workspace)] == decided[str(desk.workspace / "AGENTS.md")] == 1
+    assert decided[str(desk.workspace)] == Counter(listed)[str(desk.workspace)] == 1
+    assert not decided[str(desk.workspace / "AGENTS.md")]
     asked.clear()
     assert (await executor.run(planned, desk.context())).result.status == "ok"
     assert Counter(asked)[str(desk.workspace)] == 1
