@@ -12,7 +12,7 @@ from runtime.ports.model import Model, Models
 from tests.fakes.chat import FakeChat
 from tests.fakes.model import ScriptedModels
 from tests.scenario.engine import Setup, World, setup_at, world
-from tests.templates import make_database
+from tests.support.templates import make_database
 
 
 class Worlds(Protocol):
