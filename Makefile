@@ -47,8 +47,8 @@ REPORTED = -p tests.gate.report --gate-report="$(REPORT)" --durations=40 --durat
 QUICK = tests/unit tests/architecture tests/scenario/gateway/test_hello.py \
 	tests/scenario/process/test_stop.py tests/scenario/http/test_conversation.py \
 	tests/scenario/test_message_path.py tests/scenario/test_approvals.py \
-	tests/scenario/test_children.py tests/crash/test_lost_lease.py
-# What looks for more than the suite's examples show: see tests/profiles.py.
+	tests/scenario/subagents/test_spawns.py tests/crash/test_lost_lease.py
+# What looks for more than the suite's examples show: see tests/support/profiles.py.
 LONG = tests/unit tests/stateful
 
 .PHONY: help run test one-test quick long compiled check lint fmt requirements image-check gallery picture bench faults mutants replicas soak aimock emulate lock sbom audit build clean

@@ -22,8 +22,8 @@ import pytest
 from _pytest.assertion import rewrite
 from hypothesis import settings
 
-from tests import hanging, planting
-from tests.profiles import SUITE
+from tests.support import hanging, planting
+from tests.support.profiles import SUITE
 
 GENEROUS_S = 30.0
 
@@ -161,7 +161,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     if not hasattr(session.config, "workerinput"):
         shutil.rmtree(planting.folder(), ignore_errors=True)
     # Loaded only by tests that made a database: the others have no need of a driver.
-    if templates := sys.modules.get("tests.templates"):
+    if templates := sys.modules.get("tests.support.templates"):
         asyncio.run(templates.drop_templates())
 
 

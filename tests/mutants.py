@@ -33,7 +33,7 @@ SUITES: Final[Mapping[str, tuple[str, ...]]] = {
         "tests/unit/workspace/test_skills.py",
         "tests/scenario/test_messaging.py",
     ),
-    "features/subagents": ("tests/unit/subagents", "tests/scenario/test_children_in_order.py"),
+    "features/subagents": ("tests/unit/subagents", "tests/scenario/subagents/test_dependencies.py"),
     "features/schedules": ("tests/unit/schedules",),
     "sessions": ("tests/stateful/test_lanes.py", "tests/scenario/test_message_path.py"),
     "domain": ("tests/unit/domain", "tests/unit/policy"),

@@ -14,7 +14,7 @@ from fnmatch import fnmatchcase
 import pytest
 
 from tests.architecture.source import PRODUCT, Source, python_files, report
-from tests.kinds import COMMANDS
+from tests.support.kinds import COMMANDS
 
 # Module -> the only places of the product that may import it (a folder ends in `/`).
 OWNERS: dict[str, tuple[str, ...]] = {

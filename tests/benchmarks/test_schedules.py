@@ -22,7 +22,7 @@ from runtime.store.migrate import migrate
 from tests.contract.store_support import BOTH, postgres_server
 from tests.fakes.model import ScriptedModel, ScriptedModels
 from tests.scenario.engine import OWNER, World, setup_at, world
-from tests.templates import create_database, release_database
+from tests.support.templates import create_database, release_database
 
 MANY, CHATS, MINUTE_MS, IDLE_S = 10_000, 100, 60_000, 20
 START_MS = 15_000

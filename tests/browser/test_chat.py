@@ -9,8 +9,8 @@ from playwright.async_api import Page, expect
 from runtime.ports.model import ModelRequest
 from tests.browser.conftest import Audit, Chats, Visits
 from tests.fakes.model import Gate, Said, ScriptedModel, ScriptedModels
-from tests.scenario.children import name_of, told
 from tests.scenario.harness import Plan
+from tests.scenario.subagents.children import name_of, told
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

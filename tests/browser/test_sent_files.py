@@ -9,7 +9,7 @@ from playwright.async_api import expect
 from tests.browser.conftest import Chats, Visits
 from tests.browser.test_chat import ready, write
 from tests.fakes.model import Said
-from tests.files import png
+from tests.support.files import png
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

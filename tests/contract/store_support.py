@@ -17,8 +17,8 @@ import pytest
 from sqlalchemy import Connection, text
 
 from runtime.store import Database, Point, no_point, open_database
-from tests.postgres import NO_POSTGRES, POSTGRES_VARIABLE, PostgresServer, postgres_server
-from tests.templates import make_database, postgres_database, sqlite_schema, template_of
+from tests.support.postgres import NO_POSTGRES, POSTGRES_VARIABLE, PostgresServer, postgres_server
+from tests.support.templates import make_database, postgres_database, sqlite_schema, template_of
 
 __all__ = ["NO_POSTGRES", "POSTGRES_VARIABLE", "PostgresServer", "postgres_server"]
 

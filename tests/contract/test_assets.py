@@ -20,16 +20,16 @@ from runtime.sessions.unit import Units
 from runtime.store import Connection, Database
 from runtime.tools.hidden_paths import Hidden
 from runtime.workspace.layout import Layout, ResolvedLayout
-from tests.audit_log import entries
 from tests.conftest import FailAfter
 from tests.contract.store_support import Gate as Amid
 from tests.contract.test_deletion_races import Halting, keeping
 from tests.contract.test_request_keys import waiting
-from tests.contract.test_submitted_once import control_of
+from tests.contract.test_submission_keys import control_of
 from tests.fakes.clock import FakeClock
 from tests.fakes.model import Gate
-from tests.files import png
-from tests.kinds import KINDS
+from tests.support.audit_log import entries
+from tests.support.files import png
+from tests.support.kinds import KINDS
 
 T = TypeVar("T")
 ADA, BOB = Sender("ada", "owner"), Sender("bob", "owner")

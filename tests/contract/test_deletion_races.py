@@ -29,12 +29,12 @@ from runtime.sessions.unit import Units
 from runtime.store import Connection, Database
 from runtime.views.reader import Views
 from tests.conftest import FailAfter
-from tests.contract.test_answers_at_once import answers, asking, states
+from tests.contract.test_concurrent_answers import answers, asking, states
 from tests.contract.test_store_chats import OWNER, RULES, accept, door, said
 from tests.contract.test_store_people import waits
-from tests.contract.test_submitted_once import control_of
+from tests.contract.test_submission_keys import control_of
 from tests.fakes.model import Gate
-from tests.kinds import COMMANDS, KINDS
+from tests.support.kinds import COMMANDS, KINDS
 
 T = TypeVar("T")
 NOTES = Upload("notes.txt", "text/plain", b"keep me")

@@ -1,4 +1,4 @@
-"""A database that one test had is as good as new for the next; see `tests.templates`."""
+"""A database that one test had is as good as new for the next; see `tests.support.templates`."""
 
 import asyncio
 from dataclasses import dataclass, field
@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 import asyncpg
 import pytest
 
-from tests.postgres import PostgresServer, postgres_server
-from tests.templates import create_database, release_database
+from tests.support.postgres import PostgresServer, postgres_server
+from tests.support.templates import create_database, release_database
 
 LOOKS = (
     "SELECT json_agg(leases) FROM leases",

@@ -29,7 +29,7 @@ from runtime.store.database import now_ms
 from runtime.store.metadata import metadata
 from tests.conftest import FailAfter
 from tests.contract.store_support import Gate, StillClock
-from tests.kinds import KINDS
+from tests.support.kinds import KINDS
 
 OWNER, ANN, BOB = "U-owner", "U-ann", "U-bob"
 ACCESS = ChannelAccess(

@@ -30,8 +30,8 @@ from runtime.sessions.unit import Units
 from runtime.store import Connection, Database
 from runtime.store.metadata import metadata
 from tests.conftest import FailAfter
-from tests.contract.test_submitted_once import control_of
-from tests.kinds import KINDS
+from tests.contract.test_submission_keys import control_of
+from tests.support.kinds import KINDS
 
 T = TypeVar("T")
 Creation = Callable[[Control, str, str, str], Awaitable[object]]

@@ -33,7 +33,7 @@ from runtime.store.metadata import metadata
 from tests.conftest import FailAfter
 from tests.contract.store_support import Gate, StillClock
 from tests.fakes.clock import FakeClock
-from tests.kinds import KINDS
+from tests.support.kinds import KINDS
 
 TODAY = BudgetKey(Scope.DAY, "", "2026-11-20")
 PERSON = BudgetKey(Scope.PERSON, "per_1", "2026-11-20")

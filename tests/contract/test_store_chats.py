@@ -16,7 +16,7 @@ from runtime.sessions import inputs, message_edits, outbox, runs, sessions, stre
 from runtime.sessions.outbox import Stream
 from runtime.sessions.unit import Units, in_unit
 from runtime.store import Database, leases
-from tests.kinds import KINDS
+from tests.support.kinds import KINDS
 
 OWNER = Sender(id="U%1_", name="Ada")
 RULES = IntakeSettings(

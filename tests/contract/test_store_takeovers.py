@@ -18,7 +18,7 @@ from runtime.sessions.tables import outbox as table
 from runtime.store import Database, leases
 from runtime.store.tables import leases as lease_table
 from tests.contract.test_store_chats import accept, said
-from tests.kinds import unit_of
+from tests.support.kinds import unit_of
 
 EARLIER, LATER, LAST = Holder("d0", 1), Holder("d1", 2), Holder("d2", 3)
 TARGET = ChatAddress(channel="test", account="A1", chat_id="-1", chat_kind="group")

@@ -16,7 +16,7 @@ from runtime.sessions.window import Window, WindowCache
 from runtime.store import Database, leases
 from tests.contract.store_support import StillClock
 from tests.contract.test_store_chats import RULES, said
-from tests.kinds import COMMANDS, unit_of
+from tests.support.kinds import COMMANDS, unit_of
 
 pytestmark = pytest.mark.requirement("MSG-22")
 

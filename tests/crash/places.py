@@ -9,7 +9,7 @@ from adapters.system.clock import SystemClock
 from tests.contract.store_support import PostgresServer
 from tests.crash.play import Make, folder
 from tests.crash.process import Order
-from tests.templates import create_database, release_database, template_of
+from tests.support.templates import create_database, release_database, template_of
 
 
 def on_sqlite(template: Path, parent: Path, *, lookup: bool) -> Make:

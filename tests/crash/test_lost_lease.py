@@ -14,7 +14,7 @@ from tests.fakes.chat import FAST, FakeChat
 from tests.fakes.clock import FakeClock
 from tests.fakes.model import Gate, Said, ScriptedModel, ScriptedModels
 from tests.scenario.engine import Setup, World, setup_at, world
-from tests.templates import make_database
+from tests.support.templates import make_database
 
 
 class SlowChat(FakeChat):

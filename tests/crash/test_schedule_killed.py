@@ -31,9 +31,9 @@ from tests.crash.places import on_postgres, on_sqlite
 from tests.crash.platform import CHAT, Platform
 from tests.crash.play import Conversation, conversation
 from tests.crash.process import ANY_PHASE, Order
-from tests.kinds import KINDS
 from tests.stateful.invariants import UNSETTLED
 from tests.stateful.snapshot import Snapshot
+from tests.support.kinds import KINDS
 
 __all__ = ["schema_templates"]
 pytestmark = pytest.mark.requirement("SCH-4")

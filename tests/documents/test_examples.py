@@ -16,7 +16,7 @@ from tests.conftest import FailAfter
 from tests.documents.examples import DOCUMENTS, ROOT, SAY, Example, examples
 from tests.documents.outside import OUTSIDE
 from tests.documents.reader import Reader, reading
-from tests.postgres import postgres_server
+from tests.support.postgres import postgres_server
 
 PAGE: Final = "127.0.0.1:8080"
 """Where a gateway answers in documents. Here it takes a free port."""

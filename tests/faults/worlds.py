@@ -15,7 +15,7 @@ from tests.crash.places import on_postgres, on_sqlite
 from tests.crash.play import Case, Make, discover, faults, recoveries
 from tests.crash.process import Order
 from tests.crash.teams import of_team
-from tests.templates import drop_templates
+from tests.support.templates import drop_templates
 
 SIDE_BY_SIDE: Final = {"sqlite": 6, "postgresql": 8}
 """Cases at once: on PostgreSQL they mostly wait for a lease to run out."""

@@ -18,10 +18,10 @@ import pytest
 from adapters.sandbox.cgroups import Cgroups
 from adapters.sandbox.landlock import KNOWN_LIMITS, OTHER_PROCESSES, ROOT_LIMITS, Landlock
 from adapters.sandbox.probe import try_backend
-from tests import planting
 from tests.contract.sandbox.conftest import Bench, HandClock
 from tests.hostile.gateway_under_attack import KERNEL_TABLES, SECRET, sandbox_of
-from tests.users import MISSING, NOBODY, ROOT, python_of_others
+from tests.support import planting
+from tests.support.users import MISSING, NOBODY, ROOT, python_of_others
 
 SANDBOXES = ("bubblewrap", "landlock", "landlock-5")
 USERS = ("root", "ordinary")

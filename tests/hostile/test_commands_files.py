@@ -12,8 +12,8 @@ from adapters.sandbox.bubblewrap import Bubblewrap
 from adapters.sandbox.cgroups import Cgroups
 from adapters.sandbox.closed_folders import ClosedPaths
 from adapters.sandbox.landlock import Landlock
-from tests import planting
 from tests.contract.sandbox.conftest import Bench, HandClock, clock, confined, groups
+from tests.support import planting
 
 __all__ = ["clock", "confined", "groups"]
 SECRET = "made-up-secret"

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from tests.users import MISSING, ROOT, python_of_others
+from tests.support.users import MISSING, ROOT, python_of_others
 
 BACKENDS = ("bubblewrap", "landlock")
 _DISK = "tests/hostile/test_commands_disk.py"

@@ -17,7 +17,7 @@ from runtime.tools.builtin.shell import Exec, ExecSettings
 from tests.fakes.model import Said, ScriptedModel
 from tests.scenario.cards import both, card, cards, offering, policy, results
 from tests.scenario.conftest import Worlds, worlds
-from tests.scenario.repositories import git
+from tests.scenario.subagents.repositories import git
 
 __all__ = ["worlds"]
 BACKENDS = {"bubblewrap": Bubblewrap, "landlock": Landlock, "none": Unconfined}

@@ -15,11 +15,11 @@ from playwright.async_api import Browser, async_playwright
 
 from gateway.http.auth import COOKIE
 from runtime.store import Connection
-from tests import audit_log
 from tests.browser.conftest import ARGUMENTS, CHROMIUM, login_cookie
 from tests.conftest import FailAfter
 from tests.fakes.model import ScriptedModels
 from tests.scenario.harness import ADMIN, Plan, Site, site
+from tests.support import audit_log
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 import pytest
 
 from tests.conftest import FailAfter
-from tests.kinds import COMMANDS
 from tests.scenario.gateway.conftest import town
 from tests.scenario.gateway.test_approvals import code_in
 from tests.scenario.gateway.town import Serving, Town
+from tests.support.kinds import COMMANDS
 from tests.wire.openai import Answer, Prompt, says, use
 from tests.wire.slack import ANNA, BEN, Said
 from tests.wire.telegram import Message

@@ -12,10 +12,10 @@ from tests.fakes.model import Gate, Said, ScriptedModel
 from tests.hostile.test_compromised_fetches import fetches, getting, page
 from tests.scenario.cards import cards, results
 from tests.scenario.engine import OWNER, World
-from tests.scenario.scheduling import desk
-from tests.scenario.test_reminders import House, goes_on, hears, house
-from tests.scenario.test_schedule_tools import by_name
-from tests.scenario.test_task_home import asked, command_of
+from tests.scenario.schedules.scheduling import desk
+from tests.scenario.schedules.test_reminders import House, goes_on, hears, house
+from tests.scenario.schedules.test_tools import by_name
+from tests.scenario.tasks.test_home_page import asked, command_of
 
 __all__ = ["house"]
 pytestmark = pytest.mark.requirement("POL-10")

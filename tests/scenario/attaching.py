@@ -13,9 +13,9 @@ from runtime.ports.chat import Files
 from runtime.ports.model import ModelRequest
 from tests.fakes.chat import FakeChat
 from tests.fakes.clock import FakeClock
-from tests.files import png
 from tests.scenario.conftest import agent
 from tests.scenario.engine import OWNER, Setup, World
+from tests.support.files import png
 
 PHOTO = png(40, 30)
 

@@ -13,10 +13,10 @@ from runtime.sessions import calls, runs
 from runtime.sessions.bounds import PolicySettings, rule_lists
 from runtime.sessions.calls import CallRow
 from runtime.tools.base import AnyTool
-from tests import audit_log
-from tests.audit_log import AuditEntry
 from tests.fakes.model import Said
 from tests.scenario.engine import Setup, World, writes
+from tests.support import audit_log
+from tests.support.audit_log import AuditEntry
 
 MEMBER, GUEST = "U-member", "U-guest"
 

@@ -9,11 +9,11 @@ from typing import Protocol
 import pytest
 
 from runtime.ports.model import Model, Models
-from tests.compiled_statements import shared_statements
 from tests.fakes.chat import FakeChat
 from tests.fakes.model import ScriptedModels
 from tests.scenario.engine import Setup, World, setup_at, world
-from tests.templates import make_database
+from tests.support.compiled_statements import shared_statements
+from tests.support.templates import make_database
 
 
 class Worlds(Protocol):

@@ -47,7 +47,7 @@ from tests.fakes.chat import FakeChat
 from tests.fakes.clock import FakeClock, settle
 from tests.fakes.fetch import FakeFetch
 from tests.fakes.sandbox import FakeSandbox
-from tests.templates import make_workspace
+from tests.support.templates import make_workspace
 
 OWNER = "U-owner"
 OPEN = ChannelAccess(dm_policy="pairing", group_policy="open", owners=frozenset({OWNER}))

@@ -27,7 +27,7 @@ from tests.fakes.model import Said, ScriptedModel, ScriptedModels
 from tests.scenario.cards import call, card, outcome, reaches
 from tests.scenario.engine import engine_on, setup_at, world
 from tests.scenario.tools import Note
-from tests.templates import sqlite_schema
+from tests.support.templates import sqlite_schema
 
 _LONGEST_S: Final = 60.0
 

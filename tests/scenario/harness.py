@@ -46,10 +46,10 @@ from runtime.workspace.snapshot import Workspace
 from tests.documents.event_table import documented
 from tests.fakes.fetch import FakeFetch
 from tests.fakes.sandbox import FakeSandbox, FakeStdio, Program
-from tests.kinds import KINDS
-from tests.postgres import postgres_server
 from tests.scenario.contract_check import contract_check
-from tests.templates import make_database, make_workspace, postgres_database
+from tests.support.kinds import KINDS
+from tests.support.postgres import postgres_server
+from tests.support.templates import make_database, make_workspace, postgres_database
 
 T = TypeVar("T")
 Work = Callable[[Connection], T]

@@ -23,9 +23,9 @@ from runtime.store import Database, leases, no_point, open_database
 from tests.fakes.chat import FAST, FakeChat
 from tests.fakes.clock import FakeClock
 from tests.fakes.model import Gate
-from tests.kinds import KINDS
 from tests.scenario.engine import Drain
-from tests.templates import make_database
+from tests.support.kinds import KINDS
+from tests.support.templates import make_database
 
 WORKER = "wrk_test"
 LEASE = leases.delivery("test", "A1")

@@ -26,7 +26,7 @@ from tests.fakes.chat import FakeChat
 from tests.fakes.clock import START_MS, FakeClock, settle
 from tests.fakes.model import ScriptedModels
 from tests.scenario.engine import Setup, World, engine_on, setup_at
-from tests.templates import make_workspace, postgres_database
+from tests.support.templates import make_workspace, postgres_database
 
 T = TypeVar("T")
 STEP_S = 0.25

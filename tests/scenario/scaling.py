@@ -27,7 +27,7 @@ from tests.fakes.model import ScriptedModels
 from tests.scenario.engine import Setup, World, setup_at, world
 from tests.scenario.heard import CONTROL
 from tests.scenario.replicas import beside
-from tests.templates import make_database
+from tests.support.templates import make_database
 
 FILLED = 2_000
 """Sessions of a filled database."""

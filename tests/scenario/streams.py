@@ -9,13 +9,13 @@ from runtime.delivery.sender import DeliverySettings
 from runtime.sessions import outbox
 from runtime.sessions.tables import outbox as outbox_rows
 from runtime.store import Connection, Point, no_point
-from tests import audit_log
 from tests.fakes.chat import FAST, FakeChat, FakeStreams
 from tests.fakes.clock import FakeClock
 from tests.fakes.model import Gate, Said, ScriptedModel, ScriptedModels
 from tests.scenario.engine import Setup, World, setup_at
 from tests.scenario.tools import Note
-from tests.templates import make_database
+from tests.support import audit_log
+from tests.support.templates import make_database
 
 FIRST = "This is the first half of it, "
 WHOLE = FIRST + "and this is the other half of it."

@@ -11,7 +11,6 @@ from runtime.domain.messages import InboundMessage
 from runtime.domain.people import Sender
 from runtime.ports.model import ModelRequest
 from tests.fakes.model import Gate, Said, ScriptedModel
-from tests.files import jpeg, pdf, png, png_header
 from tests.scenario.attaching import (
     PHOTO,
     VOICE,
@@ -26,6 +25,7 @@ from tests.scenario.attaching import (
 )
 from tests.scenario.conftest import Worlds, intake
 from tests.scenario.engine import OWNER
+from tests.support.files import jpeg, pdf, png, png_header
 
 
 @pytest.mark.requirement("MSG-19", "TOOL-11")

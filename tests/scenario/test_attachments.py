@@ -13,7 +13,6 @@ from runtime.domain.people import Sender
 from runtime.ports.model import ModelRequest
 from tests.fakes.clock import FakeClock
 from tests.fakes.model import Said, ScriptedModel
-from tests.files import png
 from tests.scenario.attaching import (
     PHOTO,
     Shelf,
@@ -28,6 +27,7 @@ from tests.scenario.attaching import (
 )
 from tests.scenario.conftest import Worlds
 from tests.scenario.engine import OWNER
+from tests.support.files import png
 
 
 @pytest.mark.requirement("MSG-19")

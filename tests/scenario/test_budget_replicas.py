@@ -17,7 +17,7 @@ from tests.fakes.chat import FakeChat
 from tests.fakes.model import Gate, Said, ScriptedModel, ScriptedModels
 from tests.scenario.engine import Setup, setup_at, world
 from tests.scenario.spending import CALL, figures, limits, talking
-from tests.templates import postgres_database
+from tests.support.templates import postgres_database
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from runtime.views import conversation
 from tests.fakes.chat import Sent
 from tests.scenario.cards import GUEST, MEMBER
 from tests.scenario.engine import OWNER, World
-from tests.scenario.test_reminders import HERE, TEAM, House, goes_on, hears, house
+from tests.scenario.schedules.test_reminders import HERE, TEAM, House, goes_on, hears, house
 
 __all__ = ["house"]
 

@@ -12,7 +12,6 @@ from runtime.sessions.sessions import Session
 from runtime.tools.builtin.ask import AskUser
 from tests.fakes.chat import FAST, FakeChat
 from tests.fakes.model import Gate, Said, ScriptedModel, ScriptedModels
-from tests.kinds import COMMANDS
 from tests.scenario.cards import (
     GUEST,
     MEMBER,
@@ -29,6 +28,7 @@ from tests.scenario.cards import (
 from tests.scenario.conftest import Worlds, intake
 from tests.scenario.engine import OPEN, Details, World
 from tests.scenario.tools import Note
+from tests.support.kinds import COMMANDS
 
 ACCESS = intake(
     access={"test": replace(OPEN, dm_policy="open", allow_users=frozenset({MEMBER}))},

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from sqlalchemy import column, create_engine, select, table
 
-from tests.compiled_statements import CompiledStatements, shared_statements
+from tests.support.compiled_statements import CompiledStatements, shared_statements
 
 
 def read_with_new_engine(path: Path) -> int:

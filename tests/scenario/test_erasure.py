@@ -19,13 +19,13 @@ from runtime.sessions.unit import Units
 from runtime.store import Connection
 from runtime.store.metadata import metadata
 from runtime.views.reader import Views
-from tests import audit_log
 from tests.contract.store_support import dialect, migrated_url, schema_templates
 from tests.fakes.model import Said
-from tests.kinds import KINDS
-from tests.scenario.children import engine, name_of, settled, spawn, told
 from tests.scenario.engine import World
+from tests.scenario.subagents.children import engine, name_of, settled, spawn, told
 from tests.scenario.undoing import quiet
+from tests.support import audit_log
+from tests.support.kinds import KINDS
 
 __all__ = ["dialect", "migrated_url", "schema_templates"]
 TASKS = [{"task": "SECRET look.", "id": "one"}, {"task": "SECRET see.", "id": "two"}]

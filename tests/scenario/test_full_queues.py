@@ -21,8 +21,8 @@ from tests.scenario.conftest import intake
 from tests.scenario.engine import World, setup_at, world
 from tests.scenario.harness import ADMIN, READER, Plan, site
 from tests.scenario.test_edits import edits, heard
-from tests.scenario.test_slow_parts import clock_of
-from tests.templates import make_database
+from tests.scenario.test_slow_dependencies import clock_of
+from tests.support.templates import make_database
 
 MOST = 5
 LINE = f"{MOST} messages wait here already"

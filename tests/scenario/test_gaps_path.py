@@ -18,11 +18,11 @@ from runtime.tools.base import ToolContext, ToolOutput
 from tests.fakes.chat import FAST, FakeChat
 from tests.fakes.clock import FakeClock, settle
 from tests.fakes.model import Gate, Said, ScriptedModel
-from tests.kinds import unit_of
 from tests.scenario.cards import both, call, card, offering, results, state
 from tests.scenario.conftest import Worlds, intake
 from tests.scenario.engine import OPEN, Setup
 from tests.scenario.tools import Note, NoteArguments
+from tests.support.kinds import unit_of
 
 
 def timed(clock: FakeClock) -> Callable[[Setup], Setup]:

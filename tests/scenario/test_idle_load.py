@@ -15,7 +15,7 @@ from tests.fakes.model import ScriptedModel, ScriptedModels
 from tests.scenario.engine import World, setup_at, world
 from tests.scenario.heard import Heard
 from tests.scenario.replicas import beside
-from tests.templates import make_database
+from tests.support.templates import make_database
 
 TICKS = 60
 

@@ -8,7 +8,7 @@ import structlog
 from runtime.ports.model import ModelRequest
 from tests.contract.store_support import dialect, migrated_url, schema_templates
 from tests.fakes.model import Said
-from tests.scenario.children import engine, grown, name_of, spawn, told
+from tests.scenario.subagents.children import engine, grown, name_of, spawn, told
 
 __all__ = ["dialect", "migrated_url", "schema_templates"]
 

@@ -39,10 +39,10 @@ from tests.contract.store_support import (
 from tests.fakes.clock import FakeClock, settle
 from tests.fakes.model import Gate, Said, ScriptedModel
 from tests.scenario.cast import got_to
-from tests.scenario.children import engine, grown, name_of, spawn, told, tree
 from tests.scenario.engine import World, assets_of
-from tests.scenario.family import results
 from tests.scenario.replicas import beside
+from tests.scenario.subagents.children import engine, grown, name_of, spawn, told, tree
+from tests.scenario.subagents.family import results
 
 __all__ = ["dialect", "migrated_url", "schema_templates"]
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.scenario.test_reminders import House, hears, house
-from tests.scenario.test_schedule_tools import Agent
+from tests.scenario.schedules.test_reminders import House, hears, house
+from tests.scenario.schedules.test_tools import Agent
 
 __all__ = ["house"]
 pytestmark = pytest.mark.requirement("SCH-8")

@@ -11,13 +11,13 @@ from runtime.ports.model import ModelRequest
 from runtime.sessions import sessions
 from runtime.sessions.sessions import Bound
 from runtime.sessions.tables import personas
-from tests import audit_log
 from tests.contract.store_support import dialect, migrated_url, schema_templates
 from tests.fakes.model import Gate, Said, ScriptedModel
 from tests.scenario.cards import GUEST, MEMBER
-from tests.scenario.children import engine, name_of, settled, spawn, told
 from tests.scenario.conftest import Worlds, intake
 from tests.scenario.engine import OPEN, OWNER, World
+from tests.scenario.subagents.children import engine, name_of, settled, spawn, told
+from tests.support import audit_log
 
 __all__ = ["dialect", "migrated_url", "schema_templates"]
 

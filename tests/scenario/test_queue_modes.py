@@ -30,7 +30,7 @@ from tests.scenario.cards import GUEST, both, call, card, offering, reaches, sta
 from tests.scenario.conftest import Worlds, agent, engine, intake
 from tests.scenario.engine import OWNER, Setup, World, setup_at, world
 from tests.scenario.tools import Note
-from tests.templates import postgres_database
+from tests.support.templates import postgres_database
 
 ONE_CALL = Said(calls=(call("a"),))
 

@@ -27,7 +27,6 @@ from runtime.workspace.layout import Layout
 from tests.fakes.chat import FAST, FakeChat, FakeStreams, Sent
 from tests.fakes.clock import FakeClock
 from tests.fakes.model import Gate, Said, ScriptedModel
-from tests.kinds import KINDS
 from tests.scenario.cards import (
     audited,
     both,
@@ -43,6 +42,7 @@ from tests.scenario.conftest import Worlds
 from tests.scenario.engine import Setup, World, world
 from tests.scenario.streams import Stage
 from tests.scenario.streams import rows as outbox_rows
+from tests.support.kinds import KINDS
 
 FILES = replace(FAST, files=True, file_bytes=1_000_000, lookup=True)
 

@@ -15,10 +15,10 @@ from runtime.domain.runs import Holder
 from runtime.process.wakeup import Wake
 from runtime.sessions.outbox import OutboxRow, Stream
 from runtime.sessions.tables import outbox as outbox_rows
-from tests import audit_log
 from tests.fakes.chat import FAST, FakeChat, FakeStreams
 from tests.fakes.model import Gate
 from tests.scenario.posting import WORKER, Post, post
+from tests.support import audit_log
 
 HALF = "The first half of what is to be said, "
 KNOWN = Stream("test-1")

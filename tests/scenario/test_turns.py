@@ -20,7 +20,7 @@ from tests.scenario.cards import audited, reaches
 from tests.scenario.cast import got_to
 from tests.scenario.conftest import Worlds, agent
 from tests.scenario.engine import Setup
-from tests.scenario.test_reminders import House, goes_on, house
+from tests.scenario.schedules.test_reminders import House, goes_on, house
 from tests.scenario.tools import Note
 
 __all__ = ["house"]

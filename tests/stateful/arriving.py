@@ -16,9 +16,9 @@ from runtime.sessions.approvals import Answer
 from runtime.sessions.lanes import NewSession
 from runtime.sessions.queue_modes import QUEUE_MODES, Enqueued, Refused, enqueue
 from runtime.sessions.unit import Unit, in_unit
-from tests.kinds import KINDS, unit_of
 from tests.stateful.bench import ACCOUNT, CHANNEL, CHATS, Bench, address, inbound, pick, speaker
 from tests.stateful.snapshot import Record
+from tests.support.kinds import KINDS, unit_of
 
 DEBOUNCE_MS = 700
 MOST_STOPS = 4

@@ -17,9 +17,9 @@ from runtime.sessions.due_work import Due, Wanted
 from runtime.sessions.outbox import OutboxRow
 from runtime.sessions.window import WindowCache
 from runtime.store import leases
-from tests.kinds import unit_of
 from tests.stateful import invariants, snapshot
 from tests.stateful.units import Units
+from tests.support.kinds import unit_of
 
 T = TypeVar("T")
 

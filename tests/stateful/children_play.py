@@ -13,13 +13,13 @@ from runtime.features.subagents.spawn import children
 from runtime.sessions import run_stop
 from runtime.sessions.queue_modes import enqueue
 from runtime.sessions.unit import Unit
-from tests.kinds import unit_of
 from tests.stateful import children_rows
 from tests.stateful.arriving import deliver
 from tests.stateful.bench import inbound, speaker
 from tests.stateful.children_bench import LIMITS
 from tests.stateful.children_rows import Asked
 from tests.stateful.children_work import ChildrenAtWork
+from tests.support.kinds import unit_of
 
 
 class ChildrenPlay(ChildrenAtWork):

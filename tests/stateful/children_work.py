@@ -16,11 +16,11 @@ from runtime.sessions import approvals, calls, claims, run_steps
 from runtime.sessions.calls import CallRow
 from runtime.sessions.run_steps import Finish, ModelStep
 from runtime.sessions.window import WindowCache
-from tests.kinds import unit_of
 from tests.stateful.bench import LEASE_MS
 from tests.stateful.children_bench import ChildrenBench
 from tests.stateful.children_rows import Asked, circle
 from tests.stateful.snapshot import result_of
+from tests.support.kinds import unit_of
 
 ALLOW: Final = Decision(verdict="allow", rule="a test's rule")
 REFUSED: Final = "Nothing was started"

@@ -12,9 +12,9 @@ from runtime.domain.runs import Holder
 from runtime.sessions import outbox, streams
 from runtime.sessions.outbox import OutboxRow, Stream
 from runtime.store import Connection, leases
-from tests.kinds import unit_of
 from tests.stateful.bench import ACCOUNT, CHANNEL, DELIVERERS, DELIVERY_LEASE, Bench, Hands, pick
 from tests.stateful.invariants import UNSETTLED
+from tests.support.kinds import unit_of
 
 NUMBERS = st.integers(0, 7)
 WHO = st.sampled_from(DELIVERERS)

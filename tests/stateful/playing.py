@@ -1,9 +1,9 @@
-"""Plays a state machine with as many examples as the profile wants (`tests/profiles.py`)."""
+"""Plays a state machine with as many examples as the profile wants (`tests.support.profiles`)."""
 
 from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
 
-from tests.profiles import SUITE, is_long
+from tests.support.profiles import SUITE, is_long
 
 
 def assert_holds(machine: type[RuleBasedStateMachine], *, examples: int) -> None:

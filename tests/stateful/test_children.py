@@ -21,13 +21,13 @@ from runtime.features.subagents.spawn.children import ROOT, SpawnOrder
 from runtime.sessions import open_calls
 from runtime.sessions.open_calls import CHILDREN
 from tests.contract.store_support import schema_templates
-from tests.kinds import unit_of
 from tests.stateful.bench import pick
 from tests.stateful.children_bench import agent, spawning
 from tests.stateful.children_play import ChildrenPlay
 from tests.stateful.children_rows import check_lanes
 from tests.stateful.playing import assert_holds
 from tests.stateful.units import SqliteUnits, Units
+from tests.support.kinds import unit_of
 
 __all__ = ["schema_templates"]
 

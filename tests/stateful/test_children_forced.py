@@ -9,9 +9,9 @@ from runtime.features.subagents.turn_guest import STUCK
 from runtime.sessions import run_steps
 from runtime.sessions.run_steps import AT_LIMIT, Finish
 from tests.contract.store_support import schema_templates
-from tests.kinds import unit_of
 from tests.stateful.children_bench import agent, spawning
-from tests.stateful.test_children_known import Begin, Play, play
+from tests.stateful.test_children_known_defects import Begin, Play, play
+from tests.support.kinds import unit_of
 
 __all__ = ["play", "schema_templates"]
 

@@ -13,11 +13,11 @@ from runtime.features.subagents.agent_messages import How
 from runtime.features.subagents.settings import Limits
 from runtime.sessions import run_stop, runs
 from tests.contract.store_support import schema_templates
-from tests.kinds import unit_of
 from tests.stateful.arriving import deliver
 from tests.stateful.children_bench import LIMITS, agent, spawning, within
 from tests.stateful.children_work import REFUSED
-from tests.stateful.test_children_known import Play, beginning
+from tests.stateful.test_children_known_defects import Play, beginning
+from tests.support.kinds import unit_of
 
 __all__ = ["schema_templates"]
 

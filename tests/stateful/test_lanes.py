@@ -20,7 +20,7 @@ from tests.stateful.playing import assert_holds
 from tests.stateful.snapshot import result_of
 from tests.stateful.units import PostgresUnits, SqliteUnits, Units
 from tests.stateful.working import Working
-from tests.templates import create_database, release_database
+from tests.support.templates import create_database, release_database
 
 __all__ = ["schema_templates"]
 

@@ -19,9 +19,9 @@ from runtime.sessions.lanes import Lane, NewSession
 from runtime.sessions.tables import lanes as lane_rows
 from runtime.sessions.unit import LockOrderBroken, Unit
 from tests.contract.store_support import schema_templates
-from tests.kinds import unit_of
 from tests.stateful.playing import assert_holds
 from tests.stateful.units import SqliteUnits, Units
+from tests.support.kinds import unit_of
 
 __all__ = ["schema_templates"]
 

@@ -26,10 +26,10 @@ from runtime.sessions.unit import Unit
 from runtime.sessions.window import WindowCache
 from runtime.store import Database, leases
 from tests.contract.store_support import clock, migrated_url, points, schema_templates, store
-from tests.kinds import unit_of
 from tests.stateful.arriving import deliver
 from tests.stateful.bench import LEASE_MS, Held
 from tests.stateful.working import ending, write_step
+from tests.support.kinds import unit_of
 
 __all__ = ["clock", "migrated_url", "points", "schema_templates", "store"]
 

@@ -40,11 +40,11 @@ from tests.contract.store_support import (
     store,
 )
 from tests.contract.test_store_budgets import up_to
-from tests.kinds import KINDS, unit_of
 from tests.stateful.arriving import deliver
 from tests.stateful.bench import ACCOUNT, CHANNEL, LEASE_MS, address
 from tests.stateful.test_races import FIRST, SECOND, Race, begun, dialect, race
 from tests.stateful.working import ending
+from tests.support.kinds import KINDS, unit_of
 
 __all__ = ["clock", "dialect", "migrated_url", "points", "race", "schema_templates", "store"]
 

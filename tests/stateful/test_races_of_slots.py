@@ -12,8 +12,8 @@ from runtime.sessions import lanes
 from runtime.sessions.lanes import OPEN, SHUT, NewSession
 from runtime.sessions.tables import lanes as lane_rows
 from tests.contract.store_support import clock, migrated_url, points, schema_templates, store
-from tests.kinds import unit_of
 from tests.stateful.test_races import Race, dialect, race
+from tests.support.kinds import unit_of
 
 __all__ = ["clock", "dialect", "migrated_url", "points", "race", "schema_templates", "store"]
 

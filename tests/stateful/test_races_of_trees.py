@@ -14,10 +14,10 @@ from runtime.features.subagents.spawn.children import Spawned
 from runtime.sessions import runs
 from runtime.sessions.unit import Unit
 from tests.contract.store_support import clock, migrated_url, points, schema_templates, store
-from tests.kinds import unit_of
 from tests.stateful.arriving import deliver
 from tests.stateful.children_bench import LIMITS, agent, spawning, within
 from tests.stateful.test_races import Race, dialect, race
+from tests.support.kinds import unit_of
 
 __all__ = ["clock", "dialect", "migrated_url", "points", "race", "schema_templates", "store"]
 

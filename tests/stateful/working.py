@@ -23,8 +23,8 @@ from runtime.sessions.open_calls import APPROVAL, QUESTION
 from runtime.sessions.run_steps import Ended, Finish, ModelStep
 from runtime.sessions.unit import Unit, in_unit
 from runtime.store import leases
-from tests.kinds import KINDS, unit_of
 from tests.stateful.bench import LEASE_MS, WORKERS, Bench, Held, pick
+from tests.support.kinds import KINDS, unit_of
 
 NUMBERS = st.integers(0, 7)
 WHO = st.sampled_from(WORKERS)

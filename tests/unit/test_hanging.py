@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import hanging
+from tests.support import hanging
 
 
 async def never_comes() -> None:

@@ -11,7 +11,7 @@ import pytest
 from runtime.store.migrate import MIGRATIONS
 from runtime.store.revisions import Revisions
 from tests.contract.store_support import database_url, dialect
-from tests.postgres import postgres_server
+from tests.support.postgres import postgres_server
 from tests.upgrade.corpus import Corpus, Dialect, read, released, write
 from tests.upgrade.record import record
 

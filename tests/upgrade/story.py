@@ -55,7 +55,6 @@ from runtime.tools.builtin.files import ReadFile
 from runtime.views.reader import Views
 from tests.fakes.chat import FakeChat
 from tests.fakes.model import Gate, Said, ScriptedModel, ScriptedModels
-from tests.kinds import KINDS
 from tests.scenario.cards import (
     GUEST,
     MEMBER,
@@ -69,8 +68,9 @@ from tests.scenario.cards import (
     state,
 )
 from tests.scenario.engine import OPEN, Setup, World, assets_of, setup_at, world
-from tests.scenario.scheduling import desk
+from tests.scenario.schedules.scheduling import desk
 from tests.scenario.tools import Note
+from tests.support.kinds import KINDS
 
 _LEASE = LeaseSettings(ttl_s=5.0)
 """Long enough that a busy machine renews it in time: with one second a gateway of the story lost

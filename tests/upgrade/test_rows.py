@@ -20,10 +20,10 @@ from runtime.views.reader import Views
 from tests.architecture.source import python_files, report
 from tests.contract.store_support import StillClock
 from tests.fakes.model import ScriptedModel, ScriptedModels
-from tests.kinds import KINDS
 from tests.scenario.cards import reaches
 from tests.scenario.engine import setup_at, world
 from tests.scenario.tools import Note
+from tests.support.kinds import KINDS
 from tests.upgrade.corpus import Corpus, Dialect, read, released
 from tests.upgrade.tap import Step
 

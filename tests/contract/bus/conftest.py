@@ -14,7 +14,7 @@ import pytest
 
 from tests.contract.bus.world import World
 from tests.contract.store_support import POSTGRES_VARIABLE, postgres_server
-from tests.templates import postgres_database
+from tests.support.templates import postgres_database
 
 NATS_VARIABLE = "GATEHOUSE_TEST_NATS_URL"
 NO_NATS = (

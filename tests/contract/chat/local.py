@@ -37,8 +37,8 @@ from runtime.sessions.unit import Units
 from runtime.store import Database, open_database
 from runtime.views.reader import Views
 from tests.fakes.gatehouse import FakeGatehouse
-from tests.kinds import KINDS
-from tests.templates import make_database
+from tests.support.kinds import KINDS
+from tests.support.templates import make_database
 
 TOKEN: Final = "token-of-the-page"
 BEARER: Final = {"Authorization": f"Bearer {TOKEN}"}

@@ -6,8 +6,8 @@ import hashlib
 import pytest
 
 from tests.conftest import FailAfter
-from tests.files import jpeg, png
 from tests.scenario.gateway.town import ALLOWED, Town
+from tests.support.files import jpeg, png
 from tests.wire.openai import Answer, Prompt, calls, says, use
 from tests.wire.slack import ANNA, Upload
 from tests.wire.telegram import Attachment

@@ -31,7 +31,7 @@ from tests.fakes.clock import FakeClock
 from tests.scenario.engine import Drain
 from tests.scenario.gateway.town import Town
 from tests.scenario.process.program import BEARER
-from tests.templates import postgres_database
+from tests.support.templates import postgres_database
 from tests.wire.openai import says
 
 STEP_S = 0.05

@@ -11,9 +11,9 @@ from gateway.http import assets as routes
 from runtime.intake.assets import AssetLimits
 from tests.conftest import FailAfter
 from tests.fakes.model import Gate, ScriptedModel, ScriptedModels
-from tests.files import png
 from tests.scenario.harness import ADMIN, READER, Plan, Site
 from tests.scenario.http.conftest import Sites
+from tests.support.files import png
 
 PICTURE, OTHER, THIRD = png(30, 20), png(20, 30), png(25, 25)
 

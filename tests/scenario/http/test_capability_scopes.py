@@ -17,10 +17,10 @@ from runtime.sessions.bounds import PolicySettings, rule_lists
 from runtime.sessions.tables import audit
 from tests.contract.store_support import BOTH
 from tests.fakes.model import Gate, Said, Script, ScriptedModel, ScriptedModels
-from tests.scenario.children import name_of, spawn
-from tests.scenario.family import results
 from tests.scenario.harness import READER, Plan, Site, database_of, site
 from tests.scenario.http.conftest import ASKS, Sites
+from tests.scenario.subagents.children import name_of, spawn
+from tests.scenario.subagents.family import results
 
 pytestmark = pytest.mark.requirement("RUN-1")
 

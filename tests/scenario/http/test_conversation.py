@@ -4,9 +4,9 @@ import pytest
 
 from runtime.ports.model import ModelRequest
 from tests.fakes.model import Gate, Said, ScriptedModel, ScriptedModels
-from tests.scenario.children import name_of, spawn, told
 from tests.scenario.harness import Plan, Site
 from tests.scenario.http.conftest import ASKS, Sites
+from tests.scenario.subagents.children import name_of, spawn, told
 
 
 async def words(gateway: Site, session: str, text: str) -> None:

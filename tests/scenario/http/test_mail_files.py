@@ -26,10 +26,10 @@ from tests.contract.store_support import (
     schema_templates,
 )
 from tests.fakes.model import Gate, Said, ScriptedModel, ScriptedModels
-from tests.files import png
-from tests.scenario.children import name_of, spawn, told
 from tests.scenario.harness import Plan, Site, site
 from tests.scenario.http.test_assets import uploads
+from tests.scenario.subagents.children import name_of, spawn, told
+from tests.support.files import png
 
 __all__ = ["dialect", "migrated_url", "schema_templates"]
 

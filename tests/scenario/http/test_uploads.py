@@ -10,9 +10,9 @@ from runtime.domain.transcript import NoticeMessage
 from runtime.intake.submissions import OWNER
 from runtime.ports.model import ModelRequest
 from tests.fakes.model import ScriptedModel, ScriptedModels
-from tests.files import png
 from tests.scenario.harness import Plan, Site
 from tests.scenario.http.conftest import Sites
+from tests.support.files import png
 
 PICTURE = png(30, 20)
 

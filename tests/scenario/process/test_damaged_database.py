@@ -14,7 +14,7 @@ from gateway.service import CannotStart, Start, Started, serve
 from runtime.domain.errors import StoreCorrupt
 from tests.conftest import FailAfter
 from tests.scenario.process.program import Ended, Place, command
-from tests.templates import sqlite_schema
+from tests.support.templates import sqlite_schema
 
 PAGE = 4096
 COMMANDS = (("serve",), ("migrate",), ("doctor",), ("backup", "create"))

@@ -18,7 +18,7 @@ from tests.scenario.process.nursery import ROOT
 from tests.scenario.process.ordinary import ALL, DRIVER, EACH_KIND
 from tests.scenario.process.program import Place, Program, gateway
 from tests.scenario.process.talk import conversation, say
-from tests.users import MISSING, NOBODY, python_of_others
+from tests.support.users import MISSING, NOBODY, python_of_others
 
 README: Final = ROOT / "README.md"
 

@@ -8,7 +8,7 @@ import pytest
 from gateway.config import Config
 from runtime.store import Database, open_database
 from tests.contract.store_support import StillClock
-from tests.templates import make_database
+from tests.support.templates import make_database
 from tests.unit.backup.support import NOW, place
 
 

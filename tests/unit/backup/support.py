@@ -22,7 +22,7 @@ from runtime.store.backup.backup import DatabaseBackup
 from runtime.store.migrate import MIGRATIONS
 from runtime.store.revisions import Revisions
 from tests.contract.store_support import StillClock
-from tests.kinds import unit_of
+from tests.support.kinds import unit_of
 
 NOW = 1_800_000_000_000
 NAME = "gatehouse-20270115-080000.tar.gz"

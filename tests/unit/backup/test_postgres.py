@@ -16,7 +16,7 @@ from runtime.store.migrate import MIGRATIONS
 from runtime.store.revisions import Revisions
 from tests.conftest import FailAfter
 from tests.contract.store_support import StillClock, postgres_server
-from tests.templates import postgres_database
+from tests.support.templates import postgres_database
 from tests.unit.backup.support import NOW, base, members, next_version, pack, place, reply, say
 
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from runtime.bus.signal_format import MAX_SIGNAL_BYTES, Decoder, Encoder, to_json
 from runtime.ports.bus import RUNS, Signal
-from tests.profiles import examples
+from tests.support.profiles import examples
 
 
 def signal(number: int = 1, text: str = "") -> Signal:

@@ -10,7 +10,7 @@ from runtime.commands.parse import Unknown, Words, parse, unknown, unknown_of
 from runtime.delivery.undeliverable_files import spelled
 from runtime.domain.messages import Attachment, InboundMessage
 from runtime.domain.people import Sender
-from tests.kinds import COMMANDS
+from tests.support.kinds import COMMANDS
 
 
 @pytest.mark.requirement("MSG-12")

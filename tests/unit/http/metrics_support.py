@@ -36,8 +36,8 @@ from tests.fakes.chat import FakeChat
 from tests.fakes.fetch import FakeFetch
 from tests.fakes.model import ScriptedModels
 from tests.fakes.sandbox import FakeSandbox
-from tests.kinds import KINDS
-from tests.templates import make_database
+from tests.support.kinds import KINDS
+from tests.support.templates import make_database
 
 OPEN = ChannelAccess(owners=frozenset({"U-owner"}))
 TOKEN = "admin-test-token"

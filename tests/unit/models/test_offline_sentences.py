@@ -12,7 +12,7 @@ from adapters.models.offline_sentences import MAX_CHARACTERS, understand
 from gateway.features import FACES
 from runtime.domain.value import JsonObject
 from runtime.features.schedules.kind import SPEAK
-from tests.profiles import examples
+from tests.support.profiles import examples
 
 REMINDERS: list[tuple[str, JsonObject]] = [
     *(

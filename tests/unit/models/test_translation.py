@@ -36,7 +36,7 @@ from runtime.domain.transcript import (
     TranscriptMessage,
     UserMessage,
 )
-from tests.profiles import examples
+from tests.support.profiles import examples
 from tests.unit.models.samples import READ_FILE, request
 
 TEXTS = st.text(max_size=20) | st.sampled_from(["", "  \n", "\ud800", "<gatehouse-notice>"])

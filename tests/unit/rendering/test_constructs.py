@@ -14,8 +14,8 @@ from adapters.rendering import (
 )
 from adapters.rendering.slack import SLACK_LIMITS
 from adapters.rendering.terminal import render_terminal
-from tests.profiles import examples
 from tests.rendering.texts import render_html, render_plain, split_plain
+from tests.support.profiles import examples
 from tests.unit.rendering.constructs import every_construct, reading
 from tests.unit.rendering.strategies import WORD, any_text, wild_markdown
 from tests.unit.rendering.validators import (

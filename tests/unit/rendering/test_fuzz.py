@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from adapters.rendering import SlackLimits, plain_telegram, render_slack, render_telegram
 from adapters.rendering.slack import SLACK_LIMITS
-from tests.profiles import examples
 from tests.rendering.texts import render_html, render_plain, split_plain
+from tests.support.profiles import examples
 from tests.unit.rendering.strategies import WORD, any_text, tame_markdown, wild_markdown
 from tests.unit.rendering.validators import (
     check_html,

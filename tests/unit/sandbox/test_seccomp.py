@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adapters.sandbox.seccomp import AF_INET, AF_UNIX, Filter, forks, program, supported
-from tests.profiles import examples
+from tests.support.profiles import examples
 
 ALLOW, ASK = 0x7FFF0000, 0x7FC00000
 REFUSED = {number: 0x00050000 | number for number in (errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP)}

@@ -30,7 +30,7 @@ from runtime.features.schedules.cadence import (
     zone_named,
 )
 from runtime.features.schedules.times_in_words import told
-from tests.profiles import examples
+from tests.support.profiles import examples
 
 MINUTE = timedelta(minutes=1)
 BERLIN, NEW_YORK = "Europe/Berlin", "America/New_York"

@@ -21,7 +21,7 @@ from runtime.features.schedules.cadence import (
     next_fires_ms,
 )
 from runtime.features.schedules.times_in_words import MOST_CHARACTERS, Asked, Read, read, told
-from tests.profiles import examples
+from tests.support.profiles import examples
 
 BERLIN, NEW_YORK = "Europe/Berlin", "America/New_York"
 NOW: Final = "2026-11-25 10:00"

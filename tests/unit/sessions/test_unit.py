@@ -10,8 +10,8 @@ from runtime.sessions.lanes import Lane, NewSession
 from runtime.sessions.unit import LockOrderBroken, Unit, in_unit
 from runtime.store import Database, open_database
 from tests.contract.store_support import StillClock
-from tests.kinds import KINDS
-from tests.templates import make_database
+from tests.support.kinds import KINDS
+from tests.support.templates import make_database
 
 FIRST, SECOND, CHILD, GRANDCHILD = "ses_a", "ses_b", "ses_x", "ses_y"
 

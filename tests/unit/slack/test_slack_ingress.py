@@ -15,7 +15,7 @@ from adapters.slack.ingress import (
 )
 from runtime.domain.messages import InboundMessage
 from runtime.domain.value import JsonObject
-from tests.profiles import examples
+from tests.support.profiles import examples
 
 BOT = Bot(team_id="T1", user_id="UBOT", bot_id="BBOT")
 TS = "1700000000.000100"

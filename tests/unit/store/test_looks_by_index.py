@@ -8,7 +8,7 @@ from runtime.sessions import open_calls, outbox
 from runtime.store import open_database
 from runtime.store.writer import driver_connection
 from tests.fakes.clock import FakeClock
-from tests.templates import make_database
+from tests.support.templates import make_database
 
 
 def look_for_a_card(conn: Connection) -> None:

@@ -12,7 +12,7 @@ from runtime.features.subagents.settings import Limits
 from runtime.features.subagents.spawn.spawn_arguments import AgentRequest, SpawnArguments
 from runtime.features.subagents.spawn.spawn_requests import Spawner, check
 from runtime.features.subagents.spawn.wait_graph import Node, Tree, circles
-from tests.profiles import examples
+from tests.support.profiles import examples
 
 pytestmark = pytest.mark.requirement("SUB-13")
 TYPES = {"explore": ""}

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from adapters.telegram import albums
 from runtime.domain.json_fields import number_of
 from runtime.domain.value import JsonObject
-from tests.profiles import examples
+from tests.support.profiles import examples
 
 
 def update(number: int, album: str) -> JsonObject:

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from adapters.telegram.callbacks import MOST_BYTES, Chosen, Seal
 from runtime.domain.ids import IdPrefix, new_id
-from tests.profiles import examples
+from tests.support.profiles import examples
 
 SEAL = Seal("123456:TEST-TOKEN")
 CALL = new_id(IdPrefix.APPROVAL, 1_800_000_000_000)

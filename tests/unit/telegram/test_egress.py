@@ -10,7 +10,7 @@ from adapters.telegram.callbacks import Seal
 from adapters.telegram.posts import Post, Posted
 from runtime.domain.messages import ChatAddress, FilePart, OutboundMessage, TextPart
 from runtime.domain.value import JsonObject
-from tests.profiles import examples
+from tests.support.profiles import examples
 
 SEAL = Seal("123456:TEST-TOKEN")
 KEYBOARD: JsonObject = {"inline_keyboard": [[{"text": "Yes", "callback_data": "y"}]]}

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from adapters.telegram.ingress import Bot, Ignored, Joined, Pressing, album_of, as_one, read_update
 from runtime.domain.messages import InboundMessage, Move
 from runtime.domain.value import JsonObject
-from tests.profiles import examples
+from tests.support.profiles import examples
 
 BOT = Bot(123456, "gatehouse_bot", frozenset({"status"}))
 PRIVATE: JsonObject = {"id": 5001, "type": "private"}

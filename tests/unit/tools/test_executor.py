@@ -19,7 +19,7 @@ from runtime.sessions.open_calls import AGENTS, APPROVAL
 from runtime.tools.base import Arguments, Tool, ToolContext, ToolOutput
 from runtime.tools.executor import MOST_CALLS, TOO_MANY, Executor, Planned, unfit_digest
 from runtime.tools.registry import Registry
-from tests.kinds import KINDS
+from tests.support.kinds import KINDS
 from tests.unit.tools import support
 from tests.unit.tools.support import Desk
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from runtime.domain.files import PDF, PICTURE_TYPES, safe_name, safe_type, size_text
 from runtime.tools.file_types import MOST_UNPACKED, VOICE, contradicts, recognise
-from tests.files import gif, jpeg, packed_pdf, pdf, png, png_header, webp
+from tests.support.files import gif, jpeg, packed_pdf, pdf, png, png_header, webp
 
 pytestmark = pytest.mark.requirement("MSG-19")
 

@@ -15,7 +15,7 @@ from runtime.domain.errors import ToolError
 from runtime.tools import paths
 from runtime.tools.paths import PathGuard
 from runtime.workspace.layout import Layout, ResolvedLayout
-from tests.profiles import examples
+from tests.support.profiles import examples
 from tests.unit.tools.support import Desk
 
 SECRET = "the key of the house"

@@ -20,7 +20,7 @@ from runtime.sessions.runs import Run
 from runtime.store import Connection, Database, open_database
 from runtime.tools.outgoing_files import TOOL, SendLimits
 from tests.contract.store_support import StillClock
-from tests.templates import make_database
+from tests.support.templates import make_database
 
 pytestmark = pytest.mark.requirement("MSG-19")
 ADDRESS = ChatAddress(channel="test", account="A1", chat_id="D1")

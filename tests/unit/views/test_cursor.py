@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from runtime.domain.cursors import decode, encode, number
 from runtime.domain.errors import InvalidInput
-from tests.profiles import examples
+from tests.support.profiles import examples
 
 PARTS = st.lists(st.integers(-(2**62), 2**62) | st.text(), max_size=4)
 

@@ -4,7 +4,7 @@ import stat
 from pathlib import Path
 
 from runtime.workspace.scaffold import find_template, scaffold
-from tests.templates import make_workspace
+from tests.support.templates import make_workspace
 
 
 def everything(root: Path) -> dict[str, tuple[int, bytes | None]]:
