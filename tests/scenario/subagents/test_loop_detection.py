@@ -129,8 +129,13 @@ async def test_the_same_text_again_and_again_is_a_circle_by_way_of_its_own_child
 async def test_a_result_that_comes_while_it_speaks_is_no_part_of_what_it_answers(
     tmp_path: Path, url: str
 ) -> None:
-    """The run after it is told of that one; so all that it was warned of stands in its window."""
+    """The run after it is told of that one; so all that it was warned of stands in its window.
+
+    A subagent answers only once the one that started it speaks: a result that came before would
+    be a part of what it answers.
+    """
     asked: list[ModelRequest] = []
+    answering: list[Gate] = []
     speaking: list[Gate] = []
     news: list[asyncio.Event] = []
 
@@ -140,12 +145,14 @@ async def test_a_result_that_comes_while_it_speaks_is_no_part_of_what_it_answers
             asked.append(request)
             said = [m for m in request.messages if isinstance(m, AssistantMessage)]
             if not (said and said[-1].tool_calls):
+                answering.append(Gate())
                 return spawn(task="x", mode="background")
+            answering[-1].open.set()
             speaking.append(Gate())
             news[0].set()
             return Said("I wait for it.", before=speaking[-1])
         if name:
-            return "Nothing."
+            return Said("Nothing.", before=answering[-1])
         return "Told." if "The subagent one" in told(request) else spawn(task="look", id="one")
 
     async def goes_on_behind_each_result(at: World) -> None:
