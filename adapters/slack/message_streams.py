@@ -83,10 +83,15 @@ class SlackStreams:
         shown = self._shown.get(stream)
         return shown is None or not shown.native
 
-    def ends_by_edit(self, message: OutboundMessage, stream: str) -> bool:
-        """Where it is a post, and where what was streamed is not the beginning of the reply."""
-        shown = self._shown.get(stream)
-        return shown is None or not shown.native or _rest(message, shown) is None
+    def ends_by_edit(
+        self, message: OutboundMessage, stream: str, *, shown: OutboundMessage | None = None
+    ) -> bool:
+        """Where it is a post that reads otherwise, and where what was streamed is not the beginning
+        of the reply."""
+        mine = self._shown.get(stream)
+        if mine is not None and mine.native:
+            return _rest(message, mine) is None
+        return mine is None or not _reads_so(message, shown)
 
     async def open(self, message: OutboundMessage) -> str:
         first = _first(message)
@@ -121,13 +126,21 @@ class SlackStreams:
             raise DeliveryRejected("the post that grew is gone")
 
     async def close(
-        self, message: OutboundMessage, stream: str, *, posted: Sequence[str], on_posted: Posted
+        self,
+        message: OutboundMessage,
+        stream: str,
+        *,
+        posted: Sequence[str],
+        on_posted: Posted,
+        shown: OutboundMessage | None = None,
     ) -> Receipt:
         if posted or not stream:
             return await self._poster.post_rest(message, posted, on_posted)
         posts = egress.posts_of(message)
         first = posts[0] if posts else None
-        whole = await self._stop(message.target, stream, message)
+        mine = self._shown.get(stream)
+        stands = mine is not None and not mine.native and _reads_so(message, shown)
+        whole = stands or await self._stop(message.target, stream, message)
         if not isinstance(first, Post):
             # A reply without words: nothing may stay of what was shown instead.
             await self._poster.delete(message.target.chat_id, stream)
@@ -291,6 +304,11 @@ def _rest(reply: OutboundMessage, shown: _Shown | None) -> str | None:
     if shown is None or first is None or len(first.blocks) > 1:
         return None
     return whole.removeprefix(shown.text) if whole.startswith(shown.text) else None
+
+
+def _reads_so(reply: OutboundMessage, shown: OutboundMessage | None) -> bool:
+    """Whether the post that shows the one is the first post of the other."""
+    return shown is not None and _first(shown) is not None and _first(shown) == _first(reply)
 
 
 def _first(message: OutboundMessage) -> Post | None:

@@ -67,9 +67,11 @@ class TelegramStreams:
             return not self._takes_drafts(target)
         return stream != ""
 
-    def ends_by_edit(self, message: OutboundMessage, stream: str) -> bool:  # noqa: ARG002 - the port's
-        """After a draft the reply is a post of its own."""
-        return stream != ""
+    def ends_by_edit(
+        self, message: OutboundMessage, stream: str, *, shown: OutboundMessage | None = None
+    ) -> bool:
+        """After a draft the reply is a post of its own, and a post may read like it already."""
+        return stream != "" and not self._posting.begins_with(message, _standing(shown))
 
     def _takes_drafts(self, target: ChatAddress) -> bool:
         """Whether a draft may be shown there: in private, where none was refused not long ago."""
@@ -117,10 +119,13 @@ class TelegramStreams:
         *,
         posted: Sequence[str],
         on_posted: chat.Posted,
+        shown: OutboundMessage | None = None,
     ) -> Receipt:
         """The reply in the place of the growing post, or as posts of its own after a draft."""
         over = read_posted(stream) if stream else None
-        return await self._posting.send(message, posted, on_posted, over=over)
+        return await self._posting.send(
+            message, posted, on_posted, over=over, standing=_standing(shown)
+        )
 
     async def find(self, message: OutboundMessage) -> str | None:  # noqa: ARG002 - the port's
         """None: a bot cannot look into a chat."""
@@ -155,6 +160,11 @@ class TelegramStreams:
             await self._client.call("sendMessageDraft", payload)
 
         await or_plain(show, _newest(message))
+
+
+def _standing(shown: OutboundMessage | None) -> Post | None:
+    """The post that shows it."""
+    return None if shown is None else _beginning(shown)
 
 
 def _beginning(message: OutboundMessage) -> Post:

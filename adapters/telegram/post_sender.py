@@ -96,15 +96,22 @@ class Posting:
         on_posted: OnPosted,
         *,
         over: Posted | None = None,
+        standing: Post | None = None,
     ) -> Receipt:
         """Post what is not among `posted`. Raises `DeliveryError`.
 
-        The first post takes the place of `over`, which stands there already and is ours.
+        The first post takes the place of `over`, which stands there already and is ours; where that
+        surely reads like it, as `standing`, it is not edited.
         """
         journal = _Journal(posted, on_posted)
         whole, pieces = progress(posted)
         posts = egress.posts_of(message, self._seal)
-        if over is not None and not posted and await self._instead(message.target, over, posts):
+        stands = standing is not None and posts[:1] == (standing,)
+        if (
+            over is not None
+            and not posted
+            and (stands or await self._instead(message.target, over, posts))
+        ):
             whole = 1
             await journal.note(over, len(posts) == 1)
         for number in range(whole, len(posts)):
@@ -115,6 +122,10 @@ class Posting:
                 await self._plain(target, post, pieces, journal, last=last)
             pieces = 0
         return journal.receipt
+
+    def begins_with(self, message: OutboundMessage, standing: Post | None) -> bool:
+        """Whether this is the first post of the message."""
+        return standing is not None and egress.posts_of(message, self._seal)[:1] == (standing,)
 
     async def edit(self, message: OutboundMessage, receipt: Receipt) -> None:
         """Replace each post that changes; posts that are left over are deleted. Safe to repeat.

@@ -125,7 +125,7 @@ class GrowingTexts:
         if one.row is None or one.stream == Stream():
             return row
         # The row may have been read before the post of its stream was known, or that it has none.
-        return replace(row, stream=one.stream)
+        return replace(row, stream=one.stream and replace(one.stream, shown=one.standing))
 
     def _note(self, data: JsonObject) -> None:
         run_id = str(data.get("run_id"))

@@ -17,7 +17,7 @@ from runtime.delivery import outbox_units, stream_units
 from runtime.delivery.rate_limiter import Buckets
 from runtime.delivery.undeliverable_files import intact
 from runtime.domain.errors import DeliveryRejected, StaleLease, StoreUnavailable
-from runtime.domain.messages import OutboundMessage, Receipt
+from runtime.domain.messages import OutboundMessage, Receipt, TextPart
 from runtime.domain.runs import Holder
 from runtime.ports.chat import ChatAdapter, Posted
 from runtime.ports.clock import Clock
@@ -198,9 +198,10 @@ class Poster:
                 attempt.stream = Stream(found)
         if found is not None and streams is not None:
             try:
-                async with self._ending(message, found, attempt):
+                shown = _shown(row)
+                async with self._ending(message, found, attempt, shown):
                     receipt = await streams.close(
-                        message, found, posted=posted, on_posted=on_posted
+                        message, found, posted=posted, on_posted=on_posted, shown=shown
                     )
             except DeliveryRejected as error:
                 if error.account_wide or attempt.posted:
@@ -223,12 +224,16 @@ class Poster:
 
     @asynccontextmanager
     async def _ending(
-        self, message: OutboundMessage, stream: str, attempt: Attempt
+        self,
+        message: OutboundMessage,
+        stream: str,
+        attempt: Attempt,
+        shown: OutboundMessage | None,
     ) -> AsyncIterator[None]:
         """A stream's end, in its turn where it is an edit of its post. Raises `StaleLease`."""
         streams, chat = self.adapter.streams, message.target.chat_id
         edits = streams is not None and bool(stream) and not attempt.posted
-        if edits and streams is not None and streams.ends_by_edit(message, stream):
+        if edits and streams is not None and streams.ends_by_edit(message, stream, shown=shown):
             async with self.buckets.edits.turn(chat):
                 if not self.held():
                     raise StaleLease(f"message {message.outbox_id}")
@@ -255,3 +260,10 @@ class Poster:
         target = message.target
         is_group = target.chat_kind != "direct"
         await self.buckets.take(target.chat_id, group=is_group, message=message.outbox_id)
+
+
+def _shown(row: OutboxRow) -> OutboundMessage | None:
+    """What the post of a stream surely shows; None where nobody knows."""
+    if row.stream is None or row.stream.shown is None:
+        return None
+    return row.message.model_copy(update={"parts": (TextPart(markdown=row.stream.shown),)})

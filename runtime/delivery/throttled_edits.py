@@ -51,7 +51,10 @@ def opening(text: str, *, findable: bool) -> str:
 
 @dataclass(slots=True)
 class GrowingText:
-    """One run's text as far as it was heard, and what of it was shown."""
+    """One run's text as far as it was heard, and what of it was shown.
+
+    `shown` is what it was last shown with, `standing` what its post surely shows now.
+    """
 
     run_id: str
     target: ChatAddress
@@ -65,6 +68,7 @@ class GrowingText:
     row: OutboxRow | None = None
     stream: Stream | None = None
     shown: str = ""
+    standing: str | None = None
     shown_step: int = 0
     not_before: float = 0.0
     over: bool = False
@@ -150,6 +154,8 @@ class Showing:
         if one.stream is None and not await self._begin(one):
             return
         text, step = one.text, one.step
+        # Until the platform has answered, nobody knows what the post shows.
+        one.standing = None
         try:
             text = await self._show_now(one, text)
         except DeliveryRetry as error:
@@ -161,7 +167,7 @@ class Showing:
             if isinstance(error, DeliveryRejected) and one.stream == Stream():
                 await self._keep(one, None)
         else:
-            one.shown, one.shown_step = text, step
+            one.shown, one.shown_step, one.standing = text, step, text
 
     def _is_early(self, one: GrowingText, streams: Streams) -> bool:
         """Whether a text that grows by edits must wait: for the pause between two edits of its

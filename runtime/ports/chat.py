@@ -69,7 +69,9 @@ class Streams(Protocol):
         that is opened now would be."""
         ...
 
-    def ends_by_edit(self, message: OutboundMessage, stream: str) -> bool:
+    def ends_by_edit(
+        self, message: OutboundMessage, stream: str, *, shown: OutboundMessage | None = None
+    ) -> bool:
         """Whether `close` edits the post of the stream to make it the reply."""
         ...
 
@@ -86,10 +88,18 @@ class Streams(Protocol):
         ...
 
     async def close(
-        self, message: OutboundMessage, stream: str, *, posted: Sequence[str], on_posted: Posted
+        self,
+        message: OutboundMessage,
+        stream: str,
+        *,
+        posted: Sequence[str],
+        on_posted: Posted,
+        shown: OutboundMessage | None = None,
     ) -> Receipt:
         """The reply in the place of what was streamed, and after it the posts that it needs more.
 
+        ``shown`` is what the stream surely shows, if the caller knows: a post that reads so already
+        is not edited.
         ``posted`` are the posts that are whole already, beginning with the stream's own. Safe to
         repeat, and by a process that did not open it. Raises as `ChatAdapter.send` does.
         """

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from sqlalchemy import (
@@ -44,9 +44,14 @@ _COUNTS = select(outbox.c.state, func.count(), func.min(outbox.c.created_ms)).gr
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """The post in which a reply grew: its id, "" where it left none, None while it is not known."""
+    """The post in which a reply grew: its id, "" where it left none, None while it is not known.
+
+    `shown` is the text that the post surely shows. Only the process that showed it knows that,
+    under the lease that it had then; it is in no row.
+    """
 
     id: str | None = None
+    shown: str | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

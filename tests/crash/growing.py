@@ -93,7 +93,9 @@ class SocketStreams:
             return self._lookup or target.chat_kind != "direct"
         return stream != ""
 
-    def ends_by_edit(self, message: OutboundMessage, stream: str) -> bool:
+    def ends_by_edit(
+        self, message: OutboundMessage, stream: str, *, shown: OutboundMessage | None = None
+    ) -> bool:
         return stream != ""
 
     async def open(self, message: OutboundMessage) -> str:
@@ -112,7 +114,13 @@ class SocketStreams:
         self._shown.note(message)
 
     async def close(
-        self, message: OutboundMessage, stream: str, *, posted: Sequence[str], on_posted: Posted
+        self,
+        message: OutboundMessage,
+        stream: str,
+        *,
+        posted: Sequence[str],
+        on_posted: Posted,
+        shown: OutboundMessage | None = None,
     ) -> Receipt:
         if posted:
             return Receipt(message_ids=tuple(posted))

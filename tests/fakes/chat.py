@@ -162,9 +162,11 @@ class FakeStreams:
         """A draft leaves no post that could be changed."""
         return not self.drafts and stream != ""
 
-    def ends_by_edit(self, message: OutboundMessage, stream: str) -> bool:
-        """The same."""
-        return stream != ""
+    def ends_by_edit(
+        self, message: OutboundMessage, stream: str, *, shown: OutboundMessage | None = None
+    ) -> bool:
+        """The same; a post that reads so already is left."""
+        return stream != "" and not (shown is not None and _text(shown) == _text(message))
 
     async def open(self, message: OutboundMessage) -> str:
         """Post the first of it."""
@@ -180,14 +182,21 @@ class FakeStreams:
             raise DeliveryRejected("there is no such post")
 
     async def close(
-        self, message: OutboundMessage, stream: str, *, posted: Sequence[str], on_posted: Posted
+        self,
+        message: OutboundMessage,
+        stream: str,
+        *,
+        posted: Sequence[str],
+        on_posted: Posted,
+        shown: OutboundMessage | None = None,
     ) -> Receipt:
         """Put the reply in the post's place."""
         await self._asked("close", message)
         if stream == "" or posted:
             # What is among `posted` is whole already.
             return await self.chat.send(message, posted=posted, on_posted=on_posted)
-        if not self.chat.change(stream, message):
+        reads_so = shown is not None and _text(shown) == _text(message)
+        if not reads_so and not self.chat.change(stream, message):
             raise DeliveryRejected("there is no such post")
         return Receipt(message_ids=(stream,))
 

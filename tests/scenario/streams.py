@@ -70,6 +70,11 @@ def half(gate: Gate, text: str = WHOLE) -> Said:
     return Said(text, chunk=len(FIRST), middle=gate, at=1)
 
 
+def all_but_its_end(gate: Gate, text: str = WHOLE) -> Said:
+    """A response whose words are all there, and which ends once the gate is open."""
+    return Said(text, chunk=len(FIRST), middle=gate, at=-(-len(text) // len(FIRST)))
+
+
 async def rows(at: World) -> list[tuple[str, str]]:
     def read(conn: Connection) -> list[tuple[str, str]]:
         query = outbox_rows.select().order_by(outbox_rows.c.position)

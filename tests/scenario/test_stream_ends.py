@@ -190,7 +190,13 @@ class LongStreams(FakeStreams):
     """A reply of two posts: the first is the one that grew, of the second nobody hears."""
 
     async def close(
-        self, message: OutboundMessage, stream: str, *, posted: Sequence[str], on_posted: Posted
+        self,
+        message: OutboundMessage,
+        stream: str,
+        *,
+        posted: Sequence[str],
+        on_posted: Posted,
+        shown: OutboundMessage | None = None,
     ) -> Receipt:
         if not posted:
             await super().close(message, stream, posted=posted, on_posted=on_posted)

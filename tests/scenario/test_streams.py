@@ -6,13 +6,14 @@ from pathlib import Path
 import pytest
 
 from runtime.domain.errors import DeliveryRejected, DeliveryRetry, DeliveryUnknown, ModelRejected
+from runtime.domain.messages import OutboundMessage
 from runtime.domain.runs import RunState
 from runtime.sessions import runs
 from tests.fakes.model import Gate, Said, ScriptedModel
 from tests.scenario.cards import asks, call, cards
 from tests.scenario.conftest import intake
 from tests.scenario.engine import world
-from tests.scenario.streams import FIRST, WHOLE, Stage, half, orphans, rows
+from tests.scenario.streams import FIRST, WHOLE, Stage, all_but_its_end, half, orphans, rows
 
 
 @pytest.mark.requirement("REN-4", "MSG-9")
@@ -27,6 +28,30 @@ async def test_a_reply_grows_in_its_chat_and_ends_as_one_message(tmp_path: Path)
         await stage.settled(at)
         assert await rows(at) == [("final", "sent")]
         assert stage.did("open") == stage.did("close") == 1
+
+
+@pytest.mark.requirement("REN-4")
+async def test_a_reply_that_is_shown_whole_already_is_not_changed_again(tmp_path: Path) -> None:
+    stage, gate = Stage(tmp_path, lookup=True), Gate()
+    changed: list[str] = []
+    change = stage.chat.change
+
+    def count(identifier: str, message: OutboundMessage) -> bool:
+        changed.append(identifier)
+        return change(identifier, message)
+
+    setattr(stage.chat, "change", count)  # noqa: B010 - of one object
+    async with world(await stage.setup(ScriptedModel([all_but_its_end(gate)])), stage.chat) as at:
+        await at.says("tell me")
+        await stage.until(lambda: stage.chat.texts() == [WHOLE])
+        await stage.clock.advance(5)
+        before = len(changed)
+        gate.open.set()
+        await stage.settled(at)
+        assert stage.chat.texts() == [WHOLE]
+        assert await rows(at) == [("final", "sent")]
+        assert stage.did("close") == 1
+        assert len(changed) == before
 
 
 @pytest.mark.requirement("REN-4", "RUN-4")

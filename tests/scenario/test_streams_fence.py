@@ -10,7 +10,7 @@ import pytest
 
 from runtime.delivery.rate_limiter import Buckets
 from runtime.delivery.throttled_edits import GrowingText, Showing
-from runtime.domain.errors import DeliveryRejected, DeliveryRetry, DeliveryUnknown
+from runtime.domain.errors import DeliveryError, DeliveryRejected, DeliveryRetry, DeliveryUnknown
 from runtime.domain.runs import Holder
 from runtime.process.wakeup import Wake
 from runtime.sessions.outbox import OutboxRow, Stream
@@ -136,6 +136,22 @@ async def test_under_a_lease_that_is_held_nothing_is_counted(tmp_path: Path) -> 
         one.text.wake.set()
         await one.task
         assert await one.counted() == []
+
+
+@pytest.mark.requirement("REN-4")
+@pytest.mark.parametrize("failure", [None, DeliveryRetry("later"), DeliveryUnknown("time-out")])
+async def test_what_a_post_shows_is_known_once_the_platform_has_answered(
+    tmp_path: Path, failure: DeliveryError | None
+) -> None:
+    async with growing(tmp_path, KNOWN) as one:
+        one.text.standing = "what stood there before"
+        one.streams.failures["grow"] = [] if failure is None else [failure]
+        await one.at.until(one.gate.reached.is_set)
+        assert one.text.standing is None
+        one.text.over = True
+        one.gate.open.set()
+        await one.task
+        assert one.text.standing == (HALF if failure is None else None)
 
 
 @pytest.mark.requirement("REN-4", "MSG-11")

@@ -51,12 +51,13 @@ class Reply:
     async def grow(self, text: str) -> None:
         await self.streams.grow(self.saying(text), self.stream)
 
-    async def close(self, *texts: str) -> Receipt:
+    async def close(self, *texts: str, shown: str | None = None) -> Receipt:
         return await self.streams.close(
             self.saying(*texts),
             self.stream,
             posted=tuple(self.progress.ids),
             on_posted=self.progress,
+            shown=None if shown is None else self.saying(shown),
         )
 
     @property
@@ -229,6 +230,30 @@ async def test_an_answer_that_is_lost_doubles_no_words(answer: Reply, method: st
         break
     answer.desk.slack.clear_faults()
     assert answer.seen == [WORDS]
+
+
+@pytest.mark.requirement("REN-4")
+async def test_a_post_that_reads_like_the_reply_is_not_edited_again(answer: Reply) -> None:
+    await answer.open("The plan has three")
+    await answer.grow(WORDS)
+    edits = len(answer.desk.slack.calls_to("chat.update"))
+    message, grown = answer.saying(WORDS), answer.saying(WORDS)
+    assert answer.streams.ends_by_edit(message, answer.stream, shown=grown) is False
+    receipt = await answer.close(WORDS, shown=WORDS)
+    assert receipt.message_ids == (answer.stream,)
+    assert answer.seen == [WORDS]
+    assert len(answer.desk.slack.calls_to("chat.update")) == edits
+    assert await answer.desk.adapter.lookup(message, posted=()) == receipt
+
+
+@pytest.mark.requirement("REN-4")
+async def test_a_post_that_reads_otherwise_is_edited_whatever_was_shown_before(
+    answer: Reply,
+) -> None:
+    await answer.open("The plan has three")
+    await answer.grow("The plan has three steps, or")
+    await answer.close(LONG, shown="The plan has three steps, or")
+    assert " ".join(answer.seen).split() == LONG.split()
 
 
 @pytest.mark.requirement("REN-3", "REN-4")

@@ -26,9 +26,16 @@ def drafts(desk: Desk) -> list[list[str]]:
     return list(desk.server.state.drafts.values())
 
 
-async def closed(desk: Desk, chat: Chat, text: str, stream: str) -> Receipt:
-    posted = tuple(desk.progress.ids)
-    return await streams(desk).close(to(chat, text), stream, posted=posted, on_posted=desk.progress)
+async def closed(
+    desk: Desk, chat: Chat, text: str, stream: str, *, shown: str | None = None
+) -> Receipt:
+    return await streams(desk).close(
+        to(chat, text),
+        stream,
+        posted=tuple(desk.progress.ids),
+        on_posted=desk.progress,
+        shown=None if shown is None else to(chat, shown),
+    )
 
 
 def in_group(desk: Desk) -> tuple[Chat, Message]:
@@ -49,6 +56,24 @@ async def test_in_a_private_chat_a_draft_grows_and_the_reply_is_one_message(desk
     assert desk.shown() == ["Hello world"]
     assert receipt.message_ids == numbers(desk.server.from_bot(desk.chat))
     assert desk.server.state.showing == {}, "the reply took the draft's place"
+
+
+@pytest.mark.requirement("REN-4")
+async def test_a_post_that_reads_like_the_reply_is_not_edited_again(desk: Desk) -> None:
+    group, _ = in_group(desk)
+    whole = "The **plan** has three steps."
+    stream = await streams(desk).open(to(group, "The"))
+    await streams(desk).grow(to(group, whole), stream)
+    assert streams(desk).ends_by_edit(to(group, whole), stream, shown=to(group, whole)) is False
+    receipt = await closed(desk, group, whole, stream, shown=whole)
+    (post,) = desk.server.from_bot(group)
+    assert (post.text, receipt.message_ids) == ("The plan has three steps.", (stream,))
+    assert len(desk.server.calls_to("editMessageText")) == 1
+    # What reads otherwise is edited, and so is what nobody knows.
+    await closed(desk, group, "It has **two**.", stream, shown=whole)
+    await closed(desk, group, "It has **two**.", stream)
+    assert len(desk.server.calls_to("editMessageText")) == 3
+    assert desk.server.from_bot(group)[0].text == "It has two."
 
 
 @pytest.mark.requirement("REN-4")
