@@ -185,12 +185,12 @@ def _usage(request: ModelRequest, text: str, calls: Sequence[ToolCall]) -> Usage
 
 
 def _offered(request: ModelRequest) -> tuple[str, ...]:
-    """The names of all tools that a request offers, also of those that `call_tool` calls."""
+    """The names of all tools that a request offers, also of those that ``call_tool`` calls."""
     return (*(tool.name for tool in request.tools), *_by_name(request))
 
 
 def _plain(messages: Sequence[TranscriptMessage]) -> list[TranscriptMessage]:
-    """The messages, with each call of `call_tool` as the call that it means."""
+    """The messages, with each call of ``call_tool`` as the call that it means."""
     return [
         one.model_copy(update={"tool_calls": tuple(_meant(call) for call in one.tool_calls)})
         if isinstance(one, AssistantMessage) and one.tool_calls

@@ -15,7 +15,7 @@ _PRICED: Final = frozenset({"openai", "anthropic", "google"})
 
 def cost_usd(usage: object, *, provider: Provider, model: str) -> float | None:
     """US dollars, or None where the price is unknown. The list reads what `usage` has of
-    `input_tokens`, `output_tokens`, `cache_read_tokens` and `cache_write_tokens`."""
+    ``input_tokens``, ``output_tokens``, ``cache_read_tokens`` and ``cache_write_tokens``."""
     if provider in _FREE:
         return 0.0
     if provider not in _PRICED:

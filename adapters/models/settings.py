@@ -1,7 +1,7 @@
 """What the operator configured about models; ``gateway.config`` builds it.
 
 It holds values only: it reads no environment and asks nobody. `discover` fills in what a local
-server offers, `resolve` turns it into models.
+server offers, `model_registry` turns it into models.
 """
 
 from pydantic import SecretStr

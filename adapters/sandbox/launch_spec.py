@@ -1,8 +1,9 @@
 """What the gateway tells the supervisor of one command.
 
 Standard library only: the supervisor runs isolated, without the gateway's packages. And little of
-it, as in all modules that the supervisor imports at its start: `dataclasses`, `pathlib`, `typing`
-and `json` would triple the processor time of that start, which comes before every command.
+it, as in all modules that the supervisor imports at its start: ``dataclasses``, ``pathlib``,
+``typing`` and ``json`` would triple the processor time of that start, which comes before every
+command.
 """
 
 import marshal

@@ -87,7 +87,7 @@ class Filter:
 
 
 def supported(machine: str) -> bool:
-    """Whether `program` knows the system calls of this `uname` machine."""
+    """Whether `program` knows the system calls of this ``uname`` machine."""
     return machine in _AUDIT
 
 

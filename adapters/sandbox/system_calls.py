@@ -1,10 +1,10 @@
 """The system calls of Linux by name, with their numbers on each architecture; data only.
 
 An entry reads `name x86_64 aarch64`, with `-` where the architecture has no such call. A call that
-is not listed does not exist for a command. So it is with `memfd_create`: what is written to a file
-that it makes is memory which no limit of a process counts. And with Landlock's own calls: a rule
-keeps its file on the disk after it was deleted, where nobody can count it. Standard library only,
-as in `launch_spec`.
+is not listed does not exist for a command. So it is with ``memfd_create``: what is written to a
+file that it makes is memory which no limit of a process counts. And with Landlock's own calls: a
+rule keeps its file on the disk after it was deleted, where nobody can count it. Standard library
+only, as in `launch_spec`.
 """
 
 MACHINES = ("x86_64", "aarch64")

@@ -2,8 +2,8 @@
 
 What comes in, over a socket (`socket_mode`) or as a request (`webhook`), is read by `ingress` and
 `actions`, completed with what only Slack knows (`directory`), stored by the engine and only then
-acknowledged (`receiving`). What goes out is written by `egress` and `cards`, and posted by
-`posting`, `streaming` and `uploads`.
+acknowledged (`event_intake`). What goes out is written by `egress` and `cards`, and posted by
+`posts`, `message_streams` and `uploads`.
 """
 
 from collections.abc import Sequence

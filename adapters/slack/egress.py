@@ -108,7 +108,7 @@ def share_blocks(message: OutboundMessage, upload: Upload, number: int) -> list[
     """What stands beside a shared file: a small line, and in its id the mark of the post.
 
     A share takes no metadata, so a block's id says which post of which row it is; `markdown`
-    blocks are answered with `internal_error` there.
+    blocks are answered with ``internal_error`` there.
     """
     line: JsonObject = {"type": "plain_text", "text": upload.facts or upload.name, "emoji": False}
     return [

@@ -133,7 +133,7 @@ Happened = Heard | Ours | Deleted | Added | ThreadOpened | HomeOpened | Ignored
 
 
 def read_event(payload: JsonObject, bot: Bot, *, reply_in_thread: ReplyInThread) -> Happened:
-    """The payload of an `events_api` envelope, or the body of an Events API request."""
+    """The payload of an ``events_api`` envelope, or the body of an Events API request."""
     event = object_of(payload, "event")
     kind = text_of(event, "type")
     if _elsewhere(payload, bot):

@@ -43,7 +43,7 @@ _REFUSALS = {
 
 @dataclass(frozen=True, slots=True)
 class Envelope:
-    """What Slack tells; `kind` is `events_api`, `slash_commands` or `interactive`."""
+    """What Slack tells; `kind` is ``events_api``, ``slash_commands`` or ``interactive``."""
 
     id: str
     kind: str

@@ -1,7 +1,8 @@
 """One Telegram bot as a `ChatAdapter`: it moves messages both ways and decides nothing.
 
-What comes in is read by `ingress` and stored by `hearing` before `polling` or `webhook` confirms
-it. What goes out is written by `egress` and posted by `posting`; `streaming` shows it as it grows.
+What comes in is read by `ingress` and stored by `update_intake` before `polling` or `webhook`
+confirms it. What goes out is written by `egress` and posted by `post_sender`; `message_streams`
+shows it as it grows.
 """
 
 import asyncio

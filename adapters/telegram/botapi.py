@@ -98,7 +98,7 @@ class BotApi:
         return answer
 
     def download(self, path: str) -> AsyncGenerator[bytes, None]:
-        """The file at a `file_path` of `getFile`, in pieces. Raises `TelegramFailure`."""
+        """The file at a ``file_path`` of `getFile`, in pieces. Raises `TelegramFailure`."""
         return self._transport.pieces(f"{self._bot.base_file_url}/{quote(path)}")
 
     async def close(self) -> None:

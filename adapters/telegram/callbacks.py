@@ -3,7 +3,7 @@
 Callback data comes back from the client of whoever pressed, which may be a changed one, so it
 names a card and a choice only and carries a signature under a key that follows from the token.
 The signature says that the gateway wrote it; who may press is the engine's to decide. Shape:
-``<open call>:<choice>:<signature>`` within the 64 bytes of `callback_data` in the Bot API.
+``<open call>:<choice>:<signature>`` within the 64 bytes of ``callback_data`` in the Bot API.
 """
 
 import base64

@@ -31,20 +31,20 @@ class TelegramClient:
     async def call(
         self, method: str, payload: JsonObject, *, timeout_s: float | None = None
     ) -> JsonValue:
-        """The `result` of a Bot API method. Raises `TelegramFailure`."""
+        """The ``result`` of a Bot API method. Raises `TelegramFailure`."""
         return await self._opened().call(method, payload, timeout_s)
 
     async def upload(
         self, method: str, payload: JsonObject, *, field: str, file: FilePart, size: int
     ) -> JsonValue:
-        """The `result` of a method whose argument `field` is the `file` of `size` bytes.
+        """The ``result`` of a method whose argument `field` is the `file` of `size` bytes.
 
         Raises `TelegramFailure`, and `OSError` where the file cannot be opened.
         """
         return await self._opened().upload(method, payload, field, file, size)
 
     def download(self, path: str) -> AsyncGenerator[bytes, None]:
-        """A file in pieces, by the `file_path` of `getFile`. Raises `TelegramFailure`."""
+        """A file in pieces, by the ``file_path`` of `getFile`. Raises `TelegramFailure`."""
         return self._opened().download(path)
 
     def _opened(self) -> "BotApi":

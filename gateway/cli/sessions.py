@@ -107,7 +107,7 @@ def export(
 
 
 def state_of(session: "JsonObject") -> str:
-    """What goes on in a session; `ended` where nothing does and nothing can any more."""
+    """What goes on in a session; ``ended`` where nothing does and nothing can any more."""
     state, status = text_of(session, "state"), text_of(session, "status")
     return status if state == "idle" and status != "open" else state
 

@@ -1,7 +1,7 @@
 """`/v1/files`: what the agent sent into a chat of this server, to be saved and never to be shown.
 
 Whatever a file holds, a browser keeps it as a download: as an attachment of no known type, in a
-sandbox, and without guessing (`nosniff` is set for every answer).
+sandbox, and without guessing (``nosniff`` is set for every answer).
 """
 
 import asyncio

@@ -67,7 +67,7 @@ def code_files(command: str) -> CodeFiles:
 
 def _as_left(simple: Sequence[SimpleCommand], found: Sequence[CodeFiles]) -> Iterator[CodeFiles]:
     """What each part runs. A part that may write can change what runs behind it, and beside it in a
-    pipeline, so nothing of that is known: not even the same again, because the first `make` may
+    pipeline, so nothing of that is known: not even the same again, because the first ``make`` may
     write a `GNUmakefile` for the second."""
     writes = False
     for pipeline in pipelines(simple):

@@ -72,7 +72,7 @@ def names(text: str) -> frozenset[str]:
 
 
 def actions(text: str) -> frozenset[str]:
-    """The same with one dash, as `find` has them."""
+    """The same with one dash, as ``find`` has them."""
     return frozenset(f"-{word}" for word in text.split())
 
 

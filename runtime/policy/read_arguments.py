@@ -1,7 +1,8 @@
 """What reads and changes nothing, and which of its arguments are paths: for the risk line. Pure.
 
-It is wider than `harmless`, because nothing is let through by it: what it says is one sentence on a
-card. What is not known here counts as a program that may do anything, and every argument as a path.
+It is wider than `read_only_programs`, because nothing is let through by it: what it says is one
+sentence on a card. What is not known here counts as a program that may do anything, and every
+argument as a path.
 """
 
 import re

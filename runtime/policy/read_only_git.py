@@ -77,7 +77,7 @@ def _stash(arguments: Sequence[Word]) -> str | None:
 
 
 def _reflog(arguments: Sequence[Word]) -> str | None:
-    """Only what shows it: `expire`, `delete` and others change it."""
+    """Only what shows it: ``expire``, ``delete`` and others change it."""
     rest = arguments[1:] if arguments and arguments[0].text == "show" else arguments
     first = rest[0] if rest else None
     if first is not None and rest is arguments and not first.text.startswith("-"):

@@ -84,7 +84,7 @@ def dialect_name(on: Connection | DialectName) -> DialectName:
 
 
 def insert_ignore(on: Connection | DialectName, table: Table, *, key: Sequence[str] = ()) -> Insert:
-    """INSERT that leaves the present row alone; `rowcount` is 0 then.
+    """INSERT that leaves the present row alone; ``rowcount`` is 0 then.
 
     `key` names the columns of the constraint that may be met; empty: any.
     """

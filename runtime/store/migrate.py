@@ -67,7 +67,7 @@ _VERSION: Final = Table(
 """Where Alembic keeps the revision, as it makes it."""
 
 _ONE_AT_A_TIME: Final = threading.Lock()
-"""Alembic's `op` and `context` are the process's, so its migrations run one after the other."""
+"""Alembic's ``op`` and ``context`` are the process's, so its migrations run one after the other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ async def schema(url: str, *, scripts: Path = MIGRATIONS) -> Schema:
 
 
 def default_differs(*comparison: object) -> bool | None:
-    """Alembic's `compare_server_default`: it takes an empty text on SQLite for a change.
+    """Alembic's ``compare_server_default``: it takes an empty text on SQLite for a change.
 
     None leaves the decision to Alembic.
     """

@@ -43,7 +43,7 @@ T = TypeVar("T")
 
 _RETRIES: Final = 5
 _OLDEST: Final = 130_000
-"""PostgreSQL 13: the first with `pg_current_xact_id`."""
+"""PostgreSQL 13: the first with ``pg_current_xact_id``."""
 
 _STATEMENT_TIMEOUT_S: Final = 15
 """A lease's life: what takes longer is of no use, and over a dead line nothing ever comes back."""

@@ -81,7 +81,8 @@ def _placed(folder: str, path: str) -> str:
 
 def _leads_to_another(file: CodeFile) -> bool:
     """Whether a link leads to a program of the system other than the interpreter of its name, of
-    which alone it is known what it runs: `python` may lead to `python3.11`, and `sh` to `dash`."""
+    which alone it is known what it runs: ``python`` may lead to `python3.11`, and ``sh`` to
+    ``dash``."""
     digest = file.digest or ""
     if not digest.startswith(_LEADS):
         return False

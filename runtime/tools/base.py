@@ -135,7 +135,7 @@ class Face:
 
 
 class SkillReader(Protocol):
-    """The skills of a workspace, as `use_skill` sees them."""
+    """The skills of a workspace, as ``use_skill`` sees them."""
 
     def read(self, name: str) -> str | None:
         """The body of a skill, or None where there is none of this name or it is unavailable."""

@@ -1,4 +1,4 @@
-"""The stored events as `docs/api.md` describes them: their kinds, and what `data` may hold."""
+"""The stored events as `docs/api.md` describes them: their kinds, and what ``data`` may hold."""
 
 import re
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ _LIKE: Final = re.compile(r"as `([a-z.]+)`")
 
 @cache
 def documented() -> Mapping[str, frozenset[str]]:
-    """The keys of `data` of each kind."""
+    """The keys of ``data`` of each kind."""
     page = PAGE.read_text(encoding="utf-8")
     section = page.partition("\n### Stored events\n")[2].partition("\n### ")[0]
     found: dict[str, frozenset[str]] = {}

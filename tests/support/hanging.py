@@ -20,7 +20,7 @@ from tests.support.profiles import is_long
 
 LIMIT_S = 900.0
 """Seconds of the real clock for one test with its fixtures, on a machine that is slow and loaded.
-pytest's own `faulthandler_timeout` starts a thread for each test, which takes it 3 ms."""
+pytest's own ``faulthandler_timeout`` starts a thread for each test, which takes it 3 ms."""
 LONG_LIMIT_S = 12 * 3600.0
 """The same in the long profile, in which one test may play for hours."""
 AGAIN_S = 20.0

@@ -92,7 +92,7 @@ def tapped() -> Iterator[Heard]:
 
 @contextmanager
 def _writer_tapped(heard: Heard) -> Iterator[None]:
-    """The writer's own statements: units, savepoints and what `hot` hands over."""
+    """The writer's own statements: units, savepoints, and `runtime.store.statements.hot`."""
 
     def execute(self: GuardedConnection, statement: str, values: Any = ()) -> Any:
         result = super(GuardedConnection, self).execute(statement, values)

@@ -53,9 +53,9 @@ def tell(unit: Unit, word: Word, *, limits: Limits = USUAL) -> How:
     ``steered``: its run hears it at the next step. ``joined``: a run that waits begins with it.
     ``queued``: a run of its own follows. ``continued``: the agent had settled and runs again.
     ``answered``: it waited for this. ``repeated``: the call said so before. Raises `Conflict` where
-    the agent is to end, or had settled and may not go on (`reopening`), and where one that asks
-    nothing is to get no answer. Raises `Forbidden` where the speaker is trusted less than whom the
-    agent was started for.
+    the agent is to end, or had settled and may not go on (`agent_reopening`), and where one that
+    asks nothing is to get no answer. Raises `Forbidden` where the speaker is trusted less than whom
+    the agent was started for.
     """
     conn, lane = unit.conn, unit.lane(word.session_id)
     unit.say(CHILDREN)

@@ -1,6 +1,6 @@
 """The smallest chat platform there is: a folder. The worked example of `docs/adapters.md`.
 
-People put `in/NAME.json` there; replies appear as `out/OUTBOX_ID-NUMBER.txt`. A file that was
+People put ``in/NAME.json`` there; replies appear as `out/OUTBOX_ID-NUMBER.txt`. A file that was
 read is deleted only once its message is stored, and a file is written under another name first:
 that is all that "stored before acknowledged" and "never twice" ask for.
 """

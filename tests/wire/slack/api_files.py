@@ -1,7 +1,7 @@
 """Files: the two steps of an upload, what a file is, and its deletion.
 
 The bytes travel outside the Web API: to the upload address that step one hands out, and from
-`url_private`, which wants the bot token.
+``url_private``, which wants the bot token.
 """
 
 from collections.abc import Iterator

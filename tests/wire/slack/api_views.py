@@ -1,4 +1,4 @@
-"""Modals and the App Home: `views.open`, `push`, `update`, `publish`."""
+"""Modals and the App Home: ``views.open``, ``push``, ``update``, ``publish``."""
 
 from tests.wire.slack.answers import SlackError
 from tests.wire.slack.api import Api

@@ -3,7 +3,7 @@
 Each method names what it takes. An unknown argument, a wrong type or a missing required one is
 refused with `invalid_arguments`, which real Slack does for most and this server for all. The
 tables follow the reference pages of the methods; legacy arguments that an application of today
-must not send (`as_user`, `link_names`, `parse`) are left out on purpose.
+must not send (``as_user``, ``link_names``, ``parse``) are left out on purpose.
 """
 
 import json

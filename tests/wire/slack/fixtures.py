@@ -1,4 +1,4 @@
-"""The pytest fixture; name this module in `pytest_plugins` to use it.
+"""The pytest fixture; name this module in ``pytest_plugins`` to use it.
 
 pytest_plugins = ["tests.wire.slack.fixtures"]
 """

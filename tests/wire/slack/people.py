@@ -1,7 +1,7 @@
 """What people do in Slack, and the events that Slack sends about it.
 
 The application hears of a channel only when it is a member. A mention in a channel causes both
-`app_mention` and `message`, with the same `ts`; in a direct conversation there is only `message`.
+``app_mention`` and `message`, with the same `ts`; in a direct conversation there is only `message`.
 """
 
 from collections.abc import Sequence
@@ -39,7 +39,7 @@ class People(Core):
     ) -> Said:
         """A person writes. `mention` puts the application's mention before the text.
 
-        `mention_last` sends the `message` event before its `app_mention` twin.
+        `mention_last` sends the `message` event before its ``app_mention`` twin.
         """
         place = self._place(channel, user)
         if thread_ts is not None and place.root_of(thread_ts) is None:
@@ -139,7 +139,7 @@ class People(Core):
         return await self._said(place, message.ts, [event])
 
     async def user_edits(self, channel: str, ts: str, text: str) -> Said:
-        """The author changes a message: `message_changed`."""
+        """The author changes a message: ``message_changed``."""
         place, message, before = self._existing(channel, ts)
         message.revisions.append(message.text)
         message.text, message.blocks = text, _typed_by_hand(text)
@@ -148,13 +148,13 @@ class People(Core):
         return await self._said(place, ts, [event])
 
     async def user_deletes(self, channel: str, ts: str) -> Said:
-        """The author deletes a message: `message_deleted`."""
+        """The author deletes a message: ``message_deleted``."""
         place, message, before = self._existing(channel, ts)
         message.deleted = True
         return await self._said(place, ts, [events.deleted(self.workspace, message, before)])
 
     async def slack_unfurls(self, channel: str, ts: str) -> Said:
-        """Slack adds a link preview: `message_changed` without an edit by a person."""
+        """Slack adds a link preview: ``message_changed`` without an edit by a person."""
         place, message, before = self._existing(channel, ts)
         message.attachments = [{"from_url": "https://example.test/", "title": "Example"}]
         event = events.changed(self.workspace, message, before, self.base_url)

@@ -48,7 +48,7 @@ class Ticks:
 class Install:
     """One installed application: its ids, its credentials, what it may do and hears.
 
-    `scopes` None means every scope; a set answers `missing_scope` for the rest.
+    `scopes` None means every scope; a set answers ``missing_scope`` for the rest.
     """
 
     team_id: str = "T0TEAM"

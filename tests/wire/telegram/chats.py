@@ -91,9 +91,9 @@ class Message:
     """A message that is or was in a chat.
 
     `media` holds the field that carries a file, `service` the field of a service message, and
-    `provenance` `forward_origin`, `via_bot`, `quote` or `external_reply`.
+    `provenance` ``forward_origin``, ``via_bot``, ``quote`` or ``external_reply``.
     `update_id` is that of the update that brought it (or its last edit) to the bot; None when the
-    bot never saw it. `silent`, `raw_markup` and `preview` are what the sender asked for.
+    bot never saw it. `silent`, ``raw_markup`` and `preview` are what the sender asked for.
     """
 
     message_id: int

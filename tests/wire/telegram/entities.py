@@ -1,6 +1,6 @@
 """Message entities as the real server keeps them: UTF-16 offsets, checked, trimmed, limited.
 
-Texts of errors and the order of the checks follow TDLib's `fix_formatted_text`.
+Texts of errors and the order of the checks follow TDLib's ``fix_formatted_text``.
 """
 
 from collections.abc import Sequence

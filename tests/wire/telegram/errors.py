@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 
 class ApiError(Exception):
-    """An answer with `ok: false`; `code` is both the HTTP status and `error_code`."""
+    """An answer with `ok: false`; `code` is both the HTTP status and ``error_code``."""
 
     def __init__(
         self, code: int, description: str, parameters: Mapping[str, int] | None = None

@@ -1,4 +1,4 @@
-"""The server's MarkdownV2 mode, as strict as TDLib's `parse_markdown_v2`, with its texts of errors.
+"""The server's MarkdownV2 mode, as strict as TDLib's ``parse_markdown_v2``, with its error texts.
 
 It walks bytes, because the offsets in the errors count bytes of the UTF-8 text.
 """

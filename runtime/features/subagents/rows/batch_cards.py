@@ -1,7 +1,7 @@
 """Rows of the cards that show a batch of agents at work. Statements only.
 
-A card is one message of the outbox, of the kind `batch`, and the edits of it that follow; they name
-the card where an approval's card names its open call.
+A card is one message of the outbox, of the kind ``batch``, and the edits of it that follow; they
+name the card where an approval's card names its open call.
 """
 
 from collections.abc import Sequence

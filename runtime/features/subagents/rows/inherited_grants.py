@@ -1,9 +1,9 @@
 """What holds for a child now because of the agents above it: allowed rules, and the mode (SUB-17).
 
-A child has copies of what its parent had at the spawn. One that is `selective` or `shared` is also
-reached by what its parent is given later: that is looked up, so that it holds only as long as it
-does for the parent. The mode that a person sets in a chat is looked up for every child: where they
-say that nothing is to be changed, no subagent that is there already changes anything (POL-2).
+A child has copies of what its parent had at the spawn. One that is ``selective`` or ``shared`` is
+also reached by what its parent is given later: that is looked up, so that it holds only as long as
+it does for the parent. The mode that a person sets in a chat is looked up for every child: where
+they say that nothing is to be changed, no subagent that is there already changes anything (POL-2).
 """
 
 from dataclasses import replace
