@@ -23,8 +23,10 @@ from gateway import home_socket, home_token, wiring, workspaces
 from gateway.addresses import addresses
 from gateway.config import Config, ConfigError, secrets_of
 from gateway.config_engine import needs_restart
+from gateway.disk_space import is_full
 from gateway.http.app import build_app, build_probes
 from gateway.http.server import serve as http_serve
+from gateway.http.waiting import answer_probes
 from gateway.logs import Redactor
 from gateway.wiring import Assembly
 from runtime.domain.errors import (
@@ -91,6 +93,15 @@ class CannotStart(Exception):
 class CannotStartYet(CannotStart):
     """The database server is away; a later start may find it."""
 
+    public = "the database does not answer"
+    """What anybody may be told, without an address."""
+
+
+class NoRoom(CannotStartYet):
+    """The disk is full; a later start may find room."""
+
+    public = "the disk is full"
+
 
 @dataclass(frozen=True, slots=True)
 class Start:
@@ -123,10 +134,12 @@ async def running(start: Start) -> AsyncIterator[Started]:
             url = await stack.enter_async_context(_listening(config, assembly))
         except StoreAway as error:
             raise CannotStartYet(str(error)) from error
-        except (Unavailable, InvalidInput) as error:
+        except (Unavailable, InvalidInput, OSError) as error:
+            if is_full(error, config.home):
+                raise NoRoom(f"There is no room on the disk of {config.home}: {error}") from error
+            if isinstance(error, OSError):
+                raise CannotStart(f"The gateway cannot start: {error}.") from error
             raise CannotStart(str(error)) from error
-        except OSError as error:
-            raise CannotStart(f"The gateway cannot start: {error}.") from error
         async with asyncio.TaskGroup() as group:
             keep = assembly.engine.supervisor.start
             engine = keep(group, "engine", assembly.engine.run)
@@ -198,25 +211,39 @@ async def _ready(assembly: Assembly) -> None:
 
 
 async def _begin(stack: AsyncExitStack, start: Start, stop: asyncio.Event) -> Started | None:
-    """Enter `running`; again while the database server is away, for `database.wait_s`.
+    """Enter `running`; again while the database server is away, for `database.wait_s`, and while
+    the disk is full, for as long as that takes: probes are answered meanwhile.
 
     A replica that is restarted while its database is too would stay away for as long as whoever
     restarts it then waits: minutes, or for ever. None if `stop` was set meanwhile. Raises
     `CannotStart`.
     """
     clock, wait_s = wiring.system_clock(), start.config.settings.database.wait_s
-    began = clock.monotonic()
+    began, again_s = clock.monotonic(), AGAIN_S
     while True:
         try:
             return await stack.enter_async_context(running(start))
+        except NoRoom as error:
+            log.warning("room_awaited", reason=str(error))
+            public = error.public
         except CannotStartYet as error:
             if clock.monotonic() - began >= wait_s:
                 raise
             log.warning("database_awaited", reason=str(error), for_s=wait_s)
-        with suppress(TimeoutError):
-            async with asyncio.timeout(min(AGAIN_S, wait_s)):
-                await stop.wait()
-                return None
+            public, again_s = error.public, min(AGAIN_S, wait_s)
+        host, port = _probes_at(start.config)
+        async with answer_probes(host, port, public):
+            with suppress(TimeoutError):
+                async with asyncio.timeout(again_s):
+                    await stop.wait()
+                    return None
+
+
+def _probes_at(config: Config) -> tuple[str, int | None]:
+    """Where `/readyz` is asked for; no port where nobody knows it."""
+    http, roles = config.settings.http, config.settings.roles
+    port = http.port if Role.HTTP in roles else http.health_port
+    return http.host, port or None
 
 
 Tell = Callable[[Started], Coroutine[None, None, None]]
