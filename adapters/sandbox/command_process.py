@@ -13,8 +13,9 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass
+from io import FileIO
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -27,6 +28,7 @@ from adapters.sandbox import (
 )
 from adapters.sandbox.cgroups import CommandGroup
 from adapters.sandbox.launch_spec import LaunchSpec, to_bytes
+from adapters.sandbox.pipe_ends import ReadPipe, WritePipe, open_pipe
 from runtime.ports.clock import Clock, Timer
 from runtime.ports.sandbox import (
     TASK_TOKEN,
@@ -117,17 +119,27 @@ class _Status(asyncio.Protocol):
 
 
 class _Pipes:
-    """The descriptors of both sides; each is closed exactly once."""
+    """The pipes between the gateway and the supervisor. Each file owns its descriptor."""
 
     def __init__(self, *, stdin: bool) -> None:
-        self.control_out, self.control_in = os.pipe()
-        self.status_out, self.status_in = os.pipe()
-        self.output_out, self.output_in = os.pipe()
-        self.stdin_in: int | None = None
-        if stdin:
-            self.stdin_out, self.stdin_in = os.pipe()
-        else:
-            self.stdin_out = os.open(os.devnull, os.O_RDONLY)
+        self._files: list[FileIO] = []
+        self.stdin: FileIO | None = None
+        try:
+            self.control_out, self.control = self._keep(open_pipe())
+            self.status, self.status_in = self._keep(open_pipe())
+            self.output, self.output_in = self._keep(open_pipe())
+            if stdin:
+                self.stdin_out, self.stdin = self._keep(open_pipe())
+            else:
+                self.stdin_out = FileIO(os.devnull)
+                self._files.append(self.stdin_out)
+        except BaseException:
+            self.close()
+            raise
+
+    def _keep(self, pipe: tuple[FileIO, FileIO]) -> tuple[FileIO, FileIO]:
+        self._files += pipe
+        return pipe
 
     def spawn(self, plan: Plan) -> "subprocess.Popen[bytes]":
         """Start the supervisor; its ends of the pipes are closed here, come what may."""
@@ -136,7 +148,7 @@ class _Pipes:
                 file.write(to_bytes(plan.spec))
                 file.flush()
                 file.seek(0)
-                given = (file.fileno(), self.control_out, self.status_in)
+                given = tuple(end.fileno() for end in (file, self.control_out, self.status_in))
                 return subprocess.Popen(
                     [sys.executable, "-I", "-S", "-B", "-c", launcher.BOOT, _IMPORT_ROOT]
                     + [str(descriptor) for descriptor in given],
@@ -150,13 +162,15 @@ class _Pipes:
                     start_new_session=True,
                 )
         except OSError as error:
-            for descriptor in (self.control_in, self.status_out, self.output_out, self.stdin_in):
-                if descriptor is not None:
-                    os.close(descriptor)
             raise SandboxUnavailable(f"The supervisor could not be started: {error}.") from error
         finally:
-            for descriptor in (self.control_out, self.status_in, self.output_in, self.stdin_out):
-                os.close(descriptor)
+            for end in (self.control_out, self.status_in, self.output_in, self.stdin_out):
+                end.close()
+
+    def close(self) -> None:
+        """Close both sides."""
+        for file in self._files:
+            file.close()
 
 
 class LaunchedProcess:
@@ -168,12 +182,12 @@ class LaunchedProcess:
         self._plan = plan
         self._clock = clock
         self._child = child
-        self._pipes = pipes
-        self._control: int | None = pipes.control_in
+        self._control = pipes.control
         self._status = _Status()
+        self._status_pipe = ReadPipe(pipes.status)
         self._output = asyncio.StreamReader(limit=_CHUNK)
-        self._transports: list[asyncio.BaseTransport] = []
-        self._stdin: asyncio.StreamWriter | None = None
+        self._output_pipe = ReadPipe(pipes.output)
+        self._stdin = None if pipes.stdin is None else WritePipe(pipes.stdin)
         self._started = clock.monotonic()
         self._deadline: Timer | None = None
         self._timed_out = False
@@ -184,18 +198,8 @@ class LaunchedProcess:
 
     async def open(self, timeout_s: float | None) -> None:
         """Connect the pipes and wait until the command runs, or raise why it does not."""
-        loop = asyncio.get_running_loop()
-        pipes = self._pipes
-        status, lines = os.fdopen(pipes.status_out), os.fdopen(pipes.output_out)
-        output = asyncio.StreamReaderProtocol(self._output)
-        await self._connect(loop.connect_read_pipe(lambda: self._status, status))
-        await self._connect(loop.connect_read_pipe(lambda: output, lines))
-        if pipes.stdin_in is not None:
-            feed = os.fdopen(pipes.stdin_in, "wb", 0)
-            flow = asyncio.StreamReaderProtocol(asyncio.StreamReader())
-            transport, _ = await loop.connect_write_pipe(lambda: flow, feed)
-            self._transports.append(transport)
-            self._stdin = asyncio.StreamWriter(transport, flow, None, loop)
+        self._status_pipe.connect(self._status)
+        self._output_pipe.connect(asyncio.StreamReaderProtocol(self._output))
         try:
             async with asyncio.timeout(_START_GUARD_S):
                 await self._status.first.wait()
@@ -207,24 +211,17 @@ class LaunchedProcess:
         if timeout_s is not None:
             self._deadline = self._clock.call_later(timeout_s, self._time_out)
 
-    async def _connect(
-        self, opening: Awaitable[tuple[asyncio.BaseTransport, asyncio.BaseProtocol]]
-    ) -> None:
-        transport, _ = await opening
-        self._transports.append(transport)
-
     async def read(self) -> bytes:
         return await self._output.read(_CHUNK)
 
     async def write(self, data: bytes) -> None:
-        if self._stdin is None or self._stdin.is_closing():
+        if self._stdin is None:
             raise BrokenPipeError("the command's standard input is closed")
-        self._stdin.write(data)
-        await self._stdin.drain()
+        await self._stdin.write(data)
 
     def close_stdin(self) -> None:
         if self._stdin is not None:
-            self._stdin.close()
+            self._stdin.finish()
 
     async def wait(self) -> SandboxExit:
         try:
@@ -238,9 +235,7 @@ class LaunchedProcess:
 
     def kill(self) -> None:
         """Have the supervisor kill the whole tree, at once and without waiting for it."""
-        if self._control is not None:
-            os.close(self._control)
-            self._control = None
+        self._control.close()
 
     def _time_out(self) -> None:
         self._timed_out = True
@@ -251,9 +246,9 @@ class LaunchedProcess:
             await self._settle()
             supported = process_tree.supported()
             return TreeEnd(True, matched_target=False, signal_sent=False, supported=supported)
-        if self._control is not None:
+        if not self._control.closed:
             # Tells the supervisor to leave alone, for now, what outlives the first process.
-            os.write(self._control, b"T")
+            self._control.write(b"T")
         found = await asyncio.to_thread(process_tree.find_tree, self.identity)
         above = self._plan.machinery
         commands = [each for each, depth in found.items() if depth is None or depth > above]
@@ -288,18 +283,22 @@ class LaunchedProcess:
 
     async def abandon(self) -> None:
         """Kill what runs and free everything, also when the start did not finish."""
-        self.kill()
-        if self._status.first.is_set():
-            await self._status.ended(_KILL_WAIT_S, self._clock)
-        await self._settle()
-        for transport in self._transports:
-            transport.close()
+        try:
+            self.kill()
+            if self._status.first.is_set():
+                await self._status.ended(_KILL_WAIT_S, self._clock)
+            await self._settle()
+        finally:
+            self._status_pipe.close()
+            self._output_pipe.close()
+            if self._stdin is not None:
+                self._stdin.close()
 
     async def _settle(self) -> SandboxExit:
         """The end, once: reap the supervisor, read what happened, free what was held.
 
-        A caller that is cancelled does not undo that. To conclude a second time would close
-        descriptors whose numbers others have by then.
+        A caller that is cancelled does not undo that. To conclude a second time would signal and
+        remove what others have by then.
         """
         if self._conclusion is None:
             if self._deadline is not None:
@@ -361,16 +360,17 @@ class LaunchedProcess:
 
 async def launch_command(plan: Plan, command: SandboxCommand, *, clock: Clock) -> LaunchedProcess:
     """Start what `plan` says; on any failure nothing is left running or held."""
-    try:
-        pipes = _Pipes(stdin=command.stdin == "open")
-        child = pipes.spawn(plan)
-    except BaseException:
-        plan.free()
-        raise
-    finally:
-        for descriptor in plan.spec.keep_fds:
-            os.close(descriptor)
-    process = LaunchedProcess(plan, clock=clock, child=child, pipes=pipes)
+    with contextlib.ExitStack() as undo:
+        undo.callback(plan.free)
+        try:
+            pipes = _Pipes(stdin=command.stdin == "open")
+            undo.callback(pipes.close)
+            child = pipes.spawn(plan)
+        finally:
+            for descriptor in plan.spec.keep_fds:
+                os.close(descriptor)
+        process = LaunchedProcess(plan, clock=clock, child=child, pipes=pipes)
+        undo.pop_all()
     try:
         await process.open(command.limits.timeout_s)
     except BaseException:
