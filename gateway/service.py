@@ -11,7 +11,7 @@ import gc
 import os
 import signal
 import socket
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -23,7 +23,6 @@ from gateway import home_socket, home_token, wiring, workspaces
 from gateway.addresses import addresses
 from gateway.config import Config, ConfigError, secrets_of
 from gateway.config_engine import needs_restart
-from gateway.disk_space import is_full
 from gateway.http.app import build_app, build_probes
 from gateway.http.server import serve as http_serve
 from gateway.http.waiting import answer_probes
@@ -33,6 +32,7 @@ from runtime.domain.errors import (
     InvalidInput,
     StoreAway,
     StoreCorrupt,
+    StoreFull,
     StoreUnavailable,
     Unavailable,
 )
@@ -48,8 +48,11 @@ FLUSH_S = 5.0
 """How long replies that wait may still be sent at the end."""
 FLUSH_TICK_S = 0.05
 READY_TICK_S = 0.01
+NEARLY_NOTHING = 64 * 1024
+"""Bytes. With less, SQLite may say of a full disk only that a file cannot be opened or written."""
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 AGAIN_S = 2.0
-"""How often a start asks for a database server that is away."""
+"""How often a start asks for a database server that is away, or for room."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +138,7 @@ async def running(start: Start) -> AsyncIterator[Started]:
         except StoreAway as error:
             raise CannotStartYet(str(error)) from error
         except (Unavailable, InvalidInput, OSError) as error:
-            if is_full(error, config.home):
+            if _is_full(error, config.home):
                 raise NoRoom(f"There is no room on the disk of {config.home}: {error}") from error
             if isinstance(error, OSError):
                 raise CannotStart(f"The gateway cannot start: {error}.") from error
@@ -208,6 +211,34 @@ async def _ready(assembly: Assembly) -> None:
         if reason := engine.supervisor.reason("engine"):
             raise RuntimeError(f"the engine failed at the start: {reason}")
         await assembly.clock.sleep(READY_TICK_S)
+
+
+def _is_full(error: BaseException, home: Path) -> bool:
+    """Whether a failure comes from a disk, or a quota, without room."""
+    causes = tuple(_causes(error))
+    if any(isinstance(cause, StoreFull) or _errno(cause) in _FULL for cause in causes):
+        return True
+    unclear = any(isinstance(cause, StoreUnavailable) for cause in causes)
+    return unclear and _free_bytes(home) < NEARLY_NOTHING
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    """An error, and what it was raised from."""
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+def _errno(error: BaseException) -> int | None:
+    return error.errno if isinstance(error, OSError) else None
+
+
+def _free_bytes(folder: Path) -> int:
+    try:
+        status = os.statvfs(folder)
+    except OSError:
+        return NEARLY_NOTHING
+    return status.f_bavail * status.f_frsize
 
 
 async def _begin(stack: AsyncExitStack, start: Start, stop: asyncio.Event) -> Started | None:
