@@ -38,16 +38,36 @@ _ALBUM_PAUSES = 5
 EARLY_S = 1.0
 # What an answer may take longer than it was held back for.
 MARGIN_S = 15.0
+# How long an offset is trusted after the answer that it follows from. Longer than any batch takes
+# to be stored, so that each is confirmed in the end; far shorter than a week.
+FRESH_MS = 3_600_000
 
 Take = Callable[[Unit], Awaitable[None]]
 """Stores an update, or an album. Raises `Unavailable`: it is not confirmed and comes again."""
 
 
 class Offset:
-    """The number from which on updates are asked for; None asks for the oldest unconfirmed one."""
+    """The number from which on updates are asked for; None asks for the oldest unconfirmed one.
+
+    An offset confirms every update below it, so it is kept only while Telegram surely counts as it
+    did: after a quiet week, and where its servers lose count, it numbers anew, perhaps with lower
+    numbers (reference of `Update`). Asking without an offset is always safe: what was stored and
+    not confirmed comes again, is known by its identity (MSG-2), and is confirmed with the answer.
+    """
 
     def __init__(self) -> None:
         self.next: int | None = None
+        self._answered_ms = 0
+
+    def at(self, now_ms: int) -> int | None:
+        """The offset to ask with; one whose updates came too long ago is forgotten."""
+        if not 0 <= now_ms - self._answered_ms < FRESH_MS:
+            self.forget()
+        return self.next
+
+    def answered(self, now_ms: int) -> None:
+        """Telegram answered just now: numbers of this answer are those that it counts with."""
+        self._answered_ms = now_ms
 
     def taken(self, number: int) -> None:
         self.next = number + 1
@@ -56,9 +76,8 @@ class Offset:
         """From this one on nothing is confirmed."""
         self.next = number
 
-    def nothing_left(self) -> None:
-        """Everything is confirmed. After a quiet week Telegram numbers anew, perhaps with lower
-        numbers, and an offset from before would confirm those unread (reference of `Update`)."""
+    def forget(self) -> None:
+        """Everything is confirmed, or nobody knows how Telegram counts now."""
         self.next = None
 
 
@@ -113,11 +132,13 @@ class Poller:
     async def _ask(self, seconds: int) -> list[JsonObject]:
         """Every update that waits, within `seconds`. Raises `TelegramFailure`."""
         question: JsonObject = {"timeout": seconds, "allowed_updates": list(UPDATES)}
-        if self._offset.next is not None:
-            question["offset"] = self._offset.next
+        offset = self._offset.at(self._clock.now_ms())
+        if offset is not None:
+            question["offset"] = offset
         answer = await self._client.call("getUpdates", question, timeout_s=seconds + MARGIN_S)
         if not isinstance(answer, list):
             raise Unanswered("getUpdates gave no list")
+        self._offset.answered(self._clock.now_ms())
         if not self.connected:
             log.info("telegram.receiving")
         self.connected, self._quick, self.trouble = True, False, ""
@@ -126,7 +147,7 @@ class Poller:
 
     async def _hand_on(self, units: list[Unit], take: Take) -> None:
         if not units:
-            self._offset.nothing_left()
+            self._offset.forget()
             return
         for taken, unit in enumerate(units):
             try:
@@ -154,6 +175,8 @@ class Poller:
         self.connected = False
         self.trouble = str(connection_error(failure))
         self._quick = True
+        # Nobody knows how long the outage lasts, and how Telegram counts afterwards.
+        self._offset.forget()
         if isinstance(failure, Refused) and failure.code == 409:
             self._conflict(failure)
         log.warning("telegram.not_receiving", reason=str(failure), again_in_s=delay)

@@ -8,7 +8,7 @@ from adapters.platforms.backoff import Backoff
 from adapters.telegram import failures
 from adapters.telegram.failures import RateLimited, Refused, Unanswered, failure_in
 from adapters.telegram.group_limit import GroupWindow
-from adapters.telegram.polling import Offset
+from adapters.telegram.polling import FRESH_MS, Offset
 from runtime.domain.errors import DeliveryRejected, DeliveryRetry, Forbidden, Unavailable
 from tests.fakes.clock import FakeClock
 
@@ -22,10 +22,22 @@ def refusal(code: int, description: str, **parameters: object) -> Refused:
 
 def test_after_a_quiet_time_the_numbers_may_begin_anew() -> None:
     offset = Offset()
+    offset.answered(5)
     offset.taken(900)
-    assert offset.next == 901
-    offset.nothing_left()
-    assert offset.next is None
+    assert offset.at(5) == 901
+    offset.forget()
+    assert offset.at(5) is None
+
+
+@pytest.mark.parametrize("now_ms", [5 + FRESH_MS, 4], ids=["long ago", "the clock was set back"])
+def test_an_offset_is_not_trusted_where_its_age_is_too_high_or_unknown(now_ms: int) -> None:
+    """As in a process that was suspended between an answer and the next question."""
+    offset = Offset()
+    offset.answered(5)
+    offset.taken(900)
+    assert offset.at(4 + FRESH_MS) == 901
+    assert offset.at(now_ms) is None
+    assert offset.at(5) is None, "once forgotten it stays so"
 
 
 def test_the_backoff_doubles_up_to_a_minute_and_forgets() -> None:

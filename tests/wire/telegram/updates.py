@@ -75,6 +75,18 @@ class UpdateQueue:
         self.pending.sort(key=_number)
         self.signal.pulse()
 
+    def renumber(self, first: int) -> None:
+        """Count anew from `first`, as Telegram does after a quiet week: what waits and what comes.
+
+        An offset from before confirms whatever has lower numbers now. The real server does that
+        for offsets up to ten above its last number, and takes higher ones for none
+        (`TQueue::get` and `Client::do_get_updates` of telegram-bot-api); this one spares nobody.
+        """
+        self._ids = count(first)
+        renumbered = {id(one): {**one, "update_id": next(self._ids)} for one in self.pending}
+        self.history = [renumbered.get(id(one), one) for one in self.history]
+        self.pending = list(renumbered.values())
+
     async def poll(self, arguments: Arguments) -> list[JsonObject]:
         """Answer one `getUpdates`; a poller that waits already is ended with 409.
 
