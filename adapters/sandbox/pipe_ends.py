@@ -1,6 +1,6 @@
 """The gateway's ends of a command's pipes, on any event loop.
 
-With `connect_read_pipe` and `connect_write_pipe` uvloop closes the number of a file object and then
+Where a loop connects a pipe itself, uvloop closes the number of a file object and then
 the object, when another thread may have been given the number; asyncio closes the object alone.
 So the loop only watches a number here (`add_reader`, `add_writer`), which no loop ever closes, and
 the file object is its one owner.

@@ -13,7 +13,7 @@ import pytest
 
 from adapters.sandbox.pipe_ends import ReadPipe, WritePipe, open_pipe
 from tests.contract.sandbox.conftest import Bench
-from tests.profiles import is_long
+from tests.support.profiles import is_long
 
 ROOT = Path(__file__).parents[3]
 CHILDREN, COMMANDS = (20_000, 1_000) if is_long() else (400, 12)
