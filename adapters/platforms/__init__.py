@@ -1,1 +1,1 @@
-"""What the adapters of chat platforms have in common."""
+"""What the adapters of chat platforms, and other clients, have in common."""

@@ -56,3 +56,6 @@ class Expiring(Generic[K, V]):
 
     def put(self, key: K, value: V) -> None:
         self._entries.put(key, (self._clock.monotonic() + self._seconds, value))
+
+    def drop(self, key: K) -> None:
+        self._entries.drop(key)

@@ -1,4 +1,4 @@
-"""Assistant threads: prompts that a person may press, and the thread's title.
+"""Threads of the agent view and of the assistant view: prompts to press, and the thread's title.
 
 The status line of a working run is shown in every thread, this kind included. All of it is best
 effort: a thread without prompts or a title works as well.
@@ -18,14 +18,15 @@ from runtime.ports.clock import Clock
 log = structlog.get_logger(__name__)
 
 LONGEST_TITLE = 80
-_PROMPTS = (
-    ("What can you do?", "What can you do for me here?"),
-    ("What is going on?", f"{COMMAND_PREFIX}status"),
+PROMPTS: tuple[dict[str, JsonValue], ...] = (
+    {"title": "What can you do?", "message": "What can you do for me here?"},
+    {"title": "What is going on?", "message": f"{COMMAND_PREFIX}status"},
 )
+"""What an empty conversation suggests to ask; a manifest says the same."""
 
 
 class Assistant:
-    """The assistant threads of one workspace; which of them have no title yet is kept."""
+    """The agent's threads of one workspace; which of them have no title yet is kept."""
 
     def __init__(self, client: SlackClient, directory: Directory, clock: Clock) -> None:
         self._client = client
@@ -40,9 +41,7 @@ class Assistant:
         """
         if self._untitled.get((thread.chat, thread.thread)) is None:
             self._untitled.put((thread.chat, thread.thread), True)
-        prompts: list[JsonValue] = [
-            {"title": title, "message": message} for title, message in _PROMPTS
-        ]
+        prompts: list[JsonValue] = [*PROMPTS]
         name = await self._directory.name(thread.context) if thread.context else ""
         if name:
             asked = f"I am looking at #{name}. What should I know about it?"
@@ -52,18 +51,32 @@ class Assistant:
             {"channel_id": thread.chat, "thread_ts": thread.thread, "prompts": prompts},
         )
 
+    async def messages_opened(self, chat: str) -> None:
+        """Suggest what to ask in the agent view, at the top of the chat: Slack shows nothing there
+        if the call names a thread."""
+        prompts: list[JsonValue] = [*PROMPTS]
+        body: JsonObject = {"channel_id": chat, "prompts": prompts}
+        await self._try("assistant.threads.setSuggestedPrompts", body)
+
+    async def stopped(self, heard: Heard) -> None:
+        """Slack leaves its own sign of work at a thread that a person stopped."""
+        body: JsonObject = {"channel_id": heard.chat, "thread_ts": heard.thread, "status": "active"}
+        await self._try("agents.sessions.setStatus", body)
+
     async def said(self, heard: Heard, text: str) -> None:
-        """The first words of a thread are its title."""
-        if heard.kind != "direct" or heard.thread is None or not text:
+        """The first words of a thread are its title; in the agent view, they begin the thread."""
+        thread = heard.answer_thread
+        if heard.kind != "direct" or thread is None or heard.joins_chat or not text:
             return
-        key = (heard.chat, heard.thread)
-        if not self._untitled.get(key):
+        key = (heard.chat, thread)
+        begins = thread == heard.message_id and self._untitled.get(key) is None
+        if not (begins or self._untitled.get(key)):
             return
         self._untitled.put(key, False)
         title = " ".join(text.split())[:LONGEST_TITLE]
         await self._try(
             "assistant.threads.setTitle",
-            {"channel_id": heard.chat, "thread_ts": heard.thread, "title": title},
+            {"channel_id": heard.chat, "thread_ts": thread, "title": title},
         )
 
     async def _try(self, method: str, body: JsonObject) -> None:

@@ -15,6 +15,7 @@ from slack_sdk.errors import SlackApiError
 from slack_sdk.web.async_client import AsyncWebClient
 from slack_sdk.web.async_slack_response import AsyncSlackResponse
 
+from adapters.platforms.proxies import proxy_for
 from adapters.slack.failures import (
     DEAD_TOKEN,
     MISSING_SCOPE,
@@ -81,7 +82,7 @@ class SlackClient:
                 address,
                 autoping=False,
                 timeout=aiohttp.ClientWSTimeout(ws_close=SOCKET_CLOSE_TIMEOUT_S),
-                proxy=self._web(self._settings.bot_token).proxy,
+                proxy=proxy_for(address),
             )
         except (aiohttp.ClientError, OSError) as error:
             raise Unreachable(f"the socket cannot be opened: {_named(error)}") from error
@@ -124,7 +125,7 @@ class SlackClient:
                     sock_connect=CONNECT_TIMEOUT_S,
                     sock_read=self._settings.request_timeout_s,
                 ),
-                proxy=self._web(self._settings.bot_token).proxy,
+                proxy=proxy_for(url),
             )
         except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
             raise Unreachable(_named(error)) from error
@@ -181,12 +182,15 @@ class SlackClient:
         return self._session
 
     def _web(self, token: SecretStr) -> AsyncWebClient:
-        return AsyncWebClient(
+        web = AsyncWebClient(
             token=token.get_secret_value(),
             base_url=self._settings.api_url,
             session=self._http(),
             retry_handlers=[],
         )
+        # Its own reading of the environment knows no exceptions.
+        web.proxy = proxy_for(self._settings.api_url)
+        return web
 
 
 async def _answer(

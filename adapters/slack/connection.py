@@ -13,6 +13,7 @@ from adapters.slack import bot_identity
 from adapters.slack.client import SlackClient
 from adapters.slack.directory import Directory
 from adapters.slack.event_intake import Receiver
+from adapters.slack.experience import ASSISTANT_VIEW_ENDS, VIEWS
 from adapters.slack.ingress import Bot
 from adapters.slack.settings import SlackSettings
 from adapters.slack.socket_mode import SocketMode
@@ -51,16 +52,17 @@ class Reception:
     def status(self) -> AdapterStatus:
         """Connected while at least one socket is open and greeted; by HTTP, once Slack took the
         token. A token that Slack refuses meanwhile is shown until it is taken again."""
+        kind = VIEWS[self.memory.experience] if self.memory.experience else ""
         if self._client.trouble and self._receiver is not None:
-            return AdapterStatus(connected=False, detail=self._client.trouble)
+            return AdapterStatus(connected=False, detail=self._client.trouble, kind=kind)
         if self._settings.by_http:
-            detail = self._trouble or self._lacking()
-            return AdapterStatus(connected=self._receiver is not None, detail=detail)
+            detail = self._trouble or " ".join(filter(None, (self._lacking(), self._old_view())))
+            return AdapterStatus(connected=self._receiver is not None, detail=detail, kind=kind)
         if any(socket.connected for socket in self._sockets):
-            notes = [note for note in (self._company(), self._lacking()) if note]
-            return AdapterStatus(connected=True, detail=" ".join(notes))
+            notes = (self._company(), self._lacking(), self._old_view())
+            return AdapterStatus(connected=True, detail=" ".join(filter(None, notes)), kind=kind)
         trouble = next((socket.trouble for socket in self._sockets if socket.trouble), "")
-        return AdapterStatus(connected=False, detail=trouble or self._trouble)
+        return AdapterStatus(connected=False, detail=trouble or self._trouble, kind=kind)
 
     async def connect(self) -> None:
         """Try the tokens. Raises `Forbidden` for a wrong one, `Unavailable` to try again."""
@@ -133,7 +135,19 @@ class Reception:
         scopes = ", ".join(sorted({scope or "a scope" for scope in lacking.values()}))
         return (
             f"The application lacks {scopes}: Slack refuses {', '.join(sorted(lacking))}. Put the "
-            "text of `gatehouse slack manifest` into its App Manifest and reinstall it."
+            "text of `gatehouse slack manifest` into its App Manifest and reinstall it; with "
+            "--assistant-view if its manifest says assistant_view. If it has neither view, only "
+            "add the scopes: that manifest would give it the agent view, which cannot be undone."
+        )
+
+    def _old_view(self) -> str:
+        """The assistant view, where the events prove it: it will end."""
+        if self.memory.experience != "assistant":
+            return ""
+        return (
+            f"This application has Slack's assistant view, which Slack ends in "
+            f"{ASSISTANT_VIEW_ENDS}. `gatehouse slack manifest` prints the manifest of the agent "
+            "view; the switch cannot be undone."
         )
 
     def _company(self) -> str:

@@ -12,7 +12,7 @@ from adapters.platforms.recent_values import Expiring, Recent
 from adapters.slack.ack_deadline import best_effort, within
 from adapters.slack.client import SlackClient
 from adapters.slack.failures import Refused, SlackFailure
-from adapters.slack.ingress import Bot, Heard
+from adapters.slack.ingress import Bot, Heard, begins_assistant_thread
 from adapters.slack.message_text import people_in
 from runtime.domain.json_fields import object_of, objects_of, text_of
 from runtime.domain.value import JsonObject
@@ -38,6 +38,8 @@ class Directory:
         self._zones: Expiring[str, str] = Expiring(clock, NAMES_KEPT_S)
         self._members: Expiring[str, bool] = Expiring(clock, NAMES_KEPT_S)
         self._threads: Recent[tuple[str, str], bool] = Recent()
+        self._assistant_threads: Recent[tuple[str, str], bool] = Recent()
+        self._public: Expiring[str, str] = Expiring(clock, NAMES_KEPT_S)
 
     async def names(self, ids: Iterable[str]) -> Mapping[str, str]:
         """Names of people and channels by id; what cannot be looked up now is missing, and the id
@@ -52,6 +54,42 @@ class Directory:
     async def name(self, each: str) -> str:
         """One name, or nothing."""
         return (await self.names([each])).get(each, "")
+
+    async def public_name(self, chat: str) -> str:
+        """The name of a channel that everybody in the workspace may see; else nothing: who looks
+        at a private channel is not proven to be in it."""
+        if not chat.startswith("C"):
+            return ""
+        known = self._public.get(chat)
+        if known is None:
+            known = ""
+            async with best_effort(self._clock, log.info, "slack.channel_unknown"):
+                answer = await self._client.read("conversations.info", {"channel": chat})
+                channel = object_of(answer, "channel")
+                known = "" if channel.get("is_private") is not False else text_of(channel, "name")
+                self._public.put(chat, known)
+        return known
+
+    async def in_assistant_thread(self, chat: str, thread: str) -> bool:
+        """Whether a thread of a direct chat was opened in the assistant view. Asks Slack once.
+
+        Raises `SlackFailure` when asking may work later.
+        """
+        known = self._assistant_threads.get((chat, thread))
+        if known is None:
+            asked: dict[str, str | int | bool] = {"channel": chat, "ts": thread, "limit": 1}
+            try:
+                page = await self._client.read("conversations.replies", asked)
+            except Refused as refusal:
+                log.warning("slack.thread_unreadable", chat=chat, reason=str(refusal))
+                return False
+            known = any(map(begins_assistant_thread, objects_of(page, "messages")[:1]))
+            self._assistant_threads.put((chat, thread), known)
+        return known
+
+    def assistant_thread(self, chat: str, thread: str) -> None:
+        """This thread was opened in the assistant view."""
+        self._assistant_threads.put((chat, thread), True)
 
     def zone(self, user: str) -> str:
         """The time zone of a person's profile, which came with their name; empty where it is not

@@ -10,11 +10,13 @@ from weakref import WeakValueDictionary
 
 import structlog
 
+from adapters.platforms.recent_values import Expiring, Recent
 from adapters.slack import ingress
 from adapters.slack.ack_deadline import best_effort
 from adapters.slack.assistant import Assistant
 from adapters.slack.client import SlackClient
 from adapters.slack.directory import Directory
+from adapters.slack.experience import description_of, experience_of
 from adapters.slack.failures import SlackFailure
 from adapters.slack.ingress import (
     Added,
@@ -23,6 +25,7 @@ from adapters.slack.ingress import (
     Heard,
     HomeOpened,
     Ignored,
+    MessagesOpened,
     Ours,
     ThreadOpened,
 )
@@ -41,6 +44,8 @@ log = structlog.get_logger(__name__)
 GREETING = "gatehouse_greeting"
 """The mark of a greeting: Slack may tell of the same arrival again, and to another process."""
 _LOOKED_AT = 200
+OPENED_S = 3.0
+"""A person who opens the application again within these seconds sees what is there."""
 NOT_THERE = (
     "I am not in this channel, so I could not answer here. Add me with /invite, or write me a "
     "direct message."
@@ -69,6 +74,8 @@ class Receiver:
         self._assistant = Assistant(client, directory, clock)
         self._client = client
         self._interactivity = Interactivity(client, bot, directory, clock)
+        self._opened: Expiring[tuple[str, str], bool] = Expiring(clock, OPENED_S)
+        self._told: Recent[tuple[str, str], str] = Recent()
         self._order: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def receive(self, envelope: Envelope, gatehouse: Gatehouse) -> Ack | None:
@@ -96,13 +103,51 @@ class Receiver:
             return Ack()
         habit = self._settings.reply_in_thread
         event = ingress.read_event(envelope.payload, self._bot, reply_in_thread=habit)
-        if isinstance(event, HomeOpened):
-            await self._interactivity.publish_home(event.user, gatehouse)
+        self._memory.notice(experience_of(object_of(envelope.payload, "event")))
+        if isinstance(event, HomeOpened | MessagesOpened):
+            await self._open(event, gatehouse)
         elif isinstance(event, Ignored):
             log.debug("slack.ignored", reason=event.reason)
         else:
             await self._in_order(event, gatehouse)
         return Ack()
+
+    async def _open(self, opened: HomeOpened | MessagesOpened, gatehouse: Gatehouse) -> None:
+        """Show what a person opened, once for many openings in a row."""
+        key = (opened.user, type(opened).__name__)
+        if self._opened.get(key):
+            return
+        self._opened.put(key, True)
+        is_shown = False
+        try:
+            if isinstance(opened, HomeOpened):
+                await self._interactivity.publish_home(opened.user, gatehouse)
+            elif self._memory.experience == "agent":
+                await self._assistant.messages_opened(opened.chat)
+            is_shown = True
+        finally:
+            if not is_shown:
+                # Slack delivers it again.
+                self._opened.drop(key)
+
+    async def _placed(self, heard: Heard) -> Heard:
+        """The message with its session: in the agent view and in the assistant view, threads of a
+        direct chat have their own; elsewhere they belong to the chat. Raises `SlackFailure`."""
+        if heard.kind != "direct" or self._memory.experience == "agent":
+            return ingress.in_agent_view(heard) if heard.kind == "direct" else heard
+        if heard.thread is None or self._settings.reply_in_thread == "always":
+            return heard
+        if await self._directory.in_assistant_thread(heard.chat, heard.thread):
+            return heard
+        return ingress.in_chat(heard)
+
+    async def _viewing(self, heard: Heard) -> str:
+        """What the writer looks at, where their thread was not told yet."""
+        channels = [one.id for one in heard.viewed if one.kind in ("channel", "message")]
+        names = {each: await self._directory.public_name(each) for each in channels}
+        words = description_of(heard.viewed, names)
+        told = self._told.get((heard.chat, heard.answer_thread or ""))
+        return "" if words == told else words
 
     async def _in_order(
         self, event: Heard | Ours | Deleted | Added | ThreadOpened, gatehouse: Gatehouse
@@ -124,6 +169,7 @@ class Receiver:
                     if self._settings.greeting:
                         await self._greet(event.chat)
                 case ThreadOpened():
+                    self._directory.assistant_thread(event.chat, event.thread)
                     await self._assistant.opened(event)
 
     async def _command(self, envelope: Envelope, gatehouse: Gatehouse) -> Ack:
@@ -139,6 +185,8 @@ class Receiver:
 
     async def _heard(self, heard: Heard, gatehouse: Gatehouse) -> None:
         directory = self._directory
+        heard = await self._placed(heard)
+        viewing = await self._viewing(heard) if heard.viewed else ""
         in_thread = self._settings.thread_without_mention and await directory.takes_part(heard)
         names = await directory.names(heard.named)
         message = ingress.inbound(
@@ -148,12 +196,17 @@ class Receiver:
             takes_part=in_thread,
             received_at_ms=self._clock.now_ms(),
             timezone=directory.zone(heard.user),
+            viewing=viewing,
         )
         if heard.edited_at is not None:
             await gatehouse.revise(message)
             return
         await gatehouse.accept(message)
-        if not heard.is_bot:
+        if viewing:
+            self._told.put((heard.chat, heard.answer_thread or ""), viewing)
+        if heard.is_stop:
+            await self._assistant.stopped(heard)
+        elif not heard.is_bot:
             self._remember(heard)
             await self._assistant.said(heard, message.text)
 

@@ -1,15 +1,17 @@
 """Slack's payloads as messages of ours. Pure: it asks nobody and never raises on a strange shape.
 
 Reading gives what happened: `Heard`, which still has Slack's ids in its text, `Deleted`, `Added`,
-`ThreadOpened`, `HomeOpened`, or `Ignored` with the reason. What only Slack can tell (names, whether
-the bot takes part in a thread) is asked for by the adapter and handed to `inbound`. Shapes: the
-reference pages of the events and of slash commands. Buttons and forms are read by `actions`.
+`ThreadOpened`, `HomeOpened`, `MessagesOpened`, or `Ignored` with the reason. What only Slack can
+tell (names, whether the bot takes part in a thread) is asked for by the adapter and handed to
+`inbound`. Shapes: the reference pages of the events and of slash commands. Buttons and forms are
+read by `actions`.
 """
 
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from adapters.slack.experience import ASSISTANT_ROOT, Viewed, viewed_in
 from adapters.slack.message_text import (
     channels_in,
     people_in,
@@ -95,10 +97,20 @@ class HomeOpened:
     user: str
 
 
+@dataclass(frozen=True, slots=True)
+class MessagesOpened:
+    """A person opened their direct chat with the application."""
+
+    user: str
+    chat: str
+    viewed: tuple[Viewed, ...] = ()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Heard:
     """A message in Slack's own words. `thread` is the thread it was said in, if it was in one;
-    `answer_thread` the one that its reply goes to, which also names the session."""
+    `answer_thread` the one that its reply goes to, which also names the session, unless it
+    `joins_chat`: then the session is the direct chat's. `viewed` is what its writer looks at."""
 
     chat: str
     kind: ChatKind
@@ -115,6 +127,10 @@ class Heard:
     parent_is_bot: bool = False
     attachments: tuple[Attachment, ...] = ()
     sent_at_ms: int | None = None
+    joins_chat: bool = False
+    viewed: tuple[Viewed, ...] = ()
+    is_stop: bool = False
+    """Slack's own stop was pressed: nobody wrote these words."""
 
     @property
     def named(self) -> frozenset[str]:
@@ -129,7 +145,7 @@ class Heard:
         return in_thread and not (self.mentions_bot or self.is_bot)
 
 
-Happened = Heard | Ours | Deleted | Added | ThreadOpened | HomeOpened | Ignored
+Happened = Heard | Ours | Deleted | Added | ThreadOpened | HomeOpened | MessagesOpened | Ignored
 
 
 def read_event(payload: JsonObject, bot: Bot, *, reply_in_thread: ReplyInThread) -> Happened:
@@ -146,9 +162,29 @@ def read_event(payload: JsonObject, bot: Bot, *, reply_in_thread: ReplyInThread)
         return Added(chat) if ours else Ignored("somebody else joined")
     if kind in ("assistant_thread_started", "assistant_thread_context_changed"):
         return _assistant_thread(object_of(event, "assistant_thread"))
-    if kind == "app_home_opened" and text_of(event, "tab") == "home" and text_of(event, "user"):
-        return HomeOpened(text_of(event, "user"))
+    if kind == "app_home_opened":
+        return _opened(event)
+    if kind == "agent_session_stopped":
+        return _stopped(event)
     return Ignored(f"event {kind or 'without a type'}")
+
+
+def in_agent_view(heard: Heard) -> Heard:
+    """The same message where each root message of a direct chat is a thread of its own. A slash
+    command is no message, so it begins none."""
+    if heard.kind != "direct" or heard.thread is not None or not _TS.fullmatch(heard.message_id):
+        return heard
+    return replace(heard, answer_thread=heard.message_id)
+
+
+def in_chat(heard: Heard) -> Heard:
+    """The same reply where a thread of a direct chat goes on with the chat's conversation."""
+    return replace(heard, joins_chat=heard.answer_thread is not None)
+
+
+def begins_assistant_thread(message: JsonObject) -> bool:
+    """Whether a thread whose first message this is was opened in the assistant view."""
+    return text_of(message, "subtype") == ASSISTANT_ROOT
 
 
 def deletion(deleted: Deleted, bot: Bot, *, received_at_ms: int) -> Deletion:
@@ -188,9 +224,10 @@ def inbound(
     takes_part: bool,
     received_at_ms: int,
     timezone: str = "",
+    viewing: str = "",
 ) -> InboundMessage:
     """The message for the engine. `takes_part` says that the bot is in the message's thread,
-    `timezone` what its sender's profile says."""
+    `timezone` what its sender's profile says, `viewing` what they look at."""
     text = without_leading_mention(heard.text, bot.user_id)
     said = without_quotes(text)
     return InboundMessage(
@@ -199,6 +236,8 @@ def inbound(
         chat_id=heard.chat,
         chat_kind=heard.kind,
         thread_id=heard.answer_thread,
+        joins_chat=heard.joins_chat,
+        viewing=viewing,
         message_id=heard.message_id,
         edited_at=heard.edited_at,
         sender=Sender(
@@ -243,6 +282,33 @@ def _elsewhere(payload: JsonObject, bot: Bot) -> bool:
     teams = [text_of(one, "team_id") for one in objects_of(payload, "authorizations")]
     # An installation in a whole organisation names no workspace.
     return all(teams) and bool(teams) and bot.team_id not in teams
+
+
+def _opened(event: JsonObject) -> HomeOpened | MessagesOpened | Ignored:
+    user, chat, tab = (text_of(event, key) for key in ("user", "channel", "tab"))
+    if tab == "home" and user:
+        return HomeOpened(user)
+    if tab == "messages" and user and chat:
+        return MessagesOpened(user, chat, viewed_in(event))
+    return Ignored("the application was opened at a tab without a use")
+
+
+def _stopped(event: JsonObject) -> Heard | Ignored:
+    """Slack's own stop button, as the command of whoever pressed it."""
+    user, chat, thread = (text_of(event, key) for key in ("user", "channel", "thread_ts"))
+    if not (user and chat and _TS.fullmatch(thread)):
+        return Ignored("a stop without a person, a channel or a thread")
+    return Heard(
+        chat=chat,
+        kind=_chat_kind("", chat),
+        message_id=f"stop:{thread}:{text_of(event, 'event_ts')}",
+        user=user,
+        text="/stop",
+        is_stop=True,
+        thread=thread,
+        answer_thread=thread,
+        mentions_bot=True,
+    )
 
 
 def _assistant_thread(thread: JsonObject) -> ThreadOpened | Ignored:
@@ -291,6 +357,7 @@ def _spoken(event: JsonObject, message: JsonObject, bot: Bot) -> Heard | Ours | 
         edited_at=text_of(object_of(message, "edited"), "ts") or None,
         attachments=_attachments(message),
         sent_at_ms=_milliseconds(ts),
+        viewed=viewed_in(event),
     )
 
 

@@ -1,35 +1,54 @@
-"""The application manifest: exactly the scopes and events that the adapter uses (SLK-6).
+"""The application manifest: exactly the scopes and events that the adapter uses (SLK-6, SLK-9).
 
 It prints text and installs nothing. A scope that is added here without a use, or used without
-being here, fails a test.
+being here, fails a test. Fields and limits: the schema in github.com/slackapi/manifest-schema.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from urllib.parse import urlsplit
 
 import yaml
 
+from adapters.slack.assistant import PROMPTS
+from adapters.slack.experience import ASSISTANT_VIEW_ENDS, Experience
 from runtime.domain.errors import InvalidInput
 from runtime.domain.value import JsonObject
 
-#: Each event with its use.
+ASSISTANT_VIEW_NOTE = (
+    "this manifest is for an app that was installed with Slack's assistant view. Slack takes no "
+    f"new app with it and ends it in {ASSISTANT_VIEW_ENDS}. Until then, switch the app to the "
+    "agent view with the manifest that `gatehouse slack manifest` prints; the switch cannot be "
+    "undone."
+)
+
+#: Each event with its use, in both views.
 EVENTS = {
-    "app_home_opened": "show the App Home",
+    "app_home_opened": "show the App Home, and suggest what to ask in the agent view",
     "app_mention": "hear mentions",
-    "assistant_thread_context_changed": "suggest what to ask about the channel beside the thread",
-    "assistant_thread_started": "suggest what to ask",
     "member_joined_channel": "greet a channel",
     "message.channels": "hear threads it takes part in, edits and deletions",
     "message.groups": "the same in private channels",
     "message.im": "hear direct messages",
     "message.mpim": "hear group direct messages",
 }
+#: The events of one view alone, each with its use.
+VIEW_EVENTS: Mapping[Experience, Mapping[str, str]] = {
+    "agent": {
+        "agent_session_stopped": "stop when a person presses Slack's own stop",
+        "app_context_changed": "have Slack say with a message what its writer looks at",
+    },
+    "assistant": {
+        "assistant_thread_context_changed": "suggest what to ask about the channel beside it",
+        "assistant_thread_started": "suggest what to ask",
+    },
+}
 COMMAND = "/gatehouse"
+_DESCRIPTION = "An agent for your team, on your own machine"
 
 #: Each scope with its use.
 SCOPES = {
     "app_mentions:read": "hear mentions",
-    "assistant:write": "suggested prompts and titles of assistant threads",
+    "assistant:write": "suggested prompts and titles of threads",
     "channels:history": "hear public channels, read their threads, look up unsure posts",
     "channels:read": "names of channels, whether it is in one, and being added to one",
     "chat:write": "post, stream, edit and show that it works",
@@ -44,8 +63,16 @@ SCOPES = {
 }
 
 
-def manifest(url: str | None = None) -> str:
+def events_of(view: Experience) -> frozenset[str]:
+    """The events that an application with this view subscribes to."""
+    return frozenset(EVENTS) | frozenset(VIEW_EVENTS[view])
+
+
+def manifest(url: str | None = None, *, view: Experience = "agent") -> str:
     """YAML for "Create New App > From a manifest" at https://api.slack.com/apps.
+
+    Slack takes new applications with the agent view only. The assistant view is for updating an
+    application that was installed with it: the agent view cannot be undone there.
 
     Without `url` for Socket Mode, whose App-Level Token (scope connections:write) is made by hand
     afterwards: a manifest has none. With it for HTTP: the gateway's public address, or the one of
@@ -64,7 +91,7 @@ def manifest(url: str | None = None) -> str:
     application: JsonObject = {
         "display_information": {
             "name": "Gatehouse",
-            "description": "An agent for your team, on your own machine",
+            "description": _DESCRIPTION,
         },
         "features": {
             "app_home": {
@@ -72,22 +99,23 @@ def manifest(url: str | None = None) -> str:
                 "messages_tab_enabled": True,
                 "messages_tab_read_only_enabled": False,
             },
-            "assistant_view": {
-                "assistant_description": "An agent for your team, on your own machine",
+            f"{view}_view": {
+                f"{view}_description": _DESCRIPTION,
+                "suggested_prompts": [*PROMPTS],
             },
             "bot_user": {"display_name": "gatehouse", "always_online": True},
             "slash_commands": [command],
         },
         "oauth_config": {"scopes": {"bot": [*sorted(SCOPES)]}},
         "settings": {
-            "event_subscriptions": {**request, "bot_events": [*sorted(EVENTS)]},
+            "event_subscriptions": {**request, "bot_events": [*sorted(events_of(view))]},
             "interactivity": {"is_enabled": True, **request},
             "org_deploy_enabled": False,
             "socket_mode_enabled": called is None,
             "token_rotation_enabled": False,
         },
     }
-    return yaml.safe_dump(application, sort_keys=False)
+    return yaml.safe_dump(application, sort_keys=False, allow_unicode=True)
 
 
 def hook_address(url: str) -> str:

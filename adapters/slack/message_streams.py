@@ -55,10 +55,14 @@ _ENDED = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class _Shown:
-    """What a stream of this process holds; `native` while it is Slack's own."""
+    """What a stream of this process holds; `native` while it is Slack's own.
+
+    `post` is what it surely shows since it is a plain post; None while nobody knows.
+    """
 
     text: str
     native: bool
+    post: Post | None = None
 
 
 class SlackStreams:
@@ -91,7 +95,7 @@ class SlackStreams:
         mine = self._shown.get(stream)
         if mine is not None and mine.native:
             return _rest(message, mine) is None
-        return mine is None or not _reads_so(message, shown)
+        return not self._stands(message, stream, shown)
 
     async def open(self, message: OutboundMessage) -> str:
         first = _first(message)
@@ -108,7 +112,7 @@ class SlackStreams:
                 if not self._refusals.believe(failure, message.target):
                     raise delivery_error(failure) from failure
         ts = await self._poster.post(message, first, 0)
-        self._shown.put(ts, _Shown("", native=False))
+        self._shown.put(ts, _Shown("", native=False, post=first))
         return ts
 
     async def grow(self, message: OutboundMessage, stream: str) -> None:
@@ -122,8 +126,12 @@ class SlackStreams:
             shown = self._plain(stream)
         if shown.native:
             await self._append(message, stream, shown)
-        elif not await self._poster.replace(message, first, stream, mark=True):
-            raise DeliveryRejected("the post that grew is gone")
+        else:
+            # Until Slack has answered, nobody knows what the post shows.
+            self._plain(stream)
+            if not await self._poster.replace(message, first, stream, mark=True):
+                raise DeliveryRejected("the post that grew is gone")
+            self._shown.put(stream, _Shown("", native=False, post=first))
 
     async def close(
         self,
@@ -138,9 +146,9 @@ class SlackStreams:
             return await self._poster.post_rest(message, posted, on_posted)
         posts = egress.posts_of(message)
         first = posts[0] if posts else None
-        mine = self._shown.get(stream)
-        stands = mine is not None and not mine.native and _reads_so(message, shown)
-        whole = stands or await self._stop(message.target, stream, message)
+        whole = self._stands(message, stream, shown) or await self._stop(
+            message.target, stream, message
+        )
         if not isinstance(first, Post):
             # A reply without words: nothing may stay of what was shown instead.
             await self._poster.delete(message.target.chat_id, stream)
@@ -267,6 +275,17 @@ class SlackStreams:
                 return rest is not None and form.items() >= words.items()
         raise AssertionError("the last form is sent or raises")
 
+    def _stands(self, reply: OutboundMessage, stream: str, shown: OutboundMessage | None) -> bool:
+        """Whether the post surely is the first post of the reply already.
+
+        Both must say so: the caller knows what was to be shown under its lease, and only here is
+        known whether it was put into the post, as where a stream ended in front of its last words.
+        """
+        mine, first = self._shown.get(stream), _first(reply)
+        if first is None or shown is None or mine is None:
+            return False
+        return mine.post == first and _first(shown) == first
+
     def _plain(self, stream: str) -> _Shown:
         shown = _Shown("", native=False)
         self._shown.put(stream, shown)
@@ -304,11 +323,6 @@ def _rest(reply: OutboundMessage, shown: _Shown | None) -> str | None:
     if shown is None or first is None or len(first.blocks) > 1:
         return None
     return whole.removeprefix(shown.text) if whole.startswith(shown.text) else None
-
-
-def _reads_so(reply: OutboundMessage, shown: OutboundMessage | None) -> bool:
-    """Whether the post that shows the one is the first post of the other."""
-    return shown is not None and _first(shown) is not None and _first(shown) == _first(reply)
 
 
 def _first(message: OutboundMessage) -> Post | None:

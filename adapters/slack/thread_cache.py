@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from adapters.platforms.recent_values import Recent
+from adapters.slack.experience import Experience
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,10 +14,17 @@ class Asker:
     team: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Memory:
     """What was heard, for what goes out: chat -> the thread under which a status can be shown, and
-    (chat, thread) -> who asked there."""
+    (chat, thread) -> who asked there. `experience` is what the events prove of the application."""
 
     last_heard: Recent[str, str] = field(default_factory=Recent)
     askers: Recent[tuple[str, str], Asker] = field(default_factory=Recent)
+    experience: Experience | None = None
+
+    def notice(self, proven: Experience | None) -> None:
+        """Believe an event. The agent view cannot be undone: an older event that comes late, or
+        again, proves nothing against it."""
+        if proven is not None and self.experience != "agent":
+            self.experience = proven

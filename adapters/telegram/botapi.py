@@ -19,6 +19,7 @@ from telegram import Bot
 from telegram.error import TelegramError
 from telegram.request import BaseRequest, RequestData
 
+from adapters.platforms.proxies import proxy_for
 from adapters.rendering import clean
 from adapters.telegram.failures import (
     TelegramFailure,
@@ -176,7 +177,11 @@ class Transport(BaseRequest):
         timeout = aiohttp.ClientTimeout(sock_connect=CONNECT_TIMEOUT_S, sock_read=self._timeout_s)
         try:
             async with self._opened().get(
-                url, timeout=timeout, trace_request_ctx=_Journey(), allow_redirects=False
+                url,
+                timeout=timeout,
+                trace_request_ctx=_Journey(),
+                allow_redirects=False,
+                proxy=proxy_for(url),
             ) as response:
                 if response.status != 200:
                     failure = failure_in(response.status, await response.read())
@@ -203,6 +208,7 @@ class Transport(BaseRequest):
                 data=data,
                 timeout=aiohttp.ClientTimeout(total=total_s, sock_connect=CONNECT_TIMEOUT_S),
                 trace_request_ctx=journey,
+                proxy=proxy_for(url),
             ) as response:
                 status, body = response.status, await response.read()
         except (aiohttp.ClientError, OSError) as error:

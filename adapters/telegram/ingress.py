@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from adapters.rendering import clean
 from adapters.telegram.media import attachments_of
 from adapters.telegram.message_text import authorship_of, read_wording
+from adapters.telegram.rich_text import words_of_rich
 from runtime.domain.json_fields import fields_of, number_of, object_of, objects_of, text_of
 from runtime.domain.messages import Attachment, ChatKind, InboundMessage, Move
 from runtime.domain.people import Sender
@@ -208,13 +209,17 @@ def _sender(message: JsonObject) -> Sender | None:
 
     Anonymous administrators and people who write as a channel are shown by Telegram as one of its
     own bots (in `from`) and as the chat that they write for: that chat is the sender, a person.
+    What a bot writes for the account of a business is a bot's, whoever's account it is.
     """
     chat = object_of(message, "sender_chat")
     chat_id = number_of(chat, "id")
     if chat_id is not None:
         name = text_of(chat, "title") or text_of(chat, "username")
         return Sender(id=str(chat_id), name=_name(name))
-    return _person(object_of(message, "from"))
+    sender = _person(object_of(message, "from"))
+    if sender is not None and number_of(object_of(message, "sender_business_bot"), "id"):
+        return sender.model_copy(update={"is_bot": True})
+    return sender
 
 
 def _person(user: JsonObject) -> Sender | None:
@@ -237,7 +242,9 @@ def _name(text: str) -> str:
 def _words(message: JsonObject) -> tuple[str, list[JsonObject]]:
     if text := text_of(message, "text"):
         return text, objects_of(message, "entities")
-    return text_of(message, "caption"), objects_of(message, "caption_entities")
+    if caption := text_of(message, "caption"):
+        return caption, objects_of(message, "caption_entities")
+    return words_of_rich(message)
 
 
 def _replied(message: JsonObject, place: _Place) -> JsonObject:

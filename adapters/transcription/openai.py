@@ -11,6 +11,7 @@ from typing import Final
 import aiohttp
 from pydantic import SecretStr
 
+from adapters.platforms.proxies import proxy_for
 from runtime.domain.errors import Forbidden, Unavailable
 from runtime.domain.json_fields import object_in, text_of
 from runtime.domain.value import Value
@@ -64,7 +65,11 @@ class OpenAITranscriber:
             headers["Authorization"] = f"Bearer {key.get_secret_value()}"
         self._session = self._session or aiohttp.ClientSession()
         async with self._session.post(
-            self._url, data=form, headers=headers, allow_redirects=False
+            self._url,
+            data=form,
+            headers=headers,
+            allow_redirects=False,
+            proxy=proxy_for(self._url),
         ) as response:
             if response.status in (408, 409, 425, 429) or response.status >= 500:
                 raise Unavailable(f"transcription: HTTP {response.status}")

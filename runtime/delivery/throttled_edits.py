@@ -167,7 +167,9 @@ class Showing:
             if isinstance(error, DeliveryRejected) and one.stream == Stream():
                 await self._keep(one, None)
         else:
-            one.shown, one.shown_step, one.standing = text, step, text
+            one.shown, one.shown_step = text, step
+            # What was given up was not shown: its post is known to nobody.
+            one.standing = None if one.given_up else text
 
     def _is_early(self, one: GrowingText, streams: Streams) -> bool:
         """Whether a text that grows by edits must wait: for the pause between two edits of its

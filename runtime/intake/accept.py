@@ -98,7 +98,7 @@ class Accepting(Reception):
 
         What the configuration grants is not made lasting by it: it ends when the line is removed.
         """
-        direct = message.address if message.chat_kind == "direct" else None
+        direct = message.address.of_session if message.chat_kind == "direct" else None
         if speaker.trust not in (Trust.OWNER, Trust.MEMBER) or message.channel in LOCAL:
             return
         paired = known is not None and known.paired

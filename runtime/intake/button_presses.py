@@ -66,6 +66,7 @@ class Pressing(Reception):
             chat_id=place.chat_id,
             chat_kind=place.chat_kind,
             thread_id=place.thread_id,
+            joins_chat=place.joins_chat,
             message_id=f"press:{press.press_id}",
             sender=press.sender,
             text=button.command,

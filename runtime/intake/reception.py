@@ -149,7 +149,7 @@ class Reception:
         return unit.create(
             NewSession(
                 key=key,
-                address=message.address,
+                address=message.address.of_session,
                 mode=self.settings.mode,
                 queue_mode=self.settings.queue_mode,
                 title=message.text.strip()[:80],

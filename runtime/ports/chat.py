@@ -41,10 +41,13 @@ class Capabilities:
 
 @dataclass(frozen=True, slots=True)
 class AdapterStatus:
-    """For /readyz, /v1/status and metrics. `detail` says what to do when not connected."""
+    """For /readyz, /v1/status and metrics. `detail` says what to do when not connected. `kind` is
+    which of the platform's kinds of application this is, in its own words, as far as what arrived
+    proves it; empty while nothing does."""
 
     connected: bool
     detail: str = ""
+    kind: str = ""
 
 
 Posted = Callable[[str], Awaitable[None]]

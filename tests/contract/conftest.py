@@ -11,9 +11,11 @@ from tests.contract.store_support import (
     schema_templates,
     store,
 )
+from tests.support.compiled_statements import compiled_once
 
 __all__ = [
     "clock",
+    "compiled_once",
     "database",
     "database_url",
     "dialect",

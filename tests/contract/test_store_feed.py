@@ -73,7 +73,7 @@ async def read(store: Database, position: int) -> list[int]:
 
 async def next_of(store: Database, position: int) -> list[int]:
     """The same, once there is something: a unit of any database on the server holds the feed up."""
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(300):
         while not (found := await read(store, position)):
             pass
     return found

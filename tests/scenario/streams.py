@@ -51,13 +51,13 @@ class Stage:
         )
 
     async def until(self, condition: Callable[[], bool], step: float = 0.25) -> None:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(180):
             while not condition():
                 await self.clock.advance(step)
 
     async def settled(self, at: World) -> None:
         """Let time pass until every row of the outbox has its end."""
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(180):
             while set(await at.database.read(outbox.counts)) - {"oldest_ms", "unknown", "dead"}:
                 await self.clock.advance(0.5)
 

@@ -170,3 +170,15 @@ async def test_a_lease_that_is_lost_while_the_post_is_looked_up_sends_nothing(
         assert [name for name, _ in one.streams.calls] == ["find"]
         assert one.chat.texts() == ["a reply"]
         assert await one.counted() == []
+
+
+@pytest.mark.requirement("REN-4", "MSG-11")
+async def test_what_a_post_shows_that_was_not_found_is_not_known(tmp_path: Path) -> None:
+    async with growing(tmp_path, Stream()) as one:
+        one.streams.finds = False
+        await claimed(one)
+        await one.at.until(lambda: one.text.given_up)
+        one.text.over = True
+        await one.task
+        assert [name for name, _ in one.streams.calls] == ["find"]
+        assert one.text.standing is None

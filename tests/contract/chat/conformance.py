@@ -40,7 +40,7 @@ async def deliver(platform: Platform, one: OutboundMessage, kept: Posted | None 
 
 async def seen(platform: Platform, amount: int) -> list[str]:
     """What the person reads, once what is under way is there: the page hears of it by the bus."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while len(platform.seen()) < amount:
             await settle()
     await settle()

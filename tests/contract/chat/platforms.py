@@ -302,9 +302,9 @@ async def fake() -> AsyncIterator[Platform]:
 
 
 @asynccontextmanager
-async def slack(by: str) -> AsyncIterator[Platform]:
+async def slack(by: str, view: str) -> AsyncIterator[Platform]:
     async with (
-        SlackServer(slack_support.installed()).running() as server,
+        SlackServer(slack_support.installed_as(view)).running() as server,
         slack_support.doors(server, by, request_timeout_s=2.0) as door,
     ):
         if by == "http":

@@ -3,15 +3,16 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+import pytest
 import pytest_asyncio
 import yaml
 from aiohttp import web
 from pydantic import SecretStr
 
 from adapters.slack.adapter import SlackAdapter
-from adapters.slack.manifest import manifest
+from adapters.slack.manifest import Experience, manifest
 from adapters.slack.settings import SlackSettings
 from gateway.http.hooks import HookRoutes
 from gateway.http.problems import problems
@@ -19,6 +20,7 @@ from runtime.domain.messages import ChatAddress, ChatKind, OutboundMessage, Rece
 from runtime.ports.clock import Timer
 from tests.fakes.gatehouse import FakeGatehouse
 from tests.wire.slack import GENERAL, Install, Message, SlackServer
+from tests.wire.slack.manifests import install_of
 
 START_MS = 1_700_000_000_000
 
@@ -69,7 +71,7 @@ class StoppedClock:
 
     async def until_someone_waits(self, seconds: float, count: int = 1) -> None:
         """Until so many (one, unless told) sleep for exactly `seconds`."""
-        async with asyncio.timeout(10), self._news:
+        async with asyncio.timeout(60), self._news:
             await self._news.wait_for(
                 lambda: sum(nap.seconds == seconds for nap in self._naps) >= count
             )
@@ -187,18 +189,31 @@ async def desk_at(slack: SlackServer, **changes: object) -> AsyncIterator[Desk]:
         await desk.adapter.close()
 
 
-def installed() -> Install:
+def installed(experience: Experience = "assistant") -> Install:
     """The application as our own manifest installs it: no scope and no event more."""
-    application = yaml.safe_load(manifest())
-    return Install(
-        scopes=frozenset(application["oauth_config"]["scopes"]["bot"]),
-        events=frozenset(application["settings"]["event_subscriptions"]["bot_events"]),
-    )
+    application = yaml.safe_load(manifest(view=experience))
+    return install_of(application, is_new=experience == "agent")
+
+
+in_every_view = pytest.mark.parametrize(
+    "slack", ["agent", "assistant", "none"], indirect=True, ids=lambda view: f"view={view}"
+)
+"""Runs a test over an application of either view and of neither: where direct chats matter."""
+
+
+def installed_as(view: str) -> Install:
+    """As `installed`; with "none", an application from before either view."""
+    if view != "none":
+        return installed("agent" if view == "agent" else "assistant")
+    old = installed("assistant")
+    events = frozenset(name for name in old.events if not name.startswith("assistant_"))
+    return replace(old, events=events, experience=None)
 
 
 @pytest_asyncio.fixture
-async def slack() -> AsyncIterator[SlackServer]:
-    async with SlackServer(installed()).running() as server:
+async def slack(request: pytest.FixtureRequest) -> AsyncIterator[SlackServer]:
+    view = getattr(request, "param", "assistant")
+    async with SlackServer(installed_as(view)).running() as server:
         yield server
 
 

@@ -47,7 +47,7 @@ class WatchedClock(FakeClock):
 
     async def until_naps(self, count: int) -> list[float]:
         """The seconds of every sleep so far, once there were `count`."""
-        async with asyncio.timeout(10), self._news:
+        async with asyncio.timeout(60), self._news:
             await self._news.wait_for(lambda: len(self.naps) >= count)
         return self.naps
 

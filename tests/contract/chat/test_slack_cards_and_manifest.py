@@ -1,18 +1,27 @@
 """Cards as people see them, and the application manifest that the workspace is installed by."""
 
 from contextlib import suppress
+from dataclasses import replace
 from tempfile import NamedTemporaryFile
 
 import pytest
 import yaml
 
 from adapters.slack.cards import approval_buttons
-from adapters.slack.manifest import COMMAND, EVENTS, SCOPES, manifest
-from gateway.cli.checks_platforms import slack_scopes
+from adapters.slack.manifest import COMMAND, SCOPES, Experience, events_of, manifest
+from gateway.cli.checks_platforms import slack_scopes, slack_view
 from runtime.domain.decisions import Risk, RiskLevel
 from runtime.domain.errors import DeliveryError
 from runtime.domain.messages import ApprovalPart, FilePart, OutboundMessage, QuestionPart
-from tests.contract.chat.slack_support import Desk, Progress, desk, desk_at, reply, slack
+from tests.contract.chat.slack_support import (
+    Desk,
+    Progress,
+    desk,
+    desk_at,
+    installed,
+    reply,
+    slack,
+)
 from tests.wire.slack import ANNA, BEN, GENERAL, Install, SlackServer, Upload, buttons_of
 from tests.wire.slack.events import subscription_of
 
@@ -129,30 +138,30 @@ async def test_a_question_card_lists_its_options_and_then_its_answer(desk: Desk)
     assert "the number of an option" not in after.visible_text
 
 
-@pytest.mark.requirement("SLK-6")
-async def test_the_manifest_asks_for_exactly_what_the_adapter_uses(desk: Desk) -> None:
-    application = yaml.safe_load(manifest())
+@pytest.mark.requirement("SLK-6", "SLK-9")
+@pytest.mark.parametrize("view", ["agent", "assistant"])
+async def test_the_manifest_asks_for_exactly_what_the_adapter_uses(view: Experience) -> None:
+    application = yaml.safe_load(manifest(view=view))
     assert application["settings"]["socket_mode_enabled"] is True
     assert application["features"]["slash_commands"][0]["command"] == COMMAND == "/gatehouse"
     assert application["features"]["app_home"]["messages_tab_read_only_enabled"] is False
-    async with desk.listening():
-        await a_day_in_the_life(desk)
-    assert all(call.error is None for call in desk.slack.calls)
-    assert desk.slack.workspace.used_scopes == set(SCOPES)
-    assert set(application["oauth_config"]["scopes"]["bot"]) == set(SCOPES)
-    assert set(application["settings"]["event_subscriptions"]["bot_events"]) == set(EVENTS)
-    told = {
-        subscription_of(desk.slack.workspace, delivery.event)
-        for delivery in desk.slack.deliveries.all
-        if delivery.kind == "events_api"
-    }
-    assert told == set(EVENTS)
+    async with SlackServer(installed(view)).running() as slack, desk_at(slack) as desk:
+        async with desk.listening():
+            await a_day_in_the_life(desk)
+        assert all(call.error is None for call in slack.calls)
+        assert slack.workspace.used_scopes == set(SCOPES)
+        told = {
+            subscription_of(slack.workspace, delivery.event)
+            for delivery in slack.deliveries.all
+            if delivery.kind == "events_api"
+        }
+    assert told == events_of(view)
 
 
 @pytest.mark.requirement("SLK-6")
 @pytest.mark.parametrize("missing", ["chat:write", "channels:read", "users:read", "files:write"])
 async def test_none_of_the_scopes_can_be_left_out(missing: str) -> None:
-    install = Install(scopes=frozenset(SCOPES) - {missing}, events=frozenset(EVENTS))
+    install = Install(scopes=frozenset(SCOPES) - {missing}, events=events_of("assistant"))
     async with SlackServer(install).running() as slack, desk_at(slack) as desk:
         async with desk.listening():
             with suppress(DeliveryError):
@@ -179,6 +188,65 @@ async def test_doctor_names_the_scopes_that_are_missing_where_slack_says_which_t
     assert found in check.found
 
 
+@pytest.mark.requirement("SLK-9")
+@pytest.mark.parametrize(
+    ("scopes", "found"),
+    [
+        (frozenset(SCOPES), "may have Slack's agent view or its assistant view: it has the scope"),
+        (frozenset(SCOPES) - {"assistant:write"}, "has neither Slack's agent view"),
+        (None, "may have Slack's agent view or its assistant view: Slack does not say"),
+    ],
+)
+async def test_doctor_says_what_the_scopes_prove_of_the_view_and_that_a_switch_is_for_good(
+    scopes: frozenset[str] | None, found: str
+) -> None:
+    async with SlackServer(Install(scopes=scopes)).running() as slack, desk_at(slack) as desk:
+        await desk.adapter.connect()
+        check = slack_view(desk.adapter, "")
+    assert check.state == "ok"
+    assert found in check.found
+    assert "cannot be undone" in check.found
+
+
+@pytest.mark.requirement("SLK-9")
+@pytest.mark.parametrize("scopes", [frozenset(SCOPES), None])
+@pytest.mark.parametrize(("view", "state"), [("agent", "ok"), ("assistant", "warn")])
+async def test_what_the_events_prove_counts_for_doctor_whatever_the_scopes_say(
+    view: Experience, state: str, scopes: frozenset[str] | None
+) -> None:
+    install = replace(installed(view), scopes=scopes)
+    async with SlackServer(install).running() as slack, desk_at(slack) as desk, desk.listening():
+        assert desk.adapter.status().kind == ""
+        if view == "assistant":
+            await slack.user_opens_assistant(ANNA)
+        else:
+            await slack.user_opens_home(ANNA)
+        await slack.wait_for_quiet()
+        seen = desk.adapter.status().kind
+        check = slack_view(desk.adapter, seen)
+    assert seen == f"{view} view"
+    assert check.state == state
+    assert f"T0TEAM has Slack's {view} view, as its events show." in check.found
+    assert "cannot be undone" in check.found
+    assert ("February 2027" in check.found) == (view == "assistant")
+    assert bool(check.fix) == (view == "assistant")
+
+
+@pytest.mark.requirement("SLK-9")
+@pytest.mark.parametrize("view", ["agent", "assistant"])
+async def test_the_status_warns_of_the_assistant_view_once_it_was_used(view: Experience) -> None:
+    async with SlackServer(installed(view)).running() as slack, desk_at(slack) as desk:
+        async with desk.listening():
+            assert "assistant view" not in desk.adapter.status().detail
+            if view == "assistant":
+                await slack.user_opens_assistant(ANNA)
+            else:
+                await slack.user_looks_at(ANNA, GENERAL)
+            await slack.wait_for_quiet()
+            told = desk.adapter.status().detail
+        assert ("February 2027" in told) == (view == "assistant")
+
+
 async def a_day_in_the_life(desk: Desk) -> None:
     """All that people do with it and that it does for them, once."""
     slack, direct = desk.slack, desk.direct(ANNA)
@@ -193,9 +261,15 @@ async def a_day_in_the_life(desk: Desk) -> None:
     await slack.user_says(direct, ANNA, "read this", files=[upload])
     await slack.user_commands(GENERAL, ANNA, "status")
     await slack.user_opens_home(ANNA)
-    thread = await slack.user_opens_assistant(ANNA, GENERAL)
-    await slack.user_changes_context(thread, ANNA, secret)
-    await slack.user_says(direct, ANNA, "a title", thread_ts=thread.ts)
+    if slack.install.experience == "agent":
+        await slack.user_opens_home(ANNA, "messages")
+        await slack.user_looks_at(ANNA, secret)
+        root = await slack.user_says(direct, ANNA, "a title")
+        await slack.user_stops(direct, ANNA, root.ts)
+    else:
+        thread = await slack.user_opens_assistant(ANNA, GENERAL)
+        await slack.user_changes_context(thread, ANNA, secret)
+        await slack.user_says(direct, ANNA, "a title", thread_ts=thread.ts)
     await slack.wait_for_quiet()
     await fetched(desk)
     said = await slack.user_says(GENERAL, ANNA, "hello", mention=True)

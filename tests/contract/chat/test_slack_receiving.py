@@ -3,13 +3,14 @@
 import pytest
 
 from runtime.domain.messages import InboundMessage
-from tests.contract.chat.slack_support import Desk, desk, desk_at, reply, slack
+from tests.contract.chat.slack_support import Desk, desk, desk_at, in_every_view, reply, slack
 from tests.wire.slack import ANNA, BEN, GENERAL, Delivery, JsonObject, SlackServer, Upload
 
 __all__ = ["desk", "slack"]
 
 
-@pytest.mark.requirement("MSG-1", "SLK-2")
+@in_every_view
+@pytest.mark.requirement("MSG-1", "SLK-2", "SLK-9")
 async def test_a_direct_message_is_stored_before_slack_is_acknowledged(desk: Desk) -> None:
     stored_at_ack: list[list[str]] = []
 
@@ -20,10 +21,13 @@ async def test_a_direct_message_is_stored_before_slack_is_acknowledged(desk: Des
     async with desk.listening():
         said = await desk.slack.user_says(desk.direct(ANNA), ANNA, "hello")
         await desk.slack.wait_for_quiet()
-    assert stored_at_ack == [["hello"]]
+    # In the agent view, what the person looks at comes behind the message.
+    assert stored_at_ack
+    assert all(stored == ["hello"] for stored in stored_at_ack)
     (message,) = desk.gatehouse.messages
     assert message.identity == f"slack:T0TEAM:{said.channel}:{said.ts}"
-    assert (message.chat_kind, message.thread_id) == ("direct", None)
+    thread = said.ts if desk.slack.install.experience == "agent" else None
+    assert (message.chat_kind, message.thread_id) == ("direct", thread)
     assert (message.sender.id, message.sender.name, message.sender.is_bot) == (ANNA, "anna", False)
     assert message.sent_at_ms == int(float(said.ts) * 1000)
 
@@ -181,7 +185,8 @@ async def test_with_mentions_required_a_thread_is_not_looked_at(slack: SlackServ
         assert not (await heard(desk, "thanks")).replies_to_bot
 
 
-@pytest.mark.requirement("SLK-3")
+@in_every_view
+@pytest.mark.requirement("SLK-3", "SLK-9")
 @pytest.mark.parametrize(
     ("habit", "in_channel", "in_direct"),
     [("always", True, True), ("channel-thread", True, False), ("never", False, False)],
@@ -198,7 +203,8 @@ async def test_where_the_reply_goes_is_the_operator_s_choice(
     assert inside.ts != asked.ts
     assert threads == {
         "in the channel": asked.ts if in_channel else None,
-        "in private": told.ts if in_direct else None,
+        # In the agent view a direct message is a thread, whatever the operator chose.
+        "in private": told.ts if in_direct or slack.install.experience == "agent" else None,
         "inside": asked.ts,
     }
 

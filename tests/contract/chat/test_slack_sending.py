@@ -10,6 +10,7 @@ from tests.contract.chat.slack_support import (
     Progress,
     desk,
     desk_at,
+    in_every_view,
     reply,
     shown,
     slack,
@@ -399,7 +400,8 @@ async def test_an_edit_replaces_what_people_see(desk: Desk) -> None:
         await desk.adapter.edit(reply(LONG, "more"), receipt)
 
 
-@pytest.mark.requirement("REN-5")
+@in_every_view
+@pytest.mark.requirement("REN-5", "SLK-9")
 async def test_while_a_run_works_its_thread_says_so_until_it_is_done(desk: Desk) -> None:
     async with desk.listening():
         asked = await desk.slack.user_says(GENERAL, ANNA, "think!", mention=True)
@@ -442,6 +444,22 @@ async def test_a_status_that_slack_will_not_show_disturbs_nobody(desk: Desk) -> 
     desk.clock.advance(3600.0)
     await desk.adapter.typing(elsewhere, "thinking")
     assert len(desk.slack.calls) == 5
+
+
+@in_every_view
+@pytest.mark.requirement("SLK-9")
+async def test_an_answer_stands_where_the_direct_message_began_a_conversation(desk: Desk) -> None:
+    async with desk.listening():
+        asked = await desk.slack.user_says(desk.direct(ANNA), ANNA, "how much?")
+        await desk.slack.wait_for_quiet()
+        (message,) = desk.gatehouse.messages
+        answer = reply("42").model_copy(update={"target": message.address})
+        receipt = await desk.send(answer)
+        await desk.adapter.edit(answer, receipt)
+        found = await desk.adapter.lookup(answer, posted=())
+    assert found == receipt
+    (post,) = desk.slack.posts(desk.direct(ANNA))
+    assert post.thread_ts == (asked.ts if desk.slack.install.experience == "agent" else None)
 
 
 async def test_a_message_without_words_is_no_post(desk: Desk) -> None:

@@ -13,6 +13,7 @@ from tests.contract.chat.slack_support import (
     Progress,
     desk_at,
     doors,
+    in_every_view,
     reply,
     settings_for,
     shown,
@@ -104,7 +105,8 @@ def native(answer: Reply) -> bool:
     return bool(answer.desk.slack.calls_to("chat.startStream"))
 
 
-@pytest.mark.requirement("REN-4")
+@in_every_view
+@pytest.mark.requirement("REN-4", "SLK-9")
 async def test_slack_streams_where_it_can_and_elsewhere_the_post_is_edited(desk: Desk) -> None:
     places = {}
     for where in ("thread", "private thread", "direct", "channel", "old thread"):
@@ -116,7 +118,8 @@ async def test_slack_streams_where_it_can_and_elsewhere_the_post_is_edited(desk:
     assert places == {
         "thread": (True, 1.0),
         "private thread": (True, 1.0),
-        "direct": (False, 3.0),
+        # In the agent view a direct message begins a thread, and a thread has Slack's own streams.
+        "direct": (True, 1.0) if desk.slack.install.experience == "agent" else (False, 3.0),
         "channel": (False, 3.0),
         "old thread": (False, 3.0),
     }
@@ -285,6 +288,29 @@ async def test_a_stream_that_slack_or_the_person_ended_goes_on_as_a_post(
     assert answer.post.visible_text.startswith("The plan has **three** steps. First")
     await answer.close(WORDS)
     assert answer.seen == [WORDS]
+
+
+@pytest.mark.requirement("REN-4", "MSG-11")
+@pytest.mark.parametrize("lost", ["ended", "stopped", "refused", "unanswered"])
+async def test_last_words_that_a_stream_did_not_take_are_in_the_reply(
+    answer: Reply, lost: str
+) -> None:
+    await answer.open("The plan has three")
+    if native(answer) and lost in ("ended", "stopped"):
+        by_user = lost == "stopped"
+        await answer.desk.slack.stream_ends(answer.target.chat_id, answer.stream, by_user=by_user)
+    if lost == "refused":
+        answer.desk.slack.fail("chat.appendStream", "nobody_listed_this")
+    if lost == "unanswered":
+        answer.desk.slack.hang("chat.appendStream", cut=True)
+    await answer.grow(WORDS)
+    answer.desk.slack.clear_faults()
+    edits = len(answer.desk.slack.calls_to("chat.update"))
+    receipt = await answer.close(WORDS, shown=WORDS)
+    assert answer.seen == [WORDS]
+    assert receipt.message_ids == (answer.stream,)
+    # Where the post was edited, it showed them, and is left; else one edit puts them there.
+    assert len(answer.desk.slack.calls_to("chat.update")) == edits + native(answer)
 
 
 @pytest.mark.requirement("REN-4")

@@ -72,7 +72,7 @@ async def test_stopping_closes_the_long_poll_at_once(line: Line) -> None:
     assert line.adapter is not None
     await line.adapter.connect()
     listening = asyncio.create_task(line.adapter.listen(FakeGatehouse()), name="listen")
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         await waiting.wait()
         assert line.adapter.status().connected
         listening.cancel()

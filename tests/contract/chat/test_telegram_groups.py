@@ -118,3 +118,30 @@ async def test_an_anonymous_administrator_speaks_for_the_group(desk: Desk) -> No
         (message,) = await desk.hears(1)
     assert (message.sender.id, message.sender.name) == (str(group.id), "Team")
     assert (message.text, message.mentions_bot, message.sender.is_bot) == ("status?", True, False)
+
+
+@pytest.mark.requirement("MSG-16")
+@pytest.mark.parametrize("status", ["member", "administrator"])
+async def test_other_bots_are_marked_as_bots_however_they_are_heard_in_a_group(
+    desk: Desk, status: str
+) -> None:
+    """Bot API 10.0: a command with our name, a reply to us, and for an administrator all words."""
+    desk.server.state.hears_bots = status == "administrator"
+    group = desk.server.world.supergroup("Team", desk.ann, bot_status=status)
+    other = desk.server.world.other_bot("Deploy")
+    async with desk.listening():
+        desk.server.user_says(group, desk.ann, "@gatehouse_bot is it green?")
+        await desk.hears(1)
+        await desk.send(to(group, "Green."))
+        (ours,) = desk.server.from_bot(group)
+        said = desk.server.user_says(group, other, "Look again.", reply_to=ours)
+        desk.server.user_says(group, other, "/status@gatehouse_bot")
+        desk.server.user_edits(said, "Look again, please.")
+        if status == "administrator":
+            desk.server.user_says(group, other, "I look, too.")
+        desk.server.user_says(group, desk.ann, "@gatehouse_bot thanks")
+        heard = await desk.hears(5 if status == "administrator" else 4)
+        await desk.gatehouse.until(lambda: bool(desk.gatehouse.revisions))
+    words = {m.text: m.sender.is_bot for m in (*heard, *desk.gatehouse.revisions)}
+    assert {text for text, is_bot in words.items() if not is_bot} == {"is it green?", "thanks"}
+    assert {"Look again.", "Look again, please."} <= words.keys()

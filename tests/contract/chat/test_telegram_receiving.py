@@ -48,6 +48,7 @@ async def test_in_a_group_with_privacy_mode_only_what_is_meant_for_the_bot_comes
 
 async def test_without_privacy_mode_what_is_not_meant_for_the_bot_says_so(desk: Desk) -> None:
     desk.server.state.privacy = False
+    desk.server.state.hears_bots = True
     group = desk.server.world.supergroup("Team", desk.ann)
     other = User(99, "Other", "other_bot", is_bot=True)
     async with desk.listening():
@@ -161,3 +162,19 @@ async def test_who_joins_or_leaves_says_nothing(desk: Desk) -> None:
         desk.server.user_says(desk.chat, desk.ann, "hello")
         await desk.hears(1)
     assert desk.gatehouse.texts == ["hello"]
+
+
+@pytest.mark.requirement("TEL-2", "MSG-1")
+async def test_a_list_that_a_person_pasted_reaches_the_engine_with_its_words(desk: Desk) -> None:
+    """Bot API 10.1: such a message has no text, only blocks."""
+    item = {"label": "1.", "blocks": [{"type": "paragraph", "text": "buy milk"}]}
+    async with desk.listening():
+        desk.server.user_says_in_blocks(
+            desk.chat,
+            desk.ann,
+            {"type": "paragraph", "text": ["please ", {"type": "bold", "text": "do"}]},
+            {"type": "list", "items": [item]},
+        )
+        (message,) = await desk.hears(1)
+    assert message.text == "please do\n1. buy milk"
+    assert message.own_words == message.text

@@ -132,7 +132,7 @@ class Bench:
     async def run(self, command: str | SandboxCommand) -> tuple[str, SandboxExit]:
         """Everything that it prints, and its end."""
         asked = self.command(command) if isinstance(command, str) else command
-        async with asyncio.timeout(60), await self.sandbox.start(asked) as process:
+        async with asyncio.timeout(300), await self.sandbox.start(asked) as process:
             return await drain(process), await process.wait()
 
 

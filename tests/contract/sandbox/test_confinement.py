@@ -322,7 +322,7 @@ async def test_ways_out_through_system_calls_are_refused(confined: Bench, script
 @pytest.mark.requirement("TOOL-5")
 async def test_no_capability_and_no_new_privilege(confined: Bench) -> None:
     command = confined.python(NAMED)
-    async with asyncio.timeout(30), await confined.sandbox.start(command) as process:
+    async with asyncio.timeout(180), await confined.sandbox.start(command) as process:
         await read_until(process, "up")
         tree = [each.pid for each in process_tree.find_tree(process.identity)]
         (pid,) = [each for each in tree if text_of(f"/proc/{each}/comm") == "watched\n"]

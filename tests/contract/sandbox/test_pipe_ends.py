@@ -4,19 +4,27 @@ import asyncio
 import errno
 import json
 import os
+import signal
+import subprocess
 import sys
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from adapters.sandbox import process_tree
+from adapters.sandbox.cgroups import Cgroups
 from adapters.sandbox.pipe_ends import ReadPipe, WritePipe, open_pipe
-from tests.contract.sandbox.conftest import Bench
+from adapters.sandbox.process_tree import ProcessInfo
+from adapters.sandbox.unconfined import Unconfined
+from runtime.ports.sandbox import TASK_TOKEN
+from tests.contract.sandbox.conftest import Bench, HandClock
 from tests.support.profiles import is_long
 
 ROOT = Path(__file__).parents[3]
 CHILDREN, COMMANDS = (20_000, 1_000) if is_long() else (400, 12)
+LIMIT_S = 4 * 3600 if is_long() else 600
 LOOPS = ("asyncio", "uvloop")
 FULL = bytes(1024 * 1024)
 
@@ -48,7 +56,14 @@ async def test_no_file_of_another_thread_is_closed_beside_commands(loop: str) ->
         stdout=asyncio.subprocess.PIPE,
         cwd=ROOT,
     )
-    printed, _ = await program.communicate()
+    try:
+        # A loop that lost its own descriptor waits for ever.
+        async with asyncio.timeout(LIMIT_S):
+            printed, _ = await program.communicate()
+    finally:
+        if program.returncode is None:
+            program.kill()
+            await program.wait()
     assert program.returncode == 0
     report = json.loads(printed)
     assert (report["wrong"], report["left"]) == ([], 0)
@@ -126,10 +141,18 @@ async def test_a_pipe_that_cannot_be_made_leaves_nothing_open(
     assert open_descriptors() == before
 
 
+@pytest.fixture
+def ungrouped(tmp_path: Path, clock: HandClock) -> Bench:
+    """Without control groups: one can outlast a supervisor that was killed while it started."""
+    bench = Bench(Unconfined(clock, cgroups=Cgroups()), clock, tmp_path)
+    bench.workspace.mkdir()
+    return bench
+
+
 @pytest.mark.requirement("TOOL-5")
 @pytest.mark.parametrize("failing", [1, 2])
 async def test_a_pipe_that_the_loop_refuses_leaves_nothing_open(
-    launched: Bench, monkeypatch: pytest.MonkeyPatch, failing: int
+    ungrouped: Bench, monkeypatch: pytest.MonkeyPatch, failing: int
 ) -> None:
     """The first pipe is connected when the second one fails."""
     loop = asyncio.get_running_loop()
@@ -148,16 +171,45 @@ async def test_a_pipe_that_the_loop_refuses_leaves_nothing_open(
     with monkeypatch.context() as patch:
         patch.setattr(loop, "add_reader", refuse)
         with pytest.raises(OSError, match="No space left"):
-            await launched.sandbox.start(replace(launched.command("cat"), stdin="open"))
+            await ungrouped.sandbox.start(replace(ungrouped.command("cat"), stdin="open"))
     assert open_descriptors() == before
 
 
 @pytest.mark.requirement("TOOL-5")
-async def test_a_start_that_is_cancelled_twice_leaves_nothing_open(launched: Bench) -> None:
-    await launched.run("true")
+async def test_what_a_dying_supervisor_begins_while_it_is_looked_for_is_ended_too(
+    launched: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A child that it had forked in that moment is in no list, and would outlive it."""
+    late: list[subprocess.Popen[bytes]] = []
+    send = process_tree.send
+
+    def begin_another(found: Sequence[ProcessInfo], number: signal.Signals) -> int:
+        if not late:
+            late.append(subprocess.Popen(["sleep", "1000"], env={TASK_TOKEN: "made-up"}))
+        return send(found, number)
+
+    def refuse(number: int, call: Callable[[], None]) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    command = replace(launched.command("cat"), stdin="open", token="made-up")
+    with monkeypatch.context() as patch:
+        patch.setattr(process_tree, "send", begin_another)
+        patch.setattr(asyncio.get_running_loop(), "add_reader", refuse)
+        with pytest.raises(OSError, match="No space left"):
+            await launched.sandbox.start(command)
+    (child,) = late
+    try:
+        assert child.wait(timeout=10) == -signal.SIGKILL
+    finally:
+        child.kill()
+
+
+@pytest.mark.requirement("TOOL-5")
+async def test_a_start_that_is_cancelled_twice_leaves_nothing_open(ungrouped: Bench) -> None:
+    await ungrouped.run("true")
     before = open_descriptors()
-    command = replace(launched.command("cat"), stdin="open")
-    start = asyncio.create_task(launched.sandbox.start(command), name="start")
+    command = replace(ungrouped.command("cat"), stdin="open")
+    start = asyncio.create_task(ungrouped.sandbox.start(command), name="start")
     while open_descriptors() <= before:
         await asyncio.to_thread(lambda: None)
     start.cancel()

@@ -123,6 +123,14 @@ def test_a_bot_does_not_answer_itself() -> None:
     assert heard(update(text="hi", **{"from": other})).sender.is_bot
 
 
+@pytest.mark.requirement("MSG-16")
+def test_what_a_bot_wrote_for_a_person_is_a_bots() -> None:
+    bot = {"id": 77, "is_bot": True, "first_name": "Secretary"}
+    written = heard(update(text="hi", sender_business_bot=bot))
+    assert (written.sender.id, written.sender.is_bot) == ("5001", True)
+    assert not heard(update(text="hi", sender_business_bot={})).sender.is_bot
+
+
 @pytest.mark.parametrize(
     ("first", "last", "shown"),
     [

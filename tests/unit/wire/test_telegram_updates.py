@@ -194,3 +194,21 @@ def test_updates_are_what_the_library_reads(server, chat, ada) -> None:
     server.user_says(chat, ada, "see https://gatehouse.example/a, please")
     update = Update.de_json(server.queue.pending[0])
     assert list(update.message.parse_entities().values()) == ["https://gatehouse.example/a"]
+
+
+async def test_another_bot_is_heard_where_one_of_the_two_allows_it(server, bot, ada) -> None:
+    team = server.world.supergroup("Team", ada)
+    answer = await bot.send_message(team.id, "I am here")
+    mine = server.state.world.find(team, answer.message_id)
+    talks = server.world.other_bot("Deploy")
+    silent = server.world.other_bot("Quiet", talks=False)
+    for text in ("nothing for bots", "@gatehouse_bot look", "/help", "/help@other_bot"):
+        assert server.user_says(team, talks, text).update_id is None
+    assert server.user_says(team, talks, "/help@gatehouse_bot").update_id is not None
+    assert server.user_says(team, talks, "thanks", reply_to=mine).update_id is not None
+    assert server.user_says(team, silent, "thanks", reply_to=mine).update_id is None
+    server.state.hears_bots = True
+    assert server.user_says(team, silent, "thanks", reply_to=mine).update_id is not None
+    assert server.user_says(team, silent, "nothing for bots").update_id is None
+    server.state.privacy = False
+    assert server.user_says(team, silent, "nothing for bots").update_id is not None

@@ -110,6 +110,16 @@ def set_status(api: Api, args: Arguments) -> JsonObject:
     return {}
 
 
+def set_session_status(api: Api, args: Arguments) -> JsonObject:
+    """The life of an agent's session, which is one thread."""
+    channel = api.open_channel(args.text("channel_id"))
+    if "thread_ts" in args:
+        api.thread_root(channel, args.text("thread_ts"), "invalid_thread_ts")
+    if args.text("status") not in {"active", "processing", "suspended", "closed"}:
+        raise SlackError("invalid_arguments", "status: active, processing, suspended or closed")
+    return {}
+
+
 def set_title(api: Api, args: Arguments) -> JsonObject:
     root = api.thread_root(
         _assistant_channel(api, args), args.text("thread_ts"), "invalid_thread_ts"
@@ -124,12 +134,18 @@ def set_suggested_prompts(api: Api, args: Arguments) -> JsonObject:
     channel = _assistant_channel(api, args)
     if "thread_ts" in args:
         api.thread_root(channel, args.text("thread_ts"), "invalid_thread_ts")
+    elif api.workspace.install.experience != "agent":
+        raise SlackError("not_agent_app")
     prompts = args.items("prompts")
     if not 1 <= len(prompts) <= MAX_PROMPTS:
         raise SlackError("invalid_arguments", "prompts: one to four")
     for prompt in prompts:
         if set(prompt) != {"title", "message"}:
             raise SlackError("invalid_arguments", "a prompt is a title and a message")
+    thread = args.maybe("thread_ts") or ""
+    # Slack says ok and shows nothing where an agent names a thread.
+    if not (thread and api.workspace.install.experience == "agent"):
+        api.workspace.prompts[channel.id, thread] = prompts
     return {}
 
 

@@ -94,6 +94,9 @@ METHODS: Mapping[str, Method] = {
     "reactions.remove": _method(
         "name", "channel timestamp:ts file file_comment", "reactions:write"
     ),
+    "agents.sessions.setStatus": _method(
+        "channel_id status", f"thread_ts:ts title initiator_user_id {_LOOK}", "chat:write"
+    ),
     "assistant.threads.setStatus": _method(
         "channel_id thread_ts:ts status", f"loading_messages:array {_LOOK}", "chat:write"
     ),

@@ -8,6 +8,7 @@ from tests.wire.slack.deliveries import MAX_RETRIES, Delivery
 from tests.wire.slack.faults import Fault, Gate, Limits
 from tests.wire.slack.push import HttpPush
 from tests.wire.slack.sockets import AckHook
+from tests.wire.slack.state import Install
 
 
 class Controls(Core):
@@ -80,6 +81,15 @@ class Controls(Core):
     def reinstall(self, scopes: frozenset[str]) -> None:
         """The operator installs the application again, with these scopes and the same tokens."""
         self.install = self.workspace.install = replace(self.install, scopes=scopes)
+
+    def switch(self, install: Install) -> None:
+        """The operator pastes another manifest: scopes, events and experience are the new one's."""
+        self.install = self.workspace.install = replace(
+            self.install,
+            scopes=install.scopes,
+            events=install.events,
+            experience=install.experience,
+        )
 
     def redirect_files(self, address: str) -> None:
         """Answer every download with a redirect to this address; "" serves them again."""

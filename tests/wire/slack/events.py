@@ -74,8 +74,12 @@ def posted(workspace: Workspace, message: Message, base_url: str) -> JsonObject:
     """A `message` event for a new message, of a person or of the application itself."""
     channel = workspace.channels[message.channel]
     body = message_json(workspace, message, base_url)
+    seen: JsonObject = {}
+    if channel.kind == "im" and message.user in workspace.users and _tells_context(workspace):
+        seen = {"app_context": workspace.context_of(message.user)}
     return {
         **{k: v for k, v in body.items() if k not in {"reply_count", "reply_users"}},
+        **seen,
         "channel": channel.id,
         "channel_type": channel.kind,
         "event_ts": message.ts,
@@ -181,8 +185,39 @@ def assistant_thread(
     }
 
 
-def home_opened(workspace: Workspace, user: str, tab: str) -> JsonObject:
+def context_changed(workspace: Workspace, user: str) -> JsonObject:
+    """What a person looks at beside the application; agent view alone."""
     return {
+        "type": "app_context_changed",
+        "user": user,
+        "channel": workspace.im(user),
+        "context": workspace.context_of(user),
+        "event_ts": workspace.next_ts(),
+    }
+
+
+def session_stopped(workspace: Workspace, root: Message, user: str) -> JsonObject:
+    """A person pressed Slack's own stop button of a thread."""
+    streams = workspace.channels[root.channel].replies(root.ts)
+    return {
+        "type": "agent_session_stopped",
+        "user": user,
+        "channel": root.channel,
+        "thread_ts": root.ts,
+        "streaming_message_ts": [s.ts for s in streams if s.streaming == "stopped_by_user"],
+        "event_ts": workspace.next_ts(),
+    }
+
+
+def _tells_context(workspace: Workspace) -> bool:
+    install = workspace.install
+    return install.experience == "agent" and "app_context_changed" in install.events
+
+
+def home_opened(workspace: Workspace, user: str, tab: str) -> JsonObject:
+    seen = {"context": workspace.context_of(user)} if _tells_context(workspace) else {}
+    return {
+        **seen,
         "type": "app_home_opened",
         "user": user,
         "channel": workspace.im(user),

@@ -21,6 +21,7 @@ HANDLERS: Mapping[str, Handler] = {
     "api.test": api_conversations.api_test,
     "auth.test": api_conversations.auth_test,
     "apps.connections.open": api_conversations.connections_open,
+    "agents.sessions.setStatus": api_streams.set_session_status,
     "assistant.threads.setStatus": api_streams.set_status,
     "assistant.threads.setSuggestedPrompts": api_streams.set_suggested_prompts,
     "assistant.threads.setTitle": api_streams.set_title,

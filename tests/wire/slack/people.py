@@ -11,7 +11,7 @@ from tests.wire.slack import events
 from tests.wire.slack.core import Core
 from tests.wire.slack.deliveries import Delivery
 from tests.wire.slack.present import message_json
-from tests.wire.slack.state import Channel, JsonObject, Message, Upload
+from tests.wire.slack.state import Channel, Experience, JsonObject, Message, Upload
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +185,7 @@ class People(Core):
 
         `Said.ts` is the thread's `thread_ts`; what they then write goes into that thread.
         """
+        self._must_have("assistant")
         place = self.workspace.channels[self.workspace.im(user)]
         root = self.workspace.store(
             Message(
@@ -214,6 +215,28 @@ class People(Core):
         )
         return await self._said(place, thread.ts, [event])
 
+    async def user_looks_at(self, user: str, *channels: str, entities: object = None) -> Said:
+        """The person looks at other channels, or at `entities`: agent view alone."""
+        self._must_have("agent")
+        team = self.install.team_id
+        shown = [
+            {"type": "slack#/types/channel_id", "value": channel, "team_id": team}
+            for channel in channels
+        ]
+        self.workspace.looking[user] = entities if isinstance(entities, list) else shown
+        event = events.context_changed(self.workspace, user)
+        place = self.workspace.channels[str(event["channel"])]
+        return await self._said(place, str(event["event_ts"]), [event])
+
+    async def user_stops(self, channel: str, user: str, thread_ts: str) -> Said:
+        """The person presses Slack's own stop: running streams of the thread end with it."""
+        place = self._place(channel, user)
+        for message in place.replies(thread_ts):
+            if message.streaming == "in_progress":
+                message.streaming = "stopped_by_user"
+        event = events.session_stopped(self.workspace, place.messages[thread_ts], user)
+        return await self._said(place, str(event["event_ts"]), [event])
+
     async def user_opens_home(self, user: str, tab: str = "home") -> Said:
         event = events.home_opened(self.workspace, user, tab)
         place = self.workspace.channels[str(event["channel"])]
@@ -233,6 +256,10 @@ class People(Core):
                 deliveries += [delivery] if delivery is not None else []
         await self.changed()
         return Said(place.id, ts, tuple(deliveries))
+
+    def _must_have(self, experience: Experience) -> None:
+        if self.install.experience != experience:
+            raise LookupError(f"the application does not have Slack's {experience} view")
 
     def _place(self, channel: str, user: str) -> Channel:
         place = self.workspace.channels[channel]

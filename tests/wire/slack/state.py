@@ -10,6 +10,8 @@ from typing import Literal, TypeAlias
 
 JsonObject: TypeAlias = dict[str, object]
 ChannelKind = Literal["channel", "group", "im", "mpim"]
+Experience = Literal["agent", "assistant"]
+"""What a person sees of an application: one of Slack's two experiences for agents."""
 
 ANNA = "U0ANNA"
 BEN = "U0BEN"
@@ -18,6 +20,8 @@ GENERAL = "C0GENERAL"
 #: Every event that an installed application may subscribe to and that this server can send.
 ALL_EVENTS = frozenset(
     {
+        "agent_session_stopped",
+        "app_context_changed",
         "app_home_opened",
         "app_mention",
         "assistant_thread_context_changed",
@@ -62,6 +66,7 @@ class Install:
     signing_secret: str = "test-signing-secret"
     scopes: frozenset[str] | None = None
     events: frozenset[str] = ALL_EVENTS
+    experience: Experience | None = "assistant"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -185,6 +190,10 @@ class Workspace:
         self.files: dict[str, StoredFile] = {}
         self.views: dict[str, View] = {}
         self.homes: dict[str, View] = {}
+        #: What each person looks at beside the application, as entities of Slack.
+        self.looking: dict[str, list[JsonObject]] = {}
+        #: Suggested prompts that people see, by channel and thread ("" is the channel's top).
+        self.prompts: dict[tuple[str, str], list[JsonObject]] = {}
         #: Trigger ids that were handed out, each with its person; used once, it is gone.
         self.triggers: dict[str, str] = {}
         #: Every scope that something asked for and that the installation holds.
@@ -255,6 +264,11 @@ class Workspace:
         members = {user, self.install.bot_user}
         self.channels[key] = Channel(id=key, name="", kind="im", members=members)
         return key
+
+    def context_of(self, user: str | None) -> JsonObject:
+        """The entities that a person looks at; Slack sends an empty object for none."""
+        entities = self.looking.get(user or "")
+        return {"entities": entities} if entities else {}
 
     def new_trigger(self, user: str) -> str:
         """A trigger id for a modal, good for one use by the application."""

@@ -196,6 +196,7 @@ class World:
         self.users: dict[int, User] = {bot.id: bot}
         self.chats: dict[int, Chat] = {}
         self.messages: dict[tuple[int, int], Message] = {}
+        self.talking_bots: set[int] = set()
         self._user_ids = count(5001)
         self._group_ids = count(701)
         self._shared_numbers: Iterator[int] = count(11)
@@ -206,6 +207,15 @@ class World:
         user = User(next(self._user_ids), first_name, username, language_code=language_code)
         self.users[user.id] = user
         return user
+
+    def other_bot(self, first_name: str, *, talks: bool = True) -> User:
+        """Another bot. `talks`: its Bot-to-Bot Communication Mode is on (Bot API 10.0)."""
+        number = next(self._user_ids)
+        bot = User(number, first_name, f"{first_name.lower()}_bot", is_bot=True)
+        self.users[bot.id] = bot
+        if talks:
+            self.talking_bots.add(bot.id)
+        return bot
 
     def private(self, user: User, *, started: bool = True) -> Chat:
         """The private chat of a person with the bot; `started=False`: the bot may not write yet."""

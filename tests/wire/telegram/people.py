@@ -35,6 +35,12 @@ class People(Membership):
         message.content = finish(text, entities)
         return self.state.publish(message)
 
+    def user_says_in_blocks(self, chat: Chat, user: User, *blocks: JsonObject) -> Message:
+        """`user` pastes lists or tables: the message has its words in blocks alone (10.1)."""
+        message = self.state.new_message(chat, user)
+        message.provenance = {"rich_message": {"blocks": [*blocks]}}
+        return self.state.publish(message)
+
     def admin_says_anonymously(self, chat: Chat, text: str) -> Message:
         """An administrator who is shown as the group itself writes `text`."""
         message = self.state.new_message(chat, ANONYMOUS)

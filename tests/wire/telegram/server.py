@@ -31,7 +31,7 @@ class TelegramServer(People, Faults):
 
     Use it as an async context manager, or call `start` and `stop`. `now` gives the time in seconds
     for dates; by default every look is one second later than the last. `privacy` is the privacy
-    mode of the bot in groups.
+    mode of the bot in groups, `hears_bots` its Bot-to-Bot Communication Mode.
     """
 
     def __init__(
@@ -41,6 +41,7 @@ class TelegramServer(People, Faults):
         username: str = BOT_NAME,
         now: Callable[[], float] | None = None,
         privacy: bool = True,
+        hears_bots: bool = False,
     ) -> None:
         self.token = token
         self.bot = User(int(token.partition(":")[0]), "Gatehouse", username, is_bot=True)
@@ -49,6 +50,7 @@ class TelegramServer(People, Faults):
             bot=self.bot,
             now=now or itertools.count(1_700_000_000.0).__next__,
             privacy=privacy,
+            hears_bots=hears_bots,
             signal=signal,
             world=World(self.bot),
             queue=UpdateQueue(signal),

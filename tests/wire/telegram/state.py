@@ -34,7 +34,8 @@ class ChatAction:
 class State:
     """The world, the queue of updates and what the bot has set.
 
-    `drafts` holds what each draft of a chat showed, `showing` the one that stands there now.
+    `hears_bots` is the bot's Bot-to-Bot Communication Mode (Bot API 10.0). `drafts` holds what each
+    draft of a chat showed, `showing` the one that stands there now.
     """
 
     bot: User
@@ -49,6 +50,7 @@ class State:
     drafts: dict[tuple[int, int], list[str]] = field(default_factory=dict)
     showing: dict[int, str] = field(default_factory=dict)
     commands: dict[str, list[JsonObject]] = field(default_factory=dict)
+    hears_bots: bool = False
 
     def date(self) -> int:
         return int(self.now())
@@ -63,8 +65,12 @@ class State:
         return message
 
     def seen_by_bot(self, message: Message) -> bool:
-        """The rules of membership and of privacy mode."""
-        chat = message.chat
+        """The rules of membership, of privacy mode and of bots among themselves."""
+        chat, sender = message.chat, message.sender
+        is_of_bot = sender is not None and sender.is_bot and message.sender_chat is None
+        # A test may have the bot hear itself, which the real server never does.
+        if is_of_bot and sender != self.bot and not self._is_open_to_bot(message):
+            return False
         if chat.type == "private":
             return True
         status = chat.members.get(self.bot.id, "left")
@@ -74,9 +80,28 @@ class State:
             return True
         return bool(message.service) or self._meant_for_bot(message)
 
-    def _meant_for_bot(self, message: Message) -> bool:
+    def _is_open_to_bot(self, message: Message) -> bool:
+        """Whether another bot's message may come at all: one of the two has to have the mode on. A
+        bot that has not is heard only where it replies or names the bot in a command."""
+        if self.hears_bots:
+            return True
+        assert message.sender is not None
+        named = f"@{self.bot.username}".lower()
+        commands = [e for e in message.content.entities if e.type == "bot_command"]
+        raw = message.text.encode("utf-16-le")
+        is_named = any(
+            raw[2 * e.offset : 2 * e.end].decode("utf-16-le").lower().endswith(named)
+            for e in commands
+        )
+        talks = message.sender.id in self.world.talking_bots
+        return talks and (is_named or self._replies_to_bot(message))
+
+    def _replies_to_bot(self, message: Message) -> bool:
         replied = message.reply_to
-        if replied is not None and replied.sender == self.bot and not replied.service:
+        return replied is not None and replied.sender == self.bot and not replied.service
+
+    def _meant_for_bot(self, message: Message) -> bool:
+        if self._replies_to_bot(message):
             return True
         name = f"@{self.bot.username}".lower()
         for entity in message.content.entities:
