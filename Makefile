@@ -51,7 +51,7 @@ QUICK = tests/unit tests/architecture tests/scenario/gateway/test_hello.py \
 # What looks for more than the suite's examples show: see tests/support/profiles.py.
 LONG = tests/unit tests/stateful
 
-.PHONY: help run test one-test quick long compiled check lint fmt requirements image-check gallery picture bench faults mutants replicas soak aimock emulate lock sbom audit build clean
+.PHONY: help run test one-test quick long compiled check lint fmt requirements image-check gallery models picture bench faults mutants replicas soak aimock emulate lock sbom audit build clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1	\2/p' Makefile | expand -t 24
@@ -98,6 +98,9 @@ image-check: $(VENV)/.ready-dev ## build the Dockerfile's image and run it, with
 
 gallery: $(VENV)/.ready-dev ## write docs/rendering.md: each construct as each platform gets it
 	@$(BIN)/python -m tests.rendering.gallery
+
+models: $(VENV)/.ready-dev ## write the table of docs/models.md: what becomes of each oddity of model servers
+	@$(BIN)/python -m tests.scenario.gateway.model_results
 
 picture: $(VENV)/.ready-dev ## write docs/images/chat.png, the picture of the page in README.md (Chromium)
 	@$(BIN)/python -m tests.browser.picture

@@ -45,6 +45,8 @@ _IMPORT_ROOT = str(Path(__file__).resolve().parents[2])
 _START_GUARD_S = 60
 # How long a process may take to obey SIGKILL before it is reported as remaining.
 _KILL_WAIT_S = 5.0
+# How often what is left of a tree is looked for. The first look finds who could still begin more.
+_SWEEPS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,12 +289,15 @@ class LaunchedProcess:
             self.kill()
             if self._status.first.is_set():
                 await self._status.ended(_KILL_WAIT_S, self._clock)
-            await self._settle()
         finally:
-            self._status_pipe.close()
-            self._output_pipe.close()
-            if self._stdin is not None:
-                self._stdin.close()
+            # Also where the wait was cancelled.
+            try:
+                await self._settle()
+            finally:
+                self._status_pipe.close()
+                self._output_pipe.close()
+                if self._stdin is not None:
+                    self._stdin.close()
 
     async def _settle(self) -> SandboxExit:
         """The end, once: reap the supervisor, read what happened, free what was held.
@@ -340,12 +345,16 @@ class LaunchedProcess:
         return next(lines, None)
 
     def _sweep(self) -> None:
-        found = list(process_tree.find_tree(self.identity))
-        listed = (process_tree.read_process(pid) for pid in self._plan.group.pids())
-        found += [process for process in listed if process is not None]
-        process_tree.send(found, signal.SIGKILL)
-        # A group can be removed only when nobody is left in it.
-        process_tree.await_end(found, _KILL_WAIT_S)
+        """Kill what is left of the tree. What was begun while the list was read is in the next."""
+        for _ in range(_SWEEPS):
+            found = list(process_tree.find_tree(self.identity))
+            listed = (process_tree.read_process(pid) for pid in self._plan.group.pids())
+            found += [process for process in listed if process is not None]
+            if not found:
+                return
+            process_tree.send(found, signal.SIGKILL)
+            # A group can be removed only when nobody is left in it.
+            process_tree.await_end(found, _KILL_WAIT_S)
 
     def _limit(self, code: int) -> LimitHit | None:
         if self._timed_out:

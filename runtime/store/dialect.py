@@ -31,6 +31,7 @@ from sqlalchemy.exc import ArgumentError
 
 from runtime.domain.errors import InvalidInput
 from runtime.store.database import STORE_TIME, DialectName
+from runtime.store.postgres_address import read_parameters
 
 Ts = TypeVarTuple("Ts")
 
@@ -49,7 +50,7 @@ def database_url(url: str) -> URL:
     """The URL with the driver that Gatehouse uses: sqlite+aiosqlite or postgresql+asyncpg.
 
     `postgres://`, `sslmode` and a URL without a driver are understood. Raises InvalidInput, which
-    never repeats the URL: it may hold a password.
+    never repeats the URL: it may hold a password. A parameter that cannot be followed is named.
     """
     try:
         parsed = make_url(url)
@@ -65,8 +66,18 @@ def database_url(url: str) -> URL:
         query = dict(parsed.query)
         if "sslmode" in query:
             query["ssl"] = query.pop("sslmode")
+        read_parameters(parameters_of(parsed))
         return parsed.set(drivername="postgresql+asyncpg", query=query)
     raise InvalidInput("database.url", _RULE)
+
+
+def parameters_of(url: URL) -> list[tuple[str, str]]:
+    """The parameters of a URL in their order, one that is given twice as two."""
+    return [
+        (name, value)
+        for name, given in url.query.items()
+        for value in ((given,) if isinstance(given, str) else given)
+    ]
 
 
 def sqlite_path(url: str | URL) -> Path | None:

@@ -82,11 +82,12 @@ class SqliteDatabase(Database):
 
     async def close(self) -> None:
         writer, self._writer = self._writer, None
-        if writer is not None:
-            await writer.close()
         readers, self._reading = self._reading, None
+        # First: the last connection that may write locks the file while it goes.
         if readers is not None:
             await asyncio.to_thread(readers.close)
+        if writer is not None:
+            await writer.close()
 
     async def write(self, work: Callable[[Connection], T], *, name: str, urgent: bool = False) -> T:
         if self._writer is None:

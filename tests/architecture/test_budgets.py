@@ -37,7 +37,6 @@ SMALL: dict[str, str] = {
     "gateway/cli/configuration.py": _EQUALS,
     "gateway/cli/event_loop.py": "tests and benchmarks run on the same loop",
     "gateway/cli/pairing.py": _EQUALS,
-    "gateway/cli/slack.py": _EQUALS,
     "gateway/http/capability_scopes.py": _EQUALS,
     "gateway/http/explain.py": _EQUALS,
     "gateway/http/personas.py": _EQUALS,

@@ -43,7 +43,8 @@ OWNERS: dict[str, tuple[str, ...]] = {
     "textual": ("adapters/terminal/", "gateway/cli/"),
     "tomllib": ("gateway/config.py",),
     "typer": ("gateway/cli/",),
-    "urllib.request": (),
+    # Its reading of the proxies of the environment; it asks nobody.
+    "urllib.request": ("adapters/platforms/proxies.py",),
     "uvloop": ("gateway/",),
 }
 # The canary is no part of the gateway's process: it tells what a command sees.

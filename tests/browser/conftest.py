@@ -8,7 +8,7 @@ from typing import Protocol
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser, Page, async_playwright
+from playwright.async_api import Browser, Page, async_playwright, expect
 
 from gateway.http.auth import COOKIE
 from runtime.intake.logins import Credential, fingerprint
@@ -16,6 +16,12 @@ from tests.browser.marionette import FIREFOX, running_firefox
 from tests.browser.visitors import Arrive, chromium_visitors, firefox_visitors
 from tests.fakes.model import Said, ScriptedModel, ScriptedModels
 from tests.scenario.harness import ADMIN, Plan, Site, site
+from tests.support.compiled_statements import compiled_once
+
+__all__ = ["compiled_once"]
+
+# A bound against hanging: playwright's own 5 s are too few on a slow machine.
+expect.set_options(timeout=120_000)
 
 CHROMIUM = which("chromium") or which("chromium-browser") or which("google-chrome")
 ARGUMENTS = ["--no-sandbox", "--disable-background-networking", "--disable-gpu"]

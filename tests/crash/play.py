@@ -29,9 +29,9 @@ from tests.stateful import snapshot
 from tests.stateful.invariants import UNSETTLED
 from tests.stateful.snapshot import Snapshot
 
-PATIENCE_S: Final = 180.0
+PATIENCE_S: Final = 600.0
 SIDE_BY_SIDE: Final = 4
-UNHURRIED_S: Final = 20.0
+UNHURRIED_S: Final = 120.0
 TRIES: Final = 3
 BOTH: Final = 2
 MESSAGES: Final = ("note milk", "pay rent")

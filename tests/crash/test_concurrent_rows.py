@@ -61,7 +61,7 @@ async def test_a_reply_in_hand_is_not_sent_again_when_a_card_beside_it_is_done(
     await database.write(left_over, name="test")
     await database.close()
     setup = replace(setup_at(tmp_path, url, ScriptedModels()), clock=clock)
-    async with asyncio.timeout(30), world(setup, chat) as running:
+    async with asyncio.timeout(180), world(setup, chat) as running:
         await chat.gate.reached.wait()
         for _ in range(SWEEPS_S):
             await clock.advance(1.0)

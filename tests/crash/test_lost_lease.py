@@ -45,7 +45,7 @@ async def until(running: World, holds: Callable[[], bool]) -> None:
     """Let time pass in small steps until something holds."""
     clock = running.engine.parts.clock
     assert isinstance(clock, FakeClock)
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(180):
         while not holds():
             await clock.advance(0.5)
 

@@ -135,7 +135,7 @@ async def played(order: Order, point: str, *, crowded: bool = False) -> Seen:
         dying = replace(order, kill=(ANY_PHASE, point), patience_s=0.0)
         async with conversation(dying, platform) as talk:
             if crowded:
-                async with asyncio.timeout(60):
+                async with asyncio.timeout(300):
                     await retried(talk, database)
                 await database.write(empty, name="empty")
             rows = await talk.until(settled)

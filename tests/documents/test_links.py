@@ -23,7 +23,7 @@ from tests.documents.examples import ROOT
 PAGES: Final = (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
 FOR_DEVELOPERS: Final = frozenset(
     {"architecture.md", "fault-matrix.md", "features.md", "performance.md", "rendering.md"}
-    | {"testing.md", "wire-servers.md"}
+    | {"models.md", "testing.md", "wire-servers.md"}
 )
 """Pages in `docs/` that are not for users."""
 _ID: Final = re.compile(r"\b[A-Z]{3,5}-\d+\b")

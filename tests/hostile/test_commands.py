@@ -86,7 +86,7 @@ async def outcome_of(case: Case) -> dict[str, Any]:
             start_new_session=True,
             **as_nobody,
         )
-        async with asyncio.timeout(180):
+        async with asyncio.timeout(600):
             said, complaint = await gateway.communicate()
         # A gateway that was ended by the programs says nothing.
         assert gateway.returncode == 0, f"{gateway.returncode}: {complaint.decode()[-2000:]}"

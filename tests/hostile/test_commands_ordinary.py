@@ -78,7 +78,7 @@ async def _ran() -> dict[str, tuple[str, str]]:
             stderr=asyncio.subprocess.PIPE,
             **other,
         )
-        async with asyncio.timeout(180):
+        async with asyncio.timeout(600):
             said, complaint = await process.communicate()
     finally:
         shutil.rmtree(folder, ignore_errors=True)

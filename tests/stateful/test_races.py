@@ -60,7 +60,7 @@ class Race:
             first(conn)
             conn.execute(text("SELECT pg_advisory_xact_lock(1)"))
 
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(180):
             await self.server.execute("SELECT pg_advisory_lock(1)")
             leading = asyncio.create_task(self.store.write(held, name="first"), name="first")
             await self._until(_HELD)

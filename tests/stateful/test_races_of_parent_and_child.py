@@ -63,7 +63,7 @@ class Meeting:
         store = open_database(self.url, clock=self.at.units.clock, points=points)
         await store.start()
         try:
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(180):
                 held = self.server.transaction()
                 await held.start()
                 await self.server.execute(

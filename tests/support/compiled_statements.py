@@ -1,14 +1,15 @@
-"""What SQLAlchemy compiled, kept for all engines of a worker while scenarios run.
+"""What SQLAlchemy compiled, kept for all engines of a worker.
 
-Each scenario opens a database of its own, and an engine compiles every statement again: a seventh
-of what a scenario on SQLite needs. The databases of one kind have the same driver and the same
-schema, so what was compiled for one engine fits the next.
+Most tests open a database of their own, and an engine compiles every statement again: a seventh of
+what a scenario on SQLite needs. The databases of one kind have the same driver and the same schema,
+so what was compiled for one engine fits the next.
 """
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
+import pytest
 from sqlalchemy import Engine, event
 from sqlalchemy.engine.interfaces import Compiled
 
@@ -44,3 +45,10 @@ def shared_statements(cache: CompiledStatements = SHARED) -> Iterator[None]:
         yield
     finally:
         event.remove(Engine, "set_engine_execution_options", use)
+
+
+@pytest.fixture(autouse=True)
+def compiled_once() -> Iterator[None]:
+    """The engines of all tests share what they compile, where a `conftest.py` names this."""
+    with shared_statements():
+        yield

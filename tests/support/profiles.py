@@ -16,6 +16,8 @@ SUITE: Final = "suite"
 LONG: Final = "long"
 _FEW: Final = 30
 _TIMES: Final = 20
+MACHINE: Final = 10
+"""How many orders of events a state machine plays in the suite; in the long profile thousands."""
 
 settings.register_profile(
     SUITE,

@@ -242,6 +242,7 @@ def _input(
         chat_id=target.chat_id,
         chat_kind=target.chat_kind,
         thread_id=target.thread_id,
+        joins_chat=target.joins_chat,
         message_id=rights.reply_to or "",
         sender=Sender(id="gatehouse", name="Gatehouse"),
         text=text_of(posting, name),

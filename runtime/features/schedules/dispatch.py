@@ -249,6 +249,7 @@ def _message(place: ChatAddress, owner: Speaker, text: str, at_ms: int) -> Inbou
         chat_id=place.chat_id,
         chat_kind=place.chat_kind,
         thread_id=place.thread_id,
+        joins_chat=place.joins_chat,
         message_id="",
         sender=Sender(id=owner.user_id, name=owner.name),
         text=text,

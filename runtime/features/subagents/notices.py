@@ -37,6 +37,7 @@ def notice(lane: Lane, run: Run, told: Told, identity: str, *, run_id: str) -> I
         chat_id=target.chat_id,
         chat_kind=target.chat_kind,
         thread_id=target.thread_id,
+        joins_chat=target.joins_chat,
         message_id=run.reply_to or "",
         sender=Sender(id="gatehouse", name="Gatehouse"),
         text=told.text,

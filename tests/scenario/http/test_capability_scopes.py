@@ -100,13 +100,13 @@ async def test_each_axis_holds_until_it_is_taken_away(
 ) -> None:
     tries = Tries(call)
     bypass = PolicySettings(PermissionMode.BYPASS)
-    async with asyncio.timeout(60), gateways(tries, policy=bypass) as gateway:
+    async with asyncio.timeout(300), gateways(tries, policy=bypass) as gateway:
         session = await gateway.session()
         await narrow(gateway, session, **scope)
         await ran(gateway, session)
     ((held,),) = tries.results
     assert held.startswith(f"{DENIED}{rule}"), held
-    async with asyncio.timeout(60), gateways(tries, policy=bypass) as gateway:
+    async with asyncio.timeout(300), gateways(tries, policy=bypass) as gateway:
         await ran(gateway, session)
         assert tries.results[1] == [held], "it survives a restart"
         status, view = await gateway.ask("DELETE", path_of(session))
@@ -118,7 +118,7 @@ async def test_what_is_taken_away_allows_again_and_other_sessions_were_never_bou
     gateways: Gateways,
 ) -> None:
     tries = Tries(("list_dir", {"path": "."}), ("glob", {"pattern": "*"}))
-    async with asyncio.timeout(60), gateways(tries) as gateway:
+    async with asyncio.timeout(300), gateways(tries) as gateway:
         session, other = await gateway.session(), await gateway.session()
         await narrow(gateway, session, tools=["glob"])
         await ran(gateway, session)
@@ -152,7 +152,7 @@ async def test_subagents_get_no_more_than_the_session_has(gateways: Gateways) ->
         wanted = (("read_file", {"path": "SOUL.md"}), ("list_dir", {"path": "notes"}))
         return calls(*wanted) if step == 1 else "Looked."
 
-    async with asyncio.timeout(60), gateways(script) as gateway:
+    async with asyncio.timeout(300), gateways(script) as gateway:
         session = await gateway.session()
         await narrow(
             gateway, session, tools=["*"], denied_tools=["list_dir"], paths=["notes"], depth=2
@@ -183,7 +183,7 @@ async def test_subagents_get_no_more_than_the_session_has(gateways: Gateways) ->
 async def test_it_never_widens_what_the_operator_allows(gateways: Gateways) -> None:
     tries = Tries(("read_file", {"path": "SOUL.md"}), ("write_file", {"path": "a", "content": "a"}))
     policy = PolicySettings(PermissionMode.PLAN, rule_lists(deny=("read_file",)))
-    async with asyncio.timeout(60), gateways(tries, policy=policy) as gateway:
+    async with asyncio.timeout(300), gateways(tries, policy=policy) as gateway:
         session = await gateway.session()
         await narrow(gateway, session, tools=["*"], paths=["/"], network=["*"], depth=100)
         await ran(gateway, session)

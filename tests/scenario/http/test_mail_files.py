@@ -70,7 +70,7 @@ class House:
 
     @asynccontextmanager
     async def stands(self) -> AsyncIterator[Site]:
-        async with asyncio.timeout(60), site(self.plan) as gateway:
+        async with asyncio.timeout(300), site(self.plan) as gateway:
             self.root = await gateway.session()
             await gateway.says(self.root, "look")
             await self.work.reached.wait()
@@ -202,7 +202,7 @@ async def test_a_message_that_was_taken_has_its_files_also_after_a_crash(house: 
         assert (await house.sends(gateway, {"input_items": [inline(PICTURE)]}))[0] == 202
         (item,) = await house.waiting(gateway)
     house.work.open.set()
-    async with asyncio.timeout(60), site(house.plan) as gateway:
+    async with asyncio.timeout(300), site(house.plan) as gateway:
         await gateway.state(str(item["run_id"]), "completed")
     request = next(one for one in house.requests if "wrote to you" in told(one))
     assert list(request.enclosed.values()) == [PICTURE]

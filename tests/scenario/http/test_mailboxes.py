@@ -42,7 +42,7 @@ async def child_of(gateway: Site, root: str) -> str:
 async def test_a_message_waits_is_looked_at_and_is_read_by_a_run_of_its_own(sites: Sites) -> None:
     work = Gate()
     one_says = (Said("The first answer.", before=work), "I heard of the ice.")
-    async with asyncio.timeout(60), sites(change=sending(*one_says)) as gateway:
+    async with asyncio.timeout(300), sites(change=sending(*one_says)) as gateway:
         root = await gateway.session()
         await gateway.says(root, "look")
         await work.reached.wait()
@@ -116,7 +116,7 @@ async def test_a_message_waits_is_looked_at_and_is_read_by_a_run_of_its_own(site
 async def test_what_is_wrong_with_a_message_is_named(
     sites: Sites, changed: dict[str, object], status: int, field: str | None
 ) -> None:
-    async with asyncio.timeout(30), sites("Hello.") as gateway:
+    async with asyncio.timeout(180), sites("Hello.") as gateway:
         root = await gateway.session()
         await gateway.state(await gateway.says(root, "hi"), "completed")
         other = await gateway.session()
@@ -128,7 +128,7 @@ async def test_what_is_wrong_with_a_message_is_named(
 
 @pytest.mark.requirement("MBX-1", "API-1", "API-3")
 async def test_who_may_not_send_or_has_no_rights_to_send_with_is_refused(sites: Sites) -> None:
-    async with asyncio.timeout(30), sites("Hello.") as gateway:
+    async with asyncio.timeout(180), sites("Hello.") as gateway:
         root, other = await gateway.session(), await gateway.session()
         status, problem = await gateway.ask("POST", "/v1/mailboxes", mail(root, other))
         assert (status, problem["status"]) == (409, 409)
@@ -157,7 +157,7 @@ async def test_every_kind_of_payload_is_kept_and_shown_by_pages_and_as_events(
         {"type": "result", "text": "so", "data": {"n": 1}},
         {"type": "signal", "data": {"stop": True}},
     ]
-    async with asyncio.timeout(60), sites(change=sending(*one_says)) as gateway:
+    async with asyncio.timeout(300), sites(change=sending(*one_says)) as gateway:
         root = await gateway.session()
         await gateway.says(root, "look")
         await work.reached.wait()
@@ -199,7 +199,7 @@ async def test_every_kind_of_payload_is_kept_and_shown_by_pages_and_as_events(
 async def test_a_dead_letter_says_why_and_a_closed_agent_takes_nothing(sites: Sites) -> None:
     work = Gate()
     one_says = (Said("Never said.", before=work),)
-    async with asyncio.timeout(60), sites(change=sending(*one_says)) as gateway:
+    async with asyncio.timeout(300), sites(change=sending(*one_says)) as gateway:
         root = await gateway.session()
         await gateway.says(root, "look")
         await work.reached.wait()

@@ -64,7 +64,7 @@ async def settled(gateway: Site, root: str, count: int = 1) -> None:
 async def test_what_a_session_and_its_subagents_are_to_write_like_reaches_the_provider(
     sites: Sites, provider: ModelServer
 ) -> None:
-    async with asyncio.timeout(60), sites(change=asking(provider)) as gateway:
+    async with asyncio.timeout(300), sites(change=asking(provider)) as gateway:
         root = await gateway.session()
         path = f"/v1/sessions/{root}/route-policy"
         status, seen = await gateway.ask("PUT", path, {"generation": WRITES})
@@ -99,7 +99,7 @@ async def test_what_a_session_and_its_subagents_are_to_write_like_reaches_the_pr
 async def test_a_subagent_writes_as_its_parent_does_unless_its_model_is_another(
     sites: Sites, provider: ModelServer, other: bool
 ) -> None:
-    async with asyncio.timeout(60), sites(change=asking(provider)) as gateway:
+    async with asyncio.timeout(300), sites(change=asking(provider)) as gateway:
         root = await gateway.session()
         path = f"/v1/sessions/{root}/route-policy"
         policy = {"provider": "openai", "model": "gpt-4.1", "generation": {"temperature": 0.25}}
@@ -129,7 +129,7 @@ async def test_a_subagent_writes_as_its_parent_does_unless_its_model_is_another(
 async def test_what_the_model_cannot_take_is_refused_by_its_name(
     sites: Sites, provider: ModelServer, generation: dict[str, object], field: str
 ) -> None:
-    async with asyncio.timeout(60), sites(change=asking(provider)) as gateway:
+    async with asyncio.timeout(300), sites(change=asking(provider)) as gateway:
         root = await ran(gateway)
         policy = {"model": CHOSEN, "generation": generation}
         path = f"/v1/sessions/{root}/route-policy"
@@ -182,7 +182,7 @@ async def test_what_another_model_cannot_take_is_left_out_when_that_one_answers(
     def change(plan: Plan) -> None:
         plan.models = ScriptedModels(first, second)
 
-    async with asyncio.timeout(60), sites(change=change) as gateway:
+    async with asyncio.timeout(300), sites(change=change) as gateway:
         root = await gateway.session()
         path = f"/v1/sessions/{root}/route-policy"
         policy = {"model": "scripted:other", "generation": {"temperature": 1, "top_p": 0.5}}
@@ -198,7 +198,7 @@ async def test_what_another_model_cannot_take_is_left_out_when_that_one_answers(
 async def test_where_no_model_is_named_the_parents_is_judged(
     sites: Sites, provider: ModelServer
 ) -> None:
-    async with asyncio.timeout(60), sites(change=asking(provider)) as gateway:
+    async with asyncio.timeout(300), sites(change=asking(provider)) as gateway:
         root = await ran(gateway)
         policy = {"model": "openai:gpt-6-luna"}
         path = f"/v1/sessions/{root}/route-policy"

@@ -361,7 +361,7 @@ async def test_conditions_are_shown_and_a_gate_is_answered_by_its_digest(sites: 
         assert (view["heartbeat"], view["request"]) == (True, None)
         assert view["observation_materialization"] == observed
         one = f"{PATH}/{view['schedule_id']}"
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(120):
             while (found := await shown(gateway, one))["digest"] is None:
                 await news.wait()
                 news.clear()
@@ -399,7 +399,7 @@ async def test_on_the_page_a_gate_is_asked_about_and_answered_in_words(sites: Si
         session = await gateway.session()
         view = await made(gateway, session, gate={"command": "git log *-1*"})
         one = f"{PATH}/{view['schedule_id']}"
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(120):
             while (await shown(gateway, one))["digest"] is None:
                 await news.wait()
                 news.clear()

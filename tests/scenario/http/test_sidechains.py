@@ -41,7 +41,7 @@ async def agents_of(gateway: Site, root: str) -> list[dict[str, object]]:
 
 @pytest.mark.requirement("AGT-3")
 async def test_it_works_in_the_background_and_hands_its_result_to_its_parent(sites: Sites) -> None:
-    async with asyncio.timeout(60), sites("Hello.", "I looked.", "It looked.") as gateway:
+    async with asyncio.timeout(300), sites("Hello.", "I looked.", "It looked.") as gateway:
         root = await ran(gateway)
         status, made = await spawned(gateway, root, request(nickname="north"))
         assert status == 201, made
@@ -64,7 +64,7 @@ async def test_the_same_request_starts_one_agent_and_another_is_a_conflict(
     sites: Sites, header: bool
 ) -> None:
     work = Gate()
-    async with asyncio.timeout(60), sites("Hello.", Said("x", before=work)) as gateway:
+    async with asyncio.timeout(300), sites("Hello.", Said("x", before=work)) as gateway:
         root = await ran(gateway)
         path = f"/v1/agents/{root}/sidechains"
         headers = {"Idempotency-Key": "k"} if header else {}
@@ -82,7 +82,7 @@ async def test_the_same_request_starts_one_agent_and_another_is_a_conflict(
 
 @pytest.mark.requirement("AGT-3", "API-1")
 async def test_a_dry_run_says_what_would_be_and_makes_nothing(sites: Sites) -> None:
-    async with asyncio.timeout(60), sites("Hello.") as gateway:
+    async with asyncio.timeout(300), sites("Hello.") as gateway:
         root = await ran(gateway)
         asked = request(
             permission_mode="plan",
@@ -134,7 +134,7 @@ async def test_a_dry_run_says_what_would_be_and_makes_nothing(sites: Sites) -> N
 async def test_every_profile_can_be_started(
     sites: Sites, profile: str, has: set[str], lacks: set[str]
 ) -> None:
-    async with asyncio.timeout(60), sites("Hello.") as gateway:
+    async with asyncio.timeout(300), sites("Hello.") as gateway:
         root = await ran(gateway)
         asked = request(subtask={"profile": profile})
         status, plan = await spawned(gateway, root, asked, dry=True)
@@ -188,7 +188,7 @@ async def test_more_than_the_parent_has_is_refused_with_the_axis(
 ) -> None:
     """The parent is itself such an agent, whose every axis is bounded."""
     work = Gate()
-    async with asyncio.timeout(60), sites("Hello.", Said("x", before=work)) as gateway:
+    async with asyncio.timeout(300), sites("Hello.", Said("x", before=work)) as gateway:
         root = await ran(gateway)
         narrow = request(
             permission_mode="default",
@@ -235,7 +235,7 @@ async def test_more_than_the_parent_has_is_refused_with_the_axis(
 async def test_what_contradicts_itself_is_a_bad_request(
     sites: Sites, asked: dict[str, object], said: str, dry: bool
 ) -> None:
-    async with asyncio.timeout(60), sites("Hello.") as gateway:
+    async with asyncio.timeout(300), sites("Hello.") as gateway:
         root = await ran(gateway)
         status, problem = await spawned(gateway, root, request(**asked), dry=dry)
         assert (status, problem["code"]) == (400, "bad_request")
@@ -285,7 +285,7 @@ async def test_what_contradicts_itself_is_a_bad_request(
 async def test_what_cannot_be_honoured_is_refused_by_its_name(
     sites: Sites, asked: dict[str, object], field: str
 ) -> None:
-    async with asyncio.timeout(60), sites("Hello.") as gateway:
+    async with asyncio.timeout(300), sites("Hello.") as gateway:
         root = await ran(gateway)
         for dry in (True, False):
             status, problem = await spawned(gateway, root, request(**asked), dry=dry)
@@ -297,7 +297,7 @@ async def test_what_cannot_be_honoured_is_refused_by_its_name(
 async def test_a_parent_that_is_not_there_has_ended_or_never_ran_starts_nobody(
     sites: Sites,
 ) -> None:
-    async with asyncio.timeout(60), sites("Hello.", "I looked.", "It looked.") as gateway:
+    async with asyncio.timeout(300), sites("Hello.", "I looked.", "It looked.") as gateway:
         assert (await spawned(gateway, "ses_none", request()))[0] == 404
         fresh = await gateway.session()
         status, problem = await spawned(gateway, fresh, request())
@@ -332,7 +332,7 @@ async def test_a_parent_that_is_not_there_has_ended_or_never_ran_starts_nobody(
 async def test_a_task_is_said_in_one_of_three_ways(
     sites: Sites, task: dict[str, object], text: str
 ) -> None:
-    async with asyncio.timeout(60), sites("Hello.") as gateway:
+    async with asyncio.timeout(300), sites("Hello.") as gateway:
         root = await ran(gateway)
         asked = {"subtask": {"name": "one", "description": "Looks.", **task}}
         status, plan = await spawned(gateway, root, asked, dry=True)

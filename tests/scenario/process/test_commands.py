@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import aiohttp
 import pytest
@@ -344,3 +345,29 @@ async def test_the_slack_manifest_is_printed(place: Place, fail_after: FailAfter
         printed = await command(place, "slack", "manifest")
     assert printed.code == 0, printed.err
     assert "chat:write" in printed.out
+
+
+@pytest.mark.requirement("POL-1", "CTX-2")
+async def test_every_bound_that_was_asked_and_every_blocks_tokens_are_printed(
+    tmp_path: Path, fail_after: FailAfter
+) -> None:
+    place = Place(tmp_path)
+    place.configure('[policy]\nallow = ["exec(ls:*)"]\ndeny = ["exec(rm:*)"]\n')
+    async with fail_after(60), gateway(place) as program:
+        there = reaching(place, await program.url())
+        await command(there, "chat", "-m", "/plan")
+        (session,) = json.loads((await command(there, "sessions", "list", "--json")).out)
+        asked = ("policy", "explain", session["id"], "exec", '{"command": "rm x"}')
+        explained = await command(there, *asked)
+        prompt = await command(there, "context", session["id"])
+    for said in (
+        "deny rule",
+        "exec(rm:*)",
+        "plan mode runs commands that only read, and refuses rm",
+        "permission mode",
+    ):
+        assert said in explained.out, said
+    lines = [line.split() for line in prompt.out.splitlines()]
+    tokens = {line[0]: int(line[1]) for line in lines if len(line) > 1 and line[1].isdecimal()}
+    assert {"runtime", "AGENTS.md", "IDENTITY.md", "tools", "skills"} <= tokens.keys()
+    assert all(tokens.values())

@@ -1,6 +1,8 @@
 """Stopping the program: in order, at once, and by a crash; nothing that was accepted is lost."""
 
 import signal
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -129,3 +131,21 @@ async def test_an_interrupt_by_the_keyboard_ends_it_in_order_too(
 def lock_is_free(lock: Path) -> bool:
     """A gateway that ended in order leaves no process id behind."""
     return lock.read_text().strip() == ""
+
+
+@pytest.mark.requirement("OPS-10")
+async def test_sigterm_leaves_no_lease_to_wait_for(tmp_path: Path, fail_after: FailAfter) -> None:
+    place = Place(tmp_path)
+    async with fail_after(60), gateway(place) as program:
+        await program.url()
+        assert _held(place) > 0
+        program.process.terminate()
+        assert await program.ended() == 0
+    assert _held(place) == 0
+
+
+def _held(place: Place) -> int:
+    """Leases that have not run out, as another process would see them."""
+    with closing(sqlite3.connect(place.home / "gatehouse.db")) as database:
+        found = database.execute("SELECT count(*) FROM leases WHERE expires_ms > 0")
+        return int(found.fetchone()[0])

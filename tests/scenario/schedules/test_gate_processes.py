@@ -43,7 +43,7 @@ async def fired(
     url, sandbox = f"sqlite:///{path}/gatehouse.db", Watched()
     await make_database(url)
     setup = setup_at(path, url, ScriptedModels(model), sandbox=sandbox)
-    async with asyncio.timeout(60), world(setup) as at, writes(at.database) as news:
+    async with asyncio.timeout(300), world(setup) as at, writes(at.database) as news:
         table: Desk = await desk(at)
         hourly = {"type": "interval", "every_seconds": 3600}
         made = await table.make(here=True, gate=gate, cadence=hourly)

@@ -76,7 +76,7 @@ async def settled(at: World) -> dict[str, Agent]:
 
 async def grown(at: World, done: Callable[[dict[str, Agent]], bool]) -> dict[str, Agent]:
     """All agents, once they are so."""
-    async with asyncio.timeout(20), at.engine.parts.bus.subscribe(EVENTS) as signals:
+    async with asyncio.timeout(120), at.engine.parts.bus.subscribe(EVENTS) as signals:
         while True:
             found = await tree(at)
             if done(found):

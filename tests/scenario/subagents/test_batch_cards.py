@@ -47,7 +47,7 @@ def platform() -> FakeChat:
 
 async def passes(clock: FakeClock, condition: Callable[[], bool]) -> None:
     """Let time pass until `condition` holds."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(180):
         while not condition():
             await clock.advance(0.25)
 

@@ -80,7 +80,7 @@ class Slow:
 
     async def until(self, done: Callable[[], bool]) -> None:
         """Let things happen, in next to no time; on PostgreSQL a claim may have to be repeated."""
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(120):
             while not done():
                 await self._clock.advance(0.01)
 

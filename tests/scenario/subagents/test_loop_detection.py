@@ -100,19 +100,26 @@ async def test_two_calls_in_alternation_are_a_circle(tmp_path: Path, url: str) -
 async def test_the_same_text_again_and_again_is_a_circle_by_way_of_its_own_children(
     tmp_path: Path, url: str
 ) -> None:
-    """Each of its runs spawns somebody, says the same, and is run again by the handoff."""
+    """Each of its runs spawns somebody, says the same, and is run again by the handoff.
+
+    A subagent answers only once the one that started it speaks: a result that came before would
+    be read in the run that spawned it, and no words would follow it.
+    """
     asked: list[ModelRequest] = []
+    answering: list[Gate] = []
 
     def script(request: ModelRequest) -> Said | str:
         name = name_of(request)
         if name == "one":
             asked.append(request)
             said = [m for m in request.messages if isinstance(m, AssistantMessage)]
-            # Whatever became of its child meanwhile: it speaks after each that it started.
-            waits = bool(said and said[-1].tool_calls)
-            return "I wait for it." if waits else spawn(task="x", mode="background")
+            if not (said and said[-1].tool_calls):
+                answering.append(Gate())
+                return spawn(task="x", mode="background")
+            answering[-1].open.set()
+            return "I wait for it."
         if name:
-            return "Nothing."
+            return Said("Nothing.", before=answering[-1])
         return "Told." if "The subagent one" in told(request) else spawn(task="look", id="one")
 
     async with engine(tmp_path, url, script) as at:

@@ -80,7 +80,7 @@ async def waits(at: World) -> AgentRow:
             return agent_tree.of_tree(conn, own.tree_id)[0]
         return None
 
-    async with asyncio.timeout(20), at.engine.parts.bus.subscribe(EVENTS) as signals:
+    async with asyncio.timeout(120), at.engine.parts.bus.subscribe(EVENTS) as signals:
         while True:
             row = await at.database.read(read)
             if row is not None:

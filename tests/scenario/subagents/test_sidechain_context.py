@@ -68,7 +68,7 @@ async def rows_of_all(at: World) -> Mapping[str, list[str]]:
 async def delivered(at: World, count: int) -> None:
     """Return once so many messages are noted as sent: nothing is at work then."""
     query = "SELECT count(*) FROM events WHERE kind = 'delivery.sent'"
-    async with asyncio.timeout(20), writes(at.database) as news:
+    async with asyncio.timeout(120), writes(at.database) as news:
         while True:
             found = await at.database.read(lambda conn: conn.execute(text(query)).scalar_one())
             if found >= count:

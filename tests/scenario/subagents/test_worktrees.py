@@ -48,7 +48,7 @@ def working(
 
 async def cared(at: World, state: str, name: str = "one") -> Agent:
     """An agent, once that became of its worktree."""
-    async with asyncio.timeout(20), writes(at.database) as news:
+    async with asyncio.timeout(120), writes(at.database) as news:
         while True:
             found = (await tree(at)).get(name)
             if found is not None and found.tree_state == state:

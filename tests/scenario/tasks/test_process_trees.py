@@ -37,7 +37,7 @@ async def runs(path: Path, command: str, sandbox: Sandbox) -> AsyncIterator[Begu
     await make_database(url)
     setup = setup_at(path, url, ScriptedModels(starting(command)), sandbox=sandbox)
     async with world(FREE(setup)) as at:
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(300):
             yield await Begun.of(at)
 
 
@@ -183,7 +183,7 @@ async def test_a_restart_ends_what_is_left_and_never_who_took_its_pid(
             session = begun.session
         url = f"sqlite:///{tmp_path}/gatehouse.db"
         setup = setup_at(tmp_path, url, ScriptedModels(), sandbox=sandbox)
-        async with world(FREE(setup)) as at, asyncio.timeout(60):
+        async with world(FREE(setup)) as at, asyncio.timeout(300):
             assert await mine.wait() == -signal.SIGTERM
             facts: dict[str, JsonObject] = {}
             while not all("process_tree_remaining_pids" in facts.get(n, {}) for n in "12"):
