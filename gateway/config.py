@@ -10,7 +10,7 @@ import os
 import re
 import stat
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -22,6 +22,7 @@ from pydantic_core import ErrorDetails
 from gateway.config_keys import Path as Key
 from gateway.config_keys import Problem, Taken, from_environment, from_file, leaves, value_of
 from gateway.config_model import Settings
+from gateway.config_text import encoding_problem, header_problem, trim
 
 PREFIX: Final = "GATEHOUSE_"
 FILE: Final = "gatehouse.toml"
@@ -131,6 +132,9 @@ def load(file: Path | None = None, *, environment: Mapping[str, str] | None = No
     taken.add(from_environment(_own(variables), PREFIX))
     _resolve_paths(taken, found)
     settings = _check(taken)
+    if settings is not None:
+        for tokens_file in _token_files(settings):
+            taken.problems += _token_problems(tokens_file)
     if settings is None or taken.problems:
         raise ConfigError(taken.problems)
     tokens = (*_token_files(settings), own_token)
@@ -149,7 +153,7 @@ def client(config: Config, *, environment: Mapping[str, str] | None = None) -> C
     """Which gateway to talk to: that of ``GATEHOUSE_URL`` with ``GATEHOUSE_TOKEN``, else the one of
     this home. The home's token goes to no address: another program may listen there."""
     variables = os.environ if environment is None else environment
-    url, text = (variables.get(f"{PREFIX}{name}", "") for name in ("URL", "TOKEN"))
+    url, text = (trim(variables.get(f"{PREFIX}{name}", "")) for name in ("URL", "TOKEN"))
     if not text and not url:
         text = next(iter(read_tokens(config.home / TOKEN)), "")
     return Client(url.rstrip("/"), SecretStr(text) if text else None, config.home)
@@ -161,8 +165,21 @@ def read_tokens(path: Path) -> tuple[str, ...]:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError):
         return ()
-    stripped = (line.strip() for line in lines)
+    stripped = (trim(line) for line in lines)
     return tuple(line for line in stripped if line and not line.startswith("#"))
+
+
+def _token_problems(path: Path) -> Iterator[Problem]:
+    """What no bearer of a token could send; a file that is not there yet has no problem."""
+    try:
+        path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        yield Problem(str(path), f"is not UTF-8 text, at byte {error.start}")
+    except OSError:
+        return
+    for number, token in enumerate(read_tokens(path), 1):
+        if problem := header_problem(token):
+            yield Problem(str(path), f"its token number {number} {problem}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,14 +234,27 @@ def _secrets_in(value: object) -> list[str]:
 
 def _home(variables: Mapping[str, str]) -> Path:
     named = variables.get(f"{PREFIX}HOME", "")
-    return Path(named).expanduser().absolute() if named else Path.home() / ".gatehouse"
+    try:
+        return Path(named).expanduser().absolute() if named else Path.home() / ".gatehouse"
+    except RuntimeError:
+        what = "this user has no home folder; name a folder that it may write to, without ~"
+        raise ConfigError([Problem(f"{PREFIX}HOME", what)]) from None
+
+
+def _expanded(path: Path, origin: str) -> Path:
+    try:
+        return path.expanduser()
+    except RuntimeError:
+        what = "nobody knows the home folder that ~ stands for; write the whole path"
+        raise ConfigError([Problem(str(path), what, origin)]) from None
 
 
 def _places(file: Path | None, variables: Mapping[str, str], home: Path) -> tuple[Path, ...]:
     """Where the file may be, the first one first: the one that is named, and no other then."""
     named = variables.get(f"{PREFIX}CONFIG", "")
     if file is not None or named:
-        return ((file or Path(named)).expanduser().absolute(),)
+        origin = "--config" if file is not None else f"{PREFIX}CONFIG"
+        return (_expanded(file or Path(named), origin).absolute(),)
     return tuple(path.absolute() for path in (Path(FILE), home / FILE))
 
 
@@ -250,7 +280,8 @@ def _is_private(secrets: Path, problems: list[Problem]) -> bool:
 
 def _read(path: Path, problems: list[Problem]) -> Taken:
     try:
-        raw = tomllib.loads(path.read_text(encoding="utf-8"))
+        # Some editors begin a file with a mark of the byte order.
+        raw = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except tomllib.TOMLDecodeError as error:
         problems.append(Problem(str(path), f"is not valid TOML: {error}"))
     except UnicodeDecodeError as error:
@@ -276,7 +307,10 @@ def _plain(variables: Mapping[str, str]) -> Taken:
     taken = Taken()
     infos = dict(leaves())
     for name, path in PLAIN.items():
-        if text := variables.get(name, ""):
+        text = variables.get(name, "")
+        if problem := encoding_problem(text):
+            taken.problems.append(Problem(".".join(path), problem, f"environment variable {name}"))
+        elif trim(text):
             taken.put(path, value_of(text, infos[path]), f"environment variable {name}")
     return taken
 
@@ -298,14 +332,14 @@ def _resolve_paths(taken: Taken, file: Path | None) -> None:
         base = file.parent if file is not None and origin.startswith(str(file)) else Path.cwd()
         table = taken.values[key[0]]
         if isinstance(table, dict):
-            table[key[1]] = _absolute(table[key[1]], base)
+            table[key[1]] = _absolute(table[key[1]], base, origin)
 
 
-def _absolute(value: JsonValue, base: Path) -> JsonValue:
+def _absolute(value: JsonValue, base: Path, origin: str) -> JsonValue:
     if isinstance(value, str):
-        return str(base / Path(value).expanduser())
+        return str(base / _expanded(Path(value), origin))
     if isinstance(value, list):
-        return [_absolute(one, base) for one in value]
+        return [_absolute(one, base, origin) for one in value]
     return value
 
 
@@ -343,8 +377,10 @@ def _rule(error: ErrorDetails) -> str:
         text = error["msg"].removeprefix("Value error, ")
         return text.replace("Input should be", "must be")
     given = error["input"]
-    secret = any("token" in str(part) or "key" in str(part) for part in error["loc"])
-    if secret or not isinstance(given, str | int | float | bool):
+    names = " ".join(str(part) for part in error["loc"])
+    secret = any(word in names for word in ("token", "key", "secret", "env"))
+    # Before an @ an address may hold a password.
+    if secret or not isinstance(given, str | int | float | bool) or "@" in str(given):
         return rule
     return f"{rule}, not {json.dumps(given)}"
 

@@ -6,6 +6,7 @@ from typing import Annotated, Literal, TypeVar
 from pydantic import AfterValidator, Field, SecretStr, model_validator
 
 from gateway.config_section import Section
+from gateway.config_text import TRIMMED, Address, Credential, address_problem
 
 DmPolicy = Literal["pairing", "allowlist", "open", "disabled"]
 GroupPolicy = Literal["allowlist", "open", "disabled"]
@@ -66,11 +67,11 @@ class SlackWorkspace(Section):
     """`[slack.workspaces.NAME]`: the credentials of one more workspace's application. The other
     settings of `[slack]` apply there too."""
 
-    bot_token: SecretStr = Field(description="The bot token, `xoxb-...`.")
-    app_token: SecretStr | None = Field(
+    bot_token: Credential = Field(description="The bot token, `xoxb-...`.")
+    app_token: Credential | None = Field(
         None, description="The app-level token, `xapp-...`, for Socket Mode."
     )
-    signing_secret: SecretStr | None = Field(
+    signing_secret: Credential | None = Field(
         None, description="For HTTP, at `/hooks/slack/NAME`. Not used with an app token."
     )
 
@@ -85,18 +86,18 @@ class Slack(ChannelAccess):
     """`[slack]`: one workspace, and what applies to all of them. To switch Slack on, set the bot
     token, and an app token (Gatehouse calls Slack) or a signing secret (Slack calls it)."""
 
-    bot_token: SecretStr | None = Field(
+    bot_token: Credential | None = Field(
         None, description="The bot token, `xoxb-...`. Also read from `SLACK_BOT_TOKEN`."
     )
-    app_token: SecretStr | None = Field(
+    app_token: Credential | None = Field(
         None, description="The app-level token, `xapp-...`. Also read from `SLACK_APP_TOKEN`."
     )
-    signing_secret: SecretStr | None = Field(
+    signing_secret: Credential | None = Field(
         None,
         description="The signing secret. Also read from `SLACK_SIGNING_SECRET`. Not used with "
         "an app token.",
     )
-    api_url: str = Field(
+    api_url: Address = Field(
         "https://slack.com/api/",
         description="The address of Slack's API. Also read from `SLACK_API_URL`.",
     )
@@ -122,11 +123,13 @@ class Slack(ChannelAccess):
 def _webhook_url(url: str) -> str:
     # Plain http only to this machine: Telegram itself calls nothing but https.
     if url and not re.match(r"https://[^/]|http://(127\.0\.0\.1|localhost)[:/]", url):
-        raise ValueError(f"must begin with https://, not {url!r}")
+        raise ValueError("must begin with https://")
+    if url and (problem := address_problem(url)):
+        raise ValueError(problem)
     return url
 
 
-WebhookUrl = Annotated[str, AfterValidator(_webhook_url)]
+WebhookUrl = Annotated[str, TRIMMED, AfterValidator(_webhook_url)]
 _SECRET = re.compile(r"[A-Za-z0-9_-]{16,256}")
 
 
@@ -142,13 +145,13 @@ class TelegramBot(Section):
     """`[telegram.bots.NAME]`: the credentials of one more bot. The other settings of `[telegram]`
     apply to it too."""
 
-    token: SecretStr = Field(description="The token from @BotFather.")
+    token: Credential = Field(description="The token from @BotFather.")
     webhook_url: WebhookUrl = Field(
         "",
         description="The address that Telegram calls, ending in `/hooks/telegram/NAME`. Empty: "
         "polling.",
     )
-    webhook_secret: SecretStr | None = Field(
+    webhook_secret: Credential | None = Field(
         None, description="The secret that Telegram sends with each call."
     )
 
@@ -162,10 +165,10 @@ class Telegram(ChannelAccess):
     """`[telegram]`: one bot, and what applies to all of them. The token switches Telegram on. With
     `webhook_url` Telegram calls Gatehouse, without it Gatehouse asks Telegram."""
 
-    token: SecretStr | None = Field(
+    token: Credential | None = Field(
         None, description="The token from @BotFather. Also read from `TELEGRAM_BOT_TOKEN`."
     )
-    api_url: str = Field(
+    api_url: Address = Field(
         "https://api.telegram.org",
         description="The address of Telegram's Bot API. Also read from `TELEGRAM_API_URL`.",
     )
@@ -174,7 +177,7 @@ class Telegram(ChannelAccess):
         description="The address that Telegram calls, ending in `/hooks/telegram`. Empty: long "
         "polling.",
     )
-    webhook_secret: SecretStr | None = Field(
+    webhook_secret: Credential | None = Field(
         None,
         description="The secret that Telegram sends with each call: 16 to 256 letters, digits, "
         "`_` and `-`.",

@@ -1,8 +1,9 @@
 """The settings of what people send besides text: how much is taken, and who writes speech down."""
 
-from pydantic import Field, SecretStr
+from pydantic import Field
 
 from gateway.config_section import Section
+from gateway.config_text import Address, Credential
 
 OPENAI_URL = "https://api.openai.com/v1"
 
@@ -49,10 +50,8 @@ class Transcription(Section):
     model: str | None = Field(
         None, min_length=1, description="The model, such as `whisper-1`. Unset: no transcription."
     )
-    url: str = Field(
-        OPENAI_URL, pattern=r"^https?://", description="The base address of the server, with `/v1`."
-    )
-    key: SecretStr | None = Field(
+    url: Address = Field(OPENAI_URL, description="The base address of the server, with `/v1`.")
+    key: Credential | None = Field(
         None,
         description="The key for the server. Unset: `models.openai_api_key`, but only for "
         "OpenAI's own server.",

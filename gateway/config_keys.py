@@ -15,6 +15,7 @@ from pydantic import BaseModel, JsonValue
 from pydantic.fields import FieldInfo
 
 from gateway.config_model import Settings
+from gateway.config_text import encoding_problem, trim
 
 Path = tuple[str, ...]
 Tree = dict[str, JsonValue]
@@ -98,7 +99,10 @@ def from_environment(variables: Mapping[str, str], prefix: str) -> Taken:
         for spelling in (camel, str)
     }
     for variable, text in sorted(variables.items()):
-        if not text:
+        if not trim(text):
+            continue
+        if problem := encoding_problem(text):
+            taken.problems.append(Problem(variable, problem, "environment"))
             continue
         found = known.get(variable.removeprefix(prefix).upper())
         if found is None:

@@ -8,15 +8,15 @@ import re
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Final, Literal, get_args
-from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
-from pydantic import AfterValidator, Field, SecretStr
+from pydantic import AfterValidator, Field
 
 from gateway.config_chats import Slack, Telegram
 from gateway.config_children import Agents, ChildTools
 from gateway.config_files import Attachments, Transcription
 from gateway.config_section import Section
+from gateway.config_text import TRIMMED, Address, Credential, address_problem
 from runtime.domain.decisions import PermissionMode, SessionMode
 from runtime.domain.errors import InvalidInput
 from runtime.policy.rules import Rule
@@ -62,21 +62,11 @@ def _variable(name: str) -> str:
 
 def _origin(url: str) -> str:
     found = re.fullmatch(r"(https?)://([^\s/?#@]+?)(?::([0-9]{1,5}))?/?", url.lower())
-    if found is None:
+    if found is None or address_problem(url):
         raise ValueError("must be an address without a path, as in https://gatehouse.example.org")
     scheme, host, port = found.groups()
     usual = {"http": "80", "https": "443"}[scheme]
     return f"{scheme}://{host}" if port in (None, usual) else f"{scheme}://{host}:{port}"
-
-
-def _base_url(url: str) -> str:
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ValueError(
-            "must be an address that begins with http:// or https://, as in "
-            "http://127.0.0.1:8000/v1"
-        )
-    return url
 
 
 RoleName = Literal["adapters", "workers", "timers", "http"]
@@ -91,8 +81,7 @@ def _roles(names: tuple[RoleName, ...]) -> tuple[RoleName, ...]:
 
 RuleText = Annotated[str, AfterValidator(_rule)]
 AccountName = Annotated[str, AfterValidator(_account)]
-PublicUrl = Annotated[str, AfterValidator(_origin)]
-BaseUrl = Annotated[str, AfterValidator(_base_url)]
+PublicUrl = Annotated[str, TRIMMED, AfterValidator(_origin)]
 VariableName = Annotated[str, AfterValidator(_variable)]
 
 
@@ -125,10 +114,10 @@ class Http(Section):
         "and `/metrics`, and nothing else. Unset: such a process listens on no "
         "port.",
     )
-    admin_token: SecretStr | None = Field(
+    admin_token: Credential | None = Field(
         None, description="A bearer token that may do everything."
     )
-    read_only_token: SecretStr | None = Field(
+    read_only_token: Credential | None = Field(
         None, description="A bearer token that may only read."
     )
     admin_token_file: Path | None = Field(
@@ -164,9 +153,8 @@ class Http(Section):
 class Observability(Section):
     """`[observability]`: traces, by OTLP over HTTP. Metrics are always at `/metrics`."""
 
-    otlp_endpoint: str | None = Field(
+    otlp_endpoint: Address | None = Field(
         None,
-        pattern=r"^https?://",
         description="The base address of the collector, such as `http://localhost:4318`. Also "
         "read from `OTEL_EXPORTER_OTLP_ENDPOINT`, or as the whole address from "
         "`OTEL_EXPORTER_OTLP_TRACES_ENDPOINT`. Unset: no traces.",
@@ -179,7 +167,7 @@ class Observability(Section):
 class Database(Section):
     """`[database]`: where everything is kept."""
 
-    url: str | None = Field(
+    url: Annotated[str, TRIMMED] | None = Field(
         None,
         description="`sqlite+aiosqlite:///FILE` or `postgresql+asyncpg://...`. Unset: the "
         "SQLite file `gatehouse.db` in the home folder.",
@@ -196,7 +184,7 @@ class Database(Section):
 class Bus(Section):
     """`[bus]`: how gateways that share a database notify each other."""
 
-    url: str | None = Field(
+    url: Annotated[str, TRIMMED] | None = Field(
         None,
         description="The address of NATS, `nats://host:4222`; several with commas. Unset: "
         "PostgreSQL's own notifications. A single gateway on SQLite needs none.",
@@ -228,10 +216,10 @@ class Models(Section):
         (),
         description="The models that `/model` offers. Unset: what each provider with a key lists.",
     )
-    openai_api_key: SecretStr | None = Field(
+    openai_api_key: Credential | None = Field(
         None, description="The key for OpenAI. Also read from `OPENAI_API_KEY`."
     )
-    openai_base_url: BaseUrl | None = Field(
+    openai_base_url: Address | None = Field(
         None,
         description="The base address of an OpenAI-compatible server, with `/v1` where it has one. "
         "Also read from `OPENAI_BASE_URL`.",
@@ -239,17 +227,17 @@ class Models(Section):
     compatible_model: str | None = Field(
         None, description="The name of the model on that server. Unset: one that the server lists."
     )
-    anthropic_api_key: SecretStr | None = Field(
+    anthropic_api_key: Credential | None = Field(
         None, description="The key for Anthropic. Also read from `ANTHROPIC_API_KEY`."
     )
-    anthropic_base_url: BaseUrl | None = Field(
+    anthropic_base_url: Address | None = Field(
         None, description="Another address for Anthropic's API."
     )
-    gemini_api_key: SecretStr | None = Field(
+    gemini_api_key: Credential | None = Field(
         None, description="The key for Gemini. Also read from `GEMINI_API_KEY`."
     )
-    gemini_base_url: BaseUrl | None = Field(None, description="Another address for Gemini's API.")
-    ollama_url: BaseUrl | None = Field(
+    gemini_base_url: Address | None = Field(None, description="Another address for Gemini's API.")
+    ollama_url: Address | None = Field(
         None, description="The address of Ollama. Unset: Gatehouse looks for it on this machine."
     )
     ollama_model: str | None = Field(
@@ -259,7 +247,7 @@ class Models(Section):
         None,
         ge=2048,
         description="The size of the model's context window in tokens, in place of the size "
-        "that Gatehouse knows.",
+        "that Gatehouse knows, reads in the server's list, or learns when something is too long.",
     )
     timeout_s: float = Field(
         120.0, gt=0, description="Seconds to wait for the next bytes of a response."

@@ -126,6 +126,7 @@ async def running(start: Start) -> AsyncIterator[Started]:
         try:
             # Roles that cannot be are refused before anything is made.
             wiring.roles_of(config)
+            wiring.check_proxies()
             await asyncio.to_thread(workspaces.make_home, config)
             await asyncio.to_thread(home_token.make, config.home)
             start.redactor.change(secrets_of(config))

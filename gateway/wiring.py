@@ -11,11 +11,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from adapters.models.local_servers import discover
+from adapters.models.local_servers import discover, find_again
 from adapters.models.model_lists import ProviderLists
 from adapters.models.model_registry import Catalog
 from adapters.models.price_list import price_of
 from adapters.models.settings import ModelSettings
+from adapters.platforms.proxies import proxy_names as proxy_names
+from adapters.platforms.proxies import proxy_problems as proxy_problems
+from adapters.platforms.proxies import unread_exceptions as unread_exceptions
 from adapters.rendering import render_blocks, render_growing
 from adapters.sandbox.power_drop import hide_from_others as hide_from_others
 from adapters.sandbox.probe import choose
@@ -319,10 +322,16 @@ async def choose_sandbox(config: Config, clock: Clock) -> Sandbox:
     return await choose(config.settings.tools.sandbox, clock=clock, grants=grants)
 
 
+def check_proxies() -> None:
+    """Raises `InvalidInput` for a proxy of the environment that no client could ask."""
+    for problem in proxy_problems():
+        raise InvalidInput(*problem.split(" ", 1))
+
+
 async def find_models(config: Config) -> Catalog:
     """The models that can be used. Raises `InvalidInput`, naming the setting that is wrong."""
     settings = ModelSettings.model_validate(config.settings.models.model_dump())
-    catalog = Catalog(await discover(settings))
+    catalog = Catalog(await discover(settings), find=find_again)
     check_child_models(config.settings, catalog)
     return catalog
 
@@ -428,7 +437,7 @@ def open_bus(config: Config, clock: Clock, supervisor: Supervisor) -> Bus:
         from runtime.bus.nats import NatsBus
 
         return NatsBus(config.settings.bus.url, clock, supervisor=supervisor)
-    if config.database_url.startswith("postgresql"):
+    if config.database_url.startswith("postgres"):
         # Lazy: an embedded gateway has no need of PostgreSQL's driver.
         from runtime.bus.postgres import PostgresBus
 

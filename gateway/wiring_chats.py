@@ -4,7 +4,8 @@ The other half of the composition root; `wiring` joins what is made here with th
 """
 
 from collections.abc import AsyncIterator, Callable
-from typing import TYPE_CHECKING, TypeVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from pydantic import BaseModel
 
@@ -152,15 +153,25 @@ async def telegram_webhook(section: Telegram, name: str, action: "Action") -> Js
     return await webhook(found[0], action)
 
 
-def slack_manifest(url: str | None = None) -> str:
+@dataclass(frozen=True, slots=True)
+class SlackManifest:
+    """The text of an application manifest, and what whoever uses it has to know."""
+
+    text: str
+    note: str = ""
+
+
+def slack_manifest(url: str | None = None, *, assistant_view: bool = False) -> SlackManifest:
     """The application manifest of Slack (SLK-6), for HTTP where `url` is our public address.
 
     Raises `InvalidInput`.
     """
     # Lazy: for this command only, and it needs a YAML library.
-    from adapters.slack.manifest import manifest
+    from adapters.slack.manifest import ASSISTANT_VIEW_NOTE, manifest
 
-    return manifest(url)
+    if assistant_view:
+        return SlackManifest(manifest(url, view="assistant"), ASSISTANT_VIEW_NOTE)
+    return SlackManifest(manifest(url))
 
 
 def missing_scopes(adapter: ChatAdapter) -> tuple[str, ...] | None:
@@ -176,6 +187,31 @@ def missing_scopes(adapter: ChatAdapter) -> tuple[str, ...] | None:
     return missing(granted) if granted else None
 
 
+@dataclass(frozen=True, slots=True)
+class SlackExperience:
+    """What is known of an application's experience for agents. `view` is the one that events
+    proved, in Slack's words, or empty; `ends` is when Slack ends it, or empty. `scopes` is what the
+    token's scopes say: ``none`` of the views, ``some`` view, or empty where Slack names none."""
+
+    view: str
+    ends: str
+    scopes: Literal["none", "some", ""]
+
+
+def slack_experience(adapter: ChatAdapter, *, seen: str) -> SlackExperience:
+    """What the scopes of a connected adapter say, and `seen`, the `kind` of its account at a
+    gateway that hears its events."""
+    # Lazy: a gateway without Slack needs none of this.
+    from adapters.slack.adapter import SlackAdapter
+    from adapters.slack.experience import ASSISTANT_VIEW_ENDS, VIEWS
+
+    ends = ASSISTANT_VIEW_ENDS if seen == VIEWS["assistant"] else ""
+    if not isinstance(adapter, SlackAdapter) or not adapter.reception.granted_scopes:
+        return SlackExperience(seen, ends, "")
+    has_scope = "assistant:write" in adapter.reception.granted_scopes
+    return SlackExperience(seen, ends, "some" if has_scope else "none")
+
+
 def adapter_view(account: Account, redact: Callable[[str], str]) -> AdapterView:
     """An account as `/v1/status` shows it; what its library said of a fault may hold a token."""
     status = account.status()
@@ -185,4 +221,5 @@ def adapter_view(account: Account, redact: Callable[[str], str]) -> AdapterView:
         account=adapter.account,
         connected=status.connected,
         detail=redact(status.detail),
+        kind=status.kind,
     )

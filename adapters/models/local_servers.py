@@ -29,6 +29,12 @@ async def discover(settings: ModelSettings, *, local: str = LOCAL_OLLAMA) -> Mod
     return settings
 
 
+async def find_again(settings: ModelSettings) -> ModelSettings:
+    """The settings with the model that their server lists now (MDL-7). Never fails."""
+    unnamed = {"compatible_model": None, "ollama_model": None, "unlisted": ""}
+    return await discover(settings.model_copy(update=unnamed))
+
+
 async def _compatible(settings: ModelSettings) -> ModelSettings:
     if settings.compatible_model is not None:
         return settings
@@ -38,7 +44,8 @@ async def _compatible(settings: ModelSettings) -> ModelSettings:
     # A proxy of OpenAI lists embeddings too, in no order.
     usual = names.OPENAI_MODEL in listed.names
     chosen = names.OPENAI_MODEL if usual else listed.names[0]
-    return settings.model_copy(update={"compatible_model": chosen})
+    sizes = {f"compatible:{name}": size for name, size in listed.sizes.items()}
+    return settings.model_copy(update={"compatible_model": chosen, "sizes": sizes})
 
 
 def _unlisted(settings: ModelSettings, listed: model_lists.Listed) -> str:

@@ -7,15 +7,16 @@ the person's message waits for it, and never fails: what went wrong is part of t
 import asyncio
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 import aiohttp
-from pydantic import BaseModel, Field, SecretStr, ValidationError
+from pydantic import BaseModel, Field, SecretStr, ValidationError, model_validator
 
 from adapters.models import names
 from adapters.models.names import Provider
 from adapters.models.settings import ModelSettings
+from adapters.platforms.proxies import proxy_for
 from runtime.ports.clock import Clock
 from runtime.ports.model import ModelListing
 
@@ -30,12 +31,37 @@ _NO_LIST: Final = frozenset({404, 405, 501})
 _REFUSED: Final = frozenset({401, 403})
 
 
+_SIZES: Final = (
+    "max_model_len",
+    "loaded_context_length",
+    "max_context_length",
+    "context_window",
+    "context_length",
+    "inputTokenLimit",
+)
+"""Fields with the size of a model's context in tokens: vLLM's, LM Studio's two, Groq's, that of
+OpenRouter and others, Google's. llama.cpp's is `n_ctx` in its `meta`."""
+
+
 class _Entry(BaseModel):
     """`id` is OpenAI's and Anthropic's, `name` Ollama's and Google's."""
 
     id: str = ""
     name: str = ""
     methods: tuple[str, ...] = Field((_GENERATES,), alias="supportedGenerationMethods")
+    size: int | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def find_size(cls, entry: object) -> object:
+        """Put the size where it is read, whatever it is called; what is none is not said."""
+        if not isinstance(entry, dict):
+            return entry
+        meta = entry.get("meta")
+        said = [entry.get(name) for name in _SIZES]
+        said.append(meta.get("n_ctx") if isinstance(meta, dict) else None)
+        whole = (one for one in said if isinstance(one, int) and not isinstance(one, bool))
+        return {**entry, "size": next(whole, None)}
 
 
 class _List(BaseModel):
@@ -45,9 +71,11 @@ class _List(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """What a provider said: its own names, or that it keeps no list, or what went wrong."""
+    """What a provider said: its own names, or that it keeps no list, or what went wrong. `sizes`
+    are those of models' contexts in tokens, where it said so."""
 
     names: tuple[str, ...] = ()
+    sizes: Mapping[str, int] = field(default_factory=dict[str, int])
     unlisted: bool = False
     trouble: str = ""
 
@@ -67,9 +95,11 @@ async def ask(
     try:
         async with (
             asyncio.timeout(within_s),
-            aiohttp.ClientSession(headers=headers, trust_env=by_proxy) as session,
+            aiohttp.ClientSession(headers=headers) as session,
             # A key goes nowhere but to the address that it was given for.
-            session.get(url, allow_redirects=False) as response,
+            session.get(
+                url, allow_redirects=False, proxy=proxy_for(url) if by_proxy else None
+            ) as response,
         ):
             status, body = response.status, await _whole(response)
     except TimeoutError:
@@ -80,8 +110,11 @@ async def ask(
         return Listed(trouble="it refused the gateway's key")
     if status != 200 and status not in _NO_LIST:
         return Listed(trouble=f"it answered with the status {status}")
-    found = _own_names(body) if status == 200 else None
-    return Listed(names=found or (), unlisted=found is None)
+    found = _listed(body) if status == 200 else None
+    if found is None:
+        return Listed(unlisted=True)
+    sizes = {name: size for name, size in found.items() if size is not None and size > 0}
+    return Listed(names=tuple(found), sizes=sizes)
 
 
 async def _whole(response: aiohttp.ClientResponse) -> bytes:
@@ -192,8 +225,8 @@ def _clear(key: SecretStr | None) -> str:
     return key.get_secret_value() if key else ""
 
 
-def _own_names(body: bytes) -> tuple[str, ...] | None:
-    """The names in a list, in its order; None for what is no list of models."""
+def _listed(body: bytes) -> Mapping[str, int | None] | None:
+    """The names in a list, in its order, with their sizes; None for what is no list of models."""
     try:
         found = _List.model_validate_json(body)
     except ValidationError:
@@ -202,6 +235,8 @@ def _own_names(body: bytes) -> tuple[str, ...] | None:
     if entries is None:
         return None
     said = (
-        (one.id or one.name).removeprefix("models/") for one in entries if _GENERATES in one.methods
+        ((one.id or one.name).removeprefix("models/"), one.size)
+        for one in entries
+        if _GENERATES in one.methods
     )
-    return tuple(name for name in said if _NAME.fullmatch(name))
+    return {name: size for name, size in said if _NAME.fullmatch(name)}

@@ -6,7 +6,7 @@ for the first time. Until then a model is its name and its size.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import aclosing
 from typing import Protocol
 
@@ -29,6 +29,8 @@ class Connected(Protocol):
 
 
 Load = Callable[[str, ModelSettings], Connected]
+Find = Callable[[ModelSettings], Awaitable[ModelSettings]]
+"""Asks the server that is configured which model it has, and fills that in; never fails."""
 
 
 def _load(name: str, settings: ModelSettings) -> Connected:
@@ -43,9 +45,13 @@ def _load(name: str, settings: ModelSettings) -> Connected:
 class LazyModel:
     """A provider's model that loads its library with the first request, or by `load`."""
 
-    def __init__(self, name: str, settings: ModelSettings, *, load: Load = _load) -> None:
+    def __init__(
+        self, name: str, settings: ModelSettings, *, load: Load = _load, find: Find | None = None
+    ) -> None:
         self.name = name
         self.context_tokens = names.context_tokens(name, settings)
+        self._target = name
+        self._find = find
         self._settings = settings
         self._load = load
         self._loading = asyncio.Lock()
@@ -54,11 +60,43 @@ class LazyModel:
     async def respond(
         self, request: ModelRequest
     ) -> AsyncGenerator[TextChunk | ModelResponse, None]:
-        """As `Model.respond`. Raises `ModelRejected` when the provider's library is missing."""
+        """As `Model.respond`. Raises `ModelRejected` when the provider's library is missing.
+
+        Where the operator named no model, the server's list says which one is meant: it is read
+        again as long as it said nothing, and when the server does not know the model any more.
+        """
+        if self._find is not None and names.is_unknown(self._target):
+            await self._look_again(self._find)
+        try:
+            async for item in self._stream(request):
+                yield item
+        except ModelRejected as error:
+            unknown = error.cause == "unknown_model" and self._find is not None
+            if not unknown or not await self._look_again(self._find):
+                raise
+        else:
+            return
+        async for item in self._stream(request):
+            yield item
+
+    async def _stream(self, request: ModelRequest) -> AsyncGenerator[TextChunk | ModelResponse]:
         connected = await self.load()
         async with aclosing(connected.respond(request)) as stream:
             async for item in stream:
                 yield item
+
+    async def _look_again(self, find: Find | None) -> bool:
+        """Take the model that the server lists now; whether it is another one."""
+        if find is None:
+            return False
+        settings = await find(self._settings)
+        target = names.choose(settings)
+        if target == self._target or names.split(target)[0] != names.split(self.name)[0]:
+            return False
+        await self.close()
+        self._target, self._settings = target, settings
+        self.context_tokens = names.context_tokens(target, settings)
+        return True
 
     async def unfit(self, generation: Generation) -> Mapping[str, str]:
         """As `Model.unfit`."""
@@ -77,11 +115,12 @@ class LazyModel:
         async with self._loading:
             if self._loaded is None:
                 try:
-                    self._loaded = await asyncio.to_thread(self._load, self.name, self._settings)
+                    self._loaded = await asyncio.to_thread(self._load, self._target, self._settings)
                 except ImportError as error:
                     raise ModelRejected(
-                        f"{self.name}: {error}",
+                        f"{self._target}: {error}",
                         f"The library for {self.name} is not installed on the gateway.",
+                        cause="library",
                     ) from None
             return self._loaded
 
@@ -92,11 +131,14 @@ class Catalog:
     Raises `InvalidInput` at once for a default, a fallback or an offered name that cannot be used.
     """
 
-    def __init__(self, settings: ModelSettings, *, load: Load = _load) -> None:
+    def __init__(
+        self, settings: ModelSettings, *, load: Load = _load, find: Find | None = None
+    ) -> None:
         self.settings = settings
         """What the operator set, with what was found on this machine."""
         self.fallback = settings.fallback
         self._load = load
+        self._find = find if settings.default is None else None
         self._models: dict[str, Model] = {}
         self._lazy: list[LazyModel] = []
         self.default = names.choose(settings)
@@ -151,7 +193,8 @@ class Catalog:
             from adapters.models.offline import OfflineModel
 
             return OfflineModel()
-        model = LazyModel(name, self.settings, load=self._load)
+        find = self._find if name == self.default else None
+        model = LazyModel(name, self.settings, load=self._load, find=find)
         self._lazy.append(model)
         return model
 

@@ -32,8 +32,8 @@ GOOGLE_URL: Final = "https://generativelanguage.googleapis.com/"
 _ORDER: Final[tuple[Provider, ...]] = ("anthropic", "google", "compatible", "ollama")
 """The providers after OpenAI, the first one that is there is taken."""
 
-# Sizes of context windows in tokens, by the beginning of the name; the same source and date. The
-# last entry of a provider is for names that are not known: small, so that a request still fits.
+# Sizes of context windows in tokens, by the beginning of the name; the same source and date. What
+# another server's models can read, it says itself: in its list, or when something is too long.
 _CONTEXT: Final[dict[Provider, tuple[tuple[str, int], ...]]] = {
     "openai": (("gpt-6", 1_050_000), ("gpt-5.6", 1_050_000), ("gpt-5", 400_000), ("", 128_000)),
     "anthropic": (
@@ -44,8 +44,8 @@ _CONTEXT: Final[dict[Provider, tuple[tuple[str, int], ...]]] = {
         ("", 200_000),
     ),
     "google": (("gemini-", 1_000_000), ("", 128_000)),
-    "compatible": (("", 32_768),),
-    "ollama": (("", 8_192),),
+    "compatible": (),
+    "ollama": (),
     "offline": (("", 128_000),),
 }
 
@@ -133,9 +133,16 @@ def choose(settings: ModelSettings) -> str:
     return OFFLINE
 
 
-def context_tokens(name: str, settings: ModelSettings) -> int:
-    """The size of a model's context window, in tokens."""
+def is_unknown(name: str) -> bool:
+    """Whether a name stands for the model that a server has, because nobody said which."""
+    return name == f"compatible:{COMPATIBLE_MODEL}"
+
+
+def context_tokens(name: str, settings: ModelSettings) -> int | None:
+    """The size of a model's context window in tokens: what is set, what its server listed, or what
+    is known of its name; None where nobody knows."""
     provider, own = split(name)
     if settings.context_tokens is not None and provider != "offline":
         return settings.context_tokens
-    return next(size for start, size in _CONTEXT[provider] if own.startswith(start))
+    known = (size for start, size in _CONTEXT[provider] if own.startswith(start))
+    return settings.sizes.get(name) or next(known, None)

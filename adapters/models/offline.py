@@ -31,7 +31,7 @@ from runtime.domain.transcript import (
     estimate_tokens,
     message_tokens,
 )
-from runtime.ports.model import ModelRequest, ModelResponse, TextChunk
+from runtime.ports.model import FinishReason, ModelRequest, ModelResponse, TextChunk
 
 _WORD: Final = re.compile(r"\s*\S+\s*")
 # Content from outside is data: a sentence in it is nobody's wish (TOOL-11).
@@ -50,7 +50,7 @@ class OfflineModel:
         """As `Model.respond`; never raises. Text comes word by word, without waiting."""
         text, calls = _reply(request)
         limit = request.max_output_tokens * CHARACTERS_PER_TOKEN
-        reason = "tool_call" if calls else "length" if len(text) > limit else "stop"
+        reason: FinishReason = "tool_call" if calls else "length" if len(text) > limit else "stop"
         text = text[:limit]
         for word in _WORD.findall(text):
             yield TextChunk(word)

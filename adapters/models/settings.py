@@ -4,6 +4,8 @@ It holds values only: it reads no environment and asks nobody. `discover` fills 
 server offers, `model_registry` turns it into models.
 """
 
+from collections.abc import Mapping
+
 from pydantic import SecretStr
 
 from runtime.domain.value import Value
@@ -16,7 +18,8 @@ class ModelSettings(Value):
     lists, and is worked out when empty. ``compatible_model`` and ``ollama_model`` are the names
     that those servers know their model by. ``context_tokens`` overrules the size of the context
     window of every model but the offline one. ``timeout_s`` is the longest wait for the next
-    bytes of a response. ``unlisted`` is for people: why `discover` could not learn which models the
+    bytes of a response. ``sizes`` are those of models by name, as their server listed them, in
+    tokens. ``unlisted`` is for people: why `discover` could not learn which models the
     server at ``openai_base_url`` has, and what to do.
     """
 
@@ -34,6 +37,7 @@ class ModelSettings(Value):
     ollama_model: str | None = None
     context_tokens: int | None = None
     timeout_s: float = 120.0
+    sizes: Mapping[str, int] = {}
     unlisted: str = ""
 
     @property

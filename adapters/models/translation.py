@@ -8,7 +8,7 @@ words that say so; what has no place is left out.
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from pydantic_ai.messages import (
@@ -31,6 +31,8 @@ from pydantic_ai.tools import ToolDefinition
 
 from adapters.models.call_ids import call_id, short_id
 from adapters.models.media_support import NOTHING, Takes
+from adapters.models.request_forms import USUAL, Form
+from adapters.models.thoughts import Origin, given_back
 from runtime.domain.files import ReceivedFile, safe_name, safe_type
 from runtime.domain.messages import Attachment
 from runtime.domain.tools import ToolCall, ToolResult, ToolSpec
@@ -69,14 +71,21 @@ _WIRE_NAME: Final = re.compile(r"[^A-Za-z0-9_-]")
 _NAME_LENGTH: Final = 64
 
 
-def to_messages(request: ModelRequest, *, takes: Takes = NOTHING) -> list[ModelMessage]:
+def to_messages(
+    request: ModelRequest,
+    *,
+    takes: Takes = NOTHING,
+    form: Form = USUAL,
+    origin: Origin | None = None,
+) -> list[ModelMessage]:
     """The request's system prompt, history and present as messages for a provider.
 
     ``present`` follows the newest turn as a part of its own, behind a mark for the provider's
     prompt cache, so that what precedes it is found again in the next turn (CTX-3). Of the enclosed
-    files those go along that the provider `takes`, each behind the line that tells of it.
+    files those go along that the provider `takes`, each behind the line that tells of it. Messages
+    of the model that is asked, its `origin`, carry their thoughts as the `form` says.
     """
-    history = _History(request.system, request.enclosed, takes)
+    history = _History(request, takes if form.pictures else NOTHING, form, origin)
     newest = _newest(request.messages)
     messages = request.messages
     index = 0
@@ -130,7 +139,7 @@ def to_calls(parts: Iterable[ModelResponsePart], *, run_id: str, step: int) -> t
             case None | "":
                 arguments = "{}"
             case str(text):
-                arguments = text
+                arguments = joined(text)
             case fields:
                 arguments = json.dumps(fields, ensure_ascii=False)
         calls.append(ToolCall(id=identifier, name=part.tool_name, arguments=arguments))
@@ -140,6 +149,16 @@ def to_calls(parts: Iterable[ModelResponsePart], *, run_id: str, step: int) -> t
 def clean(text: str) -> str:
     """The text without lone surrogates, which no JSON body can carry."""
     return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def joined(text: str) -> str:
+    """The text with the halves of a character put together, as servers send an emoji in two pieces
+    (MDL-1). A half alone becomes U+FFFD."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return text
 
 
 def _newest(messages: Sequence[TranscriptMessage]) -> int | None:
@@ -183,14 +202,22 @@ def _attachment_text(attachment: Attachment) -> str:
 class _History:
     """Messages under construction: sides alternate, and each call gets its result."""
 
-    def __init__(self, system: str, enclosed: Mapping[str, bytes], takes: Takes) -> None:
-        self._enclosed = dict(enclosed)
+    def __init__(
+        self, request: ModelRequest, takes: Takes, form: Form, origin: Origin | None
+    ) -> None:
+        self._enclosed = dict(request.enclosed)
         self._takes = takes
+        self._form = form
+        self._origin = origin
         self._messages: list[ModelMessage] = []
         self._parts: list[ModelRequestPart] = []
         self._texts: list[UserContent] = []
         self._seen: dict[str, int] = {}
-        self._system = [SystemPromptPart(clean(system))] if system.strip() else []
+        self._system: list[SystemPromptPart] = []
+        if request.system.strip() and form.system:
+            self._system = [SystemPromptPart(clean(request.system))]
+        elif request.system.strip():
+            self._texts.append(clean(request.system))
 
     def person(self, message: TranscriptMessage) -> None:
         """What stands on the person's side; a tool's results came with their calls."""
@@ -226,20 +253,52 @@ class _History:
         if message.text.strip():
             cut = f"\n{CUT}" if message.partial else ""
             parts.append(TextPart(clean(message.text) + cut))
+        if not self._form.tools:
+            self._say_without_tools(parts, message.tool_calls, results)
+            return
         waiting = list(results)
         answers: list[ModelRequestPart] = []
         for call in message.tool_calls:
             name = _WIRE_NAME.sub("_", call.name)[:_NAME_LENGTH] or "unknown_tool"
             identifier = self._wire_id(call.id)
-            parts.append(ToolCallPart(name, clean(call.arguments), identifier))
+            parts.append(ToolCallPart(name, _arguments(call.arguments), identifier))
             found = next((one for one in waiting if one.call_id == call.id), None)
             if found is not None:
                 waiting.remove(found)
             answers.append(_answer(found, name=name, identifier=identifier))
         if not parts:
             return
-        self._say(parts)
+        self._say(self._with_thoughts(message, parts))
         self._parts.extend(answers)
+
+    def _with_thoughts(
+        self, message: AssistantMessage, parts: list[ModelResponsePart]
+    ) -> ProviderResponse:
+        wanted = self._form.thoughts == "all" or (
+            self._form.thoughts == "calls" and bool(message.tool_calls)
+        )
+        if wanted and self._origin is not None:
+            found = given_back(message, parts, self._origin)
+            if found is not None:
+                return ProviderResponse(
+                    found.parts, provider_name=found.provider, provider_details=found.details
+                )
+        return ProviderResponse(parts)
+
+    def _say_without_tools(
+        self,
+        parts: list[ModelResponsePart],
+        calls: Sequence[ToolCall],
+        results: Sequence[ToolResult],
+    ) -> None:
+        """Calls and results in words, for a model that knows no tools."""
+        if calls:
+            parts.append(TextPart(f"(I used {', '.join(clean(call.name) for call in calls)}.)"))
+        if parts:
+            self._say(ProviderResponse(parts))
+        for result in results:
+            given = _said(result.content).strip() or _EMPTY
+            self._texts.append(f"<gatehouse-notice>\nIt gave:\n{given}\n</gatehouse-notice>")
 
     def finish(self) -> list[ModelMessage]:
         """All messages; the last is the person's."""
@@ -248,15 +307,19 @@ class _History:
         self._flush()
         return self._messages
 
-    def _say(self, parts: list[ModelResponsePart]) -> None:
+    def _say(self, said: ProviderResponse) -> None:
         last = self._messages[-1] if self._messages else None
         if isinstance(last, ProviderResponse) and not self._parts and not self._texts:
-            self._messages[-1] = ProviderResponse([*last.parts, *parts])
+            self._messages[-1] = ProviderResponse(
+                [*last.parts, *said.parts],
+                provider_name=said.provider_name or last.provider_name,
+                provider_details=said.provider_details or last.provider_details,
+            )
             return
         if not self._messages and not self._texts:
             self._texts.append(LEFT_OUT)
         self._flush()
-        self._messages.append(ProviderResponse(parts))
+        self._messages.append(said)
 
     def _flush(self) -> None:
         if self._texts:
@@ -272,6 +335,17 @@ class _History:
         if times == 0 and _WIRE_ID.fullmatch(identifier):
             return identifier
         return short_id(f"{identifier}#{times}")
+
+
+def _arguments(text: str) -> str:
+    """The arguments of a call, as an object in any case: servers read them again, and refuse the
+    whole conversation for one that a model did not finish."""
+    try:
+        if isinstance(json.loads(text), dict):
+            return clean(text)
+    except (ValueError, RecursionError):
+        pass
+    return json.dumps({"not_an_object": clean(text)}, ensure_ascii=False)
 
 
 def _answer(result: ToolResult | None, *, name: str, identifier: str) -> ToolReturnPart:

@@ -7,7 +7,7 @@ import asyncio
 import os
 import shutil
 import stat
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import astuple
 from pathlib import Path
 from typing import Final
@@ -25,9 +25,10 @@ from gateway.config import SECRETS, Config, tokens_of
 from gateway.config_keys import leaves
 from gateway.config_report import masked_url
 from runtime.domain.counts import counted
-from runtime.domain.errors import InvalidInput, ModelError, Unavailable
+from runtime.domain.errors import InvalidInput, ModelCause, ModelError, Unavailable
 from runtime.domain.json_fields import objects_of
 from runtime.domain.schemas import Schema, Standing
+from runtime.domain.tools import ToolSpec
 from runtime.domain.transcript import UserMessage
 from runtime.ports.model import ModelRequest, ModelResponse
 from runtime.ports.sandbox import Sandbox
@@ -49,6 +50,7 @@ async def run(config: Config) -> AsyncIterator[Check]:
     yield await _gateway(config)
     yield _config(config)
     yield _home(config)
+    yield proxy()
     for check in (_workspace, _database, _model, _sandbox, _subagents):
         yield await check(config)
     async for found in platforms(config):
@@ -123,6 +125,21 @@ def _home(config: Config) -> Check:
     return Check("home", "ok", str(home))
 
 
+def proxy() -> Check:
+    """Which proxies of the environment are followed, and what of them cannot be (MDL-8)."""
+    if problems := wiring.proxy_problems():
+        fix = "Change the variable where it is set. `gatehouse serve` does not start with it."
+        return Check("proxy", "fail", "\n".join(problems), fix)
+    names = ", ".join(wiring.proxy_names())
+    if not names:
+        return Check("proxy", "ok", "none is set")
+    if unread := wiring.unread_exceptions():
+        found = f"{names}; NO_PROXY names no hosts with {', '.join(unread)}"
+        fix = "Write each host, or a domain with all that is below it, as in .example.org."
+        return Check("proxy", "warn", found, fix)
+    return Check("proxy", "ok", f"{names}, except for what NO_PROXY names")
+
+
 def _unwritable(folder: Path) -> str:
     """Why a folder cannot be written, or cannot be made; empty where it can."""
     nearest = _there(folder)
@@ -187,6 +204,23 @@ def schema(shown: str, found: Schema) -> Check:
     return Check("database", "ok", f"{shown} at {found.revision}")
 
 
+_LOOK: Final = ToolSpec(
+    name="read_file",
+    description="Read a file.",
+    parameters={"type": "object", "properties": {"path": {"type": "string"}}},
+)
+_MODEL_FIXES: Final[dict[ModelCause, str]] = {
+    "unreached": "Check that the server runs, its address and the network.",
+    "timeout": "Check that the server is not busy loading a model, or raise models.timeout_s.",
+    "key": "Check the key.",
+    "credit": "Add credit to the account, or choose another model.",
+    "unknown_model": "Name a model that the server has: models.default in gatehouse.toml.",
+    "not_a_model": "Check the address. OPENAI_BASE_URL ends in /v1 for most servers.",
+    "busy": "Wait, or raise the limit with the provider.",
+    "library": "Install the provider's library.",
+}
+
+
 async def _model(config: Config) -> Check:
     try:
         catalog = await wiring.find_models(config)
@@ -197,11 +231,12 @@ async def _model(config: Config) -> Check:
         fix = "Set OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY."
         return Check("model", "warn", "no model is configured; the offline one answers", fix)
     unlisted = [said] if (said := catalog.settings.unlisted) else []
+    # As a turn asks: with instructions, a tool and streamed.
     request = ModelRequest(
         system="Answer with one word.",
         messages=(UserMessage(text="Say OK."),),
         present="",
-        tools=(),
+        tools=(_LOOK,),
         max_output_tokens=64,
         run_id="run_doctor",
         step=1,
@@ -210,14 +245,24 @@ async def _model(config: Config) -> Check:
         async with asyncio.timeout(MODEL_S):
             async for item in catalog.get(name).respond(request):
                 if isinstance(item, ModelResponse):
-                    return Check("model", "ok", "\n".join((f"{name} answers", *unlisted)))
-    except (ModelError, TimeoutError) as error:
-        why = str(error) or f"no answer within {MODEL_S:g} s"
-        found = "\n".join((f"{name}: {why}", *unlisted))
-        return Check("model", "fail", found, "Check the key, the name and the network.")
+                    return _answered(item, unlisted)
+    except TimeoutError:
+        found = "\n".join((f"{name}: no answer within {MODEL_S:g} s", *unlisted))
+        return Check("model", "fail", found, _MODEL_FIXES["timeout"])
+    except ModelError as error:
+        fix = _MODEL_FIXES.get(error.cause, "Check the key, the name and the network.")
+        return Check("model", "fail", "\n".join((str(error), *unlisted)), fix)
     finally:
         await catalog.close()
     return Check("model", "fail", f"{name} gave no answer", "Try another model.")
+
+
+def _answered(response: ModelResponse, unlisted: Sequence[str]) -> Check:
+    found = "\n".join((f"{response.model} answers", *unlisted))
+    if "tools" in response.missing:
+        lacks = f"{found}\nIt takes no tools, so the agent can only talk with it."
+        return Check("model", "warn", lacks, "Choose a model with tools, or switch them on there.")
+    return Check("model", "ok", found)
 
 
 async def _sandbox(config: Config) -> Check:
@@ -226,7 +271,7 @@ async def _sandbox(config: Config) -> Check:
 
 
 def sandbox(chosen: Sandbox, setting: str) -> Check:
-    """The check of what `tools.sandbox` chose."""
+    """The check of what the setting of the sandbox chose."""
     if chosen.name == "refused":
         fix = "Install bubblewrap (apt install bubblewrap), or use Linux 6.2 with Landlock."
         if setting != "auto":
@@ -310,7 +355,11 @@ def _lets(path: Path, others: int) -> bool:
 def _disk(config: Config) -> Check:
     """The least room of the disks that are written to."""
     written = [config.home, config.workspace]
-    file = wiring.database_file(config)
+    try:
+        file = wiring.database_file(config)
+    except InvalidInput:
+        # What is wrong with its address is another check's.
+        file = None
     written += [] if file is None else [file.parent]
     places = {_there(path) for path in written}
     free, place = min((shutil.disk_usage(path).free, path) for path in places)

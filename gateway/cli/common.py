@@ -12,7 +12,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, NoReturn, TypeVar
-from urllib.parse import urlsplit
 
 import typer
 
@@ -156,18 +155,20 @@ def read_config(context: typer.Context) -> "Config":
 
 
 def place_of(config: "Config") -> "Client":
-    """The gateway that a command talks to; ends with 2 where its address cannot be one."""
+    """The gateway that a command talks to; ends with 2 where its address or token cannot be one."""
     # Lazy, as above.
     from gateway.config import client
+    from gateway.config_text import address_problem, header_problem
 
     place = client(config)
-    parts = urlsplit(place.url)
-    if place.url and not (parts.scheme in ("http", "https") and parts.hostname):
+    if place.url and address_problem(place.url):
         fail(
             f"GATEHOUSE_URL is {place.url!r}, which is not the address of a gateway. Write it like "
             "http://127.0.0.1:8080, or unset it to talk to the gateway of this home",
             USAGE,
         )
+    if place.token and (problem := header_problem(place.token.get_secret_value())):
+        fail(f"GATEHOUSE_TOKEN {problem}", USAGE)
     return place
 
 

@@ -52,12 +52,13 @@ async def _no_files() -> None:
 
 
 class AdapterView(Value):
-    """One platform account, as /v1/status and the metrics show it."""
+    """One platform account, as /v1/status and the metrics show it; `kind` as in `AdapterStatus`."""
 
     channel: str
     account: str
     connected: bool
     detail: str = ""
+    kind: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field, replace
 import structlog
 
 from runtime.agent import turn_spans
-from runtime.domain.errors import InvalidInput, ModelRejected, ModelRetry
+from runtime.agent.context_fit import Fit, KnownSizes, fit, newest_turn
+from runtime.domain.errors import InvalidInput, ModelError, ModelRejected, ModelRetry
 from runtime.domain.runs import Usage
 from runtime.domain.transcript import estimate_tokens
 from runtime.ports.clock import Clock
@@ -23,6 +24,10 @@ from runtime.ports.tracing import NO_TRACER, Tracer
 log = structlog.get_logger(__name__)
 
 RETRIES = 4
+FITS = 6
+"""Sizes of a request that are tried before it counts as too long."""
+SERVER_ERROR = 500
+TOO_LONG = "Your message is too long for the model. Send less, or choose one with more room."
 MAX_WAIT_S = 60.0
 BASE_WAIT_S = 0.5
 MAX_TEXT = 400_000
@@ -43,11 +48,21 @@ class ModelCaller:
     observer: Observer = NO_OBSERVER
     tracer: Tracer = NO_TRACER
     refused: "RefusedFiles" = field(default_factory=lambda: RefusedFiles())
+    sizes: KnownSizes = field(default_factory=KnownSizes)
 
     def order(self, chosen: str | None) -> Sequence[str]:
         """The models to try: the session's choice, the default, then the fallback list."""
         wanted = [chosen] if chosen else []
         return list(dict.fromkeys([*wanted, self.models.default, *self.models.fallback]))
+
+    def history_tokens(self, chosen: str | None) -> int | None:
+        """What the model that is asked first has room for, None where nobody knows."""
+        name = self.order(chosen)[0]
+        try:
+            size = self.sizes.of(name, self.models.get(name).context_tokens)
+        except InvalidInput:
+            return None
+        return None if size is None else size.history
 
     async def respond(
         self, request: ModelRequest, *, chosen: str | None, on_text: OnText
@@ -64,7 +79,14 @@ class ModelCaller:
             fitting = await _fitting(name, model, request)
             for attempt in range(RETRIES + 1):
                 try:
-                    return sound(await self._showing(name, model, fitting, on_text))
+                    response = sound(await self._fitted(name, model, fitting, on_text))
+                    if response.finish_reason != "error" or attempt:
+                        return response
+                    # Its provider broke it off: asked once more, then taken as far as it came.
+                    raise ModelRetry(
+                        f"the response ended with {response.finish_word or 'an error'}",
+                        cause="cut",
+                    )
                 except ModelRetry as error:
                     last = error
                     last.model = name
@@ -75,11 +97,63 @@ class ModelCaller:
                         model=name,
                         attempt=attempt,
                         run_id=request.run_id,
+                        cause=error.cause,
                         reason=error.reason,
                     )
                 if attempt < RETRIES:
                     await self.clock.sleep(self._wait(attempt, last.after_s))
+            if last.status == SERVER_ERROR:
+                # Some servers fail so at what they cannot read, each time. It may be an outage as
+                # well, which must cost the conversation nothing: the next turn asks with all of it.
+                alone = await self._alone(name, model, fitting, on_text)
+                if alone is not None:
+                    return sound(replace(alone, alone=False))
         raise last
+
+    async def _fitted(
+        self, name: str, model: Model, request: ModelRequest, on_text: OnText
+    ) -> ModelResponse:
+        """What the model cannot read at once is left out, what its provider refuses in older turns
+        as well: no refusal may make a conversation unusable (MDL-5)."""
+        size = self.sizes.of(name, model.context_tokens)
+        asked = Fit(request) if size is None else fit(request, size)
+        for _ in range(FITS):
+            try:
+                response = await self._showing(name, model, asked.request, on_text)
+            except ModelRejected as error:
+                if error.cause != "too_long":
+                    alone = None
+                    if error.content:
+                        alone = await self._alone(name, model, asked.request, on_text)
+                    if alone is None:
+                        raise
+                    return alone
+                size = self.sizes.learn(name, asked.request, limit=error.limit, asked=error.asked)
+                log.warning("context_size", model=name, tokens=size.tokens, run_id=request.run_id)
+                smaller = fit(request, size)
+                if not smaller.is_less_than(asked):
+                    raise
+                asked = smaller
+                on_text(0, "")
+            else:
+                return replace(response, left_out=asked.left_out)
+        raise ModelRejected(f"{name}: no size fits", TOO_LONG, content=True, cause="too_long")
+
+    async def _alone(
+        self, name: str, model: Model, request: ModelRequest, on_text: OnText
+    ) -> ModelResponse | None:
+        """The answer to the newest turn without what came before it; None where that is refused
+        too, or there is nothing older."""
+        newest = newest_turn(request)
+        if newest is None:
+            return None
+        on_text(0, "")
+        try:
+            response = await self._showing(name, model, newest, on_text)
+        except ModelError:
+            return None
+        log.warning("history_refused", model=name, run_id=request.run_id)
+        return replace(response, alone=True)
 
     async def _showing(
         self, name: str, model: Model, request: ModelRequest, on_text: OnText
@@ -188,6 +262,8 @@ async def _stream(model: Model, request: ModelRequest, on_text: OnText) -> Model
             if isinstance(item, ModelResponse):
                 return item
             if isinstance(item, TextChunk):
+                if item.anew:
+                    offset, pieces = 0, []
                 on_text(offset, item.text)
                 offset += len(item.text)
                 pieces.append(item.text)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 import structlog
 
-from runtime.agent import turn_ends, turn_spans
+from runtime.agent import response_ends, turn_ends, turn_spans
 from runtime.agent.attachment_text import with_troubles
 from runtime.agent.attachments import FileServices
 from runtime.agent.context import (
@@ -55,7 +55,14 @@ from runtime.sessions.live_text import LiveStep
 from runtime.sessions.run_steps import Finish, Finished, ModelStep
 from runtime.sessions.transcripts import Line
 from runtime.sessions.unit import Units
-from runtime.sessions.window import Window, WindowCache, fitted, since_answer, window_start
+from runtime.sessions.window import (
+    Window,
+    WindowCache,
+    fitted,
+    since_answer,
+    window_start,
+    without_refused,
+)
 from runtime.tools.executor import Planned
 
 log = structlog.get_logger(__name__)
@@ -122,9 +129,9 @@ class Turn:
         self._blocks: tuple[str, ...] | None = None
 
     def _start(self, claimed: Claimed) -> TurnState:
-        settings = self._services.settings
         lines = claimed.window.lines
-        start = window_start(lines, max_tokens=settings.window_tokens)
+        most = _window_tokens(self._services, claimed.session.model)
+        start = window_start(lines, max_tokens=most)
         window_from = lines[start].seq if start < len(lines) else claimed.window_from
         done = {
             line.step
@@ -183,7 +190,7 @@ class Turn:
                 if finished is not None and finished.state is not RunState.RUNNING:
                     return finished.reply if finished.claimed else None
         except (ModelRetry, ModelRejected) as error:
-            log.error("run_failed", run_id=self._run.id, reason=str(error))
+            log.error("run_failed", run_id=self._run.id, cause=error.cause, reason=str(error))
             services = self._services
             alone = not self._group and self._run.speaker.trust is Trust.OWNER
             end = turn_ends.failed(self._state, self._run.id, error, owner_alone=alone)
@@ -233,7 +240,7 @@ class Turn:
     async def fail(self, reason: str) -> None:
         """End the run as failed after a defect of ours: the person must not wait in silence."""
         log.error("run_failed", run_id=self._run.id, reason=reason)
-        error = ModelRejected(reason, "Something went wrong inside.")
+        error = ModelRejected(reason, "Something went wrong inside.", cause="defect")
         await self._finish(turn_ends.failed(self._state, self._run.id, error))
 
     async def _ask_model(self) -> ModelResponse | Finish:
@@ -259,14 +266,14 @@ class Turn:
             late=self._run.late,
             blocks=await self._told_by_features(),
         )
-        history = _history(state.window, services.settings, group=self._group)
+        history = _history(state.window, self._run.id, services.settings, group=self._group)
         messages = services.steps.registry.as_made((*history, *state.extra))
         request = ModelRequest(
             system=build_system(snapshot, facts, specs).text,
             messages=messages,
             present=build_present(present),
             tools=specs,
-            max_output_tokens=self._session.generation.tokens(services.settings.max_output_tokens),
+            max_output_tokens=self._max_output_tokens,
             run_id=self._run.id,
             step=state.step + 1,
             enclosed=await self._files.enclosed(messages),
@@ -277,6 +284,11 @@ class Turn:
         if over is not None:
             return turn_ends.over_budget(state, over)
         return await services.caller.respond(request, chosen=chosen, on_text=self.live.write)
+
+    @property
+    def _max_output_tokens(self) -> int:
+        """Tokens of one response."""
+        return self._session.generation.tokens(self._services.settings.max_output_tokens)
 
     async def _told_by_features(self) -> tuple[str, ...]:
         """Their blocks as they are when the turn begins: its steps tell the model the same."""
@@ -289,21 +301,43 @@ class Turn:
         """Keep a response with calls and go on, or say how the run ends."""
         state = self._state
         calls = self._services.steps.registry.meant(response.tool_calls)
-        message = AssistantMessage(text=response.text, tool_calls=calls, model=response.model)
-        if calls:
+        message = AssistantMessage(
+            text=response.text,
+            tool_calls=calls,
+            model=response.model,
+            thoughts=response.thoughts,
+        )
+        if response.alone:
+            state.forget_older(self._run.id)
+        end = response_ends.end_of(response, self._max_output_tokens)
+        if not end.good:
+            log.warning(
+                "response_cut",
+                run_id=self._run.id,
+                model=response.model,
+                reason=end.reason,
+                word=end.word,
+            )
+        if calls and end.good:
             await self._commit_model(message, response.usage)
             return None
-        if not response.text.strip():
+        if calls and state.cut < response_ends.CUT_CALLS:
+            state.cut += 1
+            self._budget.unsaid(response)
+            state.extra = [NoticeMessage(text=end.told(calls))]
+            return None
+        text = end.shown(response.text)
+        if text:
+            said = (line.message for line in state.window.lines)
+            text = "\n\n".join([text, *response_ends.notes_of(response, said)])
+        message = message.model_copy(update={"text": text, "tool_calls": ()})
+        if not text:
             state.empty += 1
             if state.empty == 1:
                 self._budget.unsaid(response)
                 state.extra = [NoticeMessage(text=CONTINUE)]
                 return None
             return turn_ends.completed(state, message, EMPTY_ANSWER, response.usage)
-        text = response.text
-        if response.finish_reason == "length":
-            text += "\n\n(This was cut at the length limit; ask me to go on.)"
-            message = message.model_copy(update={"text": text})
         return turn_ends.completed(state, message, text, response.usage)
 
     async def _commit_model(self, message: AssistantMessage, usage: Usage) -> None:
@@ -330,7 +364,7 @@ class Turn:
         state.step += 1
         state.pending = Pending(rows, planned)
         state.extra = []
-        state.empty = 0
+        state.empty = state.cut = 0
         self._events()
 
     async def _tools(self) -> bool:
@@ -393,7 +427,8 @@ class Turn:
         )
         _tell_step(services, self._state)
         if finished.state is RunState.RUNNING:
-            self._state.answered(finished.lines, max_tokens=services.settings.window_tokens)
+            most = _window_tokens(services, self._session.model)
+            self._state.answered(finished.lines, max_tokens=most)
             self.live.anew()
             self._events([None])
             return finished
@@ -417,10 +452,18 @@ class Turn:
             bus.publish(OUTBOX, {"channel": target.channel, "account": target.account})
 
 
+def _window_tokens(services: TurnServices, chosen: str | None) -> int:
+    """Tokens of the conversation in a request: what is set, or what the model has room for."""
+    room = services.caller.history_tokens(chosen)
+    most = services.settings.window_tokens
+    return most if room is None else min(most, room)
+
+
 def _history(
-    window: Window, settings: AgentSettings, *, group: bool
+    window: Window, run_id: str, settings: AgentSettings, *, group: bool
 ) -> Sequence[TranscriptMessage]:
-    messages = [fenced(line.message, group=group) for line in window.lines]
+    lines = without_refused(window.lines, run_id)
+    messages = [fenced(line.message, group=group) for line in lines]
     # After the fence, so that nobody's words look like the mark.
     messages = [dated(message, settings.timezone) for message in messages]
     if sum(line.tokens for line in window.lines) <= settings.window_tokens:

@@ -41,7 +41,8 @@ class TurnState:
 
     `texts` are what it said since its last answer, `heard` is the step behind which it last heard a
     person. `began`: when its step did, by the clock, None where that was in another turn. `outcome`
-    is the state in which it left its run, `WAITING` as long as it has not ended it.
+    is the state in which it left its run, `WAITING` as long as it has not ended it. `empty` and
+    `cut` count the last responses that said nothing, and whose calls were cut.
     """
 
     window: Window
@@ -52,6 +53,7 @@ class TurnState:
     texts: list[str] = field(default_factory=list)
     heard: int = 0
     empty: int = 0
+    cut: int = 0
     began: float | None = None
     outcome: str = WAITING
 
@@ -66,11 +68,19 @@ class TurnState:
         said = [line.step for line in lines if isinstance(line.message, UserMessage)]
         self.heard = max([self.heard, *said])
 
+    def forget_older(self, run_id: str) -> None:
+        """Let the window begin with a run: what came before it is refused (MDL-5)."""
+        lines = self.window.lines
+        start = next((place for place, line in enumerate(lines) if line.run_id == run_id), 0)
+        if start:
+            self.window = replace(self.window, lines=lines[start:])
+            self.window_from = self.window.lines[0].seq
+
     def answered(self, lines: Sequence[Line], *, max_tokens: int) -> None:
         """Go on behind an answer, with what people said meanwhile."""
         self.append(*lines)
         self.step += 1
-        self.texts, self.extra, self.empty = [], [], 0
+        self.texts, self.extra, self.empty, self.cut = [], [], 0, 0
         start = window_start(self.window.lines, max_tokens=max_tokens)
         if start:
             self.window = replace(self.window, lines=self.window.lines[start:])
@@ -128,16 +138,17 @@ def failed(
 ) -> Finish:
     """Plain sentences and an id to quote; the provider's words stay in the log (MSG-14). Nobody
     but an owner is told where a model is, and only where no others read it."""
+    refused = None
     if isinstance(error, ModelRejected):
         public = error.public
+        if error.content:
+            # What was refused once is refused again: it stands in no later prompt (MDL-5).
+            refused = AssistantMessage(text=public, refused=True)
     else:
         named = f" {error.model}" if error.model else ""
         where = f" at {error.host}" if owner_alone and error.host else ""
-        what = "could not be reached"
-        if error.status:
-            what = f"answered with an error (HTTP {error.status})"
         public = (
-            f"The model{named}{where} {what}, although I tried several times. "
+            f"The model{named}{where} {_happened(error)}, although I tried several times. "
             "The operator can look into it with `gatehouse doctor`."
         )
     text = f"{public} If it happens again, quote `{run_id}` to whoever runs me."
@@ -145,10 +156,24 @@ def failed(
         RunState.FAILED,
         Usage(),
         state.window_from,
-        None,
-        (TextPart(markdown=text),),
+        refused,
+        (TextPart(markdown=text, names_commands=True),),
         error=str(error),
     )
+
+
+def _happened(error: ModelRetry) -> str:
+    """What became of the last try, for people (MDL-6)."""
+    if error.cause == "timeout":
+        bound = f" within {error.waited_s:g} s (`models.timeout_s`)" if error.waited_s else ""
+        return f"sent nothing{bound}"
+    if error.cause == "busy":
+        return "has too much to do, or takes no more requests from this gateway for now"
+    if error.cause == "cut":
+        return "broke off its answer"
+    if error.status:
+        return f"answered with an error (HTTP {error.status})"
+    return "could not be reached"
 
 
 def stopped(state: TurnState, written: str, reason: str) -> Finish:

@@ -15,6 +15,7 @@ from runtime.bus.signal_queue import MAX_WAITING
 from runtime.domain.errors import Unavailable
 from runtime.ports.clock import Clock
 from runtime.process.supervisor import Supervisor
+from runtime.store.postgres_address import PostgresParameters, read_parameters
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,10 +28,6 @@ TIMEOUT_S: Final = 10.0
 APPLICATION: Final = "gatehouse bus"
 """How the connection is called in ``pg_stat_activity``."""
 _NOTIFY: Final = "SELECT pg_notify($1, payload) FROM unnest($2::text[]) AS payload"
-_ENGINE_ONLY: Final = frozenset(
-    {"async_fallback", "prepared_statement_cache_size", "prepared_statement_name_func"}
-)
-"""What a database URL may say to SQLAlchemy and not to the driver."""
 
 
 class PostgresBus(ReplicatedBus):
@@ -52,6 +49,10 @@ class PostgresBus(ReplicatedBus):
 class _PostgresLinker:
     def __init__(self, url: str, channel: str) -> None:
         self._dsn = driver_url(url)
+        told = _parameters(url)
+        self._timeout_s = told.timeout_s or TIMEOUT_S
+        name = told.server.get("application_name")
+        self._session = {**told.server, "application_name": f"{name} bus" if name else APPLICATION}
         self._channel = channel
         parts = urlsplit(self._dsn)
         self.server = f"{parts.netloc.rpartition('@')[2] or 'localhost'}{parts.path}"
@@ -65,9 +66,9 @@ class _PostgresLinker:
         with _server_errors():
             connection = await asyncpg.connect(
                 self._dsn,
-                timeout=TIMEOUT_S,
+                timeout=self._timeout_s,
                 command_timeout=TIMEOUT_S,
-                server_settings={"application_name": APPLICATION},
+                server_settings=self._session,
             )
             link = _PostgresLink(connection, self._channel)
             try:
@@ -114,14 +115,15 @@ class _PostgresLink:
 
 
 def driver_url(url: str) -> str:
-    """The URL as asyncpg reads it: its own scheme, `sslmode`, and nothing that is SQLAlchemy's."""
+    """The URL as asyncpg reads it: its scheme, libpq's names, nothing of SQLAlchemy's."""
     parts = urlsplit(url)
-    query = [
-        ("sslmode" if name == "ssl" else name, value)
-        for name, value in parse_qsl(parts.query, keep_blank_values=True)
-        if name not in _ENGINE_ONLY
-    ]
-    return urlunsplit(parts._replace(scheme="postgresql", query=urlencode(query)))
+    told = _parameters(url)
+    query = urlencode([*told.place, *told.driver.items()])
+    return urlunsplit(parts._replace(scheme="postgresql", query=query))
+
+
+def _parameters(url: str) -> PostgresParameters:
+    return read_parameters(parse_qsl(urlsplit(url).query, keep_blank_values=True))
 
 
 @contextmanager

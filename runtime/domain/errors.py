@@ -26,7 +26,7 @@ GatehouseError
 """
 
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Literal
 
 
 class GatehouseError(Exception):
@@ -135,11 +135,34 @@ class DeliveryUnknown(DeliveryError):
     """The connection ended after the request had left: it may have been posted (MSG-11)."""
 
 
+ModelCause = Literal[
+    "unreached",
+    "timeout",
+    "error",
+    "busy",
+    "not_a_model",
+    "cut",
+    "key",
+    "credit",
+    "unknown_model",
+    "filter",
+    "too_long",
+    "request",
+    "library",
+    "defect",
+]
+"""Why a model request failed: the server was not reached, sent nothing in time, answered with an
+error of its own, is busy, is no model server at that address, broke off; the key, the account or
+the model's name is wrong; the content was filtered, is too long, or the request was refused for
+something else; a library is missing; a defect of ours (MDL-6)."""
+
+
 @dataclass(eq=False)
 class ModelError(GatehouseError):
-    """A model request did not end in a response."""
+    """A model request did not end in a response; `cause` says why."""
 
     reason: str
+    cause: ModelCause = field(default="error", kw_only=True)
 
     def __str__(self) -> str:
         return self.reason
@@ -150,22 +173,30 @@ class ModelRetry(ModelError):
     """Worth repeating: 408, 409, 425, 429, 5xx, network, timeout, overloaded (MSG-18).
 
     `model` was asked, at `host`: a name and a port at most, no path and no credentials. `status` is
-    what its provider answered by HTTP, 0 where it did not.
+    what its provider answered by HTTP, 0 where it did not. `waited_s`: how long was waited for a
+    `timeout`.
     """
 
     after_s: float | None = None
     model: str = field(default="", kw_only=True)
     host: str = field(default="", kw_only=True)
     status: int = field(default=0, kw_only=True)
+    cause: ModelCause = field(default="unreached", kw_only=True)
+    waited_s: float = field(default=0.0, kw_only=True)
 
 
 @dataclass(eq=False)
 class ModelRejected(ModelError):
     """Not worth repeating. `public` is a sentence that may be shown to a person. `content`: what
-    was asked is refused, so that a request which holds less may pass."""
+    was asked is refused, so that a request which holds less may pass. Of what is `too_long`:
+    `limit` is the size of the model's context and `asked` that of the request, in the provider's
+    tokens, 0 where it did not say."""
 
     public: str = "The model provider refused the request."
     content: bool = False
+    cause: ModelCause = field(default="request", kw_only=True)
+    limit: int = field(default=0, kw_only=True)
+    asked: int = field(default=0, kw_only=True)
 
 
 @dataclass(eq=False)

@@ -35,13 +35,25 @@ def escape_component(component: str) -> str:
 
 
 class ChatAddress(Value):
-    """Where a conversation lives. ``account`` is the bot's own identity on the platform."""
+    """Where a conversation lives. ``account`` is the bot's own identity on the platform.
+
+    ``joins_chat`` says that the thread has no session of its own: replies go to it, and what is
+    said in it belongs to the chat's conversation (SLK-9).
+    """
 
     channel: str
     account: str
     chat_id: str
     chat_kind: ChatKind = "direct"
     thread_id: str | None = None
+    joins_chat: bool = False
+
+    @property
+    def of_session(self) -> "ChatAddress":
+        """The place of the session that is talked to here."""
+        if not self.joins_chat:
+            return self
+        return self.model_copy(update={"thread_id": None, "joins_chat": False})
 
 
 def message_identity(address: ChatAddress, message_id: str) -> str:
@@ -78,6 +90,9 @@ class InboundMessage(Value):
     ``command_prefix`` is what a command begins with where the message was said. ``by_model`` marks
     words that a model wrote, which a schedule asks in the name of a person.
 
+    ``joins_chat`` is as in `ChatAddress`. ``viewing`` says what the sender looks at beside the
+    chat, a thing a line: words from outside, which the model is given between fences.
+
     ``sent_at_ms`` is the platform's own time. ``late`` is the engine's mark, not the platform's:
     the message was old when it arrived (MSG-17).
     """
@@ -103,6 +118,8 @@ class InboundMessage(Value):
     said: str | None = None
     command_prefix: str = "/"
     by_model: bool = False
+    joins_chat: bool = False
+    viewing: str = ""
 
     @property
     def speaks_for_sender(self) -> bool:
@@ -127,6 +144,7 @@ class InboundMessage(Value):
             chat_id=self.chat_id,
             chat_kind=self.chat_kind,
             thread_id=self.thread_id,
+            joins_chat=self.joins_chat,
         )
 
     @property

@@ -34,13 +34,20 @@ class UserMessage(Value):
 
 
 class AssistantMessage(Value):
-    """What the model said in one step. ``partial`` marks text that was cut by a stop."""
+    """What the model said in one step. ``partial`` marks text that was cut by a stop.
+
+    ``thoughts`` is what the provider wants back with it, as `adapters.models` wrote it: for the
+    ``model`` that had them alone, and no part of what is shown, exported or searched (MDL-3).
+    ``refused``: the provider refused what its run was about, so no prompt holds it (MDL-5).
+    """
 
     role: Literal["assistant"] = "assistant"
     text: str = ""
     tool_calls: tuple[ToolCall, ...] = ()
     model: str = ""
     partial: bool = False
+    refused: bool = False
+    thoughts: str = Field(default="", exclude=True, repr=False)
 
 
 class ToolMessage(Value):
@@ -92,7 +99,9 @@ def message_tokens(message: TranscriptMessage) -> int:
     match message:
         case AssistantMessage():
             calls = sum(estimate_tokens(call.name + call.arguments) for call in message.tool_calls)
-            return estimate_tokens(message.text) + calls + 4
+            # They go back with calls, as a rule.
+            thoughts = estimate_tokens(message.thoughts) if message.tool_calls else 0
+            return estimate_tokens(message.text) + calls + thoughts + 4
         case ToolMessage():
             return sum(estimate_tokens(result.content) + 4 for result in message.results)
         case _:

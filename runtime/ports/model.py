@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Literal, Protocol
 
 from runtime.domain.files import ReceivedFile
 from runtime.domain.routes import AS_IT_IS, Generation
@@ -48,20 +48,42 @@ class ModelRequest:
 @dataclass(frozen=True, slots=True)
 class TextChunk:
     """A piece of the response's text, as it arrives; empty where something else of the response
-    did, so that whoever watches knows that the model is at work (SUB-21)."""
+    did, so that whoever watches knows that the model is at work (SUB-21). `anew`: what came before
+    it was no part of the answer."""
 
     text: str
+    anew: bool = False
+
+
+FinishReason = Literal[
+    "stop", "length", "tool_call", "content_filter", "refusal", "error", "unknown", "cut"
+]
+"""Why a response ended, whatever the provider calls it (MDL-2). Of these only "stop", "tool_call"
+and "refusal" are good ends; "cut" is the gateway's own, for a text that nobody could read."""
+
+
+Feature = Literal["pictures", "tools"]
+"""What a model may lack, so that it was asked without (MDL-4)."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelResponse:
-    """The whole response; always the stream's last item."""
+    """The whole response; always the stream's last item. `finish_word` is what the provider calls
+    the reason why it ended, empty where it is nothing that can be shown. `thoughts` are for nobody
+    but the model that had them, see `AssistantMessage`; `missing` is what the request held and the
+    model does not take. `left_out` counts the messages that did not fit or were shortened, `alone`
+    says that the provider took the newest turn only without what came before it."""
 
     text: str
     tool_calls: tuple[ToolCall, ...]
     usage: Usage
     model: str
-    finish_reason: str = "stop"
+    finish_reason: FinishReason = "stop"
+    finish_word: str = ""
+    thoughts: str = ""
+    missing: frozenset[Feature] = frozenset()
+    left_out: int = 0
+    alone: bool = False
 
 
 class Model(Protocol):
@@ -73,8 +95,8 @@ class Model(Protocol):
         ...
 
     @property
-    def context_tokens(self) -> int:
-        """The size of the context window in tokens."""
+    def context_tokens(self) -> int | None:
+        """The size of the context window in tokens, None where nobody knows."""
         ...
 
     def respond(self, request: ModelRequest) -> AsyncIterator[TextChunk | ModelResponse]:

@@ -13,8 +13,9 @@ def session_key(address: ChatAddress, sender: Sender, *, scope: Scope) -> str:
     """The key of the session that a message belongs to.
 
     A direct chat is its person's, whatever the scope; the web page, the terminal and the API
-    name their sessions by the chat id alone.
+    name their sessions by the chat id alone. A thread that joins its chat has the chat's session.
     """
+    address = address.of_session
     if address.channel in ("web", "terminal", "api"):
         return _join(address.channel, address.chat_id)
     if address.chat_kind == "direct":

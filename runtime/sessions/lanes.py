@@ -48,6 +48,7 @@ from runtime.sessions.transcripts import Line
 from runtime.store.database import DIALECTS, STORE_TIME, DialectName, clock_ms, now_ms
 from runtime.store.dialect import by_bytes, dialect_name, lock_rows, one_of, timed
 from runtime.store.leases import PROCESS, held_by, held_params
+from runtime.store.payloads import message_payload
 from runtime.store.statements import Hot, hot, insert_new
 
 Ts = TypeVarTuple("Ts")
@@ -144,7 +145,7 @@ class Lane:
                 "run_id": run_id,
                 "step": step,
                 "role": message.role,
-                "payload": message.model_dump_json(),
+                "payload": message_payload(message),
                 "tokens": tokens,
                 "created_ms": self.now_ms,
             }

@@ -55,7 +55,7 @@ def _found(conn: Connection, *, run_id: str, key: str) -> Sequence[Recipient]:
         Recipient(one.key, one.id, one.address)
         for one in looked
         if leases.delivery(one.address.channel, one.address.account) in served
-        and one.address != run.target
+        and one.address != run.target.of_session
         and one.parent_id is None
         and f":{MOVED}:" not in one.key
         and (key or not in_group or one.address.chat_kind != "direct")

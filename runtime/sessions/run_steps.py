@@ -214,7 +214,7 @@ def finish(
     steering.pass_on(conn, lane, run)
     run_end = RunEnd(
         state,
-        text=end.message.text if end.message else "",
+        text=end.message.text if end.message and not end.message.refused else "",
         why=end.error or end.reason,
         cut_short=end.cut_short,
         over=end.over,

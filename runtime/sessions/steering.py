@@ -7,9 +7,10 @@ was named to them is the one that answers (RUN-4). A run that fails or that some
 unheard inputs to a run of their own, which comes next.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from runtime.domain.events import EventKind
+from runtime.domain.fence import fence
 from runtime.domain.ids import IdPrefix, new_id
 from runtime.domain.messages import InboundMessage
 from runtime.domain.people import Speaker
@@ -26,6 +27,9 @@ from runtime.store import Connection
 
 MOST_HEARD = 50
 """Messages that a run hears behind one step; the rest wait for the next."""
+MOST_VIEWING = 1_000
+"""Characters of what a sender looks at beside the chat."""
+VIEWING = "The platform says that the sender of the next message has this open beside the chat:"
 
 
 def begun(conn: Connection, lane: Lane) -> Run | None:
@@ -160,9 +164,23 @@ def make_way(conn: Connection, lane: Lane) -> int:
 def _say(
     conn: Connection, lane: Lane, run: Run, items: Sequence[Input], *, step: int
 ) -> Sequence[Line]:
-    if not run.tainted and any(item.message.authorship != "own" for item in items):
+    if not run.tainted and any(_is_from_outside(item.message) for item in items):
         runs.change(conn, run.id, {"tainted": True})
-    return [lane.say(_message(item), run_id=run.id, step=step) for item in items]
+    words = [word for item in items for word in _messages(item)]
+    return [lane.say(word, run_id=run.id, step=step) for word in words]
+
+
+def _is_from_outside(message: InboundMessage) -> bool:
+    return message.authorship != "own" or bool(message.viewing)
+
+
+def _messages(item: Input) -> Iterator[UserMessage | NoticeMessage]:
+    """An input in the transcript, and before it what its sender looks at, as data (SLK-9)."""
+    viewing = item.message.viewing
+    if viewing:
+        shown = fence(viewing[:MOST_VIEWING], "what the sender has open")
+        yield NoticeMessage(text=f"{VIEWING}\n{shown}", untrusted=True)
+    yield _message(item)
 
 
 def _message(item: Input) -> UserMessage | NoticeMessage:

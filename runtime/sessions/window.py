@@ -7,10 +7,12 @@ falls in front of a person's message, never between a tool call and its result.
 
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Final
 
 from runtime.domain.transcript import (
     AssistantMessage,
+    NoticeMessage,
     ToolMessage,
     TranscriptMessage,
     UserMessage,
@@ -21,6 +23,9 @@ from runtime.sessions.transcripts import Line
 MAX_MESSAGES = 200
 BLANK_ABOVE = 200
 """Characters of a tool result that are never worth dropping."""
+
+
+REFUSED: Final = "A message was left out here, because the model's provider refused it."
 
 
 def window_start(
@@ -60,6 +65,27 @@ def _cuts(lines: Sequence[Line]) -> list[int]:
             places.append(place)
         answered = _is_answer(message)
     return places
+
+
+def without_refused(lines: Sequence[Line], run_id: str) -> Sequence[Line]:
+    """The lines without what earlier runs than `run_id` were about that a provider refused: one
+    notice stands in place of each (MDL-5)."""
+    refused = {
+        line.run_id
+        for line in lines
+        if isinstance(line.message, AssistantMessage) and line.message.refused
+    } - {run_id}
+    if not refused:
+        return lines
+    kept: list[Line] = []
+    told: set[str | None] = set()
+    for line in lines:
+        if line.run_id not in refused:
+            kept.append(line)
+        elif line.run_id not in told:
+            told.add(line.run_id)
+            kept.append(replace(line, message=NoticeMessage(text=REFUSED)))
+    return kept
 
 
 def since_answer(lines: Sequence[Line], run_id: str) -> Sequence[Line]:

@@ -5,11 +5,12 @@ fields that this one does not know: they are passed over. What arrives from outs
 strictly; what the gateway itself wrote is not a place to find typing errors.
 """
 
+import json
 from typing import TypeVar
 
 from pydantic import BaseModel
 
-from runtime.domain.transcript import TRANSCRIPT_MESSAGE, TranscriptMessage
+from runtime.domain.transcript import TRANSCRIPT_MESSAGE, AssistantMessage, TranscriptMessage
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -22,6 +23,14 @@ def kept(model: type[M], payload: str) -> M:
 def kept_message(payload: str) -> TranscriptMessage:
     """A message of a transcript; raises as `kept`."""
     return TRANSCRIPT_MESSAGE.validate_json(payload, extra="ignore")
+
+
+def message_payload(message: TranscriptMessage) -> str:
+    """What a row holds of a message. A model's thoughts stand only here."""
+    text = message.model_dump_json()
+    if isinstance(message, AssistantMessage) and message.thoughts:
+        return f'{text[:-1]},"thoughts":{json.dumps(message.thoughts, ensure_ascii=False)}}}'
+    return text
 
 
 def quoted(text: str) -> str:

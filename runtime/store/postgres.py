@@ -9,6 +9,7 @@ from collections import Counter, deque
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from typing import Final, Literal, TypeVar
+from urllib.parse import urlencode
 
 from sqlalchemy import URL, Connection, Engine, event
 from sqlalchemy.engine import ExceptionContext
@@ -17,7 +18,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 from sqlalchemy.pool import Pool, QueuePool
 from sqlalchemy.util import greenlet_spawn
 
-from runtime.domain.errors import CommitUnknown, StoreUnavailable
+from runtime.domain.errors import CommitUnknown, InvalidInput, StoreUnavailable
 from runtime.ports.clock import Clock
 from runtime.store.database import (
     CLOCK_OPTION,
@@ -30,6 +31,7 @@ from runtime.store.database import (
     queue_full,
     unit_ends_transaction,
 )
+from runtime.store.dialect import parameters_of
 from runtime.store.faults import (
     CROWDED,
     READ_ONLY,
@@ -38,6 +40,7 @@ from runtime.store.faults import (
     postgres_fault,
     sqlstate,
 )
+from runtime.store.postgres_address import SETTING, read_parameters
 
 T = TypeVar("T")
 
@@ -247,16 +250,21 @@ def postgres_engine(
 ) -> AsyncEngine:
     """An engine with exactly `size` connections, opened as they are needed.
 
+    What the URL says to the driver goes as an address of libpq's, which the driver reads.
+
     Without a `clock` its units cannot call `now_ms`, and they may pause: migrations do both.
     """
     pause_ms = 0 if clock is None else _PAUSE_MS
+    told = read_parameters(parameters_of(url))
+    address = {"dsn": f"postgresql://?{urlencode(told.driver)}"} if told.driver else {}
     engine = create_async_engine(
-        url,
+        url.set(query=told.engine).update_query_pairs(told.place, append=True),
         hide_parameters=True,  # they hold what people said
         pool_size=size,
         max_overflow=0,
         connect_args={
-            "timeout": _CONNECT_TIMEOUT_S,
+            **address,
+            "timeout": told.timeout_s or _CONNECT_TIMEOUT_S,
             "command_timeout": statement_timeout_s,
             # Units are short statements; compiling them to machine code costs more than it saves.
             "server_settings": {
@@ -264,6 +272,7 @@ def postgres_engine(
                 "application_name": "gatehouse",
                 "idle_in_transaction_session_timeout": str(pause_ms),
                 **_LOST,
+                **told.server,
             },
         },
         execution_options={CLOCK_OPTION: clock},
@@ -314,8 +323,14 @@ def server_errors(url: URL, *, reading: bool = False) -> Iterator[None]:
     A unit that was to read (`reading`) and tries to write is refused by its own transaction, which
     says nothing of the server.
     """
+    # An extra: a gateway on SQLite runs without it.
+    import asyncpg
+
     try:
         yield
+    except asyncpg.ClientConfigurationError as error:
+        # Certificates that are none, or a mode that needs some which nobody named.
+        raise InvalidInput(SETTING, f"cannot be used: {error}") from error
     except _TROUBLE as error:
         if reading and sqlstate(error) == READ_ONLY:
             raise

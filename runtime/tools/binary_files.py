@@ -19,6 +19,9 @@ _MAGIC: tuple[tuple[bytes, str], ...] = (
     (b"ID3", "audio/mpeg"),
     (b"fLaC", "audio/flac"),
 )
+_UNKNOWN = "application/octet-stream"
+_TERMINAL = "\t\n\r\b\f\x07\x1b"
+"""Control characters of programs that print for a terminal."""
 _SAMPLE = 64 * 1024
 """Bytes that are looked at; a NUL further on makes text unusual, not unreadable."""
 
@@ -36,6 +39,19 @@ def is_binary(head: bytes) -> bool:
     return False
 
 
+def is_nearly_text(content: bytes) -> bool:
+    """Whether a person could read these bytes with some characters replaced: lines in Latin-1, or
+    UTF-8 with a broken byte. What begins like a known kind of file is none, nor is what holds NULs,
+    many control characters, or more than a third of bytes that are no UTF-8."""
+    sample = content[:_SAMPLE]
+    if b"\0" in sample or media_type(sample) != _UNKNOWN:
+        return False
+    text = sample.decode(errors="replace")
+    controls = sum(1 for char in text if char < " " and char not in _TERMINAL)
+    broken = text.count("\ufffd")
+    return controls * 100 <= len(text) and broken * 3 <= len(text)
+
+
 def media_type(head: bytes) -> str:
     """By the first bytes; never by the name."""
     for magic, kind in _MAGIC:
@@ -45,7 +61,7 @@ def media_type(head: bytes) -> str:
         return {b"WEBP": "image/webp", b"WAVE": "audio/wav"}.get(head[8:12], "video/x-msvideo")
     if head[4:8] == b"ftyp":
         return "video/mp4"
-    return "application/octet-stream"
+    return _UNKNOWN
 
 
 def describe(head: bytes, size: int | None = None) -> str:

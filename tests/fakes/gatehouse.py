@@ -47,6 +47,11 @@ class FakeGatehouse:
         self._failures, self._failure = times, failure
 
     @property
+    def is_broken(self) -> bool:
+        """Whether the next call still meets what the test ordered."""
+        return self._failures > 0
+
+    @property
     def texts(self) -> list[str]:
         """The text of each stored message, in the order of storing."""
         return [message.text for message in self.messages]

@@ -13,7 +13,7 @@ from runtime.domain.errors import InvalidInput, ModelError
 from runtime.domain.routes import Generation
 from runtime.domain.runs import Usage
 from runtime.domain.tools import ToolCall
-from runtime.ports.model import Model, ModelRequest, ModelResponse, TextChunk
+from runtime.ports.model import Feature, FinishReason, Model, ModelRequest, ModelResponse, TextChunk
 
 DEFAULT_NAME: Final = "scripted:model"
 USAGE: Final = Usage(input_tokens=100, output_tokens=10, cost_usd=0.001)
@@ -48,7 +48,9 @@ class Said:
     at: int = 0
     error: ModelError | None = None
     usage: Usage = USAGE
-    finish_reason: str = ""
+    finish_reason: FinishReason | None = None
+    thoughts: str = ""
+    missing: frozenset[Feature] = frozenset()
 
     @property
     def chunks(self) -> tuple[str, ...]:
@@ -144,6 +146,8 @@ class ScriptedModel:
             usage=said.usage,
             model=self._name,
             finish_reason=said.finish_reason or ("tool_call" if calls else "stop"),
+            thoughts=said.thoughts,
+            missing=said.missing,
         )
 
 

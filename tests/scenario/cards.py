@@ -94,7 +94,7 @@ async def outcome(world: World, number: int = 1) -> str:
 
 async def reaches(world: World, run_id: str | None, *states: RunState) -> None:
     """Return once a run is in one of `states`."""
-    async with asyncio.timeout(20), writes(world.database) as news:
+    async with asyncio.timeout(120), writes(world.database) as news:
         while await state(world, run_id) not in states:
             await news.wait()
             news.clear()

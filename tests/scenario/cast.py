@@ -45,7 +45,7 @@ def family_of(at: World, units: Units, clock: Clock) -> AgentFamily:
 
 async def got_to(gate: Gate) -> None:
     """Return once a response is held there."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(120):
         await gate.reached.wait()
 
 

@@ -1,6 +1,6 @@
 """A migrated database for each scenario, and the worlds that are made on it."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from pathlib import Path
@@ -12,8 +12,10 @@ from runtime.ports.model import Model, Models
 from tests.fakes.chat import FakeChat
 from tests.fakes.model import ScriptedModels
 from tests.scenario.engine import Setup, World, setup_at, world
-from tests.support.compiled_statements import shared_statements
+from tests.support.compiled_statements import compiled_once
 from tests.support.templates import make_database
+
+__all__ = ["compiled_once"]
 
 
 class Worlds(Protocol):
@@ -27,13 +29,6 @@ class Worlds(Protocol):
         chat: FakeChat | None = None,
         change: Callable[[Setup], Setup] = ...,
     ) -> AbstractAsyncContextManager[World]: ...
-
-
-@pytest.fixture(autouse=True)
-def _compiled_once() -> Iterator[None]:
-    """Engines of all scenarios share what they compile."""
-    with shared_statements():
-        yield
 
 
 @pytest.fixture

@@ -394,4 +394,5 @@ def _adapter_view(account: object) -> AdapterView:
         account=adapter.account,
         connected=status.connected,
         detail=status.detail,
+        kind=status.kind,
     )

@@ -163,13 +163,13 @@ class Post:
 
     async def until(self, condition: Callable[[], bool], step: float = 0.5) -> None:
         """Let time pass until `condition` holds."""
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while not condition():
                 await self.clock.advance(step)
 
     async def ends(self, outbox_id: str, step: float = 0.5) -> OutboxRow:
         """The row, once it is settled."""
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while (row := await self.row(outbox_id)).state in ("pending", "sending"):
                 await self.clock.advance(step)
         return row

@@ -46,7 +46,7 @@ async def test_the_parts_of_an_album_are_answered_together(worlds: Worlds, name:
         assert (len({one.run_id for one in parts}), again.disposition) == (1, "duplicate")
         await clock.advance(0.5)
         assert model.requests == [], "the parts may not all be there yet"
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(120):
             while not world.chat.sent:
                 await clock.advance(0.5)
     heard = [m.text for m in model.requests[0].messages if isinstance(m, UserMessage)]

@@ -8,11 +8,13 @@ import pytest
 from sqlalchemy import text as sql
 
 from runtime.commands.table import CommandSettings
+from runtime.domain.errors import Conflict
 from runtime.domain.messages import ApprovalPart, ChatAddress
 from runtime.domain.people import Approvers, Speaker, Trust
 from runtime.domain.runs import RunState
 from runtime.intake.access import ChannelAccess
-from runtime.sessions import open_calls, outbox, people, runs
+from runtime.sessions import approvals, open_calls, outbox, people, runs
+from runtime.sessions.approvals import Answer
 from runtime.sessions.keys import Scope
 from runtime.views.shapes import open_call_view
 from tests.fakes.clock import FakeClock
@@ -35,6 +37,7 @@ from tests.scenario.cards import (
 from tests.scenario.conftest import Worlds, agent, intake
 from tests.scenario.engine import OPEN, OWNER, World
 from tests.scenario.tools import Note
+from tests.support.kinds import unit_of
 
 WITH_MEMBER = replace(OPEN, allow_users=frozenset({MEMBER}))
 
@@ -446,7 +449,7 @@ async def test_nobody_answered_in_time_denies_with_a_reason_and_the_run_goes_on(
         part = await card(world)
         await clock.advance(58.0)
         assert len(model.requests) == 1
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(120):
             while len(world.chat.sent) < 2:
                 await clock.advance(1.0)
         assert world.chat.texts()[-1] == "I go on without it"
@@ -515,3 +518,27 @@ async def test_an_owner_may_press_in_a_group_where_direct_messages_are_off(world
 async def _posted(world: World, open_call_id: str) -> bool:
     row = await world.database.read(lambda conn: outbox.card_of(conn, open_call_id))
     return row is not None and row.state == "sent"
+
+
+@pytest.mark.requirement("APR-4")
+async def test_of_two_replicas_that_saw_the_card_open_one_decides(worlds: Worlds) -> None:
+    note = Note(command=True)
+    async with worlds(
+        ScriptedModel([Said(calls=(call("a"),)), "done"]), change=offering(note)
+    ) as world:
+        await world.says("go")
+        part = await card(world)
+        seen = await world.database.read(lambda conn: open_calls.get(conn, part.open_call_id))
+        assert seen is not None
+        allowed = Answer(by="per_one", name="One", choice="once")
+        denied = Answer(by="per_two", name="Two", choice="deny")
+        await world.database.write(
+            unit_of(lambda unit: approvals.answer(unit, seen, allowed)), name="one"
+        )
+        with pytest.raises(Conflict) as caught:
+            await world.database.write(
+                unit_of(lambda unit: approvals.answer(unit, seen, denied)), name="two"
+            )
+        assert caught.value.state == "answered"
+        await world.sees(2)
+        assert note.kept == ["a"]

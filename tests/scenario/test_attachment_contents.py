@@ -171,16 +171,18 @@ async def test_where_leaving_out_the_newest_does_not_help_all_are_left_out(
     assert [len(one.enclosed) for one in model.requests] == [2, 1, 0, 0]
 
 
-@pytest.mark.requirement("MSG-19")
-async def test_a_refusal_that_is_not_about_the_picture_stays_one(worlds: Worlds) -> None:
+@pytest.mark.requirement("MSG-19", "MDL-5")
+async def test_a_refusal_that_is_not_about_the_picture_stays_one_and_takes_it_along(
+    worlds: Worlds,
+) -> None:
     refused = ModelRejected("HTTP 400", "It was refused.", content=True)
     model = ScriptedModel([refused, refused, "fine"])
     async with worlds(model, chat=chat_with(Shelf({"f1": PHOTO}))) as world:
         await sends(world, attached())
         assert (await world.sees(1))[0].startswith("It was refused.")
         await world.says("once more")
-        await world.sees(2)
-    assert [len(one.enclosed) for one in model.requests] == [1, 0, 1]
+        assert (await world.sees(2))[1] == "fine"
+    assert [len(one.enclosed) for one in model.requests] == [1, 0, 0]
 
 
 @pytest.mark.requirement("MSG-19", "MSG-5")

@@ -85,7 +85,7 @@ async def test_the_files_of_one_message_share_its_time(worlds: Worlds) -> None:
     shelf = Shelf(dict.fromkeys(("f1", "f2", "f3"), PHOTO), hold=asyncio.Event())
     async with worlds(model, chat=chat_with(shelf), change=engine_clock(clock)) as world:
         await sends(world, *(attached(name, f"{name}.png") for name in shelf.contents))
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(120):
             while not world.chat.sent:
                 await clock.advance(1)
         (reply,) = world.chat.texts()
@@ -107,7 +107,7 @@ async def test_a_recording_that_nobody_transcribes_keeps_no_picture_waiting(
     async with worlds(model, chat=chat_with(shelf), change=change) as world:
         for number in range(AT_ONCE):
             await sends(world, VOICE, text="", thread_id=f"t{number}")
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(120):
             while ears.asked < AT_ONCE:
                 await clock.advance(0.1)
             began = clock.monotonic()

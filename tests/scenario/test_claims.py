@@ -134,7 +134,7 @@ async def test_what_a_claim_passed_over_for_a_receipt_is_claimed_behind_it(
         await running.says("hello", chat_id="D-one")
         await posted.wait()
         await running.says("again", chat_id="D-one")
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(120):
             while not passed.is_set():
                 await at_rest(running)
         await at_rest(running)

@@ -47,7 +47,7 @@ def timed(name: str, clock: FakeClock) -> Callable[[Setup], Setup]:
 
 async def answered(world: World, clock: FakeClock) -> list[str]:
     """What people see, once time has passed."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(120):
         while not world.chat.sent:
             await clock.advance(0.5)
     return world.chat.texts()

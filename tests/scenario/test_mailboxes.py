@@ -99,7 +99,7 @@ def desk(at: World, **settings: object) -> MailboxControl:
 
 async def until(at: World, check: Callable[[Connection], bool]) -> None:
     """Return once the database says so, looking whenever something happened."""
-    async with asyncio.timeout(30), at.engine.parts.bus.subscribe(EVENTS) as signals:
+    async with asyncio.timeout(180), at.engine.parts.bus.subscribe(EVENTS) as signals:
         while not await at.database.read(check):
             await anext(aiter(signals))
 

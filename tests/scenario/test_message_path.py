@@ -6,6 +6,8 @@ from dataclasses import replace
 import pytest
 
 from runtime.domain.errors import StoreUnavailable
+from runtime.domain.messages import ChatKind, InboundMessage
+from runtime.domain.people import Sender
 from runtime.domain.runs import RunState
 from runtime.ports.gatehouse import Accepted
 from runtime.sessions import events, runs
@@ -114,7 +116,7 @@ async def test_collect_makes_one_run_of_what_arrives_while_a_run_is_active(
         await world.sees(1)
         await clock.advance(0.6)
         assert len(model.requests) == 1, "the debounce is not over"
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(120):
             while len(world.chat.sent) < 2:
                 await clock.advance(0.5)
         assert world.chat.texts() == ["first", "both"]
@@ -177,6 +179,19 @@ async def test_two_bots_stop_after_six_turns_until_a_person_speaks(worlds: World
 
 
 @pytest.mark.requirement("MSG-16")
+@pytest.mark.parametrize("words", ["/status", "/no-such-command"])
+async def test_commands_of_bots_count_as_turns_too(worlds: Worlds, words: str) -> None:
+    change = intake(access={"test": replace(OPEN, allow_bots=True)})
+    async with worlds(ScriptedModel([]), change=change) as world:
+        said = [
+            (await world.says(words, user="U-bot", kind="group", chat_id="G", is_bot=True))
+            for _ in range(8)
+        ]
+        assert [one.disposition for one in said] == ["command"] * 6 + ["dropped"] * 2
+        assert len(await world.sees(7, "G")) == 7
+
+
+@pytest.mark.requirement("MSG-16")
 async def test_the_end_of_an_exchange_of_bots_holds_over_a_restart_and_is_told_once(
     worlds: Worlds,
 ) -> None:
@@ -233,7 +248,7 @@ async def test_a_lost_wake_up_delays_a_run_by_at_most_one_tick(worlds: Worlds) -
     ) as world:
         world.engine.parts.bus.publish = lambda topic, data: None  # type: ignore[method-assign]  # the bus loses everything
         await world.says("hello")
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(120):
             while not world.chat.sent:
                 await clock.advance(0.5)
         assert clock.monotonic() <= 3.0, "a tick for the run and one for the delivery"
@@ -252,3 +267,51 @@ async def test_a_message_of_a_hundred_thousand_characters_is_kept_whole(worlds: 
     async with worlds(model) as world:
         await world.says("x" * 100_000)
         assert await world.sees(1) == ["100000"]
+
+
+@pytest.mark.requirement("MSG-3")
+@pytest.mark.parametrize(
+    ("kind", "scopes", "same_thread", "same_person"),
+    [
+        ("group", {}, True, True),
+        ("channel", {}, False, True),
+        ("channel", {"channel_scope": "room"}, True, True),
+        ("group", {"group_scope": "user"}, True, False),
+        ("group", {"group_scope": "thread"}, False, True),
+    ],
+)
+async def test_the_operators_scope_decides_what_shares_a_session(
+    worlds: Worlds, kind: ChatKind, scopes: dict[str, str], same_thread: bool, same_person: bool
+) -> None:
+    access = replace(OPEN, **scopes)
+    model = ScriptedModel(lambda request: "ok")
+    async with worlds(model, change=intake(access={"test": access})) as world:
+        found = []
+        for user, thread in (("U-owner", "1"), ("U-owner", "2"), ("U-x", "1")):
+            said = InboundMessage(
+                channel="test",
+                account="A1",
+                chat_id="G",
+                chat_kind=kind,
+                thread_id=thread,
+                message_id=f"{user}-{thread}",
+                sender=Sender(id=user, name=user),
+                text="hi",
+                mentions_bot=True,
+                received_at_ms=1,
+            )
+            found.append((await world.engine.intake.accept(said)).session_id)
+    assert (found[0] == found[1]) is same_thread
+    assert (found[0] == found[2]) is same_person
+
+
+@pytest.mark.requirement("MSG-1")
+async def test_a_store_that_goes_away_between_two_messages_takes_no_second(worlds: Worlds) -> None:
+    async with worlds(ScriptedModel(["one"])) as world:
+        await world.says("first")
+        await world.sees(1)
+        await world.database.close()
+        with pytest.raises(StoreUnavailable):
+            await world.says("second")
+        with pytest.raises(StoreUnavailable):
+            await world.presses("apr_00000000000000000000000000", "once")

@@ -74,6 +74,7 @@ async def test_it_is_asked_about_and_arrives_once_in_the_other_chat(worlds: Worl
             "chat_id": "G2",
             "chat_kind": "group",
             "thread_id": None,
+            "joins_chat": False,
         }
 
 

@@ -419,3 +419,32 @@ async def test_a_message_that_another_replica_accepts_reaches_the_run(
             assert note.kept == []
         await reaches(works, second.run_id, RunState.COMPLETED)
         assert told(model.requests[1])[-1] == ("user", "and b")
+
+
+@pytest.mark.requirement("MSG-5", "MSG-12")
+async def test_a_switched_queue_mode_is_what_the_next_messages_meet(worlds: Worlds) -> None:
+    gates = [Gate(), Gate()]
+    model = ScriptedModel(
+        [
+            Said("first", before=gates[0]),
+            "both",
+            Said("fourth", before=gates[1]),
+            "fifth",
+            "sixth",
+        ]
+    )
+    async with worlds(model, change=intake(queue_mode="followup", debounce_ms=0)) as world:
+        await world.says("/queue collect")
+        await world.says("1")
+        await gates[0].reached.wait()
+        second, third = await world.says("2"), await world.says("3")
+        assert second.run_id == third.run_id
+        gates[0].open.set()
+        assert (await world.sees(3))[1:] == ["first", "both"]
+        await world.says("/queue followup")
+        await world.says("4")
+        await gates[1].reached.wait()
+        fifth, sixth = await world.says("5"), await world.says("6")
+        assert fifth.run_id != sixth.run_id
+        gates[1].open.set()
+        assert (await world.sees(7))[4:] == ["fourth", "fifth", "sixth"]

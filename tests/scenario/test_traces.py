@@ -84,7 +84,7 @@ async def traced(
 async def settled(world: World, run_id: str | None, state: RunState) -> None:
     """Return once a run has ended so and everything is delivered and kept."""
     await reaches(world, run_id, state)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(120):
         while (await world.database.read(outbox.counts)).keys() - {"oldest_ms"}:
             pass
 

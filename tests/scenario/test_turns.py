@@ -1,5 +1,6 @@
 """Turns with tools: durable steps, crashes in their middle, stops, failures and limits."""
 
+import asyncio
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -7,21 +8,23 @@ from dataclasses import replace
 import pytest
 
 from runtime.agent.turn_worker import CANCEL_CHECK_S
-from runtime.domain.errors import ModelRejected, ModelRetry
+from runtime.domain.errors import IllegalTransition, ModelRejected, ModelRetry
 from runtime.domain.runs import TERMINAL, RunState
 from runtime.domain.tools import Effect
 from runtime.domain.transcript import AssistantMessage, ToolMessage
+from runtime.ports.bus import CANCEL
 from runtime.sessions import runs, transcripts
-from runtime.tools.base import AnyTool
+from runtime.tools.base import AnyTool, ToolContext, ToolOutput
 from runtime.tools.executor import MOST_CALLS
-from tests.fakes.clock import FakeClock
+from tests.fakes.chat import FAST, FakeChat
+from tests.fakes.clock import FakeClock, settle
 from tests.fakes.model import Gate, Said, ScriptedModel, ScriptedModels
-from tests.scenario.cards import audited, reaches
+from tests.scenario.cards import audited, both, reaches, results, state
 from tests.scenario.cast import got_to
 from tests.scenario.conftest import Worlds, agent
 from tests.scenario.engine import Setup
 from tests.scenario.schedules.test_reminders import House, goes_on, house
-from tests.scenario.tools import Note
+from tests.scenario.tools import Note, NoteArguments
 
 __all__ = ["house"]
 
@@ -384,3 +387,97 @@ async def test_a_worker_looks_for_lost_stops_only_while_a_turn_runs(house: House
         slept.clear()
         await goes_on(at, 10)
         assert CANCEL_CHECK_S not in slept
+
+
+def timed(clock: FakeClock) -> Callable[[Setup], Setup]:
+    """A setup under virtual time."""
+    return lambda setup: replace(setup, clock=clock)
+
+
+@pytest.mark.requirement("MSG-13", "MSG-21")
+async def test_a_stop_whose_signal_is_lost_takes_effect_within_a_second(worlds: Worlds) -> None:
+    clock, gate = FakeClock(), Gate()
+    model = ScriptedModel([Said("half of it and more", chunk=7, middle=gate, at=1)])
+    async with worlds(model, change=timed(clock)) as world:
+        accepted = await world.says("tell me")
+        await gate.reached.wait()
+        publish = world.engine.parts.bus.publish
+
+        def loses(topic: str, data: dict[str, object]) -> None:
+            if topic != CANCEL:
+                publish(topic, data)
+
+        world.engine.parts.bus.publish = loses  # type: ignore[method-assign]  # the bus loses stops
+        before = clock.monotonic()
+        await world.says("/stop")
+        async with asyncio.timeout(120):
+            while await state(world, accepted.run_id) is RunState.RUNNING:
+                await clock.advance(0.1)
+        assert await state(world, accepted.run_id) is RunState.CANCELLED
+        assert clock.monotonic() - before <= 1.0
+        assert model.closed == 1
+
+
+@pytest.mark.requirement("MSG-18", "REN-5")
+async def test_while_a_model_is_tried_again_the_person_sees_that_it_works(worlds: Worlds) -> None:
+    clock = FakeClock()
+    chat = FakeChat(capabilities=replace(FAST, typing_interval_s=4.0))
+    model = ScriptedModel([ModelRetry("503", after_s=30.0), "after all"])
+    async with worlds(model, chat=chat, change=timed(clock)) as world:
+        await world.says("hi")
+        async with asyncio.timeout(120):
+            while not chat.sent:
+                await clock.advance(1.0)
+        assert chat.texts() == ["after all"]
+        working = [state for _, state in chat.typings if state == "thinking"]
+        assert len(working) >= 30 // 5, "the signal is renewed as long as the wait lasts"
+        assert chat.typings[-1][1] == "done"
+
+
+@pytest.mark.requirement("MSG-6")
+async def test_a_run_that_has_ended_is_moved_nowhere(worlds: Worlds) -> None:
+    async with worlds(ScriptedModel(["fine"])) as world:
+        accepted = await world.says("hi")
+        await world.sees(1)
+        run = await world.database.read(lambda conn: runs.get(conn, accepted.run_id or ""))
+        for wanted in (RunState.QUEUED, RunState.RUNNING, RunState.CANCELLED):
+            with pytest.raises(IllegalTransition):
+                await world.database.write(
+                    lambda conn, to=wanted: runs.move(conn, run, to), name="move"
+                )
+        assert await state(world, accepted.run_id) is RunState.COMPLETED
+
+
+class Meeting(Note):
+    """A tool whose calls end only once two of them are at work."""
+
+    def __init__(self, name: str, effect: Effect) -> None:
+        super().__init__(name, effect=effect)
+        self.at_once = self.most = 0
+        self.met = asyncio.Event()
+
+    async def run(self, arguments: NoteArguments, context: ToolContext) -> ToolOutput:
+        self.at_once += 1
+        self.most = max(self.most, self.at_once)
+        if self.effect is Effect.READ:
+            if self.at_once == 2:
+                self.met.set()
+            await self.met.wait()
+        else:
+            await settle()
+        self.at_once -= 1
+        return await super().run(arguments, context)
+
+
+@pytest.mark.requirement("TOOL-9")
+async def test_two_reads_are_at_work_at_once_and_two_writes_never(worlds: Worlds) -> None:
+    look, write = Meeting("look", Effect.READ), Meeting("write", Effect.ONCE)
+    calls = (call("1", "look"), call("2", "look"), call("3", "write"), call("4", "write"))
+    model = ScriptedModel([Said(calls=calls), "all done"])
+    async with worlds(model, change=both(offering(look, write))) as world:
+        await world.says("go")
+        assert await world.sees(1) == ["all done"], "a read alone would wait for the other"
+    assert (look.most, write.most) == (2, 1)
+    assert write.kept == ["3", "4"]
+    told = [one.content for one in results(model.requests[1])]
+    assert told == ["kept 1", "kept 2", "kept 3", "kept 4"]

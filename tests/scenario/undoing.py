@@ -62,7 +62,7 @@ async def rows(at: World, table: str) -> Rows:
 
 async def until(at: World, holds: Callable[[Connection], bool]) -> None:
     """Return once something holds in the database."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(120):
         while not await at.database.read(holds):
             pass
 

@@ -2,10 +2,10 @@
 
 It speaks what compatible servers speak and decides nothing: the test's script answers each request.
 An answer can wait at a gate in the middle of its stream, so that a test knows where the program is
-when it stops it. It has no clock, and it refuses a request that asks for no stream.
+when it stops it. It has no clock, and it refuses a request that asks for no stream. An answer may
+also be given byte by byte, see `raw_answers`; `model_rows` has the oddities of real servers.
 """
 
-import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -13,6 +13,8 @@ from dataclasses import dataclass, field, replace
 from typing import Self, TypeAlias
 
 from aiohttp import web
+
+from tests.wire.raw_answers import Gate, Playing, Raw, play
 
 Json: TypeAlias = dict[str, object]
 
@@ -73,23 +75,17 @@ class Prompt:
         return json.dumps(self.body, ensure_ascii=False)
 
 
-Script: TypeAlias = Callable[[Prompt], Answer]
-
-
-@dataclass(slots=True)
-class Gate:
-    """Where a stream waits: `entered` when it is there, `opened` lets it and all others through."""
-
-    entered: asyncio.Event = field(default_factory=asyncio.Event)
-    opened: asyncio.Event = field(default_factory=asyncio.Event)
+Script: TypeAlias = Callable[[Prompt], Answer | Raw]
 
 
 class ModelServer:
-    """Listens on a free port of the loopback interface. `prompts` are the requests that came."""
+    """Listens on a free port of the loopback interface. `prompts` are the requests that came, and
+    `played` the raw answers that were given."""
 
     def __init__(self) -> None:
         self.url = ""
         self.prompts: list[Prompt] = []
+        self.played: list[Playing] = []
         self.models: list[str] | None = None
         """What it lists; None where it has no list."""
         self.plays: Script = lambda prompt: says("Hello from the scripted model.")
@@ -134,6 +130,9 @@ class ModelServer:
         prompt = replace(_prompt(body), headers=headers, query=request.query_string)
         self.prompts.append(prompt)
         answer = self.plays(prompt)
+        if isinstance(answer, Raw):
+            self.played.append(Playing(answer))
+            return await play(request, self.played[-1], self.gate)
         if answer.status != 200:
             problem = {"error": {"message": "refused by the script", "type": "test"}}
             return web.json_response(problem, status=answer.status)

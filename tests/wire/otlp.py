@@ -51,7 +51,7 @@ class Collector:
 
     async def until(self, amount: int) -> list[Span]:
         """The spans, once there are so many."""
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(180):
             while len(self.spans) < amount:
                 self.changed.clear()
                 await self.changed.wait()
@@ -59,7 +59,7 @@ class Collector:
 
     async def asked(self, amount: int) -> None:
         """Return once so many requests came."""
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(180):
             while self.requests < amount:
                 self.changed.clear()
                 await self.changed.wait()

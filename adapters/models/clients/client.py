@@ -10,6 +10,7 @@ from pydantic_ai.models import Model, ModelRequestParameters
 from pydantic_ai.settings import ModelSettings as RequestSettings
 
 from adapters.models.once import Once
+from adapters.models.request_forms import USUAL, Form
 from runtime.domain.routes import Effort, Generation
 
 CONNECT_TIMEOUT_S: Final = 10.0
@@ -21,22 +22,23 @@ NO_KEY: Final = "no-key"
 class Client:
     """A provider library's model, what gives its connections back, what each request carries.
     `unfit` is as `runtime.ports.model.Model.unfit`, and `effort` sets how hard the model thinks, in
-    the library's own terms."""
+    the library's own terms. `shape` says what of a form the library is told."""
 
     model: Model
     close: Callable[[], Awaitable[None]]
     unfit: Callable[[Generation], Mapping[str, str]]
     effort: Callable[[Effort], RequestSettings]
     request: RequestSettings = field(default_factory=RequestSettings)
+    shape: Callable[[Form], RequestSettings] = lambda _: RequestSettings()
 
-    def settings(self, generation: Generation) -> RequestSettings:
+    def settings(self, generation: Generation, form: Form = USUAL) -> RequestSettings:
         """How the model is to write, as the library is told."""
-        found = RequestSettings()
-        if generation.temperature is not None:
+        found = self.shape(form)
+        if generation.temperature is not None and form.sampling:
             found["temperature"] = generation.temperature
-        if generation.top_p is not None:
+        if generation.top_p is not None and form.sampling:
             found["top_p"] = generation.top_p
-        if generation.reasoning_effort is not None:
+        if generation.reasoning_effort is not None and form.effort:
             found.update(self.effort(generation.reasoning_effort))
         return found
 

@@ -1,16 +1,28 @@
 """Clients for OpenAI's format: OpenAI itself, compatible servers, Ollama."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, Final, Self, get_args
 
-from openai import AsyncOpenAI, AsyncStream, NotGiven, Omit, RequestOptions, Timeout, not_given
+from openai import AsyncOpenAI, NotGiven, Omit, RequestOptions, Timeout, not_given
 from openai.resources.chat import AsyncChat, AsyncCompletions
-from openai.types.chat import ChatCompletion, ChatCompletionChunk, ChatCompletionToolParam
+from openai.types.chat import (
+    ChatCompletion,
+    ChatCompletionAssistantMessageParam,
+    ChatCompletionChunk,
+    ChatCompletionToolParam,
+    ChatCompletionUserMessageParam,
+)
 from pydantic import ValidationError
+from pydantic_ai.messages import UserPromptPart
 from pydantic_ai.models.ollama import OllamaModel
-from pydantic_ai.models.openai import OpenAIChatModel, OpenAIChatModelSettings
+from pydantic_ai.models.openai import (
+    OpenAIChatModel,
+    OpenAIChatModelSettings,
+    OpenAIStreamedResponse,
+)
 from pydantic_ai.providers import Provider
 from pydantic_ai.providers.ollama import OllamaProvider
 from pydantic_ai.providers.openai import OpenAIProvider
@@ -27,9 +39,17 @@ from adapters.models.clients.client import (
     one_of,
 )
 from adapters.models.clients.http import HttpClient
+from adapters.models.clients.openai_stream import (
+    EventDecoder,
+    EventStream,
+    StreamedAnswer,
+    with_deltas,
+)
 from adapters.models.names import OPENAI_URL
 from adapters.models.once import Once
+from adapters.models.request_forms import USUAL, Form
 from adapters.models.settings import ModelSettings
+from adapters.models.thoughts import KEPT
 from runtime.domain.routes import Effort, Generation
 
 _LEFT_OUT: Final = (Omit, NotGiven)
@@ -38,6 +58,11 @@ _LEFT_OUT: Final = (Omit, NotGiven)
 
 _TOOLS: Final = 1024
 """Tools that are kept in OpenAI's form."""
+
+_FORM: Final = "gatehouse_form"
+"""Where the library hands the form of a request on; it is no field of the request."""
+_BOUNDS: Final = ("max_completion_tokens", "max_tokens")
+_BETWEEN: Final = "\n\n"
 
 
 class _Chunk(ChatCompletionChunk, defer_build=False):
@@ -51,6 +76,7 @@ class _Chunk(ChatCompletionChunk, defer_build=False):
     def build(cls, *, response: Any, data: Any) -> Self:  # noqa: ARG003 - the SDK names them
         """The piece from its JSON, where the SDK asks for it. Raises pydantic's `ValidationError`
         for what is no JSON object."""
+        data = with_deltas(data)
         try:
             return cls.model_validate(data)
         except ValidationError:
@@ -90,6 +116,9 @@ class _Completions(AsyncCompletions):
         if isinstance(extra_body, Mapping):
             body.update(extra_body)
         stream = bool(body.get("stream"))
+        form = body.pop(_FORM, USUAL)
+        if form != USUAL:
+            body = _shaped(body, form)
         tools = body.pop("tools", None)
         text = _json(body)
         if tools is not None:
@@ -108,8 +137,30 @@ class _Completions(AsyncCompletions):
             content=text.encode(),
             options=options,
             stream=stream,
-            stream_cls=AsyncStream[_Chunk],
+            stream_cls=EventStream[_Chunk],
         )
+
+
+def _shaped(body: dict[str, Any], form: Form) -> dict[str, Any]:
+    """The body with what a server takes of it."""
+    left_out = {
+        "stream_options": not form.usage,
+        "stream": not form.stream,
+        "tool_choice": not form.tools,
+    }
+    shaped = {name: value for name, value in body.items() if not left_out.get(name)}
+    bound = next((name for name in _BOUNDS if name in shaped), None)
+    if bound is not None:
+        most = shaped.pop(bound)
+        name = bound if form.bound is None else form.bound
+        if name:
+            shaped[name] = most if form.most is None else min(most, form.most)
+    if not form.null:
+        shaped["messages"] = [
+            {**message, "content": ""} if message.get("content", "") is None else message
+            for message in shaped["messages"]
+        ]
+    return shaped
 
 
 class _Chat(AsyncChat):
@@ -123,15 +174,41 @@ class _Client(AsyncOpenAI):
     def chat(self) -> _Chat:
         return _Chat(self)
 
+    def _make_sse_decoder(self) -> EventDecoder:
+        """The SDK's hook."""
+        return EventDecoder()
+
 
 class _Model(PreparedTools, OpenAIChatModel):
     """A model of OpenAI's or of a server that speaks its format; a tool stays the same object from
     request to request, so that `_Completions` knows it again."""
 
+    @property
+    def _streamed_response_cls(self) -> type[OpenAIStreamedResponse]:
+        return StreamedAnswer
+
     @cached_property
     def _mapped(self) -> Once[ToolDefinition, ChatCompletionToolParam]:
         mapped = super()._map_tool_definition
         return Once(lambda tools: mapped(tools[0], RequestSettings()), limit=_TOOLS)
+
+    async def _map_user_prompt(self, part: UserPromptPart) -> ChatCompletionUserMessageParam:
+        """Words alone are one text: many servers take a list only where a picture is in it."""
+        message = await super()._map_user_prompt(part)
+        content = message["content"]
+        if not isinstance(content, str) and (texts := _texts(content)) is not None:
+            message["content"] = _BETWEEN.join(texts)
+        return message
+
+    @dataclass
+    class _MapModelResponseContext(OpenAIChatModel._MapModelResponseContext):
+        def _into_message_param(self) -> ChatCompletionAssistantMessageParam | None:
+            message = super()._into_message_param()
+            details = self.message.provider_details if self.message is not None else None
+            fields = (details or {}).get(KEPT)
+            if message is not None and isinstance(fields, dict):
+                message.update(fields)  # type: ignore[typeddict-item]  # they are no fields of OpenAI's
+            return message
 
     def _map_tool_definition(
         self,
@@ -166,8 +243,22 @@ def connect(own: str, settings: ModelSettings, provider: str) -> Client:
     return _client(_Model(own, provider=via), client, known=True)
 
 
+def _texts(content: Iterable[Any]) -> list[str] | None:
+    """The texts of a message that holds nothing but plain texts."""
+    parts = list(content)
+    plain = {"type", "text"}
+    if any(not isinstance(part, dict) or set(part) != plain for part in parts):
+        return None
+    return [part["text"] for part in parts]
+
+
 def _client(model: _Model, client: AsyncOpenAI, *, known: bool) -> Client:
-    return Client(model, client.close, partial(_unfit, model, known=known), _effort)
+    unfit = partial(_unfit, model, known=known)
+    return Client(model, client.close, unfit, _effort, shape=_shape)
+
+
+def _shape(form: Form) -> RequestSettings:
+    return RequestSettings() if form == USUAL else RequestSettings(extra_body={_FORM: form})
 
 
 def _effort(effort: Effort) -> RequestSettings:

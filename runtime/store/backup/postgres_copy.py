@@ -19,9 +19,10 @@ from sqlalchemy.exc import ProgrammingError
 from runtime.domain.backups import DatabaseCopy, Manifest
 from runtime.domain.errors import StoreCorrupt, StoreUnavailable
 from runtime.store.backup.copy_facts import compare, counts, revision
-from runtime.store.dialect import advisory_lock
+from runtime.store.dialect import advisory_lock, parameters_of
 from runtime.store.migrate import MIGRATIONS
 from runtime.store.postgres import server_name, single_engine
+from runtime.store.postgres_address import read_parameters
 from runtime.store.revisions import Revisions
 
 _KEY: Final = 0x6761746573  # beside the key of the migrations
@@ -184,14 +185,16 @@ async def _call(command: list[str]) -> tuple[int, str]:
 
 def _conninfo(url: URL, passwords: Path | None = None) -> str:
     """The connection in libpq's words (libpq, "Keyword/Value Connection Strings")."""
+    told = read_parameters(parameters_of(url))
     query = {key: str(value) for key, value in url.query.items() if isinstance(value, str)}
     parts = {
         "host": url.host or query.get("host"),
         "port": str(url.port or query.get("port", "")),
         "user": url.username,
         "dbname": url.database,
-        "sslmode": query.get("ssl"),
-        "passfile": None if passwords is None else str(passwords),
+        **told.driver,
+        **told.server,
+        **({} if passwords is None else {"passfile": str(passwords)}),
     }
     return " ".join(f"{key}='{_escaped(one, chr(39))}'" for key, one in parts.items() if one)
 

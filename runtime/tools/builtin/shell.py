@@ -23,7 +23,7 @@ from runtime.ports.sandbox import (
     SandboxUnavailable,
 )
 from runtime.tools.base import Arguments, Tool, ToolContext, ToolOutput
-from runtime.tools.binary_files import describe, is_binary
+from runtime.tools.binary_files import describe, is_binary, is_nearly_text
 from runtime.tools.builtin.file_context import guard, off_loop
 from runtime.tools.git_programs import GitEnvironment, hardened
 from runtime.tools.grants import grants_of, roots_of
@@ -315,7 +315,7 @@ class _Collected:
         if not self._size:
             return "[no output]"
         raw = bytes(self._kept)
-        if is_binary(raw):
+        if is_binary(raw) and not is_nearly_text(raw):
             return f"[binary output: {describe(raw, self._size)}; write it to a file instead]"
         text = raw.decode(errors="replace")
         if self._size > len(raw):

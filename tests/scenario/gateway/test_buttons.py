@@ -17,7 +17,7 @@ from tests.wire.slack import ANNA, BEN, buttons_of
 from tests.wire.slack import Message as SlackMessage
 from tests.wire.telegram import Message as TelegramMessage
 
-PATIENCE_S = 60.0
+PATIENCE_S = 300.0
 KINDS = ["approval", "question"]
 TRICKY = "<!channel> *Ann* <b>x</b> [y](tg://user?id=1)"
 

@@ -13,6 +13,7 @@ import pytest
 from adapters.sandbox.cgroups import Cgroups, Parent
 from adapters.sandbox.landlock import Landlock, known_limits
 from adapters.sandbox.probe import try_backend
+from adapters.slack.experience import Experience
 from adapters.system.clock import SystemClock
 from gateway.cli.checks import RELEASED_MS, clock, sandbox, schema
 from runtime.domain.schemas import Schema, Standing
@@ -22,13 +23,23 @@ from tests.scenario.gateway.town import Town, installed
 from tests.scenario.process.conftest import place
 from tests.scenario.process.program import Place, command
 from tests.wire.openai import Answer, says
-from tests.wire.slack import SlackServer
+from tests.wire.slack import ANNA, SlackServer
 
 __all__ = ["place"]
 
 CHECKED = {
-    *("config", "home", "workspace", "database", "model", "sandbox", "slack", "slack scopes"),
-    *("telegram", "telegram webhook", "exposure", "permissions", "disk", "clock"),
+    *(
+        "config",
+        "home",
+        "workspace",
+        "database",
+        "model",
+        "sandbox",
+        "slack",
+        "slack scopes",
+        "slack view",
+    ),
+    *("telegram", "telegram webhook", "exposure", "permissions", "proxy", "disk", "clock"),
     *("subagents", "gateway"),
 }
 """What the requirement lists; the webhook and the scopes are checks of their own."""
@@ -92,6 +103,28 @@ async def test_scopes_that_slack_has_not_granted_are_named(
     assert "lacks users:read" in checks["slack scopes"]["found"]
     assert "gatehouse slack manifest" in checks["slack scopes"]["fix"]
     assert "reinstall" in checks["slack scopes"]["fix"]
+
+
+@pytest.mark.requirement("OPS-5", "SLK-9")
+@pytest.mark.parametrize(("view", "state"), [("agent", "ok"), ("assistant", "warn")])
+async def test_the_view_of_slack_is_said_by_what_the_running_gateway_heard(
+    town: Town, view: Experience, state: str, fail_after: FailAfter
+) -> None:
+    town.model.plays = lambda prompt: says("OK")
+    town.slack.switch(installed(view))
+    async with fail_after(120), town.serving():
+        _, before = await doctor(town.place)
+        if view == "agent":
+            await town.slack.user_opens_home(ANNA)
+        else:
+            await town.slack.user_opens_assistant(ANNA)
+        await town.slack.wait_for_quiet()
+        _, after = await doctor(town.place)
+    assert before["slack view"]["state"] == "ok"
+    assert "may have" in before["slack view"]["found"]
+    assert after["slack view"]["state"] == state
+    assert f"has Slack's {view} view, as its events show" in after["slack view"]["found"]
+    assert "cannot be undone" in after["slack view"]["found"]
 
 
 @pytest.mark.requirement("OPS-5")

@@ -13,7 +13,7 @@ from tests.wire.slack import ANNA, BEN, buttons_of
 from tests.wire.slack import Message as SlackMessage
 from tests.wire.telegram import Message as TelegramMessage
 
-PATIENCE_S = 60.0
+PATIENCE_S = 300.0
 STOP, OUTPUT = 1, 2
 """The numbers of the buttons of the one task."""
 

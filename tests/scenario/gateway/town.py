@@ -17,7 +17,7 @@ from pathlib import Path
 
 import yaml
 
-from adapters.slack.manifest import manifest
+from adapters.slack.manifest import Experience, manifest
 from adapters.system.clock import SystemClock
 from gateway.cli.client import GatewayClient
 from tests.scenario.gateway.gates import CommandGate
@@ -25,6 +25,7 @@ from tests.scenario.gateway.page import Feed
 from tests.scenario.process.program import ADMIN, Place, Program, gateway
 from tests.wire.openai import ModelServer
 from tests.wire.slack import ANNA, Install, Said, SlackServer
+from tests.wire.slack.manifests import install_of
 from tests.wire.telegram import Chat, Message, TelegramServer, User
 
 SETTINGS = """
@@ -139,13 +140,10 @@ class Town:
 
 
 @cache
-def installed() -> Install:
+def installed(experience: Experience = "assistant") -> Install:
     """The application as our own manifest installs it: no scope and no event more."""
-    application = yaml.safe_load(manifest())
-    return Install(
-        scopes=frozenset(application["oauth_config"]["scopes"]["bot"]),
-        events=frozenset(application["settings"]["event_subscriptions"]["bot_events"]),
-    )
+    application = yaml.safe_load(manifest(view=experience))
+    return install_of(application, is_new=experience == "agent")
 
 
 @asynccontextmanager

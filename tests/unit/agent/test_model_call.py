@@ -28,7 +28,7 @@ async def waits(*failures: ModelRetry) -> list[float]:
     models = ScriptedModels(ScriptedModel([*failures, "at last"]))
     caller = ModelCaller(models, clock, jitter=lambda: 0.5)
     request = ModelRequest("", (), "", (), 100, "run_1", 1)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(120):
         response = await caller.respond(request, chosen=None, on_text=lambda offset, text: None)
     assert response.text == "at last"
     return clock.waits

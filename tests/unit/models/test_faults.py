@@ -16,8 +16,8 @@ from pydantic_ai.exceptions import (
     UserError,
 )
 
-from adapters.models.faults import classify, host_of, retry_after_s
-from runtime.domain.errors import ModelRejected, ModelRetry
+from adapters.models.faults import NotAModelServer, classify, host_of, retry_after_s
+from runtime.domain.errors import ModelCause, ModelRejected, ModelRetry
 
 NAME = "openai:some-model"
 
@@ -92,7 +92,7 @@ def test_network_timeout_overload_and_broken_streams_are_worth_another_try(
 @pytest.mark.parametrize(
     ("error", "words"),
     [
-        (ModelAuthenticationError("some-model", "no"), "refused the request"),
+        (ModelAuthenticationError("some-model", "no"), "did not accept the gateway's key"),
         (ModelContextWindowExceededError("some-model", "no"), "too long"),
         (ModelQuotaExceededError("some-model", "no"), "no credit left"),
         (ContentFilterError("no"), "refused the content"),
@@ -151,6 +151,119 @@ def test_no_key_reaches_the_log() -> None:
     for secret in ("my-own-secret", "abcdef", "AIza", "abc.def", "zzz"):
         assert secret not in reason
     assert reason.startswith("openai:some-model: HTTP 401")
+
+
+REFUSALS: list[tuple[int, object, ModelCause]] = [
+    (400, "This model's maximum context length is 16384 tokens.", "too_long"),
+    (400, {"error": {"code": "context_length_exceeded", "message": "no"}}, "too_long"),
+    (400, {"error": {"type": "exceed_context_size_error", "n_ctx": 4096}}, "too_long"),
+    (400, "prompt is too long: 213462 tokens > 200000 maximum", "too_long"),
+    (413, "Payload Too Large", "too_long"),
+    (400, {"error": {"code": "content_filter", "message": "no"}}, "filter"),
+    (400, "Input data may contain inappropriate content. data_inspection_failed", "filter"),
+    (403, {"error": {"message": "flagged by moderation"}}, "filter"),
+    (401, "no", "key"),
+    (403, "no", "key"),
+    (402, "no", "credit"),
+    (404, {"error": {"message": "The model `x` does not exist"}}, "unknown_model"),
+    (404, 'model "x" not found, try pulling it first', "unknown_model"),
+    (404, {"detail": "Not Found"}, "not_a_model"),
+    (404, "404 page not found", "not_a_model"),
+    (404, "<html><title>404</title></html>", "not_a_model"),
+    (405, "Method Not Allowed", "not_a_model"),
+    (429, "slow down", "busy"),
+    (503, "loading", "error"),
+    (500, "oops", "error"),
+    (422, "a field is wrong", "request"),
+]
+
+
+@pytest.mark.requirement("MDL-6")
+@pytest.mark.parametrize(("status", "body", "cause"), REFUSALS)
+def test_each_way_to_fail_has_its_cause(status: int, body: object, cause: ModelCause) -> None:
+    assert classify(ModelHTTPError(status, "some-model", body), model=NAME).cause == cause
+
+
+@pytest.mark.requirement("MDL-6")
+@pytest.mark.parametrize(
+    ("error", "cause"),
+    [
+        (ModelConnectionError("some-model", "refused"), "unreached"),
+        (ConnectionResetError("reset"), "unreached"),
+        (ModelTimeoutError("some-model", "too slow"), "timeout"),
+        (TimeoutError(), "timeout"),
+        (ModelOverloadedError("some-model", "overloaded"), "busy"),
+        (ModelRateLimitError("some-model", "slow"), "busy"),
+        (UnexpectedModelBehavior("the stream ended"), "cut"),
+        (ValueError("no JSON"), "cut"),
+        (NotAModelServer("a page"), "not_a_model"),
+        (ModelQuotaExceededError("some-model", "no"), "credit"),
+        (ContentFilterError("no"), "filter"),
+    ],
+)
+def test_what_is_no_status_has_its_cause_too(error: Exception, cause: ModelCause) -> None:
+    assert classify(error, model=NAME).cause == cause
+
+
+@pytest.mark.requirement("MDL-6")
+def test_each_cause_that_is_final_has_a_sentence_of_its_own_with_a_way_out() -> None:
+    said = {}
+    for status, body, _ in REFUSALS:
+        error = classify(ModelHTTPError(status, "some-model", body), model=NAME, host="h:1")
+        if isinstance(error, ModelRejected):
+            said.setdefault(error.cause, error.public)
+    assert len(set(said.values())) == len(said) == 7
+    for cause, public in said.items():
+        assert any(way in public for way in ("/model", "/new", "doctor")), cause
+
+
+@pytest.mark.requirement("MDL-5")
+@pytest.mark.parametrize(
+    ("body", "limit", "asked"),
+    [
+        (
+            "This model's maximum context length is 16384 tokens. However, you requested 20000 "
+            "tokens (12000 in the messages, 8000 in the completion).",
+            16384,
+            12000,
+        ),
+        (
+            "This model's maximum context length is 8,192 tokens. However, your messages resulted "
+            "in 9,001 tokens.",
+            8192,
+            9001,
+        ),
+        (
+            {
+                "error": {
+                    "type": "exceed_context_size_error",
+                    "n_prompt_tokens": 5000,
+                    "n_ctx": 4096,
+                }
+            },
+            4096,
+            5000,
+        ),
+        ("prompt is too long: 213462 tokens > 200000 maximum", 200000, 213462),
+        (
+            "The input token count (1200000) exceeds the maximum number of tokens allowed "
+            "(1048576).",
+            1048576,
+            1200000,
+        ),
+        (
+            "The number of tokens to keep is greater than the context length of only 4096 tokens",
+            4096,
+            0,
+        ),
+        ("Your request exceeded model token limit: 8192 (requested: 12000)", 8192, 12000),
+        ("Please reduce the length of the messages or completion.", 0, 0),
+    ],
+)
+def test_the_sizes_are_read_from_what_a_provider_says(body: object, limit: int, asked: int) -> None:
+    error = classify(ModelHTTPError(400, "some-model", body), model=NAME)
+    assert isinstance(error, ModelRejected)
+    assert (error.cause, error.limit, error.asked) == ("too_long", limit, asked)
 
 
 def test_a_reason_is_short() -> None:

@@ -262,11 +262,12 @@ async def test_an_empty_response_is_handed_on_as_it_is() -> None:
     assert response.finish_reason == "stop"
 
 
-async def test_a_reason_that_nobody_knows_still_ends_a_response() -> None:
+async def test_a_reason_that_nobody_knows_ends_a_response_but_is_no_good_end() -> None:
     content = SSE + openai_chunk("Done.") + openai_chunk("", "abgeschlossen") + b"data: [DONE]\n\n"
     async with answering(content) as server, model_at(server.url) as model:
         _, response = await collect(model, request("hello"))
-    assert (response.text, response.finish_reason) == ("Done.", "stop")
+    assert (response.text, response.finish_reason) == ("Done.", "unknown")
+    assert response.finish_word == "abgeschlossen"
 
 
 async def test_closing_the_stream_hangs_up_at_once(fail_after: FailAfter) -> None:
@@ -286,4 +287,4 @@ async def test_a_refusal_is_an_answer_and_no_broken_stream() -> None:
     content = SSE + refusal + openai_chunk("", "stop") + b"data: [DONE]\n\n"
     async with answering(content) as server, model_at(server.url) as model:
         _, response = await collect(model, request("hello"))
-    assert response.finish_reason == "content_filter"
+    assert (response.text, response.finish_reason) == ("No.", "refusal")

@@ -2,6 +2,7 @@
 
 import re
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic_ai.messages import (
@@ -191,15 +192,21 @@ def test_a_call_without_result_is_of_unknown_outcome_and_a_stray_result_is_left_
     assert "stray" not in str(messages)
 
 
-def test_arguments_that_are_no_json_are_kept_as_they_were_written() -> None:
-    call = ToolCall(id="c1", name="read_file", arguments='{"path": ')
+@pytest.mark.requirement("MDL-5")
+@pytest.mark.parametrize("arguments", ['{"path": ', "[1]", "", "null", "[" * 100_000])
+def test_arguments_that_are_no_object_go_back_as_one(arguments: str) -> None:
+    """Servers read them again, and refuse the whole conversation otherwise."""
+    call = ToolCall(id="c1", name="read_file", arguments=arguments)
     messages = to_messages(request("go", AssistantMessage(tool_calls=(call,))))
     (part,) = messages[1].parts
     assert isinstance(part, ToolCallPart)
-    assert part.args == '{"path": '
+    assert part.args_as_dict() == {"not_an_object": arguments}
 
-    (back,) = to_calls([part], run_id="run", step=0)
-    assert back == call
+
+def test_arguments_that_are_no_json_are_taken_as_they_were_written() -> None:
+    part = ToolCallPart("read_file", '{"path": ', "c1")
+    (call,) = to_calls([part], run_id="run", step=0)
+    assert call == ToolCall(id="c1", name="read_file", arguments='{"path": ')
 
 
 def test_empty_answers_are_skipped_and_cut_ones_say_so() -> None:

@@ -277,6 +277,39 @@ async def test_binary_output_is_described(desk: Desk) -> None:
     assert "[binary output: image/png, 10 bytes" in (await desk.run("exec", command="go")).content
 
 
+@pytest.mark.requirement("TOOL-4")
+@pytest.mark.parametrize(
+    ("printed", "read"),
+    [
+        (b"row 1 ok\nrow 2 caf\351\nrow 3 ok\n", "row 1 ok\nrow 2 caf\ufffd\nrow 3 ok"),
+        (b"good line\n" * 1000 + b"\xff\n", "good line\n\ufffd"),
+        ("Gr\u00fc\u00dfe von J\u00fcrgen".encode("latin-1"), "Gr\ufffd\ufffde von J\ufffdrgen"),
+        (b"\x1b[31mred\x1b[0m caf\xe9\t1\r\n", "caf\ufffd\t1"),
+    ],
+)
+async def test_output_that_is_nearly_text_is_read(desk: Desk, printed: bytes, read: str) -> None:
+    desk, _ = at(desk, prints(printed))
+    result = await desk.result("exec", command="go")
+    assert read in result.content
+    assert "[exit code 0" in result.content
+    assert "binary" not in result.content
+
+
+@pytest.mark.requirement("TOOL-4")
+@pytest.mark.parametrize(
+    "printed",
+    [
+        b"%PDF-1.7 caf\xe9\n",
+        b"lines\n\0caf\xe9\n",
+        bytes(range(128, 256)) * 4,
+        b"\x01\x02\x03\x04caf\xe9\n",
+    ],
+)
+async def test_output_that_nobody_could_read_is_described(desk: Desk, printed: bytes) -> None:
+    desk, _ = at(desk, prints(printed))
+    assert "[binary output: " in (await desk.run("exec", command="go")).content
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
