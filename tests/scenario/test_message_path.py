@@ -180,14 +180,16 @@ async def test_two_bots_stop_after_six_turns_until_a_person_speaks(worlds: World
 
 @pytest.mark.requirement("MSG-16")
 @pytest.mark.parametrize("words", ["/status", "/no-such-command"])
-async def test_commands_of_bots_count_as_turns_too(worlds: Worlds, words: str) -> None:
+async def test_what_reads_like_a_command_of_a_bot_is_one_of_its_turns(
+    worlds: Worlds, words: str
+) -> None:
     change = intake(access={"test": replace(OPEN, allow_bots=True)})
-    async with worlds(ScriptedModel([]), change=change) as world:
+    async with worlds(ScriptedModel(lambda _: "beep back"), change=change) as world:
         said = [
             (await world.says(words, user="U-bot", kind="group", chat_id="G", is_bot=True))
             for _ in range(8)
         ]
-        assert [one.disposition for one in said] == ["command"] * 6 + ["dropped"] * 2
+        assert [one.disposition for one in said] == ["queued"] * 6 + ["dropped"] * 2
         assert len(await world.sees(7, "G")) == 7
 
 
