@@ -109,7 +109,7 @@ class GuardedFetch:
                 status=response.status,
                 media_type=response.content_type,
                 body=body,
-                encoding=response.charset or "utf-8",
+                encoding=response.charset or "",
                 truncated=truncated,
             )
 

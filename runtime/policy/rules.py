@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from runtime.domain.errors import InvalidInput
+from runtime.domain.name_spellings import folded_name
 from runtime.domain.printable import quoted
 from runtime.policy.shell_words import may_run
 
@@ -72,16 +73,24 @@ class Rule:
         return self.command if prefixed and not (self.subject or "").startswith("=") else None
 
     def touches(self, tool: str, subject: str) -> bool:
-        """Whether the rule may concern the call, in any part of it: doubt means yes."""
-        if self.allows(tool, subject):
+        """Whether the rule may concern the call, in any part of it and any spelling of its names:
+        doubt means yes."""
+        if self.allows(tool, subject) or self._folded().allows(tool, folded_name(subject)):
             return True
         if not fnmatchcase(tool, self.tool) or self.subject is None:
             return False
-        if self.subject.endswith(":*"):
-            return may_run(subject, self.subject[:-2].split())
+        pattern, subject = folded_name(self.subject), folded_name(subject)
+        if pattern.endswith(":*"):
+            return may_run(subject, pattern[:-2].split())
         if tool == "exec":
-            return self.subject in subject or may_run(subject, self.subject.split())
-        return _climbs(subject) or (tool in _SEARCHES and _may_hold(subject, self.subject))
+            return pattern in subject or may_run(subject, pattern.split())
+        return _climbs(subject) or (tool in _SEARCHES and _may_hold(subject, pattern))
+
+    def _folded(self) -> "Rule":
+        """The rule for every spelling of the names in it."""
+        if self.subject is None or self.subject.isascii():
+            return self
+        return Rule(self.text, self.tool, folded_name(self.subject))
 
 
 def _begins(command: str, prefix: str) -> bool:

@@ -7,7 +7,8 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """What came back. `url` is the last one after redirects; `truncated` says `body` was cut."""
+    """What came back. `url` is the last one after redirects; `encoding` is what the header says of
+    the characters, or empty; `truncated` says `body` was cut."""
 
     url: str
     status: int

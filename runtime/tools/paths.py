@@ -4,6 +4,7 @@ Every component is opened relative to the handle of the one before and never fol
 link by itself (TOOL-2). A link is read and its target walked in the same way, so that one which
 stays inside works, and one which is swapped between the look and the opening is refused by the
 kernel. `..` goes back to a handle that was held, never to what the kernel calls the parent.
+A name that is not there in its exact characters, but once in another spelling, is that one.
 What is hidden from a call is not there at all, wherever the path comes from. Policy decides about
 a path before it is used; what is opened is asked about again, because a link may be there by then.
 """
@@ -18,7 +19,9 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from posixpath import dirname
 
+from runtime.domain.counts import counted
 from runtime.domain.errors import ToolError
+from runtime.domain.name_spellings import folded_name, has_one_spelling
 from runtime.domain.printable import printable_name
 from runtime.tools.hidden_paths import Hidden
 from runtime.workspace.layout import PLACES, Layout, ResolvedLayout, inside_of
@@ -29,6 +32,8 @@ _HOPS = 40
 """As many links as Linux follows in one path, path_resolution(7)."""
 _LENGTH = 4096
 """Characters; PATH_MAX of Linux."""
+_NAMED_TWINS = 3
+"""Names that an error lists where several look like the one that was asked for."""
 _DEPTH = 128
 """Directories below a root; each is an open handle while a path is walked, the last one after."""
 _KEPT = frozenset(place.name for place in PLACES if place.kept)
@@ -304,6 +309,7 @@ class _Walk:
             if name == "..":
                 rest = self._up(rest)
                 continue
+            name = self._spelled(name)
             path = self._path(name)
             if self._guard.hidden.stray(path):
                 raise self._guard.refusal(self._text)
@@ -348,6 +354,28 @@ class _Walk:
         self._folders.pop()
         os.close(self._handles.pop())
         return rest
+
+    def _spelled(self, name: str) -> str:
+        """The name as the directory has it, where it is there in another spelling only. Raises
+        `ToolError` where it is there in several."""
+        if has_one_spelling(name):
+            return name
+        directory = self._handles[-1]
+        with suppress(OSError):
+            os.stat(name, dir_fd=directory, follow_symlinks=False)
+            return name
+        twins = [one for one in _twins(directory, name) if not self._is_hidden(one)]
+        if len(twins) > 1:
+            named = " and ".join(ascii(one) for one in sorted(twins)[:_NAMED_TWINS])
+            raise ToolError(
+                f"{shown(self._text)} does not exist, and {counted(len(twins), 'name')} there look "
+                f"like it: {named}; use one of these with its exact characters"
+            )
+        return twins[0] if twins else name
+
+    def _is_hidden(self, name: str) -> bool:
+        path = self._path(name)
+        return self._guard.hidden.stray(path) or self._guard.hidden.covers(path)
 
     def _link(self, name: str) -> str | None:
         try:
@@ -414,6 +442,17 @@ class _Walk:
     def _spot(self, name: str) -> Spot:
         path = Path(self._folders[-1] if name == "." else self._path(name))
         return Spot(self._handles[-1], name, path, Path(self._root), notes=self._guard.notes)
+
+
+def _twins(directory: int, name: str) -> list[str]:
+    """The names in a directory that differ from `name` only in their spelling."""
+    meant = folded_name(name)
+    try:
+        with os.scandir(directory) as entries:
+            return [one.name for one in entries if folded_name(one.name) == meant]
+    except OSError:
+        # It may be entered and not listed: then only exact names are there.
+        return []
 
 
 def _absolute(text: str, layout: Layout) -> PurePosixPath:

@@ -3,6 +3,7 @@
 import regex
 
 from runtime.domain.errors import ToolError
+from runtime.domain.name_spellings import folded_name
 
 _LENGTH = 300
 _TIMEOUT_S = 0.2
@@ -14,7 +15,8 @@ class Glob:
     def __init__(self, pattern: str) -> None:
         if not 0 < len(pattern) <= _LENGTH:
             raise ToolError(f"a glob pattern has 1 to {_LENGTH} characters, such as **/*.py")
-        self.parts = tuple(part for part in pattern.split("/") if part not in {"", "."})
+        parts = folded_name(pattern).split("/")
+        self.parts = tuple(part for part in parts if part not in {"", "."})
         if ".." in self.parts or pattern.startswith("/"):
             raise ToolError(
                 "a glob pattern cannot start with / or hold ..; use path for the folder"
@@ -25,9 +27,9 @@ class Glob:
             raise ToolError(f"the glob pattern is not right: {error}") from error
 
     def matches(self, path: str) -> bool:
-        """Raises `ToolError` for a pattern that takes too long."""
+        """In whichever spelling. Raises `ToolError` for a pattern that takes too long."""
         try:
-            found = self._regex.fullmatch(path, timeout=_TIMEOUT_S, concurrent=True)
+            found = self._regex.fullmatch(folded_name(path), timeout=_TIMEOUT_S, concurrent=True)
         except TimeoutError as error:
             raise ToolError("the glob pattern takes too long; use fewer stars") from error
         return found is not None

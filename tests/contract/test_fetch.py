@@ -39,7 +39,8 @@ class Site:
         async def answer(request: web.BaseRequest) -> web.StreamResponse:
             named = {name.replace("_", "-"): value for name, value in headers.items()}
             kind = named.pop("content-type", "text/plain")
-            return web.Response(body=raw, content_type=kind, charset="utf-8", headers=named)
+            charset = named.pop("charset", "utf-8") or None
+            return web.Response(body=raw, content_type=kind, charset=charset, headers=named)
 
         self.handlers[path] = answer
 
@@ -369,6 +370,14 @@ async def test_compressed_pages_are_read_and_odd_encodings_refused(site: Site) -
     assert (await get(allowing(site), site.url("/gzip"))).body == b"hello"
     assert "not what its encoding says" in await refusal(allowing(site), site.url("/bad"))
     assert "not asked for: 'br'" in await refusal(allowing(site), site.url("/br"))
+
+
+@pytest.mark.parametrize("charset", ["", "windows-1251"])
+async def test_a_page_comes_with_the_encoding_that_its_header_names(
+    site: Site, charset: str
+) -> None:
+    site.text("/", b"x", charset=charset)
+    assert (await get(allowing(site), site.url("/"))).encoding == charset
 
 
 async def test_nothing_of_the_machine_goes_along(

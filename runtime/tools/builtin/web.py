@@ -11,6 +11,7 @@ from runtime.ports.fetch import Fetch, Page
 from runtime.tools.base import Arguments, Tool, ToolContext, ToolOutput
 from runtime.tools.binary_files import describe, is_binary, media_type
 from runtime.tools.html_markdown import to_markdown
+from runtime.tools.page_encodings import decode_page
 
 _BYTES = 2 * 1024 * 1024
 _TIMEOUT_S = 30.0
@@ -85,10 +86,7 @@ def _text(page: Page) -> str:
     if not page.media_type.startswith(_TEXT) and not page.media_type.endswith(("+json", "+xml")):
         kind = page.media_type or media_type(page.body)
         return f"[no text: {kind}, {len(page.body):,} bytes]"
-    try:
-        text = page.body.decode(page.encoding, errors="replace")
-    except LookupError:
-        text = page.body.decode(errors="replace")
+    text = decode_page(page.body, page.encoding)
     if page.media_type in _HTML:
         return to_markdown(text, page.url)
     return f"[{describe(page.body)}]" if is_binary(text.encode()) else text
