@@ -8,7 +8,7 @@ the standard library, in which a small name goes before a capital one.
 
 from typing import Final
 from urllib.parse import urlsplit
-from urllib.request import getproxies_environment, proxy_bypass
+from urllib.request import getproxies_environment, proxy_bypass_environment
 
 _KINDS: Final = {"ws": "http", "wss": "https"}
 _READ: Final = ("https", "http", "all")
@@ -24,9 +24,18 @@ def proxy_for(url: str) -> str | None:
     if not proxy or _for_everything(proxies):
         return None
     port = parts.port or (443 if kind == "https" else 80)
-    if any(proxy_bypass(name) for name in (host, f"{host}:{port}")):
+    if any(_is_excepted(host, port, entry.strip()) for entry in proxies.get("no", "").split(",")):
         return None
     return _with_scheme(proxy)
+
+
+def _is_excepted(host: str, port: int, entry: str) -> bool:
+    """Whether an entry of ``NO_PROXY`` names a host in small letters, or one above it; an entry
+    that begins with a dot names the hosts below it alone."""
+    if host == entry.lower().removeprefix("."):
+        return not entry.startswith(".")
+    names = (host, f"{host}:{port}")
+    return any(proxy_bypass_environment(name, {"no": entry}) for name in names)
 
 
 def proxy_problems() -> tuple[str, ...]:

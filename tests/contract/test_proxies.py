@@ -212,7 +212,15 @@ async def test_each_client_asks_the_proxy_that_is_set(
 @every_client
 @pytest.mark.parametrize(
     "exceptions",
-    ["other.example.org,localhost", " localhost ", "localhost:1", "*"],
+    [
+        "other.example.org,localhost",
+        " localhost ",
+        "localhost:1",
+        " LocalHost",
+        "x, localhost:1 ,y",
+        "x , *",
+        "*",
+    ],
 )
 async def test_no_client_asks_it_for_what_is_excepted(
     counting: Proxy,
@@ -227,6 +235,20 @@ async def test_no_client_asks_it_for_what_is_excepted(
     assert counting.asked == []
 
 
+@every_client
+@pytest.mark.parametrize("exceptions", [".localhost", "ocalhost", "localhost:2", "localhost.x"])
+async def test_each_client_asks_it_for_what_only_looks_like_an_exception(
+    counting: Proxy,
+    monkeypatch: pytest.MonkeyPatch,
+    client: Callable[[str], Awaitable[None]],
+    exceptions: str,
+) -> None:
+    monkeypatch.setenv("HTTPS_PROXY", counting.url)
+    monkeypatch.setenv("NO_PROXY", exceptions)
+    await client(f"https://{CLOSED}")
+    assert counting.asked
+
+
 @pytest.mark.parametrize(
     ("url", "exceptions", "asked"),
     [
@@ -234,6 +256,8 @@ async def test_no_client_asks_it_for_what_is_excepted(
         ("https://a.example.org/x", "example.org", False),
         ("https://notexample.org/x", "example.org", True),
         ("https://a.example.org/x", ".EXAMPLE.org", False),
+        ("https://example.org/x", " .EXAMPLE.org", True),
+        ("https://EXAMPLE.org/x", "Example.ORG", False),
         ("https://a.example.org:8443/x", "a.example.org:8443", False),
         ("https://a.example.org/x", "a.example.org:8443", True),
         ("https://10.1.2.3/x", "10.1.2.3", False),
